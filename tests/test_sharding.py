@@ -244,21 +244,19 @@ def test_training_steps(jax, jnp, lax, sh, P):
     def fully(w, x, y):
         def loss(w):
             whole = jax.tree.map(lambda p: lax.all_gather(p, ("data", "model"), tiled=True), w)
-            return ((net(whole, x) - y) ** 2).mean()
+            return ((net({**whole, "in": whole["in"].T}, x) - y) ** 2).mean()
 
         return update(w, jax.tree.map(lambda g: g / 8, jax.grad(loss)(w)))
 
-    rows, flat = P(("data", "model")), {"in": (32,), "out": (16,)}
+    rows = P(("data", "model"))
     shapes = {k: v.shape for k, v in w.items()}
     split = {"in": P(None, "model"), "out": P("model")}
     steps = {
         "data": jax.shard_map(by_data, mesh=mesh, in_specs=(P(), rows, rows), out_specs=P()),
         "tensor": jax.shard_map(by_tensor, mesh=mesh, in_specs=(split, P("data"), P("data")), out_specs=split),
     }
-    # parameters in parts of any size: rows of the one whose first axis has eight
+    # rows of the matrix whose first axis has eight
     sharded = {"in": w["in"].T.copy(), "out": w["out"]}
-    turned = lambda w, x: jnp.tanh(jnp.tanh(x @ w["in"].T) @ w["out"])
-    net_of_rows, net = turned, net
     want = w
     for _ in range(10):
         want = one(want, x, y)
@@ -269,7 +267,6 @@ def test_training_steps(jax, jnp, lax, sh, P):
         for k in w:
             assert got[k].shape == shapes[k]
             np.testing.assert_allclose(got[k], want[k], rtol=1e-4, atol=1e-6, err_msg=name)
-    net = net_of_rows
     step, got = jax.shard_map(fully, mesh=mesh, in_specs=(rows, rows, rows), out_specs=rows), sharded
     for _ in range(10):
         got = jax.jit(step)(got, x, y)
@@ -312,20 +309,24 @@ def test_types_say_what_varies(jax, jnp, lax, sh, P):
 
 
 def test_what_types_refuse(jax, jnp, lax, sh, P):
-    smap = lambda f, outs=P("a"): jax.shard_map(f, mesh=sh.AbstractMesh((2,), ("a",)), in_specs=P("a"), out_specs=outs)(X)
+    smap = lambda f, outs=None: jax.shard_map(f, mesh=sh.AbstractMesh((2,), ("a",)), in_specs=P("a"), out_specs=P("a") if outs is None else outs)(X)
     zero = jnp.zeros(6)
     for loop in (
         lambda x: lax.scan(lambda c, r: (c + r, None), zero, x)[0],
         lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: c + x[0] + 1, zero),
         lambda x: lax.fori_loop(0, 3, lambda _, c: c + x[0], zero),
     ):
-        with pytest.raises(TypeError, match=r"so the manual axis types do not match.\n\nThis might be fixed by applying `jax.lax.pcast\(..., \('a',\), to='var"):
+        with pytest.raises(
+            TypeError, match=r"so the manual axis types do not match.\n\nThis might be fixed by applying `jax.lax.pcast\(..., \('a',\), to='var"
+        ):
             smap(loop)
     with pytest.raises(TypeError, match="cond branches must have equal output types but they differ"):
         smap(lambda x: lax.cond(True, lambda: x[0], lambda: zero))
     rule = jax.custom_vjp(lambda w, x: w * x)
     rule.defvjp(lambda w, x: (w * x, (w, x)), lambda r, ct: (ct * r[1], ct * r[0]))
-    with pytest.raises(ValueError, match=r"Custom VJP bwd rule must .* of type float32\[2,6\]\{V:a\} corresponding to an input of type float32\[2,6\], so the manual"):
+    with pytest.raises(
+        ValueError, match=r"Custom VJP bwd rule must .* of type float32\[2,6\]\{V:a\} corresponding to an input of type float32\[2,6\], so the manual"
+    ):
         smap(lambda x: jax.grad(lambda w: rule(w, x).sum())(jnp.ones((2, 6))))
     with pytest.raises(ValueError, match=r"unexpected JAX type .* got float32\[2,6\], but expected float32\[2,6\]\{V:a\}"):
         smap(lambda x: jax.vjp(jnp.sin, x)[1](jnp.ones((2, 6)))[0])
@@ -350,3 +351,65 @@ def test_positions_that_branch_apart(jax, jnp, lax, sh, P):
     step = jax.shard_map(jax.grad(f), mesh=sh.AbstractMesh((2,), ("a",)), in_specs=(P(), P("a")), out_specs=P())
     for run in (step, jax.jit(step)):
         np.testing.assert_allclose(run(programs.W, X), 2 * programs.W + 3, rtol=1e-6)
+
+
+def test_library_functions_on_parts(jax, jnp, lax, sh, P):
+    """Functions with loops, solvers, callbacks and draws of their own take what varies, as they take it part by part."""
+    scipy = importlib.import_module(f"{jax.__name__}.scipy")
+    importlib.import_module(f"{jax.__name__}.scipy.sparse.linalg")
+    fs = {
+        "interp": lambda v: jnp.interp(v, jnp.arange(3.0), jnp.arange(3.0) ** 2),
+        "searchsorted": lambda v: jnp.searchsorted(jnp.arange(8.0), v),
+        "polyval": lambda v: jnp.polyval(jnp.array([1.0, 2.0]), v),
+        "betainc": lambda v: scipy.special.betainc(1.0, 2.0, v / 10),
+        "cg": lambda v: scipy.sparse.linalg.cg(lambda u: 2 * u + v * u, v)[0],
+        "solve": lambda v: jax.grad(lambda b: jnp.linalg.solve(jnp.diag(v + 1) + 1, b).sum())(v),
+        "root": lambda v: lax.custom_root(
+            lambda u: u * u - v - 1,
+            v + 1,
+            lambda f, u: lax.fori_loop(0, 9, lambda _, u: u - (u * u - v - 1) / (2 * u), u),
+            lambda g, y: y / g(jnp.ones_like(y)),
+        ),
+        "eigenvalues": lambda v: jnp.linalg.eigvalsh(jnp.outer(v, v)),
+        "quantile": lambda v: jnp.quantile(v, jnp.array([0.2, 0.4])),
+        "draws": lambda v: jax.random.gamma(jax.random.key(0), v + 1),
+        "categorical": lambda v: jax.random.categorical(jax.random.key(1), v, shape=(2,)),
+        "callback": lambda v: jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((2,), np.float32), v),
+        "associative scan": lambda v: lax.associative_scan(jnp.multiply, v),
+        "switch": lambda v: lax.switch((v[0] > 2).astype(int), [jnp.sin, jnp.cos], v),
+    }
+    x, mesh = np.arange(6, dtype=np.float32), sh.AbstractMesh((3,), ("a",))
+    for name, f in fs.items():
+        parts = jax.shard_map(f, mesh=mesh, in_specs=P("a"), out_specs=P("a"))
+        want = np.concatenate([f(jnp.asarray(x[i : i + 2])) for i in (0, 2, 4)])
+        for run in (parts, jax.jit(parts)):
+            np.testing.assert_allclose(run(x), want, rtol=1e-4, atol=1e-5, err_msg=name)
+    system = lambda b, v: jnp.linalg.solve(jnp.diag(v + 1) + 1, b).sum()
+    inside = jax.shard_map(jax.grad(system), mesh=mesh, in_specs=(P(), P("a")), out_specs=P())(np.ones(2, np.float32), x)
+    np.testing.assert_allclose(inside, sum(jax.grad(system)(jnp.ones(2), jnp.asarray(x[i : i + 2])) for i in (0, 2, 4)), rtol=1e-5)
+
+
+def test_arguments_that_do_not_fit(jax, jnp, sh, P):
+    """JAX's words name the specification, the argument and its parameter."""
+
+    def foo(v, *rest):
+        return v
+
+    smap = lambda mesh, ins, outs, f=foo: jax.shard_map(f, mesh=sh.AbstractMesh(*mesh), in_specs=ins, out_specs=outs)
+    with pytest.raises(
+        ValueError, match=r"in_specs is P\('x', None\) which has length 2, but the passed args\[0\], where args\[0\] is bound to foo's parameter 'v', has shape"
+    ):
+        smap(((4,), ("x",)), P("x", None), P("x"))(np.ones(8, np.float32))
+    with pytest.raises(
+        ValueError,
+        match=r"args\[1\] of shape float32\[8,6\], where args\[1\] is the index 0 component of foo's varargs parameter 'rest', corr.* axes \('x', 'y'\)",
+    ):
+        smap(((2, 4), ("x", "y")), (P("x"), P(None, ("x", "y"))), P("x"))(np.ones(8, np.float32), np.ones((8, 6), np.float32))
+    with pytest.raises(ValueError, match=r"out_specs is P\('x',\) which has length 1, but bar\(\*args\) has shape float32\[\]\{V:x\}, which has rank 0 \(and 0 < 1\)"):
+
+        def bar(v):
+            return v.sum()
+
+        smap(((4,), ("x",)), P("x"), P("x"), bar)(np.ones(8, np.float32))
+    with pytest.raises(TypeError, match="shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None`"):
+        jax.shard_map(foo, mesh=sh.AbstractMesh((4,), ("x",)), out_specs=P("x"))(np.ones(8, np.float32))

@@ -336,7 +336,7 @@ def _apply_linear(spec, linear, *tangents):
             flat.append(None)
             continue
         aval = _get_aval(t)
-        if aval.dtype != expected or tuple(aval.shape) != tuple(p.shape):
+        if aval.dtype != expected or tuple(aval.shape) != tuple(p.shape) or aval.vma != p.vma:
             raise ValueError(_tangent_mismatch(aval, p))
         flat.append(t)
     outs = looked_at("linearize", spec, linear.apply(flat)[: len(spec.out_avals)])
@@ -345,10 +345,16 @@ def _apply_linear(spec, linear, *tangents):
 
 def _tangent_mismatch(got, primal):
     expected = primal if is_inexact(primal.dtype) else f"float0[{','.join(map(str, primal.shape))}]"
-    return (
+    text = (
         "linearized function called on tangent values inconsistent with the original primal values:\n"
         f"Got tangent aval {got} for primal aval {primal} but expected {expected}."
     )
+    cures = [
+        (got.vma - primal.vma, "primal value passed to `jax.linearize`"),
+        (primal.vma - got.vma, "tangent value passed to the callable `f_jvp` returned by `jax.linearize`"),
+    ]
+    lines = [f"  * applying `jax.lax.pcast(..., {tuple(sorted(axes))}, to='varying')` to the {what}" for axes, what in cures if axes]
+    return text + " \nThis might be fixed by:\n" + "".join(f"{line};\n" for line in lines) if lines else text
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):

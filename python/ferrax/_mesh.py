@@ -15,7 +15,18 @@ import numpy as np
 
 from . import _core
 
-__all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "use_abstract_mesh"]
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "ManualAxisType",
+    "Mesh",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_mesh",
+    "set_mesh",
+    "use_abstract_mesh",
+]
 
 
 class AxisType(enum.Enum):

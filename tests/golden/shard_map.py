@@ -77,34 +77,35 @@ def losses(jax, axes, size):
 
 def cases(jax, mesh, checked):
     """name -> function without arguments that gives a list of arrays."""
-    P, lax, jnp = jax.sharding.PartitionSpec, jax.lax, jax.numpy
+    P, jnp = jax.sharding.PartitionSpec, jax.numpy
     axes = tuple(mesh.axis_names)
     data = P(axes if len(axes) > 1 else axes[0])
+    arguments = (P(), data)
 
-    def over(f, outs, ins=(P(), data)):
-        return jax.shard_map(f, mesh=mesh, in_specs=ins, out_specs=outs, check_vma=checked)
+    def over(f, outs):
+        run = jax.jit(jax.shard_map(f, mesh=mesh, in_specs=arguments, out_specs=outs, check_vma=checked))
+        return lambda: run(W, X)
+
+    def of(name, loss, varies):
+        many = varies or not checked
+        shown = data if many else P()
+        own = lambda v: v[None] if many else v
+        # of what is replicated the derivative is one value, unless the check is off: then each part has its own
+        of_w = P() if checked else data
+        yield "value", over(lambda w, x: (own(loss(w, x)),), shown)
+        yield "gradient inside", over(jax.grad(loss, (0, 1)), (of_w, data))
+        yield "tangent inside", over(lambda w, x: (own(jax.jvp(loss, (w, x), (jnp.cos(w), jnp.cos(x)))[1]),), shown)
+        if checked:
+            value = jax.shard_map(lambda w, x: own(loss(w, x)), mesh=mesh, in_specs=arguments, out_specs=shown)
+            outside = jax.jit(jax.grad(lambda w, x: jnp.sum(jnp.sin(value(w, x))), (0, 1)))
+            yield "gradient outside", lambda: outside(W, X)
+        if checked and name in ("psum", "pmean", "softmax", "model"):
+            yield "hessian", over(lambda w, x: (jax.hessian(loss)(w, x),), shown)
+            yield "jacobians", over(lambda w, x: (jax.jacfwd(loss)(w, x), jax.jacrev(loss)(w, x)), (shown, P()))
 
     found = {}
     for name, (loss, varies) in losses(jax, axes, dict(mesh.shape)).items():
-        shown = data if varies or not checked else P()
-        own = lambda v, many=varies or not checked: v[None] if many else v
-        # of what is replicated the derivative is one value, unless the check is off: then each part has its own
-        of_w = P() if checked else data
-        value = over(lambda w, x, f=loss, own=own: own(f(w, x)), shown)
-        inside = over(lambda w, x, f=loss: jax.grad(f, (0, 1))(w, x), (of_w, data))
-        forward = over(lambda w, x, f=loss, own=own: own(jax.jvp(f, (w, x), (jnp.cos(w), jnp.cos(x)))[1]), shown)
-        outside = jax.grad(lambda w, x, f=value: jnp.sum(jnp.sin(f(w, x))), (0, 1))
-        found[f"{name}: value"] = lambda f=value: [jax.jit(f)(W, X)]
-        found[f"{name}: gradient inside"] = lambda f=inside: jax.jit(f)(W, X)
-        found[f"{name}: tangent inside"] = lambda f=forward: [jax.jit(f)(W, X)]
-        if checked:
-            found[f"{name}: gradient outside"] = lambda f=outside: jax.jit(f)(W, X)
-        if name in ("psum", "pmean", "softmax", "model") and checked:
-            rows = data if varies else P()
-            found[f"{name}: hessian"] = lambda f=over(lambda w, x, f=loss: jax.hessian(f)(w, x), rows): [jax.jit(f)(W, X)]
-            found[f"{name}: jacobians"] = lambda f=over(
-                lambda w, x, f=loss: (jax.jacfwd(f)(w, x), jax.jacrev(f)(w, x)), (rows, P())
-            ): jax.jit(f)(W, X)
+        found |= {f"{name}: {what}": run for what, run in of(name, loss, varies)}
     return found
 
 

@@ -5,9 +5,9 @@
 mod scope;
 
 pub use scope::{
-    AxisKind, Line, Lines, Named, NamedAxis, Saved, Scopes, ToLit, Transforming, at_root, axes, axis_named, axis_size, bind, current, enter, eval_root,
-    install_lines, install_root, install_to_lit, is_manual, line, moved, name_axes, names, no_axes, open_scopes, place,
-    replace_current, restore_current, to_lit, transforming, with_axis,
+    AxisKind, Line, Lines, Named, NamedAxis, Saved, Scopes, ToLit, Transforming, at_root, axes, axis_named, axis_size,
+    bind, current, enter, eval_root, install_lines, install_root, install_to_lit, is_manual, line, moved, name_axes,
+    names, no_axes, open_scopes, place, replace_current, restore_current, to_lit, transforming, with_axis,
 };
 
 use crate::aval::{Aval, Lit};

@@ -3,10 +3,10 @@
 //! INVARIANT: this crate never looks inside an `Array`. It knows the aval and holds the rest as an opaque payload, which only the
 //! executor that made it opens. So IR and transforms depend on no backend, and a captured array is shared, never copied.
 //! INVARIANT: `Value` is `Send + Sync`. A tracer holds its trace's tag, never the trace.
-use crate::vary::Vary;
 use crate::aval::{Aval, Lit};
 use crate::dtype::Dtype;
 use crate::error::{Error, ErrorKind, Res};
+use crate::vary::Vary;
 use ferrax_kernel::Scalar;
 use smallvec::SmallVec;
 use std::any::Any;

@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// are captured.
 #[pyfunction]
 pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
-    let axes = ferrax_ir::cx::axes().iter().map(|a| (a.name.to_string(), a.size, a.kind.is_manual())).collect::<Vec<_>>();
+    let axes =
+        ferrax_ir::cx::axes().iter().map(|a| (a.name.to_string(), a.size, a.kind.is_manual())).collect::<Vec<_>>();
     (config::flags().epoch(), PyTuple::new(py, axes)?, KnownScalars::is_captured()).into_pyobject(py)
 }
 /// identities(values) -> for each an integer that is equal for one and the same value, None for what has no identity.

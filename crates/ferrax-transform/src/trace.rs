@@ -155,9 +155,10 @@ impl Trace {
             _ => b.capture(v),
         }
     }
-    /// The operands as the op wants them: of a first-order op all vary over the axes that any varies over.
+    /// The operands as the op wants them: of a first-order op, and of one that solves, all vary over the axes that any varies over.
     fn together(&self, op: &Op, x: &[Value]) -> Res<Option<Values>> {
-        if op.pure() { self.as_cx().vary_together(x) } else { Ok(None) }
+        let all = op.pure() || op.body().is_some_and(|b| b.vary_alike());
+        if all { self.as_cx().vary_together(x) } else { Ok(None) }
     }
     fn as_cx(&self) -> &dyn Cx {
         self

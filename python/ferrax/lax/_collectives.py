@@ -219,7 +219,9 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
     names, groups, n = _even("all_gather", axis_name, axis_index_groups)
 
     def gather(v, name, size, dimension, tiled):
-        return bind("all_gather", v, all_gather_dimension=dimension, axis_name=(name,), axis_index_groups=groups, axis_size=size, tiled=tiled, invariant=invariant)
+        return bind(
+            "all_gather", v, all_gather_dimension=dimension, axis_name=(name,), axis_index_groups=groups, axis_size=size, tiled=tiled, invariant=invariant
+        )
 
     def emit(v):
         v = _varying(v, names)

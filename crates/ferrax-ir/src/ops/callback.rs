@@ -129,6 +129,8 @@ impl Rules for Callback {
             return Err(Error::value("Cannot `vmap` ordered IO callback."));
         }
         let whole = match self.vmap_method.as_deref() {
+            // each part calls it
+            _ if ax.kind.is_manual() => None,
             Some("expand_dims" | "legacy_vectorized") => Some(1),
             Some("broadcast_all") => Some(ax.n),
             Some("sequential" | "sequential_unrolled") => None,

@@ -19,7 +19,6 @@ use super::linear_jvp;
 use super::pointwise::Pw;
 use super::reduce::Monoid;
 use super::zero_jvp;
-use groups::{by_groups, check_groups, pick_lanes};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, values1};
 use crate::dtype::Dtype;
@@ -33,6 +32,7 @@ use crate::value::{Value, Values};
 use crate::vary::Vary;
 use ferrax_kernel::Dims;
 use ferrax_kernel::collective::{Across, Collective, Groups};
+use groups::{by_groups, check_groups, pick_lanes};
 use smallvec::{SmallVec, smallvec};
 
 /// The names of axes, as a tuple; a single name is read too.
@@ -104,8 +104,12 @@ pub enum AllReduceKind {
     Min,
 }
 impl Member for AllReduceKind {
-    const ALL: &'static [(AllReduceKind, &'static str)] =
-        &[(AllReduceKind::Sum, "psum"), (AllReduceKind::SumInvariant, "psum_invariant"), (AllReduceKind::Max, "pmax"), (AllReduceKind::Min, "pmin")];
+    const ALL: &'static [(AllReduceKind, &'static str)] = &[
+        (AllReduceKind::Sum, "psum"),
+        (AllReduceKind::SumInvariant, "psum_invariant"),
+        (AllReduceKind::Max, "pmax"),
+        (AllReduceKind::Min, "pmin"),
+    ];
 }
 impl AllReduceKind {
     fn sums(self) -> bool {

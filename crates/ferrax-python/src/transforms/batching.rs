@@ -73,7 +73,8 @@ pub fn vmap<'py>(
             Some(d) => axis(d, a.rank() + 1).map(Some).map_err(from_py),
         }
     };
-    let out = guarded(|| transform::map_axis(&|x| call(fun, x, "vmap"), &x, &dims, (axis_size, name, kind), &place).py(py))?;
+    let out =
+        guarded(|| transform::map_axis(&|x| call(fun, x, "vmap"), &x, &dims, (axis_size, name, kind), &place).py(py))?;
     if asked.borrow().is_none() {
         out_dims.call0()?;
     }

@@ -92,4 +92,3 @@ pub(super) fn by_groups(
     let places: Vec<_> = groups.places().into_iter().map(Some).collect();
     Ok((values1(pick_lanes(cx, &y, 0, &places)?), smallvec![Some(0)]))
 }
-
