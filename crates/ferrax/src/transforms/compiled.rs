@@ -4,7 +4,6 @@ use crate::compiled::{Compiled, device_of};
 use crate::eval;
 use crate::tree::{Outline, Tree};
 use ferrax_ir::cx::{NamedAxis, bind};
-use ferrax_ir::effects::Name;
 use ferrax_ir::ops::call::Call;
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Res, Value};
