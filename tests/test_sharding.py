@@ -405,7 +405,9 @@ def test_arguments_that_do_not_fit(jax, jnp, sh, P):
         match=r"args\[1\] of shape float32\[8,6\], where args\[1\] is the index 0 component of foo's varargs parameter 'rest', corr.* axes \('x', 'y'\)",
     ):
         smap(((2, 4), ("x", "y")), (P("x"), P(None, ("x", "y"))), P("x"))(np.ones(8, np.float32), np.ones((8, 6), np.float32))
-    with pytest.raises(ValueError, match=r"out_specs is P\('x',\) which has length 1, but bar\(\*args\) has shape float32\[\]\{V:x\}, which has rank 0 \(and 0 < 1\)"):
+    with pytest.raises(
+        ValueError, match=r"out_specs is P\('x',\) which has length 1, but bar\(\*args\) has shape float32\[\]\{V:x\}, which has rank 0 \(and 0 < 1\)"
+    ):
 
         def bar(v):
             return v.sum()

@@ -108,7 +108,7 @@ impl ShapedArray {
     fn manual_axis_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let sets = PyDict::new(py);
         sets.set_item("varying", self.vma(py)?)?;
-        py.import("ferrax.sharding")?.getattr("ManualAxisType")?.call((), Some(&sets))
+        crate::hooks::manual_axis_type(py)?.call((), Some(&sets))
     }
     #[getter]
     fn mat<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
