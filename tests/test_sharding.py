@@ -2,10 +2,12 @@
 
 import copy
 import importlib
+import json
 import pickle
 
 import numpy as np
 import pytest
+from golden import shard_map as programs
 
 pytestmark = pytest.mark.ours
 
@@ -178,3 +180,238 @@ def test_shard_map_on_one_device(jax, jnp, lax, P, mesh):
     with jax.set_mesh(mesh):
         assert jax.shard_map(f, in_specs=P("x", "y"), out_specs=P("x", "y"))(x).tolist() == (2 * x).tolist()
         assert jax.smap(lambda x: lax.psum(x, "x"), in_axes=0, out_axes=None, axis_name="x")(x).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("checked", [True, False])
+@pytest.mark.parametrize("grid", list(programs.MESHES))
+def test_programs_are_those_of_several_devices(jax, sh, grid, checked):
+    """Values and derivatives, inside and outside, are what JAX gives with as many devices."""
+    golden, head = json.loads(programs.PATH.read_text()), f"{grid}, {'checked' if checked else 'unchecked'}, "
+    ran = 0
+    for name, run in programs.cases(jax, sh.AbstractMesh(*programs.MESHES[grid]), checked).items():
+        if (want := golden.get(head + name)) is None:
+            continue
+        for got, w in zip(run(), want, strict=True):
+            assert list(got.shape) == w["shape"], name
+            np.testing.assert_allclose(np.asarray(got).ravel(), w["values"], rtol=2e-4, atol=2e-4, err_msg=name)
+        ran += 1
+    assert ran == sum(k.startswith(head) for k in golden)
+
+
+@pytest.mark.parametrize("grid", ["x1", "x4", "x2y4"])
+def test_derivatives_inside_are_those_of_the_whole(jax, jnp, lax, sh, P, grid):
+    """Of a loss that is the sum of the parts' losses, whoever asks: the parameters are one variable, however many parts read them."""
+    shape, axes = programs.MESHES[grid]
+    mesh, data = sh.AbstractMesh(shape, axes), P(axes)
+    model = lambda w, x: jnp.tanh(x @ w).sum()
+    for step in (jax.grad(lambda w, x: lax.psum(model(w, x), axes)), lambda w, x: jax.grad(model)(w, x)):
+        inside = jax.shard_map(step, mesh=mesh, in_specs=(P(), data), out_specs=P())
+        for run in (inside, jax.jit(inside)):
+            np.testing.assert_allclose(run(programs.W, programs.X), jax.grad(model)(programs.W, programs.X), rtol=1e-5)
+    outside = jax.grad(lambda w: jax.shard_map(lambda w, x: lax.psum(model(w, x), axes), mesh=mesh, in_specs=(P(), data), out_specs=P())(w, programs.X))
+    np.testing.assert_allclose(outside(programs.W), jax.grad(model)(programs.W, programs.X), rtol=1e-5)
+    lanes = jax.vmap(inside, (0, None))(np.stack([programs.W, 2 * programs.W]), programs.X)
+    np.testing.assert_allclose(lanes, jax.vmap(jax.grad(model), (0, None))(np.stack([programs.W, 2 * programs.W]), programs.X), rtol=1e-5)
+
+
+def _network(jnp):
+    return lambda w, x: jnp.tanh(jnp.tanh(x @ w["in"]) @ w["out"])
+
+
+def _parameters():
+    of = lambda *shape: np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+    return {"in": of(4, 8), "out": of(8, 2)}, of(16, 4), of(16, 2)
+
+
+def test_training_steps(jax, jnp, lax, sh, P):
+    """Data, tensor and fully sharded parallelism take the step of one device, and keep its parameters equal over ten of them."""
+    mesh = sh.AbstractMesh((2, 4), ("data", "model"))
+    net, (w, x, y) = _network(jnp), _parameters()
+    update = lambda w, g: jax.tree.map(lambda p, g: p - 0.1 * g, w, g)
+    one = jax.jit(lambda w, x, y: update(w, jax.grad(lambda w: ((net(w, x) - y) ** 2).mean())(w)))
+
+    def by_data(w, x, y):
+        loss = lambda w: lax.pmean(((net(w, x) - y) ** 2).mean(), ("data", "model"))
+        return update(w, jax.grad(loss)(w))
+
+    def by_tensor(w, x, y):
+        def loss(w):
+            hidden = jnp.tanh(x @ w["in"])
+            return lax.pmean(((jnp.tanh(lax.psum(hidden @ w["out"], "model")) - y) ** 2).mean(), "data")
+
+        return update(w, jax.grad(loss)(w))
+
+    def fully(w, x, y):
+        def loss(w):
+            whole = jax.tree.map(lambda p: lax.all_gather(p, ("data", "model"), tiled=True), w)
+            return ((net({**whole, "in": whole["in"].T}, x) - y) ** 2).mean()
+
+        return update(w, jax.tree.map(lambda g: g / 8, jax.grad(loss)(w)))
+
+    rows = P(("data", "model"))
+    shapes = {k: v.shape for k, v in w.items()}
+    split = {"in": P(None, "model"), "out": P("model")}
+    steps = {
+        "data": jax.shard_map(by_data, mesh=mesh, in_specs=(P(), rows, rows), out_specs=P()),
+        "tensor": jax.shard_map(by_tensor, mesh=mesh, in_specs=(split, P("data"), P("data")), out_specs=split),
+    }
+    # rows of the matrix whose first axis has eight
+    sharded = {"in": w["in"].T.copy(), "out": w["out"]}
+    want = w
+    for _ in range(10):
+        want = one(want, x, y)
+    for name, step in steps.items():
+        got = w
+        for _ in range(10):
+            got = jax.jit(step)(got, x, y)
+        for k in w:
+            assert got[k].shape == shapes[k]
+            np.testing.assert_allclose(got[k], want[k], rtol=1e-4, atol=1e-6, err_msg=name)
+    step, got = jax.shard_map(fully, mesh=mesh, in_specs=(rows, rows, rows), out_specs=rows), sharded
+    for _ in range(10):
+        got = jax.jit(step)(got, x, y)
+    np.testing.assert_allclose(np.asarray(got["in"]).T, want["in"], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(got["out"], want["out"], rtol=1e-4, atol=1e-6)
+
+
+def test_types_say_what_varies(jax, jnp, lax, sh, P):
+    mesh, seen = sh.AbstractMesh((2, 3), ("a", "b")), {}
+
+    def body(x, w):
+        values = {
+            "whole": w,
+            "cut": x,
+            "together": x + w,
+            "summed": lax.psum(x, "a"),
+            "summed twice": lax.psum(x, ("a", "b")),
+            "largest": lax.pmax(x, "b"),
+            "gathered": lax.all_gather(x, "a"),
+            "gathered once": lax.all_gather(x, "a", to="invarying"),
+            "place": lax.axis_index("b"),
+            "cast": lax.pcast(w, "b", to="varying"),
+            "like": jnp.zeros_like(x),
+            "new": jnp.zeros(3),
+            "jitted": jax.jit(lambda x: jnp.sin(x) * 2)(w + x),
+            "scanned": lax.scan(lambda c, r: (c + r, r), x[0], x)[0],
+        }
+        seen.update({k: jax.typeof(v).vma for k, v in values.items()})
+        assert str(jax.typeof(x)) == "float32[2,2]{V:(a,b)}" and str(jax.typeof(w)) == "float32[2]"
+        return x
+
+    f = jax.shard_map(body, mesh=mesh, in_specs=(P("a", "b"), P()), out_specs=P("a", "b"))
+    both, want = {"a", "b"}, {}
+    want |= {k: both for k in ("cut", "together", "gathered", "like", "jitted", "scanned")} | {"place": {"b"}, "cast": {"b"}}
+    want |= {"whole": set(), "new": set(), "summed": {"b"}, "gathered once": {"b"}, "largest": {"a"}, "summed twice": set()}
+    for run in (f, jax.jit(f)):
+        run(X, np.ones(2, np.float32))
+        assert {k: set(v) for k, v in seen.items()} == want
+    assert jax.typeof(jnp.ones(2)).vma == frozenset()
+
+
+def test_what_types_refuse(jax, jnp, lax, sh, P):
+    smap = lambda f, outs=None: jax.shard_map(f, mesh=sh.AbstractMesh((2,), ("a",)), in_specs=P("a"), out_specs=P("a") if outs is None else outs)(X)
+    zero = jnp.zeros(6)
+    for loop in (
+        lambda x: lax.scan(lambda c, r: (c + r, None), zero, x)[0],
+        lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: c + x[0] + 1, zero),
+        lambda x: lax.fori_loop(0, 3, lambda _, c: c + x[0], zero),
+    ):
+        with pytest.raises(
+            TypeError, match=r"so the manual axis types do not match.\n\nThis might be fixed by applying `jax.lax.pcast\(..., \('a',\), to='var"
+        ):
+            smap(loop)
+    with pytest.raises(TypeError, match="cond branches must have equal output types but they differ"):
+        smap(lambda x: lax.cond(True, lambda: x[0], lambda: zero))
+    rule = jax.custom_vjp(lambda w, x: w * x)
+    rule.defvjp(lambda w, x: (w * x, (w, x)), lambda r, ct: (ct * r[1], ct * r[0]))
+    with pytest.raises(
+        ValueError, match=r"Custom VJP bwd rule must .* of type float32\[2,6\]\{V:a\} corresponding to an input of type float32\[2,6\], so the manual"
+    ):
+        smap(lambda x: jax.grad(lambda w: rule(w, x).sum())(jnp.ones((2, 6))))
+    with pytest.raises(ValueError, match=r"unexpected JAX type .* got float32\[2,6\], but expected float32\[2,6\]\{V:a\}"):
+        smap(lambda x: jax.vjp(jnp.sin, x)[1](jnp.ones((2, 6)))[0])
+    with pytest.raises(ValueError, match="Unsupported pcast from=varying, to='varying'"):
+        smap(lambda x: lax.pcast(x, "a", to="varying"))
+    with pytest.raises(NotImplementedError, match="axis_index_groups"):
+        smap(lambda x: lax.psum(x, "a", axis_index_groups=[[0], [1]]), P())
+    with pytest.raises(ValueError, match=r"out_specs\[1\] is P\(\) which implies that the corresponding output value is replicated across mesh axis 'a'"):
+        smap(lambda x: (x, x.sum()), (P("a"), P()))
+
+
+def test_static_arguments(jax, sh, P):
+    """What has None for a specification is handed over as it is."""
+    f = lambda x, how: x * {"two": 2, "three": 3}[how]
+    g = jax.shard_map(f, mesh=sh.AbstractMesh((2,), ("a",)), in_specs=(P("a"), None), out_specs=P("a"))
+    np.testing.assert_array_equal(g(X, "three"), 3 * X)
+
+
+def test_positions_that_branch_apart(jax, jnp, lax, sh, P):
+    """A parameter that positions read in different branches has the sum of their cotangents."""
+    f = lambda w, x: lax.cond(x[0, 0] > 5, lambda w: (w * w).sum(), lambda w: (3 * w).sum(), w)
+    step = jax.shard_map(jax.grad(f), mesh=sh.AbstractMesh((2,), ("a",)), in_specs=(P(), P("a")), out_specs=P())
+    for run in (step, jax.jit(step)):
+        np.testing.assert_allclose(run(programs.W, X), 2 * programs.W + 3, rtol=1e-6)
+
+
+def test_library_functions_on_parts(jax, jnp, lax, sh, P):
+    """Functions with loops, solvers, callbacks and draws of their own take what varies, as they take it part by part."""
+    scipy = importlib.import_module(f"{jax.__name__}.scipy")
+    importlib.import_module(f"{jax.__name__}.scipy.sparse.linalg")
+    fs = {
+        "interp": lambda v: jnp.interp(v, jnp.arange(3.0), jnp.arange(3.0) ** 2),
+        "searchsorted": lambda v: jnp.searchsorted(jnp.arange(8.0), v),
+        "polyval": lambda v: jnp.polyval(jnp.array([1.0, 2.0]), v),
+        "betainc": lambda v: scipy.special.betainc(1.0, 2.0, v / 10),
+        "cg": lambda v: scipy.sparse.linalg.cg(lambda u: 2 * u + v * u, v)[0],
+        "solve": lambda v: jax.grad(lambda b: jnp.linalg.solve(jnp.diag(v + 1) + 1, b).sum())(v),
+        "root": lambda v: lax.custom_root(
+            lambda u: u * u - v - 1,
+            v + 1,
+            lambda f, u: lax.fori_loop(0, 9, lambda _, u: u - (u * u - v - 1) / (2 * u), u),
+            lambda g, y: y / g(jnp.ones_like(y)),
+        ),
+        "eigenvalues": lambda v: jnp.linalg.eigvalsh(jnp.outer(v, v)),
+        "quantile": lambda v: jnp.quantile(v, jnp.array([0.2, 0.4])),
+        "draws": lambda v: jax.random.gamma(jax.random.key(0), v + 1),
+        "categorical": lambda v: jax.random.categorical(jax.random.key(1), v, shape=(2,)),
+        "callback": lambda v: jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct((2,), np.float32), v),
+        "associative scan": lambda v: lax.associative_scan(jnp.multiply, v),
+        "switch": lambda v: lax.switch((v[0] > 2).astype(int), [jnp.sin, jnp.cos], v),
+    }
+    x, mesh = np.arange(6, dtype=np.float32), sh.AbstractMesh((3,), ("a",))
+    for name, f in fs.items():
+        parts = jax.shard_map(f, mesh=mesh, in_specs=P("a"), out_specs=P("a"))
+        want = np.concatenate([f(jnp.asarray(x[i : i + 2])) for i in (0, 2, 4)])
+        for run in (parts, jax.jit(parts)):
+            np.testing.assert_allclose(run(x), want, rtol=1e-4, atol=1e-5, err_msg=name)
+    system = lambda b, v: jnp.linalg.solve(jnp.diag(v + 1) + 1, b).sum()
+    inside = jax.shard_map(jax.grad(system), mesh=mesh, in_specs=(P(), P("a")), out_specs=P())(np.ones(2, np.float32), x)
+    np.testing.assert_allclose(inside, sum(jax.grad(system)(jnp.ones(2), jnp.asarray(x[i : i + 2])) for i in (0, 2, 4)), rtol=1e-5)
+
+
+def test_arguments_that_do_not_fit(jax, jnp, sh, P):
+    """JAX's words name the specification, the argument and its parameter."""
+
+    def foo(v, *rest):
+        return v
+
+    smap = lambda mesh, ins, outs, f=foo: jax.shard_map(f, mesh=sh.AbstractMesh(*mesh), in_specs=ins, out_specs=outs)
+    with pytest.raises(
+        ValueError, match=r"in_specs is P\('x', None\) which has length 2, but the passed args\[0\], where args\[0\] is bound to foo's parameter 'v', has shape"
+    ):
+        smap(((4,), ("x",)), P("x", None), P("x"))(np.ones(8, np.float32))
+    with pytest.raises(
+        ValueError,
+        match=r"args\[1\] of shape float32\[8,6\], where args\[1\] is the index 0 component of foo's varargs parameter 'rest', corr.* axes \('x', 'y'\)",
+    ):
+        smap(((2, 4), ("x", "y")), (P("x"), P(None, ("x", "y"))), P("x"))(np.ones(8, np.float32), np.ones((8, 6), np.float32))
+    with pytest.raises(
+        ValueError, match=r"out_specs is P\('x',\) which has length 1, but bar\(\*args\) has shape float32\[\]\{V:x\}, which has rank 0 \(and 0 < 1\)"
+    ):
+
+        def bar(v):
+            return v.sum()
+
+        smap(((4,), ("x",)), P("x"), P("x"), bar)(np.ones(8, np.float32))
+    with pytest.raises(TypeError, match="shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None`"):
+        jax.shard_map(foo, mesh=sh.AbstractMesh((4,), ("x",)), out_specs=P("x"))(np.ones(8, np.float32))

@@ -173,7 +173,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         aval = _scalar_aval(value)
         if holomorphic or aval.dtype.kind != "f":
             _check_output_revderiv(name, holomorphic, aval.dtype)
-        cts[0] = unit(aval)
+        cts[0] = _core.varying(_core.asarray(unit(aval), weak_type=aval.weak_type), aval.vma) if aval.vma else unit(aval)
         cts = linear.transpose(cts)
         if _core.checks_values():
             try:
@@ -336,7 +336,7 @@ def _apply_linear(spec, linear, *tangents):
             flat.append(None)
             continue
         aval = _get_aval(t)
-        if aval.dtype != expected or tuple(aval.shape) != tuple(p.shape):
+        if aval.dtype != expected or tuple(aval.shape) != tuple(p.shape) or aval.vma != p.vma:
             raise ValueError(_tangent_mismatch(aval, p))
         flat.append(t)
     outs = looked_at("linearize", spec, linear.apply(flat)[: len(spec.out_avals)])
@@ -345,10 +345,16 @@ def _apply_linear(spec, linear, *tangents):
 
 def _tangent_mismatch(got, primal):
     expected = primal if is_inexact(primal.dtype) else f"float0[{','.join(map(str, primal.shape))}]"
-    return (
+    text = (
         "linearized function called on tangent values inconsistent with the original primal values:\n"
         f"Got tangent aval {got} for primal aval {primal} but expected {expected}."
     )
+    cures = [
+        (got.vma - primal.vma, "primal value passed to `jax.linearize`"),
+        (primal.vma - got.vma, "tangent value passed to the callable `f_jvp` returned by `jax.linearize`"),
+    ]
+    lines = [f"  * applying `jax.lax.pcast(..., {tuple(sorted(axes))}, to='varying')` to the {what}" for axes, what in cures if axes]
+    return text + " \nThis might be fixed by:\n" + "".join(f"{line};\n" for line in lines) if lines else text
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
@@ -513,7 +519,7 @@ def _checked_cotangent(ct, aval):
     is_float0 = getattr(ct, "dtype", None) == float0
     got = None if is_float0 else _get_aval(ct)
     got_dtype, got_shape = (float0, np.shape(ct)) if is_float0 else (got.dtype, tuple(got.shape))
-    if (got_dtype != expected and expected != float0) or got_shape != tuple(aval.shape):
+    if (got_dtype != expected and expected != float0) or got_shape != tuple(aval.shape) or (got is not None and got.vma != aval.vma):
         want = aval.str_short() if expected != float0 else f"float0[{','.join(map(str, aval.shape))}]"
         have = got.str_short() if got is not None else f"float0[{','.join(map(str, got_shape))}]"
         raise ValueError(
@@ -734,6 +740,7 @@ def _std_basis(tree):
             block = np.zeros((total, *aval.shape), float0)
         else:
             block = _core.asarray(_ones_below(total, n, at, aval.dtype).reshape(total, *aval.shape), weak_type=aval.weak_type)
+            block = _core.varying(block, aval.vma) if aval.vma else block
         out.append(block)
         at += n
     return treedef.unflatten(out)

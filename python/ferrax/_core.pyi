@@ -24,6 +24,9 @@ class ShapedArray:
     weak_type: bool
     ndim: int
     size: int
+    vma: frozenset[str]
+    manual_axis_type: Any
+    mat: Any
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = ...) -> Self: ...
     def str_short(self, short_dtypes: bool = ...) -> str: ...
     sharding: Any
@@ -523,6 +526,10 @@ Flat = Callable[..., Leaves]
 
 def axis_size(name: Any) -> int:
     """The size of the named axis in scope. NameError where there is none."""
+def is_manual(name: Any) -> bool:
+    """Whether types say what varies over the named axis in scope, as those of a shard_map's do."""
+def varying(x: Any, names: Iterable[Any]) -> Any:
+    """x as a value that varies over these axes too, where they are manual."""
 def make_program(fun: Flat, avals: Sequence[ShapedArray], axis_env: Sequence[tuple[Any, int]] | None = ..., user_fun: Any = ...,
                  arg_paths: Sequence[str] | Callable[[], Sequence[str]] | None = ..., what: str = ..., capture_scalars: bool = ...) -> tuple[Program, list[Any]]:
     """`user_fun`, `arg_paths` and `what` ("jit", "scan", ...) word the errors of tracing and nothing else. `capture_scalars`: scalars written down
@@ -532,15 +539,15 @@ def jvp(fun: Flat, primals: Leaves, tangents: Leaves) -> tuple[list[Any], list[A
 def linearize(fun: Flat, primals: Leaves) -> tuple[list[Any], Linear]: ...
 def linear_transpose(fun: Flat, in_avals: Sequence[ShapedArray]) -> tuple[list[ShapedArray], Linear]: ...
 def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: int, axis_name: Any,
-         out_dims: Callable[[], Sequence[int | None]]) -> list[Any]:
-    """`out_dims` is asked after `fun` has run."""
+         out_dims: Callable[[], Sequence[int | None]], manual: bool = ...) -> list[Any]:
+    """`out_dims` is asked after `fun` has run. `manual`: lanes are the parts of a shard_map, and types say what varies over the axis."""
 def pmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], out_dims: Callable[[], Sequence[int | None]], axis_size: int,
          axis_name: Any, devices: Sequence[Device] | None = ..., donated: Sequence[bool] = ..., name: str = ...) -> list[Any]: ...
 def checkpoint(program: Program, operands: Leaves, prevent_cse: bool = ..., policy: Callable[..., Any] | None = ...) -> list[Any]:
     """The program's captured values come before the operands."""
 def identities(values: Leaves) -> list[int | None]:
     """Equal integers for one and the same value; None for what is no array."""
-def trace_context() -> tuple[int, tuple[tuple[str, int], ...]]:
+def trace_context() -> tuple[int, tuple[tuple[str, int, bool], ...]]:
     """The configuration and the named axes in scope: what a trace depends on besides its function and arguments."""
 def custom_jvp_call(name: str, fun: Flat, rule: Callable[[Leaves, Leaves], tuple[Leaves, Leaves]], operands: Leaves,
                     symbolic_zeros: bool = ...) -> list[Any]:

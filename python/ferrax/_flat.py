@@ -187,8 +187,10 @@ def zeros(aval):
         return np.zeros(aval.shape, float0)
     zero = unit(aval, 0)
     if aval.shape == ():
-        return _core.asarray(zero, weak_type=aval.weak_type)
-    return _core.bind("broadcast_in_dim", zero, shape=tuple(aval.shape), broadcast_dimensions=(), sharding=None)
+        out = _core.asarray(zero, weak_type=aval.weak_type)
+    else:
+        out = _core.bind("broadcast_in_dim", zero, shape=tuple(aval.shape), broadcast_dimensions=(), sharding=None)
+    return _core.varying(out, aval.vma) if aval.vma else out
 
 
 def tangent_dtype(dtype):

@@ -52,6 +52,12 @@ def sharding_of_devices():
     return _of_devices
 
 
+def manual_axis_type():
+    from ._mesh import ManualAxisType
+
+    return ManualAxisType
+
+
 def shards():
     from .sharding import _shards
 
@@ -212,6 +218,7 @@ _core.register_hooks(
             lax,
             unpickled_key,
             sharding_of_devices,
+            manual_axis_type,
             shards,
             sharding_of_type,
             single_device_sharding,

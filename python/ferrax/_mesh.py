@@ -7,6 +7,7 @@ Invariant: a mesh is a value: equal ones compare equal and hash alike. The mesh 
 """
 
 import collections
+import dataclasses
 import enum
 import threading
 
@@ -14,7 +15,18 @@ import numpy as np
 
 from . import _core
 
-__all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "get_abstract_mesh", "get_mesh", "make_mesh", "set_mesh", "use_abstract_mesh"]
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "ManualAxisType",
+    "Mesh",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_mesh",
+    "set_mesh",
+    "use_abstract_mesh",
+]
 
 
 class AxisType(enum.Enum):
@@ -37,6 +49,33 @@ def _axis_types(types, n):
     if len(types) != n:
         raise ValueError(f"Number of axis names should match the number of axis_types. Got axis_types={types} and {n} axis names")
     return types
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ManualAxisType:
+    """What a type says of the axes of the `shard_map` that a value is in: over which it varies, is a part of a sum, or was a part of one.
+
+    Raises:
+      ValueError: an axis is in more than one of the sets.
+
+    >>> ManualAxisType(varying={"x"}).varying
+    frozenset({'x'})
+    """
+
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+    def __post_init__(self):
+        for name in ("varying", "unreduced", "reduced"):
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+        for name in ("unreduced", "reduced"):
+            if self.varying & getattr(self, name):
+                raise ValueError(f"varying and {name} cannot have common mesh axes. Got varying={self.varying} and {name}={getattr(self, name)}")
+
+    def update(self, **changes):
+        """A copy with some of the sets changed."""
+        return dataclasses.replace(self, **changes)
 
 
 class _Axes:

@@ -3,23 +3,24 @@
     mesh = make_mesh((1,), ("x",))
     shard_map(lambda part: part - lax.pmean(part.mean(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(4.0))
 
-Each mesh axis is an axis of `vmap`: arrays are cut along it as their specifications say, all parts are computed on one device, and collectives meet as
-they would over devices.
+Each mesh axis is an axis of lanes: arrays are cut along it as their specifications say, all parts are computed on one device, and collectives meet as
+they would over devices. Types say over which axes a value varies: those along which it has lanes. An operation brings its operands to the same axes by
+`pvary`, whose transpose is a sum over them, so that the derivative of what is replicated is that of one variable.
 
 Invariant: the values are those of a mesh of devices, whatever devices there are; a result whose parts differ along an axis that its specification leaves out is
 refused.
 """
 
+import inspect
 import math
 
 import numpy as np
 
 from . import _core
-from ._batching import vmap
 from ._flat import check_callable, name_of, wraps
-from ._mesh import current
+from ._mesh import AxisType, current
 from .sharding import PartitionSpec
-from .tree_util import broadcast_prefix, tree_flatten, tree_leaves, tree_map
+from .tree_util import broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
 
 __all__ = ["Infer", "shard_map", "smap"]
 
@@ -67,32 +68,58 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
         grid = mesh if mesh is not None else current()
         if grid is None or grid.empty:
             raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
-        names = [a for a in grid.axis_names if not axis_names or a in axis_names]
         if unknown := set(axis_names) - set(grid.axis_names):
             raise ValueError(f"jax.shard_map requires axis_names={set(axis_names)} to be a subset of mesh.axis_names={grid.axis_names}, but {unknown} are not")
+        names = [a for a in grid.axis_names if not axis_names or a in axis_names]
+        if in_specs is Infer and (types := [t for a, t in zip(grid.axis_names, grid.axis_types, strict=True) if a in names and t is not AxisType.Explicit]):
+            raise TypeError(
+                "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None` when"
+                f" axis_names={frozenset(names)} are of type {', '.join(f'AxisType.{t}' for t in types)}"
+            )
         specs = PartitionSpec() if in_specs is Infer else in_specs
         for what, tree in (("in_specs", specs), ("out_specs", out_specs)):
             _check_names(what, tree, names)
         leaves, tree = tree_flatten(args)
-        cuts = broadcast_prefix(specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
-        cuts = [PartitionSpec() if s is None else s for s in cuts]
-        parts = [_cut(f, x, spec, grid, names) for x, spec in zip(leaves, cuts, strict=True)]
-        mapped = lambda parts: f(*tree.unflatten(parts))
-        for name in reversed(names):
-            axes = [0 if _mentions(spec, name) else None for spec in cuts]
-            outs = tree_map(lambda s, name=name: 0 if _mentions(s, name) or not check_vma else None, out_specs, is_leaf=_is_spec)
-            mapped = vmap(mapped, in_axes=(axes,), out_axes=outs, axis_name=name, axis_size=grid.shape[name])
-        try:
-            out = mapped(parts)
-        except ValueError as e:
-            if "out_axes" in str(e) and "None" in str(e) and check_vma:
-                raise ValueError(_not_replicated(f, out_specs)) from e
-            raise
-        results, out_tree = tree_flatten(out)
-        joins = broadcast_prefix(out_specs, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
-        return out_tree.unflatten([_join(f, x, spec or PartitionSpec(), names, check_vma) for x, spec in zip(results, joins, strict=True)])
+        specs = broadcast_prefix(specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
+        # what has no specification is handed over as it is
+        cuts = [s for s in specs if s is not None]
+        arrays = [x if s is None or isinstance(x, _core.Array) else _core.asarray(x) for x, s in zip(leaves, specs, strict=True)]
+        _check_arguments(f, grid, in_specs, args, arrays, specs)
+        parts = [_cut(x, spec, grid, names) for x, spec in zip(arrays, specs, strict=True) if spec is not None]
+        found = {}
+
+        def local(*parts):
+            given = iter(parts)
+            out = f(*tree.unflatten([x if s is None else next(given) for x, s in zip(leaves, specs, strict=True)]))
+            results, found["tree"] = tree_flatten(out)
+            joins = broadcast_prefix(out_specs, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
+            found["joins"] = joins = [PartitionSpec() if s is None else s for s in joins]
+            results = [x if isinstance(x, _core.Array) else _core.asarray(x) for x in results]
+            _check_ranks(f, "out", _labels(out_specs, out), results, joins)
+            if check_vma:
+                paths = [label for label, _ in _labels(out_specs, out)]
+                _check_replicated(f, grid, names, [(p, s, x.aval.vma) for p, s, x in zip(paths, joins, results, strict=True)])
+                results = [_core.varying(x, [a for a in names if _mentions(s, a)]) for x, s in zip(results, joins, strict=True)]
+            return results
+
+        results = _over_axes(f, local, names, grid, cuts, lambda: found["joins"], check_vma)(*parts)
+        return found["tree"].unflatten([_join(x, s, names, check_vma) for x, s in zip(results, found["joins"], strict=True)])
 
     return shard_map_f
+
+
+def _over_axes(f, local, names, mesh, cuts, joins, check_vma):
+    """`local`, a flat function of parts, mapped over the axes of these names, the first outermost."""
+    if not names:
+        return local
+    name, inner = names[0], _over_axes(f, local, names[1:], mesh, cuts, joins, check_vma)
+    inner.fun = f  # errors name the user's function
+    dims = [0 if _mentions(spec, name) else None for spec in cuts]
+
+    def out_dims(i=None):
+        return "shard_map out_specs" if i is not None else [0 if _mentions(s, name) or not check_vma else None for s in joins()]
+
+    return lambda *parts: _core.vmap(inner, parts, dims, mesh.shape[name], name, out_dims, check_vma)
 
 
 def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
@@ -125,22 +152,11 @@ def _check_names(what, tree, names):
                 )
 
 
-def _cut(f, x, spec, mesh, names):
+def _cut(x, spec, mesh, names):
     """x with an axis in front for each mesh axis that it is cut along, in the mesh's order."""
-    x = x if isinstance(x, _core.Array) else _core.asarray(x)
-    if len(spec) > x.ndim:
-        raise ValueError(
-            f"shard_map applied to the function '{name_of(f)}' was given argument arrays with rank incompatible with their specs: a spec {spec} of length"
-            f" {len(spec)} and an array of shape {tuple(x.shape)}"
-        )
     shape, where = [], {}
     for d, n in enumerate(x.shape):
         sizes = [mesh.shape[a] for a in spec.axes_of(d)]
-        if n % math.prod(sizes):
-            raise ValueError(
-                f"shard_map applied to the function '{name_of(f)}' was given argument arrays with axis sizes that are not evenly divisible by the corresponding"
-                f" mesh axis sizes: axis {d} of an array of shape {tuple(x.shape)} has size {n}, and {spec} cuts it into {math.prod(sizes)} parts"
-            )
         for a, size in zip(spec.axes_of(d), sizes, strict=True):
             where[a] = len(shape)
             shape.append(size)
@@ -150,7 +166,7 @@ def _cut(f, x, spec, mesh, names):
     return _core.bind("transpose", x, permutation=(*front, *[i for i in range(len(shape)) if i not in front]))
 
 
-def _join(f, x, spec, names, check_vma):
+def _join(x, spec, names, check_vma):
     """The inverse of `_cut`; of mesh axes that the specification leaves out, the first part."""
     kept = []
     for i in range(len(names)):
@@ -162,11 +178,6 @@ def _join(f, x, spec, names, check_vma):
             x = _core.bind("slice", x, start_indices=(0,) * x.ndim, limit_indices=tuple(sizes), strides=None)
             x = _core.bind("squeeze", x, dimensions=(at,))
     local = x.shape[len(kept) :]
-    if len(spec) > len(local):
-        raise ValueError(
-            f"shard_map applied to the function '{name_of(f)}' was given out_specs which require replication or ranks that its results have not: a spec"
-            f" {spec} of length {len(spec)} and a part of shape {tuple(local)}"
-        )
     order, shape = [], []
     for d, n in enumerate(local):
         axes = [kept.index(a) for a in spec.axes_of(d)]
@@ -176,10 +187,108 @@ def _join(f, x, spec, names, check_vma):
     return _core.bind("reshape", x, new_sizes=tuple(shape), dimensions=None, sharding=None)
 
 
-def _not_replicated(f, out_specs):
-    return (
-        f"shard_map applied to the function '{name_of(f)}' was given out_specs which require replication which can't be statically inferred given the mesh:"
-        f" out_specs is {out_specs}, and a result may differ along an axis that it leaves out.\n\nCheck if these output values are meant to be replicated over"
-        " those mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the check by passing the check_vma=False"
-        " argument to `jax.shard_map`."
+def _labels(specs, tree):
+    """For each leaf of the tree what its specification and it itself are called: `[0]`, `[0]['w']`."""
+    paths, structure = tree_flatten_with_path(specs, is_leaf=_is_spec)
+    of_specs = broadcast_prefix(structure.unflatten([keystr(p) for p, _ in paths]), tree)
+    return [(label, keystr(p)) for label, (p, _) in zip(of_specs, tree_flatten_with_path(tree)[0], strict=True)]
+
+
+def _parameter(f, path):
+    """The clause that says which parameter of `f` an argument is; nothing where that cannot be known."""
+    try:
+        parameters = [p for p in inspect.signature(f).parameters.values() if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
+        index = int(path[1 : path.index("]")])
+    except (TypeError, ValueError):
+        return ""
+    many = next((i for i, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), len(parameters))
+    if index < many:
+        return f", where args[{index}] is bound to {name_of(f)}'s parameter '{parameters[index].name}',"
+    if many < len(parameters):
+        return f", where args[{index}] is the index {index - many} component of {name_of(f)}'s varargs parameter '{parameters[many].name}',"
+    return ""
+
+
+def _listed(lines):
+    return lines[0] if len(lines) == 1 else "\n\n".join(f"* {line}" for line in lines)
+
+
+def _check_ranks(f, side, labels, values, specs):
+    """Raises ValueError, in JAX's words, for specifications that are longer than their values' ranks."""
+    base = "the passed args" if side == "in" else f"{name_of(f)}(*args)"
+    long = [(label, path, x.aval, s) for (label, path), x, s in zip(labels, values, specs, strict=True) if s is not None and len(s) > x.ndim]
+    if not long:
+        return
+    lines = [
+        f"{side}_specs{label} is {spec} which has length {len(spec)}, but {base}{path}{_parameter(f, path) if side == 'in' else ''} has shape"
+        f" {aval.str_short()}, which has rank {aval.ndim} (and {aval.ndim} < {len(spec)})"
+        for label, path, aval, spec in long
+    ]
+    text = (
+        f"shard_map applied to the function '{name_of(f)}' was given an {side}_specs entry which is too long to be compatible with the corresponding"
+        f" {side}put value from the function:\n\n{_listed(lines)}\n\nEntries in {side}_specs must be of length no greater than the number of axes in the"
+        f" corresponding {side}put value.\n\nEither revise the spec to be shorter, or modify '{name_of(f)}' so that its {side}puts have sufficient rank."
     )
+    if any(not aval.ndim for _, _, aval, _ in long):
+        text += f"\n\nFor scalar values (rank 0), consider using an {side}_specs entry of `P()`, where `P = jax.sharding.PartitionSpec`."
+        if side == "out":
+            text += (
+                " In particular, for rank 0 outputs which are not constant over the mesh, add at least one (singleton) axis to them so that they can be"
+                " concatenated using out_specs."
+            )
+    raise ValueError(text)
+
+
+def _check_arguments(f, mesh, in_specs, args, arrays, specs):
+    """Raises ValueError, in JAX's words, for arguments that cannot be cut as their specifications say."""
+    labels = _labels(PartitionSpec() if in_specs is Infer else in_specs, args)
+    _check_ranks(f, "in", labels, arrays, specs)
+    lines = []
+    for (label, path), x, spec in zip(labels, arrays, specs, strict=True):
+        for d in range(0 if spec is None else len(spec)):
+            axes = spec.axes_of(d)
+            size = math.prod(mesh.shape[a] for a in axes)
+            if x.shape[d] % size:
+                shown = f"axes {axes}" if len(axes) > 1 else f"axis '{axes[0]}'"
+                lines.append(
+                    f"* the passed args{path} of shape {x.aval.str_short()}{_parameter(f, path)} corresponds to in_specs{label} of value {spec}, which maps"
+                    f" array axis {d} (of size {x.shape[d]}) to mesh {shown} (of {'total ' if len(axes) > 1 else ''}size {size}), but {size} does not evenly"
+                    f" divide {x.shape[d]}"
+                )
+    if lines:
+        raise ValueError(
+            f"shard_map applied to the function '{name_of(f)}' was given argument arrays with axis sizes that are not evenly divisible by the corresponding mesh"
+            f" axis sizes:\n\nThe mesh given has shape {tuple(mesh.shape.values())} with corresponding axis names {mesh.axis_names}.\n\n"
+            + (lines[0][2:] if len(lines) == 1 else "\n\n".join(lines))
+            + "\n\nArray arguments' axis sizes must be evenly divisible by the mesh axis or axes indicated by the corresponding elements of the argument's"
+            f" in_specs entry. Consider checking that in_specs are correct, and if so consider changing the mesh axis sizes or else padding the input and adapting"
+            f" '{name_of(f)}' appropriately."
+        )
+
+
+def _check_replicated(f, mesh, names, outs):
+    """Raises ValueError, in JAX's words, where a result varies along an axis that its specification leaves out. outs: (path, specification, axes)."""
+    shown = lambda axes: ",".join(str(a) for a in mesh.axis_names if a in axes)
+    lines = []
+    for path, spec, vma in outs:
+        mentioned = {a for a in names if _mentions(spec, a)}
+        rest = [a for a in mesh.axis_names if a not in mentioned]
+        if not (vma & set(names)) - mentioned:
+            continue
+        if len(rest) > 1:
+            lines.append(
+                f"out_specs{path} is {spec} which implies that the corresponding output value is only varying across mesh axes {{{shown(mentioned)}}} and"
+                f" not {{{shown(vma - mentioned)}}}, but it was inferred to be possibly varying over {{{shown(vma)}}}"
+            )
+        else:
+            lines.append(
+                f"out_specs{path} is {spec} which implies that the corresponding output value is replicated across mesh axis '{rest[0]}', but could not infer"
+                " replication over any axes"
+            )
+    if lines:
+        raise ValueError(
+            f"shard_map applied to the function '{name_of(f)}' was given out_specs which require replication which can't be statically inferred given the"
+            f" mesh:\n\nThe mesh given has shape {tuple(mesh.shape.values())} with corresponding axis names {mesh.axis_names}.\n\n{_listed(lines)}\n\n"
+            "Check if these output values are meant to be replicated over those mesh axes. If not, consider revising the corresponding out_specs entries. If"
+            " so, consider disabling the check by passing the check_vma=False argument to `jax.shard_map`."
+        )

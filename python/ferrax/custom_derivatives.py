@@ -313,7 +313,7 @@ class _FlatJvpRule:
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
                 f" Expected {expected.str_short()} (tangent type of {o.str_short()}) but got {got}."
             )
-        return None if is_float0 else tangent
+        return None if is_float0 else _core.varying(tangent, o.vma) if o.vma else tangent
 
 
 # ---------------------------------------------------------------- custom_vjp
@@ -449,12 +449,13 @@ class _FlatVjpRule:
         if ct is None or isinstance(ct, SymbolicZero):
             return zeros(aval)  # an array of them: the rules before this one are asked, and may answer with what is no zero
         got = _get_aval(ct)
-        if tuple(got.shape) != tuple(aval.shape):
+        shapes = tuple(got.shape) != tuple(aval.shape)
+        if shapes or got.vma != aval.vma:
             path = _core.tree_flatten_with_path(self.dyn_tree.unflatten(list(range(len(self.in_avals)))), None)[0][i][0]
             raise ValueError(
                 "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at"
                 f" output{''.join(map(str, path))} the bwd rule produced an output of type {got.str_short()} corresponding to an"
-                f" input of type {aval.str_short()}, so the shapes do not match"
+                f" input of type {aval.str_short()}, so the {'shapes' if shapes else 'manual axis types'} do not match"
             )
         if got.dtype != aval.dtype:
             return _core.bind("convert_element_type", ct, new_dtype=aval.dtype, weak_type=False, sharding=None)

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _core
 from ._config import inert, refused
-from ._mesh import AbstractDevice, AbstractMesh, AxisType, Mesh, current, get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
+from ._mesh import AbstractDevice, AbstractMesh, AxisType, ManualAxisType, Mesh, current, get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
 from .tree_util import broadcast_prefix, tree_flatten, tree_map
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "AbstractMesh",
     "AxisType",
     "DuplicateSpecError",
+    "ManualAxisType",
     "Mesh",
     "NamedSharding",
     "P",

@@ -15,6 +15,7 @@ __all__ = [
     "AbstractMesh",
     "AxisType",
     "DuplicateSpecError",
+    "ManualAxisType",
     "Mesh",
     "NamedSharding",
     "P",
@@ -81,6 +82,13 @@ class AxisType(Enum):
     Manual = 3
 
 class DuplicateSpecError(ValueError): ...
+
+class ManualAxisType:
+    varying: frozenset[Any]
+    unreduced: frozenset[Any]
+    reduced: frozenset[Any]
+    def __init__(self, *, varying: Set[Any] = ..., unreduced: Set[Any] = ..., reduced: Set[Any] = ...) -> None: ...
+    def update(self, **changes: Set[Any]) -> ManualAxisType: ...
 
 class Mesh:
     def __enter__(self) -> Self: ...

@@ -1176,6 +1176,8 @@ def collective(F):
         for d in (np.float32, np.int32, np.float64):
             one(n, "axes=(i,)", x.astype(d), np.broadcast_to(f(x.astype(d), 0), x.shape))
         one(n, "axes=(i,)", x[:, 0], np.broadcast_to(f(x[:, 0]), (3,)))
+    one("psum_invariant", "axes=(i,)", x, np.broadcast_to(x.sum(0), x.shape))
+    one("pvary", "axes=(i,)", x, x)
     one("all_gather", "all_gather_dimension=0 axis_name=(i,) axis_size=3 tiled=False", x, np.broadcast_to(x, (3, 3, 4)))
     one("all_gather", "all_gather_dimension=1 axis_name=(i,) axis_size=3 tiled=False", x, np.broadcast_to(x.T, (3, 4, 3)))
     one("all_gather", "all_gather_dimension=0 axis_name=(i,) axis_size=3 tiled=True", x, np.broadcast_to(x.reshape(12), (3, 12)))

@@ -1,8 +1,9 @@
 //! What a value is before anyone has computed it: dtype, shape, whether its dtype is only a Python scalar's, and how many loops of
-//! unknown length it is stacked over. `Lit` is a rank-0 constant written in a program.
+//! unknown length it is stacked over, and over which manual axes it varies. `Lit` is a rank-0 constant written in a program.
 //!
 //! INVARIANT: `Lit` compares and hashes by its bits, so programs that hold `nan` or `-0.0` compare by what they are.
 use crate::dtype::Dtype;
+use crate::vary::Vary;
 use ferrax_kernel::{DType, Dims, Scalar};
 use std::fmt;
 
@@ -14,14 +15,16 @@ pub struct Aval {
     /// The dtype gives way to any other: it comes from a Python scalar.
     pub weak: bool,
     pub tape: u8,
+    /// Over which axes of a `shard_map` that checks it the value may differ.
+    pub vary: Vary,
 }
 
 impl Aval {
     pub fn new(dtype: Dtype, shape: &[usize]) -> Aval {
-        Aval { shape: Dims::new(shape), dtype, weak: false, tape: 0 }
+        Aval { shape: Dims::new(shape), dtype, weak: false, tape: 0, vary: Vary::NONE }
     }
     pub fn of(dtype: Dtype, shape: Dims) -> Aval {
-        Aval { shape, dtype, weak: false, tape: 0 }
+        Aval { shape, dtype, weak: false, tape: 0, vary: Vary::NONE }
     }
     pub fn scalar(dtype: Dtype) -> Aval {
         Aval::of(dtype, Dims::default())
@@ -30,10 +33,13 @@ impl Aval {
         self.shape.len()
     }
     pub fn with_shape(&self, shape: Dims) -> Aval {
-        Aval { shape, dtype: self.dtype, weak: self.weak, tape: self.tape }
+        Aval { shape, ..*self }
     }
     pub fn with_dtype(&self, dtype: Dtype) -> Aval {
         Aval { dtype, ..self.clone() }
+    }
+    pub fn varying(&self, vary: Vary) -> Aval {
+        Aval { vary, ..self.clone() }
     }
     pub fn strong(&self) -> Aval {
         Aval { weak: false, ..self.clone() }
@@ -51,17 +57,30 @@ impl Aval {
     pub fn unbatched(&self, at: usize) -> Aval {
         self.with_shape(self.shape.remove(at))
     }
-    /// Equal but for weakness: how bodies and carries are compared.
+    /// Equal but for weakness, and for what it varies over, which is the host language's to check: how bodies and carries are compared.
     pub fn same(&self, o: &Aval) -> bool {
         self.dtype == o.dtype && self.tape == o.tape && self.shape == o.shape
     }
     /// As JAX writes types in error messages: `float32[2,3]`.
     pub fn long(&self) -> String {
-        format!("{}[{}]", self.dtype.long(), join(&self.shape))
+        format!("{}[{}]{}", self.dtype.long(), join(&self.shape), varies(self.vary))
     }
 }
 pub fn same_avals(a: &[Aval], b: &[Aval]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
+}
+/// `{V:x}`, the axes in the order in which they came in scope; nothing for what varies over none.
+fn varies(v: Vary) -> String {
+    if v.is_none() {
+        return String::new();
+    }
+    let mut names = v.names();
+    let scope = crate::cx::axes();
+    names.sort_by_key(|n| scope.iter().position(|a| a.name == *n));
+    match &names[..] {
+        [one] => format!("{{V:{one}}}"),
+        many => format!("{{V:({})}}", many.join(",")),
+    }
 }
 fn join(s: &[usize]) -> String {
     s.iter().map(|d| d.to_string()).collect::<Vec<_>>().join(",")
@@ -72,7 +91,7 @@ impl fmt::Display for Aval {
         for _ in 0..self.tape {
             write!(f, "tape ")?;
         }
-        write!(f, "{}[{}]", self.dtype, join(&self.shape))
+        write!(f, "{}[{}]{}", self.dtype, join(&self.shape), varies(self.vary))
     }
 }
 impl fmt::Debug for Aval {
@@ -136,7 +155,7 @@ impl Lit {
         self.dtype
     }
     pub fn aval(&self) -> Aval {
-        Aval { shape: Dims::default(), dtype: self.dtype, weak: self.weak, tape: 0 }
+        Aval { shape: Dims::default(), dtype: self.dtype, weak: self.weak, tape: 0, vary: Vary::NONE }
     }
     /// The waist's scalar; `None` for a complex literal.
     pub fn scalar(&self) -> Option<Scalar> {

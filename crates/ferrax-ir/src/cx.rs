@@ -5,9 +5,9 @@
 mod scope;
 
 pub use scope::{
-    Line, Lines, Named, Saved, Scopes, ToLit, Transforming, at_root, axes, axis_size, bind, current, enter, eval_root,
-    install_lines, install_root, install_to_lit, line, moved, name_axes, names, no_axes, open_scopes, place,
-    replace_current, restore_current, to_lit, transforming, with_axis,
+    AxisKind, Line, Lines, Named, NamedAxis, Saved, Scopes, ToLit, Transforming, at_root, axes, axis_named, axis_size,
+    bind, current, enter, eval_root, install_lines, install_root, install_to_lit, is_manual, line, moved, name_axes,
+    names, no_axes, open_scopes, place, replace_current, restore_current, to_lit, transforming, with_axis,
 };
 
 use crate::aval::{Aval, Lit};
@@ -16,6 +16,7 @@ use crate::effects::Name;
 use crate::error::{Error, ErrorKind, Res};
 use crate::op::Op;
 use crate::ops::broadcast::BroadcastInDim;
+use crate::ops::collective::{Names, Pvary};
 use crate::ops::convert::Convert;
 use crate::ops::pointwise::{Pointwise, Pw};
 use crate::ops::reduce::{Monoid, Reduce};
@@ -24,6 +25,7 @@ use crate::ops::select::Select;
 use crate::ops::transpose::Transpose;
 use crate::program::{Atom, Program};
 use crate::value::{Tag, Value, Values};
+use crate::vary::Vary;
 use ferrax_kernel::{DType, Dims};
 use smallvec::smallvec;
 use std::any::Any;
@@ -43,8 +45,7 @@ pub struct Axis<'a> {
     pub n: usize,
     pub name: Option<&'a Name>,
     pub tag: &'a Arc<Tag>,
-    /// The lanes stand for devices: each has its own of what is the same for all, and a cotangent of its own for it.
-    pub devices: bool,
+    pub kind: AxisKind,
 }
 impl Axis<'_> {
     pub fn is(&self, name: &str) -> bool {
@@ -340,7 +341,25 @@ impl dyn Cx + '_ {
         if a.tape > 0 {
             return self.bind1(crate::ops::tape::EmptyTape { aval: a.clone() }, &[]);
         }
-        self.broadcast(&Value::Lit(l), &a.shape, &[])
+        let x = self.broadcast(&Value::Lit(l), &a.shape, &[])?;
+        self.vary_over(&x, a.vary)
+    }
+    /// x as a value that varies over these axes besides its own.
+    pub fn vary_over(&self, x: &Value, over: Vary) -> Res<Value> {
+        match over.without(x.vary()) {
+            Vary::NONE => Ok(x.clone()),
+            rest => self.bind1(Pvary { axes: Names(rest.names().into()) }, std::slice::from_ref(x)),
+        }
+    }
+    /// Operands of which some vary over fewer axes than others, brought to those of all; `None` where they agree.
+    pub fn vary_together(&self, x: &[Value]) -> Res<Option<Values>> {
+        let Some((first, rest)) = x.split_first() else { return Ok(None) };
+        let own = first.vary();
+        if rest.iter().all(|v| v.vary() == own) {
+            return Ok(None);
+        }
+        let all = x.iter().fold(own, |all, v| all | v.vary());
+        x.iter().map(|v| self.vary_over(v, all)).collect::<Res<Values>>().map(Some)
     }
     pub fn zeros(&self, a: &Aval) -> Res<Value> {
         let mut zero = Lit::zero(a.dtype);

@@ -23,6 +23,7 @@ pub mod program;
 pub mod simplify;
 pub mod text;
 pub mod value;
+pub mod vary;
 pub mod verify;
 
 pub use aval::{Aval, Lit};

@@ -10,6 +10,7 @@ use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
 use crate::value::{Value, Values};
+use crate::vary::Vary;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -42,6 +43,8 @@ pub trait BodyRules {
     fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>>;
     /// The function this op means when nobody transforms it (custom_jvp, custom_vjp).
     fn means(&self) -> Option<&Fun>;
+    /// Whether its results vary over all that its operands vary over; else its programs' types say it.
+    fn vary_alike(&self) -> bool;
     /// Values that a rule's closure captured in a body become operands.
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)>;
     fn effects(&self) -> Effects;
@@ -50,6 +53,8 @@ pub trait BodyRules {
 /// What primitives with effects but no bodies state besides.
 pub trait Effectful {
     fn effects(&self) -> Effects;
+    /// Over which axes its results vary, for operands that vary over `x`; `None` where `infer` says it.
+    fn vary(&self, x: Vary) -> Option<Vary>;
 }
 
 macro_rules! ops {
@@ -70,8 +75,12 @@ macro_rules! ops {
             }
             /// Whether no other op shares these parameters.
             pub fn is_sole(&self) -> bool { match self { $(Op::$V(_) => true,)* $(Op::$L(p) => Arc::strong_count(p) == 1,)* } }
+            /// Over which axes results vary, for operands that vary over `x`: over the same, unless the op says otherwise. `None` where `infer` says it.
+            fn vary(&self, x: Vary) -> Option<Vary> {
+                match self { $(Op::$V(_p) => ops!(@vary $kind _p x),)* $(Op::$L(_p) => ops!(@vary $lkind (&**_p) x),)* }
+            }
             /// Whether `effects` is nothing whatever the parameters.
-            fn pure(&self) -> bool {
+            pub fn pure(&self) -> bool {
                 match self { $(Op::$V(_) => ops!(@pure $kind),)* $(Op::$L(_) => ops!(@pure $lkind),)* }
             }
             /// Whether its results are a sequence, even where it has one.
@@ -115,6 +124,9 @@ macro_rules! ops {
     (@effects body $p:tt) => { BodyRules::effects($p) };
     (@effects effect $p:tt) => { Effectful::effects($p) };
     (@effects first $p:tt) => { Effects::default() };
+    (@vary body $p:tt $x:ident) => { if BodyRules::vary_alike($p) { Some($x) } else { None } };
+    (@vary effect $p:tt $x:ident) => { Effectful::vary($p, $x) };
+    (@vary first $p:tt $x:ident) => { Some($x) };
     (@multiple body) => { true };
     (@multiple $kind:ident many) => { true };
     (@multiple $kind:ident) => { false };
@@ -156,7 +168,10 @@ impl Op {
     }
     /// The types of the results; refused where no memory holds one. So a rule's `infer` may give a shape of any sizes, as long as they are right.
     pub fn results(&self, x: &[Aval]) -> Res<Avals> {
-        let outs = self.rules().infer(x)?;
+        let mut outs = self.rules().infer(x)?;
+        if let Some(vary) = self.vary(x.iter().fold(Vary::NONE, |all, a| all | a.vary)) {
+            outs.iter_mut().for_each(|a| a.vary = vary);
+        }
         outs.iter().try_for_each(|a| a.shape.checked(a.dtype.size()).map(|_| ()))?;
         Ok(outs)
     }
@@ -254,6 +269,7 @@ ops! {
     effect ReduceScatter(collective::ReduceScatter);
     effect AllToAll(collective::AllToAll);
     effect Permute(collective::Permute);
+    effect Pvary(collective::Pvary);
     effect Callback(callback::Callback) => many;
     body Pmap(pmap::Pmap);
     body Remat(checkpoint::Remat);

@@ -6,6 +6,7 @@
 use crate::aval::{Aval, Lit};
 use crate::dtype::Dtype;
 use crate::error::{Error, ErrorKind, Res};
+use crate::vary::Vary;
 use ferrax_kernel::Scalar;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -141,6 +142,13 @@ impl Value {
             Value::Lit(l) => l.aval(),
             Value::Array(a) => a.0.aval.clone(),
             Value::Tracer(t) => t.0.aval.clone(),
+        }
+    }
+    /// Over which manual axes it varies.
+    pub fn vary(&self) -> Vary {
+        match self {
+            Value::Tracer(t) => t.0.aval.vary,
+            _ => Vary::NONE,
         }
     }
     /// The shape; a literal's is `[]`.

@@ -8,7 +8,7 @@ use ferrax_kernel::Dims;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyFrozenSet, PyTuple};
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -97,6 +97,22 @@ impl ShapedArray {
     #[getter]
     fn weak_type(&self) -> bool {
         self.0.weak
+    }
+    /// The manual axes that the value varies over, as a frozenset.
+    #[getter]
+    fn vma<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFrozenSet>> {
+        PyFrozenSet::new(py, self.0.vary.names().iter().map(|n| n.to_string()))
+    }
+    /// The same as JAX's object.
+    #[getter]
+    fn manual_axis_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let sets = PyDict::new(py);
+        sets.set_item("varying", self.vma(py)?)?;
+        crate::hooks::manual_axis_type(py)?.call((), Some(&sets))
+    }
+    #[getter]
+    fn mat<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.manual_axis_type(py)
     }
     #[getter]
     fn ndim(&self) -> usize {

@@ -60,6 +60,8 @@ loaded! {
     shards: PyAny;
     /// The sharding of a type of this rank.
     sharding_of_type: PyAny;
+    /// The class of what a type says of the axes of a shard_map.
+    manual_axis_type: PyType;
     single_device_sharding: PyType;
     /// The scalar type of keys.
     prng_key: PyType;

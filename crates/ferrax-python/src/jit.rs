@@ -32,7 +32,7 @@ use cache::{TraceCache, clear_all, lock};
 use ferrax::compiled::Compiled;
 use ferrax::device::Device;
 use ferrax_ir::aval::Aval;
-use ferrax_ir::effects::Name;
+use ferrax_ir::cx::NamedAxis;
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::PyTypeError;
@@ -74,7 +74,7 @@ pub struct Jit {
 pub struct Variant {
     ins: Vec<Aval>,
     epoch: u64,
-    axes: Vec<(Name, usize)>,
+    axes: Vec<NamedAxis>,
     /// Captured values are its leading inputs.
     pub program: Arc<Program>,
     pub consts: Vec<Value>,
@@ -406,7 +406,7 @@ impl Jit {
         flat: &Flat,
         ins: Vec<Aval>,
         flags: Flags,
-        axes: Vec<(Name, usize)>,
+        axes: Vec<NamedAxis>,
     ) -> PyResult<Variant> {
         let f = self.function.bind(py);
         let started = std::time::Instant::now();

@@ -98,7 +98,8 @@ mod core {
     use crate::source::scopes::{scope_enter, scope_leave};
     #[pymodule_export]
     use crate::trace::{
-        TraceTag, at_root, axis_size, eval_context, identities, make_program, staging, trace_context, trace_of, traces,
+        TraceTag, at_root, axis_size, eval_context, identities, is_manual, make_program, staging, trace_context,
+        trace_of, traces, varying,
     };
     #[pymodule_export]
     use crate::transfer::device_put;

@@ -9,11 +9,12 @@ use crate::program::PyProgram;
 use crate::trace_errors;
 use ferrax::device::Device;
 use ferrax::key_reuse;
-use ferrax_ir::cx::name_axes;
+use ferrax_ir::cx::{AxisKind, NamedAxis, name_axes};
 use ferrax_ir::effects::Name;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Tag, Value};
+use ferrax_ir::vary::Vary;
 use ferrax_transform::trace::Trace;
 use ferrax_transform::{self as transform};
 use pyo3::prelude::*;
@@ -25,7 +26,8 @@ use std::sync::Arc;
 /// are captured.
 #[pyfunction]
 pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
-    let axes = ferrax_ir::cx::axes().iter().map(|(name, n)| (name.to_string(), *n)).collect::<Vec<_>>();
+    let axes =
+        ferrax_ir::cx::axes().iter().map(|a| (a.name.to_string(), a.size, a.kind.is_manual())).collect::<Vec<_>>();
     (config::flags().placed().epoch(), PyTuple::new(py, axes)?, KnownScalars::is_captured()).into_pyobject(py)
 }
 /// identities(values) -> for each an integer that is equal for one and the same value, None for what has no identity.
@@ -49,6 +51,28 @@ pub fn axis_size(py: Python, name: &Bound<PyAny>) -> PyResult<usize> {
     ferrax_ir::cx::axis_size(&axis_name(name)?.unwrap_or_else(|| "None".into())).py(py)
 }
 
+/// is_manual(name): whether types say what varies over the named axis in scope, as those of a shard_map's do.
+#[pyfunction]
+pub fn is_manual(name: &Bound<PyAny>) -> PyResult<bool> {
+    Ok(axis_name(name)?.is_some_and(|n| ferrax_ir::cx::is_manual(&n)))
+}
+/// varying(x, names): x as a value that varies over these axes too, where they are manual.
+#[pyfunction]
+pub fn varying<'py>(x: &Bound<'py, PyAny>, names: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let mut over = vec![];
+    for name in names.try_iter()? {
+        over.extend(axis_name(&name?)?.filter(|n| ferrax_ir::cx::is_manual(n)));
+    }
+    match held(x) {
+        Some(v) if !over.is_empty() => {
+            let v = guarded(|| ferrax_ir::current().vary_over(v, Vary::of(over)).py(py))?;
+            Ok(wrap_all(py, [v])?.remove(0))
+        }
+        _ => Ok(x.clone()),
+    }
+}
+
 /// make_program(fun, avals, axis_env=(), user_fun=None, arg_paths=None, what="jit", capture_scalars=False) -> (program, captured values)
 #[pyfunction]
 #[pyo3(signature = (fun, avals, axis_env=None, user_fun=None, arg_paths=None, what="jit", capture_scalars=false))]
@@ -66,7 +90,7 @@ pub fn make_program<'py>(
     if let Some(pairs) = axis_env {
         for pair in pairs.try_iter()? {
             let (name, size): (Bound<PyAny>, usize) = pair?.extract()?;
-            env.extend(axis_name(&name)?.map(|n| (n, size)));
+            env.extend(axis_name(&name)?.map(|name| NamedAxis { name, size, kind: AxisKind::Lanes }));
         }
     }
     let _axes = name_axes(env);

@@ -10,7 +10,7 @@ pub mod backward;
 pub mod trace;
 
 use backward::backward;
-use ferrax_ir::cx::{Cx, Dim, Line, Tan, current, moved, open_scopes, transforming};
+use ferrax_ir::cx::{AxisKind, Cx, Dim, Line, Tan, current, moved, open_scopes, transforming};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{cat, merge, pick, spread};
 use ferrax_ir::{Aval, Error, ErrorKind, Program, Res, Value, Values};
@@ -145,12 +145,22 @@ pub fn vmap(
     name: Option<Name>,
     place: &dyn Fn(usize, &Aval, Dim) -> Res<Dim>,
 ) -> Res<Values> {
+    map_axis(f, x, in_dims, (n, name, AxisKind::Lanes), place)
+}
+/// The same where the lanes may be the parts of a `shard_map`.
+pub fn map_axis(
+    f: FlatFn,
+    x: &[Value],
+    in_dims: &[Dim],
+    (n, name, kind): (usize, Option<Name>, AxisKind),
+    place: &dyn Fn(usize, &Aval, Dim) -> Res<Dim>,
+) -> Res<Values> {
     let _scope = transforming("vmap");
     let parent = current();
-    let t = Trace::batch(parent.clone(), n, name.clone(), false);
+    let t = Trace::batch(parent.clone(), n, name.clone(), kind);
     let outs = {
         let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
-        ferrax_ir::cx::with_axis(name.as_ref(), n, || t.run(|| f(&ins)))?
+        ferrax_ir::cx::with_axis(name.as_ref(), n, kind, || t.run(|| f(&ins)))?
     };
     let out = |(i, v): (usize, &Value)| {
         v.check_alive()?;

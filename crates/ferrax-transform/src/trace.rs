@@ -14,11 +14,12 @@
 //! That is all there is to closures over outer tracers, to nesting and to perturbation confusion: no levels are compared.
 pub mod programs;
 
-use ferrax_ir::cx::{Axis, Cx, Dim, Recur, Tan};
+use ferrax_ir::cx::{Axis, AxisKind, Cx, Dim, Recur, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::op::{Avals, Tans};
 use ferrax_ir::program::{Atom, Builder};
 use ferrax_ir::value::{Tag, TracerNode, Values};
+use ferrax_ir::vary::Vary;
 use ferrax_ir::{Aval, Op, Program, Res, Value};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -51,7 +52,7 @@ enum TraceKind {
     Stage(RefCell<Builder>),
     Record(Rc<dyn Cx>, RefCell<Builder>),
     Jvp(Rc<dyn Cx>),
-    Batch(Rc<dyn Cx>, usize, Option<Name>, bool),
+    Batch(Rc<dyn Cx>, usize, Option<Name>, AxisKind),
     Fold(Rc<dyn Cx>, Rc<dyn Cx>),
 }
 
@@ -77,17 +78,16 @@ impl Trace {
     pub fn jvp(parent: Rc<dyn Cx>, what: &'static str) -> Rc<Trace> {
         Trace::new(what, TraceKind::Jvp(parent))
     }
-    /// `devices`: see [`Axis::devices`].
-    pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, devices: bool) -> Rc<Trace> {
-        Trace::new("vmap", TraceKind::Batch(parent, n, name, devices))
+    pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, kind: AxisKind) -> Rc<Trace> {
+        Trace::new("vmap", TraceKind::Batch(parent, n, name, kind))
     }
     /// Operations on known values run at once, by `root`; those that touch a tracer go to `outer`.
     pub fn fold(root: Rc<dyn Cx>, outer: Rc<dyn Cx>) -> Rc<Trace> {
         Trace::new("ensure_compile_time_eval", TraceKind::Fold(root, outer))
     }
     /// The trace of a tag once more, over another parent: it owns the values of the first.
-    pub fn batch_again(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, tag: Arc<Tag>, devices: bool) -> Rc<Trace> {
-        let kind = TraceKind::Batch(parent, n, name, devices);
+    pub fn batch_again(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, tag: Arc<Tag>, kind: AxisKind) -> Rc<Trace> {
+        let kind = TraceKind::Batch(parent, n, name, kind);
         Rc::new_cyclic(|me| Trace { me: me.clone(), tag, kind, borrowed_tag: true })
     }
 
@@ -121,7 +121,13 @@ impl Trace {
     // ---- Batch ----
     pub fn lanes(&self, val: Value, dim: Dim) -> Value {
         match dim {
-            Some(dim) => Value::tracer(&self.tag, val.aval().unbatched(dim), TracerNode::Batched { val, dim }),
+            Some(dim) => {
+                let mut aval = val.aval().unbatched(dim);
+                if let TraceKind::Batch(_, _, Some(name), AxisKind::Manual) = &self.kind {
+                    aval.vary = aval.vary | Vary::over(name);
+                }
+                Value::tracer(&self.tag, aval, TracerNode::Batched { val, dim })
+            }
             None => val,
         }
     }
@@ -149,7 +155,18 @@ impl Trace {
             _ => b.capture(v),
         }
     }
+    /// The operands as the op wants them: of a first-order op, and of one that solves, all vary over the axes that any varies over.
+    fn together(&self, op: &Op, x: &[Value]) -> Res<Option<Values>> {
+        let all = op.pure() || op.body().is_some_and(|b| b.vary_alike());
+        if all { self.as_cx().vary_together(x) } else { Ok(None) }
+    }
+    fn as_cx(&self) -> &dyn Cx {
+        self
+    }
     fn push(&self, op: &Op, x: &[Value]) -> Res<Values> {
+        if let Some(x) = self.together(op, x)? {
+            return self.push(op, &x);
+        }
         let ins: Avals = x.iter().map(Value::aval).collect();
         let outs = op.results(&ins)?;
         let line = if self.stages() { ferrax_ir::cx::line() } else { 0 };
@@ -253,6 +270,9 @@ impl Cx for Trace {
                 if !self.owns_any(x) {
                     return parent.bind(op, x);
                 }
+                if let Some(x) = self.together(op, x)? {
+                    return self.bind(op, &x);
+                }
                 let (mut p, mut t) = (Values::new(), Tans::new());
                 for v in x {
                     let (primal, tangent) = self.undual(v);
@@ -262,9 +282,11 @@ impl Cx for Trace {
                 let (y, dy) = op.rules().jvp(&**parent, &p, &t)?;
                 Ok(y.into_iter().zip(dy).map(|(y, dy)| self.dual(y, dy)).collect())
             }
-            TraceKind::Batch(parent, n, name, devices) => {
-                // a closure may hold lanes that are no operands
-                if !self.owns_any(x) && !name.as_ref().is_some_and(|name| op.uses_axis(name)) && !op.is_closure() {
+            TraceKind::Batch(parent, n, name, kind) => {
+                // a closure may hold lanes that are no operands, and programs have types that say what varies over a manual axis
+                let typed = kind.is_manual() && op.body().is_some();
+                let used = name.as_ref().is_some_and(|name| op.uses_axis(name));
+                if !self.owns_any(x) && !used && !typed && !op.is_closure() {
                     return parent.bind(op, x);
                 }
                 let (mut v, mut d) = (Values::new(), SmallVec::<[Dim; 2]>::new());
@@ -275,7 +297,7 @@ impl Cx for Trace {
                 }
                 let (y, dy) = op.rules().batch(
                     &**parent,
-                    Axis { n: *n, name: name.as_ref(), tag: &self.tag, devices: *devices },
+                    Axis { n: *n, name: name.as_ref(), tag: &self.tag, kind: *kind },
                     &v,
                     &d,
                 )?;

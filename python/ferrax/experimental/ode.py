@@ -166,7 +166,7 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.
     flat, unravel = ravel_pytree(y0)
     leaves, tree = tree_flatten(args)
     leaves = [jnp.asarray(x) for x in leaves]
-    avals = [flat.aval, _core.ShapedArray((), t.dtype), *[x.aval for x in leaves]]
+    avals = [flat.aval, t.aval.update(shape=()), *[x.aval for x in leaves]]
     converted, consts = _closed(lambda y, t, *leaves: _slope(func, y, t, tree.unflatten(leaves), unravel, y0), avals)
     out = _solution(lambda y, t, consts, leaves: converted(consts, y, t, *leaves), (rtol, atol, mxstep, hmax), flat, t, (consts, leaves))
     shapes = [(x.shape, x.dtype) for x in tree_leaves(y0)]

@@ -165,15 +165,18 @@ def check_carry(what, fun, in_tree, in_avals, out_tree, out_avals):
     if all(same_type(a, b) for a, b in zip(in_avals, out_avals, strict=True)):
         return
     paths = [p for p, _ in _core.tree_flatten_with_path(tree_unflatten(in_tree, [object() for _ in in_avals]))[0]]
-    lines = []
+    lines, cures = [], []
     for path, a, b in zip(paths, in_avals, out_avals, strict=True):
         if not same_type(a, b):
             here = f"the input carry component {name}{keystr(path)}" if path else f"the input carry {name}"
             lines.append(f"{here} has type {type_string(a)} but the corresponding output carry component has type {type_string(b)}, {why_differ(a, b)}")
+            cures.append((b.vma - a.vma, f", to the initial carry value corresponding to {here}"))
     raise TypeError(
         f"{what} function carry input and carry output must have equal types, but they differ:\n\n"
         + enumerated(lines)
-        + "\n\nRevise the function so that all output types match the corresponding input types."
+        + "\n\n"
+        + pcast_advice(cures)
+        + "Revise the function so that all output types match the corresponding input types."
     )
 
 
@@ -185,13 +188,13 @@ def enumerated(lines) -> str:
 
 
 def same_type(a, b) -> bool:
-    """Whether two avals agree in shape and dtype."""
-    return tuple(a.shape) == tuple(b.shape) and a.dtype == b.dtype
+    """Whether two avals agree in shape, dtype and the manual axes that they vary over."""
+    return tuple(a.shape) == tuple(b.shape) and a.dtype == b.dtype and a.vma == b.vma
 
 
 def type_string(aval) -> str:
     """The type in short, such as float32[3] ."""
-    return f"{aval.dtype.name}[{','.join(map(str, aval.shape))}]"
+    return aval.str_short()
 
 
 def why_differ(a, b) -> str:
@@ -199,11 +202,26 @@ def why_differ(a, b) -> str:
     shapes, dtypes = tuple(a.shape) != tuple(b.shape), a.dtype != b.dtype
     if shapes and dtypes:
         return "so the dtypes do not match, and the shapes do not match"
-    return "so the shapes do not match" if shapes else "so the dtypes do not match"
+    if shapes or dtypes:
+        return "so the shapes do not match" if shapes else "so the dtypes do not match"
+    return "so the manual axis types do not match"
 
 
-def promote_weak(values, in_avals, out_avals):
-    """The initial carry with weakly typed entries converted where the body's output has a stronger dtype; None if nothing changed."""
+def pcast_advice(cures) -> str:
+    """What JAX advises where types differ in the axes that they vary over. cures: (the axes that one lacks, which value that is)."""
+    cures = [f"applying `jax.lax.pcast(..., {tuple(sorted(axes))}, to='varying')`{of}" for axes, of in cures if axes]
+    if not cures:
+        return ""
+    text = f"This might be fixed by {cures[0]}.\n" if len(cures) == 1 else "This might be fixed by:\n" + enumerated(cures) + "\n"
+    return text + "See https://docs.jax.dev/en/latest/notebooks/shard_map.html#scan-vma for more information.\n\n"
+
+
+def promote_weak(values, in_avals, out_avals, fun=None):
+    """The initial carry with weakly typed entries converted where the body's output has a stronger dtype; None if nothing changed.
+
+    Of a loop of the library's own, `fun` its function, entries vary over the manual axes that the output varies over: users know nothing of such loops.
+    """
+    ours = (getattr(fun, "__module__", None) or "").startswith(__name__.split(".")[0] + ".")
     if len(in_avals) != len(out_avals):
         return None
     changed, out = False, list(values)
@@ -213,4 +231,6 @@ def promote_weak(values, in_avals, out_avals):
             if dtype != dtype_of(x):
                 out[i] = _core.bind("convert_element_type", x, new_dtype=canonicalize_dtype(dtype), weak_type=bool(b.weak_type))
                 changed = True
+        if ours and b.vma - a.vma:
+            out[i], changed = _core.varying(out[i], b.vma), True
     return out if changed else None

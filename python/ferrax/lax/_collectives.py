@@ -30,6 +30,11 @@ def _names(axis_name):
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
+def _varying(v, names):
+    """Of a value what collectives along these axes of a checked `shard_map` take: one that varies over them."""
+    return _core.varying(as_array(v), names)
+
+
 def _is_position(axis):
     return isinstance(axis, int) and not isinstance(axis, bool)
 
@@ -96,7 +101,17 @@ def _reduce(primitive, reducer, x, axis_name, groups):
         if positions:
             v = as_array(v)
             v = bind(reducer, v, axes=tuple(sorted(canonicalize_axis(a, v.ndim) for a in positions)))
-        return bind(primitive, as_array(v), axes=names, axis_index_groups=groups) if names else v
+        v = as_array(v)
+        manual = [a for a in names if _core.is_manual(a)] if isinstance(v, _core.Tracer) else []
+        if manual and groups is not None:
+            raise NotImplementedError(f"{primitive} with axis_index_groups in a `shard_map` that checks vma: pass check_vma=False to it")
+        others = names
+        if manual and primitive == "psum":
+            v = bind("psum_invariant", _varying(v, manual), axes=tuple(manual), axis_index_groups=None)
+            others = tuple(a for a in names if a not in manual)
+        elif manual:
+            v = _varying(v, manual)
+        return bind(primitive, v, axes=others, axis_index_groups=groups) if others else v
 
     return tree_map(emit, x)
 
@@ -164,7 +179,7 @@ def ppermute(x, axis_name, perm):
     if any(len({pair[side] for pair in perm}) < len(perm) for side in (0, 1)):
         raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
     if len(names) == 1:
-        return tree_map(lambda v: bind("ppermute", as_array(v), axis_name=names, perm=perm), x)
+        return tree_map(lambda v: bind("ppermute", _varying(v, names), axis_name=names, perm=perm), x)
     source = np.full(n, -1, np.int32)
     for s, d in perm:
         source[d] = s
@@ -196,15 +211,20 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    if to not in (None, "varying"):
-        refused("all_gather", "to", to, "the type of an array does not say over which axes it varies")
+    if to not in ("varying", "reduced", "invarying"):
+        raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {{'varying', 'reduced', 'invarying'}}, got {to!r}")
+    if to == "reduced":
+        refused("all_gather", "to", to, "types say over which axes a value varies, and not over which it is reduced")
+    invariant = to == "invarying"
     names, groups, n = _even("all_gather", axis_name, axis_index_groups)
 
     def gather(v, name, size, dimension, tiled):
-        return bind("all_gather", v, all_gather_dimension=dimension, axis_name=(name,), axis_index_groups=groups, axis_size=size, tiled=tiled)
+        return bind(
+            "all_gather", v, all_gather_dimension=dimension, axis_name=(name,), axis_index_groups=groups, axis_size=size, tiled=tiled, invariant=invariant
+        )
 
     def emit(v):
-        v = as_array(v)
+        v = _varying(v, names)
         dimension = canonicalize_axis(operator.index(axis), v.ndim if tiled else v.ndim + 1)
         if len(names) == 1:
             return gather(v, names[0], n, dimension, bool(tiled))
@@ -229,7 +249,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
         return bind("reduce_scatter", v, axis_name=(name,), axis_index_groups=groups, axis_size=size, scatter_dimension=dimension, tiled=tiled)
 
     def emit(v):
-        v = as_array(v)
+        v = _varying(v, names)
         dimension = canonicalize_axis(scatter_dimension, v.ndim)
         if len(names) == 1:
             return scatter(v, names[0], n, dimension, bool(tiled))
@@ -258,7 +278,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         return bind("all_to_all", v, axis_name=name, axis_index_groups=groups, axis_size=size, split_axis=split, concat_axis=concat, tiled=tiled)
 
     def emit(v):
-        v = as_array(v)
+        v = _varying(v, names)
         split, concat = canonicalize_axis(split_axis, v.ndim), canonicalize_axis(concat_axis, v.ndim)
         size = v.shape[split]
         if not tiled and size != n:
@@ -349,7 +369,36 @@ def pbroadcast(x, axis_name, source):
 
 
 def pcast(x, axis_name, *, to):
-    """x unchanged: Ferrax does not track which axes a value varies over."""
-    if to not in ("varying", "unreduced", "reduced", "replicated", "invariant"):
-        raise ValueError(f"pcast got an unknown target {to!r}")
-    return x
+    """x in a type that varies over the named axes of a `shard_map`. x: a pytree of values that do not. The transpose is `psum`.
+
+    to: "varying". Where the `shard_map` does not check what varies, x is returned.
+    Raises ValueError for what varies already, or another target; NameError for an axis that is not in scope.
+
+    >>> def same(x): return x + lax.pcast(jnp.zeros(2), "x", to="varying")
+    >>> mesh = jax.sharding.AbstractMesh((2,), ("x",))
+    >>> jax.shard_map(same, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"))(jnp.arange(4.0))
+    Array([0., 1., 2., 3.], dtype=float32)
+    """
+    if isinstance(axis_name, (set, frozenset)):
+        raise TypeError(f"axis_name={axis_name!r} must be a tuple or a str. Got {axis_name}")
+    names = _names(axis_name)
+    if to not in ("varying", "unreduced", "reduced"):
+        raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {{'unreduced', 'reduced', 'varying'}}, got {to!r}")
+    axis_size(names)
+    if to != "varying":
+        refused("pcast", "to", to, "types say over which axes a value varies, and not over which it is reduced")
+    manual = [a for a in names if _core.is_manual(a)]
+
+    def cast(v):
+        v = as_array(v)
+        states = {"varying" if str(a) in v.aval.vma else "invarying" for a in manual}
+        if len(states) > 1:
+            raise ValueError(
+                "jax.lax.pcast can only accept axis_name which corresponds to one of varying, unreduced, reduced or invarying state of the input."
+                f" Got input type: {v.aval.str_short()}, axes: {names} and input state: {states}"
+            )
+        if "varying" in states:
+            raise ValueError("Unsupported pcast from=varying, to='varying'")
+        return _core.varying(v, manual)
+
+    return tree_map(cast, x)

@@ -24,6 +24,7 @@ from ._bodies import (
     aval_of,
     check_carry,
     enumerated,
+    pcast_advice,
     promote_weak,
     same_type,
     share_consts,
@@ -87,7 +88,7 @@ def _check_branches(what, a, b, name_a, name_b):
             + "\n".join(lines)
             + f"\n\nRevise {name_a} and/or {name_b} so that they have the same pytree structure."
         )
-    lines = []
+    lines, cures = [], []
     paths = [p for p, _ in _core.tree_flatten_with_path(tree_unflatten(a.out_tree, [object() for _ in a.out_avals]))[0]]
     for path, x, y in zip(paths, a.out_avals, b.out_avals, strict=True):
         if not same_type(x, y):
@@ -95,11 +96,14 @@ def _check_branches(what, a, b, name_a, name_b):
             lines.append(
                 f"the output of {name_a}{at} has type {type_string(x)} but the corresponding output of {name_b} has type {type_string(y)}, {why_differ(x, y)}"
             )
+            cures += [(y.vma - x.vma, f" to the output of {name_a}{at}"), (x.vma - y.vma, f" to the output of {name_b}{at}")]
     if lines:
         raise TypeError(
             f"{what} branches must have equal output types but they differ.\n\n{who}"
             + enumerated(lines)
-            + f"\n\nRevise {name_a} and/or {name_b} so that all output types match."
+            + "\n\n"
+            + pcast_advice(cures)
+            + f"Revise {name_a} and/or {name_b} so that all output types match."
         )
 
 
@@ -111,6 +115,9 @@ def _emit_branches(index, bodies, operands, order):
     keep = [i for i, f in enumerate(forwards) if f is None]
     avals = [aval_of(c) for c in consts] + [aval_of(x) for x in operands]
     arguments = range(len(consts), len(avals))
+    if _core.get_aval(index).vma:
+        # where positions take different branches, each has a part of its own in the operands' cotangents
+        consts, operands = ([_core.varying(x, _core.get_aval(index).vma) for x in xs] for xs in (consts, operands))
     programs = []
     for body, mine in ((bodies[i], positions[i]) for i in order):
         whole = mine == list(range(len(consts))) and len(keep) == len(forwards)
@@ -243,15 +250,15 @@ def while_loop(cond_fun, body_fun, init_val):
     return _flat.references.handing_on(lambda: loop(cond_fun, body_fun, init_val), threaded)
 
 
-def while_loop_of(cond_body, body_body, body_fun, init_val):
-    """The loop of two bodies, made for an input structure and avals; errors name `body_fun`."""
+def while_loop_of(cond_body, body_body, body_fun, init_val, user_fun=None):
+    """The loop of two bodies, made for an input structure and avals; errors name `body_fun`, which stands for the user's `user_fun`."""
     init, tree = tree_flatten(init_val)
     init = [as_array(x) for x in init]
     in_tree = tree_flatten((init_val,))[1]
     while True:
         avals = [aval_of(x) for x in init]
         test, body = cond_body(in_tree, avals), body_body(in_tree, avals)
-        promoted = promote_weak(init, avals, body.out_avals) if body.out_tree == tree else None
+        promoted = promote_weak(init, avals, body.out_avals, user_fun or body_fun) if body.out_tree == tree else None
         if promoted is None:
             break
         init = promoted

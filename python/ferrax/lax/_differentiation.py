@@ -127,6 +127,12 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
     avals = [aval_of(x) for x in flat]
     in_tree = tree_flatten((b,))[1]
     mat = Body(matvec, in_tree, avals)
+    # the system is one of what varies over the manual axes that the matrix or any part of b varies over
+    vma = frozenset().union(*[x.vma for x in (*avals, *mat.out_avals)])
+    if any(vma - x.vma for x in avals):
+        flat = [_core.varying(x, vma) for x in flat]
+        avals = [aval_of(x) for x in flat]
+        mat = Body(matvec, in_tree, avals)
     _check_solver("matvec", mat, tree, flat)
 
     def call(body, n_out):

@@ -98,7 +98,7 @@ def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1)
     flat_init = [as_array(x) for x in flat_init]
     if _core.config_get("jax_disable_jit") and (length or _core.called_by_user()):
         return _scan_in_python(f, tree_unflatten(init_tree, flat_init), flat_xs, xs_tree, length, reverse)
-    x_avals = [_core.ShapedArray(tuple(x.shape[1:]), x.dtype, weak_type=x.weak_type) for x in flat_xs]
+    x_avals = [x.aval.update(shape=tuple(x.shape[1:])) for x in flat_xs]
     in_tree = tree_flatten((init, xs))[1]
     while True:
         carry_avals = [aval_of(x) for x in flat_init]
@@ -106,7 +106,7 @@ def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1)
         n_out = carry_tree.num_leaves
         promoted = None
         if carry_tree == init_tree:
-            promoted = promote_weak(flat_init, carry_avals, body.out_avals[:n_out])
+            promoted = promote_weak(flat_init, carry_avals, body.out_avals[:n_out], fun)
         if promoted is None:
             break
         flat_init = promoted
@@ -362,7 +362,7 @@ def _fori_loop(lower, upper, body_fun, init_val, unroll):
         return remembered(body_fun, ("fori_loop", dtype, in_tree, tuple(avals)), make)
 
     lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
-    _, _, result = while_loop_of(lambda *key: Body.of(_below, *key, "while_cond"), body, advance, (lower, upper, init_val))
+    _, _, result = while_loop_of(lambda *key: Body.of(_below, *key, "while_cond"), body, advance, (lower, upper, init_val), body_fun)
     return result
 
 

@@ -104,6 +104,11 @@ def beside(out, x):
     return _core.device_put(out, *devices) if len(devices) == 1 else out
 
 
+def varying_like(out, x):
+    """`out` as a value that varies over the manual axes that x varies over."""
+    return _core.varying(out, x.aval.vma) if isinstance(x, _core.Tracer) else out
+
+
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     """An array filled with `fill_value`, of x's shape, type and device, weakly typed as x is, unless they are given.
 
@@ -116,6 +121,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
         value, dtype = fill_value, dtype_of(x) if dtype is None else dtype
         value = value if is_key(dtype) else convert_element_type(value, dtype)
     out = full(np.shape(x) if shape is None else shape, value, dtype if is_key(dtype) else None, sharding=sharding)
+    out = varying_like(out, x)
     return beside(out, x) if sharding is None else out
 
 

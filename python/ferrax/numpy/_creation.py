@@ -19,7 +19,7 @@ from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_narrow, is_weak, requested, to_inexact
 from .._shapes import canonicalize_axis, canonicalize_shape, static_size
-from ..lax._shaping import beside, integer_scalar, keys_of
+from ..lax._shaping import beside, integer_scalar, keys_of, varying_like
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted
 from ._exponential import log10, power
 from ._rounding import floor
@@ -340,7 +340,7 @@ def _filled_like(a, value, dtype, shape, weak, device):
         return _keys(value, shape, dtype, device)
     if dtype == float0:
         return np.zeros(shape, float0)
-    out = _filled(_weak_constant(value, dtype) if weak else constant(value, dtype), shape, device)
+    out = varying_like(_filled(_weak_constant(value, dtype) if weak else constant(value, dtype), shape, device), a)
     return out if device is not None else beside(out, a)
 
 
@@ -417,9 +417,9 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
             value = convert(_core.asarray(fill_value), dtype, weak)
         else:
             value = convert(fill_value, dtype) if isinstance(fill_value, Array) else _fill_scalar(fill_value, dtype)
-        out = _filled(value, shape, device)
+        out = varying_like(_filled(value, shape, device), a)
         return out if device is not None else beside(out, a)
-    return _on(_core.broadcast_to(array(fill_value, dtype, copy=False), shape), device)
+    return _on(varying_like(_core.broadcast_to(array(fill_value, dtype, copy=False), shape), a), device)
 
 
 def _static_number(x, name):

@@ -3,8 +3,9 @@
 //! INVARIANT: what is put in scope is taken out again on return and on unwinding alike.
 //!
 //! ```
+//! use ferrax_ir::cx::AxisKind;
 //! let before = ferrax_ir::cx::axes().len();
-//! ferrax_ir::cx::with_axis(Some(&"i".into()), 4, || assert_eq!(ferrax_ir::cx::axis_size("i").ok(), Some(4)));
+//! ferrax_ir::cx::with_axis(Some(&"i".into()), 4, AxisKind::Lanes, || assert_eq!(ferrax_ir::cx::axis_size("i").ok(), Some(4)));
 //! assert_eq!(ferrax_ir::cx::axes().len(), before);
 //! ```
 use super::Cx;
@@ -72,7 +73,30 @@ pub fn restore_current(s: Saved) {
     let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), s.0));
     drop(mine);
 }
-thread_local! { static AXES: RefCell<Vec<(Name, usize)>> = const { RefCell::new(vec![]) } }
+/// What the positions along a named axis are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum AxisKind {
+    /// The lanes of a `vmap`.
+    #[default]
+    Lanes,
+    /// The devices of a `pmap`: each has its own of what is the same for all, and a cotangent of its own for it.
+    Devices,
+    /// The parts of a `shard_map` that checks them: types say what varies over the axis.
+    Manual,
+}
+impl AxisKind {
+    pub fn is_manual(self) -> bool {
+        self == AxisKind::Manual
+    }
+}
+/// A named axis in scope.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct NamedAxis {
+    pub name: Name,
+    pub size: usize,
+    pub kind: AxisKind,
+}
+thread_local! { static AXES: RefCell<Vec<NamedAxis>> = const { RefCell::new(vec![]) } }
 /// Named axes put in scope, until it is dropped.
 #[must_use]
 pub struct Named(usize);
@@ -83,7 +107,7 @@ impl Drop for Named {
 }
 /// Puts named axes in scope, the outermost first. Here, and nowhere else, stands which names user code may use: `vmap` and `pmap`
 /// put theirs, and so does whoever calls a user's rule after they have returned (a bwd).
-pub fn name_axes(new: impl IntoIterator<Item = (Name, usize)>) -> Named {
+pub fn name_axes(new: impl IntoIterator<Item = NamedAxis>) -> Named {
     AXES.with(|a| {
         let mut a = a.borrow_mut();
         let n = a.len();
@@ -92,12 +116,12 @@ pub fn name_axes(new: impl IntoIterator<Item = (Name, usize)>) -> Named {
     })
 }
 /// Runs `f` where a named axis of size `n` is in scope.
-pub fn with_axis<T>(name: Option<&Name>, n: usize, f: impl FnOnce() -> T) -> T {
-    let _named = name_axes(name.map(|name| (name.clone(), n)));
+pub fn with_axis<T>(name: Option<&Name>, n: usize, kind: AxisKind, f: impl FnOnce() -> T) -> T {
+    let _named = name_axes(name.map(|name| NamedAxis { name: name.clone(), size: n, kind }));
     f()
 }
 /// The named axes in scope, outermost first: part of what a trace depends on.
-pub fn axes() -> Vec<(Name, usize)> {
+pub fn axes() -> Vec<NamedAxis> {
     AXES.with(|a| a.borrow().clone())
 }
 pub fn no_axes() -> bool {
@@ -105,8 +129,15 @@ pub fn no_axes() -> bool {
 }
 /// The size of a named axis, or the error that none is in scope.
 pub fn axis_size(name: &str) -> Res<usize> {
-    let found = AXES.with(|a| a.borrow().iter().rev().find(|(n, _)| **n == *name).map(|x| x.1));
-    found.ok_or_else(|| crate::ops::collective::unbound(name))
+    axis_named(name).map(|a| a.size).ok_or_else(|| crate::ops::collective::unbound(name))
+}
+/// The innermost axis of a name.
+pub fn axis_named(name: &str) -> Option<NamedAxis> {
+    AXES.with(|a| a.borrow().iter().rev().find(|a| *a.name == *name).cloned())
+}
+/// Whether types say what varies over the axis of a name.
+pub fn is_manual(name: &str) -> bool {
+    axis_named(name).is_some_and(|a| a.kind.is_manual())
 }
 /// The door for user code: checks for leaked tracers, then hands the op to the current trace.
 pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {

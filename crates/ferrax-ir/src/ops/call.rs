@@ -130,6 +130,9 @@ impl BodyRules for Call {
     fn means(&self) -> Option<&Fun> {
         None
     }
+    fn vary_alike(&self) -> bool {
+        false
+    }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         lift_one(&self.jaxpr, |p| self.with(p), x)
     }

@@ -13,6 +13,7 @@ use crate::op::{Avals, Axes, Effectful, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
+use crate::vary::Vary;
 use ferrax_kernel::plan::{HostCall, HostFn};
 use std::any::Any;
 use std::hash::{Hash, Hasher};
@@ -91,6 +92,9 @@ impl Effectful for Callback {
             kind => Effects::io(kind == CallbackKind::Io, self.ordered),
         }
     }
+    fn vary(&self, x: Vary) -> Option<Vary> {
+        Some(x)
+    }
 }
 
 impl Rules for Callback {
@@ -125,6 +129,8 @@ impl Rules for Callback {
             return Err(Error::value("Cannot `vmap` ordered IO callback."));
         }
         let whole = match self.vmap_method.as_deref() {
+            // each part calls it
+            _ if ax.kind.is_manual() => None,
             Some("expand_dims" | "legacy_vectorized") => Some(1),
             Some("broadcast_all") => Some(ax.n),
             Some("sequential" | "sequential_unrolled") => None,

@@ -104,6 +104,9 @@ impl BodyRules for Remat {
     fn means(&self) -> Option<&Fun> {
         None
     }
+    fn vary_alike(&self) -> bool {
+        false
+    }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         lift_one(&self.jaxpr, |p| self.with(p), x)
     }

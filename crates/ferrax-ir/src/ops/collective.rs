@@ -9,12 +9,15 @@
 //!
 //! With `axis_index_groups`, i runs over the group of j alone, in the order in which the group is given. What groups are and who
 //! is in which is asked of `ferrax_kernel::collective`, here for lanes and there for devices.
-use super::concatenate::Concatenate;
+mod groups;
+mod vary;
+
+pub use vary::Pvary;
+
 use super::iota::Iota;
 use super::linear_jvp;
 use super::pointwise::Pw;
 use super::reduce::Monoid;
-use super::slice::Slice;
 use super::zero_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, values1};
@@ -22,12 +25,14 @@ use crate::dtype::Dtype;
 use crate::effects::{Effects, Name};
 use crate::error::{Error, ErrorKind, Res, not_linear, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
-use crate::op::{Avals, Axes, Effectful, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
 use crate::value::{Value, Values};
+use crate::vary::Vary;
 use ferrax_kernel::Dims;
 use ferrax_kernel::collective::{Across, Collective, Groups};
+use groups::{by_groups, check_groups, pick_lanes};
 use smallvec::{SmallVec, smallvec};
 
 /// The names of axes, as a tuple; a single name is read too.
@@ -47,6 +52,9 @@ impl Names {
         Across { axes: self.0.to_vec(), groups: groups.clone() }
     }
     /// The one name; gathers along several axes at once are made one by one.
+    fn vary(&self) -> Vary {
+        Vary::of(self.0.iter().cloned())
+    }
     fn only(&self, what: &str) -> Res<&Name> {
         match &self.0[..] {
             [n] => Ok(n),
@@ -82,90 +90,6 @@ impl ParamValue for Groups {
         p.items()?.iter().map(group).collect::<Option<Vec<_>>>().map(Groups::new)
     }
 }
-/// Groups partition an axis; collectives that move slices need them of one size.
-fn check_groups(what: &str, names: usize, groups: &Option<Groups>, size: Option<usize>) -> Res<()> {
-    let Some(g) = groups else { return Ok(()) };
-    if names != 1 {
-        return value_err("axis_index_groups only supported for collectives over a single axis");
-    }
-    if g.total() == 0 || !g.cover(g.total()) {
-        return uncovered();
-    }
-    match size {
-        Some(n) if g.even() != Some(n) => {
-            let sizes: Vec<usize> = g.iter().map(<[u32]>::len).collect();
-            value_err(format!("{what} needs axis_index_groups of one size, {n}, but they have sizes {sizes:?}"))
-        }
-        _ => Ok(()),
-    }
-}
-fn uncovered<T>() -> Res<T> {
-    value_err("axis_index_groups must cover all indices exactly once")
-}
-/// The lanes of these numbers, in this order; zeros for `None`. Neighbours at equal distances are one slice.
-fn pick_lanes(cx: &dyn Cx, x: &Value, d: usize, lanes: &[Option<usize>]) -> Res<Value> {
-    let mut shape = Dims::new(x.shape());
-    let n = shape[d];
-    if lanes.len() == n && lanes.iter().enumerate().all(|(i, l)| *l == Some(i)) {
-        return Ok(x.clone());
-    }
-    let mut parts = Values::new();
-    let mut rest = lanes;
-    while let Some(first) = rest.first() {
-        let step = match (first, rest.get(1)) {
-            (Some(a), Some(Some(b))) if b > a => b - a,
-            _ => 1,
-        };
-        let next = |k: usize| first.map(|a| a + k * step);
-        let len = rest.iter().enumerate().take_while(|(k, l)| **l == next(*k)).count();
-        rest = &rest[len..];
-        parts.push(match first {
-            Some(a) => {
-                let mut start_indices: Dims = shape.iter().map(|_| 0).collect();
-                let mut limit_indices = Dims::new(x.shape());
-                let mut strides: Dims = shape.iter().map(|_| 1).collect();
-                (start_indices[d], limit_indices[d], strides[d]) = (*a, a + (len - 1) * step + 1, step);
-                let strides = (step > 1).then_some(strides);
-                cx.bind1(Slice { limit_indices, start_indices, strides }, std::slice::from_ref(x))?
-            }
-            None => {
-                shape[d] = len;
-                cx.zeros(&x.aval().with_shape(shape.clone()))?
-            }
-        });
-    }
-    if parts.len() == 1 { Ok(parts.remove(0)) } else { cx.bind1(Concatenate { dimension: d }, &parts) }
-}
-/// What `op` makes of the lanes of its axis, in each group of them: to `within` a group is an axis of its own.
-fn by_groups(
-    cx: &dyn Cx,
-    ax: Axis,
-    op: &dyn Rules,
-    groups: &Option<Groups>,
-    (x, d): (&Value, Dim),
-    within: impl Fn(usize, &Value, Dim) -> Res<(Value, Dim)>,
-) -> Res<(Values, Axes)> {
-    // no equation is left that would be checked
-    op.infer(&[d.map_or_else(|| x.aval(), |d| x.aval().unbatched(d))])?;
-    let Some(groups) = groups else {
-        let (y, d) = within(ax.n, x, d)?;
-        return Ok((values1(y), smallvec![d]));
-    };
-    if !groups.cover(ax.n) {
-        return uncovered();
-    }
-    let one = |members: &[u32]| {
-        let lanes: Vec<_> = members.iter().map(|m| Some(*m as usize)).collect();
-        let mine = d.map_or_else(|| Ok(x.clone()), |d| pick_lanes(cx, x, d, &lanes))?;
-        let (y, at) = within(members.len(), &mine, d)?;
-        cx.batch_at(&y, at, members.len(), 0)
-    };
-    let parts = groups.iter().map(one).collect::<Res<Values>>()?;
-    let y = if parts.len() == 1 { parts[0].clone() } else { cx.bind1(Concatenate { dimension: 0 }, &parts)? };
-    let places: Vec<_> = groups.places().into_iter().map(Some).collect();
-    Ok((values1(pick_lanes(cx, &y, 0, &places)?), smallvec![Some(0)]))
-}
-
 /// The error of a name that no vmap or pmap around has.
 pub fn unbound(name: &str) -> Error {
     Error::new(ErrorKind::Name, format!("unbound axis name: {name}"))
@@ -174,12 +98,23 @@ pub fn unbound(name: &str) -> Error {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AllReduceKind {
     Sum,
+    /// The sum of what varies, which varies no more: its transpose is no sum.
+    SumInvariant,
     Max,
     Min,
 }
 impl Member for AllReduceKind {
-    const ALL: &'static [(AllReduceKind, &'static str)] =
-        &[(AllReduceKind::Sum, "psum"), (AllReduceKind::Max, "pmax"), (AllReduceKind::Min, "pmin")];
+    const ALL: &'static [(AllReduceKind, &'static str)] = &[
+        (AllReduceKind::Sum, "psum"),
+        (AllReduceKind::SumInvariant, "psum_invariant"),
+        (AllReduceKind::Max, "pmax"),
+        (AllReduceKind::Min, "pmin"),
+    ];
+}
+impl AllReduceKind {
+    fn sums(self) -> bool {
+        matches!(self, AllReduceKind::Sum | AllReduceKind::SumInvariant)
+    }
 }
 primitive! {
     pub struct AllReduce = kind: AllReduceKind {
@@ -201,6 +136,8 @@ primitive! {
         /// How many are gathered: the size of the axis, or of a group.
         axis_size: usize,
         tiled: bool,
+        /// The result varies no more over the axis.
+        invariant: bool = nonempty,
     }
 }
 primitive! {
@@ -231,37 +168,6 @@ primitive! {
     }
 }
 
-impl Effectful for AllReduce {
-    fn effects(&self) -> Effects {
-        self.axes.effects()
-    }
-}
-impl Effectful for AxisIndex {
-    fn effects(&self) -> Effects {
-        Effects::axis(&self.axis_name)
-    }
-}
-impl Effectful for AllGather {
-    fn effects(&self) -> Effects {
-        self.axis_name.effects()
-    }
-}
-impl Effectful for ReduceScatter {
-    fn effects(&self) -> Effects {
-        self.axis_name.effects()
-    }
-}
-impl Effectful for AllToAll {
-    fn effects(&self) -> Effects {
-        Effects::axis(&self.axis_name)
-    }
-}
-impl Effectful for Permute {
-    fn effects(&self) -> Effects {
-        self.axis_name.effects()
-    }
-}
-
 fn operand<'a>(name: &str, x: &'a [Aval]) -> Res<&'a Aval> {
     match x {
         [a] => Ok(a),
@@ -272,7 +178,7 @@ impl Rules for AllReduce {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let a = operand(self.kind.name(), x)?;
         check_groups(self.kind.name(), self.axes.0.len(), &self.axis_index_groups, None)?;
-        if a.dtype.is_key() || (a.dtype.is_bool() && self.kind == AllReduceKind::Sum) {
+        if a.dtype.is_key() || (a.dtype.is_bool() && self.kind.sums()) {
             return type_err(format!("{} does not accept dtype {}.", self.kind.name(), a.dtype.long()));
         }
         Ok(smallvec![a.clone()])
@@ -283,7 +189,8 @@ impl Rules for AllReduce {
             return linear_jvp(&self.clone().into(), cx, x, dx);
         };
         let y = cx.bind1(self.clone(), x)?;
-        let sum = AllReduce { kind: AllReduceKind::Sum, ..self.clone() };
+        let kind = if x[0].vary().is_none() { AllReduceKind::Sum } else { AllReduceKind::SumInvariant };
+        let sum = AllReduce { kind, ..self.clone() };
         let mine = cx.convert(&cx.pw2(Pw::Eq, &x[0], &y)?, y.dtype())?;
         let total = cx.bind1(sum.clone(), &[cx.mul(t, &mine)?])?;
         let count = cx.bind1(sum, &[mine])?;
@@ -291,24 +198,26 @@ impl Rules for AllReduce {
         Ok((values1(y), smallvec![Some(dy)]))
     }
     fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        if self.kind != AllReduceKind::Sum {
-            return not_linear(self.kind.name());
+        let back = |op: Op| Ok(smallvec![ct[0].as_ref().map(|ct| cx.bind1(op, std::slice::from_ref(ct))).transpose()?]);
+        match self.kind {
+            AllReduceKind::Sum => back(self.clone().into()),
+            AllReduceKind::SumInvariant => back(Pvary { axes: self.axes.clone() }.into()),
+            kind => not_linear(kind.name()),
         }
-        Ok(smallvec![ct[0].as_ref().map(|ct| cx.bind1(self.clone(), std::slice::from_ref(ct))).transpose()?])
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         if !self.axes.has(ax) {
             return Ok((cx.bind(&self.clone().into(), x)?, d.into()));
         }
         let kind = match self.kind {
-            AllReduceKind::Sum => Monoid::Sum,
+            AllReduceKind::Sum | AllReduceKind::SumInvariant => Monoid::Sum,
             AllReduceKind::Max => Monoid::Max,
             AllReduceKind::Min => Monoid::Min,
         };
         let (y, d) = by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
             let y = match d {
                 Some(d) => cx.reduce(kind, x, [d].into())?,
-                None if self.kind == AllReduceKind::Sum => cx.mul(x, &int(x.dtype(), n as i64))?,
+                None if self.kind.sums() => cx.mul(x, &int(x.dtype(), n as i64))?,
                 None => x.clone(),
             };
             Ok((y, None))
@@ -322,7 +231,7 @@ impl Rules for AllReduce {
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {
-            AllReduceKind::Sum => ferrax_kernel::ReduceKind::Sum,
+            AllReduceKind::Sum | AllReduceKind::SumInvariant => ferrax_kernel::ReduceKind::Sum,
             AllReduceKind::Max => ferrax_kernel::ReduceKind::Max,
             AllReduceKind::Min => ferrax_kernel::ReduceKind::Min,
         };
@@ -370,7 +279,11 @@ impl Rules for AllGather {
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         linear_jvp(&self.clone().into(), cx, x, dx)
     }
-    fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
+    fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        if self.invariant {
+            let mine = |ct| self.own_part(cx, ct, x[0].aval().shape[..].into());
+            return Ok(smallvec![ct[0].as_ref().map(mine).transpose()?]);
+        }
         let back = ReduceScatter {
             axis_index_groups: self.axis_index_groups.clone(),
             axis_name: self.axis_name.clone(),
@@ -391,7 +304,10 @@ impl Rules for AllGather {
         self.axis_name.only("all_gather")?;
         by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
             let y = cx.batch_at(x, d, n, k)?;
-            Ok((if self.tiled { merge(cx, &y, k)? } else { y }, None))
+            let y = if self.tiled { merge(cx, &y, k)? } else { y };
+            // it has one value, in a type that varies
+            let varies = ax.kind.is_manual() && !self.invariant;
+            if varies { Ok((cx.batch_at(&y, None, n, 0)?, Some(0))) } else { Ok((y, None)) }
         })
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
@@ -454,6 +370,7 @@ impl Rules for ReduceScatter {
             axis_name: self.axis_name.clone(),
             axis_size: self.axis_size,
             tiled: self.tiled,
+            invariant: false,
         };
         Ok(smallvec![ct[0].as_ref().map(|ct| cx.bind1(back, std::slice::from_ref(ct))).transpose()?])
     }

@@ -131,6 +131,8 @@ impl Rules for Cond {
             }
             out.iter_mut().zip(&other).for_each(|(a, b)| a.weak &= b.weak);
         }
+        // where another branch may be taken, the results may differ
+        out.iter_mut().for_each(|a| a.vary = a.vary | index.vary);
         Ok(out.into())
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
@@ -290,6 +292,9 @@ impl BodyRules for Cond {
     }
     fn means(&self) -> Option<&Fun> {
         None
+    }
+    fn vary_alike(&self) -> bool {
+        false
     }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         if self.branches.iter().all(|b| b.held().is_empty()) {

@@ -13,7 +13,7 @@
 //! a literal truth for each x after all of them: whether it is being differentiated.
 use super::call::{fronts, lanes};
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Lanes, Put, Tan, truth};
+use crate::cx::{Arg, Axis, AxisKind, Cx, Dim, Fun, Lanes, Put, Tan, truth};
 use crate::effects::Effects;
 use crate::error::{Error, ErrorKind, Res, not_linear, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
@@ -23,6 +23,7 @@ use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::program::{Program, mismatch};
 use crate::value::{Value, Values};
+use crate::vary::Vary;
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
 use std::hash::{Hash, Hasher};
@@ -97,7 +98,7 @@ struct Told {
 }
 impl Told {
     fn new(ax: Axis) -> Told {
-        Told { devices: ax.devices, ..Told::default() }
+        Told { devices: ax.kind == AxisKind::Devices, ..Told::default() }
     }
     fn get(&self) -> Option<Vec<bool>> {
         self.lanes.lock().unwrap_or_else(|e| e.into_inner()).clone()
@@ -371,6 +372,9 @@ impl<C: Custom> BodyRules for C {
     fn means(&self) -> Option<&Fun> {
         Some(self.function())
     }
+    fn vary_alike(&self) -> bool {
+        false
+    }
     fn lift(&self, _: &[Value]) -> Option<(Op, Values)> {
         None
     }
@@ -459,5 +463,8 @@ impl Rules for CustomLin {
 impl crate::op::Effectful for CustomLin {
     fn effects(&self) -> Effects {
         effects(&self.bwd)
+    }
+    fn vary(&self, _: Vary) -> Option<Vary> {
+        None
     }
 }

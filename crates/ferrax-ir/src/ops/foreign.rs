@@ -113,6 +113,9 @@ impl BodyRules for Foreign {
     fn means(&self) -> Option<&Fun> {
         Some(&self.implementation)
     }
+    fn vary_alike(&self) -> bool {
+        true
+    }
     fn lift(&self, _: &[Value]) -> Option<(Op, Values)> {
         None
     }

@@ -168,6 +168,9 @@ impl BodyRules for LinearSolve {
     fn means(&self) -> Option<&Fun> {
         None
     }
+    fn vary_alike(&self) -> bool {
+        true
+    }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         if self.jaxprs.iter().flatten().all(|p| p.held().is_empty()) {
             return None;

@@ -630,6 +630,9 @@ impl BodyRules for Loop {
     fn means(&self) -> Option<&Fun> {
         None
     }
+    fn vary_alike(&self) -> bool {
+        false
+    }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         let (body, held) = if self.body.held().is_empty() { (self.body.clone(), vec![]) } else { self.body.release() };
         let (trip, cond_held) = match &self.trip {

@@ -9,7 +9,7 @@
 use super::call::{Call, lanes, residuals};
 use super::reduce::Monoid;
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan, with_axis};
+use crate::cx::{Arg, Axis, AxisKind, Cx, Dim, Fun, Tan, with_axis};
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
@@ -78,7 +78,7 @@ impl Pmap {
     }
     /// Works on the body where its axis is in scope: rules of the user's in it may name it.
     fn inside<T>(&self, f: impl FnOnce() -> T) -> T {
-        with_axis(Some(&self.axis_name), self.axis_size, f)
+        with_axis(Some(&self.axis_name), self.axis_size, AxisKind::Devices, f)
     }
     fn element(&self, a: &Aval, mapped: bool) -> Aval {
         if mapped { a.unbatched(0) } else { a.clone() }
@@ -162,13 +162,16 @@ impl BodyRules for Pmap {
     /// On one device: a call with the devices as lanes.
     fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>> {
         let tag = Tag::new("pmap");
-        let ax = Axis { n: self.axis_size, name: Some(&self.axis_name), tag: &tag, devices: true };
+        let ax = Axis { n: self.axis_size, name: Some(&self.axis_name), tag: &tag, kind: AxisKind::Devices };
         let all = vec![true; self.call_jaxpr.n_outs()];
         let (body, _) = cx.recur().batch(&self.call_jaxpr, ax, &self.mapped, &all)?;
         Ok(Some((Call::new(&self.name, body).into(), x.into())))
     }
     fn means(&self) -> Option<&Fun> {
         None
+    }
+    fn vary_alike(&self) -> bool {
+        true
     }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         if self.call_jaxpr.held().is_empty() {

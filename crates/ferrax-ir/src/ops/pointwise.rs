@@ -534,7 +534,7 @@ impl Rules for Pointwise {
             ComplexOf => x[0].dtype.complex(),
         };
         let weak = x.iter().all(|a| a.weak);
-        Ok(smallvec![Aval { shape: common_shape(row.name, x)?, dtype, weak, tape: 0 }])
+        Ok(smallvec![Aval { shape: common_shape(row.name, x)?, dtype, weak, ..Aval::scalar(dtype) }])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         let y = cx.bind1(*self, x)?;

@@ -11,7 +11,7 @@ use super::slice::Slice;
 use super::windows::{Windows, lower_as, windowed};
 use super::with_zeros;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::cx::{Arg, Axis, AxisKind, Cx, Dim, Tan};
 use crate::error::{Res, not_linear, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{nonzero, spread};
@@ -48,7 +48,7 @@ fn each(cx: &dyn Cx, body: &Arc<Program>, a: &[Value], b: &[Value]) -> Res<Value
     let mut p = body.clone();
     // a batch's lanes come to the front
     for n in a[0].shape().iter().rev() {
-        let ax = Axis { n: *n, name: None, tag: &Tag::new("reduce"), devices: false };
+        let ax = Axis { n: *n, name: None, tag: &Tag::new("reduce"), kind: AxisKind::Lanes };
         p = cx.recur().batch(&p, ax, &on, &all)?.0;
     }
     cx.inline(&p, &[a, b].concat())

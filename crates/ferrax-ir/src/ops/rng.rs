@@ -28,6 +28,7 @@ use crate::ops::stack::{Stack, Unstack};
 use crate::param::{Param, ParamValue, Shape};
 use crate::primitive;
 use crate::value::{Value, Values};
+use crate::vary::Vary;
 use ferrax_kernel::plan::{HostCall, HostFn};
 use ferrax_kernel::{Bin, Dims, Scalar};
 use ferrax_prng::Word;
@@ -390,6 +391,9 @@ primitive! {
 impl Effectful for RngUniform {
     fn effects(&self) -> Effects {
         Effects::io(false, false)
+    }
+    fn vary(&self, x: Vary) -> Option<Vary> {
+        Some(x)
     }
 }
 struct Uniform {

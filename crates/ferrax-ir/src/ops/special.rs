@@ -127,7 +127,7 @@ impl Rules for Special {
             return type_err(format!("lax.{name} requires arguments to have the same dtypes, got {}.", d.join(", ")));
         }
         let weak = x.iter().all(|a| a.weak);
-        Ok(smallvec![Aval { shape: common_shape(name, x)?, dtype: x[0].dtype, weak, tape: 0 }])
+        Ok(smallvec![Aval { shape: common_shape(name, x)?, dtype: x[0].dtype, weak, ..Aval::scalar(x[0].dtype) }])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         let y = cx.bind1(self.clone(), x)?;

@@ -16,10 +16,11 @@ pub trait Typed {
 impl Typed for &Value {
     #[inline]
     fn is(&self, a: &Aval) -> bool {
-        a.dtype == self.dtype() && a.weak == self.weak() && *a.shape == *self.shape() && a.tape == self.tape()
+        a.dtype == self.dtype() && a.weak == self.weak() && *a.shape == *self.shape() && a.tape == self.tape() && a.vary == self.vary()
     }
     fn hash_type(&self, h: &mut FxHasher) {
         hash_parts(self.dtype(), self.weak(), self.tape(), self.shape(), h);
+        self.vary().hash(h);
     }
     fn to_aval(&self) -> Aval {
         self.aval()
@@ -31,6 +32,7 @@ impl Typed for Aval {
     }
     fn hash_type(&self, h: &mut FxHasher) {
         hash_parts(self.dtype, self.weak, self.tape, &self.shape, h);
+        self.vary.hash(h);
     }
     fn to_aval(&self) -> Aval {
         self.clone()

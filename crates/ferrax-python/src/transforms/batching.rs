@@ -8,7 +8,7 @@ use crate::device;
 use crate::error::{IntoPyResult, from_py, guarded};
 use crate::function::call;
 use crate::trace::{self, trace};
-use ferrax_ir::cx::{Dim, name_axes};
+use ferrax_ir::cx::{AxisKind, Dim, NamedAxis, name_axes};
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::op::Op;
 use ferrax_ir::ops::pmap::{Places, Pmap};
@@ -20,10 +20,13 @@ use pyo3::types::PyList;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// vmap(fun, operands, in_dims, axis_size, axis_name, out_dims) -> outputs
+/// vmap(fun, operands, in_dims, axis_size, axis_name, out_dims, manual=False) -> outputs
+///
+/// `manual`: the lanes are the parts of a shard_map, and types say what varies over the axis.
 ///
 /// `out_dims()` is asked after `fun` has run; `out_dims(i)` is what an error calls the specification of output i.
 #[pyfunction]
+#[pyo3(signature = (fun, operands, in_dims, axis_size, axis_name, out_dims, manual=false))]
 pub fn vmap<'py>(
     fun: &Bound<'py, PyAny>,
     operands: &Bound<'py, PyAny>,
@@ -31,6 +34,7 @@ pub fn vmap<'py>(
     axis_size: usize,
     axis_name: &Bound<'py, PyAny>,
     out_dims: &Bound<'py, PyAny>,
+    manual: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
     let x = all_required(operands, "vmap")?;
@@ -44,6 +48,7 @@ pub fn vmap<'py>(
         .collect::<PyResult<_>>()?;
     let name = trace::axis_name(axis_name)?;
     let shown = name.clone();
+    let kind = if manual { AxisKind::Manual } else { AxisKind::Lanes };
     let asked: RefCell<Option<Vec<Option<isize>>>> = RefCell::new(None);
     let place = |i: usize, a: &ferrax_ir::Aval, lanes: Dim| -> Res<Dim> {
         if asked.borrow().is_none() {
@@ -68,7 +73,8 @@ pub fn vmap<'py>(
             Some(d) => axis(d, a.rank() + 1).map(Some).map_err(from_py),
         }
     };
-    let out = guarded(|| transform::vmap(&|x| call(fun, x, "vmap"), &x, &dims, axis_size, name, &place).py(py))?;
+    let out =
+        guarded(|| transform::map_axis(&|x| call(fun, x, "vmap"), &x, &dims, (axis_size, name, kind), &place).py(py))?;
     if asked.borrow().is_none() {
         out_dims.call0()?;
     }
@@ -125,7 +131,7 @@ pub fn pmap<'py>(
     }
     let axis_text = trace::axis_name(axis_name)?.unwrap_or_else(|| "<axis>".into());
     let (program, consts) = {
-        let _axes = name_axes([(axis_text.clone(), axis_size)]);
+        let _axes = name_axes([NamedAxis { name: axis_text.clone(), size: axis_size, kind: AxisKind::Devices }]);
         trace(py, fun, &ins, &fun.getattr("fun").unwrap_or_else(|_| fun.clone()), "pmap", trace::paths(None))?
     };
     if program.effects().ordered && axis_size > 1 {

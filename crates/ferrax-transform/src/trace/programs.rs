@@ -2,11 +2,12 @@
 //! So there is one implementation of each transform. Results are remembered in the program they come from, and die with it.
 use super::Trace;
 use crate::backward::backward;
-use ferrax_ir::cx::{Axis, Body, Cx, Fun, KnownSplit, Lanes, Masked, Put, Recur, Residual, Tan, with_axis};
+use ferrax_ir::cx::{Axis, AxisKind, Body, Cx, Fun, KnownSplit, Lanes, Masked, Put, Recur, Residual, Tan, with_axis};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{not, pick};
 use ferrax_ir::ops::reduce::Monoid;
 use ferrax_ir::program::MemoKey;
+use ferrax_ir::vary::Vary;
 use ferrax_ir::{Aval, Program, Res, Value};
 use std::any::Any;
 use std::sync::Arc;
@@ -146,16 +147,23 @@ impl Recur for Transforms {
 
     fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked> {
         let n = ax.n;
-        let what = if ax.devices { "batch over devices" } else { "batch" };
+        let what = match ax.kind {
+            AxisKind::Lanes => "batch",
+            AxisKind::Devices => "batch over devices",
+            AxisKind::Manual => "batch over parts",
+        };
         memo(what, p, n, ax.name, &[b, force], &[], || {
             let s = Trace::stage();
-            let t = Trace::batch(s.clone(), n, ax.name.cloned(), ax.devices);
+            let t = Trace::batch(s.clone(), n, ax.name.cloned(), ax.kind);
+            // over the axis that goes, what has lanes varies, and nothing else
+            let gone = ax.name.filter(|_| ax.kind.is_manual()).map_or(Vary::NONE, Vary::over);
             let lane = |(a, b): (&Aval, &bool)| {
+                let a = &a.varying(a.vary.without(gone));
                 if *b { t.lanes(s.new_in(a.batched(n, 0)), Some(0)) } else { s.new_in(a.clone()) }
             };
             let ins: Vec<Value> = p.in_avals().iter().zip(b).map(lane).collect();
             let cx: &dyn Cx = &*t;
-            let outs = with_axis(ax.name, n, || cx.inline(p, &ins))?;
+            let outs = with_axis(ax.name, n, ax.kind, || cx.inline(p, &ins))?;
             let outs: Vec<_> = outs.iter().map(|v| t.unlanes(v)).collect();
             let out_b: Vec<bool> = outs.iter().zip(force).map(|((_, d), f)| *f || d.is_some()).collect();
             let sx: &dyn Cx = &*s;
@@ -177,18 +185,18 @@ impl Recur for Transforms {
     }
 
     fn batch_fun(&self, f: &Fun, ax: Axis, lanes: Lanes) -> Fun {
-        let (f, tag, n, name, devices) = (f.clone(), ax.tag.clone(), ax.n, ax.name.cloned(), ax.devices);
+        let (f, tag, n, name, kind) = (f.clone(), ax.tag.clone(), ax.n, ax.name.cloned(), ax.kind);
         let shown = f.name().to_string();
         Fun::user_tans(&shown, move |x| {
             let parent = ferrax_ir::current();
             let was_alive = tag.alive.swap(true, Ordering::Relaxed); // the vmap may be over: a bwd runs after it
-            let t = Trace::batch_again(parent.clone(), n, name.clone(), tag.clone(), devices);
+            let t = Trace::batch_again(parent.clone(), n, name.clone(), tag.clone(), kind);
             let lane = |(i, v): (usize, &Tan)| {
                 let dim = (lanes.of_operand)(i, x.len()).then_some(0);
                 v.as_ref().map(|v| t.lanes(v.clone(), dim))
             };
             let x: Vec<Tan> = x.iter().enumerate().map(lane).collect();
-            let outs = with_axis(name.as_ref(), n, || f.call_tans(&*t, &x));
+            let outs = with_axis(name.as_ref(), n, kind, || f.call_tans(&*t, &x));
             tag.alive.store(was_alive, Ordering::Relaxed);
             let outs = outs?;
             let found: Vec<bool> = outs.iter().map(|v| v.as_ref().is_some_and(|v| t.owns(v))).collect();

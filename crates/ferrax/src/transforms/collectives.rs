@@ -92,6 +92,7 @@ pub fn all_gather(x: impl IntoTensor, axis: &str) -> Tensor {
         axis_name: names(axis),
         axis_size: axis_size(axis),
         tiled: false,
+        invariant: false,
     };
     emit(op, &[&x.into_tensor()])
 }

@@ -3,8 +3,7 @@ use super::{Output, body, flat, unflat};
 use crate::compiled::{Compiled, device_of};
 use crate::eval;
 use crate::tree::{Outline, Tree};
-use ferrax_ir::cx::bind;
-use ferrax_ir::effects::Name;
+use ferrax_ir::cx::{NamedAxis, bind};
 use ferrax_ir::ops::call::Call;
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Res, Value};
@@ -26,7 +25,7 @@ pub(super) struct TraceKey<S> {
     fixed: S,
     outline: String,
     avals: Vec<Aval>,
-    axes: Vec<(Name, usize)>,
+    axes: Vec<NamedAxis>,
     original_layout: bool,
 }
 impl<S> TraceKey<S> {

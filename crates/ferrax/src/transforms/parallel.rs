@@ -18,7 +18,7 @@ use crate::device::Device;
 use crate::mistakes::{self, catch};
 use crate::tensor::Tensor;
 use crate::tree::{Outline, Tree};
-use ferrax_ir::cx::{bind, current, name_axes};
+use ferrax_ir::cx::{AxisKind, NamedAxis, bind, current, name_axes};
 use ferrax_ir::effects::Name;
 use ferrax_ir::ops::pmap::{Places, Pmap};
 use ferrax_ir::{Aval, Error, Program, Res, Value};
@@ -135,7 +135,7 @@ fn traced<X: Tree, Y: Tree, R: Output<Y>>(
     let element = |(v, m): (&Value, &bool)| if *m { v.aval().unbatched(0) } else { v.aval() };
     let types: Vec<Aval> = args.iter().zip(mapped).map(element).collect();
     let (program, consts, like) = {
-        let _axes = name_axes([(axis.clone(), n)]);
+        let _axes = name_axes([NamedAxis { name: axis.clone(), size: n, kind: AxisKind::Devices }]);
         traced_at(f, x, &types)?
     };
     if program.effects().ordered && n > 1 {
