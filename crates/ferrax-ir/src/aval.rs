@@ -69,15 +69,12 @@ impl Aval {
 pub fn same_avals(a: &[Aval], b: &[Aval]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
 }
-/// `{V:x}`, the axes in the order in which they came in scope; nothing for what varies over none.
+/// `{V:x}`, the axes in the order in which functions were mapped over them; nothing for what varies over none.
 fn varies(v: Vary) -> String {
     if v.is_none() {
         return String::new();
     }
-    let mut names = v.names();
-    let scope = crate::cx::axes();
-    names.sort_by_key(|n| scope.iter().position(|a| a.name == *n));
-    match &names[..] {
+    match &v.in_order()[..] {
         [one] => format!("{{V:{one}}}"),
         many => format!("{{V:({})}}", many.join(",")),
     }

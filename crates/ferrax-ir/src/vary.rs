@@ -9,6 +9,7 @@
 //! assert_eq!((x | y).without(x), y);
 //! ```
 use crate::effects::Name;
+use std::cell::RefCell;
 use std::sync::{Mutex, MutexGuard};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -18,6 +19,16 @@ pub struct Vary(u32);
 static SETS: Mutex<Vec<Vec<Name>>> = Mutex::new(vec![]);
 fn sets() -> MutexGuard<'static, Vec<Vec<Name>>> {
     SETS.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+thread_local! { static ENTERED: RefCell<Vec<Name>> = const { RefCell::new(vec![]) } }
+/// A user's function is mapped over the axis: types name it behind those that came before.
+pub fn entered(name: &Name) {
+    ENTERED.with(|e| {
+        let mut e = e.borrow_mut();
+        e.retain(|n| n != name);
+        e.push(name.clone());
+    });
 }
 
 impl Vary {
@@ -45,6 +56,12 @@ impl Vary {
     /// The names, sorted.
     pub fn names(self) -> Vec<Name> {
         if self.is_none() { vec![] } else { sets().get(self.0 as usize - 1).cloned().unwrap_or_default() }
+    }
+    /// The names, in the order in which functions were mapped over them.
+    pub fn in_order(self) -> Vec<Name> {
+        let mut names = self.names();
+        ENTERED.with(|e| names.sort_by_key(|n| e.borrow().iter().position(|m| m == n)));
+        names
     }
     pub fn has(self, name: &str) -> bool {
         !self.is_none() && self.names().iter().any(|n| **n == *name)

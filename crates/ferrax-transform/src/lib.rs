@@ -156,6 +156,9 @@ pub fn map_axis(
     place: &dyn Fn(usize, &Aval, Dim) -> Res<Dim>,
 ) -> Res<Values> {
     let _scope = transforming("vmap");
+    if let Some(name) = name.as_ref().filter(|_| kind.is_manual()) {
+        ferrax_ir::vary::entered(name);
+    }
     let parent = current();
     let t = Trace::batch(parent.clone(), n, name.clone(), kind);
     let outs = {

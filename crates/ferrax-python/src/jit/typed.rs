@@ -16,7 +16,11 @@ pub trait Typed {
 impl Typed for &Value {
     #[inline]
     fn is(&self, a: &Aval) -> bool {
-        a.dtype == self.dtype() && a.weak == self.weak() && *a.shape == *self.shape() && a.tape == self.tape() && a.vary == self.vary()
+        a.dtype == self.dtype()
+            && a.weak == self.weak()
+            && *a.shape == *self.shape()
+            && a.tape == self.tape()
+            && a.vary == self.vary()
     }
     fn hash_type(&self, h: &mut FxHasher) {
         hash_parts(self.dtype(), self.weak(), self.tape(), self.shape(), h);
