@@ -300,3 +300,33 @@ def test_a_pullback_adds_its_gradients_to_references(jax, jnp):
     for wrong in ((), (a,), (a, a), (None, a, a)):
         with pytest.raises(ValueError, match="with_refs takes a reference or a placeholder for each leaf"):
             pull.with_refs(*wrong)
+
+
+def test_a_reference_is_given_once(jax, jnp):
+    """Two arguments, or an argument and the closure, that are one reference are refused by name, under jit and vmap; two references of one value are not."""
+    ref, other = jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.ones(3))
+    f = lambda x_ref, y_ref: x_ref[...] + y_ref[...]
+    with pytest.raises(ValueError, match="appeared at both x_ref and y_ref"):
+        jax.jit(f)(ref, ref)
+    with pytest.raises(ValueError, match="only one reference to a mutable array may be passed as an argument"):
+        jax.vmap(f)(ref, ref)
+    with pytest.raises(ValueError, match="both closed over and passed as the argument y_ref"):
+        jax.jit(lambda y_ref: ref[...] + y_ref[...])(ref)
+    for transform in (jax.jit, jax.vmap, lambda f: jax.jit(jax.vmap(f))):
+        assert transform(f)(ref, other).tolist() == [1.0] * 3
+
+
+def test_a_reference_in_reach_beside_one_that_is_given(jax, jnp):
+    """Jitted functions, nested too, write both; also when they are called again."""
+    closed, given = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.zeros(()))
+
+    @jax.jit
+    def inner(ref, x):
+        closed[...] += x
+        ref[...] += 10 * x
+
+    outer = jax.jit(lambda ref, x: inner(ref, x))
+    for n in (1, 2):
+        for f in (inner, outer):
+            f(given, 1.0)
+        assert (float(closed[...]), float(given[...])) == (2.0 * n, 20.0 * n)
