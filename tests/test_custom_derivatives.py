@@ -449,3 +449,76 @@ def test_jvp_rules_that_do_not_fit_their_function(jax, rule, eager, staged):
     with pytest.raises(TypeError) as e:
         jax.jvp(jax.jit(f), (1.0,), (1.0,))
     assert (staged or eager) in str(e.value)
+
+
+def _ruled(jax, kind, fun):
+    """`fun` with a rule by which each derivative is 10 times the tangent or cotangent of the first argument."""
+    if kind == "custom_jvp":
+        g = jax.custom_jvp(fun)
+        g.defjvp(lambda primals, tangents: (fun(*primals), 10.0 * tangents[0]))
+    elif kind == "custom_vjp":
+        g = jax.custom_vjp(fun)
+        g.defvjp(lambda *args: (fun(*args), len(args)), lambda n, ct: (10.0 * ct, *[None] * (n - 1)))
+    else:
+        g = importlib.import_module(f"{jax.__name__}.custom_batching").custom_vmap(fun)
+        g.def_vmap(lambda size, batched, *args: (fun(*args), True))
+    return g
+
+
+_SIGNATURES = {
+    "defaults": lambda x, a=2.0, b=3.0: x * a + b,
+    "positional only": lambda x, a=2.0, /, b=3.0: x * a + b,
+    "keyword only": lambda x, a=2.0, *, b=3.0: x * a + b,
+    "required keyword": lambda x, *, b: x + b,
+    "more": lambda x, a=2.0, *b: x * a + sum(b),
+    "any keyword": lambda x, a=2.0, **b: x * a + sum(b.values()),
+}
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp", "custom_vmap"])
+@pytest.mark.parametrize("signature", _SIGNATURES)
+def test_calls_are_bound_as_python_binds_them(jax, jnp, kind, signature):
+    """Every way to give a, b or neither: the value is the plain function's, or a TypeError where it is one or a keyword has no position."""
+    fun = _SIGNATURES[signature]
+    g = _ruled(jax, kind, fun)
+    for args in ((3.0,), (3.0, 5.0), (3.0, 5.0, 7.0), (3.0, 5.0, 7.0, 9.0), ()):
+        for kwargs in ({}, {"a": 5.0}, {"b": 7.0}, {"a": 5.0, "b": 7.0}, {"x": 3.0}, {"x": 3.0, "b": 7.0}, {"c": 1.0}):
+            try:
+                expected = fun(*args, **kwargs)
+            except TypeError:
+                expected = None
+            if signature in ("keyword only", "required keyword", "any keyword") and ("b" in kwargs or "c" in kwargs):
+                expected = None  # no position
+            if expected is None:
+                with pytest.raises(TypeError, match="could not be resolved to positional-only arguments"):
+                    g(*args, **kwargs)
+                continue
+            assert float(g(*args, **kwargs)) == expected
+            if args:
+                mapped = jax.vmap(lambda x, rest=args[1:], kwargs=kwargs: g(x, *rest, **kwargs))(jnp.full(2, args[0]))
+                assert mapped.tolist() == [expected] * 2
+                if kind != "custom_vmap":
+                    assert float(jax.grad(g)(*args, **kwargs)) == 10.0
+
+
+@pytest.mark.parametrize("given", [{"nondiff_argnums": (1, 3)}, {"nondiff_argnames": ("n", "mode")}, {"nondiff_argnums": (1,), "nondiff_argnames": "mode"}])
+def test_static_arguments_behind_defaults_that_are_left_out(jax, given):
+    def f(x, n=2, a=1.0, mode="plain"):
+        return x**n * a + (100.0 if mode == "more" else 0.0)
+
+    g = jax.custom_jvp(f, **given)
+    g.defjvp(lambda n, mode, primals, tangents: (f(primals[0], n, primals[1], mode), 10.0 * n * tangents[0]))
+    h = jax.custom_vjp(f, **given)
+    h.defvjp(lambda x, n, a, mode: (f(x, n, a, mode), None), lambda n, mode, _, ct: (10.0 * n * ct, None))
+    for kwargs in ({}, {"a": 2.0}, {"mode": "more"}, {"n": 3}, {"n": 3, "mode": "more"}, {"a": 2.0, "mode": "more"}):
+        for ruled in (g, h):
+            assert float(ruled(3.0, **kwargs)) == f(3.0, **kwargs)
+            assert float(jax.grad(ruled)(3.0, **kwargs)) == 10.0 * kwargs.get("n", 2)
+
+
+@pytest.mark.parametrize(("rule", "method"), [("custom_jvp", "defjvp"), ("custom_vjp", "defvjp")])
+def test_rules_of_both_kinds_reach_through_one_another(jax, rule, method):
+    custom_vmap = importlib.import_module(f"{jax.__name__}.custom_batching").custom_vmap
+    for outer, inner in ((getattr(jax, rule), custom_vmap), (custom_vmap, getattr(jax, rule))):
+        f = outer(inner(lambda x: x + 1.0))
+        assert callable(getattr(f, method)) and callable(f.def_vmap)

@@ -261,3 +261,25 @@ def test_an_infinite_term_is_all_of_a_sum_of_exponentials(jax, jnp, close):
     """JAX gives the finite one of (inf, 1) a share of e."""
     for f in (jnp.logaddexp, jnp.logaddexp2):
         close(jax.grad(f, argnums=(0, 1))(np.inf, 1.0), (1, 0))
+
+
+@pytest.mark.parametrize("aux", [lambda x: x, lambda x: [x**2, {"a": x}], lambda x: (), lambda x: [x.sum(), x.shape[0]]])
+def test_auxiliary_output_of_every_derivative(jax, jnp, aux):
+    """With `has_aux` the derivative is that of the first output, and the second comes back as it is, under jit too."""
+    x, v = jnp.array([1.0, 2.0]), jnp.array([0.5, -1.0])
+    scalar, with_aux = lambda x: (x**3).sum(), lambda x: ((x**3).sum(), aux(x))
+    transforms = {
+        "grad": (lambda f, **o: jax.grad(f, **o)(x)),
+        "jacfwd": (lambda f, **o: jax.jacfwd(f, **o)(x)),
+        "jacrev": (lambda f, **o: jax.jacrev(f, **o)(x)),
+        "hessian": (lambda f, **o: jax.hessian(f, **o)(x)),
+        "jvp": (lambda f, **o: (lambda r: (r[1], *r[2:]) if o else r[1])(jax.jvp(f, (x,), (v,), **o))),
+        "linearize": (lambda f, **o: (lambda r: (r[1](v), *r[2:]) if o else r[1](v))(jax.linearize(f, x, **o))),
+        "vjp": (lambda f, **o: (lambda r: (r[1](1.0), *r[2:]) if o else r[1](1.0))(jax.vjp(f, x, **o))),
+    }
+    for name, derivative in transforms.items():
+        for run in (lambda f: f(), lambda f: jax.jit(f)()):
+            expected = run(lambda derivative=derivative: derivative(scalar))
+            got, other = run(lambda derivative=derivative: derivative(with_aux, has_aux=True))
+            jax.tree_util.tree_map(lambda a, b: np.testing.assert_allclose(a, b, err_msg=name), got, expected)
+            jax.tree_util.tree_map(lambda a, b: np.testing.assert_allclose(a, b, err_msg=name), other, aux(x))

@@ -197,10 +197,21 @@ def test_lowerings_that_are_none_are_refused(jax, parts):
     p = parts[0](next(names))
     with pytest.raises(TypeError, match="multiple_results=False, its lowering multiple_results=True"):
         mlir.register_lowering(p, mlir.lower_fun(lambda x: [x]))
-    with pytest.raises(ValueError, match="serves every device"):
-        mlir.register_lowering(p, mlir.lower_fun(lambda x: x, False), platform="cpu")
     with pytest.raises(ValueError, match="primitive of the language"):
         mlir.register_lowering(jax.lax.sin_p, mlir.lower_fun(lambda x: x, False))
+
+
+@pytest.mark.parametrize("platforms", [(None,), ("cpu",), (None, "cpu"), ("cpu", None), ("cpu", "tpu"), (None, "cpu", "cuda"), ("tpu", "cpu", None)])
+def test_a_lowering_of_a_platform_goes_before_a_general_one(jax, jnp, parts, platforms):
+    mlir = importlib.import_module(f"{jax.__name__}.interpreters.mlir")
+    p = parts[0](next(names))
+    p.def_impl(lambda x: x)
+    p.def_abstract_eval(lambda x: x)
+    factors = {None: 2.0, "cpu": 3.0, "tpu": 5.0, "cuda": 7.0}
+    for platform in platforms:
+        mlir.register_lowering(p, mlir.lower_fun(lambda x, k=factors[platform]: x * k, False), platform=platform)
+    expected = 3.0 if "cpu" in platforms else 2.0
+    assert float(jax.jit(p.bind)(jnp.float32(1.0))) == expected
 
 
 @pytest.mark.ours

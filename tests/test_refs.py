@@ -300,3 +300,76 @@ def test_a_pullback_adds_its_gradients_to_references(jax, jnp):
     for wrong in ((), (a,), (a, a), (None, a, a)):
         with pytest.raises(ValueError, match="with_refs takes a reference or a placeholder for each leaf"):
             pull.with_refs(*wrong)
+
+
+def test_a_reference_is_given_once(jax, jnp):
+    """Two arguments, or an argument and the closure, that are one reference are refused by name, under jit and vmap; two references of one value are not."""
+    ref, other = jax.new_ref(jnp.zeros(3)), jax.new_ref(jnp.ones(3))
+    f = lambda x_ref, y_ref: x_ref[...] + y_ref[...]
+    with pytest.raises(ValueError, match="appeared at both x_ref and y_ref"):
+        jax.jit(f)(ref, ref)
+    with pytest.raises(ValueError, match="only one reference to a mutable array may be passed as an argument"):
+        jax.vmap(f)(ref, ref)
+    with pytest.raises(ValueError, match="both closed over and passed as the argument y_ref"):
+        jax.jit(lambda y_ref: ref[...] + y_ref[...])(ref)
+    for transform in (jax.jit, jax.vmap, lambda f: jax.jit(jax.vmap(f))):
+        assert transform(f)(ref, other).tolist() == [1.0] * 3
+
+
+def test_a_reference_in_reach_beside_one_that_is_given(jax, jnp):
+    """Jitted functions, nested too, write both; also when they are called again."""
+    closed, given = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.zeros(()))
+
+    @jax.jit
+    def inner(ref, x):
+        closed[...] += x
+        ref[...] += 10 * x
+
+    outer = jax.jit(lambda ref, x: inner(ref, x))
+    for n in (1, 2):
+        for f in (inner, outer):
+            f(given, 1.0)
+        assert (float(closed[...]), float(given[...])) == (2.0 * n, 20.0 * n)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("index", [0, 1])
+def test_operands_of_branches_may_be_references(jax, jnp, jitted, index):
+    def run(i, ref, x):
+        out = jax.lax.cond(i == 0, lambda r, x: r["r"][0] + x, lambda r, x: r["r"][1] - x, {"r": ref}, x)
+
+        def write(k):
+            def branch(ref, x):
+                ref[k] = x
+
+            return branch
+
+        jax.lax.switch(i, [write(0), write(1)], ref, x)
+        return out
+
+    ref = jax.new_ref(jnp.array([1.0, 2.0]))
+    out = (jax.jit(run) if jitted else run)(jnp.int32(index), ref, 5.0)
+    assert float(out) == (6.0, -3.0)[index]
+    assert ref[...].tolist() == [[5.0, 2.0], [1.0, 5.0]][index]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_scan_over_references(jax, jnp, reverse, jitted):
+    """A step has a reference to its slice; beside arrays, and with another reference in reach."""
+    total = jax.new_ref(jnp.zeros(()))
+
+    def run(ref, ys):
+        def step(c, x):
+            r, y = x
+            old = r[...]
+            r[...] = old + y * c
+            total[...] += old
+            return c + 1.0, old
+
+        return jax.lax.scan(step, 1.0, (ref, ys), reverse=reverse)
+
+    ref = jax.new_ref(jnp.arange(3.0))
+    carry, olds = (jax.jit(run) if jitted else run)(ref, jnp.full(3, 10.0))
+    assert float(carry) == 4.0 and olds.tolist() == [0.0, 1.0, 2.0] and float(total[...]) == 3.0
+    assert ref[...].tolist() == ([30.0, 21.0, 12.0] if reverse else [10.0, 21.0, 32.0])

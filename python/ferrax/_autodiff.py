@@ -256,6 +256,7 @@ def jvp(fun, primals, tangents, has_aux=False):
     outs, out_tangents = _core.jvp(flat, leaves, [_checked_tangent(p, t) for p, t in zip(leaves, t_leaves, strict=True)])
     if has_aux:
         outs, aux = flat.split_aux(outs)
+        out_tangents = out_tangents[: len(outs)]
     tangents_out = [zeros(_get_aval(o)) if t is None else t for o, t in zip(outs, out_tangents, strict=True)]
     looked_at("jvp", fun, [*outs, *tangents_out])
     pair = flat.out_tree.unflatten(outs), flat.out_tree.unflatten(tangents_out)

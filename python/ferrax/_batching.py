@@ -71,6 +71,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
         size = mapped_size("vmap", fun, args, kwargs, leaves, dims, axis_size)
         refs = [x for x in leaves if isinstance(x, _flat.references.Ref)] if _flat.references.seen else ()
         if refs:
+            _flat.references.check_aliases("vmap", fun, args, kwargs)
             return _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name)
         flat = mapped = FlatFun(fun, in_tree)
         if None in dims:

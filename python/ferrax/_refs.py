@@ -21,7 +21,7 @@ import sys
 import numpy as np
 
 from . import _core, _flat
-from ._flat import describe
+from ._flat import argument_names, describe
 from .errors import UnexpectedTracerError
 from .tree_util import register_pytree_node, tree_flatten
 
@@ -382,6 +382,27 @@ class _Place:
 register_pytree_node(_Place, lambda p: ((), p.i), lambda i, _: _Place(i))
 
 
+def check_aliases(what, fun, args, kwargs, closed=()):
+    """Raises ValueError where a reference is given twice to a function, or is in its reach already."""
+    leaves = tree_flatten((args, kwargs))[0]
+    seen_at = {}
+    for i, r in enumerate(leaves):
+        if not isinstance(r, Ref):
+            continue
+        name = lambda k: argument_names(fun, args, kwargs)[k]
+        if any(r is c for c in closed):
+            how = f"was both closed over and passed as the argument {name(i)}"
+        elif id(r) in seen_at:
+            how = f"appeared at both {name(seen_at[id(r)])} and {name(i)}"
+        else:
+            seen_at[id(r)] = i
+            continue
+        raise ValueError(
+            f"only one reference to a mutable array may be passed as an argument to a function, but when tracing {describe(fun)} for {what} the"
+            f" mutable array reference of type {r._type()} {how}."
+        )
+
+
 class _Referring:
     """A jitted function with references in reach: the one that is compiled takes their values and returns them. Kept with the function."""
 
@@ -393,12 +414,7 @@ class _Referring:
         leaves, tree = tree_flatten((args, kwargs))
         given = [x for x in leaves if isinstance(x, Ref)]
         refs = [*self.closed, *given]
-        for i, r in enumerate(refs):
-            if any(r is s for s in refs[:i]):
-                raise ValueError(
-                    "only one reference to a mutable array may be passed as an argument to a function, but when tracing"
-                    f" {describe(self.fun)} for jit the mutable array reference of type {r._type()} appeared twice."
-                )
+        check_aliases("jit", self.fun, args, kwargs, self.closed)
         places = iter(range(len(given)))
         args, kwargs = tree.unflatten([_Place(next(places)) if isinstance(x, Ref) else x for x in leaves])
         key = len(self.closed)
@@ -430,11 +446,15 @@ class _Referring:
         o = dict(self.options)
         o["static_argnums"] = shifted(o.get("static_argnums") or ())
         o["donate_argnums"] = [0, *shifted(o.get("donate_argnums") or ())]
-        return _core.jit(run, **o)
+        threaded = _core.jit(run, **o)
+        threaded.__dict__["_threads_refs"] = True
+        return threaded
 
 
 def call_jitted(jitted, error, args, kwargs):
     """What the extension calls (`_hooks`): (result,) of a jitted function that failed with `error` for references in its reach; None where it has none."""
+    if "_threads_refs" in jitted.__dict__:
+        return None  # made by a `_Referring`, which is told of what it captures
     known = jitted.__dict__.get("_referring")
     captured = isinstance(error, Captured)
     if known is None and not captured and not any(isinstance(x, Ref) for x in tree_flatten((args, kwargs))[0]):
@@ -454,6 +474,8 @@ def call_jitted(jitted, error, args, kwargs):
         try:
             return (known.call(args, kwargs),)
         except Captured as e:
+            if e.staging != _core.staging() and _core.staging() is not None:
+                raise  # whoever made the program that it belongs to hands it in
             error, captured = e, True
 
 

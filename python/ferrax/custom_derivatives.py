@@ -130,6 +130,21 @@ class _CustomFunction:
         """That of a `custom_vmap` function within."""
         return self.fun.def_vmap
 
+    @property
+    def defjvp(self):
+        """That of a `custom_jvp` function within."""
+        return self.fun.defjvp
+
+    @property
+    def defjvps(self):
+        """That of a `custom_jvp` function within."""
+        return self.fun.defjvps
+
+    @property
+    def defvjp(self):
+        """That of a `custom_vjp` function within."""
+        return self.fun.defvjp
+
     def __repr__(self):
         return f"<{type(self).__name__} of {getattr(self.fun, '__qualname__', None) or self.fun!r}>"
 
@@ -140,19 +155,22 @@ class _CustomFunction:
                 self._signature = inspect.signature(self.fun)
             except (TypeError, ValueError):
                 self._signature = False
-            self._arity = self._signature and sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in self._signature.parameters.values())
+            kinds = [p.kind for p in self._signature.parameters.values()] if self._signature else []
+            plain = all(k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds)
+            self._arity = len(kinds) if plain else None
         if not self._signature or (not kwargs and len(args) == self._arity):
             return args
         try:
             call = self._signature.bind(*args, **kwargs)
-            if call.kwargs:
-                raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(call.kwargs)}")
+            # A default that the call leaves out may stand before a keyword that it gives: defaults first.
+            call.apply_defaults()
+            if passed := [name for name in call.kwargs if name in kwargs]:
+                raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(passed)}")
         except TypeError as e:
             raise TypeError(
                 f"The input arguments to the {type(self).__name__}-decorated function {name_of(self.fun)} could not be resolved to"
                 f" positional-only arguments. Binding failed with the error:\n{e}"
             ) from None
-        call.apply_defaults()
         return call.args
 
     def __get__(self, instance, owner=None):

@@ -15,6 +15,7 @@ __all__ = ["lower_fun", "register_lowering"]
 
 lowerings = {}
 provide_hook("lowerings", lowerings)
+_of_platform = set()
 
 
 def lower_fun(fun, multiple_results=True):
@@ -42,20 +43,37 @@ def _called_back(prim):
 
 
 def register_lowering(prim, rule, platform=None):
-    """Gives a primitive its lowering; it is used on every device. A rule that `lower_fun` did not make stands for a callback to the primitive's `impl`.
+    """Gives a primitive its lowering. A rule that `lower_fun` did not make stands for a callback to the primitive's `impl`.
+
+    Args:
+      prim: a primitive that Python defines.
+      rule: its lowering, a function of arrays that serves every device.
+      platform: None, or the one platform that the rule is for. Such a rule goes before one without a platform; one for a platform that is not
+        here ("tpu", "cuda" ..) is accepted and not used.
+
+    Returns:
+      the rule.
 
     Raises:
       TypeError: `rule` was made by `lower_fun`, and does not return as many results as the primitive.
-      ValueError: `prim` is no primitive that Python defines, or the lowering is for one platform.
+      ValueError: `prim` is no primitive that Python defines.
     """
-    if platform is not None:
-        raise ValueError(f"A lowering is a function of arrays and serves every device; it cannot be for {platform!r} alone.")
     if prim.is_builtin:
         raise ValueError(f"{prim} is a primitive of the language: its lowering cannot be replaced.")
     if not hasattr(rule, "lowers"):
-        lowerings[prim] = _called_back(prim)
+        _keep(prim, _called_back(prim), platform)
         return rule
     if rule.lowers != prim.multiple_results:
         raise TypeError(f"{prim} has multiple_results={prim.multiple_results}, its lowering multiple_results={rule.lowers}")
-    lowerings[prim] = rule
+    _keep(prim, rule, platform)
     return rule
+
+
+def _keep(prim, lowering, platform):
+    """Makes a lowering the primitive's, unless its platform is not here or another is for a platform and this one is not."""
+    if platform is None:
+        if prim not in _of_platform:
+            lowerings[prim] = lowering
+    elif platform in ("cpu", "gpu"):
+        _of_platform.add(prim)
+        lowerings[prim] = lowering

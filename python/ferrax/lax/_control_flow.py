@@ -42,7 +42,10 @@ def _tuple(out):
 
 
 def _branches(what, index, funs, names, operands, order):
-    """The outputs of a branch, with references in its reach handed on."""
+    """The outputs of a branch, with references in its reach and among its operands handed on."""
+    if _flat.references.seen and any(isinstance(x, _flat.references.Ref) for x in tree_flatten(operands)[0]):
+        _flat.references.check_aliases(what, funs[0], operands, {})
+        funs, operands = _without_refs(funs, operands)
 
     def threaded(refs):
         def branch(fun):
@@ -58,6 +61,23 @@ def _branches(what, index, funs, names, operands, order):
         return out
 
     return _flat.references.handing_on(lambda: _traced_branches(what, index, funs, names, operands, order), threaded)
+
+
+def _without_refs(funs, operands):
+    """The branches as functions that have the references among their operands in reach, and the other operands."""
+    leaves, tree = tree_flatten(operands)
+    is_ref = [isinstance(x, _flat.references.Ref) for x in leaves]
+
+    def branch(fun):
+        def run(*others):
+            rest = iter(others)
+            return fun(*tree_unflatten(tree, [x if r else next(rest) for x, r in zip(leaves, is_ref, strict=True)]))
+
+        run.__wrapped__ = fun  # errors name the user's function
+        return run
+
+    within = {id(f): branch(f) for f in funs}
+    return [within[id(f)] for f in funs], tuple([x for x, r in zip(leaves, is_ref, strict=True) if not r])
 
 
 def _traced_branches(what, index, funs, names, operands, order):

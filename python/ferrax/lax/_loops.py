@@ -70,6 +70,8 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    if _flat.references.seen and any(isinstance(x, _flat.references.Ref) for x in tree_flatten(xs)[0]):
+        return _scan_over_refs(f, init, xs, length, reverse, unroll)
 
     def threaded(refs):
         def step(carry, x):
@@ -84,6 +86,28 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
         return carry, ys
 
     return _flat.references.handing_on(lambda: scan_steps(f, f, "scan", init, xs, length, reverse, unroll), threaded)
+
+
+def _scan_over_refs(f, init, xs, length, reverse, unroll):
+    """`scan` where leaves of xs are references: a step has one of the slice, and what became of the slices is stacked to the new value."""
+    Ref = _flat.references.Ref
+    _flat.references.check_aliases("scan", f, (init, xs), {})
+    leaves, tree = tree_flatten(xs)
+    is_ref = [isinstance(x, Ref) for x in leaves]
+    refs = [x for x in leaves if isinstance(x, Ref)]
+
+    def step(carry, slices):
+        own = [Ref(x) if r else x for x, r in zip(slices, is_ref, strict=True)]
+        out = f(carry, tree_unflatten(tree, own))
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(f"scan body output must be a pair, got {_describe_output(out)}.")
+        return out[0], (out[1], _flat.references.values_of([x for x, r in zip(own, is_ref, strict=True) if r]))
+
+    step.__wrapped__ = f  # errors name the user's function
+    values = [x._here() if isinstance(x, Ref) else x for x in leaves]
+    carry, (ys, after) = scan(step, init, values, length, reverse, unroll)
+    _flat.references.settle(refs, after)
+    return carry, ys
 
 
 def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1):
