@@ -173,3 +173,10 @@ def test_clients(jax):
     assert backend.get_backend().platform == jax.default_backend()
     assert backend.get_backend("cpu").platform == "cpu"
     assert backend.get_default_device() in jax.devices()
+
+
+def test_sizes_that_are_numbers(jax):
+    n = jax.export.symbolic_shape("n")[0]
+    core = importlib.import_module(f"{jax.__name__}.core")
+    assert core.is_constant_dim(3) and core.is_constant_shape((2, 3)) and core.is_constant_shape(())
+    assert not core.is_constant_dim(n) and not core.is_constant_shape((2, n))

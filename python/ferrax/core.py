@@ -8,6 +8,7 @@ Invariant: the classes are the extension's; nothing here changes a program.
 """
 
 import warnings
+from collections.abc import Set
 from typing import Any
 
 from ._api import ensure_compile_time_eval
@@ -20,6 +21,7 @@ __all__ = [
     "AbstractValue",
     "Atom",
     "ClosedJaxpr",
+    "Effects",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
@@ -34,6 +36,8 @@ __all__ = [
     "ensure_compile_time_eval",
     "eval_context",
     "eval_jaxpr",
+    "is_constant_dim",
+    "is_constant_shape",
     "jaxpr_as_fun",
     "max_dim",
     "min_dim",
@@ -43,6 +47,7 @@ __all__ = [
 ParamDict = dict[str, Any]
 Atom = Var | Literal
 Value = Any
+Effects = Set[_extended.Effect]
 # How the type of a value of each class is read: a table to read, too. What is added is not asked for.
 pytype_aval_mappings = dict.fromkeys(array_types, get_aval)
 
@@ -68,6 +73,16 @@ def max_dim(d1, d2):
 def min_dim(d1, d2):
     """The smaller of two sizes, which may be symbolic."""
     return _extremum("min", d1, d2)
+
+
+def is_constant_dim(d):
+    """Whether a size is a number: not symbolic."""
+    return not hasattr(d, "extremum") and hasattr(d, "__index__")
+
+
+def is_constant_shape(s):
+    """Whether all sizes of a shape are numbers."""
+    return all(map(is_constant_dim, s))
 
 
 def _extremum(name, a, b):

@@ -59,6 +59,7 @@ _ROWS = (
     ("jax._src.traceback_util", "register_exclusion", "compat._internals.register_exclusion", "equinox, flax"),
     ("jax._src.tree_util", "_registry", "compat._internals.node_types", "flax.nnx"),
     ("jax._src.tree_util", "flatten_one_level", "tree_util.flatten_one_level", "orbax"),
+    ("jax._src.interpreters.batching", "is_vmappable", "compat._internals.is_vmappable", "jaxoplanet"),
     ("jax._src.state.indexing", "dslice", "ds", "levanter"),
     ("jax._src.xla_bridge", "get_backend", "extend.backend.get_backend", "libraries that ask for the client"),
     ("jax._src.xla_bridge", "_backends", "compat._internals.backends", "chex"),
