@@ -237,6 +237,36 @@ def test_each_listed_name_is_there(python):
     assert len(lines) > 20 and all(line.endswith(" True") for line in lines)
 
 
+MIRRORED = """
+import importlib, warnings
+import jax
+from ferrax.compat._standins import MIRRORS
+warnings.simplefilter("error")
+for internal, publics in MIRRORS.items():
+    module = importlib.import_module(internal)
+    for public in publics:
+        offered = importlib.import_module("ferrax" if public == "ferrax" else f"ferrax.{public}")
+        for name in dir(offered):
+            if not name.startswith("_"):
+                getattr(module, name)
+    assert not hasattr(module, "no_such_name") and not hasattr(module, "_no_such_name"), internal
+from jax._src import api_util, core, random, tree_util
+from jax._src.interpreters import ad, partial_eval
+from jax._src.lax import lax
+from jax.lib import xla_bridge
+from jaxlib import xla_client
+import jaxlib._jax
+assert core.Tracer is jax.core.Tracer and core.jaxpr_as_fun is jax.extend.core.jaxpr_as_fun and random.PRNGKey is jax.random.PRNGKey
+assert lax.dot_general_p is jax.lax.dot_general_p and tree_util.DictKey is jax.tree_util.DictKey
+assert isinstance(jax.devices()[0], xla_client.Device) and isinstance(jax.jit(len), jaxlib._jax.PjitFunction)
+assert isinstance(jax.numpy.ones(2), jaxlib._jax.ArrayImpl) and xla_bridge.get_backend().platform == jax.devices()[0].platform
+"""
+
+
+def test_internal_modules_offer_what_public_ones_define(python):
+    python("-m", "ferrax", "-c", MIRRORED)
+
+
 REFUSING = """
 import jax, jax.numpy as jnp, numpy as np
 from jax._src import compiler

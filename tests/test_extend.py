@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import inspect
 
 import numpy as np
 import pytest
@@ -129,3 +130,53 @@ def test_programs_that_read_what_nothing_defines_are_refused(jax, jnp):
         jaxpr.replace(eqns=jaxpr.eqns[1:])
     with pytest.raises(TypeError, match="a Var or a Literal"):
         jaxpr.replace(outvars=[1.0])
+
+
+def test_names_that_moved_from_core_are_read_with_a_warning(jax):
+    for name in ("Effect", "get_opaque_trace_state", "no_effects", "valid_jaxtype"):
+        with pytest.warns(DeprecationWarning, match=name):
+            assert getattr(jax.core, name) is getattr(jax.extend.core, name)
+
+
+def test_numbers_and_names_of_arguments(jax):
+    from_signature = importlib.import_module(f"{jax.__name__}.api_util").infer_argnums_and_argnames if jax.__name__ == "ferrax" else None
+    if from_signature is None:
+        pytest.skip("internal there")
+
+    def f(a, b, *c, d=1):
+        pass
+
+    sig = inspect.signature(f)
+    cases = {
+        (None, None): ((), ()),
+        (0, None): ((0,), ("a",)),
+        ((0, 1), None): ((0, 1), ("a", "b")),
+        (-1, None): ((-1,), ()),
+        (None, "b"): ((1,), ("b",)),
+        (None, ("d", "a")): ((0,), ("d", "a")),
+    }
+    for (nums, names), expected in cases.items():
+        assert from_signature(sig, nums, names) == expected
+
+
+def test_axes_of_leaves(jax):
+    flatten_axes = importlib.import_module(f"{jax.__name__}.api_util").flatten_axes
+    tree = jax.tree_util.tree_structure(((1, 2), {"a": 3}))
+    for axes, expected in ((0, [0, 0, 0]), (None, [None] * 3), ((0, None), [0, 0, None]), (((0, 1), 2), [0, 1, 2])):
+        assert flatten_axes("axes", tree, axes) == expected
+    with pytest.raises(ValueError, match="tree prefix"):
+        flatten_axes("axes", tree, (0, 1, 2))
+
+
+def test_clients(jax):
+    backend = importlib.import_module(f"{jax.__name__}.extend.backend")
+    assert backend.get_backend().platform == jax.default_backend()
+    assert backend.get_backend("cpu").platform == "cpu"
+    assert backend.get_default_device() in jax.devices()
+
+
+def test_sizes_that_are_numbers(jax):
+    n = jax.export.symbolic_shape("n")[0]
+    core = importlib.import_module(f"{jax.__name__}.core")
+    assert core.is_constant_dim(3) and core.is_constant_shape((2, 3)) and core.is_constant_shape(())
+    assert not core.is_constant_dim(n) and not core.is_constant_shape((2, n))

@@ -6,15 +6,26 @@
 Invariant: a flattened function is called with the leaves of its structure, and knows the structure of its result afterwards.
 """
 
+import inspect
 import operator
 
 from . import _core
 from ._flat import abstract
 from .core import Tracer
 from .extend.linear_util import transformation2, transformation_with_aux2
-from .tree_util import tree_flatten
+from .tree_util import broadcast_prefix, tree_flatten
 
-__all__ = ["argnums_partial", "debug_info", "flatten_fun", "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map", "shaped_abstractify"]
+__all__ = [
+    "argnums_partial",
+    "debug_info",
+    "flatten_axes",
+    "flatten_fun",
+    "flatten_fun_nokwargs",
+    "infer_argnums_and_argnames",
+    "rebase_donate_argnums",
+    "safe_map",
+    "shaped_abstractify",
+]
 
 
 def shaped_abstractify(x):
@@ -83,3 +94,53 @@ def rebase_donate_argnums(donate_argnums, static_argnums):
 def safe_map(f, *args):
     """`map` as a list, over sequences of one length. ValueError where they differ."""
     return [f(*x) for x in zip(*args, strict=True)]
+
+
+def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
+    """The axis of each leaf of a structure, of a tree of axes that may stop above the leaves. None is an axis.
+
+    Args:
+      name: what errors call the tree of axes.
+      treedef: the structure.
+      axis_tree: a prefix of it.
+      kws: whether the structure is (args, kwargs). It makes no difference.
+      tupled_args: whether the structure is that of positional arguments. It makes no difference.
+
+    Raises:
+      ValueError: the tree is no prefix of the structure.
+    """
+    whole = treedef.unflatten([object()] * treedef.num_leaves)
+    try:
+        return list(broadcast_prefix(axis_tree, whole, is_leaf=lambda x: x is None))
+    except ValueError as e:
+        raise ValueError(
+            f"{name} specification must be a tree prefix of the corresponding value, got specification {axis_tree} for value tree {treedef}."
+        ) from e
+
+
+def _each(x):
+    return (x,) if isinstance(x, (int, str)) else tuple(x)
+
+
+def infer_argnums_and_argnames(sig, argnums, argnames):
+    """The numbers and names of arguments that may be given by position and by name, where one of both says which.
+
+    Args:
+      sig: an `inspect.Signature`.
+      argnums: a number, a sequence of them, or None.
+      argnames: a name, a sequence of them, or None.
+
+    Returns:
+      (numbers, names); what is given is kept, and what is not is inferred.
+    """
+    if argnums is None and argnames is None:
+        return (), ()
+    if argnums is not None and argnames is not None:
+        return _each(argnums), _each(argnames)
+    both = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    named = list(sig.parameters.items())
+    if argnums is not None:
+        argnums = _each(argnums)
+        return argnums, tuple(k for i, (k, p) in enumerate(named) if p.kind is both and i in argnums)
+    argnames = _each(argnames)
+    return tuple(i for i, (k, p) in enumerate(named) if p.kind is both and k in argnames), argnames

@@ -7,17 +7,21 @@
 Invariant: the classes are the extension's; nothing here changes a program.
 """
 
+import warnings
+from collections.abc import Set
 from typing import Any
 
 from ._api import ensure_compile_time_eval
 from ._config import inert
 from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, eval_context, get_aval
+from .extend import core as _extended
 from .extend.core import Primitive, _eval, array_types, check_jaxpr, jaxpr_as_fun
 
 __all__ = [
     "AbstractValue",
     "Atom",
     "ClosedJaxpr",
+    "Effects",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
@@ -32,6 +36,8 @@ __all__ = [
     "ensure_compile_time_eval",
     "eval_context",
     "eval_jaxpr",
+    "is_constant_dim",
+    "is_constant_shape",
     "jaxpr_as_fun",
     "max_dim",
     "min_dim",
@@ -41,6 +47,7 @@ __all__ = [
 ParamDict = dict[str, Any]
 Atom = Var | Literal
 Value = Any
+Effects = Set[_extended.Effect]
 # How the type of a value of each class is read: a table to read, too. What is added is not asked for.
 pytype_aval_mappings = dict.fromkeys(array_types, get_aval)
 
@@ -68,6 +75,16 @@ def min_dim(d1, d2):
     return _extremum("min", d1, d2)
 
 
+def is_constant_dim(d):
+    """Whether a size is a number: not symbolic."""
+    return not hasattr(d, "extremum") and hasattr(d, "__index__")
+
+
+def is_constant_shape(s):
+    """Whether all sizes of a shape are numbers."""
+    return all(map(is_constant_dim, s))
+
+
 def _extremum(name, a, b):
     for x, y in ((a, b), (b, a)):
         if hasattr(x, "extremum"):
@@ -92,3 +109,32 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     if not propagate_source_info:
         inert("eval_jaxpr", "propagate_source_info", "equations keep their lines")
     return _eval(jaxpr, consts, args)
+
+
+# Names that have moved to `extend.core`, and are still read here.
+_MOVED = frozenset(
+    {
+        "CallPrimitive",
+        "DropVar",
+        "Effect",
+        "InconclusiveDimensionOperation",
+        "concrete_or_error",
+        "find_top_trace",
+        "get_opaque_trace_state",
+        "jaxprs_in_params",
+        "no_effects",
+        "nonempty_axis_env_DO_NOT_USE",
+        "primal_dtype_to_tangent_dtype",
+        "unsafe_am_i_under_a_jit_DO_NOT_USE",
+        "unsafe_am_i_under_a_vmap_DO_NOT_USE",
+        "unsafe_get_axis_names_DO_NOT_USE",
+        "valid_jaxtype",
+    }
+)
+
+
+def __getattr__(name):
+    if name in _MOVED:
+        warnings.warn(f"jax.core.{name} is deprecated: it is jax.extend.core.{name}", DeprecationWarning, stacklevel=2)
+        return getattr(_extended, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

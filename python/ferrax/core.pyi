@@ -19,6 +19,7 @@ __all__ = [
     "AbstractValue",
     "Atom",
     "ClosedJaxpr",
+    "Effects",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
@@ -33,6 +34,8 @@ __all__ = [
     "ensure_compile_time_eval",
     "eval_context",
     "eval_jaxpr",
+    "is_constant_dim",
+    "is_constant_shape",
     "jaxpr_as_fun",
     "max_dim",
     "min_dim",
@@ -53,3 +56,8 @@ def max_dim(d1: int, d2: int) -> int: ...
 def min_dim(d1: int, d2: int) -> int: ...
 
 pytype_aval_mappings: dict[Any, Any]
+
+Effects: Any
+
+def is_constant_dim(d: Any) -> bool: ...
+def is_constant_shape(s: Any) -> bool: ...

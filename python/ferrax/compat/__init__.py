@@ -7,7 +7,7 @@
 `python -m ferrax program.py` does the same for a whole program, and `python -m ferrax adopt` for an environment (docs/libraries.md).
 
 Invariant: an installed JAX is never touched, and never half used: `jax.x.y` is the module `ferrax.x.y` itself or, for internals that libraries
-touch, a module of the names listed in `_standins`; any other import fails with a sentence that says who asked for what.
+touch, a module of the names listed or mirrored in `_standins`; any other import fails with a sentence that says who asked for what.
 """
 
 import dis
@@ -23,7 +23,7 @@ import types
 
 from . import _logs
 from ._distributions import FOLLOWS, FOLLOWS_JAXLIB, NAMES, metadata
-from ._standins import STANDINS
+from ._standins import MIRRORS, STANDINS
 
 __all__ = ["FOLLOWS", "absent", "install"]
 
@@ -83,6 +83,11 @@ class _StandIn(types.ModuleType):
         row = STANDINS.get(self.__name__, {}).get(name)
         if row is not None:
             return _target(row[0])
+        # a name that begins with an underscore is the internal module's own
+        for path in () if name.startswith("_") else MIRRORS.get(self.__name__, ()):
+            value = getattr(importlib.import_module("ferrax" if path == "ferrax" else f"ferrax.{path}"), name, _ABSENT)
+            if value is not _ABSENT:
+                return value
         below = f"{self.__name__}.{name}"
         return importlib.import_module(below) if below in STANDINS else _ABSENT
 

@@ -29,6 +29,7 @@ __all__ = [
     "global_state",
     "ifrt_programs",
     "include_frame",
+    "is_vmappable",
     "node_types",
     "reconstruct_array",
     "register_exclusion",
@@ -130,6 +131,11 @@ def register_exclusion(path):
 def include_frame(frame):
     """Whether a frame is the user's: of no file that is excluded."""
     return not frame.f_code.co_filename.startswith(tuple(exclude_paths))
+
+
+def is_vmappable(x):
+    """Whether `x` is of a type that a library gave rules for `vmap`: no such rules can be given, so never."""
+    return False
 
 
 def trace_state_clean():

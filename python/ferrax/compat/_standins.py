@@ -2,7 +2,8 @@
 
 Modules of `jax.experimental`, `jax.extend` and `jax.interpreters` stand here where Ferrax has no such feature, and libraries import them all the same.
 
-Invariant: a row names something that works, public in Ferrax or a few lines of `_internals`. A name without a row is absent, and says so.
+Invariant: a row names something that works, public in Ferrax or a few lines of `_internals`. A name without a row is what the public modules in `MIRRORS`
+offer under it; else it is absent, and says so.
 """
 
 _ROWS = (
@@ -29,6 +30,7 @@ _ROWS = (
     ("jax.experimental.hijax", "is_undefined_primal", "compat._hijax.is_undefined_primal", "flax.nnx"),
     ("jax.experimental.hijax", "register_hitype", "compat._hijax.register_hitype", "flax.nnx"),
     ("jax.extend.ifrt_programs", "ifrt_programs", "compat._internals.ifrt_programs", "orbax"),
+    ("jax.lib.xla_bridge", "get_backend", "extend.backend.get_backend", "jax-md, scico"),
     ("jax.lib.xla_extension", "XlaRuntimeError", "errors.JaxRuntimeError", "equinox"),
     ("jax.version", "__version__", "compat.FOLLOWS", "libraries that compare versions"),
     ("jax.version", "__version_info__", "compat._internals.version_info", "flax.linen"),
@@ -57,11 +59,78 @@ _ROWS = (
     ("jax._src.traceback_util", "register_exclusion", "compat._internals.register_exclusion", "equinox, flax"),
     ("jax._src.tree_util", "_registry", "compat._internals.node_types", "flax.nnx"),
     ("jax._src.tree_util", "flatten_one_level", "tree_util.flatten_one_level", "orbax"),
+    ("jax._src.interpreters.batching", "is_vmappable", "compat._internals.is_vmappable", "jaxoplanet"),
+    ("jax._src.state.indexing", "dslice", "ds", "levanter"),
+    ("jax._src.xla_bridge", "get_backend", "extend.backend.get_backend", "libraries that ask for the client"),
     ("jax._src.xla_bridge", "_backends", "compat._internals.backends", "chex"),
+    ("jaxlib._jax", "ArrayImpl", "_core.ArrayImpl", "dispatchers by type"),
+    ("jaxlib._jax", "Device", "Device", "libraries that say what a device is"),
+    ("jaxlib._jax", "PjitFunction", "_core.PjitFunction", "gpjax, scico"),
+    ("jaxlib.xla_client", "Device", "Device", "jax-dataclasses"),
 )
+
+# Internal modules that define what public ones offer: a name without a row is looked for in these, in this order.
+MIRRORS = {
+    "jax._src.ad_checkpoint": ("ad_checkpoint",),
+    "jax._src.ad_util": ("interpreters.ad",),
+    "jax._src.api": ("ferrax", "tree_util"),
+    "jax._src.api_util": ("api_util",),
+    "jax._src.checkify": ("experimental.checkify",),
+    "jax._src.core": ("extend.core", "core"),
+    "jax._src.custom_batching": ("custom_batching",),
+    "jax._src.custom_derivatives": ("custom_derivatives",),
+    "jax._src.debugging": ("debug",),
+    "jax._src.dlpack": ("dlpack",),
+    "jax._src.dtypes": ("dtypes",),
+    "jax._src.errors": ("errors",),
+    "jax._src.flatten_util": ("flatten_util",),
+    "jax._src.image.scale": ("image",),
+    "jax._src.interpreters.ad": ("interpreters.ad",),
+    "jax._src.interpreters.batching": ("interpreters.batching",),
+    "jax._src.interpreters.mlir": ("interpreters.mlir",),
+    "jax._src.interpreters.partial_eval": ("interpreters.partial_eval",),
+    "jax._src.lax": ("lax",),
+    "jax._src.lax.control_flow": ("lax",),
+    "jax._src.lax.convolution": ("lax",),
+    "jax._src.lax.fft": ("lax",),
+    "jax._src.lax.lax": ("lax",),
+    "jax._src.lax.linalg": ("lax.linalg",),
+    "jax._src.lax.parallel": ("lax",),
+    "jax._src.lax.slicing": ("lax",),
+    "jax._src.lax.special": ("lax",),
+    "jax._src.lax.windowed_reductions": ("lax",),
+    "jax._src.linear_util": ("extend.linear_util",),
+    "jax._src.mesh": ("sharding",),
+    "jax._src.mesh_utils": ("experimental.mesh_utils",),
+    "jax._src.monitoring": ("monitoring",),
+    "jax._src.named_sharding": ("sharding",),
+    "jax._src.nn.functions": ("nn",),
+    "jax._src.nn.initializers": ("nn.initializers",),
+    "jax._src.numpy.fft": ("numpy.fft",),
+    "jax._src.numpy.lax_numpy": ("numpy",),
+    "jax._src.numpy.linalg": ("numpy.linalg",),
+    "jax._src.numpy.reductions": ("numpy",),
+    "jax._src.numpy.ufuncs": ("numpy",),
+    "jax._src.numpy.vectorize": ("numpy",),
+    "jax._src.ops.scatter": ("ops",),
+    "jax._src.ops.special": ("scipy.special",),
+    "jax._src.partition_spec": ("sharding",),
+    "jax._src.pjit": ("experimental.pjit", "lax"),
+    "jax._src.random": ("random",),
+    "jax._src.sharding_impls": ("sharding",),
+    "jax._src.source_info_util": ("extend.source_info_util",),
+    "jax._src.stages": ("stages",),
+    "jax._src.tree_util": ("tree_util",),
+    "jax._src.typing": ("typing",),
+}
 
 STANDINS = {
     "jax._src": {},
+    "jax._src.image": {},
+    "jax._src.interpreters": {},
+    "jax._src.nn": {},
+    "jax._src.numpy": {},
+    "jax._src.ops": {},
     "jax._src.state": {},
     "jax.experimental.array_serialization": {},
     "jax.experimental.colocated_python.func": {},  # orbax looks there for what it could replace
@@ -70,3 +139,5 @@ STANDINS = {
 }
 for _module, _name, _where, _who in _ROWS:
     STANDINS.setdefault(_module, {})[_name] = _where, _who
+for _module in MIRRORS:
+    STANDINS.setdefault(_module, {})

@@ -3,5 +3,6 @@
 from . import source_info_util as source_info_util
 from . import linear_util as linear_util
 from . import core as core
+from . import backend as backend
 
-__all__ = ["core", "linear_util", "source_info_util"]
+__all__ = ["backend", "core", "linear_util", "source_info_util"]

@@ -1,0 +1,6 @@
+from typing import Any
+
+from .._core import Device
+
+def get_backend(platform: Any = None) -> Any: ...
+def get_default_device() -> Device: ...
