@@ -1,7 +1,7 @@
 """Where an array's parts stand."""
 
 import numpy as np
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import Enum
 from ferrax._core import Device
 from ferrax.typing import DTypeLike

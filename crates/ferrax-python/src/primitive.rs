@@ -364,7 +364,7 @@ impl PythonPrimitive {
         );
         let (y, dy) = rule.call(args, Some(given(p, py)?))?.extract::<(Bound<PyAny>, Bound<PyAny>)>()?;
         let y = all_required(PyList::new(py, self.listed(y)?)?.as_any(), self.name)?;
-        Ok((y, self.listed(dy)?.iter().map(|t| tangent(t, &zero, self.name)).collect::<PyResult<_>>()?))
+        Ok((y, self.listed(dy)?.iter().map(|t| tangent(t, zero, self.name)).collect::<PyResult<_>>()?))
     }
     fn apply_transpose(&self, py: Python, p: &Opaque, x: &[Arg], ct: &[Tan]) -> PyResult<Tans> {
         let rule = self.rule(hooks::transpose_rules(py)?, "Transpose rule (for reverse-mode differentiation)")?;
@@ -403,7 +403,7 @@ impl PythonPrimitive {
                 x.len()
             )));
         }
-        out.iter().zip(x).map(|(t, a)| if a.is_linear() { tangent(t, &zero, self.name) } else { Ok(None) }).collect()
+        out.iter().zip(x).map(|(t, a)| if a.is_linear() { tangent(t, zero, self.name) } else { Ok(None) }).collect()
     }
     fn apply_batch(&self, py: Python, p: &Opaque, ax: Axis, x: &[Value], d: &[Dim]) -> PyResult<(Values, Axes)> {
         let with_axis = hooks::axis_batching_rules(py)?.get_item(self.primitive.bind(py))?;
