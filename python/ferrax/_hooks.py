@@ -206,8 +206,8 @@ def memory_of():
     return memory_of
 
 
-_core.provide_hook("folder", os.path.dirname(os.path.abspath(__file__)))
 _core.register_hooks(
+    os.path.dirname(__file__),  # as names of files begin: those of code objects are compared with it
     {
         loader.__name__: loader
         for loader in (
@@ -244,5 +244,5 @@ _core.register_hooks(
             memories_of,
             memory_of,
         )
-    }
+    },
 )

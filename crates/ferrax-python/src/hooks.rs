@@ -129,18 +129,18 @@ mod late {
         call_jitted: PyAny;
         /// Lowerings of primitives that are defined in Python: primitive to function.
         lowerings: PyDict;
-        /// The folder of the package.
-        folder: PyAny;
     }
 }
-pub use late::{call_jitted, folder, lowerings, provide_hook};
+pub use late::{call_jitted, lowerings, provide_hook};
 
 static LOADERS: Once<Py<PyDict>> = Once::new();
 static CORE: Once<Py<PyModule>> = Once::new();
+static FOLDER: Once<String> = Once::new();
 
-/// register_hooks(loaders): `loaders` gives a function without arguments for the name of each slot.
+/// register_hooks(folder, loaders): the folder of the package, as the names of its files begin; a function without arguments for the name of
+/// each slot.
 #[pyfunction]
-pub fn register_hooks(py: Python, loaders: Bound<PyDict>) -> PyResult<()> {
+pub fn register_hooks(py: Python, folder: String, loaders: Bound<PyDict>) -> PyResult<()> {
     let given: Vec<String> = loaders.keys().extract()?;
     let missing: Vec<&str> = SLOTS.iter().filter(|s| !given.iter().any(|g| g == *s)).copied().collect();
     let unknown: Vec<&String> = given.iter().filter(|g| !SLOTS.contains(&g.as_str())).collect();
@@ -150,7 +150,12 @@ pub fn register_hooks(py: Python, loaders: Bound<PyDict>) -> PyResult<()> {
         )));
     }
     LOADERS.get_or_init(py, || loaders.unbind());
+    FOLDER.get_or_init(py, || folder);
     Ok(())
+}
+/// The path of a file of the package below its folder; `None` for any other file, and before the package is imported.
+pub fn inside(file: &str) -> Option<&str> {
+    file.strip_prefix(FOLDER.get()?.as_str())?.strip_prefix(['/', '\\'])
 }
 
 fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

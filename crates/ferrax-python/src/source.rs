@@ -28,8 +28,6 @@ struct SourceTable {
     ids: FxHashMap<(usize, i32, u32), u32>,
     /// Place number i + 1: its code object, the instruction, and the scopes around it.
     places: Vec<(Py<PyAny>, i32, u32)>,
-    /// Where this library's Python files are.
-    home: Option<String>,
     /// Files and folders of libraries that asked to be passed over too.
     excluded: Vec<String>,
 }
@@ -128,14 +126,10 @@ pub fn exclude_source(path: String) {
 }
 /// Whether a code object that is met for the first time is this library's. Remembered.
 fn is_ours(code: &Bound<PyAny>) -> bool {
-    let py = code.py();
     let file = code.getattr("co_filename").and_then(|f| f.extract::<String>()).unwrap_or_default();
-    let home = table().get_or_insert_default().home.clone();
-    let home = home.or_else(|| crate::hooks::folder(py).and_then(|f| f.extract::<String>().ok()));
     let mut table = table();
     let t = table.get_or_insert_default();
-    let ours = home.iter().chain(&t.excluded).any(|h| file.starts_with(h.as_str()));
-    t.home = home;
+    let ours = crate::hooks::inside(&file).is_some() || t.excluded.iter().any(|e| file.starts_with(e.as_str()));
     t.kept.push(code.clone().unbind());
     t.codes.insert(code.as_ptr() as usize, ours);
     ours

@@ -69,8 +69,6 @@ const WRAPPERS: [&str; 5] = ["wrapped", "wrapper", "method", "computed", "with_t
 struct OwnerTable {
     owners: FxHashMap<usize, Owner>,
     kept: Vec<Py<PyAny>>,
-    /// Where this library's Python files are.
-    home: Option<String>,
 }
 static TABLE: Mutex<Option<OwnerTable>> = Mutex::new(None);
 fn table() -> MutexGuard<'static, Option<OwnerTable>> {
@@ -81,11 +79,9 @@ fn owner(code: &Bound<PyAny>) -> Owner {
     let at = code.as_ptr() as usize;
     let known = table().get_or_insert_default().owners.get(&at).copied();
     known.unwrap_or_else(|| {
-        let home = table().get_or_insert_default().home.clone().or_else(|| find_home(code.py()));
-        let found = classified(code, home.as_deref());
+        let found = classified(code);
         let mut table = table();
         let t = table.get_or_insert_default();
-        t.home = home;
         // A program that makes code without end keeps none of it alive: the user's code is told apart each time.
         if found != Owner::User {
             t.kept.push(code.clone().unbind());
@@ -94,17 +90,10 @@ fn owner(code: &Bound<PyAny>) -> Owner {
         found
     })
 }
-fn find_home(py: Python) -> Option<String> {
-    crate::hooks::folder(py).and_then(|f| f.extract::<String>().ok())
-}
-fn classified(code: &Bound<PyAny>, home: Option<&str>) -> Owner {
+fn classified(code: &Bound<PyAny>) -> Owner {
     let text = |name: &str| code.getattr(name).and_then(|t| t.extract::<String>()).unwrap_or_default();
-    let file = text("co_filename").replace('\\', "/");
-    let Some(inside) =
-        home.and_then(|h| file.strip_prefix(h.replace('\\', "/").as_str())?.strip_prefix('/').map(str::to_owned))
-    else {
-        return Owner::User;
-    };
+    let file = text("co_filename");
+    let Some(inside) = crate::hooks::inside(&file).map(|path| path.replace('\\', "/")) else { return Owner::User };
     let name = text("co_name");
     // the `__call__` of a ufunc
     let calls = inside == "numpy/_ufuncs.py" && name.starts_with("__");
