@@ -13,7 +13,7 @@ from . import _core, _flat
 from ._api import jit
 from ._batching import vmap
 from ._config import exporting_for, refused
-from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, unit, wraps, zeros
+from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, unit, vary_as, wraps, zeros
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_map, tree_structure, tree_transpose
 
 _get_aval = _core.get_aval
@@ -741,7 +741,7 @@ def _std_basis(tree):
             block = np.zeros((total, *aval.shape), float0)
         else:
             block = _core.asarray(_ones_below(total, n, at, aval.dtype).reshape(total, *aval.shape), weak_type=aval.weak_type)
-            block = _core.varying(block, aval.vma) if aval.vma else block
+            block = vary_as(block, aval)
         out.append(block)
         at += n
     return treedef.unflatten(out)

@@ -190,7 +190,12 @@ def zeros(aval):
         out = _core.asarray(zero, weak_type=aval.weak_type)
     else:
         out = _core.bind("broadcast_in_dim", zero, shape=tuple(aval.shape), broadcast_dimensions=(), sharding=None)
-    return _core.varying(out, aval.vma) if aval.vma else out
+    return vary_as(out, aval)
+
+
+def vary_as(x, aval):
+    """`x` as a value that varies over the manual axes that a type varies over."""
+    return _core.varying(x, aval.vma) if aval.vma else x
 
 
 def tangent_dtype(dtype):

@@ -13,7 +13,7 @@ import inspect
 import operator
 
 from . import _core
-from ._flat import FlatFun, float0, is_inexact, name_of, zeros
+from ._flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
 from ._linear_call import linear_call
 from .errors import UnexpectedTracerError
 from .tree_util import broadcast_prefix, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
@@ -331,7 +331,7 @@ class _FlatJvpRule:
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
                 f" Expected {expected.str_short()} (tangent type of {o.str_short()}) but got {got}."
             )
-        return None if is_float0 else _core.varying(tangent, o.vma) if o.vma else tangent
+        return None if is_float0 else vary_as(tangent, o)
 
 
 # ---------------------------------------------------------------- custom_vjp

@@ -60,12 +60,10 @@ def register_lowering(prim, rule, platform=None):
     """
     if prim.is_builtin:
         raise ValueError(f"{prim} is a primitive of the language: its lowering cannot be replaced.")
-    if not hasattr(rule, "lowers"):
-        _keep(prim, _called_back(prim), platform)
-        return rule
-    if rule.lowers != prim.multiple_results:
+    ours = hasattr(rule, "lowers")
+    if ours and rule.lowers != prim.multiple_results:
         raise TypeError(f"{prim} has multiple_results={prim.multiple_results}, its lowering multiple_results={rule.lowers}")
-    _keep(prim, rule, platform)
+    _keep(prim, rule if ours else _called_back(prim), platform)
     return rule
 
 
