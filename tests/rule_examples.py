@@ -154,6 +154,8 @@ def collectives(jax, floats, ints):
 
     for f in (lax.psum, lax.pmax, lax.pmin):
         yield f.__name__, *lanes(lambda x, f=f: f(x, "i"))
+    yield "psum_invariant", *lanes(lambda x: lax.psum_invariant_p.bind(x, axes=("i",), axis_index_groups=None))
+    yield "pvary", *lanes(lambda x: lax.pvary_p.bind(x, axes=("i",)))
     yield "axis_index", *lanes(lambda: lax.axis_index("i"), ())
     yield "all_gather", *lanes(lambda x: lax.all_gather(x, "i"))
     yield "reduce_scatter", *lanes(lambda x: lax.psum_scatter(x, "i"))

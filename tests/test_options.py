@@ -108,6 +108,8 @@ PROTOCOL = {
     ("_flat.py:_NoReferences.handing_on", "threaded"),  # without references nothing is threaded
     *{("compat/__init__.py:_Finder.find_spec", p) for p in ("path", "target")},
     ("compat/__init__.py:_Loader.create_module", "spec"),
+    ("compat/_internals.py:is_vmappable", "x"),  # no type has rules for vmap
+    *{("api_util.py:flatten_axes", p) for p in ("kws", "tupled_args")},  # the structure says it
     ("compat/_internals.py:reconstruct_array", "type_"),  # the array's own says it
     *{("compat/_compiler.py:backend_compile_and_load", p) for p in ("backend", "args", "kwargs")},  # what stands in its place reads them
     ("experimental/layout.py:with_layout_constraint", "layouts"),  # there is one layout: `Layout` refuses any other
@@ -126,7 +128,6 @@ PROTOCOL = {
     ("_symbolic_export.py:SymbolicAval.str_short", "short_dtypes"),
     *{(f"export.py:Exported.{side}_shardings_jax", "mesh") for side in ("in", "out")},  # there are none, on any mesh
     ("export.py:Exported.mlir_module", "serialized"),  # text both ways
-    ("lax/_collectives.py:pcast", "axis_name"),  # the identity: types do not say over which axes a value varies
 }
 ONES = np.ones(3, np.float32)
 
@@ -203,7 +204,6 @@ REFUSED = {
     ("_callback.py:io_callback", "sharding"): lambda jax: importlib.import_module(f"{jax.__name__}.experimental").io_callback(len, 1, ONES, sharding="x"),
     ("extend/core/__init__.py:unmapped_aval", "explicit_mesh_axis"): lambda jax: jax.extend.core.unmapped_aval(2, 0, jax.typeof(1.0), explicit_mesh_axis="x"),
     ("interpreters/batching.py:broadcast", "mesh_axis"): lambda jax: jax.interpreters.batching.broadcast(ONES, 2, 0, mesh_axis="x"),
-    ("lax/_collectives.py:all_gather", "to"): lambda jax: jax.lax.all_gather(ONES, "i", to="reduced"),
     ("nn/_scaled.py:scaled_dot_general", "configs"): lambda jax: jax.nn.scaled_dot_general(ONES, ONES, (((0,), (0,)), ((), ())), configs=[None] * 3),
     ("sharding.py:SingleDeviceSharding.__init__", "memory_kind"): lambda jax: jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"),
     ("debug.py:breakpoint", "backend"): lambda jax: jax.debug.breakpoint(backend="web"),

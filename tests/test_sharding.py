@@ -415,3 +415,14 @@ def test_arguments_that_do_not_fit(jax, jnp, sh, P):
         smap(((4,), ("x",)), P("x"), P("x"), bar)(np.ones(8, np.float32))
     with pytest.raises(TypeError, match="shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None`"):
         jax.shard_map(foo, mesh=sh.AbstractMesh((4,), ("x",)), out_specs=P("x"))(np.ones(8, np.float32))
+
+
+def test_targets_of_casts_that_types_do_not_say_are_refused_by_name(jax, jnp):
+    with pytest.raises(NotImplementedError, match="to"):
+        jax.lax.all_gather(jnp.ones(2), "i", to="reduced")
+    for target in ("reduced", "unreduced"):
+        with pytest.raises(NotImplementedError, match="to"):
+            jax.vmap(lambda x, to=target: jax.lax.pcast(x, "i", to=to), axis_name="i")(jnp.ones(2))
+    for cast in (jax.lax.all_gather, jax.lax.pcast):
+        with pytest.raises(ValueError, match="Allowed `to` values"):
+            cast(jnp.ones(2), "i", to="elsewhere")

@@ -249,7 +249,7 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE():
 
 def unsafe_get_axis_names_DO_NOT_USE():
     """The names of the axes in scope."""
-    return [name for name, _ in _core.trace_context()[1]]
+    return [name for name, *_ in _core.trace_context()[1]]
 
 
 def nonempty_axis_env_DO_NOT_USE():
