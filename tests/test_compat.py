@@ -139,8 +139,11 @@ ASKS = {
     "import jax._src; jax._src.no_such": ("AttributeError", "Ferrax has no jax._src.no_such, which asking asked for"),
     "import jax; jax.no_such": ("AttributeError", "Ferrax has no jax.no_such, which asking asked for"),
     "import jax.experimental.no_such.at_all": ("ModuleNotFoundError", "Ferrax has no module jax.experimental.no_such, which asking asked for"),
-    "from jax.numpy import no_such": ("ImportError", "Please report it"),
-    "import jax.numpy; jax.numpy.no_such": ("AttributeError", "Please report it"),
+    "from jax.numpy import no_such": ("ImportError", "Ferrax has no jax.numpy.no_such, which asking asked for"),
+    "import jax.numpy; jax.numpy.no_such": ("AttributeError", "Ferrax has no jax.numpy.no_such, which asking asked for"),
+    "import jax; jax.numpy.linalg.no_such": ("AttributeError", "Ferrax has no jax.numpy.linalg.no_such, which asking asked for"),
+    "import jax; jax.scipy.stats.norm.no_such": ("AttributeError", "Ferrax has no jax.scipy.stats.norm.no_such, which asking asked for"),
+    "from jax.nn.initializers import no_such": ("ImportError", "Ferrax has no jax.nn.initializers.no_such, which asking asked for"),
 }
 
 
@@ -151,6 +154,17 @@ def test_an_absent_name_says_who_asked(python, tmp_path, line):
     said = python("-m", "ferrax", "-c", "import asking", status=1)[1]
     assert error in said
     assert says in said
+
+
+def test_an_installed_jax_says_it_without_a_program(python):
+    line = "import ferrax.compat; ferrax.compat.install(); import jax\nfor m in (jax.nn, jax.lax, jax.random, jax.experimental):\n    try: m.no_such\n    except AttributeError as e: print(e)"
+    said = python("-c", line)[0].splitlines()
+    assert [s.split(",")[0] for s in said] == [f"Ferrax has no jax.{m}.no_such" for m in ("nn", "lax", "random", "experimental")]
+
+
+def test_the_dictionary_of_jax_is_whole(python):
+    line = "import jax, jax._src.core as c; print(set(dir(jax)) <= set(vars(jax)), 'norm' in vars(jax.numpy.linalg), 'Primitive' in vars(c), jax.jit is vars(jax)['jit'])"
+    assert python("-m", "ferrax", "-c", line)[0] == "True True True True\n"
 
 
 def test_asking_whether_a_module_is_there(python):

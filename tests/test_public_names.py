@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -25,3 +27,29 @@ def test_listed_names_can_be_read(jax):
 def test_an_absent_name_is_an_attribute_error(jax):
     for name in public_modules(jax):
         assert not hasattr(importlib.import_module(name), "no_such_name"), name
+
+
+# Each module alone in a process, so that nothing is loaded yet.
+WHOLE = """
+import importlib, sys
+for name in sys.argv[1:]:
+    module = importlib.import_module(name)
+    there = vars(module)
+    print(*(f"{name}.{n}" for n in dir(module) if n not in there and hasattr(module, n)), end="")
+    assert vars(module) is there
+"""
+
+
+@pytest.mark.ours
+def test_the_dictionary_of_a_module_is_whole(jax):
+    names = list(public_modules(jax))
+    for some in ([n] for n in ("ferrax", "ferrax.numpy", "ferrax.lax", "ferrax.numpy.linalg", "ferrax.scipy", "ferrax.scipy.stats")):
+        done = subprocess.run([sys.executable, "-c", WHOLE, *some], capture_output=True, text=True, check=True)
+        assert done.stdout == ""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", WHOLE, *names], capture_output=True, text=True, check=True).stdout == ""
+
+
+@pytest.mark.ours
+def test_what_a_dictionary_has_is_what_a_name_gives(jax):
+    for module in (jax.numpy.linalg, jax.lax, jax.scipy.stats):
+        assert all(value is getattr(module, name) for name, value in vars(module).items() if not name.startswith("_"))

@@ -9,6 +9,7 @@ This module is the one list of public names. Names in `_LAZY` are imported when 
 
 import importlib as _importlib
 
+from ._late import late as _late
 from . import _hooks
 from ._core import Array, Device
 from ._config import (
@@ -94,3 +95,6 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*(n for n in globals() if not n.startswith("_")), *_MODULES, *_LAZY, "__version__"})
+
+
+_late(__name__)

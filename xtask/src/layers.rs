@@ -23,6 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_dtypes",
             "_flat",
             "_html",
+            "_late",
             "_layouts",
             "_shapes",
             "_traced",

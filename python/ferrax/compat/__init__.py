@@ -21,6 +21,7 @@ import pathlib
 import sys
 import types
 
+from .._late import dictionary
 from . import _logs
 from ._distributions import FOLLOWS, FOLLOWS_JAXLIB, NAMES, metadata
 from ._standins import MIRRORS, STANDINS
@@ -72,6 +73,59 @@ def _target(path):
     return functools.reduce(getattr, names, value)
 
 
+def _says(sentence, module, name, frame):
+    """The error about an absent name, for the frame that asked: `from m import name` drops the words of an AttributeError."""
+    if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
+        return ImportError(sentence, name=module.__name__)
+    return AttributeError(sentence, name=name, obj=module)
+
+
+def _speaking(module):
+    """One of Ferrax's public modules, which from now on says of an absent name who asked for it; and so do the modules that are reached through it."""
+    names = dictionary(module)
+    if isinstance(names.get("__getattr__"), _Speaking) or not _is_public(module):
+        return module
+    names["__getattr__"] = _Speaking(module, names.get("__getattr__"))
+    for value in list(names.values()):
+        if isinstance(value, types.ModuleType):
+            _speaking(value)
+    return module
+
+
+def _is_public(module):
+    name = getattr(module.__spec__, "name", "") or ""
+    return name.partition(".")[0] == "ferrax" and not any(part.startswith("_") or part == "compat" for part in name.split("."))
+
+
+class _Speaking:
+    """The `__getattr__` of a public module: its own, if it has one, and the sentence about a name that is absent."""
+
+    def __init__(self, module, own):
+        self.module, self.own = module, own
+
+    def __call__(self, name):
+        if self.own is not None:
+            try:
+                value = self.own(name)
+                return _speaking(value) if isinstance(value, types.ModuleType) else value
+            except AttributeError as e:
+                # what failed within is told as it is
+                if e.__traceback__.tb_next is None or e.__traceback__.tb_next.tb_next is not None:
+                    raise
+        spec = self.module.__spec__.name
+        below = f"jax.{spec.partition('.')[2]}.{name}"
+        if below in STANDINS:
+            return importlib.import_module(below)
+        frame = _caller(sys._getframe(1))
+        if name.startswith("__") or frame is None:
+            raise AttributeError(f"module '{self.module.__name__}' has no attribute '{name}'")
+        raise _says(absent(f"jax.{spec.partition('.')[2]}.{name}", _library(frame)), self.module, name, frame)
+
+
+def _mirror(path):
+    return importlib.import_module("ferrax" if path == "ferrax" else f"ferrax.{path}")
+
+
 class _StandIn(types.ModuleType):
     """A module of JAX's internals: the names that `_standins` lists for it, and no others."""
 
@@ -85,7 +139,7 @@ class _StandIn(types.ModuleType):
             return _target(row[0])
         # a name that begins with an underscore is the internal module's own
         for path in () if name.startswith("_") else MIRRORS.get(self.__name__, ()):
-            value = getattr(importlib.import_module("ferrax" if path == "ferrax" else f"ferrax.{path}"), name, _ABSENT)
+            value = getattr(_mirror(path), name, _ABSENT)
             if value is not _ABSENT:
                 return value
         below = f"{self.__name__}.{name}"
@@ -95,21 +149,26 @@ class _StandIn(types.ModuleType):
         value = self._find(name)
         if value is _ABSENT:
             self._refuse(name, sys._getframe(1))
-        self.__dict__[name] = value
+        dictionary(self)[name] = value
         return value
 
     def _refuse(self, name, frame):
         if name.startswith("__"):
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
-        sentence = absent(f"{self.__name__}.{name}", _library(frame))
-        # `from m import name` drops the words of an AttributeError.
-        if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
-            raise ImportError(sentence, name=self.__name__)
-        raise AttributeError(sentence, name=name, obj=self)
+        raise _says(absent(f"{self.__name__}.{name}", _library(frame)), self, name, frame)
+
+    @property
+    def __dict__(self):
+        there = dictionary(self)
+        for name in self.__dir__():
+            if name not in there and (value := self._find(name)) is not _ABSENT:
+                there[name] = value
+        return there
 
     def __dir__(self):
         below = (n.rpartition(".") for n in STANDINS)
-        return sorted({*self.__dict__, *STANDINS.get(self.__name__, ()), *(leaf for parent, _, leaf in below if parent == self.__name__)})
+        mirrored = (n for path in MIRRORS.get(self.__name__, ()) for n in dir(_mirror(path)) if not n.startswith("_"))
+        return sorted({*dictionary(self), *STANDINS.get(self.__name__, ()), *mirrored, *(leaf for parent, _, leaf in below if parent == self.__name__)})
 
 
 class _Root(_StandIn):
@@ -130,7 +189,7 @@ class _Root(_StandIn):
         if self.__name__ == "jax" and not name.startswith("__"):
             value = getattr(importlib.import_module("ferrax"), name, _ABSENT)
             if value is not _ABSENT:
-                return value
+                return _speaking(value) if isinstance(value, types.ModuleType) else value
         return super()._find(name)
 
     def __dir__(self):
@@ -196,7 +255,7 @@ class _Finder(importlib.metadata.DistributionFinder):
         except ModuleNotFoundError:  # its parent is absent
             there = False
         if there:
-            return importlib.import_module(_ours(name))
+            return _speaking(importlib.import_module(_ours(name)))
         return _StandIn(name) if name in STANDINS else None
 
     def find_distributions(self, context=importlib.metadata.DistributionFinder.Context()):  # noqa: B008 - the signature of the interface

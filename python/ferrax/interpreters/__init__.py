@@ -2,6 +2,7 @@
 
 import importlib as _importlib
 
+from .._late import late as _late
 from . import ad, batching, partial_eval
 
 __all__ = ["ad", "batching", "mlir", "partial_eval", "xla"]
@@ -15,3 +16,6 @@ def __getattr__(name):
 
 def __dir__():
     return sorted(__all__)
+
+
+_late(__name__)

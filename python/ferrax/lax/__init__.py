@@ -9,6 +9,7 @@ Invariant: this file is only the list of public names.
 import importlib as _importlib
 
 from .._core import primitive as _primitive, primitives as _primitives
+from .._late import late as _late
 from ._parameters import (
     AccuracyMode as AccuracyMode,
     ConvDimensionNumbers as ConvDimensionNumbers,
@@ -272,4 +273,7 @@ def __getattr__(name):
 
 def __dir__():
     names = {name.replace("-", "_").removeprefix("custom_") + "_p" for name, *_ in _primitives()}
-    return sorted({*[n for n in globals() if not n.startswith("_")], *names})
+    return sorted({*[n for n in globals() if not n.startswith("_")], *names, *_COMPOSED, "linalg"})
+
+
+_late(__name__)

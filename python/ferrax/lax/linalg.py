@@ -19,6 +19,7 @@ from .. import _core
 from .._config import inert
 from .._core import bind, primitive as _primitive
 from .._dtypes import is_complex, is_inexact
+from .._late import late as _late
 from ._reductions import reduce_max
 
 __all__ = [
@@ -515,3 +516,10 @@ def __getattr__(name):
     if name in _names() and (value := _primitive(name.removesuffix("_p"))) is not None:
         return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*__all__, *(n for n in _names() if _primitive(n.removesuffix("_p")) is not None)})
+
+
+_late(__name__)

@@ -8,6 +8,7 @@ Invariant: this file is only the list of public names.
 """
 import importlib as _importlib
 
+from .._late import late as _late
 from numpy import (
     character as character,
     complexfloating as complexfloating,
@@ -507,3 +508,6 @@ __all__ = [n for n in __dir__() if n not in _EXTENDED]
 from . import _array_methods
 
 _array_methods.install()
+
+
+_late(__name__)

@@ -2,6 +2,8 @@
 
 import importlib as _importlib
 
+from .._late import late as _late
+
 _MODULES = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
 
 
@@ -17,3 +19,6 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*[n for n in globals() if not n.startswith("_")], *_MODULES})
+
+
+_late(__name__)

@@ -10,6 +10,7 @@ Sparse arrays are pytrees: they go through `jit`, `vmap` (over batch dimensions)
 
 import importlib as _importlib
 
+from ..._late import late as _late
 from . import linalg as linalg
 from ._base import (
     CuSparseEfficiencyWarning as CuSparseEfficiencyWarning,
@@ -73,3 +74,11 @@ def __getattr__(name):
     if name.endswith("_p"):
         return getattr(_importlib.import_module(f"{__name__}._primitives"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    rules = _importlib.import_module(f"{__name__}._primitives")
+    return sorted({*[n for n in globals() if not n.startswith("_")], *(n for n in vars(rules) if n.endswith("_p"))})
+
+
+_late(__name__)

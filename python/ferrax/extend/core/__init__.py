@@ -18,6 +18,7 @@ from ..._config import refused
 from ..._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
 from ..._dtypes import NUMPY_NUMBERS
 from ..._flat import tangent_dtype
+from ..._late import late as _late
 from ...lax._tokens import Token
 from ...errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 
@@ -270,3 +271,10 @@ def __getattr__(name):
     if name == "primitives":
         return _importlib.import_module(f"{__name__}.primitives")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return list(__all__)
+
+
+_late(__name__)

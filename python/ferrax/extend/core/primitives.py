@@ -8,6 +8,7 @@ under them is never asked for.
 
 from ... import lax
 from ..._core import Primitive, primitive
+from ..._late import late as _late
 
 __all__ = ["call_p", "closed_call_p", "jit_p", "random_bits_p", "remat_p"]
 
@@ -20,3 +21,10 @@ def __getattr__(name):
     if name.endswith("_p"):
         return getattr(lax, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*__all__, *(name for name in dir(lax) if name.endswith("_p"))})
+
+
+_late(__name__)

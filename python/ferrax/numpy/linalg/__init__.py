@@ -8,6 +8,8 @@ Invariant: this file is only the list of public names; a name's module is import
 
 import importlib as _importlib
 
+from ..._late import late as _late
+
 __all__ = [
     "cholesky",
     "cond",
@@ -72,3 +74,6 @@ def __getattr__(name):
 
 def __dir__():
     return list(__all__)
+
+
+_late(__name__)

@@ -9,6 +9,7 @@ A distribution is a module with functions `logpdf` and `pdf` (`logpmf` and `pmf`
 
 import importlib as _importlib
 
+from ..._late import late as _late
 from ._samples import mode, rankdata, sem
 
 __all__ = [
@@ -55,3 +56,6 @@ def __getattr__(name):
 
 def __dir__():
     return __all__
+
+
+_late(__name__)

@@ -1,0 +1,38 @@
+"""Modules whose names are loaded when they are first asked for, and that are whole for who reads their dictionary.
+
+    vars(jnp.linalg)["norm"]                    # libraries wrap a module by what stands in it
+
+Invariant: reading `module.__dict__` loads every name that `dir(module)` lists; afterwards the module is an ordinary one.
+"""
+
+import sys
+import types
+
+__all__ = ["LateModule", "dictionary", "late"]
+
+# What stands in a module now, of whatever class it is.
+dictionary = types.ModuleType.__dict__["__dict__"].__get__
+
+
+class LateModule(types.ModuleType):
+    """A module with a `__getattr__` and a `__dir__` of its own, some of whose names are not loaded yet."""
+
+    @property
+    def __dict__(self):
+        there = dictionary(self)
+        missing = [name for name in there["__dir__"]() if name not in there]
+        self.__class__ = types.ModuleType
+        for name in missing:
+            try:
+                there.setdefault(name, getattr(self, name))
+            except AttributeError:  # a dtype that this ml_dtypes lacks
+                continue
+        return there
+
+    def __dir__(self):
+        return dictionary(self)["__dir__"]()
+
+
+def late(name):
+    """Makes the module of this name one that is whole for who reads its dictionary. Called at the end of the module."""
+    sys.modules[name].__class__ = LateModule
