@@ -1,6 +1,7 @@
 """What can be pickled, copied and weakly referred to: all that JAX's can, and jitted functions besides."""
 
 import copy
+import functools
 import gc
 import operator
 import pickle
@@ -36,6 +37,9 @@ ONE_LINE = {
     "struct": lambda jax, jnp: jax.ShapeDtypeStruct((2,), "float32", weak_type=True),
     "aval": lambda jax, jnp: jax.typeof(jnp.ones((2, 3))),
     "weak aval": lambda jax, jnp: jax.typeof(1.0),
+    "device": lambda jax, jnp: jax.devices()[-1],
+    "sharding": lambda jax, jnp: jax.sharding.SingleDeviceSharding(jax.devices()[0]),
+    "named sharding": lambda jax, jnp: jax.sharding.NamedSharding(jax.make_mesh((1,), ("i",)), jax.sharding.PartitionSpec("i")),
     "key's dtype": lambda jax, jnp: jax.random.key(0).dtype,
     "treedef": lambda jax, jnp: jax.tree.structure({"a": 1, "b": (1, None, [2])}),
     "partial": lambda jax, jnp: jax.tree_util.Partial(operator.add, 1.0),
@@ -114,6 +118,211 @@ def test_a_jitted_function_with_a_name_of_its_own_is_found_by_it(jax):
         assert again(module.step) is module.step and copy.deepcopy({"f": module.step})["f"] is module.step
     finally:
         del sys.modules[module.__name__]
+
+
+# ---------------------------------------------------------------- transformed functions
+
+
+def scalar_of(x):
+    return (x**3).sum()
+
+
+def vector_of(x):
+    return x**3
+
+
+def aux_of(x):
+    return scalar_of(x), x
+
+
+class Model:
+    def __init__(self, w):
+        self.w = w
+
+    def __call__(self, x):
+        return (self.w * x**3).sum()
+
+    def loss(self, x):
+        return self(x)
+
+
+def decorated_rule(primals, tangents):
+    return primals[0], 5 * tangents[0]
+
+
+def fwd(x):
+    return x * 2, None
+
+
+def bwd(_, ct):
+    return (7 * ct,)
+
+
+def times(t, _out, _x):
+    return 11 * t
+
+
+def pulled(x):
+    return x * 2, vector_of
+
+
+def mapped_rule(axis_size, in_batched, x):
+    return x + axis_size, in_batched[0]
+
+
+def with_vjp(jax):
+    f = jax.custom_vjp(module_level)
+    f.defvjp(fwd, bwd)
+    return f
+
+
+def with_jvps(jax):
+    f = jax.custom_jvp(module_level)
+    f.defjvps(times)
+    return f
+
+
+def with_vmap(jax):
+    f = jax.custom_batching.custom_vmap(module_level)
+    f.def_vmap(mapped_rule)
+    return f
+
+
+def checkified(jax):
+    from ferrax.experimental import checkify
+
+    return checkify.checkify(vector_of, checkify.nan_checks)
+
+
+TRANSFORMED = {
+    "grad": lambda jax: jax.grad(scalar_of),
+    "grad with aux": lambda jax: jax.grad(aux_of, has_aux=True),
+    "value_and_grad": lambda jax: jax.value_and_grad(scalar_of),
+    "grad of an object": lambda jax: jax.grad(Model(2.0)),
+    "grad of a method": lambda jax: jax.grad(Model(2.0).loss),
+    "grad of a partial": lambda jax: jax.grad(functools.partial(scalar_of)),
+    "vmap": lambda jax: jax.vmap(vector_of, in_axes=(0,), out_axes=-1),
+    "vmap of grad": lambda jax: jax.vmap(jax.grad(scalar_of)),
+    "jit of grad": lambda jax: jax.jit(jax.grad(scalar_of)),
+    "grad of jit": lambda jax: jax.grad(jax.jit(scalar_of)),
+    "jit with shardings": lambda jax: jax.jit(vector_of, in_shardings=jax.sharding.SingleDeviceSharding(jax.devices()[0])),
+    "jacfwd": lambda jax: jax.jacfwd(vector_of),
+    "jacrev": lambda jax: jax.jacrev(vector_of),
+    "hessian": lambda jax: jax.hessian(scalar_of),
+    "checkpoint": lambda jax: jax.checkpoint(vector_of),
+    "checkpoint with a policy": lambda jax: jax.grad(jax.checkpoint(scalar_of, policy=jax.checkpoint_policies.save_only_these_names("a"))),
+    "pmap": lambda jax: jax.pmap(vector_of),
+    "shard_map": lambda jax: jax.shard_map(
+        vector_of, mesh=jax.sharding.AbstractMesh((1,), ("i",)), in_specs=jax.sharding.PartitionSpec("i"), out_specs=jax.sharding.PartitionSpec("i")
+    ),
+    "make_jaxpr": lambda jax: jax.make_jaxpr(vector_of),
+    "named_call": lambda jax: jax.named_call(vector_of, name="a"),
+    "vectorize": lambda jax: jax.numpy.vectorize(scalar_of, signature="(n)->()"),
+    "ufunc": lambda jax: jax.numpy.frompyfunc(vector_of, 1, 1),
+    "jnp.add": lambda jax: jax.numpy.add.reduce,
+    "nn.relu": lambda jax: jax.nn.relu,
+    "grad of custom_vjp": lambda jax: jax.vmap(jax.grad(with_vjp(jax))),
+    "grad of custom_jvps": lambda jax: jax.vmap(jax.grad(with_jvps(jax))),
+    "grad of custom_gradient": lambda jax: jax.vmap(jax.grad(jax.custom_gradient(pulled))),
+    "custom_vmap": lambda jax: jax.vmap(with_vmap(jax)),
+    "sequential_vmap": lambda jax: jax.vmap(jax.custom_batching.sequential_vmap(vector_of)),
+    "vjp": lambda jax: jax.vjp(vector_of, jax.numpy.arange(1.0, 4.0))[1],
+    "linearize": lambda jax: jax.linearize(vector_of, jax.numpy.arange(1.0, 4.0))[1],
+    "linear_transpose": lambda jax: jax.linear_transpose(module_level, jax.numpy.arange(1.0, 4.0)),
+    "checkify": checkified,
+}
+
+
+USES = {"pmap": lambda f, x: f(x[None]), "make_jaxpr": lambda f, x: str(f(x)), "checkify": lambda f, x: f(x)[1]}
+
+
+def called(jax, name, f, x):
+    out = USES[name](f, x) if name in USES else f(x)
+    return jax.tree.map(lambda y: y if isinstance(y, str) else np.asarray(y).tolist(), out)
+
+
+@pytest.mark.ours  # JAX pickles none of them
+@pytest.mark.parametrize("name", TRANSFORMED)
+@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
+def test_transformed_functions(jax, jnp, name, protocol):
+    f, x = TRANSFORMED[name](jax), jnp.arange(1.0, 4.0)
+    restored = pickle.loads(pickle.dumps(f, protocol))
+    expected = called(jax, name, f, x)
+    assert called(jax, name, restored, x) == expected and called(jax, name, copy.deepcopy(f), x) == expected
+    for attribute in ("__name__", "__doc__", "__module__"):
+        assert getattr(restored, attribute, None) == getattr(f, attribute, None)
+
+
+@pytest.mark.ours
+def test_decorated_functions_are_found_by_their_names(jax):
+    import sys
+    import types
+
+    module = types.ModuleType("a_module_of_decorated_functions")
+    sys.modules[module.__name__] = module
+    lines = "grad vmap jacfwd checkpoint custom_jvp custom_vjp custom_gradient make_jaxpr".split()
+    try:
+        exec("import ferrax\n" + "".join(f"@ferrax.{t}\ndef {t}(x): return x\n" for t in lines), module.__dict__)
+        exec("class C:\n  @ferrax.grad\n  def g(x): return x", module.__dict__)
+        for t in lines:
+            if t != "make_jaxpr":  # whose name is "make_jaxpr(make_jaxpr)"
+                assert again(getattr(module, t)) is getattr(module, t), t
+        assert again(module.C.g) is module.C.g and again(jax.grad(module.vmap))
+    finally:
+        del sys.modules[module.__name__]
+
+
+def test_transformed_functions_are_functions(jax):
+    """What programs do with functions: methods, signatures, attributes, weak references, copies."""
+    import inspect
+
+    f = jax.grad(scalar_of)
+    f.note = 1
+    assert f.note == 1 and f.__wrapped__ is scalar_of and f.__name__ == "scalar_of" and f.__code__.co_name and callable(f)
+    assert (
+        str(inspect.signature(f)) == "(x)"
+        and not hasattr(f, "__self__")
+        and not hasattr(f, "__jax_array__")
+        and repr(f).startswith("<function scalar_of at 0x")
+    )
+    assert copy.copy(f) is f and copy.deepcopy(f) is f and weakref.ref(f)() is f and f != jax.grad(scalar_of) and len({f, f}) == 1
+
+    class Layer:
+        @jax.vmap
+        def twice(self, x):
+            return x * 2
+
+        step = jax.grad(lambda self, x: self.w * x**2, argnums=1)
+        w = 3.0
+
+    assert Layer().step(2.0) == 12 and Layer.step(Layer(), 2.0) == 12
+
+    @functools.wraps(f)
+    def again_wrapped(x):
+        return f(x)
+
+    assert again_wrapped.__name__ == "scalar_of" and again_wrapped.note == 1
+
+
+@pytest.mark.ours
+def test_bodies_that_are_transformed_functions_are_traced_once(jax):
+    count = 0
+
+    def f(i, x):
+        nonlocal count
+        count += 1
+        return x**2
+
+    body = jax.grad(f, argnums=1)
+    for _ in range(3):
+        jax.lax.fori_loop(0, 2, body, 1.0)
+    assert count == 1
+
+
+@pytest.mark.ours
+def test_what_holds_a_python_rule_is_no_bytes(jax):
+    with pytest.raises(NotImplementedError):
+        pickle.dumps(jax.vjp(with_vjp(jax), 1.0)[1])
 
 
 @pytest.mark.ours

@@ -9,7 +9,6 @@ import copyreg
 import functools
 import inspect
 import operator
-import sys
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from . import _core, _flat
 from ._config import NO_OTHER_COMPILER, refused, warn_once
 from ._devices import is_place
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
+from ._transformed import public_name, restorable
 from .errors import JaxRuntimeError
 from .tree_util import broadcast_prefix, tree_flatten, tree_leaves
 
@@ -148,6 +148,7 @@ def _with_prefixes(fun, in_shardings, out_shardings, static):
     def fits(name, prefix, tree):
         broadcast_prefix(prefix, tree, name=f"pjit {name}", prefix_is_leaf=is_place)
 
+    @restorable(_with_prefixes, fun, in_shardings, out_shardings, static)
     @functools.wraps(fun, updated=())
     def checked(*args, **kwargs):
         if in_shardings is not None:
@@ -189,13 +190,8 @@ def check_compiler_options(options):
 
 def _reduce_jit(f):
     """How a jitted function is pickled and copied: by its name where it has one, else by what it was made of."""
-    module, name = getattr(f, "__module__", None), getattr(f, "__qualname__", "<locals>")
-    if "<locals>" not in name:
-        found = sys.modules.get(module)
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is f:
-            return name
+    if name := public_name(f):
+        return name
     return _jit_again, (f.__wrapped__, f._options())
 
 
@@ -350,6 +346,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         raise TypeError("the first argument must be callable")
     static = (operator.index(static_argnums),) if hasattr(static_argnums, "__index__") else tuple(static_argnums)
 
+    @restorable(make_jaxpr, fun, static_argnums, axis_env, return_shape)
     @wraps(fun, "make_jaxpr({fun})")
     def make_jaxpr_f(*args, **kwargs):
         dyn_args, dyn_fun = without_static(fun, static, args)
@@ -447,8 +444,17 @@ class named_scope(contextlib.ContextDecorator):
     def __exit__(self, *exc):
         _core.scope_leave(self._outer.pop())
 
-    def _recreate_cm(self):
-        return named_scope(self.name)
+    def __call__(self, fun):
+        @restorable(named_scope(self.name), fun)
+        @functools.wraps(fun)
+        def inside(*args, **kwargs):
+            with named_scope(self.name):
+                return fun(*args, **kwargs)
+
+        return inside
+
+    def __reduce__(self):
+        return named_scope, (self.name,)
 
 
 def named_call(fun, *, name=None):

@@ -14,6 +14,7 @@ from ._api import jit
 from ._batching import vmap
 from ._config import exporting_for, refused
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, unit, vary_as, wraps, zeros
+from ._transformed import restorable
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_map, tree_structure, tree_transpose
 
 _get_aval = _core.get_aval
@@ -118,6 +119,7 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
         f" which has the same shape as the arguments at positions {argnums}."
     )
 
+    @restorable(grad, fun, argnums, has_aux, holomorphic, allow_int)
     @wraps(fun, "{fun}", doc)
     def grad_f(*args, **kwargs):
         value, g = inner(args, kwargs)
@@ -146,6 +148,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         f" the arguments at positions {argnums}."
     )
 
+    @restorable(value_and_grad, fun, argnums, has_aux, holomorphic, allow_int)
     @wraps(fun, "{fun}", doc)
     def value_and_grad_f(*args, **kwargs):
         return inner(args, kwargs)
@@ -650,6 +653,7 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     check_callable(fun)
     argnums = _argnums(argnums)
 
+    @restorable(jacfwd, fun, argnums, has_aux, holomorphic)
     @wraps(fun, "{fun}", _JACOBIAN.format(argnums=argnums))
     def jacfun(*args, **kwargs):
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
@@ -686,6 +690,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     check_callable(fun)
     argnums = _argnums(argnums)
 
+    @restorable(jacrev, fun, argnums, has_aux, holomorphic, allow_int)
     @wraps(fun, "{fun}", _JACOBIAN.format(argnums=argnums))
     def jacfun(*args, **kwargs):
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)

@@ -8,6 +8,7 @@ import collections
 from . import _core, _flat
 from ._config import inert, refused
 from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
+from ._transformed import restorable
 from .tree_util import keystr, spread_prefix, tree_flatten, tree_flatten_with_path, tree_leaves
 
 _get_aval = _core.get_aval
@@ -55,6 +56,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     if not all(map(_is_axis, _axis_leaves(out_axes))):
         raise TypeError(f"vmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
 
+    @restorable(vmap, fun, in_axes, out_axes, axis_name, axis_size)
     @wraps(fun, "{fun}", "Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes over which {fun} is mapped.{original}")
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):

@@ -10,6 +10,7 @@ from . import _core, _refs
 from ._differences import positional_names
 from ._flat import argument_names, check_callable
 from ._traced import traced
+from ._transformed import restorable
 from .tree_util import broadcast_prefix, tree_flatten
 
 _get_aval = _core.get_aval
@@ -40,6 +41,7 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
     names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
     named = tuple(i for i, name in enumerate(positional_names(fun)) if name in names) if names else ()
 
+    @restorable(checkpoint, fun, prevent_cse=prevent_cse, policy=policy, static_argnums=static_argnums, static_argnames=static_argnames)
     @functools.wraps(fun, updated=())
     def checkpoint_f(*args, **kwargs):
         n = len(args)

@@ -6,6 +6,7 @@ Invariant: nothing here traces or computes; a pytree's leaves that are no arrays
     True
 """
 
+import copyreg
 import functools
 import gc
 import inspect
@@ -274,3 +275,14 @@ def print_environment_info(return_string=False):
     ]
     text = "\n".join(lines)
     return text if return_string else print(text)
+
+
+def _again(platform, number):
+    """The device of this number. Raises RuntimeError where there is none."""
+    for device in _core.devices(platform):
+        if device.id == number:
+            return device
+    raise RuntimeError(f"a pickled value belongs to the device {platform}:{number}, which is not there")
+
+
+copyreg.pickle(_core.Device, lambda d: (_again, (d.platform, d.id)))

@@ -11,6 +11,7 @@ from . import _core
 from ._api import without_static
 from ._batching import _axis_leaves, _is_axis, mapped_size
 from ._flat import FlatFun, check_callable, name_of, wraps
+from ._transformed import restorable
 from .tree_util import spread_prefix, tree_flatten
 
 
@@ -49,6 +50,18 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         raise ValueError(f"`static_argnums` {sorted(static_argnums)} and `donate_argnums` {sorted(donated_argnums)} cannot intersect.")
     compiled = {}
 
+    @restorable(
+        pmap,
+        fun,
+        axis_name,
+        in_axes=in_axes,
+        out_axes=out_axes,
+        static_broadcasted_argnums=static_argnums,
+        devices=devices,
+        backend=backend,
+        axis_size=axis_size,
+        donate_argnums=donated_argnums,
+    )
     @wraps(fun, "{fun}")
     def pmap_f(*args, **kwargs):
         static = _static(fun, static_argnums, args)

@@ -8,6 +8,8 @@ Each policy is asked for every primitive, `policy(primitive, *avals, **params)`,
 import types
 from typing import NamedTuple
 
+from ._transformed import restorable
+
 _DOTS = {"dot_general", "conv_general_dilated", "ragged_dot_general"}
 
 
@@ -33,8 +35,8 @@ def dots_with_no_batch_dims_saveable(prim, *_, **params):
 
 def save_only_these_names(*names):
     """Keep only values marked by `checkpoint_name` with one of the names."""
-    names = set(names)
 
+    @restorable(save_only_these_names, *names)
     def policy(prim, *_, **params):
         return prim.name == "name" and params["name"] in names
 
@@ -43,8 +45,8 @@ def save_only_these_names(*names):
 
 def save_any_names_but_these(*names):
     """Keep values marked by `checkpoint_name`, except those with one of the names."""
-    names = set(names)
 
+    @restorable(save_any_names_but_these, *names)
     def policy(prim, *_, **params):
         return prim.name == "name" and params["name"] not in names
 
@@ -53,8 +55,8 @@ def save_any_names_but_these(*names):
 
 def save_anything_except_these_names(*names):
     """Keep everything except values marked with one of the names."""
-    names = set(names)
 
+    @restorable(save_anything_except_these_names, *names)
     def policy(prim, *_, **params):
         return prim.name != "name" or params["name"] not in names
 
@@ -64,6 +66,7 @@ def save_anything_except_these_names(*names):
 def save_from_both_policies(policy_1, policy_2):
     """Keep what either policy keeps."""
 
+    @restorable(save_from_both_policies, policy_1, policy_2)
     def policy(prim, *args, **params):
         return policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
 
@@ -107,6 +110,13 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_c
             f" names_which_can_be_offloaded={names_which_can_be_offloaded} and the intersection={both}"
         )
 
+    @restorable(
+        save_and_offload_only_these_names,
+        names_which_can_be_saved=names_which_can_be_saved,
+        names_which_can_be_offloaded=names_which_can_be_offloaded,
+        offload_src=offload_src,
+        offload_dst=offload_dst,
+    )
     def policy(prim, *_, **params):
         if prim.name == "name" and params["name"] in offloaded:
             return Offloadable(offload_src, offload_dst)
@@ -118,6 +128,7 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_c
 def offload_dot_with_no_batch_dims(offload_src, offload_dst):
     """Keep the results of matrix products without batch dimensions; they stay on the device, which has one kind of memory."""
 
+    @restorable(offload_dot_with_no_batch_dims, offload_src, offload_dst)
     def policy(prim, *args, **params):
         return dots_with_no_batch_dims_saveable(prim, *args, **params) and Offloadable(offload_src, offload_dst)
 

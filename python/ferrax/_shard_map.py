@@ -19,6 +19,7 @@ import numpy as np
 from . import _core
 from ._flat import check_callable, name_of, wraps
 from ._mesh import AxisType, current
+from ._transformed import restorable
 from .sharding import PartitionSpec
 from .tree_util import broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
 
@@ -28,6 +29,8 @@ __all__ = ["Infer", "shard_map", "smap"]
 class _Infer:
     def __repr__(self):
         return "Infer"
+
+    __reduce__ = __repr__
 
 
 Infer = _Infer()
@@ -63,6 +66,7 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
         return lambda f: shard_map(f, **options)
     check_callable(f)
 
+    @restorable(shard_map, f, **options)
     @wraps(f, "{fun}")
     def shard_map_f(*args):
         grid = mesh if mesh is not None else current()

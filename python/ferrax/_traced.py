@@ -17,6 +17,7 @@ import numpy as np
 from . import _core
 from ._config import FLAGS
 from ._flat import on_clear
+from ._transformed import Transformed, plain
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), np.generic, np.dtype)
 _FIXED = (types.ModuleType, type, types.BuiltinFunctionType, np.ufunc)
@@ -56,6 +57,7 @@ def _reach(fun):
         values += [f.__globals__[name] for name in names if name in f.__globals__]
         for x in values:
             _add(x, out)
+            x = plain(x)
             if type(x) is types.FunctionType and x.__globals__ is fun.__globals__:
                 functions.append(x)
         if len(out) > _MOST_VALUES:
@@ -80,7 +82,7 @@ def _add(x, out):
         out.append(len(x))
         for y in x:
             _add(y, out)
-    elif isinstance(x, (*_PLAIN, *_FIXED, types.FunctionType, _core.Array, _core.PjitFunction)):
+    elif isinstance(x, (*_PLAIN, *_FIXED, types.FunctionType, Transformed, _core.Array, _core.PjitFunction)):
         out.append(x)
     else:
         raise _CannotTell
@@ -137,6 +139,7 @@ def settled(consts):
 
 def remembered(fun, key, make):
     """`make()`, or what it gave before for this function and key. `make` returns (result, whether it may be kept)."""
+    fun = plain(fun)
     # What is remembered may keep what the function closes over, tracers of a trace around it among them: no leak of the user's.
     if type(fun) is not types.FunctionType or (_LEAKS.asked and _LEAKS.get()):
         return make()[0]

@@ -213,4 +213,6 @@ def sequential_vmap(f):
         out = _map(one, [x for x, b in zip(leaves, flags, strict=True) if b])
         return out, tree_map(lambda _: True, out)
 
-    return functools.update_wrapper(mapped, f) if hasattr(f, "__name__") else mapped
+    mapped = functools.update_wrapper(mapped, f) if hasattr(f, "__name__") else mapped
+    mapped._made = sequential_vmap, (f,)
+    return mapped

@@ -15,6 +15,7 @@ import operator
 from . import _core
 from ._flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
 from ._linear_call import linear_call
+from ._transformed import public_name, restorable
 from .errors import UnexpectedTracerError
 from .tree_util import broadcast_prefix, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
 
@@ -123,7 +124,7 @@ class _CustomFunction:
             functools.update_wrapper(self, fun)  # first: it takes over all attributes, and `fun` may be an object like this one
         self.fun = fun
         self.nondiff_argnums = _nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
-        self._signature = None
+        self._signature = self._made = None
 
     @property
     def def_vmap(self):
@@ -144,6 +145,9 @@ class _CustomFunction:
     def defvjp(self):
         """That of a `custom_vjp` function within."""
         return self.fun.defvjp
+
+    def __reduce_ex__(self, protocol):
+        return public_name(self) or self._made or super().__reduce_ex__(protocol)
 
     def __repr__(self):
         return f"<{type(self).__name__} of {getattr(self.fun, '__qualname__', None) or self.fun!r}>"
@@ -240,17 +244,7 @@ class custom_jvp(_CustomFunction):
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
-        def jvp(primals, tangents):
-            out = self(*primals)
-            zero = tree_map(lambda x: zeros(_get_aval(x)), out)
-            terms = [rule(t, out, *primals) if rule else zero for rule, t in zip(jvps, tangents, strict=True)]
-            used = [term for rule, term in zip(jvps, terms, strict=True) if rule] or [zero]
-            total = used[0]
-            for term in used[1:]:
-                total = tree_map(lambda a, b: _core.elementwise("add", a, b), total, term)
-            return out, total
-
-        self.defjvp(jvp)
+        self.defjvp(_sum_of_rules(self, jvps))
 
     def __call__(self, *args, **kwargs):
         """The function's value; under differentiation, with its own rule."""
@@ -266,6 +260,23 @@ class custom_jvp(_CustomFunction):
         rule = _FlatJvpRule(self.jvp, name, static, tree_structure(dyn), flat, self.symbolic_zeros)
         outs = _core.custom_jvp_call(name, flat, rule, leaves, symbolic_zeros=self.symbolic_zeros)
         return (flat.out_tree or rule.out_tree).unflatten(outs)
+
+
+def _sum_of_rules(custom, jvps):
+    """The rule that one rule per argument is."""
+
+    @restorable(_sum_of_rules, custom, jvps)
+    def jvp(primals, tangents):
+        out = custom(*primals)
+        zero = tree_map(lambda x: zeros(_get_aval(x)), out)
+        terms = [rule(t, out, *primals) if rule else zero for rule, t in zip(jvps, tangents, strict=True)]
+        used = [term for rule, term in zip(jvps, terms, strict=True) if rule] or [zero]
+        total = used[0]
+        for term in used[1:]:
+            total = tree_map(lambda a, b: _core.elementwise("add", a, b), total, term)
+        return out, total
+
+    return jvp
 
 
 class _FlatJvpRule:
@@ -506,7 +517,9 @@ def custom_gradient(fun):
 
     custom = custom_vjp(wrapped_fun)
     custom.defvjp(fwd, bwd)
-    return functools.update_wrapper(custom, fun) if hasattr(fun, "__name__") else custom
+    custom = functools.update_wrapper(custom, fun) if hasattr(fun, "__name__") else custom
+    custom._made = custom_gradient, (fun,)
+    return custom
 
 
 class _Pullback:

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_layouts",
             "_shapes",
             "_traced",
+            "_transformed",
             "dlpack",
             "dtypes",
             "errors",

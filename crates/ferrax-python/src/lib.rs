@@ -107,7 +107,7 @@ mod core {
     use crate::transforms::batching::{pmap, vmap};
     #[pymodule_export]
     use crate::transforms::derivatives::{
-        _linear_flatten, _linear_unflatten, PyLinear, jvp, linear_transpose, linearize,
+        _linear_flatten, _linear_from_pickle, _linear_unflatten, PyLinear, jvp, linear_transpose, linearize,
     };
     #[pymodule_export]
     use crate::transforms::rules::{checkpoint, custom_jvp_call, custom_vjp_call};

@@ -18,6 +18,7 @@ from .. import _core, lax
 from .._autodiff import vjp
 from .._dtypes import is_key
 from .._flat import is_inexact
+from .._transformed import restorable
 from ..custom_derivatives import custom_jvp, custom_vjp, zero_from_primal
 from ..extend.core import Literal
 from ..lax._bodies import Body, as_array
@@ -218,6 +219,7 @@ def checkify(f, errors=user_checks):
     """
     errors = frozenset(errors)
 
+    @restorable(checkify, f, errors)
     @functools.wraps(f, updated=())
     def checked_fun(*args, **kwargs):
         leaves, in_tree = tree_flatten((args, kwargs))

@@ -15,6 +15,7 @@ from .._api import ShapeDtypeStruct, eval_shape
 from .._core import bind
 from .._dtypes import dtype_of, is_bool
 from .._shapes import canonicalize_axis
+from .._transformed import public_name
 from ..lax import fori_loop, scan
 from . import _cumulative, _operators, _reductions, _selecting
 from ._arguments import as_array, check_arraylike, jitted
@@ -35,7 +36,7 @@ class ufunc:
     def __init__(self, func, nin, nout, *, name=None, nargs=None, identity=None, call=None, reductions=None, primitive=None):
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "func")
         self.__doc__ = getattr(func, "__doc__", None)
-        self._nin, self._nout, self._identity = nin, nout, identity
+        self._func, self._nin, self._nout, self._identity = func, nin, nout, identity
         self._call = call or _lifted(func, nin, self.__name__)
         self._reductions, self._prim, self._jits = reductions or {}, primitive, {}
 
@@ -59,14 +60,17 @@ class ufunc:
         """The number of inputs."""
         return self._nin
 
+    def __reduce__(self):
+        return public_name(self) or (_again, (self._func, self._nin, self._nout, self._identity))
+
     def __repr__(self):
         return f"<jnp.ufunc '{self.__name__}'>"
 
     def __hash__(self):
-        return hash((self.__name__, self.identity, self.nin, self.nout, id(self._call)))
+        return hash((self.__name__, self.identity, self.nin, self.nout, self._func))
 
     def __eq__(self, other):
-        return isinstance(other, ufunc) and self._call is other._call and self.__name__ == other.__name__
+        return isinstance(other, ufunc) and self._func == other._func and self.__name__ == other.__name__
 
     def __call__(self, *args, out=None, where=None):
         if out is not None:
@@ -290,6 +294,10 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
     if nin == 0:
         raise ValueError("frompyfunc requires at least one input")
     return ufunc(func, nin, nout, identity=identity)
+
+
+def _again(func, nin, nout, identity):
+    return frompyfunc(func, nin, nout, identity=identity)
 
 
 # ---- the functions that JAX makes ufuncs of

@@ -18,6 +18,7 @@ from .. import _core
 from .._batching import vmap
 from .._core import bind
 from .._shapes import canonicalize_axis
+from .._transformed import restorable
 from ..tree_util import tree_map
 from ._arguments import as_array, check_arraylike
 from ._shaping import expand_dims
@@ -51,6 +52,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
     parsed = None if signature is None else _parse_signature(signature)
 
+    @restorable(vectorize, pyfunc, excluded=excluded, signature=signature)
     @functools.wraps(pyfunc)
     def wrapped(*args, **kwargs):
         error = f"on vectorized function with excluded={excluded!r} and signature={signature!r}"

@@ -7,13 +7,14 @@ use crate::config;
 use crate::error::{IntoPyResult, guarded};
 use crate::function::call;
 use crate::program::PyProgram;
+use ferrax_ir::code::{Decoder, Encoder};
 use ferrax_ir::cx::Tan;
 use ferrax_ir::error::Res;
 use ferrax_ir::value::Value;
 use ferrax_transform::{self as transform, Linear};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBytes, PyList, PyTuple};
 use std::sync::Arc;
 
 /// jvp(fun, primals, tangents) -> (outputs, their tangents)
@@ -118,6 +119,31 @@ impl PyLinear {
             .collect();
         Ok(PyLinear(self.0.clone(), new?))
     }
+    /// How it pickles: as its program's bytes, with its residuals.
+    ///
+    /// # Errors
+    /// `NotImplementedError` where its transpose, or another part of it, is a Python function.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let l = &self.0;
+        let bytes = guarded(|| {
+            let mut e = Encoder::default();
+            e.program(&Arc::new(l.prog.with_consts(0))).and_then(|()| e.bytes()).py(py)
+        })?;
+        let parts = (
+            PyBytes::new(py, &bytes),
+            (l.nz_in.clone(), l.nz_out.clone()),
+            (self.in_avals(), self.out_avals()),
+            self.residuals(py)?,
+        );
+        Ok((crate::hooks::own(py, "_linear_from_pickle")?, parts.into_pyobject(py)?))
+    }
+    fn __copy__(me: Py<Self>) -> Py<Self> {
+        me
+    }
+    /// Itself: neither it nor its residuals change.
+    fn __deepcopy__(me: Py<Self>, _memo: &Bound<PyAny>) -> Py<Self> {
+        me
+    }
     /// Tangents of the outputs for those of the inputs.
     fn apply<'py>(&self, tangents: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = tangents.py();
@@ -139,6 +165,27 @@ impl PyLinear {
         let out = guarded(|| self.with(|l| l.transpose(&ct)).py(py))?;
         optional_list(py, out)
     }
+}
+/// Rebuilds a pickled linear map.
+#[pyfunction]
+pub fn _linear_from_pickle(
+    py: Python,
+    program: &[u8],
+    nonzero: (Vec<bool>, Vec<bool>),
+    ends: (Bound<PyAny>, Bound<PyAny>),
+    residuals: &Bound<PyAny>,
+) -> PyResult<PyLinear> {
+    let prog = guarded(|| {
+        let mut d = Decoder::new(program, &[]);
+        let p = d.program().py(py)?;
+        d.end().py(py)?;
+        Ok(p)
+    })?;
+    let residuals = all_required(residuals, "linear map")?.to_vec();
+    let (nz_in, nz_out) = nonzero;
+    let (in_avals, out_avals) = (avals(&ends.0)?, avals(&ends.1)?);
+    let prog = prog.with_consts(prog.n_consts());
+    Ok(PyLinear::new(Linear { prog, residuals, nz_in, nz_out, in_avals, out_avals, scopes: 0 }))
 }
 /// (residuals, the map): how a linear map is taken apart as a pytree.
 #[pyfunction]

@@ -8,6 +8,7 @@ import operator
 from ... import numpy as jnp
 from ..._autodiff import jacfwd as _jacfwd, jacrev as _jacrev, value_and_grad as _value_and_grad
 from ..._flat import check_callable, wraps
+from ..._transformed import restorable
 from ...tree_util import register_pytree_node_class, tree_flatten, tree_map
 from ._base import JAXSparse
 from .bcoo import BCOO, made
@@ -106,7 +107,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, **kwargs):
         (Array(15., dtype=float32), BCOO(float32[6], nse=5))
     """
     run = _by_data(_value_and_grad, fun, argnums, has_aux, kwargs, _with_data, lambda result, chosen: (result[0], chosen(result[1])))
-    return wraps(fun, "value_and_grad_{fun}", _DOC)(run)
+    return restorable(value_and_grad, fun, argnums, has_aux, **kwargs)(wraps(fun, "value_and_grad_{fun}", _DOC)(run))
 
 
 def grad(fun, argnums=0, has_aux=False, **kwargs):
@@ -133,7 +134,8 @@ def grad(fun, argnums=0, has_aux=False, **kwargs):
         value, derivatives = result
         return (chosen(derivatives), value[1]) if has_aux else chosen(derivatives)
 
-    return wraps(fun, "grad_{fun}", _DOC)(_by_data(_value_and_grad, fun, argnums, has_aux, kwargs, _with_data, after))
+    made = restorable(grad, fun, argnums, has_aux, **kwargs)
+    return made(wraps(fun, "grad_{fun}", _DOC)(_by_data(_value_and_grad, fun, argnums, has_aux, kwargs, _with_data, after)))
 
 
 def _stacked(mat, derivative):
@@ -155,7 +157,8 @@ def _jacobian(transform, fun, argnums, has_aux, kwargs, name):
         found = _transposed(outer, chosen)
         return (found, aux) if has_aux else found
 
-    return wraps(fun, name + "_{fun}", _DOC)(_by_data(transform, fun, argnums, has_aux, kwargs, _stacked, after, True))
+    made = restorable({"jacfwd": jacfwd, "jacrev": jacrev}[name], fun, argnums, has_aux, **kwargs)
+    return made(wraps(fun, name + "_{fun}", _DOC)(_by_data(transform, fun, argnums, has_aux, kwargs, _stacked, after, True)))
 
 
 def _transposed(outer, chosen):

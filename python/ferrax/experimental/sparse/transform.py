@@ -12,6 +12,7 @@ import functools
 from ... import _core
 from ..._core import ShapedArray
 from ..._flat import FlatFun
+from ..._transformed import restorable
 from ...extend.core import Literal
 from ...tree_util import tree_flatten
 from ._base import JAXSparse
@@ -47,6 +48,7 @@ def sparsify(f, use_tracer=False):
     """
     del use_tracer
 
+    @restorable(sparsify, f)
     @functools.wraps(f)
     def wrapped(*args, **kwargs):
         leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_sparse)
