@@ -1,5 +1,6 @@
 """Primitives that Python defines, and calls from programs back into Python."""
 
+import copy
 import importlib
 import itertools
 
@@ -280,3 +281,111 @@ def test_an_implementation_that_wants_numbers_is_called_when_the_program_runs(ja
         p.def_impl(lambda x, number=number: np.float32(number(x) * 2))
         p.def_abstract_eval(lambda x: x)
         assert [float(f(2.0)) for f in (p.bind, jax.jit(p.bind), jax.jit(lambda x: jax.lax.cond(x > 0, p.bind, lambda x: x, x)))] == [4, 4, 4]
+
+
+# ---------------------------------------------------------------- classes of primitives, names that are set, equations that are made
+
+
+def _scaled(core, ad, batching, mlir):
+    class Scaled(core.Primitive):
+        multiple_results = True
+
+        def __init__(self, n):
+            super().__init__(f"scaled{n}")
+            self.n = n
+            self.def_impl(self.compute)
+            self.def_abstract_eval(lambda *avals, **_: tuple(avals))
+            mlir.register_lowering(self, mlir.lower_fun(self.compute, multiple_results=True))
+            ad.primitive_jvps[self] = lambda xs, ts, **k: (self.bind(*xs, **k), [t * n for t in ts])
+            batching.primitive_batchers[self] = lambda xs, dims, **k: (self.bind(*xs, **k), dims)
+
+        def compute(self, *xs, **_):
+            return tuple(x * self.n for x in xs)
+
+    return Scaled(3)
+
+
+@pytest.fixture(scope="module")
+def core_parts(jax):
+    module = lambda name: importlib.import_module(f"{jax.__name__}.{name}")
+    return module("extend.core"), module("interpreters.ad"), module("interpreters.batching"), module("interpreters.mlir")
+
+
+def test_a_class_of_primitives(jax, jnp, core_parts):
+    p = _scaled(*core_parts)
+    assert [str(p), p.name, p.multiple_results] == ["scaled3", "scaled3", True]
+    for f in (p.bind, jax.jit(p.bind), jax.vmap(p.bind)):
+        assert [y.tolist() for y in f(jnp.arange(2.0), jnp.ones(2))] == [[0, 3], [3, 3]]
+    assert jax.grad(lambda x: p.bind(x, 2 * x)[1].sum())(jnp.ones(2)).tolist() == [6, 6]
+    assert "= scaled3[y=2] a" in str(jax.make_jaxpr(lambda x: p.bind(x, y=2))(1.0))
+
+
+def test_a_name_that_is_set(jax, core_parts):
+    p = core_parts[0].Primitive("first")
+    p.def_abstract_eval(lambda x: x)
+    f = lambda x: p.bind(x)
+    assert "= first a" in str(jax.make_jaxpr(f)(1.0))
+    p.name = "second"
+    assert "= second a" in str(jax.make_jaxpr(f)(1.0))
+
+
+def test_a_copy_of_a_primitive(jax, jnp, core_parts):
+    core = core_parts[0]
+    for original in (core.primitives.sin_p, core.primitives.mul_p):
+        made = copy.deepcopy(original)
+        made.name = "mine"
+        assert [str(made), made is original, made.multiple_results] == ["mine", False, False]
+        assert original.name != "mine"
+    q = core.Primitive("mine")
+    q.def_impl(lambda x: x + 1)
+    q.def_abstract_eval(lambda x: x)
+    made = copy.copy(q)
+    made.name = "other"
+    assert [float(made.bind(1.0)), q.name, made.name] == [2.0, "mine", "other"]
+
+
+@pytest.mark.ours
+def test_a_copy_of_a_primitive_of_the_language_works(jax, jnp, core_parts):
+    made = copy.copy(core_parts[0].primitives.sin_p)
+    made.name = "mine"
+    assert float(made.bind(1.0)) == float(jax.jit(made.bind)(1.0)) == float(jnp.sin(1.0))
+    with pytest.raises(ValueError, match="its name cannot be replaced"):
+        core_parts[0].primitives.sin_p.name = "mine"
+
+
+def test_equations_that_are_made(jax, jnp, core_parts):
+    core = core_parts[0]
+    jaxpr = jax.make_jaxpr(lambda x, y: jnp.sin(x) * y + 1)(1.0, 2.0).jaxpr
+    sin, mul, *rest = jaxpr.eqns
+    new = core.gensym()(sin.outvars[0].aval)
+    twice = core.new_jaxpr_eqn([sin.outvars[0], sin.outvars[0]], [new], mul.primitive, dict(mul.params), core.no_effects)
+    moved = mul.replace(invars=[new, mul.invars[1]])
+    for made in (
+        jaxpr.replace(eqns=[sin, twice, moved, *rest]),
+        core.Jaxpr([], jaxpr.invars, jaxpr.outvars, [sin, twice, moved, *rest], debug_info=jaxpr.debug_info),
+    ):
+        assert np.allclose(jax.core.eval_jaxpr(made, [], 1.0, 2.0)[0], np.sin(1.0) ** 2 * 2 + 1)
+    cos = jaxpr.replace(eqns=[sin.replace(primitive=core.primitives.cos_p, params=dict(sin.params)), mul, *rest])
+    assert np.allclose(jax.core.eval_jaxpr(cos, [], 1.0, 2.0)[0], np.cos(1.0) * 2 + 1)
+    assert core.gensym()(new.aval) != core.gensym()(new.aval)
+
+
+@pytest.mark.ours
+def test_an_equation_of_the_wrong_type_is_refused(jax, jnp, core_parts):
+    core = core_parts[0]
+    jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x))(1.0).jaxpr
+    wrong = core.Var(core.ShapedArray((3,), np.float32))
+    with pytest.raises((ValueError, TypeError)):
+        jaxpr.replace(eqns=[jaxpr.eqns[0].replace(outvars=[wrong])], outvars=[wrong])
+    with pytest.raises(ValueError, match="a variable that it does not define"):
+        jaxpr.replace(eqns=[jaxpr.eqns[0].replace(invars=[wrong])])
+
+
+def test_a_class_of_equations(jax, core_parts):
+    class Mine(core_parts[0].JaxprEqn):
+        pass
+
+    eqn = jax.make_jaxpr(jax.lax.neg)(1.0).eqns[0]
+    made = Mine(eqn.invars, eqn.outvars, eqn.primitive, eqn.params, eqn.effects, eqn.source_info, eqn.ctx)
+    assert isinstance(made, core_parts[0].JaxprEqn)
+    assert [str(made.primitive), made.invars, made.outvars] == ["neg", eqn.invars, eqn.outvars]

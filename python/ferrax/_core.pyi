@@ -413,15 +413,16 @@ def treedef_tuple(treedefs: list[PyTreeDef]) -> PyTreeDef: ...
 def register_pytree_node(cls: type, flatten: Callable[..., Any], unflatten: Callable[..., Any], flatten_with_keys: Callable[..., Any] | None = ...) -> None: ...
 
 # ---- transforms of flat functions; None in a list of tangents or cotangents is a symbolic zero, going in and coming out
-@final
 class Var:
     aval: ShapedArray
     count: int
+    def __new__(cls, aval: ShapedArray) -> Self: ...
 
 @final
 class Literal:
     val: Any
     aval: ShapedArray
+    def __new__(cls, val: Any, aval: ShapedArray | None = ...) -> Self: ...
 
 class Primitive:
     """What an equation does; one object for each primitive."""
@@ -431,7 +432,10 @@ class Primitive:
     call_primitive: ClassVar[bool]
     map_primitive: ClassVar[bool]
     impl: Callable[..., Any]
-    def __new__(cls, name: str) -> Self: ...
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self: ...
+    def __init__(self, name: str) -> None: ...
+    def __copy__(self) -> Primitive: ...
+    def __deepcopy__(self, memo: Any, /) -> Primitive: ...
     def bind(self, *operands: Any, **params: Any) -> Any: ...
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any: ...
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]: ...
@@ -441,7 +445,6 @@ class Primitive:
 def primitive(name: str) -> Primitive | None: ...
 def primitives() -> list[tuple[str, bool, list[tuple[str, str]]]]: ...
 
-@final
 class JaxprEqn:
     primitive: Primitive
     params: Mapping[str, Any]
@@ -450,7 +453,27 @@ class JaxprEqn:
     effects: set[str]
     ctx: None
     source_info: Any
-    def replace(self, **changes: Any) -> JaxprEqn: ...
+    def __new__(
+        cls,
+        invars: Sequence[Var | Literal],
+        outvars: Sequence[Var],
+        primitive: Primitive,
+        params: Mapping[str, Any],
+        effects: Any = ...,
+        source_info: Any = ...,
+        ctx: Any = ...,
+    ) -> Self: ...
+    def replace(
+        self,
+        *,
+        invars: Sequence[Var | Literal] | None = ...,
+        outvars: Sequence[Var] | None = ...,
+        primitive: Primitive | None = ...,
+        params: Mapping[str, Any] | None = ...,
+        effects: Any = ...,
+        source_info: Any = ...,
+        ctx: Any = ...,
+    ) -> JaxprEqn: ...
 
 @final
 class Jaxpr:
@@ -462,6 +485,16 @@ class Jaxpr:
     out_avals: list[ShapedArray]
     effects: set[str]
     debug_info: None
+    def __new__(
+        cls,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Var | Literal],
+        eqns: Sequence[JaxprEqn],
+        effects: Any = ...,
+        debug_info: Any = ...,
+        is_high: bool = ...,
+    ) -> Self: ...
     def pretty_print(
         self,
         *,

@@ -8,14 +8,13 @@ Invariant: the classes are the extension's; nothing here changes a program.
 """
 
 import warnings
-from collections.abc import Set
 from typing import Any
 
 from ._api import ensure_compile_time_eval
 from ._config import inert
 from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, eval_context, get_aval
 from .extend import core as _extended
-from .extend.core import Primitive, _eval, array_types, check_jaxpr, jaxpr_as_fun
+from .extend.core import Primitive, _eval, _former, array_types, check_jaxpr, jaxpr_as_fun
 
 __all__ = [
     "AbstractValue",
@@ -47,7 +46,7 @@ __all__ = [
 ParamDict = dict[str, Any]
 Atom = Var | Literal
 Value = Any
-Effects = Set[_extended.Effect]
+Effects = _extended.Effects
 # How the type of a value of each class is read: a table to read, too. What is added is not asked for.
 pytype_aval_mappings = dict.fromkeys(array_types, get_aval)
 
@@ -114,14 +113,19 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
 # Names that have moved to `extend.core`, and are still read here.
 _MOVED = frozenset(
     {
+        "AbstractToken",
         "CallPrimitive",
+        "DebugInfo",
         "DropVar",
         "Effect",
         "InconclusiveDimensionOperation",
         "concrete_or_error",
+        "abstract_token",
         "find_top_trace",
+        "gensym",
         "get_opaque_trace_state",
         "jaxprs_in_params",
+        "new_jaxpr_eqn",
         "no_effects",
         "nonempty_axis_env_DO_NOT_USE",
         "primal_dtype_to_tangent_dtype",
@@ -137,4 +141,7 @@ def __getattr__(name):
     if name in _MOVED:
         warnings.warn(f"jax.core.{name} is deprecated: it is jax.extend.core.{name}", DeprecationWarning, stacklevel=2)
         return getattr(_extended, name)
+    if name in _former.__all__ or name == "call":
+        warnings.warn(f"jax.core.{name} is deprecated", DeprecationWarning, stacklevel=2)
+        return getattr(_former, name) if name != "call" else _extended.primitives.call_p.bind
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -16,7 +16,7 @@ use ferrax_ir::program::{Atom, Eqn, Program};
 use ferrax_ir::value::Value;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMappingProxy, PySet, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMapping, PyMappingProxy, PySet, PyTuple};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -153,6 +153,25 @@ impl Jaxpr {
 
 #[pymethods]
 impl Jaxpr {
+    /// `Jaxpr(constvars, invars, outvars, eqns)`: a program of equations in an order in which each variable is defined before it is read.
+    ///
+    /// Raises:
+    ///   ValueError: a variable is read that nothing defines, or an equation does not have the types it says.
+    #[new]
+    #[pyo3(signature = (constvars, invars, outvars, eqns, effects=None, debug_info=None, is_high=false))]
+    fn new(
+        py: Python,
+        constvars: Vec<Bound<Var>>,
+        invars: Vec<Bound<Var>>,
+        outvars: Vec<Bound<PyAny>>,
+        eqns: Vec<Bound<JaxprEqn>>,
+        effects: Option<&Bound<PyAny>>,
+        debug_info: Option<&Bound<PyAny>>,
+        is_high: bool,
+    ) -> PyResult<Jaxpr> {
+        let _ = (effects, debug_info, is_high);
+        Ok(Jaxpr(Arc::new(rebuilt(py, &constvars, &invars, &outvars, &eqns)?)))
+    }
     #[getter]
     fn constvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.vars(py, 0..self.0.n_consts())
@@ -178,7 +197,10 @@ impl Jaxpr {
         let mut first = self.0.first_var() as u32;
         let mut out = Vec::with_capacity(self.0.eqns().len());
         for (i, e) in self.0.eqns().iter().enumerate() {
-            out.push(Bound::new(py, JaxprEqn { jaxpr: Jaxpr(self.0.clone()), index: i, first, changed: None })?);
+            out.push(Bound::new(
+                py,
+                JaxprEqn { jaxpr: Jaxpr(self.0.clone()), index: i, first, changed: None, own: None },
+            )?);
             first += e.n_out;
         }
         PyList::new(py, out)
@@ -278,11 +300,15 @@ fn rebuilt(
     for e in eqns {
         let e = e.get();
         let (p, eqn) = (&e.jaxpr.0, e.eqn());
-        let read = |a: &Atom| match a {
-            Atom::Lit(l) => Ok(Atom::Lit(*l)),
-            Atom::Var(v) => numbers.get(&key(p, *v)).map(|n| Atom::Var(*n)).ok_or_else(undefined),
+        let read = |a: Bound<PyAny>| match (a.cast::<Var>(), a.cast::<Literal>()) {
+            (Ok(v), _) => {
+                let v = v.get();
+                numbers.get(&key(&v.program, v.index)).map(|n| Atom::Var(*n)).ok_or_else(undefined)
+            }
+            (_, Ok(l)) => Ok(Atom::Lit(l.get().0)),
+            _ => Err(undefined()),
         };
-        let args = eqn.args.iter().map(read).collect::<PyResult<_>>()?;
+        let args = e.operands(py)?.into_iter().map(read).collect::<PyResult<_>>()?;
         let op = match &e.changed {
             Some(params) => {
                 let ins = eqn.args.iter().map(|a| p.atom_aval(a)).collect();
@@ -290,9 +316,10 @@ fn rebuilt(
             }
             None => eqn.op.clone(),
         };
-        for v in e.first..e.first + eqn.n_out {
-            numbers.insert(key(p, v), avals.len() as u32);
-            avals.push(p.avals()[v as usize].clone());
+        for v in e.results(py)? {
+            let v = v.get();
+            numbers.insert(key(&v.program, v.index), avals.len() as u32);
+            avals.push(v.aval().0);
         }
         made.push(Eqn { op, args, n_out: eqn.n_out });
         lines.push(p.lines()[e.index]);
@@ -311,14 +338,25 @@ fn rebuilt(
     Ok(p)
 }
 
-/// A variable of a program.
-#[pyclass(frozen, weakref, module = "ferrax.core", name = "Var")]
+fn dictionary<'py>(params: &Bound<'py, PyMapping>) -> PyResult<Bound<'py, PyDict>> {
+    let d = PyDict::new(params.py());
+    d.update(params)?;
+    Ok(d)
+}
+
+/// A variable of a program; `Var(aval)` makes one of no program yet, which equals no other.
+#[pyclass(frozen, weakref, subclass, module = "ferrax.core", name = "Var")]
 pub struct Var {
     program: Arc<Program>,
     index: u32,
 }
 #[pymethods]
 impl Var {
+    #[new]
+    fn new(py: Python, aval: &Bound<ShapedArray>) -> PyResult<Var> {
+        let p = Program::new(0, 1, vec![aval.get().0.clone()], vec![], vec![], vec![]).py(py)?;
+        Ok(Var { program: Arc::new(p), index: 0 })
+    }
     #[getter]
     fn aval(&self) -> ShapedArray {
         ShapedArray(self.program.avals()[self.index as usize].clone())
@@ -345,6 +383,22 @@ impl Var {
 pub struct Literal(Lit);
 #[pymethods]
 impl Literal {
+    /// `Literal(val, aval)`: a number of that type.
+    ///
+    /// Raises:
+    ///   TypeError: the value is traced, or no number.
+    #[new]
+    #[pyo3(signature = (val, aval=None))]
+    fn new(py: Python, val: &Bound<PyAny>, aval: Option<&Bound<ShapedArray>>) -> PyResult<Literal> {
+        let mut x = value::required(val, crate::config::flags(), "Literal", 0)?;
+        if let Some(a) = aval {
+            x = fitted(py, x, &a.get().0, 0)?;
+        }
+        match x {
+            Value::Lit(l) => Ok(Literal(l)),
+            _ => Err(PyTypeError::new_err(format!("Literal: expected a number, got {}", value::type_text(val)))),
+        }
+    }
     #[getter]
     fn val<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let x = crate::array::number_of(py, &self.0)?;
@@ -368,7 +422,10 @@ impl Literal {
 }
 
 /// One equation.
-#[pyclass(frozen, weakref, module = "ferrax.core", name = "JaxprEqn")]
+///
+/// `JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)` makes one, of variables of programs or of `Var(aval)`; its effects
+/// and its line are its primitive's and nobody's.
+#[pyclass(frozen, weakref, subclass, module = "ferrax.core", name = "JaxprEqn")]
 pub struct JaxprEqn {
     jaxpr: Jaxpr,
     index: usize,
@@ -376,14 +433,80 @@ pub struct JaxprEqn {
     first: u32,
     /// Parameters given to `replace`.
     changed: Option<Py<PyDict>>,
+    /// What was given for its operands and its results, where they are not those of the program that holds it.
+    own: Option<(Vec<Py<PyAny>>, Vec<Py<Var>>)>,
 }
 impl JaxprEqn {
     fn eqn(&self) -> &Eqn {
         &self.jaxpr.0.eqns()[self.index]
     }
+    /// The variables that it reads and defines, as `rebuilt` knows them.
+    fn operands<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        match &self.own {
+            Some((ins, _)) => Ok(ins.iter().map(|v| v.bind(py).clone()).collect()),
+            None => self.eqn().args.iter().map(|a| self.jaxpr.atom(py, a)).collect(),
+        }
+    }
+    fn results<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, Var>>> {
+        match &self.own {
+            Some((_, outs)) => Ok(outs.iter().map(|v| v.bind(py).clone()).collect()),
+            None => (self.first..self.first + self.eqn().n_out).map(|i| Bound::new(py, self.jaxpr.var(i))).collect(),
+        }
+    }
+    /// An equation that stands in a program of its own.
+    fn made(
+        invars: &[Bound<PyAny>],
+        outvars: Vec<Bound<Var>>,
+        primitive: &Bound<PyPrimitive>,
+        params: &Bound<PyDict>,
+    ) -> PyResult<JaxprEqn> {
+        let py = primitive.py();
+        let (mut avals, mut args, mut ins) = (Vec::new(), Vec::new(), Vec::new());
+        for v in invars {
+            match (v.cast::<Var>(), v.cast::<Literal>()) {
+                (Ok(v), _) => {
+                    args.push(Atom::Var(avals.len() as u32));
+                    avals.push(v.get().aval().0);
+                    ins.push(v.get().aval().0);
+                }
+                (_, Ok(l)) => {
+                    args.push(Atom::Lit(l.get().0));
+                    ins.push(l.get().0.aval());
+                }
+                _ => {
+                    return Err(PyTypeError::new_err(format!(
+                        "an operand is a Var or a Literal, got {}",
+                        value::type_text(v)
+                    )));
+                }
+            }
+        }
+        let (first, n_out) = (avals.len(), outvars.len());
+        avals.extend(outvars.iter().map(|v| v.get().aval().0));
+        let op = PyPrimitive::op(primitive, ins, Some(params))?;
+        let eqn = Eqn { op, args: args.into_iter().collect(), n_out: n_out as u32 };
+        let p = Program::new(0, first, avals, vec![eqn], vec![], vec![0]).py(py)?;
+        let own =
+            (invars.iter().map(|v| v.clone().unbind()).collect(), outvars.into_iter().map(Bound::unbind).collect());
+        Ok(JaxprEqn { jaxpr: Jaxpr(Arc::new(p)), index: 0, first: first as u32, changed: None, own: Some(own) })
+    }
 }
 #[pymethods]
 impl JaxprEqn {
+    #[new]
+    #[pyo3(signature = (invars, outvars, primitive, params, effects=None, source_info=None, ctx=None))]
+    fn new(
+        invars: Vec<Bound<PyAny>>,
+        outvars: Vec<Bound<Var>>,
+        primitive: &Bound<PyPrimitive>,
+        params: &Bound<PyMapping>,
+        effects: Option<&Bound<PyAny>>,
+        source_info: Option<&Bound<PyAny>>,
+        ctx: Option<&Bound<PyAny>>,
+    ) -> PyResult<JaxprEqn> {
+        let _ = (effects, source_info, ctx);
+        JaxprEqn::made(&invars, outvars, primitive, &dictionary(params)?)
+    }
     #[getter]
     fn primitive<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyPrimitive>> {
         primitive::of(py, &self.eqn().op)
@@ -399,12 +522,11 @@ impl JaxprEqn {
     }
     #[getter]
     fn invars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, self.eqn().args.iter().map(|a| self.jaxpr.atom(py, a)).collect::<PyResult<Vec<_>>>()?)
+        PyList::new(py, self.operands(py)?)
     }
     #[getter]
     fn outvars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let first = self.first as usize;
-        self.jaxpr.vars(py, first..first + self.eqn().n_out as usize)
+        PyList::new(py, self.results(py)?)
     }
     #[getter]
     fn effects<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
@@ -418,20 +540,34 @@ impl JaxprEqn {
     fn ctx(&self) -> Option<()> {
         None
     }
-    #[pyo3(signature = (**changes))]
-    fn replace(&self, changes: Option<&Bound<PyDict>>) -> PyResult<JaxprEqn> {
-        let mut changed = None;
-        for (k, v) in changes.iter().flat_map(|d| d.iter()) {
-            match k.extract::<String>()?.as_str() {
-                "params" => changed = Some(v.cast_into::<PyDict>()?.unbind()),
-                k => {
-                    return Err(PyTypeError::new_err(format!(
-                        "an equation's {k} cannot be replaced; build a program with make_jaxpr"
-                    )));
-                }
-            }
+    /// The equation with other operands, results, primitive or parameters; its effects and its line stay what they are.
+    #[pyo3(signature = (*, invars=None, outvars=None, primitive=None, params=None, effects=None, source_info=None, ctx=None))]
+    fn replace(
+        &self,
+        py: Python,
+        invars: Option<Vec<Bound<PyAny>>>,
+        outvars: Option<Vec<Bound<Var>>>,
+        primitive: Option<Bound<PyPrimitive>>,
+        params: Option<&Bound<PyMapping>>,
+        effects: Option<&Bound<PyAny>>,
+        source_info: Option<&Bound<PyAny>>,
+        ctx: Option<&Bound<PyAny>>,
+    ) -> PyResult<JaxprEqn> {
+        let _ = (effects, source_info, ctx);
+        let given = params.map(dictionary).transpose()?;
+        if invars.is_none() && outvars.is_none() && primitive.is_none() {
+            let changed = given.or_else(|| self.changed.as_ref().map(|d| d.bind(py).clone())).map(Bound::unbind);
+            let own = self.own.as_ref().map(|(ins, outs)| {
+                (ins.iter().map(|v| v.clone_ref(py)).collect(), outs.iter().map(|v| v.clone_ref(py)).collect())
+            });
+            let (jaxpr, index, first) = (Jaxpr(self.jaxpr.0.clone()), self.index, self.first);
+            return Ok(JaxprEqn { jaxpr, index, first, changed, own });
         }
-        Ok(JaxprEqn { jaxpr: Jaxpr(self.jaxpr.0.clone()), index: self.index, first: self.first, changed })
+        let invars = invars.map_or_else(|| self.operands(py), Ok)?;
+        let outvars = outvars.map_or_else(|| self.results(py), Ok)?;
+        let primitive = primitive.map_or_else(|| self.primitive(py), Ok)?;
+        let params = given.map_or_else(|| dictionary(self.params(py)?.as_any().cast::<PyMapping>()?), Ok)?;
+        JaxprEqn::made(&invars, outvars, &primitive, &params)
     }
     fn __repr__(&self, py: Python) -> PyResult<String> {
         let outs = self.outvars(py)?;

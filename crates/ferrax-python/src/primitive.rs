@@ -22,7 +22,7 @@ use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyList, PyMapping, PyTuple};
+use pyo3::types::{PyCFunction, PyDict, PyList, PyMapping, PyTuple, PyType};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, RwLock, Weak};
@@ -37,10 +37,11 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, RwLock, Weak};
 ///   name: what programs call it.
 ///
 /// Attributes:
-///   multiple_results: set it to True before the first use if the operation returns a sequence of arrays.
+///   name: may be set, too.
+///   multiple_results: set it to True before the first use if the operation returns a sequence of arrays; a derived class may say it of all of its own.
 #[pyclass(frozen, subclass, dict, weakref, module = "ferrax.extend.core", name = "Primitive")]
 pub struct PyPrimitive {
-    pub name: &'static str,
+    name: RwLock<&'static str>,
     /// Of the language: its rules are Rust's, and stay.
     pub builtin: bool,
     multiple: AtomicBool,
@@ -93,12 +94,23 @@ pub fn primitives() -> Vec<Known> {
 impl PyPrimitive {
     fn made(name: &'static str, builtin: bool, multiple: bool) -> PyPrimitive {
         PyPrimitive {
-            name,
+            name: RwLock::new(name),
             builtin,
             multiple: AtomicBool::new(multiple),
             given: Mutex::default(),
             definition: Mutex::default(),
         }
+    }
+    /// What programs call it.
+    pub fn name(&self) -> &'static str {
+        *self.name.read().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Whether its results are a sequence, as the object says: a derived class may.
+    pub fn several(me: &Bound<PyPrimitive>) -> PyResult<bool> {
+        if me.get_type().is(me.py().get_type::<PyPrimitive>()) {
+            return Ok(me.get().multiple());
+        }
+        me.getattr("multiple_results")?.is_truthy()
     }
     pub fn multiple(&self) -> bool {
         self.multiple.load(Ordering::Relaxed)
@@ -108,46 +120,69 @@ impl PyPrimitive {
     }
     pub fn implementation(&self, py: Python) -> PyResult<Py<PyAny>> {
         self.given().implementation.as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
-            PyNotImplementedError::new_err(format!("Evaluation rule for '{}' not implemented", self.name))
+            PyNotImplementedError::new_err(format!("Evaluation rule for '{}' not implemented", self.name()))
         })
     }
     pub fn type_rule(&self, py: Python) -> PyResult<Py<PyAny>> {
         self.given().abstract_eval.as_ref().map(|f| f.clone_ref(py)).ok_or_else(|| {
-            PyNotImplementedError::new_err(format!("Abstract evaluation for '{}' not implemented", self.name))
+            PyNotImplementedError::new_err(format!("Abstract evaluation for '{}' not implemented", self.name()))
         })
     }
     fn kept(&self, what: &str) -> PyResult<()> {
         if self.builtin {
             return Err(PyValueError::new_err(format!(
                 "{} is a primitive of the language: its {what} cannot be replaced. Define a Primitive of your own.",
-                self.name
+                self.name()
             )));
         }
         Ok(())
     }
-    fn definition(me: &Bound<PyPrimitive>) -> Arc<PythonPrimitive> {
+    /// Programs made before keep what they were made with.
+    fn changed(&self) {
+        *self.definition.lock().unwrap_or_else(|e| e.into_inner()) = Weak::new();
+    }
+    fn definition(me: &Bound<PyPrimitive>) -> PyResult<Arc<PythonPrimitive>> {
+        let multiple = PyPrimitive::several(me)?;
         let mut place = me.get().definition.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(d) = place.upgrade() {
-            return d;
+            return Ok(d);
         }
-        let p = me.get();
-        let made = Arc::new(PythonPrimitive { name: p.name, multiple: p.multiple(), primitive: me.clone().unbind() });
+        let made = Arc::new(PythonPrimitive { name: me.get().name(), multiple, primitive: me.clone().unbind() });
         *place = Arc::downgrade(&made);
-        made
+        Ok(made)
     }
     /// The op of operands of these types, and of these parameters.
     pub fn op(me: &Bound<PyPrimitive>, ins: Vec<Aval>, params: Option<&Bound<PyDict>>) -> PyResult<Op> {
         if me.get().builtin {
-            return Op::from_name(me.get().name, map(params)?).py(me.py());
+            return Op::from_name(me.get().name(), map(params)?).py(me.py());
         }
-        PyPrimitive::definition(me).op(ins, params, me.py())
+        PyPrimitive::definition(me)?.op(ins, params, me.py())
     }
 }
 #[pymethods]
 impl PyPrimitive {
+    /// A derived class whose `__init__` names the object is made without a name.
     #[new]
-    fn new(name: &str) -> PyPrimitive {
-        PyPrimitive::made(leaked(name), false, false)
+    #[pyo3(signature = (*args, **kwargs))]
+    #[classmethod]
+    fn new(cls: &Bound<PyType>, args: &Bound<PyTuple>, kwargs: Option<&Bound<PyDict>>) -> PyResult<PyPrimitive> {
+        let given = match args.get_item(0) {
+            Ok(name) => Some(name),
+            Err(_) => kwargs.map(|k| k.get_item("name")).transpose()?.flatten(),
+        };
+        let exact = cls.is(cls.py().get_type::<PyPrimitive>());
+        match given.map(|name| name.extract::<String>()) {
+            Some(Ok(name)) => Ok(PyPrimitive::made(leaked(&name), false, false)),
+            None if exact => {
+                Err(PyTypeError::new_err("Primitive.__new__() missing 1 required positional argument: 'name'"))
+            }
+            Some(Err(e)) if exact => Err(e),
+            _ => Ok(PyPrimitive::made(leaked(&cls.name()?.to_string()), false, false)),
+        }
+    }
+    /// For derived classes, which name it by `super().__init__(name)`.
+    fn __init__(&self, name: &str) -> PyResult<()> {
+        self.set_name(name)
     }
     #[classattr]
     #[pyo3(name = "call_primitive")]
@@ -155,9 +190,18 @@ impl PyPrimitive {
     #[classattr]
     #[pyo3(name = "map_primitive")]
     const MAP: bool = false;
-    #[getter]
-    fn name(&self) -> &str {
-        self.name
+    #[getter(name)]
+    fn get_name(&self) -> &str {
+        self.name()
+    }
+    #[setter]
+    fn set_name(&self, name: &str) -> PyResult<()> {
+        self.kept("name")?;
+        if self.name() != name {
+            *self.name.write().unwrap_or_else(|e| e.into_inner()) = leaked(name);
+            self.changed();
+        }
+        Ok(())
     }
     #[getter]
     fn is_builtin(&self) -> bool {
@@ -171,8 +215,7 @@ impl PyPrimitive {
     fn set_multiple_results(&self, on: bool) -> PyResult<()> {
         self.kept("number of results")?;
         self.multiple.store(on, Ordering::Relaxed);
-        // programs made before keep what they were made with
-        *self.definition.lock().unwrap_or_else(|e| e.into_inner()) = Weak::new();
+        self.changed();
         Ok(())
     }
     /// Sets how to compute the operation: `impl(*arrays, **params)`. Returns it, so that it may decorate.
@@ -208,15 +251,34 @@ impl PyPrimitive {
         copy.update(params.cast::<PyMapping>()?)?;
         Ok((PyList::empty(py), copy))
     }
+    /// Another primitive of the same meaning, whose name and rules may be set.
+    fn __copy__<'py>(me: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let (py, p) = (me.py(), me.get());
+        let copy = PyPrimitive::made(p.name(), false, PyPrimitive::several(me)?);
+        *copy.given() = if p.builtin {
+            Given {
+                implementation: Some(me.getattr("bind")?.unbind()),
+                abstract_eval: Some(me.getattr("abstract_eval")?.unbind()),
+            }
+        } else {
+            let g = p.given();
+            let shared = |f: &Option<Py<PyAny>>| f.as_ref().map(|f| f.clone_ref(py));
+            Given { implementation: shared(&g.implementation), abstract_eval: shared(&g.abstract_eval) }
+        };
+        Bound::new(py, copy)
+    }
+    fn __deepcopy__<'py>(me: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        Self::__copy__(me)
+    }
     fn __repr__(&self) -> &str {
-        self.name
+        self.name()
     }
     /// A primitive of the language is one object, in another process too.
     fn __reduce__<'py>(me: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (&'static str,))> {
         if !me.get().builtin {
             return Err(PyTypeError::new_err("a primitive that Python defines cannot be pickled"));
         }
-        Ok((crate::hooks::own(me.py(), "primitive")?, (me.get().name,)))
+        Ok((crate::hooks::own(me.py(), "primitive")?, (me.get().name(),)))
     }
     fn __traverse__(&self, visit: PyVisit) -> Result<(), PyTraverseError> {
         if let Ok(g) = self.given.try_lock() {
@@ -307,10 +369,10 @@ pub fn apply<'py>(
     if ferrax_ir::cx::at_root() && !operands.iter().any(traced) {
         return p.implementation(py)?.bind(py).call(operands, params);
     }
-    let xs = all_required(operands, p.name)?;
+    let xs = all_required(operands, p.name())?;
     let op = PyPrimitive::op(me, xs.iter().map(Value::aval).collect(), params)?;
     let out = ferrax_ir::bind(&op, &xs).py(py)?;
-    if p.multiple() {
+    if PyPrimitive::several(me)? {
         return Ok(PyList::new(py, wrap_all(py, out)?)?.into_any());
     }
     wrap(py, ferrax_ir::cx::one(out).py(py)?)

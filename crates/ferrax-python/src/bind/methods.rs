@@ -38,7 +38,7 @@ impl PyPrimitive {
         if !p.builtin {
             return p.type_rule(py)?.bind(py).call(avals, params);
         }
-        let op = Op::from_name(p.name, primitive::map(params)?).py(py)?;
+        let op = Op::from_name(p.name(), primitive::map(params)?).py(py)?;
         let out = op.results(&avals_of(avals.as_any())?).py(py)?;
         let out = out.into_iter().map(|a| Bound::new(py, ShapedArray(a))).collect::<PyResult<Vec<_>>>()?;
         match &out[..] {
@@ -58,7 +58,7 @@ impl PyPrimitive {
         if !p.builtin {
             return guarded(|| apply(me, operands, params));
         }
-        let out = bind(&PyString::new(py, p.name), operands, params)?;
+        let out = bind(&PyString::new(py, p.name()), operands, params)?;
         if let Ok(t) = out.cast::<PyTuple>() {
             return Ok(t.to_list().into_any());
         }
@@ -73,6 +73,6 @@ fn evaluated(p: &Py<PyPrimitive>, operands: &Bound<PyTuple>, params: Option<&Bou
     if !me.builtin {
         return me.implementation(py)?.bind(py).call(operands, params).map(Bound::unbind);
     }
-    let name = PyString::new(py, me.name);
+    let name = PyString::new(py, me.name());
     ferrax_ir::enter(ferrax_ir::cx::eval_root(), || bind(&name, operands, params)).map(Bound::unbind)
 }

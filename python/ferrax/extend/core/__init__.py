@@ -20,13 +20,17 @@ from ..._dtypes import NUMPY_NUMBERS
 from ..._flat import tangent_dtype
 from ..._late import late as _late
 from ...lax._tokens import Token
+from ._equations import AbstractToken, DebugInfo, DropVar, Effect, Effects, abstract_token, gensym, new_jaxpr_eqn
 from ...errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
 
 __all__ = [
+    "AbstractToken",
     "CallPrimitive",
     "ClosedJaxpr",
+    "DebugInfo",
     "DropVar",
     "Effect",
+    "Effects",
     "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
@@ -37,15 +41,18 @@ __all__ = [
     "TraceTag",
     "Tracer",
     "Var",
+    "abstract_token",
     "array_types",
     "call_impl",
     "check_jaxpr",
     "concrete_or_error",
     "find_top_trace",
+    "gensym",
     "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
+    "new_jaxpr_eqn",
     "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
@@ -152,10 +159,6 @@ def primal_dtype_to_tangent_dtype(primal_dtype):
 no_effects = frozenset()
 
 
-class Effect:
-    """The base class of effects that libraries define for primitives of their own."""
-
-
 class CallPrimitive:
     """A primitive that calls a function: its first operand. The call leaves no equation of its own, as its function's stand in its place."""
 
@@ -182,10 +185,6 @@ def call_impl(f, *args, **params):
     """Calls a `WrappedFun`; the parameters are the call's, not the function's."""
     del params
     return f.call_wrapped(*args)
-
-
-class DropVar:
-    """A variable that nobody reads, in programs of older versions; here such variables are `Var`, and print as `_`."""
 
 
 class TraceTag:

@@ -1,7 +1,7 @@
 """Primitives defined in Python, and programs as objects."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Set
+from typing import Any, NamedTuple
 
 from . import primitives as primitives
 from ferrax._core import Var as Var
@@ -16,10 +16,13 @@ from ferrax._core import ClosedJaxpr as ClosedJaxpr
 from ferrax.lax._tokens import Token as Token
 
 __all__ = [
+    "AbstractToken",
     "CallPrimitive",
     "ClosedJaxpr",
+    "DebugInfo",
     "DropVar",
     "Effect",
+    "Effects",
     "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
@@ -30,15 +33,18 @@ __all__ = [
     "TraceTag",
     "Tracer",
     "Var",
+    "abstract_token",
     "array_types",
     "call_impl",
     "check_jaxpr",
     "concrete_or_error",
     "find_top_trace",
+    "gensym",
     "get_opaque_trace_state",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
+    "new_jaxpr_eqn",
     "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
@@ -61,20 +67,44 @@ class CallPrimitive:
     def def_impl(self, impl: Any) -> Any: ...
     def bind(self, f: Any, *args: Any, **params: Any) -> Any: ...
 
-class DropVar: ...
+class AbstractToken:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str: ...
+
+class DebugInfo(NamedTuple):
+    traced_for: str
+    func_src_info: str
+    arg_names: Any = ...
+    result_paths: Any = ...
+    @property
+    def func_name(self) -> str: ...
+    @property
+    def func_filename(self) -> str | None: ...
+    def replace_func_name(self, name: str) -> DebugInfo: ...
+    def resolve_result_paths(self) -> DebugInfo: ...
+    def with_unknown_names(self) -> DebugInfo: ...
+    def safe_arg_names(self, expected: int) -> tuple[str, ...]: ...
+    def safe_result_paths(self, expected: int) -> tuple[str, ...]: ...
+
+class DropVar(Var): ...
 class Effect: ...
+
+Effects = Set[Effect]
+
 class TraceTag: ...
 
+abstract_token: AbstractToken
 array_types: set[Any]
 
 def call_impl(f: Any, *args: Any, **params: Any) -> Any: ...
 def check_jaxpr(jaxpr: Jaxpr) -> Any: ...
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any: ...
 def find_top_trace(_: Any) -> Any: ...
+def gensym() -> type[Var]: ...
 def get_opaque_trace_state(convention: Any = None) -> Any: ...
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Any: ...
 def jaxprs_in_params(params: Any) -> Iterator[Jaxpr]: ...
 def mapped_aval(size: int, axis: Any, aval: ShapedArray) -> ShapedArray: ...
+def new_jaxpr_eqn(invars: Any, outvars: Any, primitive: Any, params: Any, effects: Any = ..., source_info: Any = None, ctx: Any = None) -> JaxprEqn: ...
 
 no_effects: frozenset[Any]
 
