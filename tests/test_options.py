@@ -119,6 +119,7 @@ PROTOCOL = {
         for f in "concatenate conv div dot dynamic_slice gather mul reduce_sum rev select slice split squeeze tile transpose unstack".split()
     },
     *{(f"experimental/sparse/_rules.py:_{f}", "params") for f in ("add", "div", "mul", "select", "sub")},
+    *{("extend/core/_equations.py:AbstractToken.str_short", p) for p in ("short_dtypes", "mesh_axis_types")},
     ("extend/core/__init__.py:call_impl", "params"),  # of the call that a program holds, not of its function
     ("extend/core/__init__.py:get_opaque_trace_state", "convention"),  # who asks makes no difference
     *{("experimental/sparse/_slicing.py:bcoo_gather", p) for p in ("indices_are_sorted", "unique_indices")},  # promises that speed nothing up
@@ -128,6 +129,32 @@ PROTOCOL = {
     ("_symbolic_export.py:SymbolicAval.str_short", "short_dtypes"),
     *{(f"export.py:Exported.{side}_shardings_jax", "mesh") for side in ("in", "out")},  # there are none, on any mesh
     ("export.py:Exported.mlir_module", "serialized"),  # text both ways
+    ("_refused.py:Refused.__getitem__", "item"),
+    # what hardware and its compilers are told of a kernel: it is a program here
+    *{("experimental/pallas/_call.py:pallas_call", p) for p in ("debug", "interpret", "compiler_params", "cost_estimate", "metadata")},
+    *{("experimental/pallas/_references.py:load", p) for p in ("cache_modifier", "eviction_policy", "volatile")},
+    ("experimental/pallas/_references.py:store", "eviction_policy"),
+    *{
+        (f"experimental/pallas/_inside.py:{f}", p)
+        for f, p in (
+            ("run_scoped", "collective_axes"),
+            ("multiple_of", "values"),
+            ("reciprocal", "approx"),
+            ("delay", "nanos"),
+            ("pallas_export_experimental", "dynamic_shapes"),
+        )
+    },
+    *{
+        (f"experimental/pallas/tpu.py:{f}", p)
+        for f, p in (
+            ("_Copy.start", "priority"),
+            ("touch", "ref"),
+            ("with_memory_space_constraint", "memory_space"),
+            ("force_tpu_interpret_mode", "params"),
+            ("set_tpu_interpret_mode", "params"),
+        )
+    },
+    ("experimental/pallas/triton.py:max_contiguous", "values"),
 }
 ONES = np.ones(3, np.float32)
 

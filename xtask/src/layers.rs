@@ -25,6 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_html",
             "_late",
             "_layouts",
+            "_refused",
             "_shapes",
             "_traced",
             "_transformed",

@@ -1,0 +1,33 @@
+"""Names that can be imported, derived from and written in annotations, and that say why they cannot be used.
+
+    Shape = refused("jaxlib.xla_client.Shape", "there is no such compiler here")
+    Shape.tuple()                               # NotImplementedError: jaxlib.xla_client.Shape.tuple: there is no such compiler here
+
+Invariant: none does anything: calling one, or what is reached through one, raises.
+"""
+
+__all__ = ["Refused", "refused"]
+
+
+class Refused(type):
+    """The class of these names: each is a class without objects."""
+
+    def __call__(cls, *args, **kwargs):
+        raise NotImplementedError(cls.sentence)
+
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(f"type object '{cls.__name__}' has no attribute '{name}'")
+        return refused(f"{cls.path}.{name}", cls.why)
+
+    def __getitem__(cls, item):
+        return cls
+
+    def __repr__(cls):
+        return cls.path
+
+
+def refused(path, why):
+    """The name of this path, which says why it cannot be used."""
+    module, _, name = path.rpartition(".")
+    return Refused(name, (), {"__module__": module, "path": path, "why": why, "sentence": f"{path}: {why}"})

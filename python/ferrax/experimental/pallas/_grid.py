@@ -1,0 +1,56 @@
+"""Where in the grid a call of a kernel is.
+
+    row = pl.program_id(0)
+
+Invariant: only a kernel, or an index map, that runs now is somewhere.
+"""
+
+import contextlib
+import threading
+
+__all__ = ["at", "num_programs", "program_id"]
+
+
+class _Places(threading.local):
+    def __init__(self):
+        self.stack = []
+
+
+_places = _Places()
+
+
+@contextlib.contextmanager
+def at(ids, grid):
+    """What runs within is at this place of a grid."""
+    _places.stack.append((tuple(ids), tuple(grid)))
+    try:
+        yield
+    finally:
+        _places.stack.pop()
+
+
+def _here(what, axis):
+    if not _places.stack:
+        raise ValueError(f"{what}: no kernel runs here; it is asked for inside of a function that `pallas_call` was given")
+    ids, grid = _places.stack[-1]
+    if not 0 <= axis < len(grid):
+        raise ValueError(f"Axis {axis} is out of bounds for grid {grid}")
+    return ids[axis], grid[axis]
+
+
+def program_id(axis):
+    """The index of this call of the kernel along an axis of the grid.
+
+    Raises:
+      ValueError: no kernel runs, or the grid has no such axis.
+    """
+    return _here("program_id", axis)[0]
+
+
+def num_programs(axis):
+    """How many calls of the kernel there are along an axis of the grid.
+
+    Raises:
+      ValueError: no kernel runs, or the grid has no such axis.
+    """
+    return _here("num_programs", axis)[1]

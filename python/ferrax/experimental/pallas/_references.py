@@ -1,0 +1,229 @@
+"""The references that a kernel is given.
+
+    x_ref[pl.ds(i * 8, 8), :]                # a block of rows; `i` may be traced
+    x_ref.at[0].at[pl.ds(4, 4)]              # a part as a reference
+
+Invariant: a part is a name for what its reference holds there, and keeps nothing itself.
+"""
+
+import numpy as np
+
+from ... import _core, lax
+from ..._dtypes import is_bool, is_integer
+from ..._refs import Ref, ds as strided
+from ...dtypes import iinfo
+from ._specs import Slice
+
+__all__ = ["KernelRef", "View", "ds", "dslice", "uninitialized"]
+
+
+def ds(start, size=None, stride=None):
+    """The index of `size` elements from `start`, each `stride` after the last; `ds(n)` starts at 0. `start` may be traced.
+
+    >>> ds(2, 3)
+    Slice(start=2, size=3, stride=1)
+    """
+    if size is None:
+        start, size = 0, start
+    return Slice(start, size, 1 if stride is None else stride)
+
+
+dslice = ds
+
+
+def uninitialized(shape, dtype):
+    """What memory holds that nothing was written to: nan, the least integer, False."""
+    dtype = np.dtype(dtype)
+    if is_bool(dtype):
+        value = False
+    elif is_integer(dtype):
+        value = iinfo(dtype).min
+    else:
+        value = np.nan
+    return lax.full(tuple(shape), value, dtype)
+
+
+def _is_scalar(e):
+    return isinstance(e, (int, np.integer)) or (isinstance(e, _core.Array) and e.ndim == 0 and is_integer(e.dtype))
+
+
+def _entries(idx, rank):
+    """An index as one entry a dimension; None where it has others than slices, numbers and an ellipsis."""
+    entries = list(idx) if isinstance(idx, tuple) else [idx]
+    if sum(e is ... for e in entries) > 1 or any(e is None for e in entries):
+        return None
+    if ... in [e for e in entries if e is ...]:
+        at = next(k for k, e in enumerate(entries) if e is ...)
+        entries[at : at + 1] = [slice(None)] * (rank - len(entries) + 1)
+    entries += [slice(None)] * (rank - len(entries))
+    return entries if len(entries) == rank else None
+
+
+def _block(idx, shape):
+    """(starts, sizes, which dimensions go) of an index that selects a block at a place that is known at run time only; None of another."""
+    parts = idx if isinstance(idx, tuple) else (idx,)
+    if not any(isinstance(e, Slice) for e in parts):
+        return None
+    entries = _entries(idx, len(shape))
+    if entries is None:
+        return None
+    starts, extents, gone = [], [], []
+    for k, (e, n) in enumerate(zip(entries, shape, strict=True)):
+        if isinstance(e, slice):
+            if e.step not in (None, 1):
+                return None
+            start, stop, _ = e.indices(n)
+            starts.append(start)
+            extents.append(max(stop - start, 0))
+        elif isinstance(e, Slice) and e.stride == 1:
+            starts.append(e.start)
+            extents.append(e.size)
+        elif _is_scalar(e):
+            starts.append(e + n if isinstance(e, (int, np.integer)) and e < 0 else e)
+            extents.append(1)
+            gone.append(k)
+        else:
+            return None
+    if all(isinstance(s, (int, np.integer)) for s in starts) or any(size > n for size, n in zip(extents, shape, strict=True)):
+        return None
+    return [lax.convert_element_type(s, np.int32) for s in starts], tuple(extents), tuple(gone)
+
+
+def _plain(idx):
+    """The index with slices as the language has them."""
+    if isinstance(idx, tuple):
+        return tuple(map(_plain, idx))
+    return strided(idx.start, idx.size, idx.stride) if isinstance(idx, Slice) else idx
+
+
+class KernelRef(Ref):
+    """A reference that a kernel is given: of a block, of scratch."""
+
+    __slots__ = ()
+
+    at = property(lambda self: _At(self))
+
+    def __getitem__(self, idx):
+        block = _block(idx, self.shape)
+        if block is None:
+            return super().__getitem__(_plain(idx))
+        starts, extents, gone = block
+        return lax.squeeze(lax.dynamic_slice(self._here(), starts, extents), gone)
+
+    def _update(self, what, idx, value):
+        block = _block(idx, self.shape)
+        if block is None:
+            return super()._update(what, _plain(idx), value)
+        starts, extents, gone = block
+        kept = tuple(k for k in range(len(extents)) if k not in gone)
+        shape = tuple(extents[k] for k in kept)
+        x, value = self._here(), _core.asarray(value)
+        if value.dtype != self.dtype and not value.aval.weak_type:
+            raise ValueError(f"Invalid dtype for `swap`. Ref dtype: {self.dtype}. Value dtype: {value.dtype}. ")
+        if value.shape != shape:
+            raise ValueError(f"Invalid shape for `swap`. Ref shape: {self.shape}. Expected shape: {shape}. Value shape: {value.shape}.")
+        value = lax.broadcast_in_dim(lax.convert_element_type(value, self.dtype), extents, kept)
+        if what == "add":
+            value = lax.add(lax.dynamic_slice(x, starts, extents), value)
+        return super()._update("set", ..., lax.dynamic_update_slice(x, value, starts))
+
+    def get(self, idx=...):
+        """What is at an index."""
+        return self[idx]
+
+    def set(self, value, idx=...):
+        """Sets what is at an index."""
+        self[idx] = value
+
+    def swap(self, value, idx=...):
+        """Sets what is at an index, and returns what was there."""
+        old = self[idx]
+        self[idx] = value
+        return old
+
+
+class _At:
+    """`ref.at[idx]`."""
+
+    __slots__ = ("_ref",)
+
+    def __init__(self, ref):
+        self._ref = ref
+
+    def __getitem__(self, idx):
+        return View(self._ref, idx)
+
+
+class View:
+    """A part of a reference, which is read and written as a reference is."""
+
+    __slots__ = ("_idx", "_whole")
+
+    def __init__(self, whole, idx):
+        self._whole, self._idx = whole, idx
+
+    @property
+    def aval(self):
+        """The type of the part."""
+        return _core.get_aval(self._whole[self._idx])
+
+    ref = property(lambda self: self._whole)
+    shape = property(lambda self: tuple(self.aval.shape))
+    dtype = property(lambda self: self._whole.dtype)
+    ndim = property(lambda self: len(self.shape))
+    at = property(lambda self: _At(self))
+
+    def __getitem__(self, idx):
+        return KernelRef(self._whole[self._idx])[idx]
+
+    def __setitem__(self, idx, value):
+        part = KernelRef(self._whole[self._idx])
+        part[idx] = value
+        self._whole[self._idx] = part[...]
+
+    def addupdate(self, value, idx=...):
+        """Adds to what is at an index."""
+        part = KernelRef(self._whole[self._idx])
+        part.addupdate(value, idx)
+        self._whole[self._idx] = part[...]
+
+    get, set, swap = KernelRef.get, KernelRef.set, KernelRef.swap
+
+    def __len__(self):
+        return self.shape[0]
+
+
+def load(ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=None, volatile=False):
+    """What a reference holds; where `mask` is False, `other`, or nothing in particular.
+
+    Args:
+      ref: a reference or a part of one.
+      mask: which elements.
+      other: what the others are.
+      cache_modifier, eviction_policy, volatile: make no difference.
+    """
+    value = ref[...]
+    if mask is None:
+        return value
+    rest = uninitialized((), value.dtype) if other is None else lax.convert_element_type(other, value.dtype)
+    return lax.select(_over(mask, value.shape), value, _over(rest, value.shape))
+
+
+def store(ref, val, *, mask=None, eviction_policy=None):
+    """Sets what a reference holds, where `mask` is True.
+
+    Args:
+      ref: a reference or a part of one.
+      val: the values.
+      mask: which elements.
+      eviction_policy: makes no difference.
+    """
+    if mask is not None:
+        old = ref[...]
+        val = lax.select(_over(mask, old.shape), lax.convert_element_type(_over(val, old.shape), old.dtype), old)
+    ref[...] = val
+
+
+def _over(x, shape):
+    x = _core.asarray(x)
+    return lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - x.ndim, len(shape))))

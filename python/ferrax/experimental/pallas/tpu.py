@@ -1,0 +1,338 @@
+"""What kernels for TPUs are written with, as far as it means something where there is one kind of memory.
+
+    pltpu.VMEM((8, 128), jnp.float32)            # scratch
+    pltpu.sync_copy(x_ref.at[0], scratch_ref)    # a copy is made when it is started
+
+Invariant: memory spaces, semaphores and what the compiler is told change no result; a copy is over when it has begun. What needs a TPU says so.
+"""
+
+import contextlib
+import dataclasses
+import enum
+from typing import Any
+
+import numpy as np
+
+from ... import _core, lax
+from ..._refused import refused as _refused
+from ...numpy import roll as _roll
+from ._inside import (
+    semaphore_read as semaphore_read,
+    semaphore_signal as semaphore_signal,
+    semaphore_wait as semaphore_wait,
+)
+from ._references import load as _load, store as _store
+from ._specs import DeviceIdType as DeviceIdType, MemoryRef, MemorySpace as _AnySpace, PrefetchScalarGridSpec as PrefetchScalarGridSpec
+
+__all__ = [
+    "ANY",
+    "ARBITRARY",
+    "CMEM",
+    "CORE_PARALLEL",
+    "HBM",
+    "HOST",
+    "PARALLEL",
+    "SEMAPHORE",
+    "SMEM",
+    "SUBCORE_PARALLEL",
+    "VMEM",
+    "VMEM_SHARED",
+    "CompilerParams",
+    "DeviceIdType",
+    "GridDimensionSemantics",
+    "InterpretParams",
+    "MemorySpace",
+    "PrefetchScalarGridSpec",
+    "SemaphoreType",
+    "SideEffectType",
+    "async_copy",
+    "bitcast",
+    "dma_semaphore",
+    "force_tpu_interpret_mode",
+    "is_tpu_device",
+    "load",
+    "make_async_copy",
+    "reset_tpu_interpret_mode_state",
+    "roll",
+    "semaphore",
+    "semaphore_read",
+    "semaphore_signal",
+    "semaphore_wait",
+    "set_tpu_interpret_mode",
+    "store",
+    "sync_copy",
+    "touch",
+    "with_memory_space_constraint",
+]
+
+
+class MemorySpace(enum.Enum):
+    """The memories of a TPU. One called with a shape and a dtype is scratch there."""
+
+    VMEM = "vmem"
+    VMEM_SHARED = "vmem_shared"
+    SMEM = "smem"
+    CMEM = "cmem"
+    HBM = "hbm"
+    SEMAPHORE = "semaphore_mem"
+
+    def from_type(self, type):
+        """Scratch of a type."""
+        return MemoryRef(type, self)
+
+    def __call__(self, shape, dtype):
+        """Scratch there."""
+        return MemoryRef(_core.ShapedArray(tuple(shape), np.dtype(dtype)), self)
+
+    def __str__(self):
+        return self.value
+
+
+VMEM, VMEM_SHARED, SMEM, CMEM = MemorySpace.VMEM, MemorySpace.VMEM_SHARED, MemorySpace.SMEM, MemorySpace.CMEM
+HBM, SEMAPHORE = MemorySpace.HBM, MemorySpace.SEMAPHORE
+ANY, HOST = _AnySpace.ANY, _AnySpace.HOST
+
+
+class GridDimensionSemantics(enum.Enum):
+    """Whether the calls along an axis of the grid may run in any order; they run in theirs."""
+
+    PARALLEL = "parallel"
+    CORE_PARALLEL = "core_parallel"
+    SUBCORE_PARALLEL = "subcore_parallel"
+    ARBITRARY = "arbitrary"
+
+
+PARALLEL, CORE_PARALLEL = GridDimensionSemantics.PARALLEL, GridDimensionSemantics.CORE_PARALLEL
+SUBCORE_PARALLEL, ARBITRARY = GridDimensionSemantics.SUBCORE_PARALLEL, GridDimensionSemantics.ARBITRARY
+
+
+class SideEffectType(enum.Enum):
+    """Whether a kernel is kept though nobody reads its results."""
+
+    PURE = "pure"
+    DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"
+    SIDE_EFFECTING = "side_effecting"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Counter:
+    """Scratch that is a semaphore: a number that is counted."""
+
+    shape: tuple = ()
+    counts = True
+
+
+class SemaphoreType(enum.Enum):
+    """The kinds of semaphores. One called with a shape is an array of them."""
+
+    REGULAR = "regular"
+    DMA = "dma"
+    BARRIER = "barrier"
+
+    counts = property(lambda self: True)
+    shape = property(lambda self: ())
+
+    def __call__(self, shape=()):
+        """An array of such semaphores."""
+        return _Counter(tuple(shape))
+
+
+semaphore = SemaphoreType.REGULAR
+dma_semaphore = SemaphoreType.DMA
+
+
+@dataclasses.dataclass(frozen=True)
+class CompilerParams:
+    """What the compiler of TPUs is told. Nothing here asks for it."""
+
+    dimension_semantics: Any = None
+    allow_input_fusion: Any = None
+    vmem_limit_bytes: int | None = None
+    collective_id: int | None = None
+    has_side_effects: Any = False
+    flags: Any = None
+    internal_scratch_in_bytes: int | None = None
+    serialization_format: int = 1
+    disable_bounds_checks: bool = False
+    disable_semaphore_checks: bool = False
+    skip_device_barrier: bool = False
+    allow_collective_id_without_custom_barrier: bool = False
+    shape_invariant_numerics: bool = True
+    use_tc_tiling_on_sc: bool | None = None
+    needs_layout_passes: bool = True
+    fuse_transposed_lhs_in_matmul: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class InterpretParams:
+    """How an interpreter behaves as a TPU does. Kernels are programs here, and it is not asked."""
+
+    dma_execution_mode: str = "on_wait"
+    detect_races: bool = False
+    out_of_bounds_reads: str = "raise"
+    skip_floating_point_ops: bool = False
+    uninitialized_memory: str = "nan"
+    random_seed: int | None = None
+    grid_point_recorder: Any = None
+    num_cores_or_threads: int = 1
+    allow_hbm_allocation_in_run_scoped: bool = False
+    vector_clock_size: int | None = None
+    logging_mode: Any = None
+
+
+# ---------------------------------------------------------------- copies
+
+
+class _Copy:
+    """A copy from one reference to another."""
+
+    def __init__(self, src, dst, sem):
+        self.src_ref, self.dst_ref, self.sem = src, dst, sem
+
+    def start(self, priority=0):
+        """Makes it."""
+        del priority
+        self.dst_ref[...] = self.src_ref[...]
+
+    def wait(self):
+        """It is over."""
+
+    wait_send = wait_recv = wait
+
+
+def make_async_copy(src_ref, dst_ref, sem, *, add=False):
+    """A copy between references that `start` makes and `wait` waits for.
+
+    Args:
+      src_ref, dst_ref: references, or parts of them.
+      sem: what counts it.
+      add: refused where True.
+
+    Raises:
+      NotImplementedError: `add` is True.
+    """
+    if add:
+        raise NotImplementedError("make_async_copy: add=True: write dst_ref[...] += src_ref[...]")
+    return _Copy(src_ref, dst_ref, sem)
+
+
+def async_copy(src_ref, dst_ref, sem, *, priority=0, add=False):
+    """As `make_async_copy`, started. priority: makes no difference."""
+    copy = make_async_copy(src_ref, dst_ref, sem, add=add)
+    copy.start(priority)
+    return copy
+
+
+def sync_copy(src_ref, dst_ref, *, add=False):
+    """Copies what one reference holds to another. add: refused where True."""
+    make_async_copy(src_ref, dst_ref, None, add=add).start()
+
+
+def load(ref, *, mask=None):
+    """What a reference holds, where `mask` is True."""
+    return _load(ref, mask=mask)
+
+
+def store(ref, val, *, mask=None):
+    """Sets what a reference holds, where `mask` is True."""
+    _store(ref, val, mask=mask)
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def roll(x, shift, axis, *, stride=None, stride_axis=None):
+    """`x` moved cyclically along an axis.
+
+    Args:
+      x: an array.
+      shift: how far, not negative.
+      axis: along which axis.
+      stride, stride_axis: refused; each row moved further than the last.
+
+    Raises:
+      NotImplementedError: a stride is asked for.
+    """
+    if stride is not None or stride_axis is not None:
+        raise NotImplementedError("roll: stride: rows that move by different amounts are gathered: take_along_axis")
+    return _roll(x, shift, axis)
+
+
+def bitcast(x, ty):
+    """The bits of `x` as another dtype; narrower or wider elements are taken along the last axis but one.
+
+    Raises:
+      ValueError: the axis cannot be split or joined so.
+    """
+    ty = np.dtype(ty)
+    width, wanted = np.dtype(x.dtype).itemsize, ty.itemsize
+    if width == wanted:
+        return lax.bitcast_convert_type(x, ty)
+    if x.ndim < 2:
+        raise ValueError("Not implemented: bitcast 1D")
+    if width > wanted:
+        k = width // wanted
+        y = lax.bitcast_convert_type(x, ty)
+        return lax.reshape(_moved(y, -1, -2), (*x.shape[:-2], x.shape[-2] * k, x.shape[-1]))
+    k = wanted // width
+    if x.shape[-2] % k:
+        raise ValueError(f"Expected input and output shapes are the same after multiplying the second minor dimension by the bitwidth: {x.shape}, {ty}")
+    y = lax.reshape(x, (*x.shape[:-2], x.shape[-2] // k, k, x.shape[-1]))
+    return lax.bitcast_convert_type(_moved(y, -2, -1), ty)
+
+
+def _moved(x, start, end):
+    order = list(range(x.ndim))
+    order.insert(end % x.ndim, order.pop(start % x.ndim))
+    return lax.transpose(x, order)
+
+
+def touch(ref):
+    """Keeps a reference alive; it is."""
+    del ref
+
+
+def with_memory_space_constraint(x, memory_space):
+    """`x`: there is one kind of memory."""
+    del memory_space
+    return x
+
+
+# ---------------------------------------------------------------- how kernels run: always as programs
+
+
+@contextlib.contextmanager
+def force_tpu_interpret_mode(params=None):
+    """Kernels run as they always do."""
+    del params
+    yield
+
+
+def set_tpu_interpret_mode(params=None):
+    """Kernels run as they always do."""
+    del params
+
+
+def reset_tpu_interpret_mode_state():
+    """There is none."""
+
+
+def is_tpu_device():
+    """Whether the default device is a TPU: never."""
+    return False
+
+
+_NAMES = frozenset(
+    """BufferType BufferedRef BufferedRefBase ChipVersion CoreType LoweringException Tiling TpuInfo async_remote_copy core_barrier create_tensorcore_mesh
+    einshape emit_pipeline emit_pipeline_with_allocations get_barrier_semaphore get_tpu_info get_tpu_info_for_chip make_async_remote_copy matmul_acc_lhs
+    matmul_pop matmul_push_rhs pack_elementwise prng_random_bits prng_seed run_on_first_core sample_block stateful_bernoulli stateful_bits
+    stateful_normal stateful_uniform stochastic_round to_pallas_key trace_value unpack_elementwise""".split()
+)
+
+
+def __getattr__(name):
+    if name in _NAMES:
+        value = _refused(f"jax.experimental.pallas.tpu.{name}", "it is an instruction of TPUs, and there is none here")
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
