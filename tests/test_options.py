@@ -155,6 +155,7 @@ PROTOCOL = {
         )
     },
     ("experimental/pallas/triton.py:max_contiguous", "values"),
+    ("ffi.py:register_ffi_target", "kwargs"),  # traits of handlers; a call runs to its end
 }
 ONES = np.ones(3, np.float32)
 

@@ -33,6 +33,7 @@ from . import graph as graph
 from . import image as image
 from . import flatten_util as flatten_util
 from . import extend as extend
+from . import ffi as ffi
 from . import export as export
 from . import experimental as experimental
 from . import example_libraries as example_libraries

@@ -103,6 +103,10 @@ fn explained(py: Python, kind: CallbackKind, e: PyErr) -> PyErr {
     if e.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) || index().is_ok_and(|c| e.is_instance(py, &c)) {
         return e;
     }
+    // what a foreign function reported is told as it is
+    if e.value(py).hasattr("reported").unwrap_or(false) {
+        return e;
+    }
     let log = || -> PyResult<()> {
         let with = PyDict::new(py);
         with.set_item("exc_info", (e.get_type(py), e.value(py), e.traceback(py)))?;
