@@ -497,12 +497,15 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
     }
     fn eig(&mut self, a: &mut [T], n: usize, left: bool, right: bool) {
         let mut scales = self.reals(n);
+        // what is nothing beside the matrix is told by numbers near 1
+        let scale = unit_scale(a);
+        a.iter_mut().for_each(|x| *x = x.scale(scale));
         schur::balance(a, n, &mut scales);
         let mut z = self.zeros(if left || right { n * n } else { 0 });
         let mut w = take(self.pairs, n);
         if self.schur(a, &mut z, n) {
             schur::diagonal(a, n, &mut w);
-            self.store(0, w.iter().copied());
+            self.store(0, w.iter().map(|w| w.scale(1.0 / scale)));
             let mut x = take(self.pairs, n * n);
             let mut v = take(self.pairs, n * n);
             let mut out = 0;

@@ -81,6 +81,7 @@ pub unsafe fn tridiagonal<T: RowElement>(
         d[middle - 1] -= by;
         d[*middle] -= by;
     }
+    let norm = d.iter().chain(&e[..n.saturating_sub(1)]).fold(0.0f64, |m, x| m.max(x.abs()));
     // SAFETY: the vectors' memory.
     unsafe { std::slice::from_raw_parts_mut(x.q, n * x.lead).fill(T::default()) };
     let mut order: Vec<usize> = (0..n).collect();
@@ -102,7 +103,7 @@ pub unsafe fn tridiagonal<T: RowElement>(
         in_turn(level, workers, &|at, workers| {
             let (x, r) = (&x, at[0]..at[2]);
             // SAFETY: the rows of a merger are one piece's.
-            unsafe { merge(x, at, e[at[1] - 1], values.of(r.clone()), places.of(r), product, workers) }
+            unsafe { merge(x, at, (e[at[1] - 1], norm), values.of(r.clone()), places.of(r), product, workers) }
         })?;
     }
     let sorted: Vec<f64> = order.iter().map(|i| d[*i]).collect();
@@ -235,7 +236,7 @@ unsafe fn deflate<T: RowElement>(
 unsafe fn merge<T: RowElement>(
     x: &Vectors<T>,
     [start, middle, end]: [usize; 3],
-    rho: f64,
+    (rho, norm): (f64, f64),
     d: &mut [f64],
     order: &mut [usize],
     product: Rows,
@@ -261,7 +262,8 @@ unsafe fn merge<T: RowElement>(
         *from += 1;
     }
     let most = |x: &[f64]| x.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-    let tolerance = 8.0 * T::ROUNDING * most(d).max(most(&z));
+    // z has length 1: beside poles it is what the matrix makes of it
+    let tolerance = 8.0 * T::ROUNDING * most(d).max(most(&z) * norm);
     // SAFETY: by the contract.
     let Deflated { poles, done, reach } = unsafe { deflate(x, &h, &rising, (d, &mut z), rho, tolerance) };
     let k = poles.len();

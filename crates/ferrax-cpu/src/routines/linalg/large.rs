@@ -353,8 +353,9 @@ impl Task<'_> {
     fn output<T>(&self, k: usize) -> *mut T {
         self.outs[k].cast()
     }
-    /// A power of two that brings the largest part of those elements of an operand that are read near 1, since squares of others
-    /// overflow, or vanish; if all are finite. Which columns of a row are read, `read` says.
+    /// A power of two that brings the largest part of those elements of an operand that are read between 1 and 2, since squares of others
+    /// overflow, or vanish, and tolerances are those of matrices near 1; if all are finite. So a matrix times a power of two has the
+    /// results of the matrix, times that power. Which columns of a row are read, `read` says.
     fn scale<T: Number>(&self, [m, n]: [usize; 2], read: impl Fn(usize) -> Range<usize>) -> Option<f64> {
         const LANES: usize = 8;
         // of several elements at a time, so that no chain of maxima is waited for
@@ -380,8 +381,9 @@ impl Task<'_> {
             take(&row[r.end..], 0.0);
         }
         let most = most.into_iter().fold(0.0, f64::max);
-        let near = (1e-10..1e10).contains(&most) || most == 0.0;
-        let scale = if near { 1.0 } else { 2f64.powi(-(most.log2() as i32).clamp(-1000, 1000)) };
+        // as far as this power and its reciprocal are numbers of the type
+        let limit = if T::SINGLE { 126 } else { 1000 };
+        let scale = if most == 0.0 { 1.0 } else { 2f64.powi(-(most.log2().floor() as i32).clamp(-limit, limit)) };
         nothing.iter().all(|x| *x == 0.0).then_some(scale)
     }
     /// `work` on `0..n`, [`WIDE`] at a time, in parallel where its multiplications are worth it; each part may have scratch memory.
