@@ -72,8 +72,14 @@ def _samples_jvp(log_space, primals, tangents):
     keys, a = primals
     out = _samples(keys, a, log_space)
     sample = lax.exp(out) if log_space else out
-    slope = lax.random_gamma_grad(a, lax.max(sample, lax.full_like(sample, jnp.finfo(sample.dtype).tiny)))
-    slope = lax.div(slope, sample) if log_space else slope
+    info = jnp.finfo(sample.dtype)
+    # Where P = x^a / gamma(a + 1) to rounding, log x = (log P + log gamma(a + 1)) / a; such draws may be less than any number but their logarithm.
+    near = sample < float(info.eps)
+    log = out if log_space else lax.log(lax.max(sample, lax.full_like(sample, info.tiny)))
+    by_log = lax.div(lax.sub(lax.digamma(lax.add(a, lax.full_like(a, 1))), log), a)
+    known = lax.select_n(near, sample, lax.full_like(sample, 1))
+    slope = lax.random_gamma_grad(a, known)
+    slope = lax.select_n(near, lax.div(slope, known), by_log) if log_space else lax.select_n(near, slope, lax.mul(sample, by_log))
     return out, lax.mul(slope, tangents[1])
 
 

@@ -433,7 +433,12 @@ def ndtri(p):
     >>> ndtri(jnp.array([0.5, 0.8413447]))
     Array([0.       , 0.9999999], dtype=float32)
     """
-    p = _floats("ndtri", p)
+    return _ndtri(_floats("ndtri", p))
+
+
+@custom_jvp
+@jit
+def _ndtri(p):
     root2 = p.dtype.type(np.sqrt(2))
     # Below one half by symmetry, so that small probabilities keep their precision.
     upper = p > 0.5
@@ -442,6 +447,14 @@ def ndtri(p):
     x = jnp.where(q < 1e-3, small, root2 * lax.erf_inv(2 * jnp.where(q < 1e-3, 0.25, q) - 1))
     x = jnp.where(upper, -x, x)
     return jnp.where(p == 0, -jnp.inf, jnp.where(p == 1, jnp.inf, jnp.where((p < 0) | (p > 1), jnp.nan * p, x)))
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals, tangents):
+    # One over the density, infinite at both ends.
+    (p,), (dp,) = primals, tangents
+    x = _ndtri(p)
+    return x, dp * (float(np.sqrt(2 * np.pi)) * jnp.exp(0.5 * x * x))
 
 
 def _ndtri_tail(q):
@@ -479,36 +492,44 @@ def logit(x):
 
 @custom_jvp
 def xlogy(x, y):
-    """x * log(y), 0 where x is 0.
+    """x * log(y), 0 where x is 0 and y is not NaN.
 
     >>> xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.5]))
     Array([0.       , 0.8109302], dtype=float32)
     """
     x, y = _floats("xlogy", x, y)
-    return jnp.where(x == 0, 0, x * jnp.log(jnp.where(x == 0, 1, y)))
+    nothing = (x == 0) & (y == y)
+    return jnp.where(nothing, 0, x * jnp.log(jnp.where(nothing, 1, y)))
 
 
 @xlogy.defjvp
 def _xlogy_jvp(primals, tangents):
     (x, y), (dx, dy) = primals, tangents
-    return xlogy(x, y), dx * jnp.log(y) + jnp.where(x == 0, 0, jnp.divide(x, y)) * dy
+    return xlogy(x, y), dx * jnp.log(y) + _ratio(x, y) * dy
+
+
+def _ratio(x, y):
+    """x / y, and 0 at 0 / 0, which no mask of other points hides from further derivatives."""
+    nothing = (x == 0) & (y == 0)
+    return jnp.where(nothing, 0, x / jnp.where(nothing, 1, y))
 
 
 @custom_jvp
 def xlog1py(x, y):
-    """x * log1p(y), 0 where x is 0.
+    """x * log1p(y), 0 where x is 0 and y is not NaN.
 
     >>> xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.5]))
     Array([0.       , 0.8109302], dtype=float32)
     """
     x, y = _floats("xlog1py", x, y)
-    return jnp.where(x == 0, 0, x * jnp.log1p(jnp.where(x == 0, 0, y)))
+    nothing = (x == 0) & (y == y)
+    return jnp.where(nothing, 0, x * jnp.log1p(jnp.where(nothing, 0, y)))
 
 
 @xlog1py.defjvp
 def _xlog1py_jvp(primals, tangents):
     (x, y), (dx, dy) = primals, tangents
-    return xlog1py(x, y), dx * jnp.log1p(y) + jnp.where(x == 0, 0, jnp.divide(x, 1 + y)) * dy
+    return xlog1py(x, y), dx * jnp.log1p(y) + _ratio(x, 1 + y) * dy
 
 
 def entr(x):

@@ -8,6 +8,7 @@ Invariant: p and q are a probability and its complement, each accurate in itself
 import numpy as np
 
 from ... import lax, numpy as jnp
+from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import broadcast_together
 from ..special import betaln, gammaln, xlog1py, xlogy
 
@@ -18,7 +19,36 @@ _TINY = 1e-30
 
 def log_of(p, q):
     """log(p), where q = 1 - p."""
-    return jnp.where(p < 0.5, jnp.log(p), jnp.log1p(-jnp.minimum(q, 0.5)))
+    return jnp.where(p < 0.5, jnp.log(p), jnp.log1p(-jnp.where(p < 0.5, 0.5, q)))
+
+
+@custom_jvp
+def log_minus_log(p):
+    """log(-log(p)), whose slope is infinite at both ends of [0, 1]."""
+    return jnp.log(-jnp.log(p))
+
+
+@log_minus_log.defjvp
+def _log_minus_log_jvp(primals, tangents):
+    (p,), (dp,) = primals, tangents
+    return log_minus_log(p), -dp / _size(p, jnp.log(p))
+
+
+@custom_jvp
+def log_minus_log1p(q):
+    """log(-log(1 - q)), likewise."""
+    return jnp.log(-jnp.log1p(-q))
+
+
+@log_minus_log1p.defjvp
+def _log_minus_log1p_jvp(primals, tangents):
+    (q,), (dq,) = primals, tangents
+    return log_minus_log1p(q), dq / _size(1 - q, jnp.log1p(-q))
+
+
+def _size(p, log):
+    """|p log(p)|, 0 at 0."""
+    return abs(p * jnp.where(p == 0, 1, log))
 
 
 def log1p_square(x):

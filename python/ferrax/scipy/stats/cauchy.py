@@ -6,7 +6,7 @@ Array(3.183099e-11, dtype=float32, weak_type=True)
 
 import numpy as np
 
-from ... import numpy as jnp
+from ... import lax, numpy as jnp
 from ._families import Continuous
 from ._tails import log1p_square, log_of
 
@@ -78,9 +78,10 @@ def ppf(q):
     >>> ppf(jnp.array([0.5, 0.75]))
     Array([0., 1.], dtype=float32)
     """
-    tail = jnp.minimum(q, 1 - q)
-    end = -1 / jnp.tan(np.pi * jnp.where(tail < 0.25, tail, 0.25))
-    return jnp.where(tail < 0.25, jnp.where(q < 0.5, end, -end), jnp.tan(np.pi * (jnp.where(tail < 0.25, 0.5, q) - 0.5)))
+    # The distance from the nearer end, with the sign of the quantile.
+    end = jnp.where(q < 0.5, -q, 1 - q)
+    far = abs(lax.stop_gradient(end)) < 0.25
+    return jnp.where(far, 1 / jnp.tan(np.pi * jnp.where(far, end, 0.25)), jnp.tan(np.pi * (jnp.where(far, 0.5, q) - 0.5)))
 
 
 @_family

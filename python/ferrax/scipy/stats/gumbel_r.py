@@ -6,7 +6,7 @@ Array(0.36787945, dtype=float32, weak_type=True)
 
 from ... import numpy as jnp
 from ._families import Continuous
-from ._tails import log1mexpexp
+from ._tails import log1mexpexp, log_minus_log
 
 _family = Continuous()
 
@@ -71,4 +71,4 @@ def ppf(p):
     >>> ppf(jnp.array([0.5, 0.75]))
     Array([0.36651292, 1.2458994 ], dtype=float32)
     """
-    return -jnp.log(-jnp.log(p))
+    return -log_minus_log(p)

@@ -249,9 +249,9 @@ unsafe fn merge<T: RowElement>(
         if i < middle { x.at(i, middle - 1) } else { x.at(i, middle) * if rho < 0.0 { -1.0 } else { 1.0 } }
     };
     let mut z: Vec<f64> = (start..end).map(of).collect();
-    let norm = z.iter().map(|z| z * z).sum::<f64>();
-    let rho = rho.abs() * norm;
-    let by = 1.0 / norm.sqrt();
+    let square = z.iter().map(|z| z * z).sum::<f64>();
+    let rho = rho.abs() * square;
+    let by = 1.0 / square.sqrt();
     z.iter_mut().for_each(|z| *z *= by);
     let mut rising = Vec::with_capacity(n);
     let (mut i, mut j) = (0, first);

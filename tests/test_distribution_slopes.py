@@ -1,0 +1,154 @@
+"""Derivatives of distributions and of what they are made of: forward and reverse mode agree, and both are those of differences in double precision."""
+
+import ferrax as jax
+import ferrax.numpy as jnp
+import ferrax.scipy.special as sp
+import ferrax.scipy.stats as stats
+import numpy as np
+import pytest
+from ferrax import random
+
+FAMILIES = {
+    "norm": (), "cauchy": (), "laplace": (), "logistic": (), "gumbel_l": (), "gumbel_r": (), "t": (3.0,), "gennorm": (1.5,), "truncnorm": (-1.5, 2.0),
+    "uniform": (), "expon": (), "gamma": (2.0,), "chi2": (3.0,), "beta": (2.0, 3.0), "pareto": (2.0,), "vonmises": (2.0,),
+}  # fmt: skip
+POINTS = np.array([-30.0, -3, -1, -0.5, -1 / 3, 0, 0.25, 1 / 3, 0.5, np.log(2), 0.75, 1, 1.5, 2, 3, 5, 30])
+PROBABILITIES = np.array([1e-20, 1e-5, 1e-3, 0.01, 0.25, 0.5, 0.7, 0.75, 0.999, 1 - 1e-9])
+
+
+@pytest.fixture(autouse=True)
+def wide(x64):
+    """Both widths are there."""
+
+
+def both_modes(f, x):
+    """Slopes of an elementwise function, by both modes, which agree."""
+    x = jnp.asarray(x)
+    forward = np.asarray(jax.jvp(f, (x,), (jnp.ones_like(x),))[1])
+    reverse = np.asarray(jax.vjp(f, x)[1](jnp.ones_like(x))[0])
+    np.testing.assert_allclose(reverse, forward, rtol=1e-9, atol=1e-13)
+    return reverse
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("of", ["logpdf", "pdf", "cdf", "logcdf", "sf", "logsf"])
+def test_slopes_are_those_of_differences_where_branches_meet(name, of):
+    g = getattr(getattr(stats, name), of, None)
+    if g is None:
+        return
+    f = lambda x: g(x, *FAMILIES[name])
+    h = 1e-5 * np.maximum(1, abs(POINTS))
+    low, value, high = (np.asarray(f(jnp.asarray(x))) for x in (POINTS - h, POINTS, POINTS + h))
+    with np.errstate(invalid="ignore"):
+        differences = np.stack([high - low, 2 * (value - low), 2 * (high - value)]) / (2 * h)
+    # Inside the support, and not where the function itself has a corner or an infinite slope.
+    smooth = np.isfinite(differences).all(axis=0) & (abs(differences[1] - differences[2]) < 1e-3 * (1 + abs(differences[0])))
+    if of == "pdf":
+        smooth &= value > 0
+    assert smooth.sum() >= 4
+    got = both_modes(f, POINTS[smooth])
+    np.testing.assert_allclose(got, differences[0][smooth], rtol=1e-4, atol=1e-3)
+
+
+QUANTILES = {f"{name}.{of}": (name, of) for name in FAMILIES for of in ("ppf", "isf") if hasattr(getattr(stats, name), of)}
+
+
+@pytest.mark.parametrize("name", QUANTILES)
+def test_slopes_of_quantiles(name):
+    family, of = QUANTILES[name]
+    f = lambda q: getattr(getattr(stats, family), of)(q, *FAMILIES[family])
+    got = both_modes(f, PROBABILITIES)
+    inner = PROBABILITIES[:-1]
+    h = 1e-4 * np.minimum(inner, 1 - inner)
+    want = (np.asarray(f(jnp.asarray(inner + h))) - np.asarray(f(jnp.asarray(inner - h)))) / (2 * h)
+    sees = inner > (1e-10 if family in ("pareto", "expon", "uniform") else 0)
+    np.testing.assert_allclose(got[:-1][sees], want[sees], rtol=1e-4)
+    # The second derivative, by a difference of the first.
+    second = both_modes(lambda q: jax.jvp(f, (q,), (jnp.ones_like(q),))[1], inner)
+    slope = lambda q: both_modes(f, q)
+    np.testing.assert_allclose(second[sees], ((slope(inner + h) - slope(inner - h)) / (2 * h))[sees], rtol=1e-2, atol=1e-3)
+
+
+ENDS = {
+    "norm.ppf": (np.inf, np.inf), "norm.isf": (-np.inf, -np.inf), "cauchy.ppf": (np.inf, np.inf), "cauchy.isf": (-np.inf, -np.inf),
+    "logistic.ppf": (np.inf, np.inf), "logistic.isf": (-np.inf, -np.inf), "expon.ppf": (1, np.inf), "gumbel_r.ppf": (np.inf, np.inf),
+    "gumbel_l.ppf": (np.inf, np.inf), "uniform.ppf": (1, 1), "pareto.ppf": (0.5, np.inf),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_slopes_of_quantiles_at_the_ends(name):
+    family, of = name.split(".")
+    f = lambda q: getattr(getattr(stats, family), of)(q, *FAMILIES[family])
+    np.testing.assert_array_equal(both_modes(f, [0.0, 1.0]), ENDS[name])
+    one = [float(jax.grad(f)(q)) for q in (0.0, 1.0)]
+    np.testing.assert_array_equal(one, ENDS[name])
+
+
+@pytest.mark.parametrize("f", [sp.ndtri, lambda q: sp.erfinv(2 * q - 1), sp.logit])
+def test_slopes_of_inverses_at_the_ends(f):
+    np.testing.assert_array_equal(both_modes(f, [0.0, 1.0]), [np.inf, np.inf])
+
+
+# ---------------------------------------------------------------- products with logarithms
+
+LOGS = {"xlogy": (sp.xlogy, 0.0), "xlog1py": (sp.xlog1py, 1.0)}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_second_derivatives_of_products_with_logarithms(name):
+    f, more = LOGS[name]
+    for x in (0.0, 2.0, -1.5):
+        for y in (0.5, 3.0):
+            want = [[0, 1 / (y + more)], [1 / (y + more), -x / (y + more) ** 2]]
+            for hessian in (jax.jacfwd(jax.grad(f, (0, 1)), (0, 1)), jax.jacrev(jax.jacfwd(f, (0, 1)), (0, 1)), jax.jacrev(jax.grad(f, (0, 1)), (0, 1))):
+                np.testing.assert_allclose(np.array(hessian(x, y)), want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_products_with_logarithms_at_zero_and_nan(name):
+    f, more = LOGS[name]
+    assert np.isnan(f(0.0, np.nan)) and np.isnan(f(np.nan, 0.0))
+    np.testing.assert_array_equal([f(0.0, y) for y in (-more, -5.0, np.inf)], 0)
+    np.testing.assert_array_equal([jax.grad(f, 1)(0.0, y) for y in (-more, -5.0, np.inf)], 0)
+    assert np.isnan(jax.grad(f, 1)(0.0, np.nan))
+
+
+# ---------------------------------------------------------------- draws
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("a", [1e-4, 1e-3, 1e-2, 0.1])
+def test_slopes_of_logarithms_of_gamma_draws_of_small_shapes(dtype, a):
+    key, a = random.key(5), dtype(a)
+    draw = lambda a: random.loggamma(key, a, (200,), dtype)
+    logs, slopes = np.asarray(draw(a), np.float64), np.asarray(jax.jacfwd(draw)(a), np.float64)
+    np.testing.assert_array_equal(np.asarray(jax.jacrev(draw)(a), np.float64), slopes)
+    assert np.isfinite(slopes).all()
+    # P(a, x) = x^a / gamma(a + 1) for small x is what stays: the difference of (log P + log gamma(a + 1)) / a.
+    small = logs < np.log(np.finfo(dtype).eps)
+    assert small.any()
+    b, h = float(a), float(a) * 1e-4
+    log_gamma = lambda a: np.asarray(sp.gammaln(jnp.asarray(a + 1, jnp.float64)))
+    log_p = b * logs - log_gamma(b)
+    of = lambda a: (log_p + log_gamma(a)) / a
+    want = (of(b + h) - of(b - h)) / (2 * h)
+    np.testing.assert_allclose(slopes[small], want[small], rtol=3e-6 if dtype == np.float32 else 1e-7)
+    # Elsewhere too it falls with the logarithm, without a step.
+    order = np.argsort(logs)
+    assert (np.diff(slopes[order]) <= 1e-3 * abs(slopes[order][1:])).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("name", ["gamma", "beta", "dirichlet", "chisquare"])
+def test_slopes_of_draws_of_small_shapes_are_finite(dtype, name):
+    for a in (1e-4, 1e-3, 1e-2, 0.1, 1.0):
+        parameters = {"gamma": (a,), "beta": (a, 2 * a), "dirichlet": (np.array([a, a, 2 * a]),), "chisquare": (a,)}[name]
+        shape = (20,) if name == "dirichlet" else (60,)
+        parameters = [jnp.asarray(p, dtype) for p in parameters]
+        draw = lambda *p: getattr(random, name)(random.key(1), *p, shape=shape, dtype=dtype)
+        forward = jax.jacfwd(draw, tuple(range(len(parameters))))(*parameters)
+        reverse = jax.jacrev(draw, tuple(range(len(parameters))))(*parameters)
+        for f, r in zip(forward, reverse, strict=True):
+            assert np.isfinite(f).all()
+            np.testing.assert_allclose(f, r, rtol=1e-4, atol=1e-6 * abs(np.asarray(f)).max() + 1e-30)
