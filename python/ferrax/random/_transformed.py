@@ -9,7 +9,8 @@ from .. import _config, lax, numpy as jnp
 from .._config import no_sharding
 from .._dtypes import is_complex, requested
 from ..numpy._arguments import promote_inexact
-from ._keys import single
+from . import _normal_tails
+from ._keys import clone, single
 from ._uniform import _pair, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
 
@@ -85,7 +86,7 @@ def _normal_real(key, *, shape, dtype):
 
 
 def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
-    """Draws from the standard normal distribution cut to (lower, upper).
+    """Draws from the standard normal distribution cut to (lower, upper), which may lie as far out as there are numbers.
 
     Args:
       key: a key.
@@ -104,7 +105,28 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
     key, _ = single("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
     shape = broadcast_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
-    return _truncated_normal(key, lower, upper, shape=shape, dtype=dtype)
+    known = all(isinstance(x, (int, float, np.generic, np.ndarray)) for x in (lower, upper))
+    near = known and not np.any(_normal_tails.is_far(np.asarray(lower, float), np.asarray(upper, float), dtype))
+    return (_truncated_normal if near else _truncated_anywhere)(key, lower, upper, shape=shape, dtype=dtype)
+
+
+@drawn()
+def _truncated_anywhere(key, lower, upper, *, shape, dtype):
+    lower, upper = lax.convert_element_type(lower, dtype), lax.convert_element_type(upper, dtype)
+    far = _normal_tails.is_far(lower, upper, dtype)
+
+    def some_far():
+        v = uniform(clone(key), shape, dtype)
+        # Where bounds are far, erf's inverse is taken elsewhere, where it has slopes.
+        near = _truncated_normal(key, jnp.where(far, -1, lower), jnp.where(far, 1, upper), shape=shape, dtype=dtype)
+        return jnp.where(far, jnp.clip(_normal_tails.draws(v, lower, upper, far, dtype), *_inside(lower, upper, dtype)), near)
+
+    return lax.cond(jnp.any(far), some_far, lambda: _truncated_normal(key, lower, upper, shape=shape, dtype=dtype))
+
+
+def _inside(lower, upper, dtype):
+    # Rounding must not put a draw on a bound.
+    return jnp.nextafter(lax.stop_gradient(lower), _scalar(np.inf, dtype)), jnp.nextafter(lax.stop_gradient(upper), _scalar(-np.inf, dtype))
 
 
 @drawn()
@@ -114,9 +136,7 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
     a, b = lax.erf(jnp.divide(lower, root2)), lax.erf(jnp.divide(upper, root2))
     u = uniform(key, shape, dtype, minval=a, maxval=b)
     out = jnp.multiply(root2, lax.erf_inv(u))
-    # Rounding must not put a draw on a bound.
-    inside = jnp.nextafter(lax.stop_gradient(lower), _scalar(np.inf, dtype)), jnp.nextafter(lax.stop_gradient(upper), _scalar(-np.inf, dtype))
-    return jnp.clip(out, *inside)
+    return jnp.clip(out, *_inside(lower, upper, dtype))
 
 
 @described("the exponential distribution of rate 1")

@@ -1,0 +1,66 @@
+"""Draws from the tails of the normal distribution, by the inverse of its survival function Q.
+
+Far out, erf is 1 to rounding, and draws by its inverse are a few numbers over and over. There a draw is low + d, where
+
+    log Q(low + d) - log Q(low) = log(1 - v m)        v uniform, m the share of the tail beyond low that is not beyond high
+
+Q is the density times Mills' ratio, so the left side is -(low + d / 2) d and a logarithm that varies little: d is told to rounding, however
+far out the interval lies and however narrow it is.
+
+Invariant: low is at least 1.5, so that the continued fraction of Mills' ratio has converged.
+"""
+
+import numpy as np
+
+from .. import lax, numpy as jnp
+from ..custom_derivatives import custom_jvp
+
+# From here on draws by erf's inverse are few: of the numbers up to 1 some hundred are left.
+_FAR = {"float64": 6.0, "float32": 4.0, "float16": 2.0}
+_LEVELS, _STEPS = 20, 5
+
+
+def is_far(low, high, dtype):
+    """Where (low, high) is an interval in the tail above 0, or in the one below."""
+    far = _FAR.get(np.dtype(dtype).name, 1.5)
+    return (low < high) & ((low > far) & (low < np.inf) | (high < -far) & (high > -np.inf))
+
+
+def _mills(x):
+    """Q over the density, 1 / (x + 1 / (x + 2 / (x + ..))) (DLMF 7.9.1)."""
+    rest = jnp.zeros_like(x)
+    for n in range(_LEVELS, 0, -1):
+        rest = n / (x + rest)
+    return 1 / (x + rest)
+
+
+@custom_jvp
+def _beyond(v, low, high):
+    ratio = _mills(low)
+    survives = lambda d: jnp.log(_mills(low + d) / ratio) - d * (low + 0.5 * d)
+    target = jnp.log1p(v * jnp.expm1(survives(high - low)))
+    # Mills' ratio falls, so this is too far; from there Newton's method on a concave function comes down to the root.
+    d = -2 * target / (low + jnp.sqrt(low * low - 2 * target))
+    for _ in range(_STEPS):
+        d = jnp.maximum(d + (survives(d) - target) * _mills(low + d), 0)
+    return low + d
+
+
+@_beyond.defjvp
+def _beyond_jvp(primals, tangents):
+    # Q(x) = (1 - v) Q(low) + v Q(high)
+    (v, low, high), (_, dlow, dhigh) = primals, tangents
+    x = _beyond(v, low, high)
+    by_low = jnp.exp(0.5 * (x - low) * (x + low) + jnp.log1p(-v))
+    by_high = v * jnp.exp(0.5 * (x - high) * (x + high))
+    return x, by_low * dlow + by_high * dhigh
+
+
+def draws(v, low, high, far, dtype):
+    """What uniform v in [0, 1) draw from the intervals, where they are far."""
+    wide = np.dtype(dtype) if np.dtype(dtype).itemsize >= 4 else np.dtype(np.float32)
+    v, low, high = (lax.convert_element_type(x, wide) for x in (v, low, high))
+    below = low < 0
+    near, end = jnp.where(far, jnp.where(below, -high, low), 8), jnp.where(far, jnp.where(below, -low, high), np.inf)
+    x = _beyond(v, near, end)
+    return lax.convert_element_type(jnp.where(below, -x, x), dtype)
