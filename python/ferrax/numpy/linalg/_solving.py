@@ -315,9 +315,14 @@ def _pinv_rule(primals, tangents):
     (a, rtol), (da, _) = primals, tangents
     p = _pinv_of(a, rtol)
     back = adjoint(da)
-    rest = back - back @ a @ p
-    more = back - p @ a @ back
-    return p, -(p @ da @ p) + p @ adjoint(p) @ rest + more @ adjoint(p) @ p
+    rest = back - _thin(back, a, p)
+    more = back - _thin(p, a, back)
+    return p, -_thin(p, da, p) + _thin(p, adjoint(p), rest) + _thin(more, adjoint(p), p)
+
+
+def _thin(x, y, z):
+    """x @ y @ z, where x and z have one shape, and y that of their adjoints: nothing on the way is larger than they are."""
+    return x @ y @ z if x.shape[-2] <= x.shape[-1] else x @ (y @ z)
 
 
 @jitted("pinv", static=("hermitian",))

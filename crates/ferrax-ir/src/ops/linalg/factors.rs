@@ -296,6 +296,25 @@ impl Rules for TridiagonalSolve {
     }
 }
 
+/// The tangent of both packed factors, where `da` is that of their product: with `inner = l^-1 da u^-1` of what is square, `dl = l low(inner)` and
+/// `du = up(inner) u` there; what is below or right of it is solved for by itself, so that nothing is larger than the matrix.
+fn tangent_of_lu(lu: &Value, da: &Value, [m, n]: [usize; 2]) -> Value {
+    let k = m.min(n);
+    let top = block(lu, (0, k), (0, k));
+    let lower = TriangularSolve { left_side: true, lower: true, unit_diagonal: true, ..Default::default() };
+    let half = emit(lower, &[top.clone(), block(da, (0, k), (0, n))]);
+    let inner = emit(TriangularSolve::default(), &[top.clone(), block(&half, (0, k), (0, k))]);
+    let (low, up) = (only(Pw::Gt, &inner), only(Pw::Le, &inner));
+    let d = mm(&(only(Pw::Gt, &top) + identity(&top)), &low) + mm(&up, &only(Pw::Le, &top));
+    if n > k {
+        return beside(&d, &(block(&half, (0, k), (k, n)) - mm(&low, &block(lu, (0, k), (k, n)))));
+    }
+    if m > k {
+        let rest = emit(TriangularSolve::default(), &[top, block(da, (k, m), (0, k))]);
+        return below(&d, &(rest - mm(&block(lu, (k, m), (0, k)), &up)));
+    }
+    d
+}
 impl Rules for Lu {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a] = x else { return type_err(format!("lu takes 1 operand, got {}", x.len())) };
@@ -310,21 +329,7 @@ impl Rules for Lu {
         let [m, n] = sizes(x[0].shape());
         let args = [y[0].clone(), y[2].clone(), da.clone()];
         let p = meaning::program(&args.iter().map(Value::aval).collect::<Vec<_>>(), &|v| {
-            let lu = &v[0];
-            // both factors square: ones go on along the diagonal
-            let l = resized(lu, m, m);
-            let mut u = resized(lu, n, n);
-            if n > m {
-                let row = Iota { dimension: u.rank() - 2, dtype: Dtype::I32, shape: Dims::new(u.shape()).into() };
-                let below = meaning::with(Pw::Ge, &emit(row, &[]), m as f64);
-                u = emit(Select {}, &[below, u.clone(), identity(&u)]);
-            }
-            let lower = TriangularSolve { left_side: true, lower: true, unit_diagonal: true, ..Default::default() };
-            let inner = emit(lower, &[l.clone(), permuted(&v[2], &v[1])?]);
-            let inner = emit(TriangularSolve::default(), &[u.clone(), inner]);
-            let l = only(Pw::Gt, &l) + identity(&l);
-            let u = only(Pw::Le, &u);
-            Ok(smallvec![mm(&l, &only(Pw::Gt, &inner)) + mm(&only(Pw::Le, &inner), &u)])
+            Ok(smallvec![tangent_of_lu(&v[0], &permuted(&v[2], &v[1])?, [m, n])])
         })?;
         let dy = cx.inline(&p, &args)?.pop();
         Ok((y, smallvec![dy, None, None]))

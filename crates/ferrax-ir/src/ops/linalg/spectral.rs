@@ -99,7 +99,7 @@ impl Rules for Eigh {
             let Some(da) = &dx[0] else { return Ok(vec![None, None]) };
             let inner = mm(&mm(&adjoint(v), &hermitian(da, self.lower)), v);
             let f = gaps(w, &real(&inner));
-            let f = reciprocal(&f, &rounding(w, &f));
+            let f = reciprocal(&f, &rounding(w, &f, units(w)));
             let dv = mm(v, &(&inner * raised(&f, &inner)));
             Ok(vec![Some(dv), Some(real(&diagonal(&inner)))])
         })
@@ -136,7 +136,9 @@ impl Eig {
     /// The tangent of unit eigenvectors `v` of values `w`, where `inner` is `v^-1 da v`; of each, orthogonal to itself.
     fn vectors(v: &Value, w: &Value, inner: &Value) -> Value {
         let gap = gaps(w, inner);
-        let least = rounding(w, &real(&gap));
+        // schur forms are computed in double precision
+        let n = w.shape()[w.rank() - 1] as f64;
+        let least = rounding(w, &real(&gap), if w.dtype().real() == Dtype::F32 { 2.0 } else { 8.0 + 2.0 * n });
         let f = {
             let none = f2(Pw::Le, &f1(Pw::Abs, &gap), &least);
             let safe = emit(Select {}, &[none.clone(), gap.clone(), fill(&gap, 1.0)]);
@@ -206,12 +208,12 @@ impl Svd {
         let (u1, v1) = (block(u, (0, m), (0, k)), adjoint(&block(vt, (0, k), (0, n))));
         let inner = mm(&mm(&adjoint(&u1), da), &v1);
         let like = real(&inner);
-        let least = rounding(s, &like);
+        let least = rounding(s, &like, units(s));
         let e = raised(&reciprocal(&gaps(s, &like), &least), &inner);
         let g = raised(&reciprocal(&(rows(s, &like) + columns(s, &like)), &least), &inner);
         let (even, odd) = ((&inner + adjoint(&inner)) * e, (&inner - adjoint(&inner)) * g);
         let over = |a: Value| {
-            let r = reciprocal(&rows(s, &real(&a)), &rounding(s, &real(&a)));
+            let r = reciprocal(&rows(s, &real(&a)), &rounding(s, &real(&a), units(s)));
             &a * raised(&r, &a)
         };
         // what leaves the space of the vectors
