@@ -20,7 +20,7 @@ from . import _reductions
 from ._arguments import as_array, check_arraylike, constant, convert, jitted, scalar_like
 from ._arithmetic import absolute
 from ._complex import conj, real
-from ._creation import empty
+from ._creation import empty, full
 from ._cumulative import cumsum
 from ._exponential import sqrt
 from ._floating_point import isnan
@@ -64,7 +64,8 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     a, axis, kept = _at_ends(a, axis)
     n = a.shape[axis]
     if n == 0:
-        raise ValueError("quantile does not support empty input")
+        # As numpy's median: nan of the shape that a reduction has.
+        return full(tuple(q.shape) + tuple(kept if keepdims else a.shape[:axis] + a.shape[axis + 1 :]), np.nan, dtype)
     missing = isnan(a)
     # Positions are computed in q's dtype, values have a's.
     one, zero = scalar_like(1, q), scalar_like(0, q)
