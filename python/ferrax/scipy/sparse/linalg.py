@@ -45,6 +45,12 @@ def _operator(f):
     raise TypeError(f"linear operator must be either a function or ndarray: {f}")
 
 
+def _told(square, bound, rounds):
+    """How it ended: 0 where the residual's square is within the bound, else how many rounds were taken, and what is negative where it broke down."""
+    rounds = jnp.where(square == square, jnp.where(rounds < 0, rounds, jnp.maximum(rounds, 1)), -1)
+    return jnp.where(square <= bound, 0, rounds).astype(np.int32)
+
+
 def _cg(A, b, x0, tol, atol, maxiter, M):
     bound = jnp.maximum(jnp.square(tol) * _dot(b, b), jnp.square(atol))
     r = _plus(b, -1, A(x0))
@@ -64,7 +70,8 @@ def _cg(A, b, x0, tol, atol, maxiter, M):
         after = _dot(r, z)
         return x, r, after, _plus(z, after / gamma, p), k + 1
 
-    return lax.while_loop(going, step, state)[0]
+    x, r, _, _, k = lax.while_loop(going, step, state)
+    return x, _told(_dot(r, r), bound, k)
 
 
 def _bicgstab(A, b, x0, tol, atol, maxiter, M):
@@ -97,7 +104,8 @@ def _bicgstab(A, b, x0, tol, atol, maxiter, M):
         k = jnp.where((omega == 0) | (alpha == 0), -11, k + 1)
         return x, r, shadow, alpha, omega, new, p, q, jnp.where(new == 0, -10, k)
 
-    return lax.while_loop(going, step, state)[0]
+    x, r, *_, k = lax.while_loop(going, step, state)
+    return x, _told(_dot(r, r), bound, k)
 
 
 def _gmres(A, b, x0, tol, atol, maxiter, M, restart):
@@ -134,17 +142,20 @@ def _gmres(A, b, x0, tol, atol, maxiter, M, restart):
         return basis.at[:, k + 1].set(v), h.at[:, k].set(column)
 
     def round_(s):
-        x, r, k = s
+        x, r, k, _ = s
         length = norm(r)
         basis = jnp.zeros((size, restart + 1), dtype).at[:, 0].set(r / jnp.where(length > 0, length, 1).astype(dtype))
         basis, h = lax.fori_loop(0, restart, arnoldi, (basis, jnp.zeros((restart + 1, restart), dtype)))
         y = jnp.linalg.lstsq(h, jnp.zeros(restart + 1, dtype).at[0].set(length.astype(dtype)))[0]
         x = x + basis[:, :-1] @ y
-        return x, right - apply(x), k + 1
+        r = right - apply(x)
+        return x, r, k + 1, norm(r) < length
 
-    going = lambda s: (norm(s[1]) > bound) & (s[2] < maxiter)
+    # A round that gains nothing would be taken again, with the same result.
+    going = lambda s: (norm(s[1]) > bound) & (s[2] < maxiter) & s[3]
     x = flat(x0)
-    return tree(lax.while_loop(going, round_, (x, right - apply(x), 0))[0])
+    x, r, k, _ = lax.while_loop(going, round_, (x, right - apply(x), 0, True))
+    return tree(x), _told(norm(r), bound, k)
 
 
 def _solve(solver, A, b, x0, tol, atol, maxiter, M, symmetric):
@@ -162,7 +173,7 @@ def _solve(solver, A, b, x0, tol, atol, maxiter, M, symmetric):
     x0, tol, atol = (tree_map(lax.stop_gradient, x) for x in (x0, tol, atol))
     run = lambda matvec, b: solver(matvec, b, x0, tol, atol, maxiter, M)
     back = lambda vecmat, b: solver(vecmat, b, tree_map(jnp.zeros_like, x0), tol, atol, maxiter, M)
-    return lax.custom_linear_solve(A, b, run, back, symmetric=symmetric)
+    return lax.custom_linear_solve(A, b, run, back, symmetric=symmetric, has_aux=True)
 
 
 def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
@@ -177,7 +188,8 @@ def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
       M: an approximate inverse of A, likewise Hermitian.
 
     Returns:
-      (x, None).
+      (x, info): info is 0 where the residual is as small as it was to be; else the number of rounds taken, as scipy has it, or what is negative where
+        the method broke down. An int32 array, which has no derivative.
 
     Raises:
       ValueError: shapes do not fit.
@@ -188,7 +200,7 @@ def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
     >>> cg(jnp.array([[2.0]]), jnp.array([4.0]))[0]
     Array([2.], dtype=float32)
     """
-    return _solve(_cg, A, b, x0, tol, atol, maxiter, M, True), None
+    return _solve(_cg, A, b, x0, tol, atol, maxiter, M, True)
 
 
 def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
@@ -199,7 +211,7 @@ def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
     >>> bicgstab(jnp.array([[2.0]]), jnp.array([4.0]))[0]
     Array([2.], dtype=float32)
     """
-    return _solve(_bicgstab, A, b, x0, tol, atol, maxiter, M, False), None
+    return _solve(_bicgstab, A, b, x0, tol, atol, maxiter, M, False)
 
 
 def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"):
@@ -212,7 +224,7 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
       solve_method: "batched" or "incremental"; one way serves both.
 
     Returns:
-      (x, info): info is 0, and -1 where x is nan.
+      (x, info): info as `cg` has it: not 0 where rounds gain nothing, or there were not enough; -1 where x is nan.
 
     Raises:
       ValueError: shapes do not fit, or the method is not known.
@@ -228,6 +240,6 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
     solver = functools.partial(_gmres, restart=int(restart))
     if maxiter is None:
         maxiter = sum(np.size(x) for x in tree_leaves(b))
-    x = _solve(solver, A, b, x0, tol, atol, maxiter, M, False)
+    x, info = _solve(solver, A, b, x0, tol, atol, maxiter, M, False)
     failed = tree_reduce(lambda p, v: p | jnp.isnan(v).any(), x, jnp.asarray(False))
-    return x, jnp.where(failed, -1, 0)
+    return x, jnp.where(failed, -1, info)
