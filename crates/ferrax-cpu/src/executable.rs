@@ -13,14 +13,16 @@ use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::{Block, Fresh};
 use crate::routines::Gathering;
 use crate::tape::Tape;
-use crate::tier::Tier;
+use crate::tuning::Target;
 use crate::{routines, stats};
+pub use chain::ChainTuning;
 use chain::{ChainBuilder, LinkWork, Origin};
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::plan::timeline::{Timeline, Touch};
 use ferrax_kernel::plan::{Place, SlotId, Step};
 use ferrax_kernel::{Buffer, Error, Plan, Res, Routine, VerifiedPlan};
+pub use scalars::ScalarTuning;
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::sync::Mutex;
@@ -108,7 +110,7 @@ pub struct Compiler<'a> {
     pub plan: &'a Plan,
     pub cells: Vec<Cell>,
     pub homes: Vec<Home>,
-    pub tier: Tier,
+    pub target: Target,
     /// Whether the steps are those of a loop.
     pub is_repeated: bool,
     /// Whether all slots together leave the cache, so that chains may be worth looking for.
@@ -153,10 +155,10 @@ impl Compiler<'_> {
         let mut out = vec![];
         // What is repeated in the cache has no chains, and few elements are scalars.
         let few = self.is_repeated && !self.leaves_cache;
-        let mut block = scalars::ScalarBuilder::block(few);
+        let mut block = scalars::ScalarBuilder::block(few, &self.target.tuning);
         let mut chain = ChainBuilder::default();
         let finish = |c: &Compiler, block: &mut scalars::ScalarBuilder, out: &mut Vec<Ready>| {
-            let done = std::mem::replace(block, scalars::ScalarBuilder::block(few));
+            let done = std::mem::replace(block, scalars::ScalarBuilder::block(few, &c.target.tuning));
             if !done.is_empty() {
                 out.push(Ready::Scalars(done.finish(c)));
             }
@@ -178,11 +180,11 @@ impl Compiler<'_> {
                 Step::Kernel { kernel, ins, outs } => {
                     let (i, o) = (self.cells(ins), self.cells(outs));
                     let aliased = o.iter().any(|o| i.iter().any(|i| self.meet(*i, *o)));
-                    let compiled = CompiledKernel::new(kernel, aliased, self.tier)?;
+                    let compiled = CompiledKernel::new(kernel, aliased, self.target.tier)?;
                     chain.add(self, (Origin::Kernel(kernel), LinkWork::Kernel(compiled)), (ins, outs), &mut out);
                 }
                 Step::Routine { routine, ins, outs } if let Routine::Gather(g) = &**routine => {
-                    let gathering = Gathering::new(g, self.tier)?;
+                    let gathering = Gathering::new(g, &self.target)?;
                     chain.add(self, (Origin::Gather(g), LinkWork::Gather(gathering)), (ins, outs), &mut out);
                 }
                 _ => out.push(self.step(s)?),
@@ -195,7 +197,7 @@ impl Compiler<'_> {
     fn step(&mut self, s: &Step) -> Res<Ready> {
         Ok(match s {
             Step::Routine { routine, ins, outs } => Ready::Routine {
-                run: routines::compile(routine, self.tier)?,
+                run: routines::compile(routine, self.target)?,
                 ins: self.cells(ins),
                 outs: self.cells(outs),
             },
@@ -212,7 +214,7 @@ impl Compiler<'_> {
 }
 
 impl CpuExecutable {
-    pub fn compile(plan: VerifiedPlan, tier: Tier) -> Res<CpuExecutable> {
+    pub fn compile(plan: VerifiedPlan, target: Target) -> Res<CpuExecutable> {
         let n = plan.slots.len();
         let mut cells = vec![Cell::MAX; n];
         let mut homes = vec![];
@@ -258,9 +260,10 @@ impl CpuExecutable {
                 heirs[*i as usize] = Some(o as u32);
             }
         }
-        let leaves_cache = plan.slots.iter().map(|s| s.bytes()).fold(0, usize::saturating_add) >= chain::WORTH;
+        let leaves_cache =
+            plan.slots.iter().map(|s| s.bytes()).fold(0, usize::saturating_add) >= target.tuning.chain.min_plan_bytes;
         let mut c =
-            Compiler { plan: &plan, cells, homes, tier, is_repeated: false, leaves_cache, reads: OnceCell::new() };
+            Compiler { plan: &plan, cells, homes, target, is_repeated: false, leaves_cache, reads: OnceCell::new() };
         let steps = c.steps(&plan.steps)?;
         let homes = c.homes;
         let nulls = SmallVec::from_elem(std::ptr::null_mut(), homes.len());
@@ -413,7 +416,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut RunState, &RunCx)) -> Res<(
             }
             Ready::Routine { run, ins, outs } => {
                 state.launches += 1;
-                run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true)?;
+                run.run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true)?;
             }
             Ready::Chain(c) => c.run(state, cx)?,
             Ready::Scalars(b) => b.run(state),

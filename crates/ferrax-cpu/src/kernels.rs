@@ -91,17 +91,20 @@ struct Boxed {
 /// A kernel, compiled.
 pub struct CompiledKernel {
     form: Form,
+    /// Whether short reductions were written out element by element.
+    unrolled: bool,
     cost: Cost,
 }
 impl CompiledKernel {
     /// `aliased`: whether an output may be the memory of an input (which the kernel then reads only where it writes).
     pub fn new(k: &Kernel, aliased: bool, tier: Tier) -> Res<CompiledKernel> {
-        let unrolled = unroll::unrolled(k);
-        let k = unrolled.as_ref().unwrap_or(k);
+        let without_reductions = unroll::unrolled(k);
+        let unrolled = without_reductions.is_some();
+        let k = without_reductions.as_ref().unwrap_or(k);
         if k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. })) {
             let r = reduce::Reducing::compile(k, aliased, tier)?;
             let nanos = r.nanos();
-            return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), cost: Cost::of(nanos) });
+            return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), unrolled, cost: Cost::of(nanos) });
         }
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
         let pieces = boxes::pieces(k);
@@ -131,7 +134,7 @@ impl CompiledKernel {
             tiles += p.n_tiles();
             programs.push((p, tiles));
         }
-        Ok(CompiledKernel { form: Form::Map(Boxed { programs, rows }), cost: Cost::of(nanos) })
+        Ok(CompiledKernel { form: Form::Map(Boxed { programs, rows }), unrolled, cost: Cost::of(nanos) })
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
@@ -144,9 +147,14 @@ impl CompiledKernel {
             Form::Reduce(r) => r.expect(runs),
         }
     }
+    /// The strategy on one line, and the programs below it.
     pub fn text(&self) -> String {
+        let unrolled = if self.unrolled { " unrolled_reduction" } else { "" };
         match &self.form {
-            Form::Map(m) => m.programs.iter().map(|p| p.0.text()).collect(),
+            Form::Map(m) => {
+                let programs: String = m.programs.iter().map(|p| p.0.text()).collect();
+                format!("  strategy=map pieces={}{unrolled}\n{programs}", m.programs.len())
+            }
             Form::Reduce(r) => r.text(),
         }
     }

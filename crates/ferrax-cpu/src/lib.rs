@@ -15,6 +15,7 @@ pub mod stats;
 pub mod tape;
 pub mod threads;
 pub mod tier;
+pub mod tuning;
 
 use ferrax_kernel::backend::{Backend, Executable};
 use ferrax_kernel::error::copied;
@@ -24,6 +25,7 @@ pub use stats::{Stats, stats};
 use std::sync::Arc;
 pub use threads::{num_threads, set_num_threads};
 pub use tier::Tier;
+pub use tuning::{Target, Tuning};
 
 /// Takes the locks of the thread pool and of the memory pool, to be held over a fork.
 pub fn freeze() -> Box<dyn std::any::Any> {
@@ -32,7 +34,7 @@ pub fn freeze() -> Box<dyn std::any::Any> {
 
 /// The host as a device.
 pub struct CpuBackend {
-    tier: Tier,
+    target: Target,
 }
 impl Default for CpuBackend {
     fn default() -> CpuBackend {
@@ -41,11 +43,15 @@ impl Default for CpuBackend {
 }
 impl CpuBackend {
     pub fn new() -> CpuBackend {
-        CpuBackend { tier: Tier::current() }
+        CpuBackend { target: Tier::current().into() }
     }
     /// With the loops of a given tier; none where the machine lacks it.
     pub fn with_tier(tier: Tier) -> Option<CpuBackend> {
-        tier.is_available().then_some(CpuBackend { tier })
+        CpuBackend::with_target(tier.into())
+    }
+    /// With the loops of a given tier and other thresholds; none where the machine lacks the tier.
+    pub fn with_target(target: Target) -> Option<CpuBackend> {
+        target.tier.is_available().then_some(CpuBackend { target })
     }
 }
 
@@ -54,7 +60,7 @@ impl Backend for CpuBackend {
         "cpu"
     }
     fn description(&self) -> String {
-        format!("{} threads, {}", num_threads(), self.tier.name())
+        format!("{} threads, {}", num_threads(), self.target.tier.name())
     }
     fn supports(&self, _: DType) -> bool {
         true
@@ -63,7 +69,7 @@ impl Backend for CpuBackend {
         memory::installed()
     }
     fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>> {
-        Ok(Arc::new(executable::CpuExecutable::compile(plan, self.tier)?))
+        Ok(Arc::new(executable::CpuExecutable::compile(plan, self.target)?))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
         Ok(Fresh::copy_of(bytes)?.buffer())

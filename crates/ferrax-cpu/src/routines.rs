@@ -1,5 +1,8 @@
 //! Routines: what is not a loop nest over scalars, one file for each family.
 //!
+//! A family is a struct with the tables of one compiled routine, a `Strategy`, and a function `pick` that chooses the strategy from shapes, dtypes, tier
+//! and the family's tuning alone. Its text names the strategy, and `tests/filetests/cpu` pins it.
+//!
 //! INVARIANT: a routine's bits are a function of its operands' values and its parameters, never of layout or threads.
 #![allow(unsafe_code)]
 mod conv;
@@ -16,15 +19,30 @@ mod top_k;
 mod vector;
 mod walk;
 
-pub use dot::SHORT;
-pub use gather::Gathering;
+pub use conv::ConvTuning;
+pub use dot::DotTuning;
+pub use fft::FftTuning;
+pub use gather::{GatherTuning, Gathering};
+pub use linalg::LinalgTuning;
+pub use scatter::ScatterTuning;
+pub use sort::SortTuning;
+pub use top_k::TopKTuning;
 
 use crate::kernels::Bases;
-use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::{Res, Routine};
 
-/// Runs a routine; the second argument allows it to use other threads.
-pub type Run = Box<dyn Fn(Bases, bool) -> Res<()> + Send + Sync>;
+/// A routine with its strategy chosen and its tables made.
+pub trait CompiledRoutine: Send + Sync {
+    /// Runs it; `parallel` allows it to use other threads.
+    ///
+    /// # Errors
+    /// `OutOfMemory` where there is no working memory, `Cancelled` where the run was.
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()>;
+    /// The strategy and its parameters, on one line. It does not depend on how many threads there are.
+    fn text(&self) -> String;
+}
+pub type Run = Box<dyn CompiledRoutine>;
 
 /// Estimated time of one run.
 pub fn nanos(r: &Routine) -> f64 {
@@ -36,24 +54,32 @@ pub fn nanos(r: &Routine) -> f64 {
     r.work() as f64 * each
 }
 
-pub fn compile(r: &Routine, tier: Tier) -> Res<Run> {
+/// # Errors
+/// `Invalid` where parameters contradict each other, `Unsupported` where sizes are beyond what the family takes, `OutOfMemory` where tables find no room.
+pub fn compile(r: &Routine, target: impl Into<Target>) -> Res<Run> {
+    let target = target.into();
+    let (tier, tuning) = (target.tier, &target.tuning);
     match r {
-        Routine::Dot(d) => dot::compile(d, tier),
-        Routine::Gather(g) => Ok(Gathering::new(g, tier)?.routine()),
-        Routine::Scatter(s) => scatter::compile(s, tier),
+        Routine::Dot(d) => dot::compile(d, &target),
+        Routine::Gather(g) => Ok(Box::new(Gathering::new(g, &target)?)),
+        Routine::Scatter(s) => scatter::compile(s, &target),
         Routine::DynamicSlice { operand, sizes, dtype, index_dtype } => {
             dynamic_slice::slice(operand, sizes, *dtype, *index_dtype)
         }
         Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } => {
             dynamic_slice::update(operand, update, *dtype, *index_dtype)
         }
-        Routine::Sort { outer, n, inner, dtypes, num_keys } => sort::compile(*outer, *n, *inner, dtypes, *num_keys),
-        Routine::TopK { outer, n, inner, k, dtype } => top_k::compile([*outer, *n, *inner], *k, *dtype, tier),
+        Routine::Sort { outer, n, inner, dtypes, num_keys } => {
+            sort::compile(*outer, *n, *inner, dtypes, *num_keys, &tuning.sort)
+        }
+        Routine::TopK { outer, n, inner, k, dtype } => {
+            top_k::compile([*outer, *n, *inner], *k, *dtype, tier, &tuning.top_k)
+        }
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier)
         }
-        Routine::Conv(c) => conv::compile(c, tier),
-        Routine::Linalg(l) => linalg::compile(l, tier),
-        Routine::Fft(f) => fft::compile(f, tier),
+        Routine::Conv(c) => conv::compile(c, &target),
+        Routine::Linalg(l) => linalg::compile(l, &target),
+        Routine::Fft(f) => fft::compile(f, &target),
     }
 }

@@ -74,7 +74,7 @@ fn run_within(tier: Tier, r: &Routine, ins: &[Vec<u8>], in_place: bool, side: fe
     let at: Vec<u32> = (0..ins.len() as u32).collect();
     let to: Vec<u32> = (0..outs.len()).map(|j| if in_place && j == 0 { 0 } else { ins.len() + j } as u32).collect();
     let bases = Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) };
-    routines::compile(r, tier).unwrap()(bases, true).unwrap();
+    routines::compile(r, tier).unwrap().run(bases, true).unwrap();
     ins.iter().for_each(|b| drop(b.bytes()));
     (0..outs.len()).map(|j| if in_place && j == 0 { ins[0].bytes() } else { outs[j].bytes() }).collect()
 }

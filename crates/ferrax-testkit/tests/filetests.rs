@@ -4,10 +4,16 @@
 //! ```text
 //! simplify | lower | jvp | linearize | grad | vmap [axis] [of operand] | dce 01 | vmap lower ..      the words from left to right
 //! ```
+//!
+//! Files in `tests/filetests/cpu` hold several programs, one a line after a title; below `----` stands what the CPU compiles of each, by tier where that
+//! differs: which strategy each kernel, routine and loop takes. Tiers that a machine lacks are not compared there.
+use ferrax_cpu::{CpuBackend, Tier};
 use ferrax_ir::lower::lower;
 use ferrax_ir::simplify::simplify;
+use ferrax_kernel::Backend;
 use ferrax_testkit::face::*;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn jvp_of(p: &Program) -> Res<Program> {
@@ -85,28 +91,27 @@ fn result(task: &str, text: &str) -> Res<String> {
     Ok(p.to_string())
 }
 
-#[test]
-fn files() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests");
-    let mut paths: Vec<_> = std::fs::read_dir(&folder).expect("tests/filetests").flatten().map(|e| e.path()).collect();
+fn text_files(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests").join(folder);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut paths: Vec<_> = entries.flatten().map(|e| e.path()).filter(|p| p.is_file()).collect();
     paths.sort();
-    assert!(paths.len() >= 35, "{} files in {}", paths.len(), folder.display());
+    paths
+}
+/// What files say, and what was got: writes it where that is wanted.
+fn compare(files: impl Iterator<Item = (PathBuf, String, String)>) {
     let mut wrong = vec![];
-    for path in paths {
+    for (path, head, got) in files {
         let text = std::fs::read_to_string(&path).expect("a text file");
-        let (head, golden) = text.split_once("----\n").unwrap_or((&text, ""));
-        let (task, program) = head.split_once('\n').expect("a task, then a program");
-        let got = match catch(|| result(task, program)) {
-            Ok(s) => s.trim_end().to_string() + "\n",
-            Err(e) => format!("{e:?}\n"),
-        };
+        let golden = text.split_once("----\n").map_or("", |t| t.1);
         if got == golden {
             continue;
         }
         if std::env::var_os("FERRAX_BLESS").is_some() {
             std::fs::write(&path, format!("{}\n----\n{got}", head.trim_end())).expect("a writable file");
         } else {
-            wrong.push(format!("{}:\n{got}", path.display()));
+            let first = got.lines().zip(golden.lines()).find(|(a, b)| a != b);
+            wrong.push(format!("{}: {first:?}\n{got}", path.display()));
         }
     }
     assert!(
@@ -115,4 +120,77 @@ fn files() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+#[test]
+fn files() {
+    let paths = text_files("");
+    assert!(paths.len() >= 35, "{} files", paths.len());
+    compare(paths.into_iter().map(|path| {
+        let text = std::fs::read_to_string(&path).expect("a text file");
+        let head = text.split_once("----\n").map_or(&*text, |t| t.0);
+        let (task, program) = head.split_once('\n').expect("a task, then a program");
+        let got = match catch(|| result(task, program)) {
+            Ok(s) => s.trim_end().to_string() + "\n",
+            Err(e) => format!("{e:?}\n"),
+        };
+        (path, head.to_string(), got)
+    }));
+}
+
+/// What a tier compiles of a program.
+fn compiled(program: &str, tier: Tier) -> Res<String> {
+    let plan = lower(&parse(program)?)?;
+    let device = CpuBackend::with_tier(tier).expect("an available tier");
+    Ok(device.compile(plan.verify()?)?.text())
+}
+/// Sections of a golden text, `== title [tiers]` before each: the text of each title and tier.
+fn sections(golden: &str) -> BTreeMap<(String, &'static str), String> {
+    let mut out = BTreeMap::new();
+    for section in golden.split("== ").skip(1) {
+        let (head, text) = section.split_once('\n').unwrap_or((section, ""));
+        let (title, tiers) = head.trim_end_matches(']').rsplit_once(" [").unwrap_or((head, ""));
+        for tier in Tier::ALL.iter().filter(|t| tiers.split(' ').any(|n| n == t.name())) {
+            out.insert((title.to_string(), tier.name()), text.trim_end().to_string());
+        }
+    }
+    out
+}
+#[test]
+fn cpu_files() {
+    // how rows are cut into chunks depends on it
+    ferrax_cpu::set_num_threads(2);
+    let paths = text_files("cpu");
+    assert!(paths.len() >= 14, "{} files", paths.len());
+    compare(paths.into_iter().map(|path| {
+        let text = std::fs::read_to_string(&path).expect("a text file");
+        let (head, golden) = text.split_once("----\n").unwrap_or((&text, ""));
+        let before = sections(golden);
+        let mut got = String::new();
+        for case in head.lines().filter(|l| !l.starts_with('#') && !l.is_empty()) {
+            let (title, program) = case.split_once(": ").expect("a title, then a program");
+            let mut texts: Vec<(Vec<&str>, String)> = vec![];
+            for tier in Tier::ALL {
+                let text = match tier.is_available() {
+                    true => match catch(|| compiled(program, tier)) {
+                        Ok(s) => s.trim_end().to_string(),
+                        Err(e) => format!("{e:?}"),
+                    },
+                    // what another machine found
+                    false => match before.get(&(title.to_string(), tier.name())) {
+                        Some(text) => text.clone(),
+                        None => continue,
+                    },
+                };
+                match texts.iter_mut().find(|t| t.1 == text) {
+                    Some(t) => t.0.push(tier.name()),
+                    None => texts.push((vec![tier.name()], text)),
+                }
+            }
+            for (tiers, text) in texts {
+                got += &format!("== {title} [{}]\n{text}\n", tiers.join(" "));
+            }
+        }
+        (path, head.to_string(), got)
+    }));
 }

@@ -25,11 +25,27 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// What a chunk should touch at most: half of a small second-level cache.
-const CHUNK: usize = 192 << 10;
-/// Less than this is in the cache anyway.
-pub const WORTH: usize = 512 << 10;
-const MOST_LINKS: usize = 24;
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ChainTuning {
+    /// Bytes that a chunk should touch at most: half of a small second-level cache.
+    pub max_chunk_bytes: usize,
+    /// Bytes of a plan's slots, and of what a group streams, below which all is in the cache anyway.
+    pub min_plan_bytes: usize,
+    /// Kernels and gathers of one group.
+    pub max_links: usize,
+    /// Bytes that an iteration of a chunk should touch where a loop runs by rows: it stays in the nearer caches, and is worth the calls.
+    pub near_loop_bytes: usize,
+    pub min_loop_bytes: usize,
+}
+impl ChainTuning {
+    pub const DEFAULT: ChainTuning = ChainTuning {
+        max_chunk_bytes: 192 << 10,
+        min_plan_bytes: 512 << 10,
+        max_links: 24,
+        near_loop_bytes: 32 << 10,
+        min_loop_bytes: 8 << 10,
+    };
+}
 
 /// What a link does to its rows.
 pub enum LinkWork {
@@ -76,7 +92,7 @@ impl Link {
         let Link { work, ins, outs } = self;
         match work {
             LinkWork::Kernel(kernel) => Ready::Kernel { kernel, ins, outs },
-            LinkWork::Gather(g) => Ready::Routine { run: g.routine(), ins, outs },
+            LinkWork::Gather(g) => Ready::Routine { run: Box::new(g), ins, outs },
         }
     }
 }
@@ -158,7 +174,7 @@ impl<'a> ChainBuilder<'a> {
         self.prospects.push(Prospect { of, link, in_slots, out_slots });
         // PERF: what held without it holds still.
         let known = self.prospects.len() - 1;
-        if self.rows > 0 && self.prospects.len() <= MOST_LINKS && self.holds(c, self.rows, known) {
+        if self.rows > 0 && self.prospects.len() <= c.target.tuning.chain.max_links && self.holds(c, self.rows, known) {
             return;
         }
         if let Some(rows) = self.common_rows(c) {
@@ -199,12 +215,12 @@ impl<'a> ChainBuilder<'a> {
     /// second does. Small arrays are there still.
     fn pays(&self, c: &Compiler) -> bool {
         let all = &self.prospects;
-        let touched = streamed(c, all);
+        let (touched, t) = (streamed(c, all), &c.target.tuning.chain);
         let links =
             |cell: Cell| all.iter().filter(|l| l.link.ins.contains(&cell) || l.link.outs.contains(&cell)).count();
         self.rows > 1
-            && touched.iter().any(|(cell, bytes)| *bytes > CHUNK && links(*cell) > 1)
-            && touched.iter().map(|t| t.1).sum::<usize>() >= WORTH
+            && touched.iter().any(|(cell, bytes)| *bytes > t.max_chunk_bytes && links(*cell) > 1)
+            && touched.iter().map(|t| t.1).sum::<usize>() >= t.min_plan_bytes
     }
     /// What is there becomes steps.
     pub fn finish(&mut self, c: &mut Compiler, out: &mut Vec<Ready>) {
@@ -214,8 +230,8 @@ impl<'a> ChainBuilder<'a> {
         if pays {
             let bytes: usize = streamed(c, &prospects).iter().map(|t| t.1).sum();
             // As many chunks for each piece of the work (`threads::for_ranges`): who is done early goes to sleep, and is slow to wake in the next chain.
-            let chunks =
-                rows.div_ceil((CHUNK / (bytes / rows).max(1)).max(1)).next_multiple_of(4 * threads::num_threads());
+            let rows_of_chunk = c.target.tuning.chain.max_chunk_bytes / (bytes / rows).max(1);
+            let chunks = rows.div_ceil(rows_of_chunk.max(1)).next_multiple_of(4 * threads::num_threads());
             let chain = chain(c, prospects, rows, rows.div_ceil(chunks));
             return out.push(Ready::Chain(Box::new(chain)));
         }
@@ -224,7 +240,7 @@ impl<'a> ChainBuilder<'a> {
     /// The most rows into which all prospects can be cut.
     fn common_rows(&self, c: &Compiler) -> Option<usize> {
         let first = self.prospects.first()?;
-        if self.prospects.len() > MOST_LINKS {
+        if self.prospects.len() > c.target.tuning.chain.max_links {
             return None;
         }
         let mut counts: SmallVec<[usize; 4]> = SmallVec::new();
@@ -242,7 +258,9 @@ impl<'a> ChainBuilder<'a> {
         let (old, new) = all.split_at(known);
         let touched = touched(c, all);
         let cuts = |l: &Prospect| l.of.leading(rows).is_some() && l.link.work.splits(rows);
-        if !new.iter().all(cuts) || streamed(c, all).iter().map(|t| t.1).sum::<usize>() / rows > CHUNK {
+        if !new.iter().all(cuts)
+            || streamed(c, all).iter().map(|t| t.1).sum::<usize>() / rows > c.target.tuning.chain.max_chunk_bytes
+        {
             return false;
         }
         let bytes = |cell: Cell| touched.binary_search_by_key(&cell, |t| t.0).map_or(0, |at| touched[at].1);
@@ -368,9 +386,7 @@ pub fn of_loop(
     ready: Vec<Ready>,
     carried: Vec<(Cell, Cell)>,
 ) -> std::result::Result<Chain, Vec<Ready>> {
-    /// What an iteration of a chunk should touch: it stays in the nearer caches, and is worth the calls.
-    const NEAR: usize = 32 << 10;
-    const LEAST: usize = 8 << 10;
+    let t = &c.target.tuning.chain;
     let is_link = |r: &Ready| match r {
         Ready::Kernel { .. } => true,
         Ready::Chain(chain) => chain.links.iter().all(|l| matches!(l.work, LinkWork::Kernel(_))),
@@ -397,7 +413,7 @@ pub fn of_loop(
     };
     let all: Vec<_> = ready.iter().flat_map(cells).collect();
     let writes = |cell: Cell| all.iter().flat_map(|l| l.1.iter()).filter(|o| **o == cell).count();
-    if all.len() > MOST_LINKS
+    if all.len() > t.max_links
         || !all.iter().all(|(i, o)| step_of(i, o).is_some())
         || !carried.iter().all(|(slot, next)| writes(*next) == 1 && (slot == next || writes(*slot) == 0))
     {
@@ -414,7 +430,7 @@ pub fn of_loop(
         builder.prospects.push(Prospect { of: Origin::Kernel(kernel), link, in_slots, out_slots });
     }
     let bytes: usize = streamed(c, &builder.prospects).iter().map(|t| t.1).sum();
-    let rows = builder.common_rows(c).filter(|_| bytes >= LEAST);
+    let rows = builder.common_rows(c).filter(|_| bytes >= t.min_loop_bytes);
     let trades = |cell: Cell| builder.carried.iter().any(|(a, b)| [*a, *b].contains(&cell));
     let is_lost =
         touched(c, &builder.prospects).iter().any(|(cell, _)| trades(*cell) && is_inner(c, &builder.prospects, *cell));
@@ -422,7 +438,11 @@ pub fn of_loop(
         return Err(builder.prospects.into_iter().map(|l| l.link.alone()).collect());
     };
     let threads = threads::num_threads();
-    let chunks = if bytes < threads * LEAST { 1 } else { bytes.div_ceil(NEAR).next_multiple_of(threads) };
+    let chunks = if bytes < threads * t.min_loop_bytes {
+        1
+    } else {
+        bytes.div_ceil(t.near_loop_bytes).next_multiple_of(threads)
+    };
     Ok(chain(c, builder.prospects, rows, rows.div_ceil(chunks)))
 }
 
@@ -539,6 +559,6 @@ mod tests {
         let (once, twice) = (looks(100), looks(200));
         assert!(once > 0 && 4 * twice <= 9 * once, "{once}, then {twice}");
         // each is asked about each of those that a chain may have, once
-        assert!(once <= 100 * super::MOST_LINKS * 8 * 24 * 2, "{once}");
+        assert!(once <= 100 * super::ChainTuning::DEFAULT.max_links * 8 * 24 * 2, "{once}");
     }
 }

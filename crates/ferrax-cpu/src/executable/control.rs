@@ -8,6 +8,7 @@ use super::scalars::{self, write_int};
 use super::{Cell, Compiler, Home, Ready, RunState, run_steps};
 use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::Block;
+use crate::routines::CompiledRoutine;
 use crate::tape::{Items, Tape, Writing};
 use crate::threads::Cost;
 use ferrax_kernel::backend::RunCx;
@@ -124,7 +125,7 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
                             Ok(Some(CompiledKernel::new(
                                 &pairwise(bin, c.plan.slots[*s as usize].dtype, c.plan.slots[*s as usize].len),
                                 true,
-                                c.tier,
+                                c.target.tier,
                             )?))
                         })
                         .collect::<Res<_>>()?
@@ -465,7 +466,7 @@ fn describe_chain(c: &Chain, s: &mut String, pad: &str) {
     for (work, ins, outs) in c.links() {
         match work {
             LinkWork::Kernel(k) => describe_kernel(k, ins, outs, s, &format!("{pad}  ")),
-            LinkWork::Gather(_) => *s += &format!("{pad}  {outs:?} = gather {ins:?}\n"),
+            LinkWork::Gather(g) => *s += &format!("{pad}  {outs:?} = {} {ins:?}\n", g.text()),
         }
     }
 }
@@ -477,7 +478,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
             Ready::Kernel { kernel, ins, outs } => describe_kernel(kernel, ins, outs, s, &pad),
             Ready::Chain(c) => describe_chain(c, s, &pad),
             Ready::Scalars(b) => *s += &format!("{pad}{}\n", b.text()),
-            Ready::Routine { ins, outs, .. } => *s += &format!("{pad}{outs:?} = routine {ins:?}\n"),
+            Ready::Routine { run, ins, outs } => *s += &format!("{pad}{outs:?} = {} {ins:?}\n", run.text()),
             Ready::Copy { from, to, bytes } => *s += &format!("{pad}[{to}] = copy [{from}] {bytes} bytes\n"),
             Ready::Control(c) => match &**c {
                 Control::Loop(l) => {

@@ -95,6 +95,13 @@ impl ColumnFold {
     pub fn expect(&self, runs: usize) {
         self.program.expect(runs.saturating_mul(self.program.total()));
     }
+    pub fn text(&self) -> String {
+        self.program.text()
+    }
+    /// Whether it is code, or will be after enough work.
+    pub fn becomes_code(&self) -> bool {
+        self.is_ready() || !self.failed() && self.program.code_text() == "whole"
+    }
     /// Whether it is code; until then it is of no use, nor is it where it `failed` to become some.
     pub fn is_ready(&self) -> bool {
         self.program.is_all_native()

@@ -508,19 +508,27 @@ impl TileProgram {
             None => format!("r{o}"),
             Some(k) => buf(self.directs[k].buf),
         };
-        let mut s = format!("  loops {:?} tile {} registers {}\n", &self.dims[..], self.tile, self.n_regs);
+        let by = if self.by_rows { "rows" } else { "positions" };
+        let mut s = format!("  loops {:?} tile {} by {by}, registers {}", &self.dims[..], self.tile, self.n_regs);
+        s += &format!(", code {}\n", self.code_text());
         for i in &self.setup {
             s += &match i {
                 Setup::Fill { d, bits, .. } => format!("  once {} = {bits:#x}\n", op(*d)),
                 Setup::Splat { d, buf: b, offset, .. } => format!("  once {} = {}[{offset}]\n", op(*d), buf(*b)),
                 Setup::Call { d, a, b, c, .. } => {
-                    format!("  once {} = f({}, {}, {})\n", op(*d), op(*a), op(*b), op(*c))
+                    format!("  once {} = call {} {} {}\n", op(*d), op(*a), op(*b), op(*c))
                 }
             };
         }
         for i in &self.body {
             s += &match i {
-                Ins::Call { d, a, b, c, .. } => format!("  {} = f({}, {}, {})\n", op(*d), op(*a), op(*b), op(*c)),
+                Ins::Call { d, a, b, c, what: Some(f), .. } => {
+                    let operands: Vec<String> = [a, b, c].iter().take(f.operands()).map(|o| op(**o)).collect();
+                    format!("  {} = {} {}\n", op(*d), f.text(), operands.join(" "))
+                }
+                Ins::Call { d, a, b, c, what: None, .. } => {
+                    format!("  {} = loop_only {} {} {}\n", op(*d), op(*a), op(*b), op(*c))
+                }
                 Ins::Rounds { d, e, a, b, by, .. } => {
                     format!("  {}, {} = rounds({}, {}) by {by:#x}\n", op(*d), op(*e), op(*a), op(*b))
                 }

@@ -156,13 +156,23 @@ impl Reducing {
         self.epilogue.expect(runs.saturating_mul(self.epilogue.total()));
     }
     pub fn text(&self) -> String {
+        let by_code = self.by_columns.as_ref().filter(|c| c.becomes_code());
+        let order = match by_code {
+            Some(_) => "columns_by_code",
+            None if self.whole_rows() => "whole_rows",
+            None if self.columns == 1 => "rows",
+            None => "columns",
+        };
+        let registers = self.inner.folding().is_some() || self.in_columns().is_some();
         format!(
-            "  inner {} x {} x {}{}\n{}  epilogue\n{}",
+            "  strategy=reduce order={order} {} x {} x {} width={} levels={}{}\n{}  epilogue\n{}",
             self.outer,
             self.n,
             self.columns,
-            if self.inner.folding().is_some() || self.in_columns().is_some() { ", in registers" } else { "" },
-            self.inner.text(),
+            self.width,
+            self.levels,
+            if registers { ", in registers" } else { "" },
+            by_code.map_or_else(|| self.inner.text(), ColumnFold::text),
             self.epilogue.text()
         )
     }

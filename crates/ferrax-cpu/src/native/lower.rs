@@ -106,6 +106,24 @@ impl Function {
             Function::Copy(d) => ([is_bool(d); 3], is_bool(d)),
         }
     }
+    /// As texts of programs have it.
+    pub fn text(self) -> String {
+        match self {
+            Function::Un(f, d) => format!("{}.{d}", f.name()),
+            Function::Bin(f, d) => format!("{}.{d}", f.name()),
+            Function::Pair { g, f, left: true, of } => format!("{}_of_{}.{of}", g.name(), f.name()),
+            Function::Pair { g, f, left: false, of } => format!("{}_by_{}.{of}", g.name(), f.name()),
+            Function::Divide { by, rest } => {
+                format!("{}_by_constant.{}", if rest { "rem" } else { "div" }, by.dtype)
+            }
+            Function::Select(bytes) => format!("select.{bytes}"),
+            Function::Convert(from, to) => format!("convert.{from}.{to}"),
+            Function::Copy(d) => format!("copy.{d}"),
+            Function::Settle(d) => format!("one_nan.{d}"),
+            Function::Rotate => "rotate".into(),
+            Function::RotateXor => "rotate_xor".into(),
+        }
+    }
     /// How many operands it reads.
     pub fn operands(self) -> usize {
         match self {

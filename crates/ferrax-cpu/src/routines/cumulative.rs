@@ -1,14 +1,16 @@
 //! `Cumulative`: running combinations, strictly in sequence along an axis, several columns at a time.
-use super::Run;
-use super::walk::SharedPtr;
+use super::walk::{SharedPtr, copy};
+use super::{CompiledRoutine, Run};
 use crate::kernels::block::{BlockFn, BlockLoop, pick};
 use crate::kernels::lane::Float;
+use crate::kernels::moves::LoadFn;
 use crate::kernels::{Bases, moves, scalar};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use ferrax_kernel::routine::CumulativeKind;
 use ferrax_kernel::{Bin, DType, Error, Res, math};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// `log(exp a + exp b)`; where `a - b` is nan (equal infinities, or a nan) it is `a + b`.
 struct LogAddExp<T>(PhantomData<T>);
@@ -113,81 +115,130 @@ fn combining(kind: CumulativeKind, lane: DType, tier: Tier) -> Option<BlockFn> {
     }
 }
 
-pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: bool, d: DType, tier: Tier) -> Res<Run> {
-    // The accumulator has the lane's dtype.
-    let wide = if d == DType::Bool { d } else { d.lane() };
-    let f = combining(kind, wide, tier).ok_or_else(|| Error::Invalid(format!("{kind:?} is not defined for {d}")))?;
-    let (load, canonical, store) = (moves::load(d, tier), scalar::canonical(d, tier), moves::store(d, tier));
-    let size = d.size();
-    const COLUMNS: usize = 256;
-    let rows = if inner == 1 { along(kind, d) } else { None };
-    // With one column, rows side by side are loaded as columns.
-    let (columns, lanes_apart, row_step) = if inner == 1 { (outer, n, 1) } else { (inner, 1, inner) };
-    let groups = if inner == 1 { 1 } else { outer };
-    let chunks = columns.div_ceil(COLUMNS);
-    let cost = Cost::of((outer * n * inner) as f64 * if rows.is_some() && outer >= ABREAST { 0.4 } else { 1.0 });
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let cost = parallel.then_some(&cost);
-        let (x, out) = (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)));
-        if outer * n * inner == 0 {
-            return Ok(());
+/// How running combinations are taken.
+enum Strategy {
+    /// Rows that lie together, their accumulators in registers: of one row, and of rows side by side.
+    Registers([RunningFn; 2]),
+    /// Columns side by side by block functions.
+    Columns(Columns),
+}
+/// Block functions of a combination, whose accumulator has the lane's dtype.
+struct Columns {
+    load: LoadFn,
+    combine: BlockFn,
+    canonical: Option<BlockFn>,
+    store: BlockFn,
+}
+/// Columns that go side by side.
+const COLUMNS: usize = 256;
+
+/// Running combinations along the middle of `[outer, n, inner]`.
+struct Cumulative {
+    strategy: Strategy,
+    outer: usize,
+    n: usize,
+    inner: usize,
+    /// From the last element to the first.
+    reverse: bool,
+    /// Bytes of an element.
+    size: usize,
+    cost: Cost,
+}
+impl Cumulative {
+    fn in_registers(&self, [one, abreast]: [RunningFn; 2], [x, out]: [SharedPtr; 2], rows: Range<usize>) {
+        let (n, size, mut at) = (self.n, self.size, rows.start);
+        while at < rows.end {
+            let (run, count) = if rows.end - at >= ABREAST { (abreast, ABREAST) } else { (one, 1) };
+            let first = (at * n + if self.reverse { n - 1 } else { 0 }) * size;
+            let (to, from) = (out.get().wrapping_add(first), x.get().wrapping_add(first));
+            // SAFETY: verify, sizes: operand and result have outer * n elements; at + count <= outer. Each row is one thread's.
+            unsafe { run(to, from, n, if self.reverse { -1 } else { 1 }, n * size) };
+            at += count;
         }
-        if let Some([one, abreast]) = rows {
-            threads::for_ranges(outer, cost, bases.cancel, &|r| {
-                let mut at = r.start;
-                while at < r.end {
-                    let (run, count) = if r.end - at >= ABREAST { (abreast, ABREAST) } else { (one, 1) };
-                    let first = (at * n + if reverse { n - 1 } else { 0 }) * size;
-                    let (to, from) = (out.get().wrapping_add(first), x.get().wrapping_add(first));
-                    // SAFETY: verify, sizes: operand and result have outer * n elements; at + count <= outer. Each row is one thread's.
-                    unsafe { run(to, from, n, if reverse { -1 } else { 1 }, n * size) };
-                    at += count;
-                }
-            });
-            return Ok(());
-        }
-        threads::for_ranges(groups * chunks, cost, bases.cancel, &|r| {
-            let mut memory = [0u64; 4 * COLUMNS];
-            let p = memory.as_mut_ptr().cast::<u8>();
-            let [mut acc, next, mut sum, rounded] = [0, 1, 2, 3].map(|k| p.wrapping_add(k * COLUMNS * 8));
-            for unit in r {
-                let (group, c) = (unit / chunks, unit % chunks * COLUMNS);
-                let w = COLUMNS.min(columns - c);
-                for k in 0..n {
-                    let row = if reverse { n - 1 - k } else { k };
-                    let at = (group * n * inner + row * row_step + c * lanes_apart) * size;
-                    // SAFETY: verify, sizes: operand and result have outer * n * inner elements; row `k` of column `c + w - 1` is one of them, and w is
-                    // at most COLUMNS, which the four pieces of memory have room for, 8 bytes each. Columns of a unit are one thread's.
-                    unsafe {
-                        let to = if k == 0 { acc } else { next };
-                        load(to, x.get().wrapping_add(at), 1, 0, w, lanes_apart as isize);
-                        if k > 0 {
-                            f(sum, acc, next, next, w);
-                            std::mem::swap(&mut acc, &mut sum);
+    }
+    /// The chunks of columns; with one column in a row, rows side by side are loaded as columns.
+    fn chunks(&self) -> usize {
+        if self.inner == 1 { self.outer.div_ceil(COLUMNS) } else { self.inner.div_ceil(COLUMNS) }
+    }
+    fn by_columns(&self, f: &Columns, [x, out]: [SharedPtr; 2], units: Range<usize>) {
+        let (n, size, chunks) = (self.n, self.size, self.chunks());
+        let (columns, columns_apart, row_step) =
+            if self.inner == 1 { (self.outer, n, 1) } else { (self.inner, 1, self.inner) };
+        let mut memory = [0u64; 4 * COLUMNS];
+        let p = memory.as_mut_ptr().cast::<u8>();
+        let [mut acc, next, mut sum, rounded] = [0, 1, 2, 3].map(|k| p.wrapping_add(k * COLUMNS * 8));
+        for unit in units {
+            let (group, c) = (unit / chunks, unit % chunks * COLUMNS);
+            let w = COLUMNS.min(columns - c);
+            for k in 0..n {
+                let row = if self.reverse { n - 1 - k } else { k };
+                let at = (group * n * self.inner + row * row_step + c * columns_apart) * size;
+                // SAFETY: verify, sizes: operand and result have outer * n * inner elements; row `k` of column `c + w - 1` is one of them, and w is
+                // at most COLUMNS, which the four pieces of memory have room for, 8 bytes each. Columns of a unit are one thread's.
+                unsafe {
+                    let to = if k == 0 { acc } else { next };
+                    (f.load)(to, x.get().wrapping_add(at), 1, 0, w, columns_apart as isize);
+                    if k > 0 {
+                        (f.combine)(sum, acc, next, next, w);
+                        std::mem::swap(&mut acc, &mut sum);
+                    }
+                    let value = match f.canonical {
+                        Some(g) => {
+                            g(rounded, acc, acc, acc, w);
+                            rounded
                         }
-                        let value = match canonical {
-                            Some(g) => {
-                                g(rounded, acc, acc, acc, w);
-                                rounded
-                            }
-                            None => acc,
-                        };
-                        if lanes_apart == 1 {
-                            store(out.get().wrapping_add(at), value, value, value, w);
-                        } else {
-                            store(next, value, value, value, w);
-                            super::walk::copy(size)(
-                                out.get().wrapping_add(at),
-                                next,
-                                w,
-                                (lanes_apart * size) as isize,
-                                size as isize,
-                            );
-                        }
+                        None => acc,
+                    };
+                    let to = out.get().wrapping_add(at);
+                    if columns_apart == 1 {
+                        (f.store)(to, value, value, value, w);
+                    } else {
+                        (f.store)(next, value, value, value, w);
+                        copy(size)(to, next, w, (columns_apart * size) as isize, size as isize);
                     }
                 }
             }
-        });
+        }
+    }
+}
+impl CompiledRoutine for Cumulative {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        if self.outer * self.n * self.inner == 0 {
+            return Ok(());
+        }
+        let cost = parallel.then_some(&self.cost);
+        let operands = [bases.input(0), bases.output(0)].map(SharedPtr);
+        match &self.strategy {
+            Strategy::Registers(f) => {
+                threads::for_ranges(self.outer, cost, bases.cancel, &|r| self.in_registers(*f, operands, r))
+            }
+            Strategy::Columns(f) => {
+                let groups = if self.inner == 1 { 1 } else { self.outer };
+                threads::for_ranges(groups * self.chunks(), cost, bases.cancel, &|r| self.by_columns(f, operands, r))
+            }
+        }
         Ok(())
-    }))
+    }
+    fn text(&self) -> String {
+        match self.strategy {
+            Strategy::Registers(_) if self.outer >= ABREAST => format!("cumulative strategy=registers rows={ABREAST}"),
+            Strategy::Registers(_) => "cumulative strategy=registers rows=1".into(),
+            Strategy::Columns(_) if self.inner == 1 => "cumulative strategy=columns of=rows".into(),
+            Strategy::Columns(_) => "cumulative strategy=columns".into(),
+        }
+    }
+}
+
+pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: bool, d: DType, tier: Tier) -> Res<Run> {
+    let wide = if d == DType::Bool { d } else { d.lane() };
+    let combine = combining(kind, wide, tier);
+    let combine = combine.ok_or_else(|| Error::Invalid(format!("{kind:?} is not defined for {d}")))?;
+    let (load, canonical, store) = (moves::load(d, tier), scalar::canonical(d, tier), moves::store(d, tier));
+    let strategy = match along(kind, d) {
+        Some(f) if inner == 1 => Strategy::Registers(f),
+        _ => Strategy::Columns(Columns { load, combine, canonical, store }),
+    };
+    let each = if matches!(strategy, Strategy::Registers(_)) && outer >= ABREAST { 0.4 } else { 1.0 };
+    let cost = Cost::of((outer * n * inner) as f64 * each);
+    Ok(Box::new(Cumulative { strategy, outer, n, inner, reverse, size: d.size(), cost }))
 }

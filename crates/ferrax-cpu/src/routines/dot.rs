@@ -1,37 +1,87 @@
 //! Batched matrix products.
 //!
-//! Which algorithm runs is decided by sizes, dtypes and the machine alone: a vector on either side is [`super::vector`]'s, two of them, or
-//! one of another dtype than the sums', are a reduction in the waist's order, small products and those of wide integers are loops that sum in sequence, the rest runs in [`super::panel`]. Machines without what
-//! that needs have the library's GEMM, called in one layout (operands of another layout are packed first). So layout and threads
-//! change no bits.
+//! Sizes, dtypes and the machine alone decide which [`Strategy`] runs. The library's GEMM is called in one layout (operands of another layout are
+//! packed first). So layout and threads change no bits.
 /// What multiplies where panels have no code for the machine; without it loops do.
 #[cfg(feature = "gemm")]
 mod library;
 
 use super::panel::Matrices;
-use super::{Run, panel, vector};
+use super::{CompiledRoutine, Run, panel, vector};
 use crate::kernels::block::tiers;
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, CompiledKernel, Scratch};
 use crate::memory::Block;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Res, Scalar};
 use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 /// What a multiplication takes where there are many.
 pub const NANOS: f64 = 0.016;
-/// Products up to this many multiplications are done by a plain loop where there are no panels.
-const SMALL: usize = 8192;
 /// Columns that stay together: a multiple of every panel's.
 const COLUMNS: usize = 64;
-/// Up to this many they are wherever; a matrix times a vector, too.
-pub const SHORT: usize = 512;
-/// Whether a product of so many multiplications is done by a plain loop, which sums in sequence.
-pub fn is_small(work: usize, lane: Lane, tier: Tier) -> bool {
-    work <= if panel::pick(lane, tier).is_some() { SHORT } else { SMALL }
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DotTuning {
+    /// Products of up to this many multiplications are done by loops, which sum in sequence, those of a matrix and a vector, too.
+    pub max_loop_work: usize,
+    /// The same where the machine has no panels.
+    pub max_loop_work_without_panels: usize,
+    /// Rows and columns from which the library's sums do not depend on an operand's layout.
+    pub min_library_side: usize,
+}
+impl DotTuning {
+    pub const DEFAULT: DotTuning =
+        DotTuning { max_loop_work: 512, max_loop_work_without_panels: 8192, min_library_side: 32 };
+}
+/// What multiplies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strategy {
+    /// A matrix by a vector: [`super::vector`].
+    MatrixVector,
+    /// A reduction kernel, in the waist's order: two vectors, or a vector whose dtype is not the sums'.
+    Reduction,
+    /// Batches of dense matrices of up to 4 x 4, each in registers.
+    Registers,
+    /// Loops over blocks of the result that stay in registers, summing in sequence.
+    Loops,
+    /// [`super::panel`], a panel of the right operand at a time.
+    Panels,
+    /// [`super::panel`], block by block of both operands.
+    BlockedPanels,
+    /// The library's GEMM.
+    Library,
+}
+/// The strategy for a product on a tier.
+pub fn pick(d: &Dot, tier: Tier, t: &DotTuning) -> Strategy {
+    let acc = accumulator(d);
+    let (lane, work) = (Lane::of(acc), d.m * d.n * d.k);
+    if (d.m == 1 || d.n == 1) && work > t.max_loop_work && acc.is_float() {
+        let plain = d.dtype == acc && d.out == acc && d.m * d.n > 1;
+        return if plain { Strategy::MatrixVector } else { Strategy::Reduction };
+    }
+    let panels = panel::pick(lane, tier).is_some();
+    match panels {
+        _ if is_small(work, lane, tier, t) || !panels && !acc.is_float() => {
+            let exact = d.dtype == acc && exact(d, lane, tier).is_some();
+            if exact { Strategy::Registers } else { Strategy::Loops }
+        }
+        true if panel::is_large(d.m, d.n, d.k) => Strategy::BlockedPanels,
+        true => Strategy::Panels,
+        false if cfg!(feature = "gemm") => Strategy::Library,
+        false => Strategy::Loops,
+    }
+}
+/// Whether a product of so many multiplications is done by loops, which sum in sequence.
+pub fn is_small(work: usize, lane: Lane, tier: Tier, t: &DotTuning) -> bool {
+    let panels = panel::pick(lane, tier).is_some();
+    work <= if panels { t.max_loop_work } else { t.max_loop_work_without_panels }
 }
 
 pub trait Product {
@@ -41,8 +91,8 @@ pub trait Product {
 }
 tiers!(pick_product, Product, fn(x: &Matrices));
 
-/// What multiplies: panels where they are worth it, else plain loops.
-pub fn pick(lane: Lane, small: bool, tier: Tier) -> panel::Rows {
+/// The function that multiplies: of panels where the machine has them and the product is not small, else of loops.
+pub fn rows_function(lane: Lane, small: bool, tier: Tier) -> panel::Rows {
     let panels = if small { None } else { panel::pick(lane, tier) };
     panels.unwrap_or_else(|| match lane {
         Lane::F32 => pick_product::<Loops<f32>>(tier),
@@ -52,9 +102,6 @@ pub fn pick(lane: Lane, small: bool, tier: Tier) -> panel::Rows {
         Lane::Bool => pick_product::<Loops<u8>>(tier),
     })
 }
-
-/// Rows and columns from which the library's sums do not depend on an operand's layout.
-const LONG: usize = 32;
 
 pub trait Ring: Copy {
     const ZERO: Self;
@@ -287,161 +334,199 @@ fn packing(dims: [usize; 3], strides: [i64; 3], from: DType, to: DType) -> Kerne
     }
 }
 
-pub fn compile(d: &Dot, tier: Tier) -> Res<Run> {
-    let acc = accumulator(d);
-    let d = d.clone();
-    // Size-1 axes have no stride to speak of.
-    let (lhs, rhs) = ([d.b, d.m, d.k], [d.b, d.k, d.n]);
-    if (d.m == 1 || d.n == 1) && d.m * d.n * d.k > SHORT && acc.is_float() {
-        let plain = d.dtype == acc && d.out == acc && d.m * d.n > 1;
-        return if plain { vector::compile(&d, Lane::of(acc).size(), tier) } else { reduction(&d, acc, tier) };
+/// A batch of products `[m, k] x [k, n]`.
+struct MatrixProduct {
+    d: Dot,
+    strategy: Strategy,
+    /// Bytes of a sum.
+    size: usize,
+    /// Functions of loops or panels, and of batches in registers.
+    rows: panel::Rows,
+    exact: Option<BatchesFn>,
+    /// What copies the operands first, where that is needed, and what converts the sums.
+    pack: [Option<CompiledKernel>; 2],
+    unpack: Option<CompiledKernel>,
+    /// Of the operands as they are multiplied.
+    strides: [[isize; 3]; 2],
+    cost: Cost,
+}
+
+pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
+    let (tier, tuning, acc, d) = (target.tier, &target.tuning.dot, accumulator(d), d.clone());
+    let (lane, strategy) = (Lane::of(acc), pick(&d, tier, tuning));
+    match strategy {
+        Strategy::MatrixVector => return vector::compile(&d, lane.size(), tier),
+        Strategy::Reduction => return reduction(&d, acc, tier),
+        _ => (),
     }
-    let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
-    let lane = Lane::of(acc);
-    let size = lane.size();
-    let short = is_small(d.m * d.n * d.k, lane, tier);
-    let panels = if short { None } else { panel::pick(lane, tier) };
-    let small = short || panels.is_none() && !acc.is_float();
-    let rows_apart = small || panels.is_some() || cfg!(not(feature = "gemm"));
+    let (lhs, rhs) = ([d.b, d.m, d.k], [d.b, d.k, d.n]);
     // Of matrices that are long enough both ways, the library takes either layout to the same sums; others it must get in one.
-    let either = d.m >= LONG && d.n >= LONG && d.k > 2;
+    let either = d.m >= tuning.min_library_side && d.n >= tuning.min_library_side && d.k > 2;
+    // Size-1 axes have no stride to speak of.
     let dense = |n: [usize; 3], s: [i64; 3]| {
         let rows = s[2] == 1 && s[1] >= n[2] as i64;
         let columns = s[1] == 1 && s[2] >= n[1] as i64;
         n[1] > 1 && n[2] > 1 && (rows || either && columns)
     };
     let pack = |n: [usize; 3], s: [i64; 3]| -> Res<Option<CompiledKernel>> {
-        let as_is = d.dtype == acc && (rows_apart || dense(n, s));
+        let as_is = d.dtype == acc && (strategy != Strategy::Library || dense(n, s));
         if as_is { Ok(None) } else { CompiledKernel::new(&packing(n, s, d.dtype, acc), false, tier).map(Some) }
     };
-    let (pack_l, pack_r) = (pack(lhs, d.lhs)?, pack(rhs, d.rhs)?);
-    let unpack = if acc == d.out {
-        None
-    } else {
-        Some(CompiledKernel::new(
-            &packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out),
-            false,
-            tier,
-        )?)
+    let pack = [pack(lhs, d.lhs)?, pack(rhs, d.rhs)?];
+    let sums = packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out);
+    let unpack = if acc == d.out { None } else { Some(CompiledKernel::new(&sums, false, tier)?) };
+    let loops = matches!(strategy, Strategy::Loops | Strategy::Registers);
+    let each = match strategy {
+        Strategy::Library => 0.03,
+        _ if loops => 0.2,
+        _ => NANOS,
     };
-    let product = pick(lane, small, tier);
-    let exact = if small && d.dtype == acc { exact(&d, lane, tier) } else { None };
-    let each = match rows_apart {
-        true if small => 0.2,
-        true => NANOS,
-        false => 0.03,
-    };
-    let cost = Cost::of(work as f64 * each);
     let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
         if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) }
     };
-    let (ls, rs) = (strides(pack_l.is_some(), lhs, d.lhs), strides(pack_r.is_some(), rhs, d.rhs));
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
+    let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
+    Ok(Box::new(MatrixProduct {
+        strategy,
+        size: lane.size(),
+        rows: rows_function(lane, loops, tier),
+        exact: if strategy == Strategy::Registers { exact(&d, lane, tier) } else { None },
+        strides: [strides(pack[0].is_some(), lhs, d.lhs), strides(pack[1].is_some(), rhs, d.rhs)],
+        pack,
+        unpack,
+        cost: Cost::of(work as f64 * each),
+        d,
+    }))
+}
+impl CompiledRoutine for MatrixProduct {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        let d = &self.d;
         if d.b * d.m * d.n == 0 {
             return Ok(());
         }
-        let packed = |p: &Option<CompiledKernel>, n: [usize; 3], which: u32| -> Res<(Option<Block>, *const u8)> {
-            let src = bases.input(which);
-            let Some(p) = p else { return Ok((None, src)) };
-            let b = Block::new(n.iter().product::<usize>() * size)?;
-            // SAFETY: `Routine::verify`: the operand reaches as far as its strides, which is what `packing` states as its length; the block has
-            // an element for each of `n`.
-            unsafe { p.run(Bases { ptrs: &[src, b.ptr()], ins: &[0], outs: &[1], ..bases }, parallel) }?;
-            let ptr = b.ptr().cast_const();
-            Ok((Some(b), ptr))
-        };
-        let (_l, a) = packed(&pack_l, lhs, 0)?;
-        let (_r, b) = packed(&pack_r, rhs, 1)?;
-        let sums = unpack.as_ref().map(|_| Block::new(d.b * d.m * d.n * size)).transpose()?;
+        let (_l, a) = self.packed(0, d.b * d.m * d.k, bases, parallel)?;
+        let (_r, b) = self.packed(1, d.b * d.k * d.n, bases, parallel)?;
+        let sums = self.unpack.as_ref().map(|_| Block::new(d.b * d.m * d.n * self.size)).transpose()?;
         let c = sums.as_ref().map_or(bases.output(0), |s| s.ptr());
-        let one = DotPtrs { a, b, c };
-        if let Some(f) = exact {
-            let from = |p: *const u8, at: usize, elements: usize| p.wrapping_add(at * elements * size);
-            threads::for_ranges(d.b, parallel.then_some(&cost), bases.cancel, &|r| {
-                let (a, b) = (from(one.a(), r.start, d.m * d.k), from(one.b(), r.start, d.k * d.n));
-                let c = one.c().wrapping_add(r.start * d.m * d.n * size);
-                // SAFETY: operands that are dense, and a dense result, of which these matrices are this thread's.
-                unsafe { f(a, b, c, r.len()) }
-            });
-        } else if rows_apart {
-            // Rows of all batch elements in parallel; or columns where they are more, so that each is packed once.
-            let large = panels.is_some() && panel::is_large(d.m, d.n, d.k);
-            let by_rows = small || d.m >= d.n;
-            let (by_rows, step) = match large {
-                true => panel::part_of_large(d.m, d.n, rs[2] != 1, threads::num_threads()),
-                false => (by_rows, if by_rows { 1 } else { COLUMNS }),
-            };
-            let along = if by_rows { d.m } else { d.n };
-            let units = along.div_ceil(step);
-            let memory = match panels {
-                Some(_) if large => panel::MEMORY + panel::BLOCKS,
-                Some(_) => panel::MEMORY,
-                None => 0,
-            };
-            let multiply = |r: std::ops::Range<usize>, scratch: *mut u8| {
-                let mut at = r.start;
-                while at < r.end {
-                    let (batch, unit) = (at / units, at % units);
-                    let count = (units - unit).min(r.end - at);
-                    let from = unit * step;
-                    let part = (count * step).min(along - from);
-                    let (i, m, j, n) = if by_rows { (from, part, 0, d.n) } else { (0, d.m, from, part) };
-                    let to = |strides: [isize; 3], row: usize, column: usize| {
-                        (batch as isize * strides[0] + row as isize * strides[1] + column as isize * strides[2])
-                            * size as isize
-                    };
-                    let x = Matrices {
-                        a: one.a().wrapping_offset(to(ls, i, 0)),
-                        b: one.b().wrapping_offset(to(rs, 0, j)),
-                        c: one.c().wrapping_add(((batch * d.m + i) * d.n + j) * size),
-                        m,
-                        n,
-                        k: d.k,
-                        a_strides: [ls[1], ls[2]],
-                        b_strides: [rs[1], rs[2]],
-                        c_row: d.n,
-                        adds: false,
-                        scratch,
-                        blocks: if large { scratch.wrapping_add(panel::MEMORY) } else { std::ptr::null_mut() },
-                    };
-                    // SAFETY: i + m and j + n stay within d.m and d.n, and `Routine::verify` found the greatest positions of those inside the
-                    // operands (packed ones are dense); the result is dense, and these rows or columns of it are this thread's.
-                    unsafe { product(&x) };
-                    at += count;
-                }
-            };
-            threads::try_ranges(d.b * units, parallel.then_some(&cost), bases.cancel, &|r| {
-                Scratch.with(memory, |scratch| multiply(r, scratch))
-            })?;
+        let (one, cost) = (DotPtrs { a, b, c }, parallel.then_some(&self.cost));
+        match (self.strategy, self.exact) {
+            (_, Some(f)) => self.run_in_registers(f, &one, cost, bases.cancel),
+            #[cfg(feature = "gemm")]
+            (Strategy::Library, _) => self.run_library(&one, cost, bases.cancel),
+            _ => self.run_parts(&one, cost, bases.cancel)?,
         }
-        #[cfg(feature = "gemm")]
-        if !rows_apart {
-            let matrices = |batch: usize| {
-                let at = |s: [isize; 3]| batch as isize * s[0] * size as isize;
-                Matrices {
-                    a: one.a().wrapping_offset(at(ls)),
-                    b: one.b().wrapping_offset(at(rs)),
-                    c: one.c().wrapping_add(batch * d.m * d.n * size),
-                    m: d.m,
-                    n: d.n,
-                    k: d.k,
-                    a_strides: [ls[1], ls[2]],
-                    b_strides: [rs[1], rs[2]],
-                    c_row: d.n,
-                    adds: false,
-                    scratch: std::ptr::null_mut(),
-                    blocks: std::ptr::null_mut(),
-                }
-            };
-            // SAFETY: as above, for whole batch elements.
-            unsafe { library::products(d.b, size, parallel.then_some(&cost), bases.cancel, &matrices) };
-        }
-        if let (Some(u), Some(s)) = (&unpack, &sums) {
+        if let (Some(u), Some(s)) = (&self.unpack, &sums) {
             // SAFETY: `sums` has b * m * n elements of the accumulator's size, and the result as many (verify, sizes): what `packing` states.
             unsafe { u.run(Bases { ptrs: &[s.ptr(), bases.output(0)], ins: &[0], outs: &[1], ..bases }, parallel) }?;
         }
         Ok(())
-    }))
+    }
+    fn text(&self) -> String {
+        let strategy = match self.strategy {
+            Strategy::MatrixVector | Strategy::Reduction => unreachable!("these are other routines"),
+            Strategy::Registers => "registers",
+            Strategy::Loops if self.d.m.max(self.d.n).max(self.d.k) <= TINY => "loops of=tiny",
+            Strategy::Loops => "loops",
+            Strategy::Panels => "panels",
+            Strategy::BlockedPanels => "blocked_panels",
+            Strategy::Library => "library",
+        };
+        let names = [(&self.pack[0], " packs=lhs"), (&self.pack[1], " packs=rhs"), (&self.unpack, " converts=sums")];
+        let steps: String = names.iter().filter(|(k, _)| k.is_some()).map(|(_, name)| *name).collect();
+        format!("dot strategy={strategy}{steps}")
+    }
+}
+impl MatrixProduct {
+    /// Operand `which` as it is multiplied: a copy of so many elements, or where it lies.
+    fn packed(&self, which: u32, n: usize, bases: Bases, parallel: bool) -> Res<(Option<Block>, *const u8)> {
+        let src = bases.input(which);
+        let Some(p) = &self.pack[which as usize] else { return Ok((None, src)) };
+        let b = Block::new(n * self.size)?;
+        // SAFETY: `Routine::verify`: the operand reaches as far as its strides, which is what `packing` states as its length; the block has
+        // an element for each of `n`.
+        unsafe { p.run(Bases { ptrs: &[src, b.ptr()], ins: &[0], outs: &[1], ..bases }, parallel) }?;
+        let ptr = b.ptr().cast_const();
+        Ok((Some(b), ptr))
+    }
+    fn run_in_registers(&self, f: BatchesFn, one: &DotPtrs, cost: Option<&Cost>, cancel: &AtomicBool) {
+        let (d, size) = (&self.d, self.size);
+        let from = |p: *const u8, at: usize, elements: usize| p.wrapping_add(at * elements * size);
+        threads::for_ranges(d.b, cost, cancel, &|r| {
+            let (a, b) = (from(one.a(), r.start, d.m * d.k), from(one.b(), r.start, d.k * d.n));
+            let c = one.c().wrapping_add(r.start * d.m * d.n * size);
+            // SAFETY: operands that are dense, and a dense result, of which these matrices are this thread's.
+            unsafe { f(a, b, c, r.len()) }
+        });
+    }
+    /// Operands and result of one of the batch.
+    fn matrices(&self, one: &DotPtrs, batch: usize) -> Matrices {
+        let (d, size, [l, r]) = (&self.d, self.size, self.strides);
+        let at = |stride: isize| batch as isize * stride * size as isize;
+        Matrices {
+            a: one.a().wrapping_offset(at(l[0])),
+            b: one.b().wrapping_offset(at(r[0])),
+            c: one.c().wrapping_add(batch * d.m * d.n * size),
+            m: d.m,
+            n: d.n,
+            k: d.k,
+            a_strides: [l[1], l[2]],
+            b_strides: [r[1], r[2]],
+            c_row: d.n,
+            adds: false,
+            scratch: std::ptr::null_mut(),
+            blocks: std::ptr::null_mut(),
+        }
+    }
+    /// Rows of the whole batch, shared by threads; or columns where they are more, so that each is packed once.
+    fn run_parts(&self, one: &DotPtrs, cost: Option<&Cost>, cancel: &AtomicBool) -> Res<()> {
+        let (d, size, [l, r]) = (&self.d, self.size, self.strides);
+        let (by_rows, step) = match self.strategy {
+            Strategy::BlockedPanels => panel::part_of_large(d.m, d.n, r[2] != 1, threads::num_threads()),
+            Strategy::Panels if d.m < d.n => (false, COLUMNS),
+            _ => (true, 1),
+        };
+        let along = if by_rows { d.m } else { d.n };
+        let units = along.div_ceil(step);
+        let memory = match self.strategy {
+            Strategy::BlockedPanels => panel::MEMORY + panel::BLOCKS,
+            Strategy::Panels => panel::MEMORY,
+            _ => 0,
+        };
+        let multiply = |range: Range<usize>, scratch: *mut u8| {
+            let mut at = range.start;
+            while at < range.end {
+                let (batch, unit) = (at / units, at % units);
+                let count = (units - unit).min(range.end - at);
+                let from = unit * step;
+                let part = (count * step).min(along - from);
+                let (i, m, j, n) = if by_rows { (from, part, 0, d.n) } else { (0, d.m, from, part) };
+                let offset = |n: usize, stride: isize| n as isize * stride * size as isize;
+                let x = self.matrices(one, batch);
+                let x = Matrices {
+                    a: x.a.wrapping_offset(offset(i, l[1])),
+                    b: x.b.wrapping_offset(offset(j, r[2])),
+                    c: x.c.wrapping_add((i * d.n + j) * size),
+                    m,
+                    n,
+                    scratch,
+                    blocks: match self.strategy {
+                        Strategy::BlockedPanels => scratch.wrapping_add(panel::MEMORY),
+                        _ => std::ptr::null_mut(),
+                    },
+                    ..x
+                };
+                // SAFETY: i + m and j + n stay within d.m and d.n, and `Routine::verify` found the greatest positions of those inside the
+                // operands (packed ones are dense); the result is dense, and these rows or columns of it are this thread's.
+                unsafe { (self.rows)(&x) };
+                at += count;
+            }
+        };
+        threads::try_ranges(d.b * units, cost, cancel, &|r| Scratch.with(memory, |scratch| multiply(r, scratch)))
+    }
+    #[cfg(feature = "gemm")]
+    fn run_library(&self, one: &DotPtrs, cost: Option<&Cost>, cancel: &AtomicBool) {
+        // SAFETY: as in `run_parts`, for whole elements of the batch.
+        unsafe { library::products(self.d.b, self.size, cost, cancel, &|batch| self.matrices(one, batch)) };
+    }
 }
 
 /// Pointers that threads share; each writes its own part of c: units of `for_ranges` are rows or columns that no other unit has.
@@ -488,9 +573,15 @@ fn reduction(d: &Dot, acc: DType, tier: Tier) -> Res<Run> {
         (d.out, Node::Convert(5)),
     ];
     let k = Kernel { grid: [d.b, d.m, d.n].into(), rdims: [d.k].into(), inputs: operands, nodes, outputs: vec![6] };
-    let k = CompiledKernel::new(&k, false, tier)?;
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
+    Ok(Box::new(Reduction(CompiledKernel::new(&k, false, tier)?)))
+}
+struct Reduction(CompiledKernel);
+impl CompiledRoutine for Reduction {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
         // SAFETY: the kernel's inputs are `Routine::operands`, its grid is the result's; so verify, sizes and apart, holds for it as well.
-        unsafe { k.run(bases, parallel) }
-    }))
+        unsafe { self.0.run(bases, parallel) }
+    }
+    fn text(&self) -> String {
+        "dot strategy=reduction".into()
+    }
 }

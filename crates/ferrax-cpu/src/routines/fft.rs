@@ -27,12 +27,13 @@ mod library;
 mod without_library;
 
 use self::halves::RealHalves;
-use super::Run;
 use super::walk::SharedPtr;
+use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::memory::{Block, installed};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::routine::{Fft, FftKind};
 use ferrax_kernel::{DType, Error, Res};
 use library::{Complex, Fft as Plan, FftDirection, FftNum, FftPlanner};
@@ -43,14 +44,28 @@ use std::sync::atomic::AtomicBool;
 
 /// Time of one element's part in one halving, estimated.
 const NANOS: f64 = 0.15;
-/// Rows from this length on are taken as matrices, where they have factors that are not too far apart.
-const LONG: usize = 1 << 16;
-const FAR_APART: usize = 16;
 
-pub fn compile(f: &Fft, tier: Tier) -> Res<Run> {
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FftTuning {
+    /// Rows from this length on are taken as matrices.
+    pub min_matrix_length: usize,
+    /// The greatest quotient of the two factors of such a length.
+    pub max_aspect: usize,
+}
+impl FftTuning {
+    pub const DEFAULT: FftTuning = FftTuning { min_matrix_length: 1 << 16, max_aspect: 16 };
+}
+/// The factors `[p, q]` of a row's length n that is taken as a matrix; none where it is one plan's. `dense`: nothing lies between its elements.
+fn pick(n: usize, dense: bool, t: &FftTuning) -> Option<[usize; 2]> {
+    let q = (1..=n.isqrt()).rev().find(|q| n.is_multiple_of(*q)).unwrap_or(1);
+    let p = n / q;
+    (n >= t.min_matrix_length && p <= t.max_aspect * q && dense).then_some([p, q])
+}
+
+pub fn compile(f: &Fft, target: &Target) -> Res<Run> {
     match f.dtype {
-        DType::F32 => compiled::<f32>(f, tier),
-        _ => compiled::<f64>(f, tier),
+        DType::F32 => compiled::<f32>(f, target),
+        _ => compiled::<f64>(f, target),
     }
 }
 
@@ -90,6 +105,8 @@ struct FftPlan<T: FftNum> {
     inner: usize,
     along: FftRows<T>,
     columns: Vec<FftColumns<T>>,
+    /// Whether the last axis is one of columns, too.
+    all: bool,
     /// Factor of the result; 1 forward.
     scale: T,
     cost: Cost,
@@ -111,6 +128,7 @@ struct Plans<T: FftNum> {
     planner: FftPlanner<T>,
     direction: FftDirection,
     tier: Tier,
+    tuning: FftTuning,
 }
 impl<T: FftNum> Plans<T> {
     /// `exp(-2 pi i k / n)` forward, its conjugate backward.
@@ -120,11 +138,9 @@ impl<T: FftNum> Plans<T> {
     }
     /// Of rows of `n` numbers, `apart` on either side, which are threads' to share if nothing lies between their elements.
     fn row(&mut self, rows: usize, n: usize, apart: [usize; 2], nanos: f64, dense: bool) -> Res<FftRow<T>> {
-        let q = (1..=n.isqrt()).rev().find(|q| n.is_multiple_of(*q)).unwrap_or(1);
-        let p = n / q;
-        if n < LONG || p > FAR_APART * q || !dense {
+        let Some([p, q]) = pick(n, dense, &self.tuning) else {
             return Ok(FftRow::Whole(self.planner.plan_fft(n, self.direction)));
-        }
+        };
         let (first, second) = (self.planner.plan_fft(p, self.direction), self.planner.plan_fft(q, self.direction));
         let turns = Some(self.turns(p, q)?);
         let columns = |n, inner, apart, plan, turns| FftColumns {
@@ -160,11 +176,12 @@ impl<T: FftNum> Plans<T> {
     }
 }
 
-fn compiled<T: FftNum>(f: &Fft, tier: Tier) -> Res<Run> {
+fn compiled<T: FftNum>(f: &Fft, target: &Target) -> Res<Run> {
+    let tier = target.tier;
     let (n, half) = (f.lengths[f.lengths.len() - 1], f.last());
     f.lengths.iter().try_for_each(|n| affordable::<T>(*n))?;
     let direction = if f.is_inverse() { FftDirection::Inverse } else { FftDirection::Forward };
-    let mut plans = Plans::<T> { planner: FftPlanner::new(), direction, tier };
+    let mut plans = Plans::<T> { planner: FftPlanner::new(), direction, tier, tuning: target.tuning.fft };
     let (from, to) = match f.kind {
         FftKind::RealForward => (n, half),
         FftKind::RealInverse => (half, n),
@@ -201,26 +218,43 @@ fn compiled<T: FftNum>(f: &Fft, tier: Tier) -> Res<Run> {
     let all = f.inner > 1 && matches!(along, FftRows::Complex(_));
     let columns = (1..rank + all as usize).rev().map(&mut column).collect();
     let scale = if f.is_inverse() { T::from_f64(1.0 / length) } else { None }.unwrap_or_else(T::one);
-    let plan = FftPlan { kind: f.kind, rows, from, to, inner: f.inner, along, columns, scale, cost: Cost::of(nanos) };
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
+    let cost = Cost::of(nanos);
+    Ok(Box::new(FftPlan { kind: f.kind, rows, from, to, inner: f.inner, along, columns, all, scale, cost }))
+}
+impl<T: FftNum> CompiledRoutine for FftPlan<T> {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
         let (x, y) = (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)));
-        let last = plan.columns.len();
-        if all {
-            return plan.run_columns(x, y, true, parallel, bases.cancel);
+        let last = self.columns.len();
+        if self.all {
+            return self.run_columns(x, y, true, parallel, bases.cancel);
         }
-        if plan.kind != FftKind::RealInverse || last == 0 {
-            plan.run_rows(x, y, last == 0, parallel, bases.cancel)?;
-            return plan.run_columns(y, y, true, parallel, bases.cancel);
+        if self.kind != FftKind::RealInverse || last == 0 {
+            self.run_rows(x, y, last == 0, parallel, bases.cancel)?;
+            return self.run_columns(y, y, true, parallel, bases.cancel);
         }
         // the real axis comes last, and the operand stays as it is
-        let bytes = plan.rows * plan.from * plan.inner * size_of::<Complex<T>>();
+        let bytes = self.rows * self.from * self.inner * size_of::<Complex<T>>();
         let between = Block::new(bytes)?;
         // SAFETY: as many bytes as the operand has, freshly taken, hence apart from it.
         unsafe { between.ptr().copy_from_nonoverlapping(x.get(), bytes) };
         let own = SharedPtr(between.ptr());
-        plan.run_columns(own, own, false, parallel, bases.cancel)?;
-        plan.run_rows(SharedPtr(between.ptr()), y, true, parallel, bases.cancel)
-    }))
+        self.run_columns(own, own, false, parallel, bases.cancel)?;
+        self.run_rows(SharedPtr(between.ptr()), y, true, parallel, bases.cancel)
+    }
+    fn text(&self) -> String {
+        let row = |row: &FftRow<T>| match row {
+            FftRow::Whole(_) => "plan".to_string(),
+            FftRow::Matrix(m) => format!("matrix[{},{}]", m[0].n, m[1].n),
+        };
+        let rows = match &self.along {
+            _ if self.all => "none".into(),
+            FftRows::Complex(r) => row(r),
+            FftRows::Even(r, _) => format!("real_halves {}", row(r)),
+            FftRows::Odd(_) => "real_as_complex plan".into(),
+        };
+        let columns: Vec<usize> = self.columns.iter().map(|c| c.n).collect();
+        format!("fft rows={rows} columns={columns:?}")
+    }
 }
 
 /// `n` numbers from the `at`-th on.

@@ -1,17 +1,36 @@
 //! `Gather`: for each position of the indices, a window of the operand.
-use super::Run;
+use super::CompiledRoutine;
 use super::walk::{Odometer, Walk, copy, merged, strides};
 use crate::kernels::Bases;
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE};
 use crate::threads::{self, Cost};
-use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::routine::{Gather, OutOfBounds};
 use ferrax_kernel::{Error, Res, Scalar};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Positions from which it pays to take the same element of all their windows at once.
-const TOGETHER: usize = 16;
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GatherTuning {
+    /// Positions from which it pays to take the same element of all their windows at once.
+    pub min_positions_across: usize,
+}
+impl GatherTuning {
+    pub const DEFAULT: GatherTuning = GatherTuning { min_positions_across: 16 };
+}
+
+/// How windows are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Strategy {
+    /// The only window there is.
+    One,
+    /// One element of all windows, then the next.
+    Across,
+    /// Windows of so many bytes that lie together on both sides, by a function of that size.
+    Rows(usize),
+    /// Window by window.
+    Windows,
+}
 
 /// A gather that any of its positions can be taken of.
 pub struct Gathering {
@@ -25,21 +44,19 @@ pub struct Gathering {
     never: bool,
     /// Axes of the positions: size, and bytes by which they move through the output, and through the operand where they are batching ones.
     dims: SmallVec<[(usize, isize, isize); 4]>,
-    /// Each element of a window lies in the output beside those of the other positions.
-    across: bool,
+    strategy: Strategy,
     /// Positions move through nothing but the output, and there one after the other.
     even: bool,
     fill: Scalar,
     bytes: usize,
     take: address::TakeFn,
-    /// Windows inside that lie together, one after the other in the output: their bytes.
-    take_rows: Option<(address::TakeFn, usize)>,
     pub positions: usize,
     pub cost: Cost,
 }
 
 impl Gathering {
-    pub fn new(g: &Gather, tier: Tier) -> Res<Gathering> {
+    pub fn new(g: &Gather, target: &Target) -> Res<Gathering> {
+        let tier = target.tier;
         let bytes = g.dtype.size();
         let rank = g.operand.len();
         let (from, to) = (strides(&g.operand), strides(&g.out));
@@ -74,18 +91,26 @@ impl Gathering {
         let run = walk
             .run_of_bytes(bytes)
             .filter(|n| inside && dims.len() == 1 && dims[0].1 == *n as isize && dims[0].2 == 0);
+        let take_rows = run.and_then(|n| Some((address::take_rows(n, tier)?, n)));
+        // each element of a window lies in the output beside those of the other positions
+        let across = is_trailing && n_positions >= target.tuning.gather.min_positions_across;
+        let (strategy, take) = match take_rows {
+            _ if n_positions == 1 => (Strategy::One, address::take(bytes, inside, tier)),
+            _ if walk.is_single() || across => (Strategy::Across, address::take(bytes, inside, tier)),
+            Some((take, bytes)) => (Strategy::Rows(bytes), take),
+            None => (Strategy::Windows, address::take(bytes, inside, tier)),
+        };
         Ok(Gathering {
-            take_rows: run.and_then(|n| Some((address::take_rows(n, tier)?, n))),
+            strategy,
+            take,
             filling: Walk::new(bytes, window().map(|(n, t, _)| (n, t, 0))),
             addresses: Addresses::new(components.collect(), g.index_dtype, g.mode == OutOfBounds::FillOrDrop, tier),
-            across: walk.is_single() || is_trailing && n_positions >= TOGETHER,
             apart: g.apart,
             never,
             even: dims.iter().all(|d| dims.len() == 1 && d.1 == b && d.2 == 0),
             dims,
             fill: g.fill,
             bytes,
-            take: address::take(bytes, inside, tier),
             positions: n_positions,
             cost: Cost::of(n_positions as f64 * (2.0 + walk.elements as f64 * if is_trailing { 0.5 } else { 0.1 })),
             walk,
@@ -130,23 +155,33 @@ impl Gathering {
         if self.walk.elements == 0 {
             return;
         }
-        if self.across {
-            // SAFETY: by the contract.
-            return unsafe { self.run_across(bases, r, 0..self.walk.rows()) };
-        }
-        let (src, ix, out) = (bases.input(0).cast_const(), self.indices(bases), bases.output(0));
-        if let Some((take, bytes)) = self.take_rows {
-            let mut at = [OUTSIDE; AT_ONCE];
-            for first in r.clone().step_by(AT_ONCE) {
-                let n = AT_ONCE.min(r.end - first);
-                // SAFETY: as below.
-                unsafe {
-                    self.addresses.of(&ix, first, n, &mut at);
-                    take(out.wrapping_add(first * bytes), src, at.as_ptr(), n, 0);
-                }
+        // SAFETY: by the contract.
+        unsafe {
+            match self.strategy {
+                Strategy::Across => self.run_across(bases, r, 0..self.walk.rows()),
+                Strategy::Rows(bytes) => self.run_rows(bases, r, bytes),
+                Strategy::One | Strategy::Windows => self.run_windows(bases, r),
             }
-            return;
         }
+    }
+    /// # Safety
+    /// As `run_positions`, of windows of so many bytes.
+    unsafe fn run_rows(&self, bases: Bases, r: Range<usize>, bytes: usize) {
+        let (src, ix, out) = (bases.input(0).cast_const(), self.indices(bases), bases.output(0));
+        let mut at = [OUTSIDE; AT_ONCE];
+        for first in r.clone().step_by(AT_ONCE) {
+            let n = AT_ONCE.min(r.end - first);
+            // SAFETY: as in `run_windows`.
+            unsafe {
+                self.addresses.of(&ix, first, n, &mut at);
+                (self.take)(out.wrapping_add(first * bytes), src, at.as_ptr(), n, 0);
+            }
+        }
+    }
+    /// # Safety
+    /// As `run_positions`.
+    unsafe fn run_windows(&self, bases: Bases, r: Range<usize>) {
+        let (src, ix, out) = (bases.input(0).cast_const(), self.indices(bases), bases.output(0));
         let (f, fill) = (copy(self.bytes), self.fill.bytes());
         let run = self.walk.run_of_bytes(self.bytes);
         let mut at = [OUTSIDE; AT_ONCE];
@@ -193,22 +228,32 @@ impl Gathering {
             }
         }
     }
-    /// Takes all of them, spread over threads where that pays.
-    pub fn routine(self) -> Run {
-        Box::new(move |bases: Bases, parallel: bool| {
-            let cost = parallel.then_some(&self.cost);
-            // SAFETY: a step's routine was verified; ranges are one thread's each.
-            unsafe {
-                match self.walk.rows() {
-                    _ if self.positions == 1 => self.run_single(bases),
-                    // All positions of a row are read while it lies in the nearest cache.
-                    rows if self.across && rows > 1 => {
-                        threads::for_ranges(rows, cost, bases.cancel, &|r| self.run_across(bases, 0..self.positions, r))
-                    }
-                    _ => threads::for_ranges(self.positions, cost, bases.cancel, &|r| self.run_positions(bases, r)),
+}
+impl CompiledRoutine for Gathering {
+    /// Takes all windows, spread over threads where that pays.
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        let cost = parallel.then_some(&self.cost);
+        // SAFETY: a step's routine was verified; ranges are one thread's each.
+        unsafe {
+            match (self.strategy, self.walk.rows()) {
+                (Strategy::One, _) => self.run_single(bases),
+                // All positions of a row are read while it lies in the nearest cache.
+                (Strategy::Across, rows) if rows > 1 => {
+                    threads::for_ranges(rows, cost, bases.cancel, &|r| self.run_across(bases, 0..self.positions, r))
                 }
+                _ => threads::for_ranges(self.positions, cost, bases.cancel, &|r| self.run_positions(bases, r)),
             }
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+    fn text(&self) -> String {
+        let strategy = match self.strategy {
+            Strategy::One => "one_window".to_string(),
+            Strategy::Across => format!("across_positions elements={}", self.walk.elements),
+            Strategy::Rows(bytes) => format!("rows bytes={bytes}"),
+            Strategy::Windows => format!("windows elements={}", self.walk.elements),
+        };
+        let indices = if self.apart { " indices=apart" } else { "" };
+        format!("gather strategy={strategy}{indices}")
     }
 }

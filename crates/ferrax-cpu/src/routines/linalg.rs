@@ -37,12 +37,13 @@ mod triangular;
 mod tridiagonal;
 mod vectors;
 
-use super::Run;
 use super::walk::SharedPtr;
+use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::memory::Block;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::error::room;
 use ferrax_kernel::linalg::lanes::RealLanes;
 use ferrax_kernel::linalg::{Decomposition, Entries, LaneWorkspace, Linalg, Workspace};
@@ -54,8 +55,37 @@ use vectors::RunLanes;
 
 /// Nanoseconds an operation takes.
 pub const NANOS: f64 = 0.8;
-/// Where fewer matrices are left, each goes by itself.
-const TOGETHER: usize = 3;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinalgTuning {
+    /// Where fewer matrices of a batch are left, each goes by itself.
+    pub min_batch: usize,
+    /// Elements of the largest operand with which several matrices still fit into the nearer caches.
+    pub max_elements_in_lanes: usize,
+    /// The largest matrices for which several in lanes are quicker than each by itself, whose rows the compiler makes vectors of.
+    pub max_cholesky_in_lanes: usize,
+    pub max_lu_in_lanes: usize,
+    pub max_left_system_in_lanes: usize,
+    /// From here on matrices are decomposed by blocks: factors and systems, real Cholesky factors, eigenvalues and singular values, and real systems with half
+    /// as many right-hand sides, which fill vectors.
+    pub min_blocked: usize,
+    pub min_blocked_cholesky: usize,
+    pub min_blocked_spectral: usize,
+    pub min_blocked_system: usize,
+}
+impl LinalgTuning {
+    pub const DEFAULT: LinalgTuning = LinalgTuning {
+        min_batch: 3,
+        max_elements_in_lanes: 4096,
+        max_cholesky_in_lanes: 12,
+        max_lu_in_lanes: 32,
+        max_left_system_in_lanes: 7,
+        min_blocked: 65,
+        min_blocked_cholesky: 33,
+        min_blocked_spectral: 17,
+        min_blocked_system: 24,
+    };
+}
 
 /// The matrices of a batch.
 struct MatrixBatch<'a> {
@@ -67,6 +97,7 @@ struct MatrixBatch<'a> {
     outs: &'a [usize],
     /// Working memory of one.
     memory: usize,
+    min_batch: usize,
     cancel: &'a AtomicBool,
 }
 impl MatrixBatch<'_> {
@@ -108,7 +139,7 @@ impl MatrixBatch<'_> {
         while i < range.end {
             self.uncancelled()?;
             let left = range.end - i;
-            let count = if many.is_some() && left >= TOGETHER { left.min(R::LANES) } else { 1 };
+            let count = if many.is_some() && left >= self.min_batch { left.min(R::LANES) } else { 1 };
             // SAFETY: by the contract.
             let (ins, mut outs) = unsafe { self.slices(i, count) };
             match many {
@@ -156,68 +187,125 @@ impl MatrixBatch<'_> {
     }
 }
 
-/// Whether matrices of this kind and size are quicker in lanes than each by itself, whose rows the compiler makes vectors of. It changes no bits.
-fn together(l: &Linalg) -> bool {
-    /// Elements with which several matrices still fit into the nearer caches.
-    const ELEMENTS: usize = 4096;
+/// Who decomposes a matrix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strategy {
+    /// By blocks, on several threads where that pays: [`large`].
+    Blocked,
+    /// The reference implementation in the SIMD lanes of a vector: one matrix of the batch in each, or one alone.
+    Lanes { several: bool },
+    /// The reference implementation, element by element.
+    Reference,
+}
+/// The strategy for a batch of matrices of this kind and size. Between lanes and reference it changes no bits.
+pub fn pick(l: &Linalg, t: &LinalgTuning) -> Strategy {
+    if large::takes(l, t) {
+        return Strategy::Blocked;
+    }
+    if !l.has_lanes() || cfg!(not(feature = "linalg")) {
+        return Strategy::Reference;
+    }
     let most = l.operands().into_iter().chain(l.results()).map(|(_, n)| n).max().unwrap_or(0);
-    most <= ELEMENTS
-        && match l.kind {
-            Decomposition::Cholesky => l.n <= 12,
-            Decomposition::Lu => l.n <= 32,
-            Decomposition::Solve(t) => !t.left || l.n < 8,
-            _ => true,
-        }
+    let small = match l.kind {
+        Decomposition::Cholesky => l.n <= t.max_cholesky_in_lanes,
+        Decomposition::Lu => l.n <= t.max_lu_in_lanes,
+        Decomposition::Solve(s) => !s.left || l.n <= t.max_left_system_in_lanes,
+        _ => true,
+    };
+    Strategy::Lanes { several: l.batch >= t.min_batch && most <= t.max_elements_in_lanes && small }
 }
 
-pub fn compile(l: &Linalg, tier: Tier) -> Res<Run> {
-    let l = l.clone();
+/// A batch of matrices of one size.
+struct Decomposing {
+    l: Linalg,
+    strategy: Strategy,
+    tier: Tier,
+    /// Bytes of one matrix of each operand and result.
+    ins: Vec<usize>,
+    outs: Vec<usize>,
+    /// Working memory of one matrix.
+    memory: usize,
+    min_batch: usize,
+    /// Matrices that stay in one range, for lanes without a matrix cost as much as others.
+    each: usize,
+    large: Option<large::Large>,
+    cost: Cost,
+}
+impl Decomposing {
+    /// # Safety
+    /// The range is one thread's.
+    unsafe fn range(&self, matrices: &MatrixBatch, range: Range<usize>, parallel: bool) -> Res<()> {
+        let Strategy::Lanes { several } = self.strategy else {
+            // SAFETY: by the contract.
+            return unsafe { matrices.one_by_one(range, self.large.as_ref(), parallel) };
+        };
+        let one = vectors::one(self.tier);
+        let _ = several; // of no use where there are no vectors
+        // SAFETY: by the contract.
+        unsafe {
+            #[cfg(all(target_arch = "x86_64", feature = "linalg"))]
+            match self.tier {
+                Tier::Avx512 => {
+                    return matrices.in_lanes(range, several.then_some(vectors::x86::eight as RunLanes<_>), one);
+                }
+                Tier::Avx2 => {
+                    return matrices.in_lanes(range, several.then_some(vectors::x86::four as RunLanes<_>), one);
+                }
+                Tier::Portable => (),
+            }
+            matrices.in_lanes::<f64>(range, None, one)
+        }
+    }
+}
+impl CompiledRoutine for Decomposing {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        let matrices = MatrixBatch {
+            l: &self.l,
+            from: (0..self.ins.len()).map(|k| SharedPtr(bases.input(k as u32))).collect(),
+            to: (0..self.outs.len()).map(|k| SharedPtr(bases.output(k as u32))).collect(),
+            ins: &self.ins,
+            outs: &self.outs,
+            memory: self.memory,
+            min_batch: self.min_batch,
+            cancel: bases.cancel,
+        };
+        let (batch, each) = (self.l.batch, self.each);
+        threads::try_ranges(batch.div_ceil(each), parallel.then_some(&self.cost), bases.cancel, &|range| {
+            // SAFETY: ranges lie apart, and each is one thread's.
+            unsafe { self.range(&matrices, range.start * each..(range.end * each).min(batch), parallel) }
+        })
+    }
+    fn text(&self) -> String {
+        let strategy = match self.strategy {
+            Strategy::Blocked => "blocked".to_string(),
+            Strategy::Lanes { several: true } => format!("lanes matrices={}", self.each),
+            Strategy::Lanes { several: false } => "lanes matrices=1".into(),
+            Strategy::Reference => "reference".into(),
+        };
+        format!("linalg strategy={strategy}")
+    }
+}
+
+pub fn compile(l: &Linalg, target: &Target) -> Res<Run> {
+    let (l, tier, tuning) = (l.clone(), target.tier, &target.tuning.linalg);
     let bytes = |(e, n): (Entries, usize)| {
         let (dtype, each) = l.layout(e);
         dtype.size() * each * n
     };
     let ins: Vec<usize> = l.operands().into_iter().map(bytes).collect();
     let outs: Vec<usize> = l.results().into_iter().map(bytes).collect();
-    // working memory is doubles, a few times as many as operands and results have elements
-    let memory = (ins.iter().sum::<usize>() + outs.iter().sum::<usize>()).saturating_mul(6 * 8 / l.dtype.size());
-    let cost = Cost::of(l.operations() as f64 * l.batch as f64 * NANOS);
-    let large = large::pick(&l, tier);
-    let in_lanes = large.is_none() && l.has_lanes();
-    let several = l.batch >= TOGETHER && together(&l);
-    // so many stay in one range, for lanes without a matrix cost as much as others
-    let each = if several && in_lanes { vectors::lanes(tier) } else { 1 };
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let matrices = MatrixBatch {
-            l: &l,
-            from: (0..ins.len()).map(|k| SharedPtr(bases.input(k as u32))).collect(),
-            to: (0..outs.len()).map(|k| SharedPtr(bases.output(k as u32))).collect(),
-            ins: &ins,
-            outs: &outs,
-            memory,
-            cancel: bases.cancel,
-        };
-        threads::try_ranges(l.batch.div_ceil(each), parallel.then_some(&cost), bases.cancel, &|range| {
-            let range = range.start * each..(range.end * each).min(l.batch);
-            let one = vectors::one(tier);
-            let _ = several; // of no use where there are no vectors
-            // SAFETY: ranges lie apart, and each is one thread's.
-            unsafe {
-                #[cfg(all(target_arch = "x86_64", feature = "linalg"))]
-                match tier {
-                    Tier::Avx512 if in_lanes => {
-                        return matrices.in_lanes(range, several.then_some(vectors::x86::eight as RunLanes<_>), one);
-                    }
-                    Tier::Avx2 if in_lanes => {
-                        return matrices.in_lanes(range, several.then_some(vectors::x86::four as RunLanes<_>), one);
-                    }
-                    _ => (),
-                }
-                // without vectors the text for one matrix is code enough
-                match cfg!(feature = "linalg") && in_lanes {
-                    true => matrices.in_lanes::<f64>(range, None, one),
-                    false => matrices.one_by_one(range, large.as_ref(), parallel),
-                }
-            }
-        })
+    let strategy = pick(&l, tuning);
+    Ok(Box::new(Decomposing {
+        strategy,
+        tier,
+        // working memory is doubles, a few times as many as operands and results have elements
+        memory: (ins.iter().sum::<usize>() + outs.iter().sum::<usize>()).saturating_mul(6 * 8 / l.dtype.size()),
+        min_batch: tuning.min_batch,
+        each: if matches!(strategy, Strategy::Lanes { several: true }) { vectors::lanes(tier) } else { 1 },
+        large: if strategy == Strategy::Blocked { large::of(&l, tier) } else { None },
+        cost: Cost::of(l.operations() as f64 * l.batch as f64 * NANOS),
+        ins,
+        outs,
+        l,
     }))
 }

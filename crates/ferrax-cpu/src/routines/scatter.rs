@@ -7,230 +7,422 @@
 //! So no two write one element, and the order holds, whether or not the caller's promise of unique indices does. Where elements may be taken
 //! together in any groups that keep their order (greatest, least, sums of integers) and there are many for each of the operand's, threads divide
 //! the updates instead: all but the first take theirs into an array of their own.
-use super::Run;
 use super::walk::{Combining, Odometer, SharedPtr, Walk, copy, merged, strides};
-use crate::kernels::address::{self, AT_ONCE, Addresses, Component, OUTSIDE};
+use super::{CompiledRoutine, Run};
+use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE, PutFn, PutRowsFn};
 use crate::kernels::{Bases, scalar};
 use crate::threads::{self, Cost};
-use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
 use ferrax_kernel::{Bin, Error, ReduceKind, Res};
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-pub fn compile(s: &Scatter, tier: Tier) -> Res<Run> {
-    let bytes = s.dtype.size();
-    let rank = s.operand.len();
-    let (to, from) = (strides(&s.operand), strides(&s.updates));
-    let positions: Vec<usize> = (0..s.updates.len()).filter(|k| !s.update_window_dims.contains(k)).collect();
-    let kept: Vec<usize> =
-        (0..rank).filter(|k| !s.inserted_window_dims.contains(k) && !s.operand_batching_dims.contains(k)).collect();
-    let vector = s.scatter_dims_to_operand_dims.len();
-    let n_positions: usize = positions.iter().map(|k| s.updates[*k]).product();
-    if kept.len() != s.update_window_dims.len() || n_positions * vector != s.indices.size() && vector > 0 {
-        return Err(Error::Invalid(format!("inconsistent scatter {s:?}")));
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScatterTuning {
+    /// Updates of each element of the operand from which arrays of their own pay for threads that divide the updates.
+    pub min_updates_per_element: usize,
+    /// Nanoseconds from which threads divide the operand: each looks at all positions.
+    pub min_shared_nanos: f64,
+}
+impl ScatterTuning {
+    pub const DEFAULT: ScatterTuning = ScatterTuning { min_updates_per_element: 4, min_shared_nanos: 30_000.0 };
+}
+
+/// How updates are applied.
+#[derive(Clone, Copy)]
+enum Strategy {
+    /// Nothing to apply: no updates, or windows larger than the operand.
+    Nothing,
+    /// The only window there is.
+    One,
+    /// Element by element in the order of the updates array: windows move within the operand along axes that precede the positions.
+    InOrder,
+    /// Single elements, by a loop of their own.
+    Elements(PutFn),
+    /// The same; threads divide the updates, and all but the first combine theirs into an array that begins with this identity.
+    SplitElements(PutFn, u64),
+    /// Windows of so many elements that lie together, combined by a loop of their own.
+    Rows(PutRowsFn, usize),
+    /// Window by window.
+    Windows,
+}
+
+/// A scatter, compiled.
+struct Scattering {
+    strategy: Strategy,
+    /// Bytes of an element, and of the operand.
+    bytes: usize,
+    total: usize,
+    /// A window: to the operand, from the updates.
+    walk: Walk,
+    one: Walk,
+    addresses: Addresses,
+    /// None where updates replace what is there.
+    combining: Option<Combining>,
+    /// Axes of the positions: size, and bytes by which they move through the operand, where they are batching ones, and through the updates.
+    dims: SmallVec<[(usize, isize, isize); 4]>,
+    /// All axes of the updates, in their order: size, bytes through the operand, and positions.
+    row_major: Vec<(usize, isize, isize)>,
+    positions: usize,
+    /// Windows move by less than a window, so that two may overlap in part.
+    moves_in_window: bool,
+    tuning: ScatterTuning,
+    cost: Cost,
+}
+
+/// A scatter's axes: which of the updates count positions, which of the operand are in a window.
+struct ScatterAxes<'a> {
+    s: &'a Scatter,
+    positions: Vec<usize>,
+    kept: Vec<usize>,
+    /// Strides of operand and updates, in elements.
+    to: SmallVec<[isize; 6]>,
+    from: SmallVec<[isize; 6]>,
+}
+impl ScatterAxes<'_> {
+    fn of(s: &Scatter) -> Res<ScatterAxes<'_>> {
+        let rank = s.operand.len();
+        let positions: Vec<usize> = (0..s.updates.len()).filter(|k| !s.update_window_dims.contains(k)).collect();
+        let kept: Vec<usize> =
+            (0..rank).filter(|k| !s.inserted_window_dims.contains(k) && !s.operand_batching_dims.contains(k)).collect();
+        let (vector, n) = (s.scatter_dims_to_operand_dims.len(), positions.iter().map(|k| s.updates[*k]).product());
+        let indices: usize = n;
+        if kept.len() != s.update_window_dims.len() || indices * vector != s.indices.size() && vector > 0 {
+            return Err(Error::Invalid(format!("inconsistent scatter {s:?}")));
+        }
+        let (to, from) = (strides(&s.operand).into_iter().collect(), strides(&s.updates).into_iter().collect());
+        Ok(ScatterAxes { s, positions, kept, to, from })
     }
-    let size = |axis: usize| kept.iter().position(|k| *k == axis).map_or(1, |w| s.updates[s.update_window_dims[w]]);
-    let window: Vec<(usize, isize, isize)> =
-        kept.iter().zip(s.update_window_dims.iter()).map(|(o, u)| (s.updates[*u], to[*o], from[*u])).collect();
-    let walk = Walk::new(bytes, window.iter().copied());
-    let b = bytes as isize;
-    let too_large = (0..rank).any(|axis| size(axis) > s.operand[axis]);
-    let components = s
-        .scatter_dims_to_operand_dims
-        .iter()
-        .map(|axis| Component { stride: to[*axis] * b, last: s.operand[*axis].saturating_sub(size(*axis)) as i64 });
-    let addresses = Addresses::new(components.collect(), s.index_dtype, s.mode == OutOfBounds::FillOrDrop, tier);
-    let along = |k: usize| {
-        let batch =
-            s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()).find(|(_, of)| **of == k);
-        batch.map_or(0, |(axis, _)| to[*axis])
-    };
-    let dims = merged(positions.iter().enumerate().map(|(k, u)| (s.updates[*u], along(k) * b, from[*u] * b)));
+    fn positions(&self) -> usize {
+        self.positions.iter().map(|k| self.s.updates[*k]).product()
+    }
+    /// The window's size along an axis of the operand.
+    fn size(&self, axis: usize) -> usize {
+        let s = self.s;
+        self.kept.iter().position(|k| *k == axis).map_or(1, |w| s.updates[s.update_window_dims[w]])
+    }
+    /// Elements by which axis k of the positions moves through the operand.
+    fn along(&self, k: usize) -> isize {
+        let s = self.s;
+        let mut batch = s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter());
+        batch.find(|(_, of)| **of == k).map_or(0, |(axis, _)| self.to[*axis])
+    }
+    fn walk(&self) -> Walk {
+        let window = self.kept.iter().zip(self.s.update_window_dims.iter());
+        Walk::new(self.s.dtype.size(), window.map(|(o, u)| (self.s.updates[*u], self.to[*o], self.from[*u])))
+    }
+    fn addresses(&self, target: &Target) -> Addresses {
+        let (s, b) = (self.s, self.s.dtype.size() as isize);
+        let component = |axis: &usize| Component {
+            stride: self.to[*axis] * b,
+            last: s.operand[*axis].saturating_sub(self.size(*axis)) as i64,
+        };
+        let components = s.scatter_dims_to_operand_dims.iter().map(component).collect();
+        Addresses::new(components, s.index_dtype, s.mode == OutOfBounds::FillOrDrop, target.tier)
+    }
+    fn moves_in_window(&self) -> bool {
+        self.s.scatter_dims_to_operand_dims.iter().any(|axis| self.size(*axis) > 1)
+    }
+    /// All axes of the updates: size, bytes through the operand, positions.
+    fn row_major(&self) -> Vec<(usize, isize, isize)> {
+        let (s, b) = (self.s, self.s.dtype.size() as isize);
+        (0..s.updates.len())
+            .map(|u| match s.update_window_dims.iter().position(|w| *w == u) {
+                Some(w) => (s.updates[u], self.to[self.kept[w]] * b, 0),
+                None => {
+                    let k = self.positions.iter().position(|p| *p == u).unwrap_or(0);
+                    let step: usize = self.positions[k + 1..].iter().map(|p| s.updates[*p]).product();
+                    (s.updates[u], self.along(k) * b, step as isize)
+                }
+            })
+            .collect()
+    }
+    /// Where the function `bin` combines.
+    fn pick(&self, bin: Option<Bin>, walk: &Walk, dims: &[(usize, isize, isize)], target: &Target) -> Strategy {
+        let (s, bytes, n) = (self.s, self.s.dtype.size(), self.positions());
+        if s.updates.size() == 0 || (0..s.operand.len()).any(|axis| self.size(axis) > s.operand[axis]) {
+            return Strategy::Nothing;
+        }
+        // PERF: one window, as loops over few numbers write it, needs no room for the addresses of many.
+        if n == 1 {
+            return Strategy::One;
+        }
+        let windows_last = self.positions.iter().zip(0..).all(|(p, k)| *p == k);
+        if !windows_last && self.moves_in_window() && !s.unique {
+            return Strategy::InOrder;
+        }
+        let combined = bin.and_then(|f| scalar::put(f, s.dtype, target.tier));
+        if walk.is_single() {
+            let put = match bin {
+                None => Some(address::set(bytes, target.tier)),
+                Some(_) => combined.map(|c| c.one),
+            };
+            return match (put, self.identity(target)) {
+                (Some(f), Some(identity)) => Strategy::SplitElements(f, identity),
+                (Some(f), None) => Strategy::Elements(f),
+                (None, _) => Strategy::Windows,
+            };
+        }
+        // all there is to a position is the bytes from one update to the next
+        let even = matches!(dims, [] | [(_, 0, _)]);
+        match combined.zip(walk.run_of_bytes(bytes)) {
+            Some((c, n)) if even => Strategy::Rows(c.rows, n / bytes),
+            _ => Strategy::Windows,
+        }
+    }
+    /// What changes nothing, twice where elements are half a word, if updates may be combined in any groups and are many.
+    fn identity(&self, target: &Target) -> Option<u64> {
+        let s = self.s;
+        let Combine::Reduce(k) = s.combine else { return None };
+        let ordered = s.dtype.is_float() && matches!(k, ReduceKind::Sum | ReduceKind::Prod);
+        let many = self.positions() >= target.tuning.scatter.min_updates_per_element * s.operand.size();
+        let identity = k.identity(s.dtype).filter(|_| !ordered && many)?;
+        Some(if s.dtype.size() == 4 { identity.bits << 32 | identity.bits } else { identity.bits })
+    }
+}
+
+pub fn compile(s: &Scatter, target: &Target) -> Res<Run> {
+    let axes = ScatterAxes::of(s)?;
+    let (bytes, b) = (s.dtype.size(), s.dtype.size() as isize);
     let bin = match s.combine {
         Combine::Set => None,
         Combine::Sub => Some(Bin::Sub),
         Combine::Reduce(k) => Some(k.bin().ok_or_else(|| Error::Invalid("a scatter cannot combine positions".into()))?),
     };
-    let combining = bin
-        .map(|f| {
-            Combining::new(f, s.dtype, tier)
-                .ok_or_else(|| Error::Invalid(format!("{} is not defined for {}", f.name(), s.dtype)))
-        })
-        .transpose()?;
-    // Single elements that are taken one after the other have a loop of their own.
-    let combined = bin.and_then(|f| scalar::put(f, s.dtype, tier));
-    let put_one = match bin {
-        _ if !walk.is_single() => None,
-        None => Some(address::set(bytes, tier)),
-        Some(_) => combined.map(|c| c.one),
-    };
-    /// So many of each element's pay for arrays of their own.
-    const UPDATES_OF_ONE: usize = 4;
-    let elements = s.operand.size();
-    // Of several groups, all but the first start from what changes nothing.
-    let grouping = match s.combine {
-        Combine::Reduce(k) if !(s.dtype.is_float() && matches!(k, ReduceKind::Sum | ReduceKind::Prod)) => {
-            let identity = k.identity(s.dtype).filter(|_| n_positions >= UPDATES_OF_ONE * elements);
-            let combining = bin.and_then(|f| Combining::new(f, s.dtype, tier));
-            combining.zip(identity.map(|x| if bytes == 4 { x.bits << 32 | x.bits } else { x.bits }))
-        }
-        _ => None,
-    };
-    // So have windows whose elements lie together.
-    let put_rows = combined.zip(walk.run_of_bytes(bytes)).map(|(c, n)| (c.rows, n / bytes));
-    let batched = dims.iter().any(|d| d.1 != 0);
-    // The bytes from one update to the next, where that is all there is to a position.
-    let even = match dims[..] {
-        [] => Some(0),
-        [(_, 0, step)] => Some(step),
-        _ => None,
-    };
-    let total = elements * bytes;
-    let windows_last = positions.iter().zip(0..).all(|(p, k)| *p == k);
-    let moves_in_window = s.scatter_dims_to_operand_dims.iter().any(|axis| size(*axis) > 1);
-    // Element by element, in the order of the updates.
-    let slow = !windows_last && moves_in_window && !s.unique;
-    /// Each part looks at all positions.
-    const PARTS_WORTH: f64 = 30_000.0;
-    let each = 4.0 + walk.elements as f64 * if combining.is_some() { 0.3 } else { 0.1 };
-    let cost = Cost::of(n_positions as f64 * each);
-    let empty = s.updates.size() == 0;
-    let row_major: Vec<(usize, isize, isize)> = (0..s.updates.len())
-        .map(|u| match s.update_window_dims.iter().position(|w| *w == u) {
-            Some(w) => (s.updates[u], to[kept[w]] * b, 0),
-            None => {
-                let k = positions.iter().position(|p| *p == u).unwrap_or(0);
-                let step: usize = positions[k + 1..].iter().map(|p| s.updates[*p]).product();
-                (s.updates[u], along(k) * b, step as isize)
-            }
-        })
-        .collect();
-    let one = Walk::new(bytes, []);
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let (old, out) = (bases.input(0), SharedPtr(bases.output(0)));
-        if old != out.get() {
-            // SAFETY: verify, sizes: operand and result have `total` bytes. (They may be one memory, as result 0 of an update.)
-            unsafe { out.get().copy_from(old, total) };
-        }
-        if empty || too_large {
-            return Ok(());
-        }
-        let (ix, new) = (addresses.together(bases.input(1).cast_const()), SharedPtr(bases.input(2)));
-        let f = copy(bytes);
-        // SAFETY: a window is no larger than the operand, its start is clamped or it has no address, and batching axes of the positions are no
-        // longer than the operand's (`Routine::verify`): it lies inside. The update's window is one of its own.
-        let put = |walk: &Walk, to: *mut u8, from: *const u8| unsafe {
-            match &combining {
-                None => walk.run(to, from, f),
+    let undefined = |f: Bin| Error::Invalid(format!("{} is not defined for {}", f.name(), s.dtype));
+    let combine = |f: Bin| Combining::new(f, s.dtype, target.tier).ok_or_else(|| undefined(f));
+    let walk = axes.walk();
+    let of_positions = axes.positions.iter().enumerate();
+    let dims = merged(of_positions.map(|(k, u)| (s.updates[*u], axes.along(k) * b, axes.from[*u] * b)));
+    let combined = bin.and_then(|f| scalar::put(f, s.dtype, target.tier)).is_some();
+    let each = 4.0 + walk.elements as f64 * if combined { 0.3 } else { 0.1 };
+    Ok(Box::new(Scattering {
+        strategy: axes.pick(bin, &walk, &dims, target),
+        bytes,
+        total: s.operand.size() * bytes,
+        one: Walk::new(bytes, []),
+        addresses: axes.addresses(target),
+        combining: bin.map(combine).transpose()?,
+        row_major: axes.row_major(),
+        positions: axes.positions(),
+        moves_in_window: axes.moves_in_window(),
+        tuning: target.tuning.scatter,
+        cost: Cost::of(axes.positions() as f64 * each),
+        walk,
+        dims,
+    }))
+}
+
+impl Scattering {
+    /// Applies one window, or one element of it.
+    ///
+    /// # Safety
+    /// It lies inside the operand, and its update inside the updates; nobody else touches it.
+    unsafe fn put(&self, walk: &Walk, to: *mut u8, from: *const u8) {
+        // SAFETY: by the contract.
+        unsafe {
+            match &self.combining {
+                None => walk.run(to, from, copy(self.bytes)),
                 Some(c) => walk.combine(to, from, c),
             }
-        };
-        // PERF: one window, as loops over few numbers write it, needs no room for the addresses of many.
-        if n_positions == 1 {
-            // SAFETY: `Routine::verify`: the index array has a vector for each position.
-            let at = unsafe { addresses.first(&ix) };
+        }
+    }
+    /// # Safety
+    /// The routine was verified; there is one position.
+    unsafe fn run_one(&self, ix: &IndexArrays, out: *mut u8, new: *const u8) {
+        // SAFETY: `Routine::verify`: a window is no larger than the operand, its start is clamped or it has no address, and batching axes of the
+        // positions are no longer than the operand's: it lies inside. The update's window is one of its own. The index array has a vector.
+        unsafe {
+            let at = self.addresses.first(ix);
             if at >= 0 {
-                put(&walk, out.get().wrapping_offset(at as isize), new.get());
+                self.put(&self.walk, out.wrapping_offset(at as isize), new);
             }
-            return Ok(());
         }
+    }
+    /// # Safety
+    /// The routine was verified, and this is the only thread.
+    unsafe fn run_in_order(&self, ix: &IndexArrays, out: *mut u8, new: *const u8) {
         let mut at = [OUTSIDE; AT_ONCE];
-        if slow {
-            let mut o = Odometer::at(&row_major, 0);
-            for u in 0..n_positions * walk.elements {
-                // SAFETY: `Routine::verify`: the index array has a vector for each position, and `o.b` counts positions.
-                unsafe { addresses.of(&ix, o.b as usize, 1, &mut at) };
+        let mut o = Odometer::at(&self.row_major, 0);
+        for u in 0..self.positions * self.walk.elements {
+            // SAFETY: as in `run_one`; the index array has a vector for each position, and `o.b` counts positions.
+            unsafe {
+                self.addresses.of(ix, o.b as usize, 1, &mut at);
                 if at[0] >= 0 {
-                    put(&one, out.get().wrapping_offset(at[0] as isize + o.a), new.get().wrapping_add(u * bytes));
+                    let to = out.wrapping_offset(at[0] as isize + o.a);
+                    self.put(&self.one, to, new.wrapping_add(u * self.bytes));
                 }
-                o.step();
             }
-            return Ok(());
+            o.step();
         }
-        if let Some(f) = put_one {
+    }
+    /// Applies the single elements of some positions.
+    ///
+    /// # Safety
+    /// The routine was verified; `to` is as long as the operand, and this thread's.
+    unsafe fn put_elements(&self, f: PutFn, bases: Bases, ix: &IndexArrays, to: *mut u8, range: Range<usize>) {
+        let (b, new) = (self.bytes as isize, bases.input(2).cast_const());
+        let batched = self.dims.iter().any(|d| d.1 != 0);
+        let mut at = [OUTSIDE; AT_ONCE];
+        let mut o = Odometer::at(&self.dims, range.start);
+        for (k, from) in range.clone().step_by(AT_ONCE).enumerate() {
+            if k % 256 == 0 && bases.cancel.load(Ordering::Relaxed) {
+                return;
+            }
+            let n = AT_ONCE.min(range.end - from);
             // SAFETY: index vectors of these positions; addresses are those of elements, and each position has an update.
-            let put = |to: *mut u8, range: Range<usize>| unsafe {
-                let mut at = [OUTSIDE; AT_ONCE];
-                let mut o = Odometer::at(&dims, range.start);
-                for (k, from) in range.clone().step_by(AT_ONCE).enumerate() {
-                    if k % 256 == 0 && bases.cancel.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    let n = AT_ONCE.min(range.end - from);
-                    addresses.of(&ix, from, n, &mut at);
-                    if batched {
-                        o.shift::<false>(addresses.shift, &mut at[..n]);
-                    }
-                    f(to, at.as_ptr(), new.get().wrapping_add(from * bytes), b, n);
+            unsafe {
+                self.addresses.of(ix, from, n, &mut at);
+                if batched {
+                    o.shift::<false>(self.addresses.shift, &mut at[..n]);
                 }
-            };
-            let most = n_positions / (UPDATES_OF_ONE / 2 * elements).max(1);
-            let parts = if parallel && cost.estimate > PARTS_WORTH { threads::num_threads().min(most) } else { 1 };
-            let (Some((combining, identity)), 2..) = (&grouping, parts) else {
-                put(out.get(), 0..n_positions);
-                return Ok(());
-            };
-            let room = total.next_multiple_of(64);
-            let mut own = filled((parts - 1) * room / 8, *identity)?;
-            let own = SharedPtr(own.as_mut_ptr().cast());
-            let place = |part: usize| if part == 0 { out.get() } else { own.get().wrapping_add((part - 1) * room) };
-            let first_of = |part: usize| (n_positions as u128 * part as u128 / parts as u128) as usize;
-            threads::for_ranges(parts, Some(&cost), bases.cancel, &|r| {
-                r.for_each(|part| put(place(part), first_of(part)..first_of(part + 1)));
-            });
-            for part in 1..parts {
-                // SAFETY: arrays as long as the operand, of which this one is no longer written.
-                unsafe { combining.run(out.get(), place(part), elements, b, b) };
+                f(to, at.as_ptr(), new.wrapping_add(from * self.bytes), b, n);
             }
-            return Ok(());
         }
+    }
+    /// Threads divide the updates of single elements; each but the first has an array of its own.
+    ///
+    /// # Safety
+    /// The routine was verified.
+    unsafe fn run_split(&self, f: PutFn, identity: u64, bases: Bases, ix: &IndexArrays, parallel: bool) -> Res<()> {
+        let (out, b, elements) = (SharedPtr(bases.output(0)), self.bytes as isize, self.total / self.bytes);
+        let most = self.positions / (self.tuning.min_updates_per_element / 2 * elements).max(1);
+        let parts = if parallel && self.is_worth_threads() { threads::num_threads().min(most) } else { 1 };
+        let (Some(combining), 2..) = (&self.combining, parts) else {
+            // SAFETY: by the contract; this is the only thread.
+            unsafe { self.put_elements(f, bases, ix, out.get(), 0..self.positions) };
+            return Ok(());
+        };
+        let room = self.total.next_multiple_of(64);
+        let mut own = filled((parts - 1) * room / 8, identity)?;
+        let own = SharedPtr(own.as_mut_ptr().cast());
+        let place = |part: usize| if part == 0 { out.get() } else { own.get().wrapping_add((part - 1) * room) };
+        let first_of = |part: usize| (self.positions as u128 * part as u128 / parts as u128) as usize;
+        threads::for_ranges(parts, Some(&self.cost), bases.cancel, &|r| {
+            r.for_each(|part| {
+                // SAFETY: by the contract; each part has an array of its own.
+                unsafe { self.put_elements(f, bases, ix, place(part), first_of(part)..first_of(part + 1)) }
+            });
+        });
+        for part in 1..parts {
+            // SAFETY: arrays as long as the operand, of which this one is no longer written.
+            unsafe { combining.run(out.get(), place(part), elements, b, b) };
+        }
+        Ok(())
+    }
+    fn is_worth_threads(&self) -> bool {
+        self.cost.estimate > self.tuning.min_shared_nanos
+    }
+    /// Applies windows; threads divide the operand.
+    ///
+    /// # Safety
+    /// The routine was verified.
+    unsafe fn run_windows(&self, bases: Bases, ix: &IndexArrays, parallel: bool) {
+        let shared = parallel && !self.moves_in_window && self.is_worth_threads();
         // Windows that move by whole windows only are the same or apart: they belong to whoever has their first byte.
-        let parts =
-            if parallel && !moves_in_window && cost.estimate > PARTS_WORTH { threads::num_threads() } else { 1 };
-        let first_of = |part: usize| (total as u128 * part as u128 / parts as u128) as i64;
-        threads::for_ranges(parts, (parts > 1).then_some(&cost), bases.cancel, &|r| {
-            let mine = first_of(r.start)..first_of(r.end);
-            let (mut at, mut chosen) = ([OUTSIDE; AT_ONCE], [0u16; AT_ONCE]);
-            let mut o = Odometer::at(&dims, 0);
-            for from in (0..n_positions).step_by(AT_ONCE) {
-                if bases.cancel.load(Ordering::Relaxed) {
-                    return;
-                }
-                let n = AT_ONCE.min(n_positions - from);
-                // SAFETY: as above: from + n is at most the number of positions.
-                unsafe { addresses.of(&ix, from, n, &mut at) };
-                if let Some(step) = even {
-                    // PERF: which are this part's is anybody's guess, and a branch's: they are counted out first.
-                    let mut count = 0;
-                    for (p, a) in (0u16..).zip(&at[..n]) {
-                        chosen[count] = p;
-                        count += usize::from(*a >= mine.start && *a < mine.end);
-                    }
-                    if let Some((f, run)) = put_rows {
-                        let new = new.get().wrapping_offset(from as isize * step);
-                        // SAFETY: positions of this chunk whose addresses are those of windows; results overlap no updates.
-                        unsafe { f(out.get(), at.as_ptr(), chosen.as_ptr(), count, new, step, run) };
-                        continue;
-                    }
-                    for p in chosen[..count].iter().map(|p| *p as usize) {
-                        put(
-                            &walk,
-                            out.get().wrapping_offset(at[p] as isize),
-                            new.get().wrapping_offset((from + p) as isize * step),
-                        );
-                    }
-                    continue;
-                }
+        let parts = if shared { threads::num_threads() } else { 1 };
+        let first_of = |part: usize| (self.total as u128 * part as u128 / parts as u128) as i64;
+        threads::for_ranges(parts, (parts > 1).then_some(&self.cost), bases.cancel, &|r| {
+            // SAFETY: by the contract; windows that begin in this part are this thread's.
+            unsafe { self.windows_of(first_of(r.start)..first_of(r.end), bases, ix) }
+        });
+    }
+    /// Applies the windows that begin in a part of the operand.
+    ///
+    /// # Safety
+    /// The routine was verified; nobody else touches these windows.
+    unsafe fn windows_of(&self, mine: Range<i64>, bases: Bases, ix: &IndexArrays) {
+        let (out, new) = (bases.output(0), bases.input(2).cast_const());
+        // The bytes from one update to the next, where that is all there is to a position.
+        let even = match self.dims[..] {
+            [] => Some(0),
+            [(_, 0, step)] => Some(step),
+            _ => None,
+        };
+        let (mut at, mut chosen) = ([OUTSIDE; AT_ONCE], [0u16; AT_ONCE]);
+        let mut o = Odometer::at(&self.dims, 0);
+        for from in (0..self.positions).step_by(AT_ONCE) {
+            if bases.cancel.load(Ordering::Relaxed) {
+                return;
+            }
+            let n = AT_ONCE.min(self.positions - from);
+            // SAFETY: as in `run_one`: from + n is at most the number of positions.
+            unsafe { self.addresses.of(ix, from, n, &mut at) };
+            let Some(step) = even else {
                 for a in &at[..n] {
                     if *a >= 0 && mine.contains(&(*a + o.a as i64)) {
-                        put(&walk, out.get().wrapping_offset(*a as isize + o.a), new.get().wrapping_offset(o.b));
+                        // SAFETY: as in `run_one`.
+                        unsafe {
+                            self.put(&self.walk, out.wrapping_offset(*a as isize + o.a), new.wrapping_offset(o.b))
+                        };
                     }
                     o.step();
                 }
+                continue;
+            };
+            // PERF: which are this part's is anybody's guess, and a branch's: they are counted out first.
+            let mut count = 0;
+            for (p, a) in (0u16..).zip(&at[..n]) {
+                chosen[count] = p;
+                count += usize::from(*a >= mine.start && *a < mine.end);
             }
-        });
+            let new = new.wrapping_offset(from as isize * step);
+            // SAFETY: positions of this chunk whose addresses are those of windows; results overlap no updates.
+            unsafe {
+                if let Strategy::Rows(f, run) = self.strategy {
+                    f(out, at.as_ptr(), chosen.as_ptr(), count, new, step, run);
+                    continue;
+                }
+                for p in chosen[..count].iter().map(|p| *p as usize) {
+                    self.put(&self.walk, out.wrapping_offset(at[p] as isize), new.wrapping_offset(p as isize * step));
+                }
+            }
+        }
+    }
+}
+impl CompiledRoutine for Scattering {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        let (old, out, new) = (bases.input(0), bases.output(0), bases.input(2).cast_const());
+        if old != out {
+            // SAFETY: verify, sizes: operand and result have `total` bytes. (They may be one memory, as result 0 of an update.)
+            unsafe { out.copy_from(old, self.total) };
+        }
+        if matches!(self.strategy, Strategy::Nothing) {
+            return Ok(());
+        }
+        let ix = self.addresses.together(bases.input(1).cast_const());
+        // SAFETY: a step's routine was verified.
+        unsafe {
+            match self.strategy {
+                Strategy::Nothing => (),
+                Strategy::One => self.run_one(&ix, out, new),
+                Strategy::InOrder => self.run_in_order(&ix, out, new),
+                Strategy::Elements(f) => self.put_elements(f, bases, &ix, out, 0..self.positions),
+                Strategy::SplitElements(f, identity) => self.run_split(f, identity, bases, &ix, parallel)?,
+                Strategy::Rows(..) | Strategy::Windows => self.run_windows(bases, &ix, parallel),
+            }
+        }
         Ok(())
-    }))
+    }
+    fn text(&self) -> String {
+        let strategy = match self.strategy {
+            Strategy::Nothing => "nothing".to_string(),
+            Strategy::One => "one_window".into(),
+            Strategy::InOrder => "in_order".into(),
+            Strategy::Elements(_) => "elements".into(),
+            Strategy::SplitElements(..) => "elements updates=divided_by_threads".into(),
+            Strategy::Rows(_, n) => format!("rows elements={n}"),
+            Strategy::Windows => format!("windows elements={}", self.walk.elements),
+        };
+        let shared = match self.strategy {
+            Strategy::Rows(..) | Strategy::Windows if !self.moves_in_window && self.is_worth_threads() => {
+                " operand=divided_by_threads"
+            }
+            _ => "",
+        };
+        format!("scatter strategy={strategy}{shared}")
+    }
 }

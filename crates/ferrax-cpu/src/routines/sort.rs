@@ -3,8 +3,8 @@
 //! Every key is mapped to an unsigned integer that compares as the key does (nans last and equal, -0 equal to 0). What is sorted are
 //! words of 32 bits of a key, and below them the element's position, or the element where it is the only operand: stably, by the keys
 //! from the last to the first, the lower half of a long key before its higher one.
-use super::Run;
 use super::walk::SharedPtr;
+use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::threads::{self, Cost};
 use ferrax_kernel::error::{filled, room};
@@ -141,12 +141,39 @@ unsafe fn written<const BYTES: usize>(words: &[u64], to: SharedPtr, row: Row) {
     }
 }
 
-/// Rows from this length on are sorted by several threads.
-const LONG: usize = 1 << 17;
-/// Shorter rows are sorted by comparing.
-const SHORT: usize = 256;
-const MIDDLE: usize = 1 << 12;
-const WIDE: usize = 1 << 20;
+/// Lengths of rows at which one way to sort takes over from another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SortTuning {
+    /// From here on by digits; shorter rows by comparing.
+    pub radix_from: usize,
+    /// From here on, and below the next, by digits of 11 bits, else of 8: two thousand places to write at are too many for few words, and for more
+    /// than the caches hold.
+    pub wide_digits_from: usize,
+    pub wide_digits_below: usize,
+    /// Above it threads share a row, where there are fewer rows than threads.
+    pub shared_above: usize,
+}
+impl SortTuning {
+    pub const DEFAULT: SortTuning =
+        SortTuning { radix_from: 256, wide_digits_from: 1 << 12, wide_digits_below: 1 << 20, shared_above: 1 << 17 };
+}
+
+/// How the words of a row are sorted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strategy {
+    /// The standard library's stable sort.
+    Comparison,
+    /// Digit by digit from the lowest.
+    Radix { bits: u32 },
+}
+/// The strategy for rows of n elements.
+pub fn pick(n: usize, t: &SortTuning) -> Strategy {
+    match n {
+        _ if n < t.radix_from => Strategy::Comparison,
+        _ if (t.wide_digits_from..t.wide_digits_below).contains(&n) => Strategy::Radix { bits: 11 },
+        _ => Strategy::Radix { bits: 8 },
+    }
+}
 
 /// What the threads that share a row work by.
 type Shared<'a> = Option<(&'a Cost, &'a AtomicBool)>;
@@ -211,61 +238,101 @@ fn radix<const DIGITS: usize>(v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Sh
     Ok(())
 }
 /// Sorts words by their high half, stably.
-fn sort_words(v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Shared) -> Res<()> {
-    match v.len() {
-        ..SHORT => v.sort_by_key(|x| x >> 32),
-        // two thousand places to write at are too many for few words, and for more than the caches hold
-        MIDDLE..WIDE => radix::<2048>(v, spare, shared)?,
-        _ => radix::<256>(v, spare, shared)?,
+fn sort_words(strategy: Strategy, v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Shared) -> Res<()> {
+    match strategy {
+        Strategy::Comparison => v.sort_by_key(|x| x >> 32),
+        Strategy::Radix { bits: 11 } => radix::<2048>(v, spare, shared)?,
+        Strategy::Radix { .. } => radix::<256>(v, spare, shared)?,
     }
     Ok(())
 }
 
-pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys: usize) -> Res<Run> {
+/// Rows of n elements, `inner` apart.
+struct Sort {
+    strategy: Strategy,
+    rows: usize,
+    n: usize,
+    inner: usize,
+    dtypes: Vec<DType>,
+    /// Operands and shifts of the 32-bit halves of keys, the least significant first.
+    rounds: Vec<(usize, u32)>,
+    /// One operand of at most 32 bits: words hold elements in place of positions.
+    alone: bool,
+    /// Whether threads may share a row.
+    long: bool,
+    cost: Cost,
+    pass: Cost,
+}
+impl Sort {
+    /// Sorts some rows.
+    fn rows(&self, [ins, outs]: [&[SharedPtr]; 2], rows: std::ops::Range<usize>, shared: Shared) -> Res<()> {
+        let (n, inner) = (self.n, self.inner);
+        let (mut words, mut spare) = (room::<u64>(n)?, vec![]);
+        for k in rows {
+            let row = Row { base: k / inner * n * inner + k % inner, step: inner };
+            words.clear();
+            words.extend(0..n as u64);
+            // SAFETY: elements 0 to n of the row, of every operand and result; each row is one thread's, and no result lies where an
+            // operand does.
+            unsafe {
+                for (k, shift) in &self.rounds {
+                    let d = self.dtypes[*k];
+                    by_size!(d, keyed(&mut words, ins[*k], d, row, *shift, self.alone));
+                    sort_words(self.strategy, &mut words, &mut spare, shared)?;
+                }
+                if self.alone {
+                    by_size!(self.dtypes[0], written(&words, outs[0], row));
+                    continue;
+                }
+                for (k, d) in self.dtypes.iter().enumerate() {
+                    by_size!(d, gathered(&words, ins[k], outs[k], row));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+impl CompiledRoutine for Sort {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        let ins: Vec<SharedPtr> = (0..self.dtypes.len()).map(|k| SharedPtr(bases.input(k as u32))).collect();
+        let outs: Vec<SharedPtr> = (0..self.dtypes.len()).map(|k| SharedPtr(bases.output(k as u32))).collect();
+        if parallel && self.long && self.rows < threads::num_threads() {
+            return self.rows([&ins, &outs], 0..self.rows, Some((&self.pass, bases.cancel)));
+        }
+        threads::try_ranges(self.rows, parallel.then_some(&self.cost), bases.cancel, &|r| {
+            self.rows([&ins, &outs], r, None)
+        })
+    }
+    fn text(&self) -> String {
+        let strategy = match self.strategy {
+            Strategy::Comparison => "comparison".to_string(),
+            Strategy::Radix { bits } => format!("radix digits={bits}"),
+        };
+        let words = if self.alone { "elements" } else { "positions" };
+        let shared = if self.long { " rows_shared_by_threads" } else { "" };
+        format!("sort strategy={strategy} passes={} words={words}{shared}", self.rounds.len())
+    }
+}
+
+pub fn compile(outer: usize, n: usize, inner: usize, dtypes: &[DType], num_keys: usize, t: &SortTuning) -> Res<Run> {
     if n >= u32::MAX as usize || num_keys > dtypes.len() {
         return Err(Error::Unsupported(format!("sorting {n} elements by {num_keys} keys")));
     }
-    let dtypes = dtypes.to_vec();
-    // by halves of keys, the least significant first
     let halves = |k: usize| if dtypes[k].size() == 8 { vec![(k, 0), (k, 32)] } else { vec![(k, 0)] };
     let rounds: Vec<(usize, u32)> = (0..num_keys).rev().flat_map(halves).collect();
-    let alone = dtypes.len() == 1 && num_keys == 1 && dtypes[0].size() <= 4;
     let rows = outer * inner;
-    let cost = Cost::of((rows * n) as f64 * (5.0 * rounds.len() as f64 + 2.0 * dtypes.len() as f64));
-    let pass = Cost::of(n as f64);
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
-        let ins: Vec<SharedPtr> = (0..dtypes.len()).map(|k| SharedPtr(bases.input(k as u32))).collect();
-        let outs: Vec<SharedPtr> = (0..dtypes.len()).map(|k| SharedPtr(bases.output(k as u32))).collect();
-        let within = parallel && rows < threads::num_threads() && n > LONG;
-        let shared = within.then_some((&pass, bases.cancel));
-        let body = |r: std::ops::Range<usize>| -> Res<()> {
-            let (mut words, mut spare) = (room::<u64>(n)?, vec![]);
-            for k in r {
-                let row = Row { base: k / inner * n * inner + k % inner, step: inner };
-                words.clear();
-                words.extend(0..n as u64);
-                // SAFETY: elements 0 to n of the row, of every operand and result; each row is one thread's, and no result lies where an
-                // operand does.
-                unsafe {
-                    for (k, shift) in &rounds {
-                        by_size!(dtypes[*k], keyed(&mut words, ins[*k], dtypes[*k], row, *shift, alone));
-                        sort_words(&mut words, &mut spare, shared)?;
-                    }
-                    if alone {
-                        by_size!(dtypes[0], written(&words, outs[0], row));
-                        continue;
-                    }
-                    for (k, d) in dtypes.iter().enumerate() {
-                        by_size!(d, gathered(&words, ins[k], outs[k], row));
-                    }
-                }
-            }
-            Ok(())
-        };
-        if within {
-            return body(0..rows);
-        }
-        threads::try_ranges(rows, parallel.then_some(&cost), bases.cancel, &body)
+    let each = 5.0 * rounds.len() as f64 + 2.0 * dtypes.len() as f64;
+    Ok(Box::new(Sort {
+        strategy: pick(n, t),
+        rows,
+        n,
+        inner,
+        dtypes: dtypes.to_vec(),
+        rounds,
+        alone: dtypes.len() == 1 && num_keys == 1 && dtypes[0].size() <= 4,
+        long: n > t.shared_above,
+        cost: Cost::of((rows * n) as f64 * each),
+        pass: Cost::of(n as f64),
     }))
 }
 
@@ -287,6 +354,13 @@ mod tests {
         for d in [DType::I8, DType::I64] {
             assert!(key(d, Scalar::from_i64(d, -1).bits) < key(d, Scalar::from_i64(d, 0).bits));
         }
+    }
+    #[test]
+    fn length_picks_the_strategy() {
+        let of = |n| pick(n, &SortTuning::DEFAULT);
+        let (narrow, wide) = (Strategy::Radix { bits: 8 }, Strategy::Radix { bits: 11 });
+        assert_eq!([of(0), of(255), of(256), of(4095)], [Strategy::Comparison, Strategy::Comparison, narrow, narrow]);
+        assert_eq!([of(4096), of((1 << 20) - 1), of(1 << 20)], [wide, wide, narrow]);
     }
     #[test]
     fn radix_is_a_stable_sort() {

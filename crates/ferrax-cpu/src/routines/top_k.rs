@@ -5,8 +5,8 @@
 //! ```
 //! INVARIANT: candidates, keys with their positions, all differ, so that there is one answer. Of equals that come later none is better.
 #![allow(unsafe_code)]
-use super::Run;
 use super::walk::SharedPtr;
+use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::kernels::block::tiers;
 use crate::threads::{self, Cost};
@@ -14,10 +14,17 @@ use crate::tier::Tier;
 use ferrax_kernel::error::room;
 use ferrax_kernel::{DType, Res};
 
-/// Elements that are compared together.
-const TOGETHER: usize = 32;
-/// Candidates beside the best k, at least.
-const SPARE: usize = 128;
+/// Elements that are compared with the bound together.
+const BATCH: usize = 32;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TopKTuning {
+    /// Room for candidates beside the best k, at least.
+    pub min_spare: usize,
+}
+impl TopKTuning {
+    pub const DEFAULT: TopKTuning = TopKTuning { min_spare: 128 };
+}
 
 /// What elements compare by, complemented, and where they stand: the best is the least.
 type Candidate = (i64, u32);
@@ -86,17 +93,17 @@ impl<T: Ranked> Scanner for Scanning<T> {
             let x = s.x.cast::<T>();
             let bound = s.above.map(T::narrow);
             while s.from < s.n {
-                let count = TOGETHER.min(s.n - s.from);
+                let count = BATCH.min(s.n - s.from);
                 let here = x.add(s.from);
                 if let Some(bound) = bound
-                    && count == TOGETHER
+                    && count == BATCH
                 {
                     let mut any = false;
-                    for i in 0..TOGETHER {
+                    for i in 0..BATCH {
                         any |= (*here.add(i)).key() > bound;
                     }
                     if !any {
-                        s.from += TOGETHER;
+                        s.from += BATCH;
                         continue;
                     }
                 }
@@ -162,40 +169,65 @@ unsafe fn best(scan: unsafe fn(*mut Scan), x: *const u8, n: usize, k: usize, fou
     found.sort_unstable();
 }
 
-pub fn compile([outer, n, inner]: [usize; 3], k: usize, d: DType, tier: Tier) -> Res<Run> {
-    let (scan, size, rows) = (scanner(d, tier), d.size(), outer * inner);
-    let cost = Cost::of(rows as f64 * (0.3 * n as f64 + 20.0 * k as f64));
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
-        if rows * k == 0 {
-            return Ok(());
-        }
-        let (x, values, positions) =
-            (SharedPtr(bases.input(0)), SharedPtr(bases.output(0)), SharedPtr(bases.output(1)));
-        threads::try_ranges(rows, parallel.then_some(&cost), bases.cancel, &|r| {
-            let mut found: Vec<Candidate> = room((k + k.max(SPARE) + TOGETHER).min(n + TOGETHER))?;
-            let mut row: Vec<u64> = room(if inner == 1 { 0 } else { (n * size).div_ceil(8) })?;
-            for at in r {
-                let (first, to) = (at / inner * n * inner + at % inner, at / inner * k * inner + at % inner);
-                // SAFETY: n elements of the operand, and k of each result, `inner` apart, which are this row's alone; the copy of a row has room for
-                // its bytes, and verification saw to k and n.
-                unsafe {
-                    let mut from = x.get().cast_const().add(first * size);
-                    if inner > 1 {
-                        let copy = row.as_mut_ptr().cast::<u8>();
-                        for j in 0..n {
-                            copy.add(j * size).copy_from_nonoverlapping(from.add(j * inner * size), size);
-                        }
-                        from = copy;
+/// Rows of n elements, `inner` apart.
+struct TopK {
+    scan: unsafe fn(*mut Scan),
+    /// Bytes of an element.
+    size: usize,
+    rows: usize,
+    n: usize,
+    inner: usize,
+    k: usize,
+    /// Candidates that a collection has room for.
+    room: usize,
+    cost: Cost,
+}
+impl TopK {
+    fn rows(&self, [x, values, positions]: [SharedPtr; 3], rows: std::ops::Range<usize>) -> Res<()> {
+        let (n, k, inner, size) = (self.n, self.k, self.inner, self.size);
+        let mut found: Vec<Candidate> = room(self.room)?;
+        let mut row: Vec<u64> = room(if inner == 1 { 0 } else { (n * size).div_ceil(8) })?;
+        for at in rows {
+            let (first, to) = (at / inner * n * inner + at % inner, at / inner * k * inner + at % inner);
+            // SAFETY: n elements of the operand, and k of each result, `inner` apart, which are this row's alone; the copy of a row has room for
+            // its bytes, and verification saw to k and n.
+            unsafe {
+                let mut from = x.get().cast_const().add(first * size);
+                if inner > 1 {
+                    let copy = row.as_mut_ptr().cast::<u8>();
+                    for j in 0..n {
+                        copy.add(j * size).copy_from_nonoverlapping(from.add(j * inner * size), size);
                     }
-                    best(scan, from, n, k, &mut found);
-                    for (j, (_, i)) in found.iter().enumerate() {
-                        let to = to + j * inner;
-                        values.get().add(to * size).copy_from_nonoverlapping(from.add(*i as usize * size), size);
-                        *positions.get().cast::<i32>().add(to) = *i as i32;
-                    }
+                    from = copy;
+                }
+                best(self.scan, from, n, k, &mut found);
+                for (j, (_, i)) in found.iter().enumerate() {
+                    let to = to + j * inner;
+                    values.get().add(to * size).copy_from_nonoverlapping(from.add(*i as usize * size), size);
+                    *positions.get().cast::<i32>().add(to) = *i as i32;
                 }
             }
-            Ok(())
-        })
-    }))
+        }
+        Ok(())
+    }
+}
+impl CompiledRoutine for TopK {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        if self.rows * self.k == 0 {
+            return Ok(());
+        }
+        let operands = [bases.input(0), bases.output(0), bases.output(1)].map(SharedPtr);
+        threads::try_ranges(self.rows, parallel.then_some(&self.cost), bases.cancel, &|r| self.rows(operands, r))
+    }
+    fn text(&self) -> String {
+        let copied = if self.inner == 1 { "" } else { " rows=copied" };
+        format!("top_k strategy=bounded_collection room={}{copied}", self.room)
+    }
+}
+
+pub fn compile([outer, n, inner]: [usize; 3], k: usize, d: DType, tier: Tier, t: &TopKTuning) -> Res<Run> {
+    let rows = outer * inner;
+    let room = k.saturating_add(k.max(t.min_spare) + BATCH).min(n + BATCH);
+    let cost = Cost::of(rows as f64 * (0.3 * n as f64 + 20.0 * k as f64));
+    Ok(Box::new(TopK { scan: scanner(d, tier), size: d.size(), rows, n, inner, k, room, cost }))
 }

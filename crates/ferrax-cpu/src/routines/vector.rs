@@ -5,8 +5,8 @@
 //! ```
 //! INVARIANT: each element is that sum, products and sums rounded one by one, whatever the layout, the threads and the tier.
 #![allow(unsafe_code)]
-use super::Run;
 use super::walk::SharedPtr;
+use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::kernels::block::tiers;
 use crate::memory::Block;
@@ -179,10 +179,110 @@ unsafe fn by_elements<T: Summed>(x: &VectorPart) {
     }
 }
 
+/// How a matrix is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strategy {
+    /// Elements of a row lie together: rows at a time, their sums in vectors.
+    Rows,
+    /// Elements of a column do: a vector of columns at a time, their sums in registers, or in the nearest cache.
+    FewColumns,
+    Columns,
+    Elements,
+}
+/// The strategy for `rows` sums over a matrix of these strides, from row to row and along a row. [`product`]'s functions keep to it.
+pub fn pick_strategy(strides: [isize; 2], rows: usize, tier: Tier) -> Strategy {
+    match strides {
+        [_, 1] => Strategy::Rows,
+        [1, _] if tier > Tier::Portable && rows.min(COLUMNS) <= 2 * FEW_COLUMNS => Strategy::FewColumns,
+        [1, _] => Strategy::Columns,
+        _ => Strategy::Elements,
+    }
+}
+
+/// A batch of `rows` sums over k products each.
+struct MatrixVector {
+    product: unsafe fn(&VectorPart),
+    tier: Tier,
+    /// Which operand is the matrix, its elements from one of the batch to the next, and its strides: from row to row, and along a row.
+    matrix: u32,
+    batch: i64,
+    strides: [isize; 2],
+    /// Elements from vector to vector, and along one.
+    others: i64,
+    step: i64,
+    b: usize,
+    rows: usize,
+    k: usize,
+    /// Bytes of an element.
+    size: usize,
+    cost: Cost,
+}
+impl MatrixVector {
+    fn bytes(&self, i: usize, stride: i64) -> isize {
+        i as isize * stride as isize * self.size as isize
+    }
+    /// Whether elements of a vector lie apart, so that they are copied first.
+    fn copies_vector(&self) -> bool {
+        self.step != 1 && self.k != 1
+    }
+    fn dense(&self, v: SharedPtr) -> Res<Block> {
+        let (b, k, size) = (self.b, self.k, self.size);
+        let dense = Block::new(b * k * size)?;
+        for (i, p) in (0..b).flat_map(|i| (0..k).map(move |p| (i, p))) {
+            let from = v.get().wrapping_offset(self.bytes(i, self.others) + self.bytes(p, self.step));
+            // SAFETY: `Routine::verify` found the greatest of these positions inside the operand; the block holds b * k elements.
+            unsafe { dense.ptr().add((i * k + p) * size).copy_from_nonoverlapping(from, size) };
+        }
+        Ok(dense)
+    }
+}
+impl CompiledRoutine for MatrixVector {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        if self.b * self.rows == 0 {
+            return Ok(());
+        }
+        let (a, v) = (SharedPtr(bases.input(self.matrix)), SharedPtr(bases.input(1 - self.matrix)));
+        let out = SharedPtr(bases.output(0));
+        let dense = if self.copies_vector() { Some(self.dense(v)?) } else { None };
+        let vector = match &dense {
+            Some(dense) => (SharedPtr(dense.ptr()), self.k as i64),
+            None => (v, self.others),
+        };
+        // whole lines of columns, and some rows
+        let units = self.rows.div_ceil(COLUMNS);
+        threads::try_ranges(self.b * units, parallel.then_some(&self.cost), bases.cancel, &|r| {
+            for i in r {
+                let (i, from) = (i / units, i % units * COLUMNS);
+                let start = self.bytes(i, self.batch) + self.bytes(from, self.strides[0] as i64);
+                let part = VectorPart {
+                    a: a.get().wrapping_offset(start),
+                    strides: self.strides,
+                    rows: COLUMNS.min(self.rows - from),
+                    v: vector.0.get().wrapping_offset(self.bytes(i, vector.1)),
+                    k: self.k,
+                    out: out.get().wrapping_add((i * self.rows + from) * self.size),
+                };
+                // SAFETY: `Routine::verify`: the greatest positions of both operands lie inside them; the result is dense, and these elements are this
+                // unit's alone.
+                unsafe { (self.product)(&part) };
+            }
+            Ok(())
+        })
+    }
+    fn text(&self) -> String {
+        let strategy = match pick_strategy(self.strides, self.rows, self.tier) {
+            Strategy::Rows => "rows",
+            Strategy::FewColumns => "few_columns",
+            Strategy::Columns => "columns",
+            Strategy::Elements => "elements",
+        };
+        let copied = if self.copies_vector() { " vector=copied" } else { "" };
+        format!("dot strategy=matrix_vector by={strategy}{copied}")
+    }
+}
+
 /// `d` has one row or one column, and floats of `size` bytes throughout.
 pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
-    let product = product(size, tier);
-    // the matrix and its strides: of batches, of rows, along them
     let (matrix, [batch, row, along], [others, step], rows) = match d.n {
         1 => (0, d.lhs, [d.rhs[0], d.rhs[1]], d.m),
         _ => (1, [d.rhs[0], d.rhs[2], d.rhs[1]], [d.lhs[0], d.lhs[2]], d.n),
@@ -190,55 +290,17 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
     let (b, k) = (d.b, d.k);
     // an axis of one element has no stride to speak of
     let strides = [if rows == 1 { k as i64 } else { row }, if k == 1 { 1 } else { along }].map(|s| s as isize);
-    // whole lines of columns, and some rows
-    let unit = COLUMNS;
-    let units = rows.div_ceil(unit);
     let cost = Cost::of((b * rows * k) as f64 * NANOS * (size / 4) as f64);
-    Ok(Box::new(move |bases: Bases, parallel: bool| {
-        if b * rows == 0 {
-            return Ok(());
-        }
-        let (a, v) = (SharedPtr(bases.input(matrix)), SharedPtr(bases.input(1 - matrix)));
-        let out = SharedPtr(bases.output(0));
-        let at = |i: usize, s: i64| i as isize * s as isize * size as isize;
-        // side by side, if it is not
-        let dense = if step == 1 || k == 1 { None } else { Some(Block::new(b * k * size)?) };
-        if let Some(dense) = &dense {
-            for (i, p) in (0..b).flat_map(|i| (0..k).map(move |p| (i, p))) {
-                let from = v.get().wrapping_offset(at(i, others) + at(p, step));
-                // SAFETY: `Routine::verify` found the greatest of these positions inside the operand; the block holds b * k elements.
-                unsafe { dense.ptr().add((i * k + p) * size).copy_from_nonoverlapping(from, size) };
-            }
-        }
-        let vector = match &dense {
-            Some(dense) => (SharedPtr(dense.ptr()), k as i64),
-            None => (v, others),
-        };
-        threads::try_ranges(b * units, parallel.then_some(&cost), bases.cancel, &|r| {
-            for i in r {
-                let (i, from) = (i / units, i % units * unit);
-                let part = VectorPart {
-                    a: a.get().wrapping_offset(at(i, batch) + at(from, strides[0] as i64)),
-                    strides,
-                    rows: unit.min(rows - from),
-                    v: vector.0.get().wrapping_offset(at(i, vector.1)),
-                    k,
-                    out: out.get().wrapping_add((i * rows + from) * size),
-                };
-                // SAFETY: `Routine::verify`: the greatest positions of both operands lie inside them; the result is dense, and these elements are this
-                // unit's alone.
-                unsafe { product(&part) };
-            }
-            Ok(())
-        })
-    }))
+    let product = product(size, tier);
+    Ok(Box::new(MatrixVector { product, tier, matrix, batch, strides, others, step, b, rows, k, size, cost }))
 }
 
 /// Rows whose sums are vectors: as the loops above say, which the compiler keeps in memory.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::panel::Vector;
-    use super::{ByVector, FEW_COLUMNS, Products, SUMS, Summed, VectorPart, folded};
+    use super::{ByVector, Products, SUMS, Strategy, Summed, VectorPart, folded, pick_strategy};
+    use crate::tier::Tier;
     use std::arch::x86_64::*;
 
     trait Rounding: Vector<Element: Summed> {
@@ -403,9 +465,9 @@ mod x86 {
             pub unsafe fn $name(x: &VectorPart) {
                 // SAFETY: the same contract, and these are the features.
                 unsafe {
-                    match x.strides {
-                        [_, 1] => by_rows::<$V, $R, $W>(x),
-                        [1, _] if x.rows <= 2 * FEW_COLUMNS => by_few_columns::<$V>(x),
+                    match pick_strategy(x.strides, x.rows, Tier::Avx2) {
+                        Strategy::Rows => by_rows::<$V, $R, $W>(x),
+                        Strategy::FewColumns => by_few_columns::<$V>(x),
                         _ => Products::<<$V as Vector>::Element>::run(x),
                     }
                 }

@@ -9,25 +9,38 @@ use crate::kernels::lane::Lane;
 use crate::kernels::unroll::fold_lanes;
 use crate::kernels::{boxes, moves, scalar};
 use crate::native::{self, CalledFn, Function, LoopOperation, LoopText, Replaced};
-use crate::routines::SHORT;
 use crate::tier::Tier;
+use crate::tuning::Tuning;
 use ferrax_kernel::plan::{SlotId, Step};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Routine, Scalar, order};
 use rustc_hash::FxHashMap;
 
-/// Elements of a slot that a loop keeps in registers.
-pub(super) const MOST: usize = 64;
-/// The same, outside of loops that are scalar throughout.
-const FEW: usize = 16;
-/// Operations of all branches of a choice, which are all taken: in a loop that becomes scalar by it, and in a block.
-const BRANCHES: [usize; 2] = [256, 64];
-/// What an operation takes, in nanoseconds: interpreted, and as code, which takes some time to come.
-pub(super) const EACH: [f64; 2] = [1.5, 0.5];
-/// Operations of a block from which native code is worth the way there.
-const WORTH: usize = 24;
-/// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
-pub(super) const LONGEST: usize = 20_000;
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScalarTuning {
+    /// Elements of a slot that a loop keeps in registers, and those of products in it.
+    pub max_slot_elements: usize,
+    /// The same, outside of loops that are scalar throughout.
+    pub max_block_elements: usize,
+    /// Operations of all branches of a choice, which are all taken: in a loop that becomes scalar by it, and in a block.
+    pub max_branch_operations: [usize; 2],
+    /// Nanoseconds of an operation: interpreted, and as code, which takes some time to come.
+    pub nanos: [f64; 2],
+    /// Operations of a block from which native code is worth the way there.
+    pub min_native_operations: usize,
+    /// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
+    pub max_loop_operations: usize,
+}
+impl ScalarTuning {
+    pub const DEFAULT: ScalarTuning = ScalarTuning {
+        max_slot_elements: 64,
+        max_block_elements: 16,
+        max_branch_operations: [256, 64],
+        nanos: [1.5, 0.5],
+        min_native_operations: 24,
+        max_loop_operations: 20_000,
+    };
+}
 
 /// An instruction's code, and the function that native code would have in its place.
 type Operation = (Code, Option<Function>);
@@ -45,6 +58,9 @@ pub struct ScalarBuilder {
     constants: FxHashMap<u64, Reg>,
     /// What each instruction of the block does, where native code can.
     pub(super) what: Vec<Option<Function>>,
+    tuning: ScalarTuning,
+    /// Multiplications of products that are taken in.
+    max_dot_work: usize,
     /// Elements that a slot may have.
     most: usize,
     /// Operations beyond which nothing is taken in; without a bound, steps of several elements are where they are less work than tiles.
@@ -52,11 +68,13 @@ pub struct ScalarBuilder {
 }
 impl ScalarBuilder {
     /// Of a run of steps that are not all scalar; `repeated` ones may have a few elements.
-    pub fn block(repeated: bool) -> ScalarBuilder {
-        ScalarBuilder::of(if repeated { FEW } else { 1 }, None)
+    pub fn block(repeated: bool, tuning: &Tuning) -> ScalarBuilder {
+        ScalarBuilder::of(if repeated { tuning.scalars.max_block_elements } else { 1 }, None, tuning)
     }
-    pub(super) fn of(most: usize, longest: Option<usize>) -> ScalarBuilder {
+    pub(super) fn of(most: usize, longest: Option<usize>, tuning: &Tuning) -> ScalarBuilder {
         ScalarBuilder {
+            tuning: tuning.scalars,
+            max_dot_work: tuning.dot.max_loop_work,
             block: ScalarBlock::default(),
             known: FxHashMap::default(),
             read: FxHashMap::default(),
@@ -84,7 +102,7 @@ impl ScalarBuilder {
         Some(r)
     }
     fn emit(&mut self, (code, what): Operation, ops: &[Reg]) -> Option<Reg> {
-        if self.block.code.len() > self.longest.unwrap_or(LONGEST) {
+        if self.block.code.len() > self.longest.unwrap_or(self.tuning.max_loop_operations) {
             return None;
         }
         let d = self.fresh(0)?;
@@ -177,7 +195,7 @@ impl ScalarBuilder {
         }
         let i = self.element(c.cell(index), 0, DType::I32)?;
         let begin = self.block.code.len();
-        let most = BRANCHES[self.longest.is_none() as usize];
+        let most = self.tuning.max_branch_operations[self.longest.is_none() as usize];
         let mut chosen: Vec<Vec<Reg>> = vec![];
         for (k, branch) in branches.iter().enumerate().rev() {
             let (known, written, n_reads) = (self.known.clone(), self.written.clone(), self.block.reads.len());
@@ -254,7 +272,7 @@ impl ScalarBuilder {
         let moved = n * (ins.len() + outs.len());
         if self.longest.is_none()
             && n > 1
-            && EACH[0] * (self.block.code.len() - n_code + moved) as f64 > tiled_kernel(k)
+            && self.tuning.nanos[0] * (self.block.code.len() - n_code + moved) as f64 > tiled_kernel(k)
         {
             return None;
         }
@@ -272,7 +290,12 @@ impl ScalarBuilder {
     /// A small product, as its routine takes it: each element sums in increasing k, and every product rounds.
     fn product(&mut self, c: &Compiler, d: &Dot, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let plain = d.dtype == d.out && matches!(d.dtype, DType::F32 | DType::F64);
-        if self.most == 1 || !plain || d.b != 1 || d.m * d.n > MOST || d.m * d.n * d.k > SHORT {
+        if self.most == 1
+            || !plain
+            || d.b != 1
+            || d.m * d.n > self.tuning.max_slot_elements
+            || d.m * d.n * d.k > self.max_dot_work
+        {
             return None;
         }
         let lane = Lane::of(d.dtype);
@@ -424,7 +447,7 @@ impl ScalarBuilder {
         self.block.code.iter().for_each(|i| is_constant[i.d as usize] = false);
         let file = self.block.file.iter().zip(0..).filter(|(_, reg)| is_constant[*reg as usize]);
         self.block.constants = file.map(|(x, reg)| (reg, *x)).collect();
-        if self.most > 1 && self.block.code.len() >= WORTH {
+        if self.most > 1 && self.block.code.len() >= self.tuning.min_native_operations {
             self.block.lazy = self.text(c).map(|text| {
                 let state = |p: &CellScalar| text.state.iter().position(|s| s.0 == p.reg);
                 let states = self.block.writes.iter().map(state).collect();
@@ -454,7 +477,7 @@ impl ScalarBuilder {
 
 /// The text, where this machine makes code of it.
 pub(super) fn as_code(c: &Compiler, text: LoopText) -> Option<LoopText> {
-    (c.tier != Tier::Portable && native::is_available() && text.width().is_some()).then_some(text)
+    (c.target.tier != Tier::Portable && native::is_available() && text.width().is_some()).then_some(text)
 }
 fn tiled_kernel(k: &Kernel) -> f64 {
     80.0 + 6.0 * k.nodes.len() as f64

@@ -1,68 +1,117 @@
 //! Which loops are scalar code throughout.
 //!
 //! INVARIANT: a loop is taken whole or not at all; what an iteration reads before it writes are its carries.
-use super::build::{EACH, LONGEST, MOST, ScalarBuilder, as_code, replaced, tiled};
+use super::build::{ScalarBuilder, as_code, replaced, tiled};
 use super::repeat::{LazyLoop, ScalarTrips, ScalarWindow};
-use super::{CellScalar, Code, ScalarIns, ScalarLoop};
+use super::{CellScalar, Code, Reg, ScalarIns, ScalarLoop};
 use crate::executable::{Cell, Compiler};
 use crate::native::{LoopText, WindowElement};
 use ferrax_kernel::DType;
-use ferrax_kernel::plan::{Loop, SlotId, Trip};
+use ferrax_kernel::plan::{Carry, Loop, SlotId, Trip, Window};
 
-/// The loop as scalar code, if it can be, and if that is no more work than its tiles.
-pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
-    let few = |s: SlotId| (1..=MOST).contains(&c.plan.slots[s as usize].len) && c.plan.slots[s as usize].tape == 0;
-    let len = |s: SlotId| c.plan.slots[s as usize].len;
-    if !l.carries.iter().all(|k| [k.init, k.slot, k.next, k.out].into_iter().all(|s| few(s) && len(s) == len(k.slot))) {
-        return None;
-    }
-    let plain = |w: &ferrax_kernel::plan::Window| {
-        few(w.each)
-            && c.plan.slots[w.all as usize].tape == 0
-            && matches!(l.trip, Trip::Static(n) if n.saturating_mul(len(w.each)) <= len(w.all))
+/// Whether all carries and windows are few elements of fixed shapes.
+fn is_small(c: &Compiler, l: &Loop) -> bool {
+    let most = c.target.tuning.scalars.max_slot_elements;
+    let slot = |s: SlotId| &c.plan.slots[s as usize];
+    let few = |s: SlotId| (1..=most).contains(&slot(s).len) && slot(s).tape == 0;
+    let same = |s: SlotId, t: SlotId| slot(s).len == slot(t).len && slot(s).dtype == slot(t).dtype;
+    let carries =
+        l.carries.iter().all(|k| [k.init, k.slot, k.next, k.out].into_iter().all(|s| few(s) && same(s, k.slot)));
+    let is_plain = |w: &Window| {
+        let inside = |n: usize| n.saturating_mul(slot(w.each).len) <= slot(w.all).len;
+        few(w.each) && slot(w.all).tape == 0 && matches!(l.trip, Trip::Static(n) if inside(n))
     };
-    if !l.xs.iter().chain(&l.ys).all(plain) {
-        return None;
-    }
+    carries && l.xs.iter().chain(&l.ys).all(is_plain)
+}
+/// Bytes at which the elements of a slot begin.
+fn offsets(c: &Compiler, s: SlotId) -> impl Iterator<Item = usize> + use<> {
+    let slot = &c.plan.slots[s as usize];
+    let size = slot.dtype.size();
+    (0..slot.len).map(move |e| e * size)
+}
+/// Registers of carries and windows: what is read before the loop, those of the carries' slots, windows that are read.
+struct LoopRegisters {
+    reads: Vec<CellScalar>,
+    slots: Vec<Reg>,
+    xs: Vec<ScalarWindow>,
+}
+fn registers(c: &Compiler, l: &Loop, b: &mut ScalarBuilder) -> Option<LoopRegisters> {
     let dtype = |s: SlotId| c.plan.slots[s as usize].dtype;
-    let is_scalar = l.carries.iter().all(|k| len(k.slot) == 1);
-    let tiled = if is_scalar { f64::INFINITY } else { tiled(&l.body) };
-    let mut b = ScalarBuilder::of(MOST, Some(LONGEST.min((tiled / EACH[1]) as usize)));
-    // Carries and windows are registers from the start.
-    let mut reads = vec![];
-    let mut slots = vec![];
+    let mut r = LoopRegisters { reads: vec![], slots: vec![], xs: vec![] };
     for k in &l.carries {
-        let d = dtype(k.slot);
-        if [k.init, k.next, k.out].into_iter().any(|s| dtype(s) != d) {
-            return None;
-        }
-        let (init, cell) = (c.cell(k.init), c.cell(k.slot));
+        let (dtype, init, cell) = (dtype(k.slot), c.cell(k.init), c.cell(k.slot));
         if b.known.contains_key(&(cell, 0)) {
             return None;
         }
-        for offset in (0..len(k.slot)).map(|e| e * d.size()) {
+        for offset in offsets(c, k.slot) {
             let reg = b.fresh(0)?;
-            reads.push(CellScalar { cell: init, offset, dtype: d, reg });
-            b.known.insert((cell, offset), (d, reg));
-            slots.push(reg);
+            r.reads.push(CellScalar { cell: init, offset, dtype, reg });
+            b.known.insert((cell, offset), (dtype, reg));
+            r.slots.push(reg);
         }
     }
-    let mut xs = vec![];
     for w in &l.xs {
-        let d = dtype(w.each);
-        for offset in (0..len(w.each)).map(|e| e * d.size()) {
+        let dtype = dtype(w.each);
+        for offset in offsets(c, w.each) {
             let reg = b.fresh(0)?;
-            b.known.insert((c.cell(w.each), offset), (d, reg));
-            let place = CellScalar { cell: c.cell(w.all), offset, dtype: d, reg };
-            xs.push(ScalarWindow { place, stride: len(w.each) * d.size() });
+            b.known.insert((c.cell(w.each), offset), (dtype, reg));
+            let place = CellScalar { cell: c.cell(w.all), offset, dtype, reg };
+            r.xs.push(ScalarWindow { place, stride: c.bytes(w.each) });
         }
     }
+    Some(r)
+}
+/// The registers of what an iteration leaves in the carries, and windows that are written.
+fn results(c: &Compiler, l: &Loop, b: &mut ScalarBuilder) -> Option<(Vec<Reg>, Vec<ScalarWindow>)> {
+    let dtype = |s: SlotId| c.plan.slots[s as usize].dtype;
+    let (mut next, mut ys) = (vec![], vec![]);
+    for k in &l.carries {
+        for offset in offsets(c, k.next) {
+            next.push(b.element(c.cell(k.next), offset, dtype(k.next))?);
+        }
+    }
+    for w in &l.ys {
+        for offset in offsets(c, w.each) {
+            let reg = b.element(c.cell(w.each), offset, dtype(w.each))?;
+            let place = CellScalar { cell: c.cell(w.all), offset, dtype: dtype(w.each), reg };
+            ys.push(ScalarWindow { place, stride: c.bytes(w.each) });
+        }
+    }
+    Some((next, ys))
+}
+/// Moves in parallel, and the instructions before them: a `next` that is another carry's slot is kept aside first.
+fn moves(b: &mut ScalarBuilder, mut next: Vec<Reg>, slots: &[Reg]) -> Option<(Vec<ScalarIns>, Vec<(Reg, Reg)>)> {
+    let (mut aside, mut moves) = (vec![], vec![]);
+    for (n, s) in next.iter_mut().zip(slots) {
+        if *n != *s && slots.contains(n) {
+            let d = b.fresh(0)?;
+            aside.push(ScalarIns { code: Code::Move, d, a: *n, b: *n, c: *n });
+            *n = d;
+        }
+        if *n != *s {
+            moves.push((*n, *s));
+        }
+    }
+    Some((aside, moves))
+}
+
+/// The loop as scalar code, if it can be, and if that is no more work than its tiles.
+pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
+    if !is_small(c, l) {
+        return None;
+    }
+    let t = &c.target.tuning.scalars;
+    let is_scalar = l.carries.iter().all(|k| c.plan.slots[k.slot as usize].len == 1);
+    let tiled = if is_scalar { f64::INFINITY } else { tiled(&l.body) };
+    let longest = t.max_loop_operations.min((tiled / t.nanos[1]) as usize);
+    let mut b = ScalarBuilder::of(t.max_slot_elements, Some(longest), &c.target.tuning);
+    let LoopRegisters { mut reads, slots, xs } = registers(c, l, &mut b)?;
     let mut condition = Some(vec![]);
     let trips = match &l.trip {
         Trip::Static(n) => ScalarTrips::Static(*n),
         Trip::Dyn(s) => {
-            let cell = c.cell(*s);
-            ScalarTrips::Dyn(CellScalar { cell, offset: 0, dtype: dtype(*s), reg: 0 })
+            let (cell, dtype) = (c.cell(*s), c.plan.slots[*s as usize].dtype);
+            ScalarTrips::Dyn(CellScalar { cell, offset: 0, dtype, reg: 0 })
         }
         Trip::While { cond, pred } => {
             if !cond.iter().all(|s| b.step(c, s)) {
@@ -79,24 +128,9 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         return None;
     }
     let body_text = replaced(&b.block.code, std::mem::take(&mut b.what));
-    let mut next = vec![];
-    for k in &l.carries {
-        for e in 0..len(k.slot) {
-            next.push(b.element(c.cell(k.next), e * dtype(k.next).size(), dtype(k.next))?);
-        }
-    }
-    let mut ys = vec![];
-    for w in &l.ys {
-        let d = dtype(w.each);
-        for offset in (0..len(w.each)).map(|e| e * d.size()) {
-            let reg = b.element(c.cell(w.each), offset, d)?;
-            let place = CellScalar { cell: c.cell(w.all), offset, dtype: d, reg };
-            ys.push(ScalarWindow { place, stride: len(w.each) * d.size() });
-        }
-    }
+    let (next, ys) = results(c, l, &mut b)?;
     // A cell that an iteration reads before it writes would carry a value over: only carries may.
-    let early = |p: &CellScalar| b.written.contains_key(&p.cell);
-    if b.block.reads.iter().any(early) {
+    if b.block.reads.iter().any(|p| b.written.contains_key(&p.cell)) {
         return None;
     }
     let windows = Windows::of(&xs, &ys, l.reverse);
@@ -113,32 +147,18 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         };
         as_code(c, text)
     });
-    if b.block.code.len() as f64 * EACH[text.is_some() as usize] > tiled {
+    if b.block.code.len() as f64 * t.nanos[text.is_some() as usize] > tiled {
         return None;
     }
-    // Moves in parallel: a next that is another carry's slot is kept aside first.
     let mut body = std::mem::take(&mut b.block.code);
-    let mut moves = vec![];
-    for (n, s) in next.iter_mut().zip(&slots) {
-        if *n != *s && slots.contains(n) {
-            let d = b.fresh(0)?;
-            body.push(ScalarIns { code: Code::Move, d, a: *n, b: *n, c: *n });
-            *n = d;
-        }
-        if *n != *s {
-            moves.push((*n, *s));
-        }
-    }
+    let (aside, moves) = moves(&mut b, next, &slots)?;
+    body.extend(aside);
     reads.extend(b.block.reads.iter().copied());
-    let elements = l.carries.iter().flat_map(|k| (0..len(k.slot)).map(move |e| (k, e)));
-    let outs = elements
-        .zip(&slots)
-        .map(|((k, e), reg)| {
-            let d = dtype(k.slot);
-            CellScalar { cell: c.cell(k.out), offset: e * d.size(), dtype: d, reg: *reg }
-        })
-        .collect();
-    let count = l.count.map(|s| (c.cell(s), c.bytes(s)));
+    let elements = l.carries.iter().flat_map(|k| offsets(c, k.slot).map(move |offset| (k, offset)));
+    let place = |((k, offset), reg): ((&Carry, usize), &Reg)| {
+        let dtype = c.plan.slots[k.slot as usize].dtype;
+        CellScalar { cell: c.cell(k.out), offset, dtype, reg: *reg }
+    };
     Some(ScalarLoop {
         file: b.block.file,
         trips,
@@ -148,8 +168,8 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         body,
         ys,
         moves,
-        outs,
-        count,
+        outs: elements.zip(&slots).map(place).collect(),
+        count: l.count.map(|s| (c.cell(s), c.bytes(s))),
         kernels: b.block.kernels,
         lazy: text.map(|text| LazyLoop::new(text, windows.at)),
     })

@@ -66,6 +66,32 @@ impl TileProgram {
             let _ = self.code.parts.set(if there { self.parts() } else { None });
         }
     }
+    /// Which parts are, or will be, native code: made for this text where there was too little work so far.
+    pub fn code_text(&self) -> String {
+        if self.code.tier == Tier::Portable || !native::is_available() {
+            return "none".into();
+        }
+        if self.code.folding().is_some() || self.code.parts.get().is_none() && self.compile_folds().is_some() {
+            return "folds in registers".into();
+        }
+        let made;
+        let parts = match self.code.parts.get() {
+            Some(parts) => parts.as_deref(),
+            None => {
+                made = self.parts();
+                made.as_deref()
+            }
+        };
+        let Some(parts) = parts else { return "none".into() };
+        let calls = |p: &CodePart| if let CodePart::Calls(r) = p { r.len() } else { 0 };
+        match parts.iter().map(calls).sum() {
+            0usize if parts.len() == 1 => "whole".into(),
+            calls => {
+                let segments = parts.iter().filter(|p| matches!(p, CodePart::Native(_))).count();
+                format!("{segments} segments, {calls} calls")
+            }
+        }
+    }
     /// Whether all of it is one native segment, which moves through nothing but what is used in place.
     pub fn is_all_native(&self) -> bool {
         matches!(self.code.get(), Some([CodePart::Native(s)]) if s.moving().all(|o| o as usize >= self.n_regs))

@@ -8,17 +8,19 @@
 //! The cells of P groups are copied once for all windows. Each axis of rows belongs to one of terms (places and the window, or in the derivative by the
 //! weights the window and places), or has a level of positions of its own; the unit, channels of one group side by side, is the last of either.
 //! Where cells are many, the outermost level is taken in blocks: of rows, or of terms, one after the other in their order.
-use super::interleaved::{Interleave, InterleaveFn, Placing, pick_interleave, pick_place};
+use super::ConvAxes;
+use super::interleaved::{Interleave, InterleaveFn, Placing, PlacingFn, pick_interleave, pick_place};
 use super::lines::gcd;
 use super::reading::{ReadAxis, Sides, ceil};
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Scratch};
-use crate::routines::Run;
 use crate::routines::dot::is_small;
 use crate::routines::panel::grouped::{self, GroupedRows};
 use crate::routines::walk::SharedPtr;
-use crate::threads;
-use crate::tier::Tier;
+use crate::routines::{CompiledRoutine, Run};
+use crate::threads::{self, Cost};
+use crate::tuning::Target;
+use ferrax_kernel::Res;
 use ferrax_kernel::kernel::Affine;
 use ferrax_kernel::routine::Conv;
 use std::ops::Range;
@@ -123,13 +125,10 @@ struct GroupedWindows {
     rows: Vec<i32>,
     terms: Vec<i32>,
 }
-/// Bytes of cells that are copied at a time.
-const NEAR: usize = 1 << 18;
-/// And at most.
-const FAR: usize = 1 << 23;
 
 impl GroupedWindows {
-    fn new(c: &Conv, rows: &[ReadAxis], terms: &[ReadAxis], tier: Tier) -> Option<GroupedWindows> {
+    fn new(c: &Conv, axes: &ConvAxes, target: &Target) -> Option<GroupedWindows> {
+        let (tier, tuning) = (target.tier, &target.tuning.conv);
         let nb = c.batch.len();
         let groups = *c.batch.last()?;
         let (lane, last) = (Lane::of(c.dtype), nb - 1);
@@ -142,7 +141,7 @@ impl GroupedWindows {
         if together < 2 || 4 * together * c.columns < lanes || c.out[nb] == 1 {
             return None;
         }
-        let (mut rows, mut terms) = (joined(rows), joined(terms));
+        let (mut rows, mut terms) = (joined(&axes.rows), joined(&axes.terms));
         let group = c.at.stride(last);
         let is_unit = |a: &ReadAxis| a.stride == 1 && a.n as i64 <= group && a.steps.iter().all(|s| *s == 0);
         let of_rows = rows.last().filter(|a| is_unit(a)).map(|a| a.n);
@@ -185,11 +184,9 @@ impl GroupedWindows {
         let units = c.batch[..last].iter().product::<usize>()
             * groups.div_ceil(together)
             * outer_rows.iter().map(|a| a.n).product::<usize>();
-        /// So many units keep some threads busy.
-        const UNITS: usize = 8;
-        let fair = if by_rows { all.div_ceil(UNITS.div_ceil(units.max(1))) } else { all };
-        let block = (1..=fair).rev().find(|b| bytes(*b) <= NEAR).unwrap_or(1);
-        if bytes(block) > FAR {
+        let fair = if by_rows { all.div_ceil(tuning.min_units.div_ceil(units.max(1))) } else { all };
+        let block = (1..=fair).rev().find(|b| bytes(*b) <= tuning.near_cell_bytes).unwrap_or(1);
+        if bytes(block) > tuning.max_cell_bytes {
             return None;
         }
         levels[0] = cut(block);
@@ -212,7 +209,7 @@ impl GroupedWindows {
             })
         };
         let (rows, terms) = (table(&row_axes), table(&term_axes));
-        if rows.len().max(terms.len()) * lanes * lane.size() > FAR {
+        if rows.len().max(terms.len()) * lanes * lane.size() > tuning.max_cell_bytes {
             return None;
         }
         Some(GroupedWindows {
@@ -299,108 +296,193 @@ fn shifted(axes: &[ReadAxis], mut at: usize, first: &mut i64, sides: &mut Sides)
     }
 }
 
+/// A convolution whose groups have few columns.
+struct Groups {
+    c: Conv,
+    w: GroupedWindows,
+    product: grouped::Grouped,
+    interleave: InterleaveFn,
+    place: PlacingFn,
+    /// Bytes of an element.
+    size: usize,
+    /// Of the guards: lowest and highest.
+    bounds: Vec<(i64, i64)>,
+    /// Indices of the outer axes of rows and of terms.
+    outer: [usize; 2],
+    /// Rows and terms within an index of these.
+    m: usize,
+    k: usize,
+    /// Rows, or terms, of an index of the first level.
+    each: usize,
+    /// Blocks of rows, and of terms.
+    row_blocks: usize,
+    term_blocks: usize,
+    /// Vectors of groups.
+    vectors: usize,
+    /// Whether y is read where it lies.
+    dense_y: bool,
+    /// Bytes of scratch memory: cells, sums, and a panel of y.
+    cells: usize,
+    sums: usize,
+    panel: usize,
+    cost: Cost,
+}
+
 /// The whole of a convolution whose groups have few columns, if it is one.
-pub fn compile(c: &Conv, rows: &[ReadAxis], terms: &[ReadAxis], tier: Tier) -> Option<Run> {
-    let (nb, lane, k) = (c.batch.len(), Lane::of(c.dtype), c.terms.size());
-    if k == 0 || is_small(c.rows.size() * c.columns * k, lane, tier) {
+pub fn compile(c: &Conv, axes: &ConvAxes, target: &Target) -> Option<Run> {
+    let (nb, lane, k, tier) = (c.batch.len(), Lane::of(c.dtype), c.terms.size(), target.tier);
+    if k == 0 || is_small(c.rows.size() * c.columns * k, lane, tier, &target.tuning.dot) {
         return None;
     }
-    let w = GroupedWindows::new(c, rows, terms, tier)?;
+    let w = GroupedWindows::new(c, axes, target)?;
     let product = grouped::pick(lane, w.together, tier)?;
-    let (size, cost) = (lane.size(), super::cost(c));
-    let (interleave, place) = (pick_interleave(size, w.together, tier), pick_place(size, w.together, w.lanes, tier));
-    let groups = c.batch[nb - 1];
-    let bounds: Vec<(i64, i64)> = c.guards.iter().map(|g| (g.lo, g.hi)).collect();
+    let size = lane.size();
     let size_of = |axes: &[ReadAxis]| axes.iter().map(|a| a.n).product::<usize>();
-    let (outer_rows, outer_terms) = (size_of(&w.outer_rows), size_of(&w.outer_terms));
-    // rows and terms within an index of the outer axes, and blocks of either
-    let (m, k) = (c.rows.size() / outer_rows, k / outer_terms);
+    let outer = [size_of(&w.outer_rows), size_of(&w.outer_terms)];
+    let (m, k) = (c.rows.size() / outer[0], k / outer[1]);
     let each = if w.by_rows { w.rows.len() } else { w.terms.len() } / w.block;
     let blocks = if w.by_rows { m } else { k }.div_ceil(each * w.block);
     let (row_blocks, term_blocks) = if w.by_rows { (blocks, 1) } else { (1, blocks) };
-    let vectors = groups.div_ceil(w.together);
-    let units = c.batch[..nb - 1].iter().product::<usize>() * vectors * outer_rows * row_blocks;
-    let dense_y = w.together == w.lanes && c.y[nb - 1] == 1 && c.columns == 1;
-    let [cells, sums, packed] =
-        [w.cells(), w.rows.len() * w.lanes, w.terms.len() * w.lanes].map(|n| (n * size).next_multiple_of(64));
-    let c = c.clone();
-    let run = move |x: SharedPtr, y: SharedPtr, out: SharedPtr, units: Range<usize>, scratch: *mut u8| {
-        let (to, sums) = (scratch.wrapping_add(sums), scratch);
-        let panel = to.wrapping_add(cells);
-        for unit in units {
-            let (row_block, rest) = (unit % row_blocks, unit / row_blocks);
-            let (outer_row, rest) = (rest % outer_rows, rest / outer_rows);
-            let group = rest % vectors * w.together;
-            let live = w.together.min(groups - group);
-            let mut b = c.batch[..nb - 1].to_vec();
-            let mut left = rest / vectors;
-            for (b, n) in b.iter_mut().zip(&c.batch[..nb - 1]).rev() {
-                (*b, left) = (left % n, left / n);
-            }
-            b.push(group);
-            let along = |strides: &[usize]| b.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
-            let start = |a: &Affine| a.offset + (0..nb).map(|k| a.stride(k) * b[k] as i64).sum::<i64>();
-            // an index of the first level's rows or terms, with how many are done
-            let part = |block: usize, all: usize| (block * w.block, w.block.min(all / each - block * w.block));
-            let (row_from, row_count) = if w.by_rows { part(row_block, m) } else { (0, m) };
-            let rows = if w.by_rows { row_count * each } else { m };
-            let row = outer_row * m + if w.by_rows { row_from * each } else { 0 };
-            for t in 0..outer_terms * term_blocks {
-                let (outer_term, term_block) = (t / term_blocks, t % term_blocks);
-                let (term_from, term_count) = if w.by_rows { (0, 0) } else { part(term_block, k) };
-                let terms = if w.by_rows { k } else { term_count * each };
-                let term = outer_term * k + if w.by_rows { 0 } else { term_from * each };
-                let (mut first, mut sides) = (start(&c.at), c.guards.iter().map(|g| start(&g.at)).collect::<Sides>());
-                shifted(&w.outer_rows, outer_row, &mut first, &mut sides);
-                shifted(&w.outer_terms, outer_term, &mut first, &mut sides);
-                let level = &w.levels[0];
-                let (by, block) = if w.by_rows {
-                    (row_from * level.rows.1, Level { rows: (row_count, level.rows.1), ..level.clone() })
-                } else {
-                    (term_from * level.terms.1, Level { terms: (term_count, level.terms.1), ..level.clone() })
-                };
-                first += by as i64 * level.stride;
-                sides.iter_mut().zip(&level.steps).for_each(|(s, step)| *s += by as i64 * step);
-                let here = CellRun { first, sides, bounds: &bounds, count: block.positions(), live };
-                let at = |p: *mut u8, i: usize| p.wrapping_add(i * size);
-                let y = at(y.get(), along(&c.y) + term * c.y[nb]).cast_const();
-                // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x, and found the greatest
-                // positions of y and of the result inside them; scratch memory has the sums of a block, its cells, and a panel of its terms.
-                unsafe {
-                    w.copy(to, x.get().cast_const(), &here, size, interleave);
-                    let (y, y_row) = if dense_y && live == w.lanes {
-                        (y, c.y[nb])
-                    } else {
-                        if w.together * c.columns < w.lanes {
-                            panel.write_bytes(0, terms * w.lanes * size);
-                        }
-                        interleave(&Interleave {
-                            to: panel,
-                            from: y,
-                            n: c.columns,
-                            group: c.y[nb - 1] as isize,
-                            step: c.y[nb + 1] as isize,
-                            live,
-                            positions: terms,
-                            apart: [(w.lanes * size) as isize, (c.y[nb] * size) as isize],
-                        });
-                        (panel.cast_const(), w.lanes)
-                    };
-                    let (rows, terms) = (&w.rows[..rows], &w.terms[..terms]);
-                    product(&GroupedRows { x: to, rows, terms, y, y_row, sums, adds: t > 0 });
-                }
-            }
-            let to = out.get().wrapping_add((along(&c.out) + row * c.out[nb]) * size);
-            let strides = [c.out[nb], c.out[nb - 1], c.out[nb + 1]];
-            // SAFETY: as above; these rows of these groups are this unit's.
-            unsafe { place(&Placing { to, sums, rows, live, columns: c.columns, strides }) };
-        }
-        Ok(())
-    };
-    Some(Box::new(move |bases: Bases, parallel: bool| {
-        let [x, y, out] = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
-        threads::try_ranges(units, parallel.then_some(&cost), bases.cancel, &|units| {
-            Scratch.with(sums + cells + packed, |scratch| run(x, y, out, units, scratch))?
-        })
+    let bytes = |n: usize| (n * size).next_multiple_of(64);
+    Some(Box::new(Groups {
+        product,
+        interleave: pick_interleave(size, w.together, tier),
+        place: pick_place(size, w.together, w.lanes, tier),
+        size,
+        bounds: c.guards.iter().map(|g| (g.lo, g.hi)).collect(),
+        outer,
+        m,
+        k,
+        each,
+        row_blocks,
+        term_blocks,
+        vectors: c.batch[nb - 1].div_ceil(w.together),
+        dense_y: w.together == w.lanes && c.y[nb - 1] == 1 && c.columns == 1,
+        cells: bytes(w.cells()),
+        sums: bytes(w.rows.len() * w.lanes),
+        panel: bytes(w.terms.len() * w.lanes),
+        cost: super::cost(c),
+        c: c.clone(),
+        w,
     }))
+}
+/// A block of rows of as many groups as fill a vector.
+struct GroupBlock {
+    /// The index of the batch, the group the last of it; groups that there are.
+    b: Vec<usize>,
+    live: usize,
+    /// Index of the outer axes of rows; of the first level, the first row and how many.
+    outer_row: usize,
+    row_from: usize,
+    row_count: usize,
+    rows: usize,
+}
+impl Groups {
+    /// An index of the first level's rows or terms, with how many are done.
+    fn part(&self, block: usize, all: usize) -> (usize, usize) {
+        (block * self.w.block, self.w.block.min(all / self.each - block * self.w.block))
+    }
+    fn block(&self, unit: usize) -> GroupBlock {
+        let (c, w, last) = (&self.c, &self.w, self.c.batch.len() - 1);
+        let (row_block, rest) = (unit % self.row_blocks, unit / self.row_blocks);
+        let (outer_row, rest) = (rest % self.outer[0], rest / self.outer[0]);
+        let group = rest % self.vectors * w.together;
+        let mut b = c.batch[..last].to_vec();
+        let mut left = rest / self.vectors;
+        for (b, n) in b.iter_mut().zip(&c.batch[..last]).rev() {
+            (*b, left) = (left % n, left / n);
+        }
+        b.push(group);
+        let (row_from, row_count) = if w.by_rows { self.part(row_block, self.m) } else { (0, self.m) };
+        let rows = if w.by_rows { row_count * self.each } else { self.m };
+        GroupBlock { b, live: w.together.min(c.batch[last] - group), outer_row, row_from, row_count, rows }
+    }
+    fn along(&self, g: &GroupBlock, strides: &[usize]) -> usize {
+        g.b.iter().zip(strides).map(|(i, s)| i * s).sum()
+    }
+    /// Adds the terms of block `t` to the sums.
+    fn add_terms(&self, g: &GroupBlock, t: usize, [x, y]: [SharedPtr; 2], scratch: *mut u8) {
+        let (c, w, nb, size) = (&self.c, &self.w, self.c.batch.len(), self.size);
+        let (sums, to) = (scratch, scratch.wrapping_add(self.sums));
+        let start = |a: &Affine| a.offset + (0..nb).map(|k| a.stride(k) * g.b[k] as i64).sum::<i64>();
+        let (outer_term, term_block) = (t / self.term_blocks, t % self.term_blocks);
+        let (term_from, term_count) = if w.by_rows { (0, 0) } else { self.part(term_block, self.k) };
+        let terms = if w.by_rows { self.k } else { term_count * self.each };
+        let term = outer_term * self.k + if w.by_rows { 0 } else { term_from * self.each };
+        let (mut first, mut sides) = (start(&c.at), c.guards.iter().map(|g| start(&g.at)).collect::<Sides>());
+        shifted(&w.outer_rows, g.outer_row, &mut first, &mut sides);
+        shifted(&w.outer_terms, outer_term, &mut first, &mut sides);
+        let level = &w.levels[0];
+        let (by, block) = if w.by_rows {
+            (g.row_from * level.rows.1, Level { rows: (g.row_count, level.rows.1), ..level.clone() })
+        } else {
+            (term_from * level.terms.1, Level { terms: (term_count, level.terms.1), ..level.clone() })
+        };
+        first += by as i64 * level.stride;
+        sides.iter_mut().zip(&level.steps).for_each(|(s, step)| *s += by as i64 * step);
+        let here = CellRun { first, sides, bounds: &self.bounds, count: block.positions(), live: g.live };
+        let y = y.get().wrapping_add((self.along(g, &c.y) + term * c.y[nb]) * size).cast_const();
+        // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x, and found the greatest
+        // positions of y inside it; scratch memory has the sums of a block, its cells, and a panel of its terms.
+        unsafe {
+            w.copy(to, x.get().cast_const(), &here, size, self.interleave);
+            let (y, y_row) = match self.dense_y && g.live == w.lanes {
+                true => (y, c.y[nb]),
+                false => (self.panel(y, terms, g.live, to.wrapping_add(self.cells)), w.lanes),
+            };
+            let (rows, terms) = (&w.rows[..g.rows], &w.terms[..terms]);
+            (self.product)(&GroupedRows { x: to, rows, terms, y, y_row, sums, adds: t > 0 });
+        }
+    }
+    /// The terms of y for `live` groups, interleaved.
+    ///
+    /// # Safety
+    /// `y` has them, `panel` is scratch memory of a panel.
+    unsafe fn panel(&self, y: *const u8, terms: usize, live: usize, panel: *mut u8) -> *const u8 {
+        let (c, w, nb, size) = (&self.c, &self.w, self.c.batch.len(), self.size);
+        // SAFETY: by the contract.
+        unsafe {
+            if w.together * c.columns < w.lanes {
+                panel.write_bytes(0, terms * w.lanes * size);
+            }
+            (self.interleave)(&Interleave {
+                to: panel,
+                from: y,
+                n: c.columns,
+                group: c.y[nb - 1] as isize,
+                step: c.y[nb + 1] as isize,
+                live,
+                positions: terms,
+                apart: [(w.lanes * size) as isize, (c.y[nb] * size) as isize],
+            });
+        }
+        panel.cast_const()
+    }
+    fn unit(&self, [x, y, out]: [SharedPtr; 3], unit: usize, scratch: *mut u8) {
+        let (c, nb, g) = (&self.c, self.c.batch.len(), self.block(unit));
+        (0..self.outer[1] * self.term_blocks).for_each(|t| self.add_terms(&g, t, [x, y], scratch));
+        let row = g.outer_row * self.m + if self.w.by_rows { g.row_from * self.each } else { 0 };
+        let to = out.get().wrapping_add((self.along(&g, &c.out) + row * c.out[nb]) * self.size);
+        let strides = [c.out[nb], c.out[nb - 1], c.out[nb + 1]];
+        let placing = Placing { to, sums: scratch, rows: g.rows, live: g.live, columns: c.columns, strides };
+        // SAFETY: `Routine::verify` found the greatest positions of the result inside it; these rows of these groups are this unit's.
+        unsafe { (self.place)(&placing) };
+    }
+}
+impl CompiledRoutine for Groups {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        let operands = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
+        let outer = self.c.batch[..self.c.batch.len() - 1].iter().product::<usize>();
+        let units = outer * self.vectors * self.outer[0] * self.row_blocks;
+        threads::try_ranges(units, parallel.then_some(&self.cost), bases.cancel, &|units: Range<usize>| {
+            Scratch.with(self.sums + self.cells + self.panel, |scratch| {
+                units.into_iter().for_each(|unit| self.unit(operands, unit, scratch));
+            })
+        })
+    }
+    fn text(&self) -> String {
+        let w = &self.w;
+        let of = if w.by_rows { "rows" } else { "terms" };
+        format!("conv strategy=groups in_vector={} block={} of={of} levels={}", w.together, w.block, w.levels.len())
+    }
 }

@@ -7,12 +7,8 @@
 //!
 //! In a convolution i counts rows, and (t, u) terms; in the derivative by its weights it is the other way round. Where columns are few, vectors
 //! go along the line instead: it is transposed, so that each unit's positions lie side by side, and the result is transposed back.
+use super::ConvTuning;
 use super::reading::{ReadAxis, Sides, ceil};
-
-/// Along a line from which on it is worth it.
-pub const LEAST: usize = 12;
-/// Bytes of a line that stay near while it is used.
-pub const MOST: usize = 1 << 17;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineWay {
@@ -21,7 +17,16 @@ pub enum LineWay {
     /// Terms go along a line, rows are taps and units.
     Terms,
     /// As `Rows`, with vectors of rows.
-    Turned,
+    Transposed,
+}
+impl LineWay {
+    pub fn name(self) -> &'static str {
+        match self {
+            LineWay::Rows => "rows",
+            LineWay::Terms => "terms",
+            LineWay::Transposed => "rows_transposed",
+        }
+    }
 }
 
 pub struct WindowLines {
@@ -48,6 +53,7 @@ impl WindowLines {
         by_rows: bool,
         columns: usize,
         size: usize,
+        t: &ConvTuning,
     ) -> Option<WindowLines> {
         let (across, windows) = if by_rows { (terms, rows) } else { (rows, terms) };
         let (along, outer) = across.split_last()?;
@@ -61,7 +67,12 @@ impl WindowLines {
             [] => return None,
         };
         let stride = gcd(along.stride, taps.stride);
-        if along.stride <= 0 || taps.stride < 0 || stride < unit as i64 || along.n < LEAST || unit * taps.n < 2 {
+        if along.stride <= 0
+            || taps.stride < 0
+            || stride < unit as i64
+            || along.n < t.min_windows_on_line
+            || unit * taps.n < 2
+        {
             return None;
         }
         let [step, dilation] = [along.stride / stride, taps.stride / stride];
@@ -70,7 +81,7 @@ impl WindowLines {
         let [step_by, dilation_by] = [step as usize, dilation as usize];
         let positions = (along.n - 1) * step_by + (taps.n - 1) * dilation_by + 1;
         let is_dense = positions <= 2 * along.n * taps.n;
-        if !agree(along, step) || !agree(taps, dilation) || !is_dense || positions * unit * size > MOST {
+        if !agree(along, step) || !agree(taps, dilation) || !is_dense || positions * unit * size > t.max_line_bytes {
             return None;
         }
         let but_last = |axes: &[ReadAxis], guards: usize| {
@@ -79,10 +90,10 @@ impl WindowLines {
             axes
         };
         let (outer, rest) = (but_last(outer, steps.len()), but_last(rest, steps.len()));
-        let is_turned = !by_rows && step == 1 && unit >= 4 && columns * size <= 32;
+        let transposes = !by_rows && step == 1 && unit >= 4 && columns * size <= 32;
         let (way, rows, terms) = match by_rows {
             true => (LineWay::Terms, rest, outer),
-            false => (if is_turned { LineWay::Turned } else { LineWay::Rows }, outer, rest),
+            false => (if transposes { LineWay::Transposed } else { LineWay::Rows }, outer, rest),
         };
         let (along, taps) = (along.n, taps.n);
         Some(WindowLines {
@@ -124,7 +135,7 @@ impl WindowLines {
             LineWay::Rows if self.dilation == 1 => (1, self.taps * self.unit),
             _ => (self.taps, self.unit),
         };
-        let apart = self.dilation * if self.way == LineWay::Turned { 1 } else { self.unit };
+        let apart = self.dilation * if self.way == LineWay::Transposed { 1 } else { self.unit };
         (0..taps).map(move |t| (t * apart, t * each, each))
     }
     /// Where the row `r` of a line begins in it, and the strides from row to row and from term to term.
@@ -133,7 +144,7 @@ impl WindowLines {
         match self.way {
             LineWay::Terms => (r / self.unit * self.dilation * self.unit + r % self.unit, [1, by]),
             LineWay::Rows => (r * by as usize, [by, 1]),
-            LineWay::Turned => (r, [1, self.width() as isize]),
+            LineWay::Transposed => (r, [1, self.width() as isize]),
         }
     }
     /// Columns of the transposed result, which whole vectors fill.
@@ -147,7 +158,7 @@ impl WindowLines {
     /// Elements of scratch memory: a line, the transposed one, and `columns` of the transposed result.
     pub fn room(&self, columns: usize) -> usize {
         match self.way {
-            LineWay::Turned => 2 * self.width() * self.unit + columns * self.columns(),
+            LineWay::Transposed => 2 * self.width() * self.unit + columns * self.columns(),
             _ => self.positions * self.unit,
         }
     }
@@ -174,7 +185,7 @@ impl WindowLines {
         }
         let (from, end) = if from < end { (from as usize, end as usize) } else { (0, 0) };
         let unit = self.unit;
-        let all = if self.way == LineWay::Turned { self.width() } else { self.positions };
+        let all = if self.way == LineWay::Transposed { self.width() } else { self.positions };
         // SAFETY: by the contract; positions from..end passed the guards.
         unsafe {
             to.write_bytes(0, from * unit);

@@ -8,15 +8,16 @@
 //!
 //! So a line of places is a row of the right operand for each term, and where it begins is one table for all lines. What is a plane's line
 //! along the one axis, and of windows along the other, is found by strides; any further axis of terms tells planes apart.
-use super::lines::{LEAST, MOST, gcd};
+use super::lines::gcd;
 use super::reading::{ReadAxis, Sides, ceil, places};
+use super::{ConvAxes, ConvTuning};
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Scratch};
-use crate::routines::Run;
-use crate::routines::panel::{MEMORY, Matrices, SLACK, pick_by_table};
+use crate::routines::panel::{MEMORY, Matrices, RowsByTable, SLACK, pick_by_table};
 use crate::routines::walk::SharedPtr;
-use crate::threads;
-use crate::tier::Tier;
+use crate::routines::{CompiledRoutine, Run};
+use crate::threads::{self, Cost};
+use crate::tuning::Target;
 use ferrax_kernel::Res;
 use ferrax_kernel::kernel::Affine;
 use ferrax_kernel::routine::Conv;
@@ -43,14 +44,12 @@ struct WindowPlanes {
 }
 impl WindowPlanes {
     /// Of rows and terms that have such windows, if they have.
-    fn new(rows: &[ReadAxis], terms: &[ReadAxis], lines_of_places: usize, size: usize) -> Option<WindowPlanes> {
-        /// So many blocks keep some threads busy.
-        const BLOCKS: usize = 8;
-        let (w, rows) = rows.split_last()?;
-        let (j, terms) = terms.split_last()?;
+    fn new(axes: &ConvAxes, lines_of_places: usize, size: usize, tuning: &ConvTuning) -> Option<WindowPlanes> {
+        let (w, rows) = axes.rows.split_last()?;
+        let (j, terms) = axes.terms.split_last()?;
         let times = |by: i64, of: &Sides| of.iter().map(|s| s * by).collect::<Sides>();
         if w.stride != 1
-            || w.n < LEAST
+            || w.n < tuning.min_windows_on_line
             || j.stride < 0
             || j.n < 2
             || j.steps != times(j.stride, &w.steps)
@@ -77,8 +76,8 @@ impl WindowPlanes {
         let reach = (lines - 1) * dilation + 1;
         let count: usize = terms.iter().map(|t| t.len()).product();
         let bytes = |block: usize| count * ((block - 1) * step + reach) * positions * size;
-        let fair = lines_of_places.div_ceil(BLOCKS).max(1);
-        let block = (1..=height.min(fair)).rev().find(|b| bytes(*b) <= MOST)?;
+        let fair = lines_of_places.div_ceil(tuning.min_units).max(1);
+        let block = (1..=height.min(fair)).rev().find(|b| bytes(*b) <= tuning.max_line_bytes)?;
         let plane = ((block - 1) * step + reach) * positions;
         let begin = |p: usize, i: usize, j_of: usize| p * plane + i * dilation * positions + j_of * j.stride as usize;
         let table = (0..count).flat_map(|p| (0..lines).flat_map(move |i| (0..j.n).map(move |k| begin(p, i, k) as i32)));
@@ -146,75 +145,102 @@ impl WindowPlanes {
     }
 }
 
+/// A convolution by planes.
+struct Planes {
+    c: Conv,
+    p: WindowPlanes,
+    product: RowsByTable,
+    /// Bytes of an element.
+    size: usize,
+    /// Of the guards: lowest, highest and first.
+    bounds: Vec<(i64, i64, i64)>,
+    /// Rows outside of planes, and blocks of lines of places on each.
+    outer: usize,
+    blocks: usize,
+    cost: Cost,
+}
+
 /// The whole of a convolution whose result lies along its places, if it has such windows.
-pub fn compile(c: &Conv, rows: &[ReadAxis], terms: &[ReadAxis], tier: Tier) -> Option<Run> {
-    let nb = c.batch.len();
-    let (lane, cost) = (Lane::of(c.dtype), super::cost(c));
-    let product = pick_by_table(lane, tier)?;
-    let size = lane.size();
-    let planes = WindowPlanes::new(rows, terms, c.batch.size() * (c.rows.size() / rows.last()?.n.max(1)), size);
+pub fn compile(c: &Conv, axes: &ConvAxes, target: &Target) -> Option<Run> {
+    let (nb, lane) = (c.batch.len(), Lane::of(c.dtype));
+    let product = pick_by_table(lane, target.tier)?;
+    let lines_of_places = c.batch.size() * (c.rows.size() / axes.rows.last()?.n.max(1));
+    let planes = WindowPlanes::new(axes, lines_of_places, lane.size(), &target.tuning.conv);
     let p = planes.filter(|_| c.out[nb] == 1)?;
-    let guards = c.guards.len();
-    let bounds: Vec<(i64, i64, i64)> = c.guards.iter().map(|g| (g.lo, g.hi, g.at.offset)).collect();
-    let blocks = p.height.div_ceil(p.block);
-    let outer = c.rows.size() / (p.height * p.along).max(1);
-    let planes = p.planes.iter().map(|a| a.len()).product::<usize>();
-    let (c, n) = (c.clone(), c.columns);
-    let (units, room) = (c.batch.size() * outer * blocks, p.room());
-    let run = move |x: SharedPtr, y: SharedPtr, out: SharedPtr, units: Range<usize>, scratch: *mut u8| -> Res<()> {
+    Some(Box::new(Planes {
+        product,
+        size: lane.size(),
+        bounds: c.guards.iter().map(|g| (g.lo, g.hi, g.at.offset)).collect(),
+        outer: c.rows.size() / (p.height * p.along).max(1),
+        blocks: p.height.div_ceil(p.block),
+        cost: super::cost(c),
+        c: c.clone(),
+        p,
+    }))
+}
+impl Planes {
+    fn unit(&self, [x, y, out]: [SharedPtr; 3], unit: usize, scratch: *mut u8) -> Res<()> {
+        let (c, p, size, nb, guards) = (&self.c, &self.p, self.size, self.c.batch.len(), self.c.guards.len());
         let own = scratch.wrapping_add(MEMORY);
-        for unit in units {
-            let b = c.batch.unravel(unit / (outer * blocks));
-            let (row, h) = (unit / blocks % outer, unit % blocks * p.block);
-            let count = p.block.min(p.height - h);
-            let along = |strides: &[usize]| b.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
-            let start = |a: &Affine| (0..nb).map(|k| a.stride(k) * b[k] as i64).sum::<i64>();
-            let here = places(&p.rows, row..row + 1, guards)?.remove(0);
-            let lines_before = (h * p.step) as i64;
-            let first = c.at.offset + start(&c.at) + here.offset + lines_before * p.line;
-            let each = p.lines(p.block) * p.positions;
-            for (i, t) in places(&p.planes, 0..planes, guards)?.into_iter().enumerate() {
-                let sides: Sides = (0..guards)
-                    .map(|g| start(&c.guards[g].at) + here.sides[g] + t.sides[g] + lines_before * p.by_line[g])
-                    .collect();
-                // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch memory
-                // has `WindowPlanes::room` behind `MEMORY`.
-                unsafe {
-                    let (to, x) = (own.wrapping_add(i * each * size), x.get().cast_const());
-                    match size {
-                        4 => p.copy::<u32>(to.cast(), x.cast(), first + t.offset, &sides, &bounds, p.lines(count)),
-                        _ => p.copy::<u64>(to.cast(), x.cast(), first + t.offset, &sides, &bounds, p.lines(count)),
-                    }
+        let b = c.batch.unravel(unit / (self.outer * self.blocks));
+        let (row, h) = (unit / self.blocks % self.outer, unit % self.blocks * p.block);
+        let count = p.block.min(p.height - h);
+        let along = |strides: &[usize]| b.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
+        let start = |a: &Affine| (0..nb).map(|k| a.stride(k) * b[k] as i64).sum::<i64>();
+        let here = places(&p.rows, row..row + 1, guards)?.remove(0);
+        let lines_before = (h * p.step) as i64;
+        let first = c.at.offset + start(&c.at) + here.offset + lines_before * p.line;
+        let each = p.lines(p.block) * p.positions;
+        let planes = p.planes.iter().map(|a| a.len()).product::<usize>();
+        for (i, t) in places(&p.planes, 0..planes, guards)?.into_iter().enumerate() {
+            let sides: Sides = (0..guards)
+                .map(|g| start(&c.guards[g].at) + here.sides[g] + t.sides[g] + lines_before * p.by_line[g])
+                .collect();
+            let (to, x, bounds) = (own.wrapping_add(i * each * size), x.get().cast_const(), &self.bounds);
+            // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch memory
+            // has `WindowPlanes::room` behind `MEMORY`.
+            unsafe {
+                match size {
+                    4 => p.copy::<u32>(to.cast(), x.cast(), first + t.offset, &sides, bounds, p.lines(count)),
+                    _ => p.copy::<u64>(to.cast(), x.cast(), first + t.offset, &sides, bounds, p.lines(count)),
                 }
             }
-            for line in 0..count {
-                let to = along(&c.out) + (row * p.height + h + line) * p.along;
-                let at = |p: *mut u8, i: usize| p.wrapping_add(i * size);
-                let m = Matrices {
-                    a: at(y.get(), along(&c.y)),
-                    b: at(own, line * p.step * p.positions),
-                    c: at(out.get(), to),
-                    m: n,
-                    n: p.along,
-                    k: p.table.len(),
-                    a_strides: [c.y[nb + 1] as isize, c.y[nb] as isize],
-                    b_strides: [0, 1],
-                    c_row: c.out[nb + 1],
-                    adds: false,
-                    scratch,
-                    blocks: std::ptr::null_mut(),
-                };
-                // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them; the result is dense, and these lines of
-                // it are this unit's; each term of each place lies in the scratch memory, with the slack behind it.
-                unsafe { product(&m, &p.table) };
-            }
+        }
+        for line in 0..count {
+            let to = along(&c.out) + (row * p.height + h + line) * p.along;
+            let at = |p: *mut u8, i: usize| p.wrapping_add(i * size);
+            let m = Matrices {
+                a: at(y.get(), along(&c.y)),
+                b: at(own, line * p.step * p.positions),
+                c: at(out.get(), to),
+                m: c.columns,
+                n: p.along,
+                k: p.table.len(),
+                a_strides: [c.y[nb + 1] as isize, c.y[nb] as isize],
+                b_strides: [0, 1],
+                c_row: c.out[nb + 1],
+                adds: false,
+                scratch,
+                blocks: std::ptr::null_mut(),
+            };
+            // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them; the result is dense, and these lines of
+            // it are this unit's; each term of each place lies in the scratch memory, with the slack behind it.
+            unsafe { (self.product)(&m, &p.table) };
         }
         Ok(())
-    };
-    Some(Box::new(move |bases: Bases, parallel: bool| {
-        let [x, y, out] = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
-        threads::try_ranges(units, parallel.then_some(&cost), bases.cancel, &|units| {
-            Scratch.with(MEMORY + room * size, |scratch| run(x, y, out, units, scratch))?
+    }
+}
+impl CompiledRoutine for Planes {
+    fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
+        let operands = [bases.input(0), bases.input(1), bases.output(0)].map(SharedPtr);
+        let units = self.c.batch.size() * self.outer * self.blocks;
+        threads::try_ranges(units, parallel.then_some(&self.cost), bases.cancel, &|units: Range<usize>| {
+            Scratch.with(MEMORY + self.p.room() * self.size, |scratch| {
+                units.into_iter().try_for_each(|unit| self.unit(operands, unit, scratch))
+            })?
         })
-    }))
+    }
+    fn text(&self) -> String {
+        format!("conv strategy=planes lines={} places={}", self.p.block, self.p.along)
+    }
 }

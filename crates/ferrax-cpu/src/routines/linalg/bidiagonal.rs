@@ -203,10 +203,8 @@ unsafe fn step<T: RowElement>(
         next.add(from_n).copy_from_nonoverlapping(row.add(from_n), whole_n - from_n);
         (ops.dots)(of_m(vs, i), v.add(from), some);
         (ops.dots)(of_m(xs, i), v.add(from), others);
-        for p in 0..i {
-            *some.add(p) = T::narrow(-tau * (*some.add(p)).wide());
-            *others.add(p) = T::narrow(-tau * (*others.add(p)).wide());
-        }
+        scale(some, 0..i, -tau);
+        scale(others, 0..i, -tau);
         (ops.combine)(of_n(us, i), some, next.add(from_n));
         (ops.combine)(of_n(minus_us, i), others, next.add(from_n));
         let product = sums.add(PIECES * high);
@@ -241,12 +239,20 @@ unsafe fn step<T: RowElement>(
         (ops.dots)(of_n(minus_us, i), next.add(from_n), others);
         (ops.combine)(of_m(vs, i + 1), some, to.add(from));
         (ops.combine)(of_m(xs, i), others, to.add(from));
-        for r in j + 1..m {
-            *to.add(r) = T::narrow(tau * (*to.add(r)).wide());
-        }
+        scale(to, j + 1..m, tau);
         zero(to, from..j + 1);
     }
     Ok(())
+}
+/// Multiplies a range of elements.
+///
+/// # Safety
+/// They exist, and nobody else touches them.
+unsafe fn scale<T: RowElement>(x: *mut T, range: std::ops::Range<usize>, by: f64) {
+    for i in range {
+        // SAFETY: by the contract.
+        unsafe { *x.add(i) = T::narrow(by * (*x.add(i)).wide()) };
+    }
 }
 /// `next -= tau A' v` for the columns after `j`, and `product = A next`.
 ///

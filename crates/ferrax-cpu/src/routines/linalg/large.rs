@@ -15,7 +15,7 @@ mod orthogonal;
 mod spectral;
 mod symmetric;
 
-use super::{factor, substitute};
+use super::{LinalgTuning, factor, substitute};
 use crate::kernels::Scratch;
 use crate::memory::Block;
 use crate::routines::panel;
@@ -38,11 +38,6 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// From here on matrices are large: for factors and systems, and for eigenvalues and singular values, of which the text takes its time.
-const LARGE: usize = 65;
-const SPECTRAL: usize = 17;
-/// And for real systems with enough sides to fill vectors.
-const SYSTEM: usize = 24;
 /// Columns that are factored by themselves: of lu, and of cholesky.
 const PANEL: usize = 64;
 const BLOCK: usize = 128;
@@ -113,22 +108,25 @@ struct Task<'a> {
     cancel: &'a AtomicBool,
 }
 
-/// How matrices of this kind and size are decomposed here, if they are.
-pub fn pick(l: &Linalg, tier: Tier) -> Option<Large> {
+/// Whether matrices of this kind and size are decomposed by blocks.
+pub fn takes(l: &Linalg, t: &LinalgTuning) -> bool {
     let least = l.m.min(l.n);
-    let here = match l.kind {
-        Decomposition::Cholesky if !l.complex => least > 32,
-        Decomposition::Cholesky | Decomposition::Lu => least >= LARGE,
-        Decomposition::Eigh { .. } | Decomposition::Svd { .. } => least >= SPECTRAL,
+    match l.kind {
+        Decomposition::Cholesky if !l.complex => least >= t.min_blocked_cholesky,
+        Decomposition::Cholesky | Decomposition::Lu => least >= t.min_blocked,
+        Decomposition::Eigh { .. } | Decomposition::Svd { .. } => least >= t.min_blocked_spectral,
         // of complex columns LAPACK's reflections leave other phases
-        Decomposition::Qr { pivoting: false, .. } | Decomposition::Geqrf => !l.complex && least >= LARGE,
-        Decomposition::Solve(t) => {
-            let (n, sides) = if t.left { (l.m, l.n) } else { (l.n, l.m) };
-            n >= LARGE || !l.complex && n >= SYSTEM && sides >= SYSTEM / 2
+        Decomposition::Qr { pivoting: false, .. } | Decomposition::Geqrf => !l.complex && least >= t.min_blocked,
+        Decomposition::Solve(s) => {
+            let (n, sides) = if s.left { (l.m, l.n) } else { (l.n, l.m) };
+            n >= t.min_blocked || !l.complex && n >= t.min_blocked_system && sides >= t.min_blocked_system / 2
         }
         _ => false,
-    };
-    here.then(|| match (l.dtype, l.complex) {
+    }
+}
+/// How they are.
+pub fn of(l: &Linalg, tier: Tier) -> Option<Large> {
+    Some(match (l.dtype, l.complex) {
         (DType::F32, false) => large::<f32>(l, tier),
         (DType::F32, true) => large::<c32>(l, tier),
         (_, false) => large::<f64>(l, tier),

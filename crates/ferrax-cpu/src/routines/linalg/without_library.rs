@@ -27,6 +27,9 @@ impl NothingLarge {
         match *self {}
     }
 }
-pub fn pick(_: &Linalg, _: Tier) -> Option<NothingLarge> {
+pub fn takes(_: &Linalg, _: &super::LinalgTuning) -> bool {
+    false
+}
+pub fn of(_: &Linalg, _: Tier) -> Option<NothingLarge> {
     None
 }
