@@ -8,7 +8,7 @@ from hypothesis import example, given, strategies as st
 
 TABLE = np.arange(20 * 30, dtype=np.float32).reshape(20, 30) / 600
 place = lambda x, n: jnp.minimum((abs(x) * 10).astype(np.int32), n - 1)
-# By rows, and across them: the latter end a chain, or must not be in one.
+# By rows, and across them: the latter end a group, or must not be in one.
 BY_ROWS = {
     "exp": lambda x, y: jnp.exp(-abs(x)),
     "scale": lambda x, y: x * 0.5 + 1,
@@ -75,8 +75,8 @@ def test_staged_programs_have_the_bits_of_their_operations(shape, names, keep):
 @given(st.lists(st.sampled_from(sorted(STEPS)), min_size=2, max_size=7), st.booleans())
 @example(["logsumexp", "var", "over sum", "mean of all"], False)
 @example(["var", "logsumexp", "var", "logsumexp", "var"], False)
-def test_what_is_too_small_for_a_chain_keeps_its_order(names, keep):
-    """Beside something large, so that chains are looked for; numbers that all rows read come between."""
+def test_what_is_too_small_for_a_group_keeps_its_order(names, keep):
+    """Beside something large, so that groups are looked for; numbers that all rows read come between."""
     rng = np.random.default_rng(len(names))
     x, y = (jnp.asarray(rng.standard_normal((24, 30)).astype(np.float32)) for _ in range(2))
     large = jnp.ones(200_000, np.float32)
@@ -86,13 +86,13 @@ def test_what_is_too_small_for_a_chain_keeps_its_order(names, keep):
 
 
 @pytest.mark.parametrize("name", sorted(BY_ROWS))
-def test_what_goes_by_rows_is_a_chain(name):
+def test_kernels_over_the_same_rows_are_fused(name):
     text = same_bits((512, 300), ["minus max", name, "over sum"], False)
-    assert text.count("chain of") == 1, text
+    assert text.count("row-fused group of") == 1, text
 
 
-def test_a_row_that_leaves_the_cache_is_no_chain():
-    assert "chain of" not in same_bits((2, 200_000), ["minus max", "exp", "over sum"], False)
+def test_rows_larger_than_the_cache_are_not_fused():
+    assert "row-fused group of" not in same_bits((2, 200_000), ["minus max", "exp", "over sum"], False)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32, np.complex64])
@@ -103,10 +103,10 @@ def test_dtypes(dtype):
 def test_a_softmax_never_writes_its_exponentials_to_the_arena():
     x = jnp.ones((512, 1024), np.float32)
     text = jax.jit(jax.nn.softmax).lower(x).compile().as_text()
-    assert "chain of" in text and " 0 bytes within" not in text
+    assert "row-fused group of" in text and " 0 bytes inside" not in text
 
 
-def test_arguments_that_are_given_up_may_be_what_a_chain_writes():
+def test_arguments_that_are_given_up_may_be_what_a_group_writes():
     f = lambda x: jax.nn.softmax(x * 2) + x
     x = np.random.default_rng(0).standard_normal((512, 700)).astype(np.float32)
     want = np.asarray(jax.jit(f)(x))
@@ -116,7 +116,7 @@ def test_arguments_that_are_given_up_may_be_what_a_chain_writes():
     np.testing.assert_array_equal(np.asarray(got), want)
 
 
-def test_chains_in_loops_and_gradients():
+def test_groups_in_loops_and_gradients():
     x = jnp.asarray(np.random.default_rng(1).standard_normal((300, 500)).astype(np.float32))
     f = lambda x: jax.lax.fori_loop(0, 3, lambda i, s: jax.nn.softmax(s + i) * s, x)
     s = x

@@ -15,7 +15,7 @@ use crate::{layers, names, rooms};
 const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/dlpack.rs",
     "crates/ferrax-cpu/src/executable.rs",
-    "crates/ferrax-cpu/src/executable/chain.rs",
+    "crates/ferrax-cpu/src/executable/row_groups.rs",
     "crates/ferrax-cpu/src/executable/control.rs",
     "crates/ferrax-cpu/src/executable/scalars.rs",
     "crates/ferrax-cpu/src/executable/scalars/build.rs",
@@ -77,7 +77,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/sort.rs",
     "crates/ferrax-cpu/src/routines/top_k.rs",
     "crates/ferrax-cpu/src/routines/vector.rs",
-    "crates/ferrax-cpu/src/routines/walk.rs",
+    "crates/ferrax-cpu/src/routines/strided.rs",
     "crates/ferrax-cpu/src/share.rs",
     "crates/ferrax-cpu/src/tape.rs",
     "crates/ferrax-cpu/tests/against.rs",
@@ -114,6 +114,7 @@ const RULES: &[Rule] = &[
     messages_speak_of_this_library,
     facts_stand_once,
     hooks_alone_name_the_package,
+    cpu_functions_are_short,
     layers::python_imports_point_down,
     names::types_have_names_of_their_own,
     rooms::rooms_form_no_ring,
@@ -370,6 +371,36 @@ fn facts_stand_once(files: &[File]) -> Vec<String> {
                     let place = places.first().map_or("elsewhere".to_string(), |p| format!("in {p}"));
                     out.push(format!("{}:{}: {what} stands {place} already ({text})", f.path, n + 1));
                 }
+            }
+        }
+    }
+    out
+}
+
+/// The longest function of the CPU engine. Each strategy is a function of its own.
+const LONGEST_FUNCTION: usize = 100;
+
+fn cpu_functions_are_short(files: &[File]) -> Vec<String> {
+    let mut out = vec![];
+    // the decoder that tests read code with is one pass over its instructions
+    let is_read = |f: &&File| f.path.ends_with(".rs") && !f.path.ends_with("native/decoded.rs");
+    for f in files.iter().filter(|f| f.path.starts_with("crates/ferrax-cpu/src/")).filter(is_read) {
+        let lines: Vec<&str> = f.text.lines().collect();
+        for (n, line) in lines.iter().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            let is_signature = has_word(code(line), "fn") && !line.trim_start().starts_with("//");
+            if !is_signature || line.trim_end().ends_with(['}', ';']) {
+                continue;
+            }
+            // rustfmt puts the closing brace below the signature's first character
+            let end = lines[n..].iter().position(|l| l.len() == indent + 1 && l.ends_with('}'));
+            if let Some(length) = end.filter(|length| *length >= LONGEST_FUNCTION) {
+                out.push(format!(
+                    "{}:{}: a function of {} lines, {LONGEST_FUNCTION} at most",
+                    f.path,
+                    n + 1,
+                    length + 1
+                ));
             }
         }
     }

@@ -5,8 +5,8 @@
 //!
 //! INVARIANT: between runs nobody holds the state; a run that finds it taken (a second thread) makes another.
 #![allow(unsafe_code)]
-mod chain;
 mod control;
+mod row_groups;
 mod scalars;
 
 use crate::kernels::{Bases, CompiledKernel};
@@ -15,13 +15,13 @@ use crate::routines::Gathering;
 use crate::tape::Tape;
 use crate::tuning::Target;
 use crate::{routines, stats};
-pub use chain::ChainTuning;
-use chain::{ChainBuilder, LinkWork, Origin};
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::plan::timeline::{Timeline, Touch};
 use ferrax_kernel::plan::{Place, SlotId, Step};
 use ferrax_kernel::{Buffer, Error, Plan, Res, Routine, VerifiedPlan};
+pub use row_groups::RowGroupTuning;
+use row_groups::{MemberWork, Origin, RowGroupBuilder};
 pub use scalars::ScalarTuning;
 use smallvec::SmallVec;
 use std::cell::OnceCell;
@@ -36,7 +36,7 @@ const KEPT_ARENA: usize = 16 << 10;
 
 /// Where a cell points before any step moves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Home {
+pub enum Location {
     Input(u32),
     Output(u32),
     Arena(usize),
@@ -50,7 +50,7 @@ pub enum Home {
 #[allow(clippy::large_enum_variant)] // most steps are kernels
 pub enum Ready {
     Kernel { kernel: CompiledKernel, ins: Box<[Cell]>, outs: Box<[Cell]> },
-    Chain(Box<chain::Chain>),
+    RowGroup(Box<row_groups::RowGroup>),
     Routine { run: routines::Run, ins: Box<[Cell]>, outs: Box<[Cell]> },
     Copy { from: Cell, to: Cell, bytes: usize },
     Scalars(scalars::ScalarBlock),
@@ -72,14 +72,14 @@ unsafe impl Send for RunState {}
 
 pub struct CpuExecutable {
     plan: VerifiedPlan,
-    homes: Vec<Home>,
+    locations: Vec<Location>,
     steps: Vec<Ready>,
     state: Mutex<Option<Box<RunState>>>,
     /// Cell of each plan input and of each output that is made here; outputs that are inputs or other outputs.
     input_cells: Vec<(Cell, usize)>,
     outputs: Vec<Out>,
     /// Input -> output that may take its memory.
-    heirs: Vec<Option<u32>>,
+    donation_aliases: Vec<Option<u32>>,
     n_tapes: usize,
     zero_bytes: usize,
     /// As many null pointers as cells.
@@ -109,11 +109,11 @@ enum Out {
 pub struct Compiler<'a> {
     pub plan: &'a Plan,
     pub cells: Vec<Cell>,
-    pub homes: Vec<Home>,
+    pub locations: Vec<Location>,
     pub target: Target,
     /// Whether the steps are those of a loop.
     pub is_repeated: bool,
-    /// Whether all slots together leave the cache, so that chains may be worth looking for.
+    /// Whether all slots together leave the cache, so that row-fused groups may be worth looking for.
     pub leaves_cache: bool,
     /// How often each cell is read, counted when first asked for.
     reads: OnceCell<Vec<usize>>,
@@ -131,10 +131,10 @@ impl Compiler<'_> {
     }
     /// Whether the two cells may be one memory.
     fn meet(&self, a: Cell, b: Cell) -> bool {
-        match (self.homes[a as usize], self.homes[b as usize]) {
+        match (self.locations[a as usize], self.locations[b as usize]) {
             _ if a == b => true,
-            (Home::Arena(x), Home::Arena(y)) => x == y,
-            (Home::Output(o), Home::Input(i)) | (Home::Input(i), Home::Output(o)) => {
+            (Location::Arena(x), Location::Arena(y)) => x == y,
+            (Location::Output(o), Location::Input(i)) | (Location::Input(i), Location::Output(o)) => {
                 self.plan.donatable.get(o as usize).copied().flatten() == Some(i)
             }
             _ => false,
@@ -143,7 +143,7 @@ impl Compiler<'_> {
     /// How many times steps read a cell, or what is done with it at the end of the plan or of an iteration.
     fn reads(&self, cell: Cell) -> usize {
         self.reads.get_or_init(|| {
-            let mut reads = vec![0; self.homes.len()];
+            let mut reads = vec![0; self.locations.len()];
             for (_, moment) in Timeline::of(&self.plan.steps).moments() {
                 moment.touches(|s, how| reads[self.cell(s) as usize] += usize::from(how == Touch::Read));
             }
@@ -153,10 +153,10 @@ impl Compiler<'_> {
     }
     pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
         let mut out = vec![];
-        // What is repeated in the cache has no chains, and few elements are scalars.
+        // Steps repeated in the cache form no groups, and steps of few elements are scalar.
         let few = self.is_repeated && !self.leaves_cache;
         let mut block = scalars::ScalarBuilder::block(few, &self.target.tuning);
-        let mut chain = ChainBuilder::default();
+        let mut group = RowGroupBuilder::default();
         let finish = |c: &Compiler, block: &mut scalars::ScalarBuilder, out: &mut Vec<Ready>| {
             let done = std::mem::replace(block, scalars::ScalarBuilder::block(few, &c.target.tuning));
             if !done.is_empty() {
@@ -165,12 +165,12 @@ impl Compiler<'_> {
         };
         for s in steps {
             if few {
-                chain.finish(self, &mut out);
+                group.finish(self, &mut out);
             }
-            // What takes one element goes before the chain, if it has nothing to do with it.
-            if !chain.lets_past(self, s) {
+            // Scalar steps that do not depend on the group are hoisted before it.
+            if !group.can_reorder_before(self, s) {
                 finish(self, &mut block, &mut out);
-                chain.finish(self, &mut out);
+                group.finish(self, &mut out);
             }
             if block.step(self, s) {
                 continue;
@@ -181,17 +181,17 @@ impl Compiler<'_> {
                     let (i, o) = (self.cells(ins), self.cells(outs));
                     let aliased = o.iter().any(|o| i.iter().any(|i| self.meet(*i, *o)));
                     let compiled = CompiledKernel::new(kernel, aliased, self.target.tier)?;
-                    chain.add(self, (Origin::Kernel(kernel), LinkWork::Kernel(compiled)), (ins, outs), &mut out);
+                    group.add(self, (Origin::Kernel(kernel), MemberWork::Kernel(compiled)), (ins, outs), &mut out);
                 }
                 Step::Routine { routine, ins, outs } if let Routine::Gather(g) = &**routine => {
                     let gathering = Gathering::new(g, &self.target)?;
-                    chain.add(self, (Origin::Gather(g), LinkWork::Gather(gathering)), (ins, outs), &mut out);
+                    group.add(self, (Origin::Gather(g), MemberWork::Gather(gathering)), (ins, outs), &mut out);
                 }
                 _ => out.push(self.step(s)?),
             }
         }
         finish(self, &mut block, &mut out);
-        chain.finish(self, &mut out);
+        group.finish(self, &mut out);
         Ok(out)
     }
     fn step(&mut self, s: &Step) -> Res<Ready> {
@@ -203,7 +203,8 @@ impl Compiler<'_> {
             },
             Step::Copy { from, to } => {
                 let (a, b) = (self.cell(*from), self.cell(*to));
-                if let (Home::Tape(x), Home::Tape(y)) = (self.homes[a as usize], self.homes[b as usize]) {
+                if let (Location::Tape(x), Location::Tape(y)) = (self.locations[a as usize], self.locations[b as usize])
+                {
                     return Ok(Ready::Control(Box::new(Control::CopyTape { from: x as usize, to: y as usize })));
                 }
                 Ready::Copy { from: a, to: b, bytes: self.bytes(*from) }
@@ -217,20 +218,20 @@ impl CpuExecutable {
     pub fn compile(plan: VerifiedPlan, target: Target) -> Res<CpuExecutable> {
         let n = plan.slots.len();
         let mut cells = vec![Cell::MAX; n];
-        let mut homes = vec![];
+        let mut locations = vec![];
         let mut n_tapes = 0;
         for s in 0..n {
             let r = plan.root(s as SlotId) as usize;
             if cells[r] == Cell::MAX {
-                cells[r] = homes.len() as Cell;
-                homes.push(match plan.places[r] {
-                    Place::Input(i) => Home::Input(i),
-                    Place::Output(i) => Home::Output(i),
-                    Place::Arena(at) => Home::Arena(at),
-                    Place::Window => Home::Window,
+                cells[r] = locations.len() as Cell;
+                locations.push(match plan.places[r] {
+                    Place::Input(i) => Location::Input(i),
+                    Place::Output(i) => Location::Output(i),
+                    Place::Arena(at) => Location::Arena(at),
+                    Place::Window => Location::Window,
                     Place::Tape => {
                         n_tapes += 1;
-                        Home::Tape(n_tapes - 1)
+                        Location::Tape(n_tapes - 1)
                     }
                     Place::Same(_) => unreachable!("a root is not Same"),
                 });
@@ -245,39 +246,46 @@ impl CpuExecutable {
             let c = cells[*s as usize];
             let bytes = plan.slots[*s as usize].bytes();
             let first = plan.outputs[..i].iter().position(|t| cells[*t as usize] == c);
-            outputs.push(match (homes[c as usize], first) {
+            outputs.push(match (locations[c as usize], first) {
                 (_, Some(o)) => Out::Output(o as u32),
-                (Home::Output(_), None) => Out::Fresh(c, bytes),
-                (Home::Input(k), None) => Out::Input(k),
-                (Home::Arena(_), None) => Out::Copied(c, bytes),
-                (Home::Tape(t), None) => Out::Tape(t),
-                (Home::Window, None) => unreachable!("a window ends with its loop"),
+                (Location::Output(_), None) => Out::Fresh(c, bytes),
+                (Location::Input(k), None) => Out::Input(k),
+                (Location::Arena(_), None) => Out::Copied(c, bytes),
+                (Location::Tape(t), None) => Out::Tape(t),
+                (Location::Window, None) => unreachable!("a window ends with its loop"),
             });
         }
-        let mut heirs = vec![None; plan.inputs.len()];
+        let mut donation_aliases = vec![None; plan.inputs.len()];
         for (o, d) in plan.donatable.iter().enumerate() {
             if let (Some(i), Out::Fresh(..)) = (d, outputs[o]) {
-                heirs[*i as usize] = Some(o as u32);
+                donation_aliases[*i as usize] = Some(o as u32);
             }
         }
-        let leaves_cache =
-            plan.slots.iter().map(|s| s.bytes()).fold(0, usize::saturating_add) >= target.tuning.chain.min_plan_bytes;
-        let mut c =
-            Compiler { plan: &plan, cells, homes, target, is_repeated: false, leaves_cache, reads: OnceCell::new() };
+        let leaves_cache = plan.slots.iter().map(|s| s.bytes()).fold(0, usize::saturating_add)
+            >= target.tuning.row_groups.min_plan_bytes;
+        let mut c = Compiler {
+            plan: &plan,
+            cells,
+            locations,
+            target,
+            is_repeated: false,
+            leaves_cache,
+            reads: OnceCell::new(),
+        };
         let steps = c.steps(&plan.steps)?;
-        let homes = c.homes;
-        let nulls = SmallVec::from_elem(std::ptr::null_mut(), homes.len());
-        let has_arena = homes.iter().any(|h| matches!(h, Home::Arena(_)));
+        let locations = c.locations;
+        let nulls = SmallVec::from_elem(std::ptr::null_mut(), locations.len());
+        let has_arena = locations.iter().any(|h| matches!(h, Location::Arena(_)));
         Ok(CpuExecutable {
             plan,
             nulls,
             has_arena,
-            homes,
+            locations,
             steps,
             state: Mutex::new(None),
             input_cells,
             outputs,
-            heirs,
+            donation_aliases,
             n_tapes: n_tapes as usize,
             zero_bytes,
         })
@@ -286,8 +294,8 @@ impl CpuExecutable {
         let mut ptrs = self.nulls.clone();
         let arena = if self.has_arena { Some(Block::new(self.plan.arena)?) } else { None };
         if let Some(a) = &arena {
-            for (p, h) in ptrs.iter_mut().zip(&self.homes) {
-                if let Home::Arena(o) = h {
+            for (p, h) in ptrs.iter_mut().zip(&self.locations) {
+                if let Location::Arena(o) = h {
                     *p = a.ptr().wrapping_add(*o);
                 }
             }
@@ -341,7 +349,7 @@ impl CpuExecutable {
             Some(m) => m?,
             None => return Err(Error::Invalid(format!("input {k} is still pending"))),
         };
-        if let Home::Tape(t) = self.homes[cell as usize] {
+        if let Location::Tape(t) = self.locations[cell as usize] {
             let slot = &self.plan.slots[self.plan.inputs[k] as usize];
             let tape = m.downcast_ref::<Tape>().filter(|t| t.is_of(slot.tape, bytes));
             state.tapes[t as usize] =
@@ -418,7 +426,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut RunState, &RunCx)) -> Res<(
                 state.launches += 1;
                 run.run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true)?;
             }
-            Ready::Chain(c) => c.run(state, cx)?,
+            Ready::RowGroup(c) => c.run(state, cx)?,
             Ready::Scalars(b) => b.run(state),
             Ready::Copy { from, to, bytes } => {
                 let (from, to) = (state.ptrs[*from as usize], state.ptrs[*to as usize]);
@@ -442,7 +450,7 @@ impl Executable for CpuExecutable {
             for (k, arg) in args.iter_mut().enumerate() {
                 self.read(k, &arg.buffer, state)?;
                 if arg.donated
-                    && let Some(o) = self.heirs[k]
+                    && let Some(o) = self.donation_aliases[k]
                 {
                     made[o as usize] = Fresh::taken(&mut arg.buffer);
                 }

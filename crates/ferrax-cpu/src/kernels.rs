@@ -4,11 +4,11 @@
 #![allow(unsafe_code)]
 pub mod address;
 pub mod block;
-pub mod boxes;
 pub mod columns;
 pub mod fold;
 pub mod lane;
 pub mod moves;
+pub mod pieces;
 pub mod program;
 pub mod reduce;
 pub mod scalar;
@@ -29,14 +29,14 @@ use std::thread::LocalKey;
 #[derive(Clone, Copy)]
 pub struct Scratch;
 #[derive(Clone, Copy)]
-pub struct ChainScratch;
+pub struct GroupScratch;
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Line(#[allow(dead_code)] [u8; 64]);
 type KeptLines = Cell<Vec<Line>>;
 thread_local! {
     static MEMORY: KeptLines = const { Cell::new(Vec::new()) };
-    static CHAIN_MEMORY: KeptLines = const { Cell::new(Vec::new()) };
+    static GROUP_MEMORY: KeptLines = const { Cell::new(Vec::new()) };
 }
 impl Scratch {
     /// Runs `f` with at least `bytes` bytes, 64-byte aligned.
@@ -48,13 +48,13 @@ impl Scratch {
         with_memory(&MEMORY, bytes, f)
     }
 }
-impl ChainScratch {
+impl GroupScratch {
     /// As [`Scratch::with`].
     ///
     /// # Errors
     /// As there.
     pub fn with<T>(self, bytes: usize, f: impl FnOnce(*mut u8) -> T) -> Res<T> {
-        with_memory(&CHAIN_MEMORY, bytes, f)
+        with_memory(&GROUP_MEMORY, bytes, f)
     }
 }
 /// Whoever asks again meanwhile gets other memory, which is not kept.
@@ -79,13 +79,13 @@ fn larger(old: Vec<Line>, lines: usize) -> Res<Vec<Line>> {
 
 #[allow(clippy::large_enum_variant)] // most kernels reduce nothing, and are run without a step aside
 enum Form {
-    Map(Boxed),
+    Map(PieceList),
     Reduce(Box<reduce::Reducing>),
 }
-/// A kernel that reduces nothing: a program for each of its boxes, with the number of tiles up to its end.
-struct Boxed {
+/// A kernel that reduces nothing: a program for each of its tiles, with the number of tiles up to its end.
+struct PieceList {
     programs: SmallVec<[(TileProgram, usize); 1]>,
-    /// Positions of the grid's leading dimensions that no box cuts: each program goes through as many equal parts, one after the other.
+    /// Positions of the grid's leading dimensions that no tile cuts: each program goes through as many equal parts, one after the other.
     rows: usize,
 }
 /// A kernel, compiled.
@@ -107,8 +107,8 @@ impl CompiledKernel {
             return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), unrolled, cost: Cost::of(nanos) });
         }
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
-        let pieces = boxes::pieces(k);
-        let uncut = |p: &boxes::Piece| {
+        let pieces = pieces::pieces(k);
+        let uncut = |p: &pieces::Piece| {
             let shared = |p: &Kernel| p.grid.iter().zip(k.grid.iter()).take_while(|(a, b)| a == b).count();
             p.kernel.as_ref().map_or(k.grid.len(), shared)
         };
@@ -134,7 +134,7 @@ impl CompiledKernel {
             tiles += p.n_tiles();
             programs.push((p, tiles));
         }
-        Ok(CompiledKernel { form: Form::Map(Boxed { programs, rows }), unrolled, cost: Cost::of(nanos) })
+        Ok(CompiledKernel { form: Form::Map(PieceList { programs, rows }), unrolled, cost: Cost::of(nanos) })
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
@@ -176,7 +176,7 @@ impl CompiledKernel {
         match &self.form {
             Form::Map(m) => m.programs.iter().try_for_each(|(p, _)| {
                 let each = p.total() / of;
-                // SAFETY: as `Boxed::tiles`; the positions lie below `total`, and are the caller's.
+                // SAFETY: as `PieceList::tiles`; the positions lie below `total`, and are the caller's.
                 Scratch.with(p.frame_bytes(), |memory| unsafe {
                     let mut frame = p.start(memory, bases, p.tile().min(p.total()));
                     p.eval_all(&mut frame, parts.start * each, parts.end * each);
@@ -200,7 +200,7 @@ impl CompiledKernel {
         match &self.form {
             Form::Map(m) => {
                 let tiles = m.programs.last().map_or(0, |p| p.1);
-                // SAFETY: `bases` are as this function demands; tiles are disjoint ranges of positions, of boxes that are disjoint, and
+                // SAFETY: `bases` are as this function demands; tiles are disjoint ranges of positions, of tiles that are disjoint, and
                 // `try_ranges` gives each to one thread.
                 let work = |r: Range<usize>| unsafe { m.tiles(r, bases) };
                 match tiles {
@@ -213,7 +213,7 @@ impl CompiledKernel {
         }
     }
 }
-impl Boxed {
+impl PieceList {
     /// # Safety
     /// As `CompiledKernel::run`; nobody else runs these tiles.
     #[inline]

@@ -13,7 +13,6 @@
 //! INVARIANT: a segment touches, of each operand, the elements of the positions it is run for and nothing else, and writes what the calls
 //! it replaces write, bit for bit.
 #![allow(unsafe_code)]
-mod allot;
 mod asm;
 #[cfg(test)]
 mod decoded;
@@ -23,14 +22,15 @@ mod lower;
 mod masks;
 mod pages;
 mod record;
+mod regalloc;
 mod scalar_loop;
 
-use allot::allot;
 pub use asm::VectorSize;
 use asm::{Emitted, KeptOperand, Site};
 pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
 pub use lower::{Function, LaneWidth};
 use pages::Pages;
+use regalloc::allot;
 pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};

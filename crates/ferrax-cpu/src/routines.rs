@@ -15,9 +15,9 @@ mod linalg;
 mod panel;
 mod scatter;
 mod sort;
+mod strided;
 mod top_k;
 mod vector;
-mod walk;
 
 pub use conv::ConvTuning;
 pub use dot::DotTuning;

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
-/// Turns for which the caller looks whether the last helper has left, before it sleeps: helpers finish a piece that they have begun.
+/// WordPatterns for which the caller looks whether the last helper has left, before it sleeps: helpers finish a piece that they have begun.
 const TURNS: usize = 2000;
 
 struct Job {

@@ -177,7 +177,7 @@ pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dy
     let Some(pool) = pool() else {
         return if nanos > DEAF { (0..pieces).for_each(piece) } else { work(0..n) };
     };
-    let (awake, begun) = (STANDBY.is_anybody_there(), Instant::now());
+    let (awake, begun) = (STANDBY.has_parked(), Instant::now());
     let share = |from: usize| {
         share::run(pieces - from, threads - 1, |help| STANDBY.call(help, |stay| pool.spawn(stay)), &|k| piece(from + k))
     };

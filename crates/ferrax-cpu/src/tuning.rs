@@ -1,5 +1,5 @@
 //! What plans are compiled for, and the thresholds between strategies: each is documented where it is read.
-use crate::executable::{ChainTuning, ScalarTuning};
+use crate::executable::{RowGroupTuning, ScalarTuning};
 use crate::routines::{
     ConvTuning, DotTuning, FftTuning, GatherTuning, LinalgTuning, ScatterTuning, SortTuning, TopKTuning,
 };
@@ -21,7 +21,7 @@ impl From<Tier> for Target {
 /// `Tuning { sort: SortTuning { radix_from: 2, ..SortTuning::DEFAULT }, ..Tuning::DEFAULT }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Tuning {
-    pub chain: ChainTuning,
+    pub row_groups: RowGroupTuning,
     pub scalars: ScalarTuning,
     pub conv: ConvTuning,
     pub dot: DotTuning,
@@ -34,7 +34,7 @@ pub struct Tuning {
 }
 impl Tuning {
     pub const DEFAULT: Tuning = Tuning {
-        chain: ChainTuning::DEFAULT,
+        row_groups: RowGroupTuning::DEFAULT,
         scalars: ScalarTuning::DEFAULT,
         conv: ConvTuning::DEFAULT,
         dot: DotTuning::DEFAULT,

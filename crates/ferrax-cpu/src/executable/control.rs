@@ -3,9 +3,9 @@
 //! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries trade places instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
-use super::chain::{self, Chain, LinkWork};
+use super::row_groups::{self, MemberWork, RowGroup};
 use super::scalars::{self, write_int};
-use super::{Cell, Compiler, Home, Ready, RunState, run_steps};
+use super::{Cell, Compiler, Location, Ready, RunState, run_steps};
 use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::Block;
 use crate::routines::CompiledRoutine;
@@ -80,12 +80,12 @@ pub struct CompiledLoop {
     count: Option<(Cell, usize)>,
     body: Vec<Ready>,
     /// All iterations of some rows before the next rows: the body, and what trades places after each.
-    by_rows: Option<(Box<Chain>, Vec<(Cell, Cell)>)>,
+    by_rows: Option<(Box<RowGroup>, Vec<(Cell, Cell)>)>,
 }
 
 impl Compiler<'_> {
     fn tape(&self, c: Cell) -> Option<usize> {
-        if let Home::Tape(t) = self.homes[c as usize] { Some(t as usize) } else { None }
+        if let Location::Tape(t) = self.locations[c as usize] { Some(t as usize) } else { None }
     }
     fn need_tape(&self, s: SlotId) -> Res<usize> {
         self.tape(self.cell(s)).ok_or_else(|| Error::Invalid(format!("slot {s} is no tape")))
@@ -197,8 +197,8 @@ fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<Compiled
     let is_plain = xs.is_empty() && ys.is_empty() && carries.iter().all(|k| k.tape.is_none());
     let (body, by_rows) = if is_plain && !matches!(trips, Trips::While { .. }) {
         let carried: Vec<(Cell, Cell)> = carries.iter().map(|k| (k.slot, k.next)).collect();
-        match chain::of_loop(c, &l.body, body, carried.clone()) {
-            Ok(chain) => (vec![], Some((Box::new(chain), carried))),
+        match row_groups::of_loop(c, &l.body, body, carried.clone()) {
+            Ok(group) => (vec![], Some((Box::new(group), carried))),
             Err(body) => (body, None),
         }
     } else {
@@ -375,8 +375,8 @@ impl CompiledLoop {
         state: &mut RunState,
         cx: &RunCx,
     ) -> Res<usize> {
-        if let (Some((chain, carried)), Some(n)) = (&self.by_rows, known) {
-            chain.run_times(n, &Cost::of(chain.nanos() * n as f64), carried, state, cx)?;
+        if let (Some((group, carried)), Some(n)) = (&self.by_rows, known) {
+            group.run_times(n, &Cost::of(group.nanos() * n as f64), carried, state, cx)?;
             if cx.cancel.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
@@ -461,12 +461,12 @@ fn describe_kernel(kernel: &CompiledKernel, ins: &[Cell], outs: &[Cell], s: &mut
         *s += &format!("{pad}{line}\n");
     }
 }
-fn describe_chain(c: &Chain, s: &mut String, pad: &str) {
+fn describe_group(c: &RowGroup, s: &mut String, pad: &str) {
     *s += &format!("{pad}{}\n", c.text());
-    for (work, ins, outs) in c.links() {
+    for (work, ins, outs) in c.members() {
         match work {
-            LinkWork::Kernel(k) => describe_kernel(k, ins, outs, s, &format!("{pad}  ")),
-            LinkWork::Gather(g) => *s += &format!("{pad}  {outs:?} = {} {ins:?}\n", g.text()),
+            MemberWork::Kernel(k) => describe_kernel(k, ins, outs, s, &format!("{pad}  ")),
+            MemberWork::Gather(g) => *s += &format!("{pad}  {outs:?} = {} {ins:?}\n", g.text()),
         }
     }
 }
@@ -476,7 +476,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
     for step in steps {
         match step {
             Ready::Kernel { kernel, ins, outs } => describe_kernel(kernel, ins, outs, s, &pad),
-            Ready::Chain(c) => describe_chain(c, s, &pad),
+            Ready::RowGroup(c) => describe_group(c, s, &pad),
             Ready::Scalars(b) => *s += &format!("{pad}{}\n", b.text()),
             Ready::Routine { run, ins, outs } => *s += &format!("{pad}{outs:?} = {} {ins:?}\n", run.text()),
             Ready::Copy { from, to, bytes } => *s += &format!("{pad}[{to}] = copy [{from}] {bytes} bytes\n"),
@@ -488,9 +488,9 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                         describe(cond, s, depth + 1);
                     }
                     match &l.by_rows {
-                        Some((chain, _)) => {
+                        Some((group, _)) => {
                             *s += &format!("{pad}do, all times for each chunk\n");
-                            describe_chain(chain, s, &"  ".repeat(depth + 1));
+                            describe_group(group, s, &"  ".repeat(depth + 1));
                         }
                         None => {
                             *s += &format!("{pad}do\n");

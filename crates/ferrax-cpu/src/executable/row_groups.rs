@@ -1,19 +1,19 @@
-//! Kernels and gathers over the same rows, run chunk by chunk: what one makes, the next reads while it lies in the cache.
+//! Row-fused groups: kernels and gathers over the same rows, run chunk by chunk. What one writes, the next reads from the cache.
 //!
 //! ```text
 //!     softmax:   m = max x;  e = exp(x - m);  s = sum e;  y = e / s
 //!
-//!     link by link:    m, all rows;  e, all rows;  s, all rows;  y, all rows         x and e are read from memory twice
-//!     chunk by chunk:  m, e, s, y of rows 0..5;  m, e, s, y of rows 5..10; ..        x is read once, and e is never there
+//!     one kernel at a time:   m, all rows;  e, all rows;  s, all rows;  y, all rows         x and e are read from memory twice
+//!     one chunk at a time:    m, e, s, y of rows 0..5;  m, e, s, y of rows 5..10; ..        x is read once, and e is never materialized
 //! ```
 //!
-//! What only links of the chain read lies in working memory of the thread, as long as one chunk.
+//! A value that only the group reads lives in working memory of the thread, one chunk long.
 //!
-//! INVARIANT: a link makes its rows of what the same rows of earlier links are, and memory that one link writes, others touch at the same rows only.
-//! So the order of the rows does not matter, and the bits are those of the links one after the other.
+//! INVARIANT: a member computes its rows from the same rows of earlier members, and no two members touch different rows of memory that one of
+//! them writes. So the order of rows does not matter, and the bits are those of the members run one after the other.
 #![allow(unsafe_code)]
-use super::{Cell, Compiler, Home, Ready, RunState};
-use crate::kernels::{Bases, ChainScratch, CompiledKernel};
+use super::{Cell, Compiler, Location, Ready, RunState};
+use crate::kernels::{Bases, CompiledKernel, GroupScratch};
 use crate::routines::Gathering;
 use crate::threads::{self, Cost};
 use ferrax_kernel::backend::RunCx;
@@ -26,45 +26,45 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ChainTuning {
+pub struct RowGroupTuning {
     /// Bytes that a chunk should touch at most: half of a small second-level cache.
     pub max_chunk_bytes: usize,
     /// Bytes of a plan's slots, and of what a group streams, below which all is in the cache anyway.
     pub min_plan_bytes: usize,
     /// Kernels and gathers of one group.
-    pub max_links: usize,
+    pub max_members: usize,
     /// Bytes that an iteration of a chunk should touch where a loop runs by rows: it stays in the nearer caches, and is worth the calls.
     pub near_loop_bytes: usize,
     pub min_loop_bytes: usize,
 }
-impl ChainTuning {
-    pub const DEFAULT: ChainTuning = ChainTuning {
+impl RowGroupTuning {
+    pub const DEFAULT: RowGroupTuning = RowGroupTuning {
         max_chunk_bytes: 192 << 10,
         min_plan_bytes: 512 << 10,
-        max_links: 24,
+        max_members: 24,
         near_loop_bytes: 32 << 10,
         min_loop_bytes: 8 << 10,
     };
 }
 
-/// What a link does to its rows.
-pub enum LinkWork {
+/// What a member does to its rows.
+pub enum MemberWork {
     Kernel(CompiledKernel),
     /// Each row of the result is positions, whose indices are a row of the second operand.
     Gather(Gathering),
 }
-impl LinkWork {
+impl MemberWork {
     fn nanos(&self) -> f64 {
         match self {
-            LinkWork::Kernel(k) => k.nanos(),
-            LinkWork::Gather(g) => g.cost.estimate,
+            MemberWork::Kernel(k) => k.nanos(),
+            MemberWork::Gather(g) => g.cost.estimate,
         }
     }
     /// Whether it can be cut into so many rows.
     fn splits(&self, rows: usize) -> bool {
         match self {
-            LinkWork::Kernel(k) => k.splits(rows),
-            LinkWork::Gather(g) => g.positions.is_multiple_of(rows),
+            MemberWork::Kernel(k) => k.splits(rows),
+            MemberWork::Gather(g) => g.positions.is_multiple_of(rows),
         }
     }
     /// # Safety
@@ -72,8 +72,8 @@ impl LinkWork {
     unsafe fn run_rows(&self, bases: Bases, rows: Range<usize>, of: usize) -> Res<()> {
         match self {
             // SAFETY: by the contract.
-            LinkWork::Kernel(k) => unsafe { k.run_rows(bases, rows, of) },
-            LinkWork::Gather(g) => {
+            MemberWork::Kernel(k) => unsafe { k.run_rows(bases, rows, of) },
+            MemberWork::Gather(g) => {
                 let each = g.positions / of;
                 // SAFETY: by the contract.
                 unsafe { g.run_positions(bases, rows.start * each..rows.end * each) };
@@ -82,17 +82,17 @@ impl LinkWork {
         }
     }
 }
-struct Link {
-    work: LinkWork,
+struct Member {
+    work: MemberWork,
     ins: Box<[Cell]>,
     outs: Box<[Cell]>,
 }
-impl Link {
+impl Member {
     fn alone(self) -> Ready {
-        let Link { work, ins, outs } = self;
+        let Member { work, ins, outs } = self;
         match work {
-            LinkWork::Kernel(kernel) => Ready::Kernel { kernel, ins, outs },
-            LinkWork::Gather(g) => Ready::Routine { run: Box::new(g), ins, outs },
+            MemberWork::Kernel(kernel) => Ready::Kernel { kernel, ins, outs },
+            MemberWork::Gather(g) => Ready::Routine { run: Box::new(g), ins, outs },
         }
     }
 }
@@ -102,8 +102,8 @@ struct Inner {
     at: usize,
     row_bytes: usize,
 }
-pub struct Chain {
-    links: Vec<Link>,
+pub struct RowGroup {
+    members: Vec<Member>,
     rows: usize,
     /// Rows of a chunk.
     step: usize,
@@ -112,7 +112,7 @@ pub struct Chain {
     cost: Cost,
 }
 
-/// What may become a link, as the plan has it.
+/// What may become a member, as the plan has it.
 #[derive(Clone, Copy)]
 pub enum Origin<'a> {
     Kernel(&'a Kernel),
@@ -145,36 +145,39 @@ impl Origin<'_> {
 }
 struct Prospect<'a> {
     of: Origin<'a>,
-    link: Link,
+    member: Member,
     in_slots: &'a [SlotId],
     out_slots: &'a [SlotId],
 }
-/// Kernels that follow one another, as long as they make a chain.
+/// Kernels that follow one another, as long as they make a group.
 #[derive(Default)]
-pub struct ChainBuilder<'a> {
+pub struct RowGroupBuilder<'a> {
     prospects: Vec<Prospect<'a>>,
     rows: usize,
     /// What a loop around them carries: where it is read, and where it will be.
     carried: Vec<(Cell, Cell)>,
 }
 
-impl<'a> ChainBuilder<'a> {
+impl<'a> RowGroupBuilder<'a> {
     /// Takes a kernel or a gather; what it does not go together with comes out first.
     pub fn add(
         &mut self,
         c: &mut Compiler,
-        (of, work): (Origin<'a>, LinkWork),
+        (of, work): (Origin<'a>, MemberWork),
         (in_slots, out_slots): (&'a [SlotId], &'a [SlotId]),
         out: &mut Vec<Ready>,
     ) {
-        let link = Link { work, ins: c.cells(in_slots), outs: c.cells(out_slots) };
+        let member = Member { work, ins: c.cells(in_slots), outs: c.cells(out_slots) };
         if !c.leaves_cache {
-            return out.push(link.alone());
+            return out.push(member.alone());
         }
-        self.prospects.push(Prospect { of, link, in_slots, out_slots });
+        self.prospects.push(Prospect { of, member, in_slots, out_slots });
         // PERF: what held without it holds still.
         let known = self.prospects.len() - 1;
-        if self.rows > 0 && self.prospects.len() <= c.target.tuning.chain.max_links && self.holds(c, self.rows, known) {
+        if self.rows > 0
+            && self.prospects.len() <= c.target.tuning.row_groups.max_members
+            && self.holds(c, self.rows, known)
+        {
             return;
         }
         if let Some(rows) = self.common_rows(c) {
@@ -185,8 +188,8 @@ impl<'a> ChainBuilder<'a> {
             self.rows = self.common_rows(c).unwrap_or(0);
         }
     }
-    /// Whether a step can do without what is there being done: it will be a link, or touches nothing that the links do.
-    pub fn lets_past(&self, c: &Compiler, s: &Step) -> bool {
+    /// Whether a step can do without what is there being done: it will be a member, or touches nothing that the members do.
+    pub fn can_reorder_before(&self, c: &Compiler, s: &Step) -> bool {
         let (kernel, ins, outs) = match s {
             Step::Kernel { kernel, ins, outs } => (kernel, ins, outs),
             Step::Routine { routine, .. } if matches!(**routine, Routine::Gather(_)) => return true,
@@ -195,7 +198,7 @@ impl<'a> ChainBuilder<'a> {
         if self.prospects.is_empty() || kernel.domain().size() > 1 {
             return true;
         }
-        // Inner cells of what does not become a chain stay in the arena.
+        // Inner cells of what does not become a group stay in the arena.
         let pays = self.pays(c);
         let meets = |s: &SlotId, cell: Cell, bytes: usize| {
             let apart = || {
@@ -205,21 +208,21 @@ impl<'a> ChainBuilder<'a> {
             c.cell(*s) == cell || !apart()
         };
         let touched = touched(c, &self.prospects);
-        let is_written = |cell: Cell| self.prospects.iter().any(|l| l.link.outs.contains(&cell));
+        let is_written = |cell: Cell| self.prospects.iter().any(|l| l.member.outs.contains(&cell));
         touched.iter().all(|(cell, bytes)| {
             outs.iter().all(|s| !meets(s, *cell, *bytes))
                 && (!is_written(*cell) || ins.iter().all(|s| !meets(s, *cell, *bytes)))
         })
     }
-    /// Whether what is there will be a chain, whatever comes: all of it leaves the cache, and so would something that several links touch before the
+    /// Whether what is there will be a group, whatever comes: all of it leaves the cache, and so would something that several members touch before the
     /// second does. Small arrays are there still.
     fn pays(&self, c: &Compiler) -> bool {
         let all = &self.prospects;
-        let (touched, t) = (streamed(c, all), &c.target.tuning.chain);
-        let links =
-            |cell: Cell| all.iter().filter(|l| l.link.ins.contains(&cell) || l.link.outs.contains(&cell)).count();
+        let (touched, t) = (streamed(c, all), &c.target.tuning.row_groups);
+        let members =
+            |cell: Cell| all.iter().filter(|l| l.member.ins.contains(&cell) || l.member.outs.contains(&cell)).count();
         self.rows > 1
-            && touched.iter().any(|(cell, bytes)| *bytes > t.max_chunk_bytes && links(*cell) > 1)
+            && touched.iter().any(|(cell, bytes)| *bytes > t.max_chunk_bytes && members(*cell) > 1)
             && touched.iter().map(|t| t.1).sum::<usize>() >= t.min_plan_bytes
     }
     /// What is there becomes steps.
@@ -229,18 +232,18 @@ impl<'a> ChainBuilder<'a> {
         let rows = std::mem::take(&mut self.rows);
         if pays {
             let bytes: usize = streamed(c, &prospects).iter().map(|t| t.1).sum();
-            // As many chunks for each piece of the work (`threads::for_ranges`): who is done early goes to sleep, and is slow to wake in the next chain.
-            let rows_of_chunk = c.target.tuning.chain.max_chunk_bytes / (bytes / rows).max(1);
+            // As many chunks for each piece of the work (`threads::for_ranges`): who is done early goes to sleep, and is slow to wake in the next group.
+            let rows_of_chunk = c.target.tuning.row_groups.max_chunk_bytes / (bytes / rows).max(1);
             let chunks = rows.div_ceil(rows_of_chunk.max(1)).next_multiple_of(4 * threads::num_threads());
-            let chain = chain(c, prospects, rows, rows.div_ceil(chunks));
-            return out.push(Ready::Chain(Box::new(chain)));
+            let group = row_group(c, prospects, rows, rows.div_ceil(chunks));
+            return out.push(Ready::RowGroup(Box::new(group)));
         }
-        out.extend(prospects.into_iter().map(|l| l.link.alone()));
+        out.extend(prospects.into_iter().map(|l| l.member.alone()));
     }
     /// The most rows into which all prospects can be cut.
     fn common_rows(&self, c: &Compiler) -> Option<usize> {
         let first = self.prospects.first()?;
-        if self.prospects.len() > c.target.tuning.chain.max_links {
+        if self.prospects.len() > c.target.tuning.row_groups.max_members {
             return None;
         }
         let mut counts: SmallVec<[usize; 4]> = SmallVec::new();
@@ -257,9 +260,9 @@ impl<'a> ChainBuilder<'a> {
         let all = &self.prospects;
         let (old, new) = all.split_at(known);
         let touched = touched(c, all);
-        let cuts = |l: &Prospect| l.of.leading(rows).is_some() && l.link.work.splits(rows);
+        let cuts = |l: &Prospect| l.of.leading(rows).is_some() && l.member.work.splits(rows);
         if !new.iter().all(cuts)
-            || streamed(c, all).iter().map(|t| t.1).sum::<usize>() / rows > c.target.tuning.chain.max_chunk_bytes
+            || streamed(c, all).iter().map(|t| t.1).sum::<usize>() / rows > c.target.tuning.row_groups.max_chunk_bytes
         {
             return false;
         }
@@ -268,14 +271,14 @@ impl<'a> ChainBuilder<'a> {
         let meet = |a: Cell, b: Cell| a == b || overlap(c, a, b, bytes) && !is_inner(c, all, a) && !is_inner(c, all, b);
         let alike = |a: Cell, b: Cell| a == b || bytes(a) == bytes(b) && c.meet(a, b);
         let written = |of: &[Prospect]| -> SmallVec<[Cell; 8]> {
-            let mut cells: SmallVec<[Cell; 8]> = of.iter().flat_map(|l| l.link.outs.iter().copied()).collect();
+            let mut cells: SmallVec<[Cell; 8]> = of.iter().flat_map(|l| l.member.outs.iter().copied()).collect();
             cells.extend(self.carried.iter().flat_map(|(slot, next)| [*slot, *next]));
             cells
         };
         let (by_all, by_new) = (written(all), written(new));
         let reads_rows = |of: &[Prospect], by: &[Cell]| {
             of.iter().all(|l| {
-                l.link.ins.iter().enumerate().all(|(input, cell)| {
+                l.member.ins.iter().enumerate().all(|(input, cell)| {
                     by.iter().all(|w| !meet(*cell, *w) || alike(*cell, *w) && l.of.reads_by_rows(input, rows))
                 })
             })
@@ -294,32 +297,32 @@ fn cells<'a>(c: &Compiler, slots: impl Iterator<Item = &'a SlotId>) -> Cells {
     cells.dedup_by_key(|x| x.0);
     cells
 }
-/// Those that links touch.
+/// Those that members touch.
 fn touched(c: &Compiler, all: &[Prospect]) -> Cells {
     cells(c, all.iter().flat_map(|l| l.in_slots.iter().chain(l.out_slots)))
 }
-/// Those that links go through row by row: what is gathered from, they read anywhere.
+/// Those that members go through row by row: what is gathered from, they read anywhere.
 fn streamed(c: &Compiler, all: &[Prospect]) -> Cells {
     let skipped = |l: &Prospect| usize::from(matches!(l.of, Origin::Gather(_)));
     cells(c, all.iter().flat_map(|l| l.in_slots[skipped(l)..].iter().chain(l.out_slots)))
 }
-/// Whether the links write this cell before they read it, and nobody else reads it.
+/// Whether the members write this cell before they read it, and nobody else reads it.
 fn is_inner(c: &Compiler, all: &[Prospect], cell: Cell) -> bool {
     let touches = |cells: &[Cell]| cells.iter().filter(|x| **x == cell).count();
-    let first = all.iter().find(|l| touches(&l.link.ins) + touches(&l.link.outs) > 0);
-    let reads: usize = all.iter().map(|l| touches(&l.link.ins)).sum();
-    matches!(c.homes[cell as usize], Home::Arena(_))
-        && first.is_some_and(|l| touches(&l.link.ins) == 0)
+    let first = all.iter().find(|l| touches(&l.member.ins) + touches(&l.member.outs) > 0);
+    let reads: usize = all.iter().map(|l| touches(&l.member.ins)).sum();
+    matches!(c.locations[cell as usize], Location::Arena(_))
+        && first.is_some_and(|l| touches(&l.member.ins) == 0)
         && reads == c.reads(cell)
 }
 /// Whether bytes of the two cells may be the same memory.
 fn overlap(c: &Compiler, a: Cell, b: Cell, bytes: impl Fn(Cell) -> usize) -> bool {
     #[cfg(test)]
     tests::LOOKS.with(|n| n.set(n.get() + 1));
-    match (c.homes[a as usize], c.homes[b as usize]) {
-        (Home::Arena(x), Home::Arena(y)) => x < y + bytes(b) && y < x + bytes(a),
+    match (c.locations[a as usize], c.locations[b as usize]) {
+        (Location::Arena(x), Location::Arena(y)) => x < y + bytes(b) && y < x + bytes(a),
         // A window lies in what it runs along, wherever that is.
-        (Home::Window | Home::Tape(_), _) | (_, Home::Window | Home::Tape(_)) => true,
+        (Location::Window | Location::Tape(_), _) | (_, Location::Window | Location::Tape(_)) => true,
         _ => c.meet(a, b),
     }
 }
@@ -365,7 +368,7 @@ fn range_of(a: &Access, domain: &Dims, rest: &Dims) -> Option<(i128, i128)> {
     }
     Some((lo, hi))
 }
-fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize, step: usize) -> Chain {
+fn row_group(c: &Compiler, prospects: Vec<Prospect>, rows: usize, step: usize) -> RowGroup {
     let (mut inner, mut inner_bytes) = (vec![], 0);
     for (cell, bytes) in touched(c, &prospects) {
         if is_inner(c, &prospects, cell) {
@@ -374,28 +377,28 @@ fn chain(c: &Compiler, prospects: Vec<Prospect>, rows: usize, step: usize) -> Ch
             inner_bytes += (row_bytes * step).next_multiple_of(64);
         }
     }
-    let cost = Cost::of(prospects.iter().map(|l| l.link.work.nanos()).sum());
-    Chain { links: prospects.into_iter().map(|l| l.link).collect(), rows, step, inner, inner_bytes, cost }
+    let cost = Cost::of(prospects.iter().map(|l| l.member.work.nanos()).sum());
+    RowGroup { members: prospects.into_iter().map(|l| l.member).collect(), rows, step, inner, inner_bytes, cost }
 }
 
-/// The steps of a loop's body as a chain that does all iterations of a chunk before it goes to the next: where each row of what is carried is made
+/// The steps of a loop's body as a group that does all iterations of a chunk before it goes to the next: where each row of what is carried is made
 /// of the same rows. Else the steps as they were.
 pub fn of_loop(
     c: &Compiler,
     body: &[Step],
     ready: Vec<Ready>,
     carried: Vec<(Cell, Cell)>,
-) -> std::result::Result<Chain, Vec<Ready>> {
-    let t = &c.target.tuning.chain;
+) -> std::result::Result<RowGroup, Vec<Ready>> {
+    let t = &c.target.tuning.row_groups;
     let is_link = |r: &Ready| match r {
         Ready::Kernel { .. } => true,
-        Ready::Chain(chain) => chain.links.iter().all(|l| matches!(l.work, LinkWork::Kernel(_))),
+        Ready::RowGroup(group) => group.members.iter().all(|l| matches!(l.work, MemberWork::Kernel(_))),
         _ => false,
     };
     if ready.is_empty() || !ready.iter().all(is_link) {
         return Err(ready);
     }
-    // each link is one of the steps
+    // each member is one of the steps
     let step_of = |ins: &[Cell], outs: &[Cell]| {
         body.iter().find_map(|s| match s {
             Step::Kernel { kernel, ins: i, outs: o } if *c.cells(i) == *ins && *c.cells(o) == *outs => {
@@ -407,27 +410,29 @@ pub fn of_loop(
     let cells = |r: &Ready| -> Vec<(Box<[Cell]>, Box<[Cell]>)> {
         match r {
             Ready::Kernel { ins, outs, .. } => vec![(ins.clone(), outs.clone())],
-            Ready::Chain(chain) => chain.links.iter().map(|l| (l.ins.clone(), l.outs.clone())).collect(),
+            Ready::RowGroup(group) => group.members.iter().map(|l| (l.ins.clone(), l.outs.clone())).collect(),
             _ => vec![],
         }
     };
     let all: Vec<_> = ready.iter().flat_map(cells).collect();
     let writes = |cell: Cell| all.iter().flat_map(|l| l.1.iter()).filter(|o| **o == cell).count();
-    if all.len() > t.max_links
+    if all.len() > t.max_members
         || !all.iter().all(|(i, o)| step_of(i, o).is_some())
         || !carried.iter().all(|(slot, next)| writes(*next) == 1 && (slot == next || writes(*slot) == 0))
     {
         return Err(ready);
     }
-    let mut builder = ChainBuilder { carried, ..ChainBuilder::default() };
-    let links = ready.into_iter().flat_map(|r| match r {
-        Ready::Kernel { kernel, ins, outs } => vec![Link { work: LinkWork::Kernel(kernel), ins, outs }],
-        Ready::Chain(chain) => chain.links,
+    let mut builder = RowGroupBuilder { carried, ..RowGroupBuilder::default() };
+    let members = ready.into_iter().flat_map(|r| match r {
+        Ready::Kernel { kernel, ins, outs } => vec![Member { work: MemberWork::Kernel(kernel), ins, outs }],
+        Ready::RowGroup(group) => group.members,
         _ => vec![],
     });
-    for link in links {
-        let Some((kernel, in_slots, out_slots)) = step_of(&link.ins, &link.outs) else { unreachable!("seen above") };
-        builder.prospects.push(Prospect { of: Origin::Kernel(kernel), link, in_slots, out_slots });
+    for member in members {
+        let Some((kernel, in_slots, out_slots)) = step_of(&member.ins, &member.outs) else {
+            unreachable!("seen above")
+        };
+        builder.prospects.push(Prospect { of: Origin::Kernel(kernel), member, in_slots, out_slots });
     }
     let bytes: usize = streamed(c, &builder.prospects).iter().map(|t| t.1).sum();
     let rows = builder.common_rows(c).filter(|_| bytes >= t.min_loop_bytes);
@@ -435,7 +440,7 @@ pub fn of_loop(
     let is_lost =
         touched(c, &builder.prospects).iter().any(|(cell, _)| trades(*cell) && is_inner(c, &builder.prospects, *cell));
     let Some(rows) = rows.filter(|_| !is_lost) else {
-        return Err(builder.prospects.into_iter().map(|l| l.link.alone()).collect());
+        return Err(builder.prospects.into_iter().map(|l| l.member.alone()).collect());
     };
     let threads = threads::num_threads();
     let chunks = if bytes < threads * t.min_loop_bytes {
@@ -443,10 +448,10 @@ pub fn of_loop(
     } else {
         bytes.div_ceil(t.near_loop_bytes).next_multiple_of(threads)
     };
-    Ok(chain(c, builder.prospects, rows, rows.div_ceil(chunks)))
+    Ok(row_group(c, builder.prospects, rows, rows.div_ceil(chunks)))
 }
 
-impl Chain {
+impl RowGroup {
     pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
         self.run_times(1, &self.cost, &[], state, cx)
     }
@@ -463,16 +468,16 @@ impl Chain {
         state: &mut RunState,
         cx: &RunCx,
     ) -> Res<()> {
-        state.launches += (self.links.len() * times) as u64;
-        for l in &self.links {
-            if let LinkWork::Kernel(k) = &l.work {
+        state.launches += (self.members.len() * times) as u64;
+        for l in &self.members {
+            if let MemberWork::Kernel(k) = &l.work {
                 k.expect(times);
             }
         }
         let bases = Bases { ptrs: &state.ptrs, ins: &[], outs: &[], cancel: cx.cancel };
         threads::try_ranges(self.rows.div_ceil(self.step), Some(cost), cx.cancel, &|chunks| {
             let bases = &bases;
-            ChainScratch.with(self.inner_bytes, |memory| {
+            GroupScratch.with(self.inner_bytes, |memory| {
                 let whole: SmallVec<[*mut u8; 16]> = SmallVec::from_slice(bases.ptrs);
                 let mut ptrs = whole.clone();
                 for k in chunks {
@@ -486,12 +491,12 @@ impl Chain {
                         if bases.cancel.load(Ordering::Relaxed) {
                             return Ok(());
                         }
-                        for l in &self.links {
+                        for l in &self.members {
                             let bases = Bases { ptrs: &ptrs, ins: &l.ins, outs: &l.outs, ..*bases };
                             // SAFETY: cells that are not inner are as `run_steps` gives them to a kernel, by verify; rows are this thread's, and what
-                            // other threads write meanwhile are other rows, which this link does not touch (`ChainBuilder::holds`), in this
-                            // iteration or another. An inner cell's rows from..to lie in `memory`, which has `inner_bytes`; a link touches no
-                            // others (`reads_by_rows`), and earlier links have written them (`is_inner`).
+                            // other threads write meanwhile are other rows, which this member does not touch (`RowGroupBuilder::holds`), in this
+                            // iteration or another. An inner cell's rows from..to lie in `memory`, which has `inner_bytes`; a member touches no
+                            // others (`reads_by_rows`), and earlier members have written them (`is_inner`).
                             unsafe { l.work.run_rows(bases, from..to, self.rows) }?;
                         }
                         trading.iter().for_each(|(a, b)| ptrs.swap(*a as usize, *b as usize));
@@ -501,13 +506,13 @@ impl Chain {
             })?
         })
     }
-    pub fn links(&self) -> impl Iterator<Item = (&LinkWork, &[Cell], &[Cell])> {
-        self.links.iter().map(|l| (&l.work, &*l.ins, &*l.outs))
+    pub fn members(&self) -> impl Iterator<Item = (&MemberWork, &[Cell], &[Cell])> {
+        self.members.iter().map(|l| (&l.work, &*l.ins, &*l.outs))
     }
     pub fn text(&self) -> String {
         format!(
-            "chain of {} over {} rows, {} at a time, {} bytes within",
-            self.links.len(),
+            "row-fused group of {} over {} rows, {} at a time, {} bytes inside",
+            self.members.len(),
             self.rows,
             self.step,
             self.inner_bytes
@@ -526,7 +531,7 @@ mod tests {
 
     thread_local! { pub static LOOKS: Cell<usize> = const { Cell::new(0) } }
 
-    /// What is looked at as so many kernels, which share nothing, might become chains.
+    /// What is looked at as so many kernels, which share nothing, might become groups.
     fn looks(kernels: usize) -> usize {
         const N: usize = 4096;
         const EACH: usize = 8;
@@ -558,7 +563,7 @@ mod tests {
     fn chains_are_found_in_a_time_that_grows_with_kernels() {
         let (once, twice) = (looks(100), looks(200));
         assert!(once > 0 && 4 * twice <= 9 * once, "{once}, then {twice}");
-        // each is asked about each of those that a chain may have, once
-        assert!(once <= 100 * super::ChainTuning::DEFAULT.max_links * 8 * 24 * 2, "{once}");
+        // each is asked about each of those that a group may have, once
+        assert!(once <= 100 * super::RowGroupTuning::DEFAULT.max_members * 8 * 24 * 2, "{once}");
     }
 }

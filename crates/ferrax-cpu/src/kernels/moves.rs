@@ -54,36 +54,37 @@ element! {
     EBF16 u16, f32: bf16_value, bf16_bits;
 }
 /// Sides of the squares that are transposed in registers.
-const TURNED: usize = 8;
+const TRANSPOSED_SIDE: usize = 8;
 /// Rows whose elements lie together across them: `d[r n + j] = src[r + j stride]`.
 ///
 /// # Safety
 /// As `Load`.
 #[inline(always)]
 unsafe fn transposed<E: Element>(d: *mut E::L, src: *const E::S, rows: usize, n: usize, stride: isize) {
-    let (whole_rows, whole) = (rows / TURNED * TURNED, n / TURNED * TURNED);
+    let (whole_rows, whole) = (rows / TRANSPOSED_SIDE * TRANSPOSED_SIDE, n / TRANSPOSED_SIDE * TRANSPOSED_SIDE);
     let one = |r: usize, j: usize| {
         // SAFETY: an element of the rows.
         unsafe { *d.add(r * n + j) = E::load(*src.offset(j as isize * stride + r as isize)) }
     };
-    for j in (0..whole).step_by(TURNED) {
-        for r in (0..whole_rows).step_by(TURNED) {
-            // SAFETY: TURNED elements along each side, from a column and a row that have as many left.
+    for j in (0..whole).step_by(TRANSPOSED_SIDE) {
+        for r in (0..whole_rows).step_by(TRANSPOSED_SIDE) {
+            // SAFETY: TRANSPOSED_SIDE elements along each side, from a column and a row that have as many left.
             unsafe {
-                let mut square = [[E::load(*src); TURNED]; TURNED];
-                for k in 0..TURNED {
-                    let column = src.offset((j + k) as isize * stride + r as isize).cast::<[E::S; TURNED]>().read();
-                    for i in 0..TURNED {
+                let mut square = [[E::load(*src); TRANSPOSED_SIDE]; TRANSPOSED_SIDE];
+                for k in 0..TRANSPOSED_SIDE {
+                    let column =
+                        src.offset((j + k) as isize * stride + r as isize).cast::<[E::S; TRANSPOSED_SIDE]>().read();
+                    for i in 0..TRANSPOSED_SIDE {
                         square[i][k] = E::load(column[i]);
                     }
                 }
-                for k in 0..TURNED {
-                    d.add((r + k) * n + j).cast::<[E::L; TURNED]>().write(square[k]);
+                for k in 0..TRANSPOSED_SIDE {
+                    d.add((r + k) * n + j).cast::<[E::L; TRANSPOSED_SIDE]>().write(square[k]);
                 }
             }
         }
         for r in whole_rows..rows {
-            for j in j..j + TURNED {
+            for j in j..j + TRANSPOSED_SIDE {
                 one(r, j);
             }
         }
@@ -96,8 +97,8 @@ unsafe fn transposed<E: Element>(d: *mut E::L, src: *const E::S, rows: usize, n:
 }
 /// Squares of 32-bit elements, transposed by shuffles that no compiler finds.
 #[cfg(target_arch = "x86_64")]
-mod turned {
-    use super::{E32, FAR, Load, Loading, TURNED};
+mod transposed {
+    use super::{E32, FAR, Load, Loading, TRANSPOSED_SIDE};
     use std::arch::x86_64::*;
 
     /// Only for tiers that have AVX2.
@@ -107,7 +108,7 @@ mod turned {
         unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize) {
             // SAFETY: by the contract, and of the tier.
             unsafe {
-                if row_stride == 1 && stride.abs() > FAR && rows >= TURNED && n >= TURNED {
+                if row_stride == 1 && stride.abs() > FAR && rows >= TRANSPOSED_SIDE && n >= TRANSPOSED_SIDE {
                     transposed(d.cast(), src.cast(), rows, n, stride)
                 } else {
                     Loading::<E32>::run(d, src, rows, row_stride, n, stride)
@@ -122,11 +123,11 @@ mod turned {
     #[target_feature(enable = "avx2")]
     #[inline]
     unsafe fn transposed(d: *mut f32, src: *const f32, rows: usize, n: usize, stride: isize) {
-        let (whole_rows, whole) = (rows / TURNED * TURNED, n / TURNED * TURNED);
+        let (whole_rows, whole) = (rows / TRANSPOSED_SIDE * TRANSPOSED_SIDE, n / TRANSPOSED_SIDE * TRANSPOSED_SIDE);
         // SAFETY: elements of the rows, and lanes of theirs: squares lie in the part that is whole both ways, the rest is taken one by one.
         unsafe {
-            for j in (0..whole).step_by(TURNED) {
-                for r in (0..whole_rows).step_by(TURNED) {
+            for j in (0..whole).step_by(TRANSPOSED_SIDE) {
+                for r in (0..whole_rows).step_by(TRANSPOSED_SIDE) {
                     square(d.add(r * n + j), n, src.offset(j as isize * stride + r as isize), stride);
                 }
             }
@@ -165,7 +166,7 @@ impl<E: Element> Load for Loading<E> {
     #[inline(always)]
     unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize) {
         let (mut d, src) = (d.cast::<E::L>(), src.cast::<E::S>());
-        if row_stride == 1 && stride.abs() > FAR && rows >= TURNED && n >= TURNED {
+        if row_stride == 1 && stride.abs() > FAR && rows >= TRANSPOSED_SIDE && n >= TRANSPOSED_SIDE {
             // SAFETY: this contract is that one's.
             return unsafe { transposed::<E>(d, src, rows, n, stride) };
         }
@@ -305,7 +306,7 @@ pub fn load_raw(bytes: usize, t: Tier) -> LoadFn {
 fn load_words(t: Tier) -> LoadFn {
     match t {
         #[cfg(target_arch = "x86_64")]
-        Tier::Avx2 | Tier::Avx512 => pick_load::<turned::LoadingWords>(t),
+        Tier::Avx2 | Tier::Avx512 => pick_load::<transposed::LoadingWords>(t),
         _ => pick_load::<Loading<E32>>(t),
     }
 }
@@ -341,7 +342,7 @@ pub fn spread(d: DType, t: Tier) -> StoreFn {
     }
 }
 /// The operands' lanes as elements in turn, for two or three operands.
-pub fn weave(d: DType, operands: usize, t: Tier) -> BlockFn {
+pub fn interleave(d: DType, operands: usize, t: Tier) -> BlockFn {
     macro_rules! of {
         ($E:ty) => {
             if operands == 2 { pick::<Weaving<$E, 2>>(t) } else { pick::<Weaving<$E, 3>>(t) }
@@ -357,7 +358,7 @@ pub fn weave(d: DType, operands: usize, t: Tier) -> BlockFn {
         DType::BF16 => of!(EBF16),
         DType::I32 | DType::U32 | DType::F32 => of!(E32),
         DType::I64 | DType::U64 | DType::F64 => of!(E64),
-        small => weave(small.storage(), operands, t),
+        small => interleave(small.storage(), operands, t),
     }
 }
 

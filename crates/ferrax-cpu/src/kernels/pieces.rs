@@ -1,15 +1,15 @@
-//! A kernel cut into boxes: parts of its grid in which every guard, and every comparison of an index with a constant, has one outcome.
+//! Index-set splitting: a kernel is cut into guard-free tiles, parts of its grid in which every guard, and every comparison of an index with a
+//! constant, has one outcome. Each tile is a [`Piece`], which is compiled by itself.
 //!
 //! ```text
 //!     roll(x, 1), 8 elements:   out[i] = i < 1 ? x[i + 7] : x[i - 1]     ->     [0, 1): x[i + 7]        [1, 8): x[i - 1]
 //!     stack([a, b], -1):        out[i, j] = j < 1 ? a[i] : b[i]          ->     one piece over i with two outputs, at 2 i and 2 i + 1
 //! ```
 //!
-//! Within a box no load has a guard that could be decided, and what a guard chose between is only what it chose: a roll, a pad or a
-//! concatenation is a few copies, and a stencil's interior is a loop without conditions. A short last axis becomes several outputs of one
-//! piece, interleaved when they are stored, so that what they have in common is computed once.
+//! A roll, a pad or a concatenation is then a few copies, and a stencil's interior is a loop without conditions. A short last axis becomes several
+//! outputs of one piece, interleaved when they are stored, so that common subexpressions are computed once.
 //!
-//! INVARIANT: the boxes of a kernel are disjoint and cover its grid. A piece loads elements that the whole kernel loads at the same
+//! INVARIANT: the tiles of a kernel are disjoint and cover its grid. A piece loads elements that the whole kernel loads at the same
 //! positions, so that what `Kernel::verify` proved holds for it, and gives the same values there.
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Node, NodeId, Scalar, Un};
@@ -18,19 +18,19 @@ use smallvec::SmallVec;
 
 /// Part of a kernel that is compiled by itself.
 pub struct Piece {
-    /// Over the box; none where the box is the whole grid.
+    /// Over the tile; none where the tile is the whole grid.
     pub kernel: Option<Kernel>,
     /// A node, the output of the whole kernel that it is part of, and where its elements stand there.
     pub outs: Vec<(NodeId, u32, Affine)>,
 }
 
-/// More boxes than this, or more nodes in all of them, are not worth compiling.
-const MAX_BOXES: usize = 64;
+/// More tiles than this, or more nodes in all of them, are not worth compiling.
+const MAX_PIECES: usize = 64;
 const MAX_NODES: usize = 1 << 13;
-/// Elements of a box, on the average, below which conditions cost less than the boxes.
+/// Elements of a tile, on the average, below which conditions cost less than the tiles.
 const SMALL: usize = 32;
 /// The longest last axis whose positions become outputs of their own.
-const WOVEN: usize = 4;
+const MAX_INTERLEAVED: usize = 4;
 
 /// Elements that lie this far apart along the last axis share no line of the nearest cache by the time the next row comes.
 const APART: i64 = 64;
@@ -41,11 +41,11 @@ const SIDE: usize = 32;
 pub fn pieces(k: &Kernel) -> Vec<Piece> {
     let rank = k.grid.len();
     let mut cuts = cuts(k);
-    let woven = is_woven(k, &cuts);
-    if woven {
+    let interleaved = is_interleaved(k, &cuts);
+    if interleaved {
         cuts[rank - 1] = (1..k.grid[rank - 1]).collect();
     }
-    let crossed = if woven { None } else { crossed(k) };
+    let crossed = if interleaved { None } else { crossed(k) };
     if let Some(axes) = crossed {
         for axis in axes {
             // Whole blocks, as far as there are.
@@ -60,14 +60,14 @@ pub fn pieces(k: &Kernel) -> Vec<Piece> {
             cuts[axis].sort_unstable();
         }
     }
-    let boxes = cuts.iter().fold(1usize, |n, c| n.saturating_mul(c.len() + 1));
-    let few = boxes <= MAX_BOXES && boxes * k.nodes.len() <= MAX_NODES;
-    // What becomes outputs of one piece is no box of its own.
-    let parts = if woven { boxes / k.grid[rank - 1] } else { boxes };
+    let tiles = cuts.iter().fold(1usize, |n, c| n.saturating_mul(c.len() + 1));
+    let few = tiles <= MAX_PIECES && tiles * k.nodes.len() <= MAX_NODES;
+    // What becomes outputs of one piece is no tile of its own.
+    let parts = if interleaved { tiles / k.grid[rank - 1] } else { tiles };
     if !few || k.grid.size() < SMALL * parts {
         return vec![whole(k)];
     }
-    if boxes == 1 {
+    if tiles == 1 {
         return vec![crossed.map_or_else(|| whole(k), |axes| blocked(Part::whole(k), axes))];
     }
     let segments: Vec<Vec<(usize, usize)>> = cuts
@@ -79,7 +79,7 @@ pub fn pieces(k: &Kernel) -> Vec<Piece> {
         })
         .collect();
     let (outer, phases) = match segments.split_last() {
-        Some((last, rest)) if woven => (rest, &last[..]),
+        Some((last, rest)) if interleaved => (rest, &last[..]),
         _ => (&segments[..], &[][..]),
     };
     let mut at = vec![0; outer.len()];
@@ -175,9 +175,9 @@ fn constant(n: &(DType, Node)) -> Option<i64> {
 }
 
 /// Whether the last axis is short, and something is chosen or strided along it.
-fn is_woven(k: &Kernel, cuts: &[Vec<usize>]) -> bool {
+fn is_interleaved(k: &Kernel, cuts: &[Vec<usize>]) -> bool {
     let rank = k.grid.len();
-    let Some(n) = k.grid.last().copied().filter(|n| (2..=WOVEN).contains(n)) else { return false };
+    let Some(n) = k.grid.last().copied().filter(|n| (2..=MAX_INTERLEAVED).contains(n)) else { return false };
     let before = (0..rank - 1).rev().find(|d| k.grid[*d] > 1);
     // A load that goes on from row to row as it does in a row needs no help.
     let even = |l: &Access| before.is_none_or(|d| l.at.stride(d) == l.at.stride(rank - 1) * n as i64);
@@ -225,7 +225,7 @@ fn blocked(mut p: Piece, axes: [usize; 2]) -> Piece {
     p
 }
 
-/// The nodes of one piece, with what is fixed in its boxes folded.
+/// The nodes of one piece, with what is fixed in its tiles folded.
 struct Part<'a> {
     of: &'a Kernel,
     nodes: Vec<(DType, Node)>,
@@ -244,7 +244,7 @@ impl<'a> Part<'a> {
         part.add(&k.grid.iter().map(|n| (0, *n)).collect::<Vec<_>>());
         part.finish()
     }
-    /// Adds the outputs over the box of these first indices and sizes.
+    /// Adds the outputs over the tile of these first indices and sizes.
     fn add(&mut self, at: &[(usize, usize)]) {
         self.extents = at.iter().map(|(_, n)| *n).collect();
         let mut new: Vec<NodeId> = Vec::with_capacity(self.of.nodes.len());
@@ -334,7 +334,7 @@ impl<'a> Part<'a> {
         }
         self.push(d, Node::Load(Box::new(Access { input: l.input, at: moved(&l.at, at), guards, fill: l.fill })))
     }
-    /// What an index's comparison gives everywhere in the box.
+    /// What an index's comparison gives everywhere in the tile.
     fn compared(&self, f: Bin, x: NodeId, y: NodeId) -> Option<bool> {
         let range = |n: NodeId| {
             let n = &self.nodes[n as usize];
@@ -376,7 +376,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The form in the indices of a box. What does not move has no stride, so that equal forms are equal.
+/// The form in the indices of a tile. What does not move has no stride, so that equal forms are equal.
 fn moved(a: &Affine, at: &[(usize, usize)]) -> Affine {
     let mut out = Affine::constant(a.offset);
     for (k, (from, n)) in at.iter().enumerate() {

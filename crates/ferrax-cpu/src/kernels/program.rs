@@ -16,9 +16,9 @@ mod build;
 mod code;
 mod folds;
 mod pairs;
+mod patterns;
 mod registers;
 mod rows;
-mod turns;
 
 use super::block::{BlockFn, RoundsFn};
 use super::lane::Lane;
@@ -44,7 +44,7 @@ enum Buf {
     /// The numbers from 0 on.
     Counted(Lane),
 }
-/// A buffer that is used in place: its elements lie one after the other along the innermost loop, or as far apart as a weaving call wants them.
+/// A buffer that is used in place: its elements lie one after the other along the innermost loop, or as far apart as a interleaving call wants them.
 struct Direct {
     buf: Buf,
     offset: i64,

@@ -78,7 +78,7 @@ pub enum Opcode {
     /// The even 32-bit elements of a, the odd ones of b.
     Odds,
     /// Within 128 bits, 32-bit elements from where two bits each say; whole 128 bits of 512 from there; the halves of 256 bits, exchanged.
-    Turn(u8),
+    Rotation(u8),
     TurnQuarters(u8),
     TurnHalves,
 }
@@ -194,7 +194,7 @@ impl Opcode {
                 | Opcode::Shl(_)
                 | Opcode::Shr(_)
                 | Opcode::Sar(_)
-                | Opcode::Turn(_)
+                | Opcode::Rotation(_)
         )
     }
     pub fn is_fused(self) -> bool {
@@ -277,7 +277,7 @@ impl Opcode {
             MulEvensUnsigned => narrow(0xf4).in_map(1),
             OddsDown => Coded { imm: Some(32), form: Shift(2), ..narrow(0x73) }.in_map(1),
             Odds => Coded { imm: Some(0xaa), ..narrow(0x02) }.in_map(3),
-            Turn(from) => Coded { imm: Some(from), ..row(3, 1, 0x04, Two) },
+            Rotation(from) => Coded { imm: Some(from), ..row(3, 1, 0x04, Two) },
             TurnQuarters(from) => Coded { imm: Some(from), ..row(3, 1, 0x23, Three) },
             TurnHalves => Coded { imm: Some(1), ..row(3, 1, 0x06, Three) },
         }
@@ -674,7 +674,7 @@ impl Asm<'_> {
         let row = code.row(wide);
         // elements are told apart by this bit
         let row = match code {
-            Opcode::FromI32 | Opcode::ToI32 | Opcode::Turn(_) => row,
+            Opcode::FromI32 | Opcode::ToI32 | Opcode::Rotation(_) => row,
             Opcode::MulEvens | Opcode::MulEvensUnsigned | Opcode::OddsDown => Coded { w: true, ..row },
             _ => Coded { w: wide, ..row },
         };

@@ -8,10 +8,10 @@
 //! one row, that lie apart.
 //!
 //! INVARIANT: lane j takes the elements j, j + 16, .. of its chain, in this order, each combined as the function says.
-use super::allot::allot;
 use super::asm::{self, Emitted, KeptOperand, Opcode, Site, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
 use super::pages::Pages;
+use super::regalloc::allot;
 use super::{Function, LaneWidth, MOST_SPILLS, MOST_VALUES, Operand, Recording, Replaced, TableSlot, enter, masks};
 use ferrax_kernel::order::LANES;
 use std::mem::MaybeUninit;
@@ -314,8 +314,8 @@ fn turned(v: VecValue, apart: usize, vector: VectorSize) -> VecValue {
     const PAIRS: u8 = 0b01_00_11_10;
     const ONES: u8 = 0b10_11_00_01;
     match (apart, vector) {
-        (4, _) => graph::un(Opcode::Turn(ONES), v),
-        (8, _) => graph::un(Opcode::Turn(PAIRS), v),
+        (4, _) => graph::un(Opcode::Rotation(ONES), v),
+        (8, _) => graph::un(Opcode::Rotation(PAIRS), v),
         (16, VectorSize::Ymm) => graph::bin(Opcode::TurnHalves, v, v),
         (16, VectorSize::Zmm) => graph::bin(Opcode::TurnQuarters(ONES), v, v),
         _ => graph::bin(Opcode::TurnQuarters(PAIRS), v, v),

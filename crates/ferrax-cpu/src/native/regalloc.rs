@@ -1,6 +1,7 @@
-//! Registers for a graph: one pass over its operations in order, since a body has no branches.
+//! Register allocation for a graph, in one pass over its operations in order, since a body has no branches.
 //!
-//! Where all are taken, the value wanted latest gives way: constants and operands are simply read again, others go to the frame first.
+//! Where all registers are taken, the value with the furthest next use is spilled: constants and operands are read again, other values are stored to
+//! the frame first.
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::CalledFn;
@@ -8,7 +9,7 @@ use super::asm::{Opcode, Site, VecInst};
 use super::graph::{Leaf, VecGraph, VecNode, VecValue, Written};
 use smallvec::SmallVec;
 
-pub struct Allotted {
+pub struct RegisterAllocation {
     pub body: Vec<VecInst>,
     /// Vectors of the frame, those of still operands among them.
     pub frame: u32,
@@ -44,7 +45,7 @@ struct Allot<'a> {
     taken: u8,
     /// The frame's vectors of what is called: its result and its operands.
     called: Option<[u32; 3]>,
-    out: Allotted,
+    out: RegisterAllocation,
 }
 
 /// What an item reads.
@@ -65,7 +66,7 @@ fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
 }
 
 /// `late`: whether no operand may be read after an output was written.
-pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
+pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> RegisterAllocation {
     let n = g.nodes.len();
     let mut needed = vec![false; n];
     g.outputs.iter().map(|o| o.value).chain(g.goes_on).for_each(|v| needed[v as usize] = true);
@@ -104,7 +105,7 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> Allotted {
         next,
         taken: 0,
         called: None,
-        out: Allotted {
+        out: RegisterAllocation {
             body: Vec::with_capacity(2 * items.len()),
             frame,
             pool: vec![],
@@ -133,7 +134,7 @@ fn place(i: &mut VecInst) -> Option<&mut Site> {
 
 /// Gives the registers from `first` on to vectors behind the table, so that an iteration need not wait for what the one before it stored. Gives the
 /// first that is left.
-fn keep_states(out: &mut Allotted, first: u8, end: u8) -> u8 {
+fn keep_states(out: &mut RegisterAllocation, first: u8, end: u8) -> u8 {
     let mut states: Vec<u32> = vec![];
     for i in &out.body {
         if let VecInst::Store { to: Site::State(n), .. } = *i
@@ -160,7 +161,7 @@ fn keep_states(out: &mut Allotted, first: u8, end: u8) -> u8 {
 }
 
 /// Gives the registers from `first` on to the constants that are read most often.
-fn keep_constants(out: &mut Allotted, first: u8, end: u8) {
+fn keep_constants(out: &mut RegisterAllocation, first: u8, end: u8) {
     let mut reads = vec![0; out.pool.len()];
     for i in &mut out.body {
         if let Some(Site::Pool(c)) = place(i) {

@@ -9,10 +9,10 @@
 //!
 //! INVARIANT: everything is written at the end of an iteration, after all that it reads; so it starts from what the last one left, and one
 //! that the condition does not allow leaves nothing.
-use super::allot::allot;
 use super::asm::{self, Emitted, Site, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecValue};
 use super::pages::Pages;
+use super::regalloc::allot;
 use super::{CalledFn, LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, enter};
 use ferrax_kernel::DType;
 use rustc_hash::FxHashMap;

@@ -1,5 +1,5 @@
 //! `Cumulative`: running combinations, strictly in sequence along an axis, several columns at a time.
-use super::walk::{SharedPtr, copy};
+use super::strided::{SharedPtr, copy};
 use super::{CompiledRoutine, Run};
 use crate::kernels::block::{BlockFn, BlockLoop, pick};
 use crate::kernels::lane::Float;

@@ -1,5 +1,5 @@
 //! `DynamicSlice` and `DynamicUpdateSlice`: windows whose starts are data. An update costs what it writes, where it is in place.
-use super::walk::{Walk, copy, index_at, strides};
+use super::strided::{StridedLoop, copy, index_at, strides};
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use ferrax_kernel::{DType, Dims, Res};
@@ -11,7 +11,7 @@ struct Window {
     index: DType,
     /// Bytes of an element.
     bytes: usize,
-    walk: Walk,
+    walk: StridedLoop,
 }
 impl Window {
     /// `slice`: whether the window is copied out of the array; else into it.
@@ -23,7 +23,7 @@ impl Window {
         }
         let (bytes, whole, own) = (dtype.size(), strides(operand), strides(window));
         let (to, from) = if slice { (&own, &whole) } else { (&whole, &own) };
-        let walk = Walk::new(bytes, (0..operand.len()).map(|k| (window[k], to[k], from[k])));
+        let walk = StridedLoop::new(bytes, (0..operand.len()).map(|k| (window[k], to[k], from[k])));
         let axes = (0..operand.len()).map(|k| ((operand[k] - window[k]) as i64, whole[k] * bytes as isize));
         Ok(Window { axes: axes.collect(), index, bytes, walk })
     }

@@ -27,7 +27,7 @@ mod library;
 mod without_library;
 
 use self::halves::RealHalves;
-use super::walk::SharedPtr;
+use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::memory::{Block, installed};

@@ -1,6 +1,6 @@
 //! `Gather`: for each position of the indices, a window of the operand.
 use super::CompiledRoutine;
-use super::walk::{Odometer, Walk, copy, merged, strides};
+use super::strided::{Odometer, StridedLoop, copy, merged, strides};
 use crate::kernels::Bases;
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE};
 use crate::threads::{self, Cost};
@@ -35,8 +35,8 @@ enum Strategy {
 /// A gather that any of its positions can be taken of.
 pub struct Gathering {
     /// A window, from the operand and from one element that stands for those outside.
-    walk: Walk,
-    filling: Walk,
+    walk: StridedLoop,
+    filling: StridedLoop,
     addresses: Addresses,
     /// Each component of the index vectors is an operand.
     apart: bool,
@@ -72,7 +72,7 @@ impl Gathering {
             return Err(Error::Invalid(format!("inconsistent gather {g:?}")));
         }
         let window = || kept.iter().zip(g.offset_dims.iter()).map(|(o, t)| (g.slice_sizes[*o], to[*t], from[*o]));
-        let walk = Walk::new(bytes, window());
+        let walk = StridedLoop::new(bytes, window());
         let components = g.start_index_map.iter().map(|axis| Component {
             stride: from[*axis] * bytes as isize,
             last: g.operand[*axis].saturating_sub(g.slice_sizes[*axis]) as i64,
@@ -103,7 +103,7 @@ impl Gathering {
         Ok(Gathering {
             strategy,
             take,
-            filling: Walk::new(bytes, window().map(|(n, t, _)| (n, t, 0))),
+            filling: StridedLoop::new(bytes, window().map(|(n, t, _)| (n, t, 0))),
             addresses: Addresses::new(components.collect(), g.index_dtype, g.mode == OutOfBounds::FillOrDrop, tier),
             apart: g.apart,
             never,

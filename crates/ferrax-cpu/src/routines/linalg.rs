@@ -37,7 +37,7 @@ mod triangular;
 mod tridiagonal;
 mod vectors;
 
-use super::walk::SharedPtr;
+use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::memory::Block;

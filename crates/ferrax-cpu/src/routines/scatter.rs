@@ -7,7 +7,7 @@
 //! So no two write one element, and the order holds, whether or not the caller's promise of unique indices does. Where elements may be taken
 //! together in any groups that keep their order (greatest, least, sums of integers) and there are many for each of the operand's, threads divide
 //! the updates instead: all but the first take theirs into an array of their own.
-use super::walk::{Combining, Odometer, SharedPtr, Walk, copy, merged, strides};
+use super::strided::{Combining, Odometer, SharedPtr, StridedLoop, copy, merged, strides};
 use super::{CompiledRoutine, Run};
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE, PutFn, PutRowsFn};
 use crate::kernels::{Bases, scalar};
@@ -57,8 +57,8 @@ struct Scattering {
     bytes: usize,
     total: usize,
     /// A window: to the operand, from the updates.
-    walk: Walk,
-    one: Walk,
+    walk: StridedLoop,
+    one: StridedLoop,
     addresses: Addresses,
     /// None where updates replace what is there.
     combining: Option<Combining>,
@@ -110,9 +110,9 @@ impl ScatterAxes<'_> {
         let mut batch = s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter());
         batch.find(|(_, of)| **of == k).map_or(0, |(axis, _)| self.to[*axis])
     }
-    fn walk(&self) -> Walk {
+    fn walk(&self) -> StridedLoop {
         let window = self.kept.iter().zip(self.s.update_window_dims.iter());
-        Walk::new(self.s.dtype.size(), window.map(|(o, u)| (self.s.updates[*u], self.to[*o], self.from[*u])))
+        StridedLoop::new(self.s.dtype.size(), window.map(|(o, u)| (self.s.updates[*u], self.to[*o], self.from[*u])))
     }
     fn addresses(&self, target: &Target) -> Addresses {
         let (s, b) = (self.s, self.s.dtype.size() as isize);
@@ -141,7 +141,7 @@ impl ScatterAxes<'_> {
             .collect()
     }
     /// Where the function `bin` combines.
-    fn pick(&self, bin: Option<Bin>, walk: &Walk, dims: &[(usize, isize, isize)], target: &Target) -> Strategy {
+    fn pick(&self, bin: Option<Bin>, walk: &StridedLoop, dims: &[(usize, isize, isize)], target: &Target) -> Strategy {
         let (s, bytes, n) = (self.s, self.s.dtype.size(), self.positions());
         if s.updates.size() == 0 || (0..s.operand.len()).any(|axis| self.size(axis) > s.operand[axis]) {
             return Strategy::Nothing;
@@ -203,7 +203,7 @@ pub fn compile(s: &Scatter, target: &Target) -> Res<Run> {
         strategy: axes.pick(bin, &walk, &dims, target),
         bytes,
         total: s.operand.size() * bytes,
-        one: Walk::new(bytes, []),
+        one: StridedLoop::new(bytes, []),
         addresses: axes.addresses(target),
         combining: bin.map(combine).transpose()?,
         row_major: axes.row_major(),
@@ -221,7 +221,7 @@ impl Scattering {
     ///
     /// # Safety
     /// It lies inside the operand, and its update inside the updates; nobody else touches it.
-    unsafe fn put(&self, walk: &Walk, to: *mut u8, from: *const u8) {
+    unsafe fn put(&self, walk: &StridedLoop, to: *mut u8, from: *const u8) {
         // SAFETY: by the contract.
         unsafe {
             match &self.combining {

@@ -3,7 +3,7 @@
 //! Every key is mapped to an unsigned integer that compares as the key does (nans last and equal, -0 equal to 0). What is sorted are
 //! words of 32 bits of a key, and below them the element's position, or the element where it is the only operand: stably, by the keys
 //! from the last to the first, the lower half of a long key before its higher one.
-use super::walk::SharedPtr;
+use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::threads::{self, Cost};

@@ -12,15 +12,15 @@ use smallvec::SmallVec;
 pub type RunFn = unsafe fn(dst: *mut u8, src: *const u8, n: usize, dst_stride: isize, src_stride: isize);
 
 #[derive(Clone)]
-pub struct Walk {
+pub struct StridedLoop {
     /// Size, destination and source stride in bytes; the last is the innermost.
     dims: SmallVec<[(usize, isize, isize); 4]>,
     pub elements: usize,
 }
 
-impl Walk {
+impl StridedLoop {
     /// Sizes and strides in elements of `bytes` each, outermost first.
-    pub fn new(bytes: usize, dims: impl IntoIterator<Item = (usize, isize, isize)>) -> Walk {
+    pub fn new(bytes: usize, dims: impl IntoIterator<Item = (usize, isize, isize)>) -> StridedLoop {
         let b = bytes as isize;
         let mut out: SmallVec<[(usize, isize, isize); 4]> = SmallVec::new();
         let mut elements = 1;
@@ -39,7 +39,7 @@ impl Walk {
         if out.is_empty() {
             out.push((1, b, b));
         }
-        Walk { dims: out, elements }
+        StridedLoop { dims: out, elements }
     }
     pub fn is_single(&self) -> bool {
         self.elements == 1
@@ -79,7 +79,7 @@ impl Walk {
 }
 unsafe fn level(dims: &[(usize, isize, isize)], mut dst: *mut u8, mut src: *const u8, f: RunFn) {
     let (n, a, b) = dims[0];
-    // SAFETY: as `Walk::run`.
+    // SAFETY: as `StridedLoop::run`.
     unsafe {
         if dims.len() == 1 {
             return f(dst, src, n, a, b);
@@ -94,7 +94,7 @@ unsafe fn level(dims: &[(usize, isize, isize)], mut dst: *mut u8, mut src: *cons
 
 unsafe fn copy_run<T: Copy>(dst: *mut u8, src: *const u8, n: usize, a: isize, b: isize) {
     let size = size_of::<T>() as isize;
-    // SAFETY: n elements of each, by the contract of `Walk::run`.
+    // SAFETY: n elements of each, by the contract of `StridedLoop::run`.
     unsafe {
         if a == size && b == size {
             return std::ptr::copy(src, dst, n * size_of::<T>());
@@ -303,7 +303,7 @@ impl Combining {
         }
     }
 }
-impl Walk {
+impl StridedLoop {
     /// # Safety
     /// As `run`.
     pub unsafe fn combine(&self, dst: *mut u8, src: *const u8, c: &Combining) {
@@ -315,7 +315,7 @@ impl Walk {
 }
 unsafe fn combine_level(dims: &[(usize, isize, isize)], mut dst: *mut u8, mut src: *const u8, c: &Combining) {
     let (n, a, b) = dims[0];
-    // SAFETY: as `Walk::run`.
+    // SAFETY: as `StridedLoop::run`.
     unsafe {
         if dims.len() == 1 {
             return c.run(dst, src, n, a, b);

@@ -5,7 +5,7 @@
 //! ```
 //! INVARIANT: candidates, keys with their positions, all differ, so that there is one answer. Of equals that come later none is better.
 #![allow(unsafe_code)]
-use super::walk::SharedPtr;
+use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::kernels::block::tiers;

@@ -5,7 +5,7 @@
 //! ```
 //! INVARIANT: each element is that sum, products and sums rounded one by one, whatever the layout, the threads and the tier.
 #![allow(unsafe_code)]
-use super::walk::SharedPtr;
+use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::kernels::block::tiers;

@@ -7,7 +7,7 @@ use crate::executable::{Cell, Compiler};
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::unroll::fold_lanes;
-use crate::kernels::{boxes, moves, scalar};
+use crate::kernels::{moves, pieces, scalar};
 use crate::native::{self, CalledFn, Function, LoopOperation, LoopText, Replaced};
 use crate::tier::Tier;
 use crate::tuning::Tuning;
@@ -255,7 +255,7 @@ impl ScalarBuilder {
             let index = k.grid.unravel(i);
             if n > 1 && k.rdims.is_empty() {
                 // What an index chooses is known here.
-                let one = boxes::element(k, &index);
+                let one = pieces::element(k, &index);
                 let at = self.values(&one, &cells, &[], &[], &vec![true; one.nodes.len()])?;
                 results.iter_mut().zip(&one.outputs).for_each(|(r, o)| r.push(at[*o as usize]));
                 continue;

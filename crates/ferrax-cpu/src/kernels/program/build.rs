@@ -5,7 +5,7 @@ use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
 use super::pairs::{Pair, Pairs};
-use super::turns::{Rounds, Turn, Turns};
+use super::patterns::{Rotation, Rounds, WordPatterns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
 use crate::native::Function;
 use ferrax_kernel::{Access, Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Scalar, Un};
@@ -56,7 +56,7 @@ impl TileProgram {
         for n in spec.outs.iter().map(|o| o.0).chain(spec.keep.iter().copied()) {
             needed[n as usize] = true;
         }
-        let mut turns = Turns::find(spec);
+        let mut turns = WordPatterns::find(spec);
         for n in (0..k.nodes.len()).rev() {
             if needed[n] && !spec.given.contains(&(n as u32)) {
                 turns.operands(n).into_iter().for_each(|o| needed[o as usize] = true);
@@ -136,13 +136,13 @@ impl TileProgram {
         let fixed: Vec<Op> = keep.iter().chain(&given).copied().collect();
         let mut out = 0;
         while out < spec.outs.len() {
-            let woven = b.woven(out);
-            if woven > 1 {
-                b.weave(out, woven, &value);
+            let interleaved = b.interleaved(out);
+            if interleaved > 1 {
+                b.interleave(out, interleaved, &value);
             } else if !raw_done.contains(&spec.outs[out].0) {
                 b.output(out, value[spec.outs[out].0 as usize], &fixed);
             }
-            out += woven;
+            out += interleaved;
         }
         b.finish(keep, given)
     }
@@ -277,8 +277,8 @@ impl TileBuilder<'_> {
             None => Some(Direct { buf: Buf::Out(to), offset: 0, size, strides: SmallVec::new() }),
         }
     }
-    /// How many outputs from this one on lie in turn in one buffer, where a call can weave them.
-    fn woven(&self, out: usize) -> usize {
+    /// How many outputs from this one on lie in turn in one buffer, where a call can interleave them.
+    fn interleaved(&self, out: usize) -> usize {
         let (outs, places) = (self.spec.outs, self.spec.places);
         let Some(first) = places.get(out).filter(|_| self.by_rows) else { return 1 };
         let step = *self.strides(first).last().unwrap_or(&0);
@@ -289,7 +289,7 @@ impl TileBuilder<'_> {
         };
         if (2..=3).contains(&step) && (1..step as usize).all(follows) { step as usize } else { 1 }
     }
-    fn weave(&mut self, out: usize, n: usize, value: &[Op]) {
+    fn interleave(&mut self, out: usize, n: usize, value: &[Op]) {
         let (node, to) = self.spec.outs[out];
         let dtype = self.spec.kernel.dtype(node);
         let place = self.spec.places[out];
@@ -303,7 +303,7 @@ impl TileBuilder<'_> {
         };
         let (a, b, c) = (of(0), of(1), of(n - 1));
         self.cost += 0.05 * (n * dtype.size()) as f64;
-        self.body.push(Ins::Call { f: moves::weave(dtype, n, self.spec.tier), d, a, b, c, what: None });
+        self.body.push(Ins::Call { f: moves::interleave(dtype, n, self.spec.tier), d, a, b, c, what: None });
     }
     /// A call, in the setup where all its operands are there.
     fn call(&mut self, f: BlockFn, what: Option<Function>, bytes: usize, ops: &[Op], cost: f64) -> Res<Op> {
@@ -354,7 +354,7 @@ impl TileBuilder<'_> {
         let ops = [*a, *b, *other].map(|o| value[o as usize]);
         self.call(f, Some(what), bytes, &ops, (0.025 * bytes as f64).max(0.12))
     }
-    fn turn(&mut self, t: &Turn, value: &[Op]) -> Res<Op> {
+    fn turn(&mut self, t: &Rotation, value: &[Op]) -> Res<Op> {
         let by = self.constant(4, t.by as u64)?;
         let of = value[t.of as usize];
         match t.with {

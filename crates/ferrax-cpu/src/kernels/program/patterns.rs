@@ -11,7 +11,7 @@ use ferrax_kernel::{Bin, DType, Node, NodeId};
 use smallvec::SmallVec;
 
 /// `of` rotated left `by` bits, then exclusive or `with`.
-pub struct Turn {
+pub struct Rotation {
     pub of: NodeId,
     pub by: u32,
     pub with: Option<NodeId>,
@@ -29,9 +29,9 @@ pub struct Rounds {
 }
 const MOST: usize = 4;
 
-pub struct Turns<'a> {
+pub struct WordPatterns<'a> {
     nodes: &'a [(DType, Node)],
-    turns: Vec<Option<Turn>>,
+    turns: Vec<Option<Rotation>>,
     /// The rounds that end with a node, the second of their words.
     rounds: Vec<Option<Box<Rounds>>>,
     /// For each sum, the end of the rounds that it may end with.
@@ -40,15 +40,15 @@ pub struct Turns<'a> {
     starts: Vec<Option<NodeId>>,
 }
 
-impl<'a> Turns<'a> {
-    pub fn find(spec: &Spec<'a>) -> Turns<'a> {
+impl<'a> WordPatterns<'a> {
+    pub fn find(spec: &Spec<'a>) -> WordPatterns<'a> {
         let nodes = &spec.kernel.nodes;
         let mut users = vec![0usize; nodes.len()];
         let outside = spec.outs.iter().map(|o| o.0).chain(spec.keep.iter().copied()).chain(spec.given.iter().copied());
         for o in nodes.iter().flat_map(|n| n.1.operands()).chain(outside) {
             users[o as usize] += 1;
         }
-        let mut turns: Vec<Option<Turn>> = Vec::with_capacity(nodes.len());
+        let mut turns: Vec<Option<Rotation>> = Vec::with_capacity(nodes.len());
         for (dtype, node) in nodes {
             turns.push(if *dtype == DType::U32 { turn(nodes, node, &turns, &users) } else { None });
         }
@@ -69,7 +69,7 @@ impl<'a> Turns<'a> {
             rounds[n] = Some(Box::new(r));
             pairs[sum as usize] = Some(n as NodeId);
         }
-        Turns { nodes, turns, rounds, pairs, starts: vec![None; nodes.len()] }
+        WordPatterns { nodes, turns, rounds, pairs, starts: vec![None; nodes.len()] }
     }
     /// What must be there for a node that is wanted; asked of later nodes first.
     pub fn operands(&mut self, n: usize) -> SmallVec<[NodeId; 3]> {
@@ -86,7 +86,7 @@ impl<'a> Turns<'a> {
             None => self.nodes[n].1.operands().into_iter().collect(),
         }
     }
-    pub fn turn(&self, n: usize) -> Option<&Turn> {
+    pub fn turn(&self, n: usize) -> Option<&Rotation> {
         self.turns[n].as_ref()
     }
     /// The rounds that are wanted and start with this sum.
@@ -95,7 +95,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-fn turn(nodes: &[(DType, Node)], node: &Node, turns: &[Option<Turn>], users: &[usize]) -> Option<Turn> {
+fn turn(nodes: &[(DType, Node)], node: &Node, turns: &[Option<Rotation>], users: &[usize]) -> Option<Rotation> {
     let shift = |n: NodeId, f: Bin| match nodes[n as usize].1 {
         Node::Bin(g, x, by) if g == f => match &nodes[by as usize].1 {
             Node::Const(s) => Some((x, s.bits)),
@@ -107,13 +107,13 @@ fn turn(nodes: &[(DType, Node)], node: &Node, turns: &[Option<Turn>], users: &[u
         let ((x, left), (y, right)) = (shift(a, Bin::Shl)?, shift(b, Bin::ShrLogical)?);
         let whole = x == y && (1..32).contains(&left) && left + right == 32;
         let alone = users[a as usize] == 1 && users[b as usize] == 1;
-        whole.then_some(Turn { of: x, by: left as u32, with: None, alone })
+        whole.then_some(Rotation { of: x, by: left as u32, with: None, alone })
     };
     match *node {
         Node::Bin(Bin::Or, a, b) => rotation(a, b).or_else(|| rotation(b, a)),
         Node::Bin(Bin::Xor, a, b) => [(a, b), (b, a)].into_iter().find_map(|(r, with)| match &turns[r as usize] {
-            Some(Turn { of, by, with: None, alone }) if users[r as usize] == 1 => {
-                Some(Turn { of: *of, by: *by, with: Some(with), alone: *alone })
+            Some(Rotation { of, by, with: None, alone }) if users[r as usize] == 1 => {
+                Some(Rotation { of: *of, by: *by, with: Some(with), alone: *alone })
             }
             _ => None,
         }),
@@ -122,7 +122,7 @@ fn turn(nodes: &[(DType, Node)], node: &Node, turns: &[Option<Turn>], users: &[u
 }
 
 /// Words before, their sum, and the bits to rotate by, if a turn ends a round.
-fn round(nodes: &[(DType, Node)], t: &Turn) -> Option<(NodeId, NodeId, NodeId, u32)> {
+fn round(nodes: &[(DType, Node)], t: &Rotation) -> Option<(NodeId, NodeId, NodeId, u32)> {
     let sum = t.with.filter(|_| t.alone)?;
     let Node::Bin(Bin::Add, a, b) = nodes[sum as usize].1 else { return None };
     let x = if a == t.of { b } else { a };

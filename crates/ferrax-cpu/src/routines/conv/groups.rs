@@ -16,7 +16,7 @@ use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Scratch};
 use crate::routines::dot::is_small;
 use crate::routines::panel::grouped::{self, GroupedRows};
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use crate::routines::{CompiledRoutine, Run};
 use crate::threads::{self, Cost};
 use crate::tuning::Target;

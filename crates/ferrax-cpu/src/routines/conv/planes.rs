@@ -14,7 +14,7 @@ use super::{ConvAxes, ConvTuning};
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Scratch};
 use crate::routines::panel::{MEMORY, Matrices, RowsByTable, SLACK, pick_by_table};
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use crate::routines::{CompiledRoutine, Run};
 use crate::threads::{self, Cost};
 use crate::tuning::Target;

@@ -6,7 +6,7 @@ use crate::kernels::lane::Lane;
 use crate::kernels::moves::{self, LoadFn};
 use crate::kernels::{Bases, Scratch};
 use crate::routines::panel::{DEPTH, MEMORY, Matrices, Rows};
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use crate::routines::{CompiledRoutine, dot};
 use crate::threads::{self, Cost};
 use crate::tuning::Target;

@@ -19,7 +19,7 @@ use super::{LinalgTuning, factor, substitute};
 use crate::kernels::Scratch;
 use crate::memory::Block;
 use crate::routines::panel;
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use faer::dyn_stack::{MemStack, StackReq};

@@ -12,7 +12,7 @@
 use super::reflections::Workers;
 use super::rows::RowElement;
 use crate::routines::panel::{self, Matrices, Rows};
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use ferrax_kernel::Res;
 use std::ops::Range;
 

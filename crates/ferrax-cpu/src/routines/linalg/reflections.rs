@@ -8,7 +8,7 @@
 use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::kernels::Scratch;
 use crate::routines::panel::{self, Matrices};
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use crate::threads::{self, Cost};
 use ferrax_kernel::{Error, Res};
 use std::ops::Range;

@@ -12,7 +12,7 @@
 use super::reflections::{TOGETHER, Workers, group_of, reflector};
 use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::routines::panel::{self, Matrices};
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use ferrax_kernel::Res;
 
 /// Columns of a panel.

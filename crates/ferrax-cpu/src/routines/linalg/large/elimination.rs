@@ -9,7 +9,7 @@ use crate::routines::linalg::reflections::row_of;
 use crate::routines::linalg::rows::RowElement;
 use crate::routines::linalg::substitute::{self, System};
 use crate::routines::panel::Matrices;
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use faer::linalg::lu::partial_pivoting::factor as lu;
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve as triangular;

@@ -8,7 +8,7 @@ use crate::routines::linalg::merged::Vectors;
 use crate::routines::linalg::reflections::{Sequence, row_of};
 use crate::routines::linalg::rows::RowElement;
 use crate::routines::linalg::singular;
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use ferrax_kernel::Res;
 use ferrax_kernel::linalg::Linalg;
 

@@ -6,7 +6,7 @@ use super::{At, NARROW, Number, Portions, Task, WIDE, lead, reflections, turned}
 use crate::routines::linalg::reflections::{Sequence, row_of};
 use crate::routines::linalg::rows::{RowElement, RowOperations};
 use crate::routines::linalg::triangular::{self, ByColumns};
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use faer::dyn_stack::MemStack;
 use faer::linalg::householder;
 use faer::linalg::qr::no_pivoting::factor as qr;

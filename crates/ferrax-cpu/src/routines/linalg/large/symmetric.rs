@@ -8,7 +8,7 @@ use crate::routines::linalg::merged::Vectors;
 use crate::routines::linalg::reflections::{Sequence, Workers, row_of};
 use crate::routines::linalg::rows::RowElement;
 use crate::routines::linalg::tridiagonal::{self, Diagonals, Symmetric};
-use crate::routines::walk::SharedPtr;
+use crate::routines::strided::SharedPtr;
 use ferrax_kernel::Res;
 
 /// Elements of working memory.
