@@ -4,7 +4,7 @@
 //! check does not see what a macro makes, and does not ask about tests and the associated types of traits.
 //!
 //! ```text
-//! crates/ferrax-cpu/src/chain.rs:     struct Entry
+//! crates/ferrax-cpu/src/row_groups.rs:     struct Entry
 //! crates/ferrax-cpu/src/control.rs:   struct Entry       refused: the crate has one
 //! ```
 

@@ -19,14 +19,7 @@ mod strided;
 mod top_k;
 mod vector;
 
-pub use conv::ConvTuning;
-pub use dot::DotTuning;
-pub use fft::FftTuning;
-pub use gather::{GatherTuning, Gathering};
-pub use linalg::LinalgTuning;
-pub use scatter::ScatterTuning;
-pub use sort::SortTuning;
-pub use top_k::TopKTuning;
+pub use gather::Gathering;
 
 use crate::kernels::Bases;
 use crate::tuning::Target;

@@ -16,7 +16,7 @@ const STAY: Duration = Duration::from_micros(100);
 /// Threads that may wait at one time.
 const MAX_PARKED: usize = 64;
 
-pub type Task = Box<dyn FnOnce() + Send>;
+pub type HelperTask = Box<dyn FnOnce() + Send>;
 
 const IDLE: u8 = 0;
 const PARKED: u8 = 1;
@@ -27,7 +27,7 @@ const ASSIGNED: u8 = 3;
 #[repr(align(128))]
 struct Slot {
     state: AtomicU8,
-    task: Mutex<Option<Task>>,
+    task: Mutex<Option<HelperTask>>,
 }
 impl Slot {
     fn changes(&self, from: u8, to: u8) -> bool {
@@ -51,7 +51,7 @@ impl Standby {
         self.waiting.load(Ordering::Relaxed) > 0
     }
     /// Gives an task to a thread that waits, or to one that `wake` gets, which stays afterwards.
-    pub fn call(&'static self, task: Task, wake: impl FnOnce(Task)) {
+    pub fn call(&'static self, task: HelperTask, wake: impl FnOnce(HelperTask)) {
         let Some(slot) = self.slots.iter().find(|s| s.changes(PARKED, SIGNALLED)) else {
             return wake(Box::new(move || {
                 task();
@@ -67,14 +67,14 @@ impl Standby {
             task();
         }
     }
-    fn wait(&self) -> Option<Task> {
+    fn wait(&self) -> Option<HelperTask> {
         let slot = self.slots.iter().find(|s| s.changes(IDLE, PARKED))?;
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let task = self.wait_in(slot);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         task
     }
-    fn wait_in(&self, slot: &Slot) -> Option<Task> {
+    fn wait_in(&self, slot: &Slot) -> Option<HelperTask> {
         let since = Instant::now();
         loop {
             for _ in 0..32 {

@@ -1,8 +1,4 @@
-//! What plans are compiled for, and the thresholds between strategies: each is documented where it is read.
-use crate::executable::{RowGroupTuning, ScalarTuning};
-use crate::routines::{
-    ConvTuning, DotTuning, FftTuning, GatherTuning, LinalgTuning, ScatterTuning, SortTuning, TopKTuning,
-};
+//! What plans are compiled for, and all thresholds between strategies.
 use crate::tier::Tier;
 
 /// The instructions of the machine, and the thresholds.
@@ -45,4 +41,185 @@ impl Tuning {
         sort: SortTuning::DEFAULT,
         top_k: TopKTuning::DEFAULT,
     };
+}
+
+/// Kernels and gathers over the same rows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RowGroupTuning {
+    /// Bytes that a chunk should touch at most: half of a small second-level cache.
+    pub max_chunk_bytes: usize,
+    /// Bytes of a plan's slots, and of what a group streams, below which all is in the cache anyway.
+    pub min_plan_bytes: usize,
+    /// Kernels and gathers of one group.
+    pub max_members: usize,
+    /// Bytes that an iteration of a chunk should touch where a loop runs by rows: it stays in the nearer caches, and is worth the calls.
+    pub near_loop_bytes: usize,
+    pub min_loop_bytes: usize,
+}
+impl RowGroupTuning {
+    pub const DEFAULT: RowGroupTuning = RowGroupTuning {
+        max_chunk_bytes: 192 << 10,
+        min_plan_bytes: 512 << 10,
+        max_members: 24,
+        near_loop_bytes: 32 << 10,
+        min_loop_bytes: 8 << 10,
+    };
+}
+
+/// Kernels and loops in scalar registers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScalarTuning {
+    /// Elements of a slot that a loop keeps in registers, and those of products in it.
+    pub max_slot_elements: usize,
+    /// The same, outside of loops that are scalar throughout.
+    pub max_block_elements: usize,
+    /// Operations of all branches of a choice, which are all taken: in a loop that becomes scalar by it, and in a block.
+    pub max_branch_operations: [usize; 2],
+    /// Nanoseconds of an operation: interpreted, and as code, which takes some time to come.
+    pub nanos: [f64; 2],
+    /// Operations of a block from which native code is worth the way there.
+    pub min_native_operations: usize,
+    /// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
+    pub max_loop_operations: usize,
+}
+impl ScalarTuning {
+    pub const DEFAULT: ScalarTuning = ScalarTuning {
+        max_slot_elements: 64,
+        max_block_elements: 16,
+        max_branch_operations: [256, 64],
+        nanos: [1.5, 0.5],
+        min_native_operations: 24,
+        max_loop_operations: 20_000,
+    };
+}
+
+/// Convolutions.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ConvTuning {
+    /// Windows along a line or plane from which copying it once is worth it.
+    pub min_windows_on_line: usize,
+    /// Bytes of a copied line, or of copied parts of planes, that stay near while they are used.
+    pub max_line_bytes: usize,
+    /// Bytes of cells of groups that are copied at a time; and at most.
+    pub near_cell_bytes: usize,
+    pub max_cell_bytes: usize,
+    /// Units of work that keep some threads busy.
+    pub min_units: usize,
+}
+impl ConvTuning {
+    pub const DEFAULT: ConvTuning = ConvTuning {
+        min_windows_on_line: 12,
+        max_line_bytes: 1 << 17,
+        near_cell_bytes: 1 << 18,
+        max_cell_bytes: 1 << 23,
+        min_units: 8,
+    };
+}
+
+/// Matrix products.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DotTuning {
+    /// Products of up to this many multiplications are done by loops, which sum in sequence, those of a matrix and a vector, too.
+    pub max_loop_work: usize,
+    /// The same where the machine has no panels.
+    pub max_loop_work_without_panels: usize,
+    /// Rows and columns from which the library's sums do not depend on an operand's layout.
+    pub min_library_side: usize,
+}
+impl DotTuning {
+    pub const DEFAULT: DotTuning =
+        DotTuning { max_loop_work: 512, max_loop_work_without_panels: 8192, min_library_side: 32 };
+}
+
+/// Fourier transforms.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FftTuning {
+    /// Rows from this length on are taken as matrices.
+    pub min_matrix_length: usize,
+    /// The greatest quotient of the two factors of such a length.
+    pub max_aspect: usize,
+}
+impl FftTuning {
+    pub const DEFAULT: FftTuning = FftTuning { min_matrix_length: 1 << 16, max_aspect: 16 };
+}
+
+/// Gathers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GatherTuning {
+    /// Positions from which it pays to take the same element of all their windows at once.
+    pub min_positions_across: usize,
+}
+impl GatherTuning {
+    pub const DEFAULT: GatherTuning = GatherTuning { min_positions_across: 16 };
+}
+
+/// Decompositions and systems.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinalgTuning {
+    /// Where fewer matrices of a batch are left, each goes by itself.
+    pub min_batch: usize,
+    /// Elements of the largest operand with which several matrices still fit into the nearer caches.
+    pub max_elements_in_lanes: usize,
+    /// The largest matrices for which several in lanes are quicker than each by itself, whose rows the compiler makes vectors of.
+    pub max_cholesky_in_lanes: usize,
+    pub max_lu_in_lanes: usize,
+    pub max_left_system_in_lanes: usize,
+    /// From here on matrices are decomposed by blocks: factors and systems, real Cholesky factors, eigenvalues and singular values, and real systems with half
+    /// as many right-hand sides, which fill vectors.
+    pub min_blocked: usize,
+    pub min_blocked_cholesky: usize,
+    pub min_blocked_spectral: usize,
+    pub min_blocked_system: usize,
+}
+impl LinalgTuning {
+    pub const DEFAULT: LinalgTuning = LinalgTuning {
+        min_batch: 3,
+        max_elements_in_lanes: 4096,
+        max_cholesky_in_lanes: 12,
+        max_lu_in_lanes: 32,
+        max_left_system_in_lanes: 7,
+        min_blocked: 65,
+        min_blocked_cholesky: 33,
+        min_blocked_spectral: 17,
+        min_blocked_system: 24,
+    };
+}
+
+/// Scatters.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScatterTuning {
+    /// Updates of each element of the operand from which arrays of their own pay for threads that divide the updates.
+    pub min_updates_per_element: usize,
+    /// Nanoseconds from which threads divide the operand: each looks at all positions.
+    pub min_shared_nanos: f64,
+}
+impl ScatterTuning {
+    pub const DEFAULT: ScatterTuning = ScatterTuning { min_updates_per_element: 4, min_shared_nanos: 30_000.0 };
+}
+
+/// Lengths of rows at which one way to sort takes over from another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SortTuning {
+    /// From here on by digits; shorter rows by comparing.
+    pub radix_from: usize,
+    /// From here on, and below the next, by digits of 11 bits, else of 8: two thousand places to write at are too many for few words, and for more
+    /// than the caches hold.
+    pub wide_digits_from: usize,
+    pub wide_digits_below: usize,
+    /// Above it threads share a row, where there are fewer rows than threads.
+    pub shared_above: usize,
+}
+impl SortTuning {
+    pub const DEFAULT: SortTuning =
+        SortTuning { radix_from: 256, wide_digits_from: 1 << 12, wide_digits_below: 1 << 20, shared_above: 1 << 17 };
+}
+
+/// The greatest of rows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TopKTuning {
+    /// Room for candidates beside the best k, at least.
+    pub min_spare: usize,
+}
+impl TopKTuning {
+    pub const DEFAULT: TopKTuning = TopKTuning { min_spare: 128 };
 }

@@ -25,28 +25,6 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct RowGroupTuning {
-    /// Bytes that a chunk should touch at most: half of a small second-level cache.
-    pub max_chunk_bytes: usize,
-    /// Bytes of a plan's slots, and of what a group streams, below which all is in the cache anyway.
-    pub min_plan_bytes: usize,
-    /// Kernels and gathers of one group.
-    pub max_members: usize,
-    /// Bytes that an iteration of a chunk should touch where a loop runs by rows: it stays in the nearer caches, and is worth the calls.
-    pub near_loop_bytes: usize,
-    pub min_loop_bytes: usize,
-}
-impl RowGroupTuning {
-    pub const DEFAULT: RowGroupTuning = RowGroupTuning {
-        max_chunk_bytes: 192 << 10,
-        min_plan_bytes: 512 << 10,
-        max_members: 24,
-        near_loop_bytes: 32 << 10,
-        min_loop_bytes: 8 << 10,
-    };
-}
-
 /// What a member does to its rows.
 pub enum MemberWork {
     Kernel(CompiledKernel),
@@ -564,6 +542,6 @@ mod tests {
         let (once, twice) = (looks(100), looks(200));
         assert!(once > 0 && 4 * twice <= 9 * once, "{once}, then {twice}");
         // each is asked about each of those that a group may have, once
-        assert!(once <= 100 * super::RowGroupTuning::DEFAULT.max_members * 8 * 24 * 2, "{once}");
+        assert!(once <= 100 * crate::tuning::RowGroupTuning::DEFAULT.max_members * 8 * 24 * 2, "{once}");
     }
 }

@@ -15,7 +15,7 @@ mod build;
 mod compile;
 mod repeat;
 
-pub use build::{ScalarBuilder, ScalarTuning};
+pub use build::ScalarBuilder;
 pub use compile::compile_loop;
 use repeat::LazyLoop;
 pub use repeat::ScalarLoop;

@@ -23,7 +23,7 @@ mod reading;
 mod windows;
 
 use self::reading::ReadAxis;
-use self::windows::Windows;
+use self::windows::ConvWindows;
 use super::Run;
 use super::dot;
 use crate::threads::Cost;
@@ -31,28 +31,6 @@ use crate::tuning::Target;
 use ferrax_kernel::Res;
 use ferrax_kernel::routine::Conv;
 use std::ops::Range;
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ConvTuning {
-    /// Windows along a line or plane from which copying it once is worth it.
-    pub min_windows_on_line: usize,
-    /// Bytes of a copied line, or of copied parts of planes, that stay near while they are used.
-    pub max_line_bytes: usize,
-    /// Bytes of cells of groups that are copied at a time; and at most.
-    pub near_cell_bytes: usize,
-    pub max_cell_bytes: usize,
-    /// Units of work that keep some threads busy.
-    pub min_units: usize,
-}
-impl ConvTuning {
-    pub const DEFAULT: ConvTuning = ConvTuning {
-        min_windows_on_line: 12,
-        max_line_bytes: 1 << 17,
-        near_cell_bytes: 1 << 18,
-        max_cell_bytes: 1 << 23,
-        min_units: 8,
-    };
-}
 
 /// The axes of rows and of terms, an axis of one index before them.
 struct ConvAxes {
@@ -84,7 +62,7 @@ pub fn compile(c: &Conv, target: &Target) -> Res<Run> {
     if let Some(groups) = groups::compile(c, &axes, target) {
         return Ok(groups);
     }
-    let windows = Windows::new(c, &axes, target);
+    let windows = ConvWindows::new(c, &axes, target);
     if windows.are_packed()
         && let Some(planes) = planes::compile(c, &axes, target)
     {

@@ -116,14 +116,14 @@ fn combining(kind: CumulativeKind, lane: DType, tier: Tier) -> Option<BlockFn> {
 }
 
 /// How running combinations are taken.
-enum Strategy {
+enum CumulativeStrategy {
     /// Rows that lie together, their accumulators in registers: of one row, and of rows side by side.
     Registers([RunningFn; 2]),
     /// Columns side by side by block functions.
-    Columns(Columns),
+    Columns(ColumnFunctions),
 }
 /// Block functions of a combination, whose accumulator has the lane's dtype.
-struct Columns {
+struct ColumnFunctions {
     load: LoadFn,
     combine: BlockFn,
     canonical: Option<BlockFn>,
@@ -134,7 +134,7 @@ const COLUMNS: usize = 256;
 
 /// Running combinations along the middle of `[outer, n, inner]`.
 struct Cumulative {
-    strategy: Strategy,
+    strategy: CumulativeStrategy,
     outer: usize,
     n: usize,
     inner: usize,
@@ -160,7 +160,7 @@ impl Cumulative {
     fn chunks(&self) -> usize {
         if self.inner == 1 { self.outer.div_ceil(COLUMNS) } else { self.inner.div_ceil(COLUMNS) }
     }
-    fn by_columns(&self, f: &Columns, [x, out]: [SharedPtr; 2], units: Range<usize>) {
+    fn by_columns(&self, f: &ColumnFunctions, [x, out]: [SharedPtr; 2], units: Range<usize>) {
         let (n, size, chunks) = (self.n, self.size, self.chunks());
         let (columns, columns_apart, row_step) =
             if self.inner == 1 { (self.outer, n, 1) } else { (self.inner, 1, self.inner) };
@@ -209,10 +209,10 @@ impl CompiledRoutine for Cumulative {
         let cost = parallel.then_some(&self.cost);
         let operands = [bases.input(0), bases.output(0)].map(SharedPtr);
         match &self.strategy {
-            Strategy::Registers(f) => {
+            CumulativeStrategy::Registers(f) => {
                 threads::for_ranges(self.outer, cost, bases.cancel, &|r| self.in_registers(*f, operands, r))
             }
-            Strategy::Columns(f) => {
+            CumulativeStrategy::Columns(f) => {
                 let groups = if self.inner == 1 { 1 } else { self.outer };
                 threads::for_ranges(groups * self.chunks(), cost, bases.cancel, &|r| self.by_columns(f, operands, r))
             }
@@ -221,10 +221,12 @@ impl CompiledRoutine for Cumulative {
     }
     fn text(&self) -> String {
         match self.strategy {
-            Strategy::Registers(_) if self.outer >= ABREAST => format!("cumulative strategy=registers rows={ABREAST}"),
-            Strategy::Registers(_) => "cumulative strategy=registers rows=1".into(),
-            Strategy::Columns(_) if self.inner == 1 => "cumulative strategy=columns of=rows".into(),
-            Strategy::Columns(_) => "cumulative strategy=columns".into(),
+            CumulativeStrategy::Registers(_) if self.outer >= ABREAST => {
+                format!("cumulative strategy=registers rows={ABREAST}")
+            }
+            CumulativeStrategy::Registers(_) => "cumulative strategy=registers rows=1".into(),
+            CumulativeStrategy::Columns(_) if self.inner == 1 => "cumulative strategy=columns of=rows".into(),
+            CumulativeStrategy::Columns(_) => "cumulative strategy=columns".into(),
         }
     }
 }
@@ -235,10 +237,10 @@ pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: boo
     let combine = combine.ok_or_else(|| Error::Invalid(format!("{kind:?} is not defined for {d}")))?;
     let (load, canonical, store) = (moves::load(d, tier), scalar::canonical(d, tier), moves::store(d, tier));
     let strategy = match along(kind, d) {
-        Some(f) if inner == 1 => Strategy::Registers(f),
-        _ => Strategy::Columns(Columns { load, combine, canonical, store }),
+        Some(f) if inner == 1 => CumulativeStrategy::Registers(f),
+        _ => CumulativeStrategy::Columns(ColumnFunctions { load, combine, canonical, store }),
     };
-    let each = if matches!(strategy, Strategy::Registers(_)) && outer >= ABREAST { 0.4 } else { 1.0 };
+    let each = if matches!(strategy, CumulativeStrategy::Registers(_)) && outer >= ABREAST { 0.4 } else { 1.0 };
     let cost = Cost::of((outer * n * inner) as f64 * each);
     Ok(Box::new(Cumulative { strategy, outer, n, inner, reverse, size: d.size(), cost }))
 }

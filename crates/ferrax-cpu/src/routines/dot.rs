@@ -1,6 +1,6 @@
 //! Batched matrix products.
 //!
-//! Sizes, dtypes and the machine alone decide which [`Strategy`] runs. The library's GEMM is called in one layout (operands of another layout are
+//! Sizes, dtypes and the machine alone decide which [`DotStrategy`] runs. The library's GEMM is called in one layout (operands of another layout are
 //! packed first). So layout and threads change no bits.
 /// What multiplies where panels have no code for the machine; without it loops do.
 #[cfg(feature = "gemm")]
@@ -14,7 +14,7 @@ use crate::kernels::{Bases, CompiledKernel, Scratch};
 use crate::memory::Block;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
-use crate::tuning::Target;
+use crate::tuning::{DotTuning, Target};
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Res, Scalar};
@@ -27,22 +27,9 @@ pub const NANOS: f64 = 0.016;
 /// Columns that stay together: a multiple of every panel's.
 const COLUMNS: usize = 64;
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct DotTuning {
-    /// Products of up to this many multiplications are done by loops, which sum in sequence, those of a matrix and a vector, too.
-    pub max_loop_work: usize,
-    /// The same where the machine has no panels.
-    pub max_loop_work_without_panels: usize,
-    /// Rows and columns from which the library's sums do not depend on an operand's layout.
-    pub min_library_side: usize,
-}
-impl DotTuning {
-    pub const DEFAULT: DotTuning =
-        DotTuning { max_loop_work: 512, max_loop_work_without_panels: 8192, min_library_side: 32 };
-}
 /// What multiplies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Strategy {
+pub enum DotStrategy {
     /// A matrix by a vector: [`super::vector`].
     MatrixVector,
     /// A reduction kernel, in the waist's order: two vectors, or a vector whose dtype is not the sums'.
@@ -59,23 +46,23 @@ pub enum Strategy {
     Library,
 }
 /// The strategy for a product on a tier.
-pub fn pick(d: &Dot, tier: Tier, t: &DotTuning) -> Strategy {
+pub fn pick(d: &Dot, tier: Tier, t: &DotTuning) -> DotStrategy {
     let acc = accumulator(d);
     let (lane, work) = (Lane::of(acc), d.m * d.n * d.k);
     if (d.m == 1 || d.n == 1) && work > t.max_loop_work && acc.is_float() {
         let plain = d.dtype == acc && d.out == acc && d.m * d.n > 1;
-        return if plain { Strategy::MatrixVector } else { Strategy::Reduction };
+        return if plain { DotStrategy::MatrixVector } else { DotStrategy::Reduction };
     }
     let panels = panel::pick(lane, tier).is_some();
     match panels {
         _ if is_small(work, lane, tier, t) || !panels && !acc.is_float() => {
             let exact = d.dtype == acc && exact(d, lane, tier).is_some();
-            if exact { Strategy::Registers } else { Strategy::Loops }
+            if exact { DotStrategy::Registers } else { DotStrategy::Loops }
         }
-        true if panel::is_large(d.m, d.n, d.k) => Strategy::BlockedPanels,
-        true => Strategy::Panels,
-        false if cfg!(feature = "gemm") => Strategy::Library,
-        false => Strategy::Loops,
+        true if panel::is_large(d.m, d.n, d.k) => DotStrategy::BlockedPanels,
+        true => DotStrategy::Panels,
+        false if cfg!(feature = "gemm") => DotStrategy::Library,
+        false => DotStrategy::Loops,
     }
 }
 /// Whether a product of so many multiplications is done by loops, which sum in sequence.
@@ -337,7 +324,7 @@ fn packing(dims: [usize; 3], strides: [i64; 3], from: DType, to: DType) -> Kerne
 /// A batch of products `[m, k] x [k, n]`.
 struct MatrixProduct {
     d: Dot,
-    strategy: Strategy,
+    strategy: DotStrategy,
     /// Bytes of a sum.
     size: usize,
     /// Functions of loops or panels, and of batches in registers.
@@ -355,8 +342,8 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
     let (tier, tuning, acc, d) = (target.tier, &target.tuning.dot, accumulator(d), d.clone());
     let (lane, strategy) = (Lane::of(acc), pick(&d, tier, tuning));
     match strategy {
-        Strategy::MatrixVector => return vector::compile(&d, lane.size(), tier),
-        Strategy::Reduction => return reduction(&d, acc, tier),
+        DotStrategy::MatrixVector => return vector::compile(&d, lane.size(), tier),
+        DotStrategy::Reduction => return reduction(&d, acc, tier),
         _ => (),
     }
     let (lhs, rhs) = ([d.b, d.m, d.k], [d.b, d.k, d.n]);
@@ -369,15 +356,15 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
         n[1] > 1 && n[2] > 1 && (rows || either && columns)
     };
     let pack = |n: [usize; 3], s: [i64; 3]| -> Res<Option<CompiledKernel>> {
-        let as_is = d.dtype == acc && (strategy != Strategy::Library || dense(n, s));
+        let as_is = d.dtype == acc && (strategy != DotStrategy::Library || dense(n, s));
         if as_is { Ok(None) } else { CompiledKernel::new(&packing(n, s, d.dtype, acc), false, tier).map(Some) }
     };
     let pack = [pack(lhs, d.lhs)?, pack(rhs, d.rhs)?];
     let sums = packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out);
     let unpack = if acc == d.out { None } else { Some(CompiledKernel::new(&sums, false, tier)?) };
-    let loops = matches!(strategy, Strategy::Loops | Strategy::Registers);
+    let loops = matches!(strategy, DotStrategy::Loops | DotStrategy::Registers);
     let each = match strategy {
-        Strategy::Library => 0.03,
+        DotStrategy::Library => 0.03,
         _ if loops => 0.2,
         _ => NANOS,
     };
@@ -389,7 +376,7 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
         strategy,
         size: lane.size(),
         rows: rows_function(lane, loops, tier),
-        exact: if strategy == Strategy::Registers { exact(&d, lane, tier) } else { None },
+        exact: if strategy == DotStrategy::Registers { exact(&d, lane, tier) } else { None },
         strides: [strides(pack[0].is_some(), lhs, d.lhs), strides(pack[1].is_some(), rhs, d.rhs)],
         pack,
         unpack,
@@ -411,7 +398,7 @@ impl CompiledRoutine for MatrixProduct {
         match (self.strategy, self.exact) {
             (_, Some(f)) => self.run_in_registers(f, &one, cost, bases.cancel),
             #[cfg(feature = "gemm")]
-            (Strategy::Library, _) => self.run_library(&one, cost, bases.cancel),
+            (DotStrategy::Library, _) => self.run_library(&one, cost, bases.cancel),
             _ => self.run_parts(&one, cost, bases.cancel)?,
         }
         if let (Some(u), Some(s)) = (&self.unpack, &sums) {
@@ -422,13 +409,13 @@ impl CompiledRoutine for MatrixProduct {
     }
     fn text(&self) -> String {
         let strategy = match self.strategy {
-            Strategy::MatrixVector | Strategy::Reduction => unreachable!("these are other routines"),
-            Strategy::Registers => "registers",
-            Strategy::Loops if self.d.m.max(self.d.n).max(self.d.k) <= TINY => "loops of=tiny",
-            Strategy::Loops => "loops",
-            Strategy::Panels => "panels",
-            Strategy::BlockedPanels => "blocked_panels",
-            Strategy::Library => "library",
+            DotStrategy::MatrixVector | DotStrategy::Reduction => unreachable!("these are other routines"),
+            DotStrategy::Registers => "registers",
+            DotStrategy::Loops if self.d.m.max(self.d.n).max(self.d.k) <= TINY => "loops of=tiny",
+            DotStrategy::Loops => "loops",
+            DotStrategy::Panels => "panels",
+            DotStrategy::BlockedPanels => "blocked_panels",
+            DotStrategy::Library => "library",
         };
         let names = [(&self.pack[0], " packs=lhs"), (&self.pack[1], " packs=rhs"), (&self.unpack, " converts=sums")];
         let steps: String = names.iter().filter(|(k, _)| k.is_some()).map(|(_, name)| *name).collect();
@@ -480,15 +467,15 @@ impl MatrixProduct {
     fn run_parts(&self, one: &DotPtrs, cost: Option<&Cost>, cancel: &AtomicBool) -> Res<()> {
         let (d, size, [l, r]) = (&self.d, self.size, self.strides);
         let (by_rows, step) = match self.strategy {
-            Strategy::BlockedPanels => panel::part_of_large(d.m, d.n, r[2] != 1, threads::num_threads()),
-            Strategy::Panels if d.m < d.n => (false, COLUMNS),
+            DotStrategy::BlockedPanels => panel::part_of_large(d.m, d.n, r[2] != 1, threads::num_threads()),
+            DotStrategy::Panels if d.m < d.n => (false, COLUMNS),
             _ => (true, 1),
         };
         let along = if by_rows { d.m } else { d.n };
         let units = along.div_ceil(step);
         let memory = match self.strategy {
-            Strategy::BlockedPanels => panel::MEMORY + panel::BLOCKS,
-            Strategy::Panels => panel::MEMORY,
+            DotStrategy::BlockedPanels => panel::MEMORY + panel::BLOCKS,
+            DotStrategy::Panels => panel::MEMORY,
             _ => 0,
         };
         let multiply = |range: Range<usize>, scratch: *mut u8| {
@@ -509,7 +496,7 @@ impl MatrixProduct {
                     n,
                     scratch,
                     blocks: match self.strategy {
-                        Strategy::BlockedPanels => scratch.wrapping_add(panel::MEMORY),
+                        DotStrategy::BlockedPanels => scratch.wrapping_add(panel::MEMORY),
                         _ => std::ptr::null_mut(),
                     },
                     ..x
@@ -573,10 +560,10 @@ fn reduction(d: &Dot, acc: DType, tier: Tier) -> Res<Run> {
         (d.out, Node::Convert(5)),
     ];
     let k = Kernel { grid: [d.b, d.m, d.n].into(), rdims: [d.k].into(), inputs: operands, nodes, outputs: vec![6] };
-    Ok(Box::new(Reduction(CompiledKernel::new(&k, false, tier)?)))
+    Ok(Box::new(VectorReduction(CompiledKernel::new(&k, false, tier)?)))
 }
-struct Reduction(CompiledKernel);
-impl CompiledRoutine for Reduction {
+struct VectorReduction(CompiledKernel);
+impl CompiledRoutine for VectorReduction {
     fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
         // SAFETY: the kernel's inputs are `Routine::operands`, its grid is the result's; so verify, sizes and apart, holds for it as well.
         unsafe { self.0.run(bases, parallel) }

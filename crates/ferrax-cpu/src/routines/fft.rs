@@ -33,7 +33,7 @@ use crate::kernels::Bases;
 use crate::memory::{Block, installed};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
-use crate::tuning::Target;
+use crate::tuning::{FftTuning, Target};
 use ferrax_kernel::routine::{Fft, FftKind};
 use ferrax_kernel::{DType, Error, Res};
 use library::{Complex, Fft as Plan, FftDirection, FftNum, FftPlanner};
@@ -45,16 +45,6 @@ use std::sync::atomic::AtomicBool;
 /// Time of one element's part in one halving, estimated.
 const NANOS: f64 = 0.15;
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct FftTuning {
-    /// Rows from this length on are taken as matrices.
-    pub min_matrix_length: usize,
-    /// The greatest quotient of the two factors of such a length.
-    pub max_aspect: usize,
-}
-impl FftTuning {
-    pub const DEFAULT: FftTuning = FftTuning { min_matrix_length: 1 << 16, max_aspect: 16 };
-}
 /// The factors `[p, q]` of a row's length n that is taken as a matrix; none where it is one plan's. `dense`: nothing lies between its elements.
 fn pick(n: usize, dense: bool, t: &FftTuning) -> Option<[usize; 2]> {
     let q = (1..=n.isqrt()).rev().find(|q| n.is_multiple_of(*q)).unwrap_or(1);

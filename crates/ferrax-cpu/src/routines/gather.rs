@@ -10,18 +10,9 @@ use ferrax_kernel::{Error, Res, Scalar};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct GatherTuning {
-    /// Positions from which it pays to take the same element of all their windows at once.
-    pub min_positions_across: usize,
-}
-impl GatherTuning {
-    pub const DEFAULT: GatherTuning = GatherTuning { min_positions_across: 16 };
-}
-
 /// How windows are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Strategy {
+enum GatherStrategy {
     /// The only window there is.
     One,
     /// One element of all windows, then the next.
@@ -44,7 +35,7 @@ pub struct Gathering {
     never: bool,
     /// Axes of the positions: size, and bytes by which they move through the output, and through the operand where they are batching ones.
     dims: SmallVec<[(usize, isize, isize); 4]>,
-    strategy: Strategy,
+    strategy: GatherStrategy,
     /// Positions move through nothing but the output, and there one after the other.
     even: bool,
     fill: Scalar,
@@ -95,10 +86,10 @@ impl Gathering {
         // each element of a window lies in the output beside those of the other positions
         let across = is_trailing && n_positions >= target.tuning.gather.min_positions_across;
         let (strategy, take) = match take_rows {
-            _ if n_positions == 1 => (Strategy::One, address::take(bytes, inside, tier)),
-            _ if walk.is_single() || across => (Strategy::Across, address::take(bytes, inside, tier)),
-            Some((take, bytes)) => (Strategy::Rows(bytes), take),
-            None => (Strategy::Windows, address::take(bytes, inside, tier)),
+            _ if n_positions == 1 => (GatherStrategy::One, address::take(bytes, inside, tier)),
+            _ if walk.is_single() || across => (GatherStrategy::Across, address::take(bytes, inside, tier)),
+            Some((take, bytes)) => (GatherStrategy::Rows(bytes), take),
+            None => (GatherStrategy::Windows, address::take(bytes, inside, tier)),
         };
         Ok(Gathering {
             strategy,
@@ -158,9 +149,9 @@ impl Gathering {
         // SAFETY: by the contract.
         unsafe {
             match self.strategy {
-                Strategy::Across => self.run_across(bases, r, 0..self.walk.rows()),
-                Strategy::Rows(bytes) => self.run_rows(bases, r, bytes),
-                Strategy::One | Strategy::Windows => self.run_windows(bases, r),
+                GatherStrategy::Across => self.run_across(bases, r, 0..self.walk.rows()),
+                GatherStrategy::Rows(bytes) => self.run_rows(bases, r, bytes),
+                GatherStrategy::One | GatherStrategy::Windows => self.run_windows(bases, r),
             }
         }
     }
@@ -236,9 +227,9 @@ impl CompiledRoutine for Gathering {
         // SAFETY: a step's routine was verified; ranges are one thread's each.
         unsafe {
             match (self.strategy, self.walk.rows()) {
-                (Strategy::One, _) => self.run_single(bases),
+                (GatherStrategy::One, _) => self.run_single(bases),
                 // All positions of a row are read while it lies in the nearest cache.
-                (Strategy::Across, rows) if rows > 1 => {
+                (GatherStrategy::Across, rows) if rows > 1 => {
                     threads::for_ranges(rows, cost, bases.cancel, &|r| self.run_across(bases, 0..self.positions, r))
                 }
                 _ => threads::for_ranges(self.positions, cost, bases.cancel, &|r| self.run_positions(bases, r)),
@@ -248,10 +239,10 @@ impl CompiledRoutine for Gathering {
     }
     fn text(&self) -> String {
         let strategy = match self.strategy {
-            Strategy::One => "one_window".to_string(),
-            Strategy::Across => format!("across_positions elements={}", self.walk.elements),
-            Strategy::Rows(bytes) => format!("rows bytes={bytes}"),
-            Strategy::Windows => format!("windows elements={}", self.walk.elements),
+            GatherStrategy::One => "one_window".to_string(),
+            GatherStrategy::Across => format!("across_positions elements={}", self.walk.elements),
+            GatherStrategy::Rows(bytes) => format!("rows bytes={bytes}"),
+            GatherStrategy::Windows => format!("windows elements={}", self.walk.elements),
         };
         let indices = if self.apart { " indices=apart" } else { "" };
         format!("gather strategy={strategy}{indices}")

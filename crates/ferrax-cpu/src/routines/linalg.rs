@@ -43,7 +43,7 @@ use crate::kernels::Bases;
 use crate::memory::Block;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
-use crate::tuning::Target;
+use crate::tuning::{LinalgTuning, Target};
 use ferrax_kernel::error::room;
 use ferrax_kernel::linalg::lanes::RealLanes;
 use ferrax_kernel::linalg::{Decomposition, Entries, LaneWorkspace, Linalg, Workspace};
@@ -55,37 +55,6 @@ use vectors::RunLanes;
 
 /// Nanoseconds an operation takes.
 pub const NANOS: f64 = 0.8;
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LinalgTuning {
-    /// Where fewer matrices of a batch are left, each goes by itself.
-    pub min_batch: usize,
-    /// Elements of the largest operand with which several matrices still fit into the nearer caches.
-    pub max_elements_in_lanes: usize,
-    /// The largest matrices for which several in lanes are quicker than each by itself, whose rows the compiler makes vectors of.
-    pub max_cholesky_in_lanes: usize,
-    pub max_lu_in_lanes: usize,
-    pub max_left_system_in_lanes: usize,
-    /// From here on matrices are decomposed by blocks: factors and systems, real Cholesky factors, eigenvalues and singular values, and real systems with half
-    /// as many right-hand sides, which fill vectors.
-    pub min_blocked: usize,
-    pub min_blocked_cholesky: usize,
-    pub min_blocked_spectral: usize,
-    pub min_blocked_system: usize,
-}
-impl LinalgTuning {
-    pub const DEFAULT: LinalgTuning = LinalgTuning {
-        min_batch: 3,
-        max_elements_in_lanes: 4096,
-        max_cholesky_in_lanes: 12,
-        max_lu_in_lanes: 32,
-        max_left_system_in_lanes: 7,
-        min_blocked: 65,
-        min_blocked_cholesky: 33,
-        min_blocked_spectral: 17,
-        min_blocked_system: 24,
-    };
-}
 
 /// The matrices of a batch.
 struct MatrixBatch<'a> {
@@ -189,7 +158,7 @@ impl MatrixBatch<'_> {
 
 /// Who decomposes a matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Strategy {
+pub enum LinalgStrategy {
     /// By blocks, on several threads where that pays: [`large`].
     Blocked,
     /// The reference implementation in the SIMD lanes of a vector: one matrix of the batch in each, or one alone.
@@ -198,12 +167,12 @@ pub enum Strategy {
     Reference,
 }
 /// The strategy for a batch of matrices of this kind and size. Between lanes and reference it changes no bits.
-pub fn pick(l: &Linalg, t: &LinalgTuning) -> Strategy {
+pub fn pick(l: &Linalg, t: &LinalgTuning) -> LinalgStrategy {
     if large::takes(l, t) {
-        return Strategy::Blocked;
+        return LinalgStrategy::Blocked;
     }
     if !l.has_lanes() || cfg!(not(feature = "linalg")) {
-        return Strategy::Reference;
+        return LinalgStrategy::Reference;
     }
     let most = l.operands().into_iter().chain(l.results()).map(|(_, n)| n).max().unwrap_or(0);
     let small = match l.kind {
@@ -212,13 +181,13 @@ pub fn pick(l: &Linalg, t: &LinalgTuning) -> Strategy {
         Decomposition::Solve(s) => !s.left || l.n <= t.max_left_system_in_lanes,
         _ => true,
     };
-    Strategy::Lanes { several: l.batch >= t.min_batch && most <= t.max_elements_in_lanes && small }
+    LinalgStrategy::Lanes { several: l.batch >= t.min_batch && most <= t.max_elements_in_lanes && small }
 }
 
 /// A batch of matrices of one size.
 struct Decomposing {
     l: Linalg,
-    strategy: Strategy,
+    strategy: LinalgStrategy,
     tier: Tier,
     /// Bytes of one matrix of each operand and result.
     ins: Vec<usize>,
@@ -235,7 +204,7 @@ impl Decomposing {
     /// # Safety
     /// The range is one thread's.
     unsafe fn range(&self, matrices: &MatrixBatch, range: Range<usize>, parallel: bool) -> Res<()> {
-        let Strategy::Lanes { several } = self.strategy else {
+        let LinalgStrategy::Lanes { several } = self.strategy else {
             // SAFETY: by the contract.
             return unsafe { matrices.one_by_one(range, self.large.as_ref(), parallel) };
         };
@@ -277,10 +246,10 @@ impl CompiledRoutine for Decomposing {
     }
     fn text(&self) -> String {
         let strategy = match self.strategy {
-            Strategy::Blocked => "blocked".to_string(),
-            Strategy::Lanes { several: true } => format!("lanes matrices={}", self.each),
-            Strategy::Lanes { several: false } => "lanes matrices=1".into(),
-            Strategy::Reference => "reference".into(),
+            LinalgStrategy::Blocked => "blocked".to_string(),
+            LinalgStrategy::Lanes { several: true } => format!("lanes matrices={}", self.each),
+            LinalgStrategy::Lanes { several: false } => "lanes matrices=1".into(),
+            LinalgStrategy::Reference => "reference".into(),
         };
         format!("linalg strategy={strategy}")
     }
@@ -301,8 +270,8 @@ pub fn compile(l: &Linalg, target: &Target) -> Res<Run> {
         // working memory is doubles, a few times as many as operands and results have elements
         memory: (ins.iter().sum::<usize>() + outs.iter().sum::<usize>()).saturating_mul(6 * 8 / l.dtype.size()),
         min_batch: tuning.min_batch,
-        each: if matches!(strategy, Strategy::Lanes { several: true }) { vectors::lanes(tier) } else { 1 },
-        large: if strategy == Strategy::Blocked { large::of(&l, tier) } else { None },
+        each: if matches!(strategy, LinalgStrategy::Lanes { several: true }) { vectors::lanes(tier) } else { 1 },
+        large: if strategy == LinalgStrategy::Blocked { large::of(&l, tier) } else { None },
         cost: Cost::of(l.operations() as f64 * l.batch as f64 * NANOS),
         ins,
         outs,

@@ -12,7 +12,7 @@ use super::{CompiledRoutine, Run};
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE, PutFn, PutRowsFn};
 use crate::kernels::{Bases, scalar};
 use crate::threads::{self, Cost};
-use crate::tuning::Target;
+use crate::tuning::{ScatterTuning, Target};
 use ferrax_kernel::error::filled;
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
 use ferrax_kernel::{Bin, Error, ReduceKind, Res};
@@ -20,20 +20,9 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ScatterTuning {
-    /// Updates of each element of the operand from which arrays of their own pay for threads that divide the updates.
-    pub min_updates_per_element: usize,
-    /// Nanoseconds from which threads divide the operand: each looks at all positions.
-    pub min_shared_nanos: f64,
-}
-impl ScatterTuning {
-    pub const DEFAULT: ScatterTuning = ScatterTuning { min_updates_per_element: 4, min_shared_nanos: 30_000.0 };
-}
-
 /// How updates are applied.
 #[derive(Clone, Copy)]
-enum Strategy {
+enum ScatterStrategy {
     /// Nothing to apply: no updates, or windows larger than the operand.
     Nothing,
     /// The only window there is.
@@ -52,7 +41,7 @@ enum Strategy {
 
 /// A scatter, compiled.
 struct Scattering {
-    strategy: Strategy,
+    strategy: ScatterStrategy,
     /// Bytes of an element, and of the operand.
     bytes: usize,
     total: usize,
@@ -141,18 +130,24 @@ impl ScatterAxes<'_> {
             .collect()
     }
     /// Where the function `bin` combines.
-    fn pick(&self, bin: Option<Bin>, walk: &StridedLoop, dims: &[(usize, isize, isize)], target: &Target) -> Strategy {
+    fn pick(
+        &self,
+        bin: Option<Bin>,
+        walk: &StridedLoop,
+        dims: &[(usize, isize, isize)],
+        target: &Target,
+    ) -> ScatterStrategy {
         let (s, bytes, n) = (self.s, self.s.dtype.size(), self.positions());
         if s.updates.size() == 0 || (0..s.operand.len()).any(|axis| self.size(axis) > s.operand[axis]) {
-            return Strategy::Nothing;
+            return ScatterStrategy::Nothing;
         }
         // PERF: one window, as loops over few numbers write it, needs no room for the addresses of many.
         if n == 1 {
-            return Strategy::One;
+            return ScatterStrategy::One;
         }
         let windows_last = self.positions.iter().zip(0..).all(|(p, k)| *p == k);
         if !windows_last && self.moves_in_window() && !s.unique {
-            return Strategy::InOrder;
+            return ScatterStrategy::InOrder;
         }
         let combined = bin.and_then(|f| scalar::put(f, s.dtype, target.tier));
         if walk.is_single() {
@@ -161,16 +156,16 @@ impl ScatterAxes<'_> {
                 Some(_) => combined.map(|c| c.one),
             };
             return match (put, self.identity(target)) {
-                (Some(f), Some(identity)) => Strategy::SplitElements(f, identity),
-                (Some(f), None) => Strategy::Elements(f),
-                (None, _) => Strategy::Windows,
+                (Some(f), Some(identity)) => ScatterStrategy::SplitElements(f, identity),
+                (Some(f), None) => ScatterStrategy::Elements(f),
+                (None, _) => ScatterStrategy::Windows,
             };
         }
         // all there is to a position is the bytes from one update to the next
         let even = matches!(dims, [] | [(_, 0, _)]);
         match combined.zip(walk.run_of_bytes(bytes)) {
-            Some((c, n)) if even => Strategy::Rows(c.rows, n / bytes),
-            _ => Strategy::Windows,
+            Some((c, n)) if even => ScatterStrategy::Rows(c.rows, n / bytes),
+            _ => ScatterStrategy::Windows,
         }
     }
     /// What changes nothing, twice where elements are half a word, if updates may be combined in any groups and are many.
@@ -372,7 +367,7 @@ impl Scattering {
             let new = new.wrapping_offset(from as isize * step);
             // SAFETY: positions of this chunk whose addresses are those of windows; results overlap no updates.
             unsafe {
-                if let Strategy::Rows(f, run) = self.strategy {
+                if let ScatterStrategy::Rows(f, run) = self.strategy {
                     f(out, at.as_ptr(), chosen.as_ptr(), count, new, step, run);
                     continue;
                 }
@@ -390,35 +385,37 @@ impl CompiledRoutine for Scattering {
             // SAFETY: verify, sizes: operand and result have `total` bytes. (They may be one memory, as result 0 of an update.)
             unsafe { out.copy_from(old, self.total) };
         }
-        if matches!(self.strategy, Strategy::Nothing) {
+        if matches!(self.strategy, ScatterStrategy::Nothing) {
             return Ok(());
         }
         let ix = self.addresses.together(bases.input(1).cast_const());
         // SAFETY: a step's routine was verified.
         unsafe {
             match self.strategy {
-                Strategy::Nothing => (),
-                Strategy::One => self.run_one(&ix, out, new),
-                Strategy::InOrder => self.run_in_order(&ix, out, new),
-                Strategy::Elements(f) => self.put_elements(f, bases, &ix, out, 0..self.positions),
-                Strategy::SplitElements(f, identity) => self.run_split(f, identity, bases, &ix, parallel)?,
-                Strategy::Rows(..) | Strategy::Windows => self.run_windows(bases, &ix, parallel),
+                ScatterStrategy::Nothing => (),
+                ScatterStrategy::One => self.run_one(&ix, out, new),
+                ScatterStrategy::InOrder => self.run_in_order(&ix, out, new),
+                ScatterStrategy::Elements(f) => self.put_elements(f, bases, &ix, out, 0..self.positions),
+                ScatterStrategy::SplitElements(f, identity) => self.run_split(f, identity, bases, &ix, parallel)?,
+                ScatterStrategy::Rows(..) | ScatterStrategy::Windows => self.run_windows(bases, &ix, parallel),
             }
         }
         Ok(())
     }
     fn text(&self) -> String {
         let strategy = match self.strategy {
-            Strategy::Nothing => "nothing".to_string(),
-            Strategy::One => "one_window".into(),
-            Strategy::InOrder => "in_order".into(),
-            Strategy::Elements(_) => "elements".into(),
-            Strategy::SplitElements(..) => "elements updates=divided_by_threads".into(),
-            Strategy::Rows(_, n) => format!("rows elements={n}"),
-            Strategy::Windows => format!("windows elements={}", self.walk.elements),
+            ScatterStrategy::Nothing => "nothing".to_string(),
+            ScatterStrategy::One => "one_window".into(),
+            ScatterStrategy::InOrder => "in_order".into(),
+            ScatterStrategy::Elements(_) => "elements".into(),
+            ScatterStrategy::SplitElements(..) => "elements updates=divided_by_threads".into(),
+            ScatterStrategy::Rows(_, n) => format!("rows elements={n}"),
+            ScatterStrategy::Windows => format!("windows elements={}", self.walk.elements),
         };
         let shared = match self.strategy {
-            Strategy::Rows(..) | Strategy::Windows if !self.moves_in_window && self.is_worth_threads() => {
+            ScatterStrategy::Rows(..) | ScatterStrategy::Windows
+                if !self.moves_in_window && self.is_worth_threads() =>
+            {
                 " operand=divided_by_threads"
             }
             _ => "",

@@ -7,6 +7,7 @@ use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;
 use crate::threads::{self, Cost};
+use crate::tuning::SortTuning;
 use ferrax_kernel::error::{filled, room};
 use ferrax_kernel::{DType, Error, Res};
 use std::sync::atomic::AtomicBool;
@@ -141,37 +142,20 @@ unsafe fn written<const BYTES: usize>(words: &[u64], to: SharedPtr, row: Row) {
     }
 }
 
-/// Lengths of rows at which one way to sort takes over from another.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct SortTuning {
-    /// From here on by digits; shorter rows by comparing.
-    pub radix_from: usize,
-    /// From here on, and below the next, by digits of 11 bits, else of 8: two thousand places to write at are too many for few words, and for more
-    /// than the caches hold.
-    pub wide_digits_from: usize,
-    pub wide_digits_below: usize,
-    /// Above it threads share a row, where there are fewer rows than threads.
-    pub shared_above: usize,
-}
-impl SortTuning {
-    pub const DEFAULT: SortTuning =
-        SortTuning { radix_from: 256, wide_digits_from: 1 << 12, wide_digits_below: 1 << 20, shared_above: 1 << 17 };
-}
-
 /// How the words of a row are sorted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Strategy {
+pub enum SortStrategy {
     /// The standard library's stable sort.
     Comparison,
     /// Digit by digit from the lowest.
     Radix { bits: u32 },
 }
 /// The strategy for rows of n elements.
-pub fn pick(n: usize, t: &SortTuning) -> Strategy {
+pub fn pick(n: usize, t: &SortTuning) -> SortStrategy {
     match n {
-        _ if n < t.radix_from => Strategy::Comparison,
-        _ if (t.wide_digits_from..t.wide_digits_below).contains(&n) => Strategy::Radix { bits: 11 },
-        _ => Strategy::Radix { bits: 8 },
+        _ if n < t.radix_from => SortStrategy::Comparison,
+        _ if (t.wide_digits_from..t.wide_digits_below).contains(&n) => SortStrategy::Radix { bits: 11 },
+        _ => SortStrategy::Radix { bits: 8 },
     }
 }
 
@@ -238,18 +222,18 @@ fn radix<const DIGITS: usize>(v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Sh
     Ok(())
 }
 /// Sorts words by their high half, stably.
-fn sort_words(strategy: Strategy, v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Shared) -> Res<()> {
+fn sort_words(strategy: SortStrategy, v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Shared) -> Res<()> {
     match strategy {
-        Strategy::Comparison => v.sort_by_key(|x| x >> 32),
-        Strategy::Radix { bits: 11 } => radix::<2048>(v, spare, shared)?,
-        Strategy::Radix { .. } => radix::<256>(v, spare, shared)?,
+        SortStrategy::Comparison => v.sort_by_key(|x| x >> 32),
+        SortStrategy::Radix { bits: 11 } => radix::<2048>(v, spare, shared)?,
+        SortStrategy::Radix { .. } => radix::<256>(v, spare, shared)?,
     }
     Ok(())
 }
 
 /// Rows of n elements, `inner` apart.
 struct Sort {
-    strategy: Strategy,
+    strategy: SortStrategy,
     rows: usize,
     n: usize,
     inner: usize,
@@ -305,8 +289,8 @@ impl CompiledRoutine for Sort {
     }
     fn text(&self) -> String {
         let strategy = match self.strategy {
-            Strategy::Comparison => "comparison".to_string(),
-            Strategy::Radix { bits } => format!("radix digits={bits}"),
+            SortStrategy::Comparison => "comparison".to_string(),
+            SortStrategy::Radix { bits } => format!("radix digits={bits}"),
         };
         let words = if self.alone { "elements" } else { "positions" };
         let shared = if self.long { " rows_shared_by_threads" } else { "" };
@@ -358,8 +342,11 @@ mod tests {
     #[test]
     fn length_picks_the_strategy() {
         let of = |n| pick(n, &SortTuning::DEFAULT);
-        let (narrow, wide) = (Strategy::Radix { bits: 8 }, Strategy::Radix { bits: 11 });
-        assert_eq!([of(0), of(255), of(256), of(4095)], [Strategy::Comparison, Strategy::Comparison, narrow, narrow]);
+        let (narrow, wide) = (SortStrategy::Radix { bits: 8 }, SortStrategy::Radix { bits: 11 });
+        assert_eq!(
+            [of(0), of(255), of(256), of(4095)],
+            [SortStrategy::Comparison, SortStrategy::Comparison, narrow, narrow]
+        );
         assert_eq!([of(4096), of((1 << 20) - 1), of(1 << 20)], [wide, wide, narrow]);
     }
     #[test]

@@ -11,20 +11,12 @@ use crate::kernels::Bases;
 use crate::kernels::block::tiers;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
+use crate::tuning::TopKTuning;
 use ferrax_kernel::error::room;
 use ferrax_kernel::{DType, Res};
 
 /// Elements that are compared with the bound together.
 const BATCH: usize = 32;
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct TopKTuning {
-    /// Room for candidates beside the best k, at least.
-    pub min_spare: usize,
-}
-impl TopKTuning {
-    pub const DEFAULT: TopKTuning = TopKTuning { min_spare: 128 };
-}
 
 /// What elements compare by, complemented, and where they stand: the best is the least.
 type Candidate = (i64, u32);

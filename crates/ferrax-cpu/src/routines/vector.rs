@@ -181,7 +181,7 @@ unsafe fn by_elements<T: Summed>(x: &VectorPart) {
 
 /// How a matrix is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Strategy {
+pub enum VectorStrategy {
     /// Elements of a row lie together: rows at a time, their sums in vectors.
     Rows,
     /// Elements of a column do: a vector of columns at a time, their sums in registers, or in the nearest cache.
@@ -190,12 +190,12 @@ pub enum Strategy {
     Elements,
 }
 /// The strategy for `rows` sums over a matrix of these strides, from row to row and along a row. [`product`]'s functions keep to it.
-pub fn pick_strategy(strides: [isize; 2], rows: usize, tier: Tier) -> Strategy {
+pub fn pick_strategy(strides: [isize; 2], rows: usize, tier: Tier) -> VectorStrategy {
     match strides {
-        [_, 1] => Strategy::Rows,
-        [1, _] if tier > Tier::Portable && rows.min(COLUMNS) <= 2 * FEW_COLUMNS => Strategy::FewColumns,
-        [1, _] => Strategy::Columns,
-        _ => Strategy::Elements,
+        [_, 1] => VectorStrategy::Rows,
+        [1, _] if tier > Tier::Portable && rows.min(COLUMNS) <= 2 * FEW_COLUMNS => VectorStrategy::FewColumns,
+        [1, _] => VectorStrategy::Columns,
+        _ => VectorStrategy::Elements,
     }
 }
 
@@ -271,10 +271,10 @@ impl CompiledRoutine for MatrixVector {
     }
     fn text(&self) -> String {
         let strategy = match pick_strategy(self.strides, self.rows, self.tier) {
-            Strategy::Rows => "rows",
-            Strategy::FewColumns => "few_columns",
-            Strategy::Columns => "columns",
-            Strategy::Elements => "elements",
+            VectorStrategy::Rows => "rows",
+            VectorStrategy::FewColumns => "few_columns",
+            VectorStrategy::Columns => "columns",
+            VectorStrategy::Elements => "elements",
         };
         let copied = if self.copies_vector() { " vector=copied" } else { "" };
         format!("dot strategy=matrix_vector by={strategy}{copied}")
@@ -299,7 +299,7 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::panel::Vector;
-    use super::{ByVector, Products, SUMS, Strategy, Summed, VectorPart, folded, pick_strategy};
+    use super::{ByVector, Products, SUMS, Summed, VectorPart, VectorStrategy, folded, pick_strategy};
     use crate::tier::Tier;
     use std::arch::x86_64::*;
 
@@ -466,8 +466,8 @@ mod x86 {
                 // SAFETY: the same contract, and these are the features.
                 unsafe {
                     match pick_strategy(x.strides, x.rows, Tier::Avx2) {
-                        Strategy::Rows => by_rows::<$V, $R, $W>(x),
-                        Strategy::FewColumns => by_few_columns::<$V>(x),
+                        VectorStrategy::Rows => by_rows::<$V, $R, $W>(x),
+                        VectorStrategy::FewColumns => by_few_columns::<$V>(x),
                         _ => Products::<<$V as Vector>::Element>::run(x),
                     }
                 }

@@ -10,37 +10,11 @@ use crate::kernels::unroll::fold_lanes;
 use crate::kernels::{moves, pieces, scalar};
 use crate::native::{self, CalledFn, Function, LoopOperation, LoopText, Replaced};
 use crate::tier::Tier;
-use crate::tuning::Tuning;
+use crate::tuning::{ScalarTuning, Tuning};
 use ferrax_kernel::plan::{SlotId, Step};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Bin, DType, Kernel, Node, ReduceKind, Routine, Scalar, order};
 use rustc_hash::FxHashMap;
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ScalarTuning {
-    /// Elements of a slot that a loop keeps in registers, and those of products in it.
-    pub max_slot_elements: usize,
-    /// The same, outside of loops that are scalar throughout.
-    pub max_block_elements: usize,
-    /// Operations of all branches of a choice, which are all taken: in a loop that becomes scalar by it, and in a block.
-    pub max_branch_operations: [usize; 2],
-    /// Nanoseconds of an operation: interpreted, and as code, which takes some time to come.
-    pub nanos: [f64; 2],
-    /// Operations of a block from which native code is worth the way there.
-    pub min_native_operations: usize,
-    /// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
-    pub max_loop_operations: usize,
-}
-impl ScalarTuning {
-    pub const DEFAULT: ScalarTuning = ScalarTuning {
-        max_slot_elements: 64,
-        max_block_elements: 16,
-        max_branch_operations: [256, 64],
-        nanos: [1.5, 0.5],
-        min_native_operations: 24,
-        max_loop_operations: 20_000,
-    };
-}
 
 /// An instruction's code, and the function that native code would have in its place.
 type Operation = (Code, Option<Function>);

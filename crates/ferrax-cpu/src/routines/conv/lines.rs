@@ -7,8 +7,8 @@
 //!
 //! In a convolution i counts rows, and (t, u) terms; in the derivative by its weights it is the other way round. Where columns are few, vectors
 //! go along the line instead: it is transposed, so that each unit's positions lie side by side, and the result is transposed back.
-use super::ConvTuning;
 use super::reading::{ReadAxis, Sides, ceil};
+use crate::tuning::ConvTuning;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineWay {

@@ -8,15 +8,16 @@
 //!
 //! So a line of places is a row of the right operand for each term, and where it begins is one table for all lines. What is a plane's line
 //! along the one axis, and of windows along the other, is found by strides; any further axis of terms tells planes apart.
+use super::ConvAxes;
 use super::lines::gcd;
 use super::reading::{ReadAxis, Sides, ceil, places};
-use super::{ConvAxes, ConvTuning};
 use crate::kernels::lane::Lane;
 use crate::kernels::{Bases, Scratch};
 use crate::routines::panel::{MEMORY, Matrices, RowsByTable, SLACK, pick_by_table};
 use crate::routines::strided::SharedPtr;
 use crate::routines::{CompiledRoutine, Run};
 use crate::threads::{self, Cost};
+use crate::tuning::ConvTuning;
 use crate::tuning::Target;
 use ferrax_kernel::Res;
 use ferrax_kernel::kernel::Affine;

@@ -49,7 +49,7 @@ impl Packing {
 }
 
 /// A convolution, its left side read by windows.
-pub struct Windows {
+pub struct ConvWindows {
     c: Conv,
     /// Bytes of an element.
     size: usize,
@@ -62,7 +62,7 @@ pub struct Windows {
     cost: Cost,
 }
 /// A block of rows: where they begin, how many they are, what their batch element adds to positions.
-struct RowBlock<'a> {
+struct WindowBlock<'a> {
     shared: [SharedPtr; 3],
     scratch: *mut u8,
     /// Line and row of the line; the first row of all, and their number.
@@ -79,8 +79,8 @@ struct RowBlock<'a> {
     lines: Option<&'a WindowLines>,
 }
 
-impl Windows {
-    pub fn new(c: &Conv, axes: &ConvAxes, target: &Target) -> Windows {
+impl ConvWindows {
+    pub fn new(c: &Conv, axes: &ConvAxes, target: &Target) -> ConvWindows {
         let (lane, guards) = (Lane::of(c.dtype), c.guards.len());
         let (m, k, n, size) = (c.rows.size(), c.terms.size(), c.columns, lane.size());
         let small = dot::is_small(m * n * k, lane, target.tier, &target.tuning.dot);
@@ -100,7 +100,7 @@ impl Windows {
             }
         };
         let bounds = c.guards.iter().map(|g| (g.lo, g.hi, g.at.offset)).collect();
-        Windows {
+        ConvWindows {
             c: c.clone(),
             size,
             left,
@@ -139,7 +139,7 @@ impl Windows {
     fn at(&self, p: *mut u8, i: i64) -> *mut u8 {
         p.wrapping_offset(i as isize * self.size as isize)
     }
-    fn unit(&self, shared: [SharedPtr; 3], unit: usize, scratch: *mut u8) -> RowBlock<'_> {
+    fn unit(&self, shared: [SharedPtr; 3], unit: usize, scratch: *mut u8) -> WindowBlock<'_> {
         let (c, nb, blocks) = (&self.c, self.c.batch.len(), self.blocks());
         let (rows_of, blocks_of) = (self.rows_of_line(), self.blocks_of_line());
         let b = c.batch.unravel(unit / blocks);
@@ -147,7 +147,7 @@ impl Windows {
         let from = line * rows_of + row;
         let along = |strides: &[usize]| b.iter().zip(strides).map(|(i, s)| i * s).sum::<usize>();
         let start = |a: &Affine| (0..nb).map(|k| a.stride(k) * b[k] as i64).sum::<i64>();
-        RowBlock {
+        WindowBlock {
             shared,
             scratch,
             line,
@@ -162,7 +162,7 @@ impl Windows {
         }
     }
     /// Multiplies the terms from `done` on, `part` of them, and adds that to what the terms before left.
-    fn multiply(&self, u: &RowBlock, left: *const u8, strides: [isize; 2], [done, part]: [usize; 2]) {
+    fn multiply(&self, u: &WindowBlock, left: *const u8, strides: [isize; 2], [done, part]: [usize; 2]) {
         let (c, nb, n, count) = (&self.c, self.c.batch.len(), self.c.columns, u.count);
         let right = self.at(u.shared[1].get(), (u.y + done * c.y[nb]) as i64);
         let y_strides = [c.y[nb] as isize, c.y[nb + 1] as isize];
@@ -202,11 +202,11 @@ impl Windows {
         unsafe { (self.product)(&x) };
     }
     /// Scratch memory of a transposed line, and of its result.
-    fn transposed(&self, u: &RowBlock, l: &WindowLines) -> [*mut u8; 2] {
+    fn transposed(&self, u: &WindowBlock, l: &WindowLines) -> [*mut u8; 2] {
         let (packed, bytes) = (u.scratch.wrapping_add(MEMORY), l.width() * l.unit * self.size);
         [packed.wrapping_add(bytes), packed.wrapping_add(2 * bytes)]
     }
-    fn run_lines(&self, u: &RowBlock, l: &WindowLines) -> Res<()> {
+    fn run_lines(&self, u: &WindowBlock, l: &WindowLines) -> Res<()> {
         let (packed, guards, size) = (u.scratch.wrapping_add(MEMORY), self.c.guards.len(), self.size);
         let transposed = l.way == LineWay::Transposed;
         let [across, sums] = self.transposed(u, l);
@@ -245,7 +245,7 @@ impl Windows {
         }
         Ok(())
     }
-    fn run_packed(&self, u: &RowBlock, p: &Packing) -> Res<()> {
+    fn run_packed(&self, u: &WindowBlock, p: &Packing) -> Res<()> {
         let (guards, k, count) = (self.c.guards.len(), self.c.terms.size(), u.count);
         let packed = u.scratch.wrapping_add(MEMORY);
         let of_block = places(if p.by_rows { &p.runs } else { &p.singles }, u.from..u.from + count, guards)?;
@@ -261,7 +261,7 @@ impl Windows {
         }
         Ok(())
     }
-    fn pack(&self, u: &RowBlock, singles: &[PlaceRun], runs: &[PlaceRun], width: usize) {
+    fn pack(&self, u: &WindowBlock, singles: &[PlaceRun], runs: &[PlaceRun], width: usize) {
         let (to, x) = (u.scratch.wrapping_add(MEMORY), u.shared[0].get().cast_const());
         // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch
         // memory holds `block` rows of `depth` terms, or a line, behind `MEMORY`, which places do not exceed.
@@ -287,7 +287,7 @@ impl Windows {
         Ok(())
     }
 }
-impl CompiledRoutine for Windows {
+impl CompiledRoutine for ConvWindows {
     fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
         if self.c.batch.size() * self.c.rows.size() * self.c.columns == 0 {
             return Ok(());

@@ -15,13 +15,14 @@ mod orthogonal;
 mod spectral;
 mod symmetric;
 
-use super::{LinalgTuning, factor, substitute};
+use super::{factor, substitute};
 use crate::kernels::Scratch;
 use crate::memory::Block;
 use crate::routines::panel;
 use crate::routines::strided::SharedPtr;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
+use crate::tuning::LinalgTuning;
 use faer::dyn_stack::{MemStack, StackReq};
 use faer::linalg::cholesky::llt::factor as llt;
 use faer::linalg::evd::{self, ComputeEigenvectors};

@@ -27,7 +27,7 @@ impl NothingLarge {
         match *self {}
     }
 }
-pub fn takes(_: &Linalg, _: &super::LinalgTuning) -> bool {
+pub fn takes(_: &Linalg, _: &crate::tuning::LinalgTuning) -> bool {
     false
 }
 pub fn of(_: &Linalg, _: Tier) -> Option<NothingLarge> {
