@@ -578,6 +578,8 @@ def pmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], out_dims: C
          axis_name: Any, devices: Sequence[Device] | None = ..., donated: Sequence[bool] = ..., name: str = ...) -> list[Any]: ...
 def checkpoint(program: Program, operands: Leaves, prevent_cse: bool = ..., policy: Callable[..., Any] | None = ...) -> list[Any]:
     """The program's captured values come before the operands."""
+def held_objects(program: Program) -> list[Any]:
+    """The Python objects that rules, policies and callbacks of a program refer to."""
 def identities(values: Leaves) -> list[int | None]:
     """Equal integers for one and the same value; None for what is no array."""
 def trace_context() -> tuple[int, tuple[tuple[str, int, bool], ...]]:

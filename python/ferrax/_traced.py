@@ -1,14 +1,16 @@
 """Programs of functions that were traced before, so that control flow in plain Python traces a function once.
 
-Invariant: a program is found again only for the same function with the same things in reach: its closure, its defaults and the globals
-it names, through the functions of its own module. Where that cannot be told, for what can change unseen, the function is traced anew.
-What a function itself assigns, such as a count of its calls, is no input of it.
+Invariants: what is remembered of a function does not hold it, so it goes when the function goes. A program is found again only for the
+same function with the same things in reach: its closure, its defaults and the globals it names, through the functions of its own module.
+Where that cannot be told, for what can change unseen, the function is traced anew. What a function itself assigns, such as a count of
+its calls, is no input of it.
 
     for _ in range(3): lax.fori_loop(0, 10, step, x)      # `step` is traced once
 """
 
 import dis
 import functools
+import gc
 import types
 import weakref
 
@@ -23,6 +25,8 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), np.
 _FIXED = (types.ModuleType, type, types.BuiltinFunctionType, np.ufunc)
 _MOST_VALUES = 256
 _MOST_PROGRAMS = 16
+_MOST_FOLLOWED = 2000
+_ENDS = (types.ModuleType, type, types.CodeType, *_PLAIN, _core.Array)
 
 _programs = weakref.WeakKeyDictionary()
 _LEAKS = FLAGS["jax_check_tracer_leaks"]
@@ -125,16 +129,41 @@ def traced(fun, what, flat_fun, avals, paths, in_tree, static):
 
         flat.fun = fun  # errors name the user's function
         program, consts = _core.make_program(flat, avals, user_fun=fun, arg_paths=paths, what=what)
-        return (program, trees[0]), settled(consts)
+        return (program, trees[0]), settled(fun, program, consts)
 
     if not all(isinstance(x, _PLAIN) for x in static.values()):
         return make()[0]
     return remembered(fun, (what, tuple(avals), in_tree, tuple((k, type(x), x) for k, x in static.items())), make)
 
 
-def settled(consts):
-    """Whether a program that captured these values may be kept: tracers end with their transformation."""
-    return not any(isinstance(c, _core.Tracer) for c in consts)
+def settled(fun, program, consts):
+    """Whether a program of `fun` that captured these values may be kept with it.
+
+    Tracers end with their transformation. And what is kept goes when the function goes, unless it holds the function itself: rules and
+    callbacks of the program may, through what they close over.
+    """
+    return not any(isinstance(c, _core.Tracer) for c in consts) and not _leads_to(_core.held_objects(program), fun)
+
+
+def _leads_to(objects, fun):
+    """Whether any of the objects refers to `fun`, through others; also where there are too many to tell.
+
+    Modules and types are not followed: what they hold is kept by them.
+    """
+    seen, left = {id(fun.__globals__)} if isinstance(fun, types.FunctionType) else set(), list(objects)
+    while left:
+        x = left.pop()
+        if x is fun:
+            return True
+        if id(x) in seen or isinstance(x, _ENDS):
+            continue
+        seen.add(id(x))
+        if len(seen) > _MOST_FOLLOWED:
+            return True
+        if isinstance(x, types.FunctionType):
+            seen.add(id(x.__globals__))
+        left += gc.get_referents(x)
+    return False
 
 
 def remembered(fun, key, make):

@@ -61,6 +61,8 @@ class custom_vmap(_CustomFunction):
         leaves, in_tree = tree_flatten(tuple(args))
         leaves = [as_array(x) for x in leaves]
         body = Body.of(self.fun, in_tree, [x.aval for x in leaves], "custom_vmap")
+        if _core.at_root() and not any(isinstance(x, _core.Tracer) for x in (*body.consts, *leaves)):
+            return body.out_tree.unflatten(_core.eval_program(body.program, body.consts, *leaves))
         n, call = len(body.consts), body.program
         if n:
             call = body.rewired(range(n), range(n, n + len(leaves)), range(len(body.out_avals)), [x.aval for x in (*body.consts, *leaves)])

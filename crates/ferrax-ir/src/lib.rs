@@ -13,6 +13,7 @@ pub mod cx;
 pub mod dtype;
 pub mod effects;
 pub mod error;
+pub mod host;
 pub mod lower;
 pub mod mask;
 pub mod op;

@@ -182,6 +182,11 @@ impl Program {
             self.lines.clone(),
         )
     }
+    /// The same program with other equations of the same operands and results, in the same order.
+    pub fn with_eqns(&self, eqns: Vec<Eqn>) -> Program {
+        let (held, avals, outs) = (self.held.clone(), self.avals.clone(), self.outs.clone());
+        Program::raw(held, self.n_consts, self.n_ins, avals, eqns, outs, self.lines.clone())
+    }
     /// With `held` bound to the captured inputs.
     pub fn hold(self, held: Vec<Value>) -> Program {
         let n_ins = self.n_ins - held.len();

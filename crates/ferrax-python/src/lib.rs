@@ -8,7 +8,7 @@
 //! | [`bind`] | `bind`, `elementwise`, promotion, `asarray`, `get_aval` |
 //! | [`trace`], [`function`] | `make_program`; Python functions that are traced |
 //! | [`transforms`] | `jvp`, `linearize`, `vmap`, `pmap`, `checkpoint`, custom rules |
-//! | [`program`], [`jaxpr`], [`primitive`] | programs as objects, primitives defined in Python |
+//! | [`program`], [`jaxpr`], [`held`], [`primitive`], [`plain`] | programs as objects, what they hold; primitives defined in Python, what their parameters are |
 //! | [`jit`] | the function that `jit` returns |
 //! | [`export`] | programs in files |
 //! | [`tree`] | pytrees |
@@ -30,12 +30,14 @@ mod error;
 mod export;
 mod ffi;
 mod function;
+mod held;
 mod hooks;
 mod jaxpr;
 mod jit;
 mod modules;
 mod once;
 mod param;
+mod plain;
 mod primitive;
 mod process;
 mod program;
@@ -80,6 +82,8 @@ mod core {
     use crate::export::{PyExported, PyProgramFamily};
     #[pymodule_export]
     use crate::ffi::lent::dlpack_as_bits;
+    #[pymodule_export]
+    use crate::held::held_objects;
     #[pymodule_export]
     use crate::hooks::{load_hooks, provide_hook, register_hooks};
     #[pymodule_export]

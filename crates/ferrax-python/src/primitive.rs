@@ -8,6 +8,7 @@ use crate::error::{IntoPyResult, from_py};
 use crate::hooks;
 use crate::once::Once;
 use crate::param;
+use crate::plain::refers_to_nothing;
 use crate::source::name_of;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
@@ -307,6 +308,10 @@ struct BoundPrimitive {
 fn held(p: &Opaque) -> PyResult<&BoundPrimitive> {
     p.downcast_ref::<BoundPrimitive>().ok_or_else(|| PyValueError::new_err("parameters of another primitive"))
 }
+/// The objects that the parameters of an equation of a Python primitive are.
+pub fn bound_objects<'py>(py: Python<'py>, p: &Opaque) -> Vec<Bound<'py, PyAny>> {
+    held(p).map_or(vec![], |b| vec![b.primitive.bind(py).clone().into_any(), b.params.bind(py).clone().into_any()])
+}
 fn given<'a, 'py>(p: &'a Opaque, py: Python<'py>) -> PyResult<&'a Bound<'py, PyDict>> {
     Ok(held(p)?.params.bind(py))
 }
@@ -512,6 +517,9 @@ impl Definition for PythonPrimitive {
             };
             ferrax_ir::param::order(d.iter().map(one).collect())
         })
+    }
+    fn plain(&self, p: &Opaque) -> bool {
+        Python::attach(|py| given(p, py).is_ok_and(|d| d.iter().all(|(_, v)| refers_to_nothing(&v))))
     }
     fn same(&self, a: &Opaque, b: &Opaque) -> bool {
         Arc::ptr_eq(a, b) || Python::attach(|py| given(a, py).and_then(|a| a.eq(given(b, py)?)).unwrap_or(false))

@@ -4,6 +4,7 @@ use crate::compiled::{Compiled, device_of};
 use crate::device::{Device, default_device, numbered};
 use crate::key_reuse::{self, KeyCall};
 use ferrax_ir::error::Res;
+use ferrax_ir::host;
 use ferrax_ir::ops::callback::CallbackKind;
 use ferrax_ir::ops::device_put::DevicePut;
 use ferrax_ir::program::{Atom, Eqn};
@@ -72,6 +73,9 @@ impl Executor for Eager {
             x.iter().try_for_each(ready)?;
         }
         let device = device_of(x, current_device())?;
+        // What the cache keeps refers to nothing that a user's rule closes over.
+        let bare = if op.body().is_some() { host::without_rules(op)? } else { None };
+        let op = bare.as_ref().unwrap_or(op);
         let run =
             || -> Res<Values> { Ok(compiled(op, x, device)?.run(x, &[])?.into_iter().map(Value::Array).collect()) };
         if (x.iter().any(|v| v.dtype().is_key()) || op.body().is_some()) && key_reuse::wanted() {
@@ -130,6 +134,11 @@ fn compiled(op: &Op, x: &[Value], device: &'static Device) -> Res<Rc<Compiled>> 
     }
     let ins: Vec<Aval> = x.iter().map(Value::aval).collect();
     let compiled = Rc::new(Compiled::new(Arc::new(single(op, &ins)?), device)?);
+    let mut refers = false;
+    host::objects_of(op, &mut |_| refers = true);
+    if refers {
+        return Ok(compiled); // kept, it would keep what callbacks close over
+    }
     CACHE.with(|c| {
         let c = &mut *c.borrow_mut();
         let old = if c.len >= MAX_ENTRIES { c.evict() } else { vec![] };

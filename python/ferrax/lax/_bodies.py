@@ -49,10 +49,10 @@ def aval_of(x):
 class Body:
     """A function traced on avals: its program, captured values, output tree, and which outputs are inputs unchanged. It is never changed."""
 
-    __slots__ = ("consts", "forwards", "fun", "out_avals", "out_tree", "program")
+    # Not the function: what is remembered of a function must not keep it alive.
+    __slots__ = ("consts", "forwards", "out_avals", "out_tree", "program")
 
     def __init__(self, fun, in_tree, avals, what="jit", user_fun=None):
-        self.fun = fun
         user_fun = user_fun or fun
         found = {}
 
@@ -77,7 +77,7 @@ class Body:
 
         def make():
             body = cls(fun, in_tree, avals, what)
-            return body, settled(body.consts)
+            return body, settled(fun, body.program, body.consts)
 
         return remembered(fun, (what, in_tree, tuple(avals)), make)
 

@@ -89,13 +89,13 @@ def _traced_branches(what, index, funs, names, operands, order):
         if id(f) not in made:
             made[id(f)] = Body.of(f, tree, avals, what)
     bodies = [made[id(f)] for f in funs]
-    for body, name in zip(bodies[1:], names[1:], strict=True):
-        _check_branches(what, bodies[0], body, names[0], name)
+    for body, name, f in zip(bodies[1:], names[1:], funs[1:], strict=True):
+        _check_branches(what, bodies[0], body, names[0], name, (funs[0], f))
     return _emit_branches(index, bodies, flat, order)
 
 
-def _check_branches(what, a, b, name_a, name_b):
-    who = f"{name_a} is {describe(a.fun)}\n{name_b} is {describe(b.fun)}\n\n"
+def _check_branches(what, a, b, name_a, name_b, funs):
+    who = f"{name_a} is {describe(funs[0])}\n{name_b} is {describe(funs[1])}\n\n"
     if a.out_tree != b.out_tree:
         ta = tree_unflatten(a.out_tree, [object() for _ in a.out_avals])
         tb = tree_unflatten(b.out_tree, [object() for _ in b.out_avals])

@@ -160,7 +160,7 @@ def _step_body(f, fun, key, in_tree, avals):
 
     def make():
         body = Body(step, in_tree, avals, "scan", f)
-        return (body, *trees), settled(body.consts)
+        return (body, *trees), settled(fun, body.program, body.consts)
 
     return remembered(fun, (key, in_tree, tuple(avals)), make)
 
@@ -381,7 +381,7 @@ def _fori_loop(lower, upper, body_fun, init_val, unroll):
     def body(in_tree, avals):
         def make():
             made = Body(advance, in_tree, avals, "while_body")
-            return made, settled(made.consts)
+            return made, settled(body_fun, made.program, made.consts)
 
         return remembered(body_fun, ("fori_loop", dtype, in_tree, tuple(avals)), make)
 

@@ -29,6 +29,8 @@ pub trait Definition: Send + Sync {
     fn multiple(&self) -> bool;
     /// For printing.
     fn params(&self, p: &Opaque) -> ParamList;
+    /// Whether the parameters are numbers, names and the like, which refer to nothing else.
+    fn plain(&self, p: &Opaque) -> bool;
     fn same(&self, a: &Opaque, b: &Opaque) -> bool;
     fn hash(&self, p: &Opaque) -> u64;
     fn infer(&self, p: &Opaque, x: &[Aval]) -> Res<Avals>;

@@ -6,12 +6,13 @@
 //! INVARIANT: no lock is held while Python runs. What a cache of this module's table keeps alive cannot keep the function alive.
 use super::Options;
 use super::structure::{ArgSlot, Structure};
+use crate::plain::is_plain;
 use crate::tree::{NodeKind, TreeDef};
 use ferrax_ir::Op;
 use ferrax_ir::cx::Fun;
 use ferrax_ir::program::Program;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyBool, PyFloat, PyInt, PyString, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyAny, PyWeakrefMethods, PyWeakrefReference};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
@@ -140,13 +141,6 @@ pub(super) fn visit_program(p: &Arc<Program>, owners: usize, each: &mut dyn FnMu
             op.bodies().iter().for_each(|b| visit_program(b, 1, each));
         }
     }
-}
-fn is_plain(x: &Bound<PyAny>) -> bool {
-    x.is_none()
-        || x.is_exact_instance_of::<PyBool>()
-        || x.is_exact_instance_of::<PyInt>()
-        || x.is_exact_instance_of::<PyFloat>()
-        || x.is_exact_instance_of::<PyString>()
 }
 fn plain_def(def: &TreeDef) -> bool {
     def.nodes.iter().all(|n| match &n.kind {
