@@ -152,3 +152,33 @@ def test_slopes_of_draws_of_small_shapes_are_finite(dtype, name):
         for f, r in zip(forward, reverse, strict=True):
             assert np.isfinite(f).all()
             np.testing.assert_allclose(f, r, rtol=1e-4, atol=1e-6 * abs(np.asarray(f)).max() + 1e-30)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda t: t.__name__)
+def test_draws_of_few_degrees_of_freedom_are_numbers(dtype):
+    df = dtype(0.1 if dtype == np.float32 else 0.01)
+    for name, parameters in (("t", (df,)), ("f", (df, df))):
+        draw = lambda *p: getattr(random, name)(random.key(2), *p, shape=(5000,), dtype=dtype)
+        x = np.asarray(draw(*parameters))
+        # What is above the greatest number is so in about max^-df of draws of t, and max^(-df / 2) of those of f.
+        power = -float(df) / (1 if name == "t" else 2)
+        assert not np.isnan(x).any() and np.isinf(x).sum() <= 3 + 5000 * 2 * float(np.finfo(dtype).max) ** power
+        slopes = np.asarray(jax.jacfwd(draw)(*parameters))
+        assert not np.isnan(slopes[np.isfinite(x)]).any()
+
+
+@pytest.mark.parametrize("f, end", [(sp.boxcox, 0.0), (sp.boxcox1p, -1.0)])
+def test_slopes_of_power_transforms(f, end):
+    for lmbda, want in ((0.5, np.inf), (1.0, 1.0), (2.0, 0.0)):
+        np.testing.assert_array_equal(both_modes(lambda x: f(x, lmbda), [end]), [want])
+    for x in (0.3, 1.0, 1.5, 4.0):
+        for lmbda in (-1.5, -0.01, -1e-6, 0.0, 1e-9, 0.005, 0.01, 0.5, 2.0):
+            h = 1e-5
+            for at in (0, 1):
+                g = lambda t: f(t, lmbda) if at == 0 else f(x, t)
+                t = (x, lmbda)[at]
+                got = both_modes(g, t)
+                np.testing.assert_allclose(got, (g(t + h) - g(t - h)) / (2 * h), rtol=1e-6, atol=1e-8)
+            second = both_modes(lambda t: jax.jvp(lambda t: f(x, t), (t,), (jnp.ones_like(t),))[1], lmbda)
+            h = 1e-3
+            np.testing.assert_allclose(second, (f(x, lmbda + h) - 2 * f(x, lmbda) + f(x, lmbda - h)) / h**2, rtol=1e-4, atol=1e-4)

@@ -211,8 +211,13 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
 def _f(key, dfnum, dfden, *, shape, dtype):
     dfnum, dfden = lax.convert_element_type(dfnum, dtype), lax.convert_element_type(dfden, dtype)
     k_den, k_num = _pair(key)
-    num, den = chisquare(k_num, dfnum, shape, dtype), chisquare(k_den, dfden, shape, dtype)
-    return (num / dfnum) / (den / dfden)
+    two = np.asarray(2, dtype)[()]
+    log_num, log_den = loggamma(k_num, dfnum / two, shape, dtype), loggamma(k_den, dfden / two, shape, dtype)
+    # Of few degrees of freedom both may be less than any number, and then their logarithms tell the ratio.
+    least = float(np.log(float(jnp.finfo(dtype).tiny))) / 2
+    far = jnp.minimum(log_num, log_den) < least
+    num, den = (jnp.exp(jnp.where(far, 0, x)) * two for x in (log_num, log_den))
+    return jnp.where(far, jnp.exp(log_num - log_den + jnp.log(dfden / dfnum)), (num / dfnum) / (den / dfden))
 
 
 @described("Student's t distribution of df degrees of freedom", parameters=True, at="3.0")
@@ -229,7 +234,13 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
 def _t(key, df, *, shape, dtype):
     half = lax.convert_element_type(df, dtype) / np.asarray(2, dtype)[()]
     k_normal, k_gamma = _pair(key)
-    return normal(k_normal, shape, dtype) * jnp.sqrt(half / gamma(k_gamma, half, shape, dtype))
+    g = gamma(k_gamma, half, shape, dtype)
+    # So that the square, by which slopes divide, is a number too.
+    least = g < float(jnp.finfo(g.dtype).tiny) ** 0.5
+    spread = jnp.sqrt(half / jnp.where(least, 1, g))
+    # Of few degrees of freedom many draws are less than any number: their logarithms tell them apart.
+    by_logs = lambda: jnp.where(least, jnp.exp(0.5 * (jnp.log(half) - loggamma(clone(k_gamma), half, shape, dtype))), spread)
+    return normal(k_normal, shape, dtype) * lax.cond(jnp.any(least), by_logs, lambda: spread)
 
 
 @described("the generalised normal distribution, of density proportional to exp(-|x| ** p)", at="1.5")

@@ -573,9 +573,35 @@ def boxcox(x, lmbda):
     >>> boxcox(jnp.array([1.0, 4.0]), 0.5)
     Array([0., 2.], dtype=float32)
     """
-    x, lmbda = _floats("boxcox", x, lmbda)
+    return _boxcox(*_floats("boxcox", x, lmbda))
+
+
+def _scaled_power(log, lmbda):
+    """(exp(lmbda log) - 1) / lmbda."""
     zero = lmbda == 0
-    return jnp.where(zero, jnp.log(x), jnp.expm1(lmbda * jnp.log(x)) / jnp.where(zero, 1, lmbda))
+    return jnp.where(zero, log, jnp.expm1(lmbda * log) / jnp.where(zero, 1, lmbda))
+
+
+def _scaled_power_slope(value, base, log, lmbda):
+    """The derivative of that by lmbda: (base^lmbda log - value) / lmbda; near lmbda = 0, where it cancels, by its series."""
+    t = lmbda * jnp.where((lmbda == 0) & jnp.isinf(log), 0, log)
+    near = abs(t) < 0.02
+    t = jnp.where(near, t, 0)
+    series = log * log * (1 / 2 + t * (1 / 3 + t * (1 / 8 + t * (1 / 30 + t * (1 / 144 + t / 840)))))
+    return jnp.where(near, series, (xlogy(base**lmbda, base) - value) / jnp.where(near, 1, lmbda))
+
+
+@custom_jvp
+@jit
+def _boxcox(x, lmbda):
+    return _scaled_power(jnp.log(x), lmbda)
+
+
+@_boxcox.defjvp
+def _boxcox_jvp(primals, tangents):
+    (x, lmbda), (dx, dlmbda) = primals, tangents
+    y = _boxcox(x, lmbda)
+    return y, dx * x ** (lmbda - 1) + dlmbda * _scaled_power_slope(y, x, jnp.log(x), lmbda)
 
 
 @in_single
@@ -585,9 +611,20 @@ def boxcox1p(x, lmbda):
     >>> boxcox1p(jnp.array([0.0, 3.0]), 0.5)
     Array([0., 2.], dtype=float32)
     """
-    x, lmbda = _floats("boxcox1p", x, lmbda)
-    zero = lmbda == 0
-    return jnp.where(zero, jnp.log1p(x), jnp.expm1(lmbda * jnp.log1p(x)) / jnp.where(zero, 1, lmbda))
+    return _boxcox1p(*_floats("boxcox1p", x, lmbda))
+
+
+@custom_jvp
+@jit
+def _boxcox1p(x, lmbda):
+    return _scaled_power(jnp.log1p(x), lmbda)
+
+
+@_boxcox1p.defjvp
+def _boxcox1p_jvp(primals, tangents):
+    (x, lmbda), (dx, dlmbda) = primals, tangents
+    y = _boxcox1p(x, lmbda)
+    return y, dx * (1 + x) ** (lmbda - 1) + dlmbda * _scaled_power_slope(y, 1 + x, jnp.log1p(x), lmbda)
 
 
 # ---------------------------------------------------------------- Bessel functions, numbers
