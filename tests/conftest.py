@@ -16,6 +16,9 @@ import hypothesis
 import numpy as np
 import pytest
 
+# GPUs that are software count here: the tests run without hardware.
+os.environ.setdefault("FERRAX_GPU", "all")
+
 LIBRARY = os.environ.get("FERRAX_TEST_LIB", "ferrax")
 ON_JAX = LIBRARY == "jax"
 PREFIX = "JAX_" if ON_JAX else "FERRAX_"

@@ -689,3 +689,44 @@ def test_64_bits_that_are_not_given_are_told(jax, jnp, name):
         run(float)
         with jax.enable_x64(True):
             run("float64")
+
+
+def test_arrays_that_nobody_placed_follow_the_default_device(child):
+    child(
+        """
+jax.config.update("jax_num_cpu_devices", 2)
+a, b = jax.devices("cpu")
+x = jnp.array([1.0, 2.0, 3.0])
+placed = jax.device_put(x, a)
+programs = {
+    "literal": jax.jit(lambda: jnp.array([1.0, 2.0, 3.0])),
+    "made by numpy": jax.jit(lambda: jnp.asarray(np.ones(3))),
+    "arange": jax.jit(lambda: jnp.arange(3.0)),
+    "captured": jax.jit(lambda: x * 2),
+    "argument": lambda: jax.jit(lambda x: x * 2)(x),
+    "literal in a jitted function": lambda: inner(2.0),
+    "eager": lambda: x * 2,
+    "eager, both": lambda: x + jnp.ones(3),
+    "indexing": lambda: x[0],
+    "reshape": lambda: x.reshape(3, 1),
+    "at": lambda: x.at[0].set(1.0),
+    "copy": lambda: x.copy(),
+    "grad": jax.jit(lambda: jax.grad(lambda y: (y * jnp.array([1.0, 2.0])).sum())(1.0)),
+    "scan": lambda: jax.lax.scan(lambda c, _: (c + jnp.array([1.0]), None), jnp.zeros(1), None, length=3)[0],
+    "vmap": lambda: jax.vmap(lambda i: jnp.array([1.0, 2.0])[i])(jnp.arange(2)),
+    "binomial": lambda: jax.random.binomial(jax.random.key(0), 10, 0.5, (3,)),
+    "multinomial": lambda: jax.random.multinomial(jax.random.key(0), 10, jnp.array([0.5, 0.5])),
+}
+inner = jax.jit(lambda x: x + jnp.array([1.0, 2.0, 3.0]))
+for name, f in programs.items():
+    for d in (a, b, a):
+        with jax.default_device(d):
+            assert f().devices() == {d}, (name, d)
+with jax.default_device(b):
+    assert (placed * 2).devices() == (placed + jnp.ones(3)).devices() == jax.jit(lambda x: x)(placed).devices() == {a}
+    y = x * 2
+assert y.devices() == {b} and (y + 1).devices() == (x + y).devices() == {a}
+np.testing.assert_array_equal(np.asarray(x + y), [3, 6, 9])
+""",
+        timeout=100,
+    )

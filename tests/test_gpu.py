@@ -109,3 +109,129 @@ assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 """,
         timeout=100,
     )
+
+
+LONG = """
+gpu = jax.devices("gpu")[0]
+f = jax.jit(lambda x: (x @ x @ x @ x).sum())
+x = jax.device_put(np.ones((512, 512), np.float32), gpu)
+jax.device_get(f(x))
+"""
+
+
+def test_an_array_is_ready_when_the_device_has_made_it(child, gpu):
+    child(
+        LONG
+        + """
+import time
+def passed(wait):
+    y = f(x * 1)
+    start = time.perf_counter()
+    wait(y)
+    waited = time.perf_counter()
+    assert y.is_ready()
+    np.asarray(y)
+    return waited - start, time.perf_counter() - start
+for wait in (lambda y: y.block_until_ready(), jax.block_until_ready, lambda y: jax.effects_barrier()):
+    waited, read = passed(wait)
+    assert waited > 0.5 * read, (waited, read)   # what is left is a copy of four bytes
+y = f(x * 1)
+seen = y.is_ready()
+start = time.perf_counter()
+np.asarray(y)
+assert not seen or time.perf_counter() - start < 0.2
+""",
+        timeout=100,
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are POSIX's")
+def test_a_wait_for_the_device_hears_an_interrupt(child, gpu):
+    child(
+        LONG
+        + """
+import signal, threading, time
+def told(wait):
+    ys = [f(x * i) for i in range(40)]
+    sent = []
+    def send():
+        time.sleep(0.2)
+        sent.append(time.perf_counter())
+        signal.raise_signal(signal.SIGINT)
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        wait(ys[-1])
+    except KeyboardInterrupt:
+        heard = time.perf_counter() - sent[0]
+        assert heard < 1, heard                  # 20 ms, on a machine with nothing else to do
+    except BaseException as e:
+        print(type(e), e)
+        raise
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        thread.join()
+for wait in (np.asarray, jax.block_until_ready, lambda y: jax.effects_barrier()):
+    try:
+        told(wait)
+    except KeyboardInterrupt:
+        pass
+assert np.asarray(f(x)) == 512.0 ** 5
+""",
+        timeout=200,
+    )
+
+
+def test_memory_is_counted(jax, jnp, gpu):
+    x = jax.device_put(np.ones(1 << 20, np.float32), gpu)
+    stats = gpu.memory_stats()
+    assert stats["bytes_in_use"] >= x.nbytes and stats["peak_bytes_in_use"] >= stats["bytes_in_use"]
+    assert set(stats) == {"num_allocs", "bytes_in_use", "peak_bytes_in_use", "largest_alloc_size", "bytes_reserved"}
+    x.delete()
+    assert gpu.memory_stats()["bytes_in_use"] < stats["bytes_in_use"]
+    assert jax.devices("cpu")[0].memory_stats() is None
+
+
+def test_dlpack_tells_the_device(jax, jnp, gpu):
+    x = jax.device_put(np.arange(3, dtype=np.float32), gpu)
+    kind, index = x.__dlpack_device__()
+    assert kind in (7, 8, 12) and index == gpu.id
+    for keywords in ({}, {"dl_device": (kind, index)}, {"max_version": (1, 0)}):
+        with pytest.raises(BufferError, match="lies in the memory of gpu:0"):
+            x.__dlpack__(**keywords)
+    with pytest.raises(ValueError, match="takes a copy"):
+        x.__dlpack__(max_version=(1, 0), dl_device=(1, 0), copy=False)
+    with pytest.raises(BufferError):
+        np.from_dlpack(x)
+    assert jnp.from_dlpack(x).tolist() == [0, 1, 2]
+    if tuple(int(n) for n in np.__version__.split(".")[:2]) >= (2, 1):
+        assert np.from_dlpack(x, device="cpu").tolist() == [0, 1, 2]
+    assert jax.device_put(x, jax.devices("cpu")[0]).__dlpack_device__() == (1, 0)
+
+
+def test_software_is_taken_only_when_asked_for(child, gpu):
+    kinds = """
+import ferrax
+try: print([d.device_kind for d in jax.devices("gpu")])
+except RuntimeError as e: print("none", "Unknown backend" in str(e))
+"""
+    name = gpu.device_kind.split(" (")[0]
+    software = "llvmpipe" in name
+    taken = [child(kinds, GPU=choice).strip() for choice in ("", "all", "software", name[:8].upper(), "0", "no such card")]
+    assert taken[5] == "none True" and name in taken[1] and name in taken[3] and name in taken[4]
+    assert (taken[0] == "none True" and name in taken[2]) if software else name in taken[0]
+
+
+def test_to_import_opens_no_device(child, gpu):
+    child(
+        """
+import os
+driver = lambda: any(word in open("/proc/self/maps").read() for word in ("libvulkan", "lvp")) if os.path.exists("/proc/self/maps") else False
+assert not driver()
+x = jax.device_put(np.ones(2), jax.devices("cpu")[0])
+assert float((x + 1).sum()) == 4 and not driver()
+assert jnp.ones(2).devices() == {jax.devices("gpu")[0]} and jax.default_backend() == "gpu"
+""",
+        PLATFORMS="gpu,cpu",
+    )

@@ -17,7 +17,7 @@ pub mod threads;
 pub mod tier;
 pub mod tuning;
 
-use ferrax_kernel::backend::{Backend, Executable};
+use ferrax_kernel::backend::{Backend, Executable, Look};
 use ferrax_kernel::error::copied;
 use ferrax_kernel::{Buffer, DType, Error, Res, VerifiedPlan};
 use memory::{Block, Fresh};
@@ -77,7 +77,7 @@ impl Backend for CpuBackend {
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
         Ok(Buffer::ready(Block::zeroed(bytes)?))
     }
-    fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
+    fn read(&self, b: &Buffer, _look: &mut Look) -> Res<Vec<u8>> {
         match b.try_memory() {
             Some(m) => copied(m?.host().ok_or_else(|| Error::Invalid("the buffer is on another device".into()))?),
             None => Err(Error::Invalid("the buffer is still pending".into())),

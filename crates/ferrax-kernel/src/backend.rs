@@ -9,6 +9,23 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// Bytes of a device's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// How often memory was asked for.
+    pub requests: u64,
+    /// What arrays and runs hold, and the most they ever held.
+    pub in_use: u64,
+    pub peak: u64,
+    /// The largest request.
+    pub largest: u64,
+    /// Kept for later requests.
+    pub kept: u64,
+}
+
+/// What a wait asks now and then: an error ends it.
+pub type Look<'a> = dyn FnMut() -> Res<()> + 'a;
+
 pub type Buffers = SmallVec<[Buffer; 2]>;
 
 /// One device.
@@ -24,14 +41,30 @@ pub trait Backend: Send + Sync {
     }
     /// The bytes there are on the device, where it can be told.
     fn memory(&self) -> Option<usize>;
+    /// What its arrays take there now; `None` where nobody counts.
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        None
+    }
+    /// DLPack's number for its kind of memory: 1 is the host's.
+    fn memory_kind(&self) -> u32 {
+        1
+    }
     /// A verified plan needs no checks of its own: what [`Plan::verify`] states may be relied on.
     fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>>;
     /// A new buffer with these bytes.
     fn upload(&self, bytes: &[u8]) -> Res<Buffer>;
     /// A new zeroed buffer.
     fn zeros(&self, bytes: usize) -> Res<Buffer>;
-    /// The bytes on the host. `b` must be ready.
-    fn download(&self, b: &Buffer) -> Res<Vec<u8>>;
+    /// The bytes on the host. `b` must be ready. While it waits for the device it asks `look`, every 50 ms or oftener, whether to go on.
+    fn read(&self, b: &Buffer, look: &mut Look) -> Res<Vec<u8>>;
+    /// As `read`, however long it takes.
+    fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
+        self.read(b, &mut || Ok(()))
+    }
+    /// Waits until the device has done all it was given, looking up as `read` does.
+    fn drain(&self, _look: &mut Look) -> Res<()> {
+        Ok(())
+    }
 }
 
 /// What a run is given beside its inputs.

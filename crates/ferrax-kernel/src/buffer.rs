@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: a buffer that is ready never changes, unless its only holder hands it over (donation). A pending one names the run that will settle
 //! it, and nothing here waits: that is the scheduler's (`ferrax-runtime`), which knows what can be waited for.
+use crate::backend::Look;
 use crate::error::{Error, Res};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -14,6 +15,14 @@ pub trait Memory: Any + Send + Sync {
     }
     /// The bytes, where the host can read them in place.
     fn host(&self) -> Option<&[u8]>;
+    /// Whether the device has done the work that makes it; asked, not waited for.
+    fn is_done(&self) -> bool {
+        true
+    }
+    /// Waits for that, and tells what went wrong. Asks `look` every 50 ms or oftener whether to go on.
+    fn wait(&self, _look: &mut Look) -> Res<()> {
+        Ok(())
+    }
 }
 
 impl dyn Memory {
@@ -83,6 +92,10 @@ impl Buffer {
             State::Ready(_) => true,
             State::Later(l) => l.memory.get().is_some(),
         }
+    }
+    /// Whether it is ready, and its device has done the work that makes it.
+    pub fn is_done(&self) -> bool {
+        self.try_memory().is_some_and(|m| m.map_or(true, |m| m.is_done()))
     }
     pub fn bytes(&self) -> usize {
         match &self.0 {

@@ -196,15 +196,23 @@ impl Plan {
     }
     /// Whether it meets other devices.
     pub fn meets(&self) -> bool {
-        self.any_step(|s| matches!(s, Step::Collective { .. }))
+        self.any_step(&|s| matches!(s, Step::Collective { .. }))
     }
     /// Whether it calls host functions.
     pub fn calls(&self) -> bool {
-        self.any_step(|s| matches!(s, Step::Callback { .. }))
+        self.any_step(&|s| matches!(s, Step::Callback { .. }))
+    }
+    /// Whether a block of it runs or not as an array says.
+    pub fn branches(&self) -> bool {
+        self.any_step(&|s| match s {
+            Step::Switch { .. } => true,
+            Step::Loop(l) => !matches!(l.trip, Trip::Static(_)),
+            _ => false,
+        })
     }
     /// Whether one of its steps, those of blocks included, is such.
-    fn any_step(&self, is: fn(&Step) -> bool) -> bool {
-        fn any(s: &[Step], is: fn(&Step) -> bool) -> bool {
+    pub fn any_step(&self, is: &dyn Fn(&Step) -> bool) -> bool {
+        fn any(s: &[Step], is: &dyn Fn(&Step) -> bool) -> bool {
             s.iter().any(|s| match s {
                 s if is(s) => true,
                 Step::Loop(l) => any(&l.body, is) || matches!(&l.trip, Trip::While { cond, .. } if any(cond, is)),

@@ -7,7 +7,7 @@ use ferrax::compiled::{CompileCheck, set_check};
 use ferrax::device::{self, Device, Platform};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -63,8 +63,20 @@ impl PyDevice {
     fn description(&self) -> String {
         self.0.backend.description()
     }
-    fn memory_stats(&self) -> Option<()> {
-        None
+    /// What arrays take of its memory, by JAX's names; None where nobody counts.
+    fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(stats) = self.0.backend.memory_stats() else { return Ok(None) };
+        let d = PyDict::new(py);
+        for (name, n) in [
+            ("num_allocs", stats.requests),
+            ("bytes_in_use", stats.in_use),
+            ("peak_bytes_in_use", stats.peak),
+            ("largest_alloc_size", stats.largest),
+            ("bytes_reserved", stats.kept),
+        ] {
+            d.set_item(name, n)?;
+        }
+        Ok(Some(d))
     }
     fn __repr__(&self) -> String {
         let class = if self.0.platform() == "cpu" { "CpuDevice" } else { "GpuDevice" };
@@ -134,11 +146,12 @@ pub fn set_platforms(value: &Bound<PyAny>) -> PyResult<()> {
                 "Unable to initialize backend '{name}': Backend '{name}' is not in the list of known backends: ['cpu', 'gpu']. (set FERRAX_PLATFORMS='' to automatically choose an available backend)"
             )));
         };
-        if !order.contains(&p) && !p.devices().is_empty() {
+        if !order.contains(&p) {
             order.push(p);
         }
     }
-    if order.is_empty() && !names.is_empty() {
+    // Only where nothing else will do are GPUs looked for now: to import the library loads no driver.
+    if order == [Platform::Gpu] && Platform::Gpu.devices().is_empty() {
         return Err(PyRuntimeError::new_err(format!(
             "Unable to initialize backend '{names}': no such device was found. (set FERRAX_PLATFORMS='' to automatically choose an available backend)"
         )));

@@ -1,64 +1,92 @@
-//! The backend: devices by enumeration, plans by [`crate::run`].
+//! The backend: one adapter, opened at first use, and anew after it was lost; plans by [`crate::run`].
+use crate::adapters;
 use crate::device::memory::{self, GpuMemory};
-use crate::device::{Counts, Gpu};
-use crate::run;
-use ferrax_kernel::backend::{Backend, Executable};
-use ferrax_kernel::{Buffer, DType, Res, Routine, VerifiedPlan};
-use std::sync::{Arc, OnceLock};
+use crate::device::{self, Counts, Gpu, pipeline};
+use crate::run::CompiledPlan;
+use ferrax_kernel::backend::{Backend, Buffers, Executable, Look, MemoryStats, RunArg, RunCx};
+use ferrax_kernel::{Buffer, DType, Plan, Res, Routine, VerifiedPlan};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// One GPU.
 pub struct GpuBackend {
-    device: Arc<Gpu>,
+    opening: Arc<Opening>,
 }
 
-/// All GPUs that can run plans, found at the first call: discrete ones first, software ones last.
+/// An adapter, and the device that it was last opened as.
+struct Opening {
+    adapter: wgpu::Adapter,
+    info: wgpu::AdapterInfo,
+    /// The adapter's own, or fewer for a test.
+    limits: wgpu::Limits,
+    /// The process that found the adapter: a fork of it has none of the driver's threads.
+    process: u32,
+    device: Mutex<Option<Arc<Gpu>>>,
+}
+
+/// All GPUs that can run plans, found at the first call and not opened: those of [`adapters()`](adapters::adapters) that `FERRAX_GPU` chooses, without
+/// it all that do not compute on the processor's cores.
 pub fn devices() -> Vec<Arc<GpuBackend>> {
     static ALL: OnceLock<Vec<Arc<GpuBackend>>> = OnceLock::new();
-    ALL.get_or_init(|| adapters().iter().filter_map(|a| GpuBackend::open(a, None).ok()).map(Arc::new).collect()).clone()
+    let found = || adapters::chosen().into_iter().filter(|a| Gpu::suits(a).is_ok());
+    ALL.get_or_init(|| found().map(|a| Arc::new(GpuBackend::closed(a, None))).collect()).clone()
 }
 
-/// The adapters of this machine, in the order of [`devices`], each once.
-pub fn adapters() -> Vec<wgpu::Adapter> {
-    let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
-    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
-    descriptor.backends = backends;
-    descriptor.flags = wgpu::InstanceFlags::empty();
-    let instance = wgpu::Instance::new(descriptor);
-    let mut all = crate::block_on::block_on(instance.enumerate_adapters(backends));
-    let order = |a: &wgpu::Adapter| match a.get_info().device_type {
-        wgpu::DeviceType::DiscreteGpu => 0,
-        wgpu::DeviceType::IntegratedGpu => 1,
-        wgpu::DeviceType::VirtualGpu => 2,
-        wgpu::DeviceType::Other => 3,
-        wgpu::DeviceType::Cpu => 4,
-    };
-    all.sort_by_key(order);
-    all
+impl Opening {
+    fn held(&self) -> MutexGuard<'_, Option<Arc<Gpu>>> {
+        self.device.lock().unwrap_or_else(|p| p.into_inner())
+    }
+    /// The device if it is open.
+    fn opened(&self) -> Option<Arc<Gpu>> {
+        if self.process == std::process::id() { self.held().clone() } else { None }
+    }
+    /// The device, opened if it is not, or was lost.
+    fn device(&self) -> Res<Arc<Gpu>> {
+        if self.process != std::process::id() {
+            return Err(device::of_another_process(&self.info.name));
+        }
+        let mut held = self.held();
+        if let Some(device) = held.as_ref().filter(|d| !d.is_lost()) {
+            return device.check().map(|()| device.clone());
+        }
+        let device = Gpu::open(&self.adapter, self.limits.clone())?;
+        *held = Some(device.clone());
+        Ok(device)
+    }
 }
 
 impl GpuBackend {
-    /// A device on `adapter`; `limits` below the adapter's own are for tests.
+    /// A device on `adapter`, to be opened at first use; `limits` below the adapter's own are for tests.
+    pub fn closed(adapter: wgpu::Adapter, limits: Option<wgpu::Limits>) -> GpuBackend {
+        let limits = limits.unwrap_or_else(|| adapter.limits());
+        let (info, process) = (adapter.get_info(), std::process::id());
+        GpuBackend { opening: Arc::new(Opening { adapter, info, limits, process, device: Mutex::default() }) }
+    }
+    /// The same, opened at once.
     ///
     /// # Errors
     /// `Unsupported` where the adapter lacks what kernels need, `Device` where the driver refuses.
     pub fn open(adapter: &wgpu::Adapter, limits: Option<wgpu::Limits>) -> Res<GpuBackend> {
-        Ok(GpuBackend { device: Gpu::open(adapter, limits)? })
+        let backend = GpuBackend::closed(adapter.clone(), limits);
+        backend.opening.device().map(|_| backend)
+    }
+    /// Whether anybody has used it.
+    pub fn is_open(&self) -> bool {
+        self.opening.opened().is_some()
     }
     /// What was asked of the device since it was opened.
     pub fn counts(&self) -> Counts {
-        self.device.counts()
+        self.opening.opened().map_or_else(Counts::default, |d| d.counts())
+    }
+    /// The WGSL of the shaders it was given lately.
+    pub fn shaders(&self) -> Vec<String> {
+        self.opening.opened().map_or_else(Vec::new, |d| pipeline::sources(&d))
     }
     /// Takes the device away, as a driver that fails does.
     pub fn lose(&self) {
-        self.device.wgpu.destroy();
-        let _ = self.device.wgpu.poll(wgpu::PollType::Poll);
-    }
-    /// The device, if it may be used.
-    fn usable(&self) -> Res<&Arc<Gpu>> {
-        self.device.check().map(|()| &self.device)
-    }
-    fn buffer(&self, slab: Arc<memory::Slab>, bytes: usize) -> Buffer {
-        Buffer::ready(GpuMemory { slab, bytes })
+        if let Some(device) = self.opening.opened() {
+            device.wgpu.destroy();
+            let _ = device.wgpu.poll(wgpu::PollType::Poll);
+        }
     }
 }
 
@@ -67,7 +95,7 @@ impl Backend for GpuBackend {
         "gpu"
     }
     fn description(&self) -> String {
-        format!("{} ({})", self.device.info.name, self.device.info.backend)
+        format!("{} ({})", self.opening.info.name, self.opening.info.backend)
     }
     fn supports(&self, d: DType) -> bool {
         Gpu::supports(d)
@@ -78,17 +106,67 @@ impl Backend for GpuBackend {
     fn memory(&self) -> Option<usize> {
         None
     }
+    fn memory_stats(&self) -> Option<MemoryStats> {
+        Some(self.opening.opened().map_or_else(MemoryStats::default, |d| d.memory_stats()))
+    }
+    fn memory_kind(&self) -> u32 {
+        match self.opening.info.backend {
+            wgpu::Backend::Vulkan => 7,
+            wgpu::Backend::Metal => 8,
+            _ => 12, // one that DLPack has no name for
+        }
+    }
     fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>> {
-        Ok(Arc::new(run::CompiledPlan::new(self.usable()?, plan)?))
+        let compiled = CompiledPlan::new(&self.opening.device()?, plan.clone())?;
+        Ok(Arc::new(Program { opening: self.opening.clone(), plan, compiled: Mutex::new(Arc::new(compiled)) }))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
-        Ok(self.buffer(memory::upload(self.usable()?, bytes)?, bytes.len()))
+        let slab = memory::upload(&self.opening.device()?, bytes)?;
+        Ok(Buffer::ready(GpuMemory { slab, bytes: bytes.len(), made: None }))
     }
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
-        Ok(self.buffer(memory::zeros(self.usable()?, bytes)?, bytes))
+        let device = self.opening.device()?;
+        let slab = memory::zeros(&device, bytes)?;
+        Ok(Buffer::ready(GpuMemory { slab, bytes, made: device.last() }))
     }
-    fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
-        let device = self.usable()?;
-        memory::download(device, &*memory::slab_of(device, b)?, b.bytes(), None)
+    fn read(&self, b: &Buffer, look: &mut Look) -> Res<Vec<u8>> {
+        let device = self.opening.device()?;
+        memory::download(&device, &*memory::slab_of(&device, b)?, b.bytes(), None, look)
+    }
+    fn drain(&self, look: &mut Look) -> Res<()> {
+        self.opening.opened().map_or(Ok(()), |d| d.drain(look))
+    }
+}
+
+/// A plan, compiled for the device as it was last opened.
+struct Program {
+    opening: Arc<Opening>,
+    plan: VerifiedPlan,
+    compiled: Mutex<Arc<CompiledPlan>>,
+}
+
+impl Program {
+    fn held(&self) -> MutexGuard<'_, Arc<CompiledPlan>> {
+        self.compiled.lock().unwrap_or_else(|p| p.into_inner())
+    }
+    fn current(&self) -> Res<Arc<CompiledPlan>> {
+        let device = self.opening.device()?;
+        let mut held = self.held();
+        if !held.is_for(&device) {
+            *held = Arc::new(CompiledPlan::new(&device, self.plan.clone())?);
+        }
+        Ok(held.clone())
+    }
+}
+
+impl Executable for Program {
+    fn run(&self, cx: &RunCx, args: smallvec::SmallVec<[RunArg; 4]>) -> Res<Buffers> {
+        self.current()?.run(cx, args)
+    }
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+    fn text(&self) -> String {
+        self.held().text()
     }
 }

@@ -3,14 +3,22 @@
 //! INVARIANT: whatever the driver says is wrong ends as a [`ferrax_kernel::Error`]; nothing here panics over it. Once the device is
 //! lost, everything answers with that error.
 pub mod memory;
+mod pace;
 pub mod pipeline;
 
 use crate::block_on::block_on;
+use ferrax_kernel::backend::{Look, MemoryStats};
 use ferrax_kernel::{DType, Error, Res};
 use memory::Pool;
+use pace::Pace;
 use pipeline::Pipelines;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use wgpu::{PollError, PollType, SubmissionIndex};
+
+/// How long the driver is asked at a time; in between whoever waits looks whether to go on.
+const SLICE: Duration = Duration::from_millis(20);
 
 /// How often the device was asked for what, since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +35,11 @@ pub struct Counters {
     pub submissions: AtomicU64,
     pub buffers: AtomicU64,
     pub pipelines: AtomicU64,
+    /// Bytes: in use now, at most, in the largest buffer.
+    pub in_use: AtomicU64,
+    pub peak: AtomicU64,
+    pub largest: AtomicU64,
+    pub requests: AtomicU64,
 }
 
 pub struct Gpu {
@@ -37,6 +50,9 @@ pub struct Gpu {
     pub counters: Counters,
     pub pool: Mutex<Pool>,
     pub pipelines: Pipelines,
+    pub pace: Pace,
+    /// What was submitted last.
+    last: Mutex<Option<SubmissionIndex>>,
     /// The process that opened it: in a fork of that one the driver's threads are gone, and its locks may be stuck.
     process: u32,
     lost: Arc<OnceLock<String>>,
@@ -45,17 +61,22 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// Opens `adapter` with its own limits, or with `limits` where a test asks for less.
+    /// # Errors
+    /// `Unsupported` where the adapter lacks what kernels need.
+    pub fn suits(adapter: &wgpu::Adapter) -> Res<()> {
+        if adapter.features().contains(wgpu::Features::IMMEDIATES) {
+            return Ok(());
+        }
+        Err(Error::Unsupported(format!("{}: the adapter has no immediates", adapter.get_info().name)))
+    }
+    /// Opens `adapter` with `limits`: its own, or less where a test asks for that.
     ///
     /// # Errors
     /// `Unsupported` where the adapter lacks immediates or compute shaders, `Device` where the driver refuses.
-    pub fn open(adapter: &wgpu::Adapter, limits: Option<wgpu::Limits>) -> Res<Arc<Gpu>> {
+    pub fn open(adapter: &wgpu::Adapter, mut limits: wgpu::Limits) -> Res<Arc<Gpu>> {
         let info = adapter.get_info();
+        Gpu::suits(adapter)?;
         let features = wgpu::Features::IMMEDIATES;
-        if !adapter.features().contains(features) {
-            return Err(Error::Unsupported(format!("{}: the adapter has no immediates", info.name)));
-        }
-        let mut limits = limits.unwrap_or_else(|| adapter.limits());
         limits.max_immediate_size = pipeline::IMMEDIATE_BYTES;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("ferrax"),
@@ -79,7 +100,9 @@ impl Gpu {
         }));
         let (counters, pool, pipelines) = Default::default();
         let process = std::process::id();
-        Ok(Arc::new(Gpu { wgpu, queue, info, limits, counters, pool, pipelines, process, lost, uncaptured }))
+        let (pace, last) = (Pace::new(info.device_type), Mutex::default());
+        let gpu = Gpu { wgpu, queue, info, limits, counters, pool, pipelines, pace, last, process, lost, uncaptured };
+        Ok(Arc::new(gpu))
     }
 
     pub fn name(&self) -> &str {
@@ -90,17 +113,21 @@ impl Gpu {
     pub fn is_ours(&self) -> bool {
         self.process == std::process::id()
     }
+    /// Whether it was taken away, and will never work again.
+    pub fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
     /// Fails if the device is another process's, if it is lost, or if an error came outside of an error scope. Nothing of the driver, and no
     /// lock, is touched before it.
     pub fn check(&self) -> Res<()> {
         if !self.is_ours() {
-            return Err(Error::Device(format!(
-                "{}: a process that was forked cannot use the GPU of its parent\nhelp: use cpu here, or start the process with multiprocessing's \"spawn\"",
-                self.name()
-            )));
+            return Err(of_another_process(self.name()));
         }
         if let Some(why) = self.lost.get() {
-            return Err(Error::Device(format!("{}: {why}", self.name())));
+            return Err(Error::Device(format!(
+                "{}: {why}; arrays on it are gone, and the next that is put there opens it anew",
+                self.name()
+            )));
         }
         match self.uncaptured.lock().unwrap_or_else(|p| p.into_inner()).take() {
             Some(why) => Err(Error::Device(format!("{}: {why}", self.name()))),
@@ -127,11 +154,52 @@ impl Gpu {
         }
     }
 
-    /// Waits for all submitted work.
-    pub fn wait(&self) -> Res<()> {
-        let polled = self.wgpu.poll(wgpu::PollType::wait_indefinitely());
-        self.check()?;
-        polled.map(|_| ()).map_err(|e| Error::Device(format!("{}: {e}", self.name())))
+    /// Hands commands, which are about so much work, to the device.
+    pub fn submit(&self, encoder: wgpu::CommandEncoder, work: u64) -> Res<SubmissionIndex> {
+        count(&self.counters.submissions);
+        self.pace.given(work);
+        let mut last = self.last.lock().unwrap_or_else(|p| p.into_inner());
+        let index = self.scoped("a submission", || self.queue.submit([encoder.finish()]))?;
+        *last = Some(index.clone());
+        Ok(index)
+    }
+    /// The latest submission: done when all others are.
+    pub fn last(&self) -> Option<SubmissionIndex> {
+        self.last.lock().unwrap_or_else(|p| p.into_inner()).clone()
+    }
+    fn poll(&self, index: &SubmissionIndex, timeout: Duration) -> Result<(), PollError> {
+        let wait = PollType::Wait { submission_index: Some(index.clone()), timeout: Some(timeout) };
+        self.wgpu.poll(wait).map(|_| ())
+    }
+    /// Whether a submission has been done, well or badly.
+    pub fn is_done(&self, index: &SubmissionIndex) -> bool {
+        !self.is_ours() || self.is_lost() || !matches!(self.poll(index, Duration::ZERO), Err(PollError::Timeout))
+    }
+    /// Waits until a submission has been done, and tells what went wrong. Asks `look` all the while whether to go on.
+    pub fn wait(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
+        let mut seen = false;
+        loop {
+            self.check()?;
+            match self.poll(index, SLICE) {
+                Ok(()) => break,
+                Err(PollError::Timeout) => {
+                    seen = true;
+                    look()?;
+                }
+                Err(e) => {
+                    self.check()?;
+                    return Err(Error::Device(format!("{}: {e}", self.name())));
+                }
+            }
+        }
+        if self.last().is_some_and(|last| self.is_done(&last)) {
+            self.pace.idle(seen);
+        }
+        self.check()
+    }
+    /// Waits for all that has been submitted.
+    pub fn drain(&self, look: &mut Look) -> Res<()> {
+        self.last().map_or(Ok(()), |last| self.wait(&last, look))
     }
 
     /// The largest buffer that a kernel can see.
@@ -153,6 +221,18 @@ impl Gpu {
         )))
     }
 
+    pub fn memory_stats(&self) -> MemoryStats {
+        let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
+        let c = &self.counters;
+        let kept = self.pool.lock().unwrap_or_else(|p| p.into_inner()).bytes();
+        MemoryStats {
+            requests: get(&c.requests),
+            in_use: get(&c.in_use),
+            peak: get(&c.peak),
+            largest: get(&c.largest),
+            kept,
+        }
+    }
     pub fn counts(&self) -> Counts {
         let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
         let c = &self.counters;
@@ -163,6 +243,13 @@ impl Gpu {
             pipelines: get(&c.pipelines),
         }
     }
+}
+
+/// What a fork is told that asks for a device which its parent found.
+pub fn of_another_process(name: &str) -> Error {
+    Error::Device(format!(
+        "{name}: a process that was forked cannot use the GPU of its parent\nhelp: use cpu here, or start the process with multiprocessing's \"spawn\""
+    ))
 }
 
 /// One more.

@@ -1,6 +1,6 @@
 //! A backend on any GPU that wgpu reaches: plans become compute passes, kernels become WGSL.
 //!
-//! Devices are found at the first call of [`devices`]; until then nothing is loaded. Elements of up to 32 bits are supported, on every
+//! Devices are found at the first call of [`devices`], until which nothing is loaded, and opened when they are first used. Elements of up to 32 bits are supported, on every
 //! adapter alike (narrow ones are packed in words and computed in 32 bits, as the waist has it); a plan with a 64-bit dtype is
 //! refused with an error that names dtype and adapter, never narrowed.
 //!
@@ -13,6 +13,7 @@
 //! }
 //! ```
 #![deny(unsafe_code)]
+mod adapters;
 mod backend;
 mod block_on;
 mod device;
@@ -22,6 +23,7 @@ mod run;
 mod task;
 mod wgsl;
 
-pub use backend::{GpuBackend, adapters, devices};
+pub use adapters::adapters;
+pub use backend::{GpuBackend, devices};
 pub use device::Counts;
 pub use wgpu::Limits;

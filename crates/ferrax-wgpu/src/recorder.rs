@@ -8,6 +8,7 @@ use crate::device::{Gpu, count};
 use crate::task::{Limits, Pass, Reg, Task};
 use crate::wgsl;
 use ferrax_kernel::Res;
+use ferrax_kernel::backend::Look;
 use std::sync::Arc;
 
 /// Commands after which the device is given what there is.
@@ -24,8 +25,10 @@ impl Copiers {
     pub fn new(device: &Gpu) -> Res<Copiers> {
         let size = Limits::of(&device.limits).workgroup;
         let text = |body: &str| {
-            let head = wgsl::bindings(1, 1) + "var<immediate> p: vec4<u32>;\n";
-            let body = format!("let n = (workgroup.y * p.w + workgroup.x) * {size}u + local;\n{body}");
+            let head = wgsl::bindings(1, 1);
+            let p = wgsl::parameters("p");
+            let body =
+                format!("{p}let n = (workgroup.y * p.w + workgroup.x + immediates.base) * {size}u + local;\n{body}");
             Source { reads: 1, writes: 1, wgsl: wgsl::wrapped(head, size, (1, 1), &body) }
         };
         let words = "if (n >= p.z) { return; }\nout0[p.y + n] = in0[p.x + n];\n";
@@ -53,11 +56,15 @@ pub struct Recorder<'a> {
     open: Option<(wgpu::ComputePass<'static>, wgpu::CommandEncoder)>,
     retired: Vec<Arc<Slab>>,
     recorded: usize,
+    /// Scalar operations in what is recorded.
+    work: u64,
+    budget: u64,
 }
 
 impl<'a> Recorder<'a> {
     pub fn new(device: &'a Arc<Gpu>, copiers: &'a Copiers) -> Recorder<'a> {
-        Recorder { device, copiers, limits: Limits::of(&device.limits), open: None, retired: vec![], recorded: 0 }
+        let (limits, budget) = (Limits::of(&device.limits), device.pace.budget().max(1));
+        Recorder { device, copiers, limits, open: None, retired: vec![], recorded: 0, work: 0, budget }
     }
     /// A slab of at least `bytes`: one that was given back if it fits, else from the pool.
     pub fn slab(&mut self, bytes: usize) -> Res<Arc<Slab>> {
@@ -73,45 +80,73 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn dispatch(&mut self, p: &Pipeline, buffers: &[&Slab], groups: (u32, u32), immediates: [u32; 4]) -> Res<()> {
-        count(&self.device.counters.dispatches);
+    /// Commands for all workgroups, which do about so much `work`: cut where it is more than a submission should hold.
+    fn dispatch(
+        &mut self,
+        p: &Pipeline,
+        buffers: &[&Slab],
+        groups: (u32, u32),
+        immediates: [u32; 4],
+        work: u64,
+    ) -> Res<()> {
         let device = &self.device.wgpu;
-        let (pass, _) = self.open.get_or_insert_with(|| {
-            let mut encoder = device.create_command_encoder(&Default::default());
-            (encoder.begin_compute_pass(&Default::default()).forget_lifetime(), encoder)
-        });
         let bound = buffers.iter().zip(0..);
         let entries: Vec<_> =
             bound.map(|(b, binding)| wgpu::BindGroupEntry { binding, resource: b.raw().as_entire_binding() }).collect();
         let group =
             device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &p.layout, entries: &entries });
+        for (base, part, work) in parts(groups, work, self.budget) {
+            self.put(p, &group, part, base, immediates, work)?;
+        }
+        Ok(())
+    }
+    /// One command: `groups` workgroups, the first of which is number `base`.
+    fn put(
+        &mut self,
+        p: &Pipeline,
+        group: &wgpu::BindGroup,
+        groups: (u32, u32),
+        base: u32,
+        [x, y, z, w]: [u32; 4],
+        work: u64,
+    ) -> Res<()> {
+        if self.recorded > 0 && self.work.saturating_add(work) > self.budget {
+            self.submit()?;
+        }
+        count(&self.device.counters.dispatches);
+        let (pass, _) = self.open.get_or_insert_with(|| {
+            let mut encoder = self.device.wgpu.create_command_encoder(&Default::default());
+            (encoder.begin_compute_pass(&Default::default()).forget_lifetime(), encoder)
+        });
         pass.set_pipeline(&p.raw);
-        pass.set_bind_group(0, &group, &[]);
-        pass.set_immediates(0, bytemuck::cast_slice(&immediates));
+        pass.set_bind_group(0, group, &[]);
+        pass.set_immediates(0, bytemuck::cast_slice(&[x, y, z, w, base, 0, 0, 0]));
         pass.dispatch_workgroups(groups.0, groups.1, 1);
         self.recorded += 1;
+        self.work = self.work.saturating_add(work);
         if self.recorded >= BATCH { self.submit() } else { Ok(()) }
     }
 
     /// What is recorded, closed.
-    fn close(&mut self) -> Option<wgpu::CommandEncoder> {
+    fn close(&mut self) -> Option<(wgpu::CommandEncoder, u64)> {
         self.recorded = 0;
+        let work = std::mem::take(&mut self.work);
         let (pass, encoder) = self.open.take()?;
         drop(pass);
-        Some(encoder)
+        Some((encoder, work))
     }
     /// Hands everything recorded to the device.
     pub fn submit(&mut self) -> Res<()> {
-        if let Some(encoder) = self.close() {
-            memory::submit(self.device, encoder)?;
+        if let Some((encoder, work)) = self.close() {
+            self.device.submit(encoder, work)?;
         }
         self.retired.clear();
         self.device.check()
     }
     /// The first `bytes` bytes of `slab`, once everything recorded has run.
-    pub fn read(&mut self, slab: &Slab, bytes: usize) -> Res<Vec<u8>> {
+    pub fn read(&mut self, slab: &Slab, bytes: usize, look: &mut Look) -> Res<Vec<u8>> {
         let recorded = self.close();
-        let read = memory::download(self.device, slab, bytes, recorded);
+        let read = memory::download(self.device, slab, bytes, recorded, look);
         self.retired.clear();
         read
     }
@@ -127,7 +162,7 @@ impl<'a> Recorder<'a> {
         let copiers = self.copiers;
         let p = if unit == 4 { &copiers.words } else { &copiers.bytes };
         let at = [from_at / unit, to_at / unit, bytes / unit].map(|n| n as u32);
-        self.dispatch(p, &[from, to], groups, [at[0], at[1], at[2], groups.0])
+        self.dispatch(p, &[from, to], groups, [at[0], at[1], at[2], groups.0], 16 * threads as u64)
     }
 
     /// The passes of `task` over its inputs and outputs.
@@ -142,9 +177,9 @@ impl<'a> Recorder<'a> {
         };
         for pass in &task.passes {
             match pass {
-                Pass::Run { pipeline, reads, writes, groups, immediates } => {
+                Pass::Run { pipeline, reads, writes, groups, immediates, work } => {
                     let buffers: Vec<&Slab> = reads.iter().chain(writes).map(at).collect();
-                    self.dispatch(pipeline, &buffers, *groups, *immediates)?;
+                    self.dispatch(pipeline, &buffers, *groups, *immediates, *work)?;
                 }
                 Pass::Copy { from, from_at, to, to_at, bytes } => {
                     self.copy(at(from), *from_at, at(to), *to_at, *bytes)?
@@ -153,5 +188,46 @@ impl<'a> Recorder<'a> {
         }
         scratch.into_iter().for_each(|s| self.retire(s));
         Ok(())
+    }
+}
+
+/// `groups` workgroups that do `work` as pieces of at most `budget`, where they can be cut: the first workgroup's number, how many there are,
+/// and their share. Whole rows where there are several.
+fn parts(groups: (u32, u32), work: u64, budget: u64) -> impl Iterator<Item = (u32, (u32, u32), u64)> {
+    let all = if groups.1 > 1 { groups.1 } else { groups.0 };
+    let pieces = work.div_ceil(budget.max(1)).clamp(1, all.max(1) as u64);
+    let each = (all as u64).div_ceil(pieces).max(1) as u32;
+    (0..all.div_ceil(each)).map(move |i| {
+        let n = each.min(all - i * each);
+        let share = (work as f64 * n as f64 / all as f64) as u64;
+        if groups.1 > 1 { (i * each * groups.0, (groups.0, n), share) } else { (i * each, (n, groups.1), share) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parts;
+
+    #[test]
+    fn parts_are_all_workgroups_once() {
+        for (groups, work, budget) in [
+            ((1, 1), 9, 2),
+            ((10, 1), 0, 5),
+            ((10, 1), 100, 30),
+            ((7, 1), u64::MAX, 1),
+            ((65535, 9), 90, 20),
+            ((3, 2), 6, 6),
+        ] {
+            let all: Vec<_> = parts(groups, work, budget).collect();
+            let mut next = 0;
+            for (base, (x, y), share) in &all {
+                assert_eq!(*base, next, "{groups:?}");
+                assert!(*x > 0 && *y > 0 && (groups.1 == 1 || *x == groups.0), "{groups:?}");
+                assert!(*share <= budget || *x == 1 || *y == 1, "{groups:?}: {share}");
+                next += x * y;
+            }
+            assert_eq!(next, groups.0 * groups.1, "{groups:?}");
+            assert!(work > budget || all.len() == 1, "{groups:?}");
+        }
     }
 }

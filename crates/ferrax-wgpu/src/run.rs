@@ -8,7 +8,7 @@ use crate::device::pipeline::Pipeline;
 use crate::recorder::{Copiers, Recorder};
 use crate::task::{Limits, Pass, Task};
 use crate::{routines, wgsl};
-use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
+use ferrax_kernel::backend::{Buffers, RunArg, RunCx};
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
@@ -227,8 +227,9 @@ impl Run<'_> {
     /// The bytes of slot `s` on the host, once all that was recorded has run.
     fn bytes(&mut self, s: SlotId) -> Res<Vec<u8>> {
         let slab = self.array(s)?;
-        let bytes = self.slot(s).bytes();
-        self.recorder.read(&slab, bytes)
+        let (bytes, cancel) = (self.slot(s).bytes(), self.cx.cancel);
+        let mut look = || if cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
+        self.recorder.read(&slab, bytes, &mut look)
     }
     fn set_bytes(&mut self, s: SlotId, bytes: &[u8]) -> Res<()> {
         if bytes.len() != self.slot(s).bytes() {
@@ -460,8 +461,13 @@ impl Run<'_> {
     }
 }
 
-impl Executable for CompiledPlan {
-    fn run(&self, cx: &RunCx, args: smallvec::SmallVec<[RunArg; 4]>) -> Res<Buffers> {
+impl CompiledPlan {
+    /// Whether it was compiled for this device as it is open now.
+    pub fn is_for(&self, device: &Arc<Gpu>) -> bool {
+        Arc::ptr_eq(&self.device, device)
+    }
+    /// As [`ferrax_kernel::Executable::run`].
+    pub fn run(&self, cx: &RunCx, args: smallvec::SmallVec<[RunArg; 4]>) -> Res<Buffers> {
         self.device.check()?;
         let plan = &*self.plan;
         if args.len() != plan.inputs.len() {
@@ -481,16 +487,17 @@ impl Executable for CompiledPlan {
         }
         let outs = plan.outputs.iter().map(|o| run.get(*o).cloned()).collect::<Res<Vec<_>>>()?;
         run.recorder.submit()?;
+        let made = self.device.last();
         let buffer = |(o, v): (&SlotId, Value)| match v {
-            Value::Array(slab) => Buffer::ready(GpuMemory { slab, bytes: plan.slots[*o as usize].bytes() }),
+            Value::Array(slab) => {
+                Buffer::ready(GpuMemory { slab, bytes: plan.slots[*o as usize].bytes(), made: made.clone() })
+            }
             tape => Buffer::ready(GpuTape(tape)),
         };
         Ok(plan.outputs.iter().zip(outs).map(buffer).collect())
     }
-    fn plan(&self) -> &Plan {
-        &self.plan
-    }
-    fn text(&self) -> String {
+    /// What became of the plan, with the WGSL of each pass.
+    pub fn text(&self) -> String {
         let mut text = String::new();
         write_ops(&mut text, &self.ops, 0);
         text

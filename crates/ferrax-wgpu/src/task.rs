@@ -20,15 +20,11 @@ pub enum Pass<P> {
         writes: Vec<Reg>,
         groups: (u32, u32),
         immediates: [u32; 4],
+        /// Scalar operations in all workgroups, roughly; a word of memory counts as eight.
+        work: u64,
     },
     /// Byte positions and counts; any alignment.
-    Copy {
-        from: Reg,
-        from_at: usize,
-        to: Reg,
-        to_at: usize,
-        bytes: usize,
-    },
+    Copy { from: Reg, from_at: usize, to: Reg, to_at: usize, bytes: usize },
 }
 
 /// INVARIANT: the passes write every byte of every output, given that output 0 starts as input 0 where `updates` is set.
@@ -52,8 +48,13 @@ impl Task<Source> {
         self.scratch.push(bytes);
         Reg::Scratch(self.scratch.len() - 1)
     }
+    /// A pass whose invocations do a few dozen operations each.
     pub fn run(&mut self, wgsl: String, reads: Vec<Reg>, writes: Vec<Reg>, groups: (u32, u32)) {
-        self.run_with(wgsl, reads, writes, groups, [0; 4])
+        self.run_with(wgsl, reads, writes, groups, [0; 4], 64 * 256 * groups.0 as u64 * groups.1 as u64)
+    }
+    /// A pass that does `work`.
+    pub fn run_long(&mut self, wgsl: String, reads: Vec<Reg>, writes: Vec<Reg>, groups: (u32, u32), work: u64) {
+        self.run_with(wgsl, reads, writes, groups, [0; 4], work)
     }
     pub fn run_with(
         &mut self,
@@ -62,9 +63,10 @@ impl Task<Source> {
         writes: Vec<Reg>,
         groups: (u32, u32),
         immediates: [u32; 4],
+        work: u64,
     ) {
         let pipeline = Source { reads: reads.len() as u32, writes: writes.len() as u32, wgsl };
-        self.passes.push(Pass::Run { pipeline, reads, writes, groups, immediates });
+        self.passes.push(Pass::Run { pipeline, reads, writes, groups, immediates, work });
     }
     /// The passes of `inner` as part of this task, its inputs and outputs being `ins` and `outs`.
     pub fn include(&mut self, inner: Task<Source>, ins: &[Reg], outs: &[Reg]) {
@@ -77,8 +79,8 @@ impl Task<Source> {
         };
         let all = |r: Vec<Reg>| r.into_iter().map(place).collect();
         self.passes.extend(inner.passes.into_iter().map(|p| match p {
-            Pass::Run { pipeline, reads, writes, groups, immediates } => {
-                Pass::Run { pipeline, reads: all(reads), writes: all(writes), groups, immediates }
+            Pass::Run { pipeline, reads, writes, groups, immediates, work } => {
+                Pass::Run { pipeline, reads: all(reads), writes: all(writes), groups, immediates, work }
             }
             Pass::Copy { from, from_at, to, to_at, bytes } => {
                 Pass::Copy { from: place(from), from_at, to: place(to), to_at, bytes }
@@ -88,8 +90,8 @@ impl Task<Source> {
     pub fn compile(self, device: &Gpu) -> Res<Task<Arc<Pipeline>>> {
         let compile = |p: Pass<Source>| {
             Ok(match p {
-                Pass::Run { pipeline: source, reads, writes, groups, immediates } => {
-                    Pass::Run { pipeline: pipeline(device, source)?, reads, writes, groups, immediates }
+                Pass::Run { pipeline: source, reads, writes, groups, immediates, work } => {
+                    Pass::Run { pipeline: pipeline(device, source)?, reads, writes, groups, immediates, work }
                 }
                 Pass::Copy { from, from_at, to, to_at, bytes } => Pass::Copy { from, from_at, to, to_at, bytes },
             })

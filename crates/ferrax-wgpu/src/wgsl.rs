@@ -5,8 +5,8 @@
 //! brought back into its dtype.
 //!
 //! INVARIANT: WGSL promises nothing about nan, infinities and signed zeros, so whatever depends on them is done on bits; float
-//! constants are made from their bits at run time, and every float operation is rounded as it stands (see `opaque`), so that what is fused
-//! with what does not show in the bits. An invocation that writes elements narrower than a word writes whole words: it
+//! constants are made from their bits at run time, every float operation is rounded as it stands, and none sees one value on both sides
+//! (see `opaque`), so that neither what is fused with what nor the driver's algebra shows in the bits. An invocation that writes elements narrower than a word writes whole words: it
 //! does as many consecutive elements as the narrowest output has in one.
 mod kernel;
 pub mod prelude;
@@ -85,11 +85,11 @@ pub fn load(d: DType, words: &str, base: usize, at: &str) -> String {
     from_word(d, &w)
 }
 
-/// A constant lane.
+/// A constant lane; of floats one that the driver does not know, so that it folds neither `x * 0` nor `x / 0`.
 pub fn constant(s: Scalar) -> String {
     match lane(s.dtype) {
         "bool" => (s.bits != 0).to_string(),
-        "f32" => format!("float({}u)", (s.to_f64() as f32).to_bits()),
+        "f32" => format!("float({}u ^ zero)", (s.to_f64() as f32).to_bits()),
         "i32" => format!("bitcast<i32>({}u)", s.to_i64() as u32),
         _ => format!("{}u", s.bits),
     }
@@ -132,6 +132,13 @@ pub fn bindings(reads: usize, writes: usize) -> String {
     text
 }
 
+/// What every pass is given. A struct, since Direct3D has no other immediates.
+const IMMEDIATES: &str = "struct Immediates { words: vec4<u32>, base: u32 }\nvar<immediate> immediates: Immediates;\n";
+/// A statement that names the four words of parameters.
+pub fn parameters(name: &str) -> String {
+    format!("let {name} = immediates.words;\n")
+}
+
 /// A shader over plain bindings; `t` is the number of the invocation, `groups` what [`crate::task::fold`] gave.
 pub fn entry(reads: usize, writes: usize, size: u32, groups: (u32, u32), body: &str) -> String {
     wrapped(bindings(reads, writes), size, groups, body)
@@ -161,8 +168,8 @@ pub fn each(
 pub fn wrapped(mut text: String, size: u32, groups: (u32, u32), body: &str) -> String {
     let _ = write!(
         text,
-        "var<private> zero: u32;\n@compute @workgroup_size({size}) fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
-         zero = workgroup.z;\nlet group = i32(workgroup.y * {}u + workgroup.x);\nlet t = group * {size} + i32(local);\n{body}}}\n",
+        "{IMMEDIATES}var<private> zero: u32;\n@compute @workgroup_size({size}) fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
+         zero = workgroup.z;\nlet group = i32(workgroup.y * {}u + workgroup.x + immediates.base);\nlet t = group * {size} + i32(local);\n{body}}}\n",
         groups.0
     );
     let functions = prelude::needed(&text);

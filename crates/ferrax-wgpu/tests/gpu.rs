@@ -11,5 +11,7 @@ mod kernels;
 mod routines;
 #[path = "gpu/run.rs"]
 mod run;
+#[path = "gpu/translate.rs"]
+mod translate;
 #[path = "gpu/traps.rs"]
 mod traps;

@@ -26,7 +26,7 @@ pub type Shards = Vec<Shard>;
 
 pub struct Data {
     place: TCell<Storage, Storage>,
-    /// Whether a user placed it; others follow their operands.
+    /// Whether a user placed it; computations bring the others to their device.
     pub committed: bool,
     /// Written down by a program, not computed: known whatever has run by now. In which of the [`ages`] that was; 0 for what was computed.
     pub written: u32,
@@ -90,8 +90,8 @@ impl Data {
     }
     pub fn is_ready(&self) -> bool {
         match Reading::begin().place(self) {
-            Storage::Whole(b) => b.is_ready(),
-            Storage::Parts(p) => p.iter().all(|s| s.buffer.is_ready()),
+            Storage::Whole(b) => b.is_done(),
+            Storage::Parts(p) => p.iter().all(|s| s.buffer.is_done()),
             Storage::Gone => true,
         }
     }
@@ -169,10 +169,10 @@ pub fn bytes(a: &Array) -> Res<Vec<u8>> {
 fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
     let shards = d.shards();
     runtime::wait(shards.iter().map(|s| &s.buffer))?;
-    let download = |s: &Shard| s.device.backend.download(&s.buffer);
+    let download = |s: &Shard| runtime::read(s.device, &s.buffer);
     match &shards[..] {
         [] => Err(deleted(aval)),
-        [one] => Ok(download(one)?),
+        [one] => download(one),
         all => {
             let mut out = room(all.iter().map(|s| s.buffer.bytes()).sum())?;
             for s in all {
@@ -251,6 +251,11 @@ pub fn wait(b: &Buffer) -> Res<()> {
         Some(m) => Ok(m.map(|_| ())?),
         None => runtime::wait(std::iter::once(b)),
     }
+}
+/// Waits until the buffer is ready and its device has done the work; the error of what went wrong.
+pub fn finished(b: &Buffer) -> Res<()> {
+    wait(b)?;
+    runtime::finished(b)
 }
 /// Takes the lock of all places, to be held over a fork.
 pub fn freeze() -> impl Any {

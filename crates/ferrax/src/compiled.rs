@@ -4,7 +4,7 @@
 //! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it. A run that calls host functions
 //! is waited for if its inputs are there, so that what they do has been done, and what they raise is raised, when the call returns. Loops
 //! of unknown length are tried on the spot first ([`crate::trial`]).
-use crate::array::{self, Data, Reading, Shard};
+use crate::array::{self, Reading, Shard};
 use crate::device::Device;
 use crate::runtime::{self, NEVER, Order, RunArgs};
 use crate::trial::Pace;
@@ -14,6 +14,7 @@ use ferrax_ir::lower;
 use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Program, Value};
 use ferrax_kernel::backend::{Buffers, RunArg};
+use ferrax_kernel::plan::Step;
 use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -75,7 +76,9 @@ impl Compiled {
                 format!("RESOURCE_EXHAUSTED: Out of memory allocating {bytes} bytes."),
             ));
         }
-        let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits();
+        // what a device asks the host for in between waits for all that the device was given before
+        let asks = device.platform() != "cpu" && (plan.branches() || plan.any_step(&|s| on_host(s, device)));
+        let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits() || asks;
         let (calls, effects) = (plan.calls(), program.effects().io);
         let ends = !plan.unbounded() && !plan.waits();
         let brief = plan.work() <= if ends { TRIED_WORK } else { ASYNC_WORK };
@@ -168,7 +171,7 @@ impl Compiled {
             return Ok(buffer);
         }
         array::wait(&buffer)?;
-        Ok(self.device.backend.upload(&device.backend.download(&buffer)?)?)
+        Ok(self.device.backend.upload(&runtime::read(device, &buffer)?)?)
     }
     fn now(&self, ins: RunArgs, cancel: &AtomicBool) -> Res<Buffers> {
         runtime::wait(ins.iter().map(|a| &a.buffer))?;
@@ -180,22 +183,27 @@ impl Compiled {
     }
 }
 
-/// The device that a set of values asks for: a committed array's, else any array's, else the default.
+/// Whether it is a step that the device leaves to the host.
+fn on_host(s: &Step, device: &Device) -> bool {
+    matches!(s, Step::Routine { routine, .. } if !device.backend.runs(routine))
+}
+
+/// The device that a set of values asks for: a committed array's, else the default, to which the others are brought.
 pub fn device_of<V: Borrow<Value>>(x: &[V], default: &'static Device) -> Res<&'static Device> {
-    let mut found: Option<&Data> = None;
+    let mut found: Option<&'static Device> = None;
     for v in x {
         let Value::Array(a) = v.borrow() else { continue };
         let d = array::data(a)?;
         match found {
-            Some(f) if f.committed && d.committed && f.device != d.device => {
+            _ if !d.committed => (),
+            Some(f) if f != d.device => {
                 return Err(Error::value(format!(
-                    "Received incompatible devices for jitted computation. Got arguments on {} and on {}\nhelp: move one of them with device_put",
-                    f.device, d.device
+                    "Received incompatible devices for jitted computation. Got arguments on {f} and on {}\nhelp: move one of them with device_put",
+                    d.device
                 )));
             }
-            Some(f) if f.committed || !d.committed => (),
-            _ => found = Some(d),
+            _ => found = Some(d.device),
         }
     }
-    Ok(found.map_or(default, |d| d.device))
+    Ok(found.unwrap_or(default))
 }

@@ -26,6 +26,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+/// DLPack's number for the host's memory.
+pub const HOST_MEMORY: u32 = 1;
+
 /// Lives as long as the process: everything refers to one by `&'static Device`.
 pub struct Device {
     /// Unique among all devices; its lane.
@@ -39,6 +42,13 @@ impl Device {
     /// `cpu` or `gpu`.
     pub fn platform(&self) -> &'static str {
         self.backend.platform()
+    }
+    /// Its memory by DLPack's numbers: the kind, and which of that kind.
+    pub fn memory_kind(&self) -> (u32, u32) {
+        match self.backend.memory_kind() {
+            HOST_MEMORY => (HOST_MEMORY, 0),
+            kind => (kind, self.index as u32),
+        }
     }
 }
 impl PartialEq for Device {
@@ -227,10 +237,10 @@ const PLATFORMS: usize = 7;
 const NAMED_SHIFT: u32 = 3;
 
 /// Which platforms there are to be, the default's first; nothing for all of them, the CPU first. The others' devices stay for those who have
-/// arrays on them.
+/// arrays on them. Looks for no GPU: where there is none, the CPU is first.
 pub fn set_platforms(order: &[Platform]) {
     let without = |p, bit| if order.is_empty() || order.contains(&p) { 0 } else { bit };
-    let first = if order.first() == Some(&Platform::Gpu) && !gpus().is_empty() { GPU_FIRST } else { 0 };
+    let first = if order.first() == Some(&Platform::Gpu) { GPU_FIRST } else { 0 };
     let bits = without(Platform::Cpu, NO_CPU) | without(Platform::Gpu, NO_GPU) | first;
     let _ = ORDER.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |o| Some(o & !PLATFORMS | bits));
 }
@@ -270,7 +280,11 @@ pub fn numbered(id: usize) -> Option<&'static Device> {
 }
 /// The first device of the first platform.
 pub fn first_device() -> &'static Device {
-    if ORDER.load(Ordering::Relaxed) & GPU_FIRST != 0 { &gpus()[0] } else { &cpus()[0] }
+    let gpu_first = ORDER.load(Ordering::Relaxed) & GPU_FIRST != 0;
+    gpus_if(gpu_first).first().unwrap_or(&cpus()[0])
+}
+fn gpus_if(wanted: bool) -> &'static [Device] {
+    if wanted { gpus() } else { &[] }
 }
 /// Where arrays go that nobody places.
 pub fn default_device() -> &'static Device {

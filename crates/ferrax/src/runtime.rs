@@ -8,9 +8,11 @@
 //! ORDER OF LOCKS, first to last: the host's own (Python's interpreter lock); the places of arrays (`array.rs`); the scheduler's; those of a
 //! pmap's meetings (`world.rs`); the thread pool's and the memory pool's (`ferrax-cpu`); the one under which devices are made (`device.rs`).
 //! Whoever waits holds none of them: [`detached`] gives up the host's. A fork takes all but the meetings' ([`crate::fork`]), whose members a child gives up.
+use crate::device::{Device, found_gpus};
 use crate::world::MeshMember;
 use ferrax_ir::error::{Error, Res};
-use ferrax_kernel::backend::{Buffers, RunArg, World};
+use ferrax_kernel::backend::{Buffers, Look, RunArg, World};
+use ferrax_kernel::error::copied;
 use ferrax_kernel::{Buffer, Executable, RunCx};
 use ferrax_runtime::{RunFacts, RunId, Runtime, Stop, Token, Work};
 use smallvec::SmallVec;
@@ -53,15 +55,15 @@ impl Looking {
             ferrax_kernel::Error::Cancelled
         })
     }
-    fn end(self, r: ferrax_kernel::Res<()>) -> Res<()> {
+    fn end<T>(self, r: ferrax_kernel::Res<T>) -> Res<T> {
         match (self.0, r) {
-            (_, Ok(())) => Ok(()),
+            (_, Ok(x)) => Ok(x),
             (Some(e), Err(_)) => Err(e),
             (None, Err(e)) => Err(e.into()),
         }
     }
 }
-fn waiting(f: impl Fn(&mut dyn FnMut() -> ferrax_kernel::Res<()>) -> ferrax_kernel::Res<()> + Sync) -> Res<()> {
+fn waiting<T: Send>(f: impl Fn(&mut Look) -> ferrax_kernel::Res<T> + Sync) -> Res<T> {
     detached(|| {
         let mut looking = Looking(None);
         let r = f(&mut || looking.up());
@@ -80,9 +82,22 @@ pub fn wait<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Res<()> {
     }
     Ok(())
 }
-/// Waits until the effects of all runs so far have happened; the error of one that failed.
+/// Waits until the device has done the work that makes a buffer, which is ready: the error if it is poisoned, or the device failed.
+pub fn finished(b: &Buffer) -> Res<()> {
+    let m = b.memory()?;
+    if m.is_done() { Ok(()) } else { waiting(|tick| m.wait(tick)) }
+}
+/// The bytes of a buffer that is ready.
+pub fn read(device: &Device, b: &Buffer) -> Res<Vec<u8>> {
+    match b.memory()?.host() {
+        Some(bytes) => Ok(copied(bytes)?),
+        None => waiting(|tick| device.backend.read(b, tick)),
+    }
+}
+/// Waits until the effects of all runs so far have happened, and devices have done what they were given; the error of one that failed.
 pub fn barrier() -> Res<()> {
-    waiting(|tick| RUNTIME.barrier(tick))
+    waiting(|tick| RUNTIME.barrier(tick))?;
+    found_gpus().iter().try_for_each(|d| waiting(|tick| d.backend.drain(tick)))
 }
 /// The end of the process: effects happen, all else stops, threads go.
 pub fn close() -> Res<()> {

@@ -251,7 +251,7 @@ impl Tensor {
     /// What went wrong, if the computation failed.
     pub fn ready(&self) -> Res<()> {
         match &self.0 {
-            Value::Array(a) => array::shards(a)?.iter().try_for_each(|s| array::wait(&s.buffer)),
+            Value::Array(a) => array::shards(a)?.iter().try_for_each(|s| array::finished(&s.buffer)),
             _ => Ok(()),
         }
     }

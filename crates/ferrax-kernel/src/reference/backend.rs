@@ -1,7 +1,7 @@
 //! The evaluator as a backend, so that any plan can be run on it.
 use super::plan;
 use crate::DType;
-use crate::backend::{Backend, Buffers, Executable, RunArg, RunCx};
+use crate::backend::{Backend, Buffers, Executable, Look, RunArg, RunCx};
 use crate::buffer::{Buffer, Memory};
 use crate::error::{Error, Res};
 use crate::plan::{Plan, VerifiedPlan};
@@ -57,7 +57,7 @@ impl Backend for ReferenceBackend {
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
         Ok(Buffer::ready(HostBytes(vec![0; bytes])))
     }
-    fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
+    fn read(&self, b: &Buffer, _look: &mut Look) -> Res<Vec<u8>> {
         bytes(b)
     }
 }

@@ -61,7 +61,7 @@ impl PyArray {
             ));
         }
         for s in &array::shards(a).py(py)? {
-            array::wait(&s.buffer).py(py)?;
+            array::finished(&s.buffer).py(py)?;
         }
         Ok(slf.clone())
     }

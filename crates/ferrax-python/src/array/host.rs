@@ -8,11 +8,13 @@ use crate::dtype;
 use crate::error::IntoPyResult;
 use crate::ffi::lent;
 use crate::trace_errors;
+use ferrax::array;
+use ferrax::device::HOST_MEMORY;
 use ferrax_ir::aval::Lit;
 use ferrax_ir::dtype::Dtype;
 use ferrax_ir::error::ErrorKind;
 use ferrax_ir::value::Value;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyString, PyTuple};
 
@@ -238,7 +240,25 @@ impl PyArray {
         dl_device: Option<Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = (stream, dl_device);
+        let _ = stream;
+        if let Value::Array(a) = &self.value
+            && let device = array::data(a).py(py)?.device
+            && device.memory_kind().0 != HOST_MEMORY
+        {
+            let wanted: Option<(u32, u32)> = dl_device.map(|d| d.extract()).transpose()?;
+            if wanted != Some((HOST_MEMORY, 0)) {
+                return Err(PyBufferError::new_err(format!(
+                    "the array lies in the memory of {device} ({}), which other libraries cannot read\n\
+                     help: ask for a copy on the host, by dl_device=(1, 0) or numpy.asarray",
+                    device.backend.description()
+                )));
+            }
+            if copy == Some(false) {
+                return Err(PyValueError::new_err(format!(
+                    "to bring the array from {device} to the host takes a copy"
+                )));
+            }
+        }
         let note =
             format!("The __dlpack__() method was called on traced array with shape {}.", self.value.aval().long());
         let a = to_ndarray(py, self.settled(py, ErrorKind::Concretization, &note)?)?;
@@ -263,9 +283,12 @@ impl PyArray {
         }
         named(a.call_method0("copy")?.call_method0("__dlpack__")?)
     }
-    /// Host memory, by DLPack's numbers.
-    fn __dlpack_device__(&self) -> (u32, u32) {
-        (1, 0)
+    /// Where the array lies, by DLPack's numbers.
+    fn __dlpack_device__(&self, py: Python) -> PyResult<(u32, u32)> {
+        match &self.value {
+            Value::Array(a) => Ok(array::data(a).py(py)?.device.memory_kind()),
+            _ => Ok((HOST_MEMORY, 0)),
+        }
     }
 }
 /// Rebuilds a pickled array.

@@ -3,10 +3,13 @@
 //! INVARIANT: a buffer enters the pool only when all commands that use it have been submitted, so whoever takes it out may write it
 //! in any later submission. (A run therefore holds every buffer it used until it has submitted.)
 use super::{Gpu, count};
+use ferrax_kernel::backend::Look;
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use wgpu::SubmissionIndex;
 
 /// Buffers that nobody uses, by size class and use.
 #[derive(Default)]
@@ -25,6 +28,13 @@ pub enum Use {
     Readback,
 }
 
+impl Pool {
+    /// What it keeps.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 impl Use {
     fn usages(self) -> wgpu::BufferUsages {
         match self {
@@ -40,7 +50,7 @@ pub struct Slab {
     raw: Option<wgpu::Buffer>,
     used_as: Use,
     size: u64,
-    device: Weak<Gpu>,
+    device: Arc<Gpu>,
 }
 
 impl Slab {
@@ -58,17 +68,38 @@ impl Slab {
         };
         let raw = match pooled() {
             Some(raw) => raw,
-            None => allocate(device, used_as, size.min(device.max_bytes()), bytes)?,
+            None => match allocate(device, used_as, size.min(device.max_bytes()), bytes) {
+                Err(Error::OutOfMemory(_)) if bytes as u64 <= device.max_bytes() => {
+                    give_back(device)?;
+                    // as little as will do
+                    allocate(device, used_as, (bytes as u64).max(256).next_multiple_of(16), bytes)?
+                }
+                made => made?,
+            },
         };
-        Ok(Arc::new(Slab { raw: Some(raw), used_as, size, device: Arc::downgrade(device) }))
+        let counters = &device.counters;
+        counters.requests.fetch_add(1, Ordering::Relaxed);
+        counters.largest.fetch_max(size, Ordering::Relaxed);
+        let in_use = counters.in_use.fetch_add(size, Ordering::Relaxed) + size;
+        counters.peak.fetch_max(in_use, Ordering::Relaxed);
+        Ok(Arc::new(Slab { raw: Some(raw), used_as, size, device: device.clone() }))
     }
     /// Whether it is what a request for `bytes` would get.
     pub fn fits(&self, bytes: usize) -> bool {
-        self.size == class(bytes as u64)
+        self.size == class(bytes as u64) && self.raw().size() >= bytes as u64
     }
     pub fn raw(&self) -> &wgpu::Buffer {
         self.raw.as_ref().expect("it is taken out only when dropped")
     }
+}
+
+/// Gives the driver all memory that nobody uses, also what commands under way still read.
+fn give_back(device: &Gpu) -> Res<()> {
+    device.drain(&mut || Ok(()))?;
+    let free = std::mem::take(&mut *device.pool.lock().unwrap_or_else(|p| p.into_inner()));
+    drop(free);
+    let _ = device.wgpu.poll(wgpu::PollType::Poll);
+    device.check()
 }
 
 fn allocate(device: &Gpu, used_as: Use, size: u64, bytes: usize) -> Res<wgpu::Buffer> {
@@ -93,11 +124,15 @@ fn class(bytes: u64) -> u64 {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        let (Some(raw), Some(device)) = (self.raw.take(), self.device.upgrade()) else { return };
+        let Some(raw) = self.raw.take() else { return };
+        let device = &self.device;
+        device.counters.in_use.fetch_sub(self.size, Ordering::Relaxed);
         if !device.is_ours() {
             return std::mem::forget(raw); // to drop it would ask the driver
         }
-        if let Ok(mut pool) = device.pool.lock()
+        if !device.is_lost()
+            && raw.size() >= self.size.min(device.max_bytes())
+            && let Ok(mut pool) = device.pool.lock()
             && pool.bytes + self.size <= POOLED_BYTES
         {
             pool.bytes += self.size;
@@ -110,6 +145,8 @@ impl Drop for Slab {
 pub struct GpuMemory {
     pub slab: Arc<Slab>,
     pub bytes: usize,
+    /// The submission that makes it; none where it was uploaded.
+    pub made: Option<SubmissionIndex>,
 }
 
 impl Memory for GpuMemory {
@@ -119,12 +156,24 @@ impl Memory for GpuMemory {
     fn host(&self) -> Option<&[u8]> {
         None
     }
+    fn is_done(&self) -> bool {
+        self.made.as_ref().is_none_or(|made| self.slab.device.is_done(made))
+    }
+    fn wait(&self, look: &mut Look) -> Res<()> {
+        self.slab.device.check()?;
+        self.made.as_ref().map_or(Ok(()), |made| self.slab.device.wait(made, look))
+    }
 }
 
 /// The slab behind a buffer of `device`.
 pub fn slab_of(device: &Arc<Gpu>, b: &Buffer) -> Res<Arc<Slab>> {
     let m = b.memory()?.downcast_ref::<GpuMemory>();
-    let m = m.filter(|m| m.slab.device.ptr_eq(&Arc::downgrade(device)));
+    if let Some(m) = m
+        && m.slab.device.is_lost()
+    {
+        m.slab.device.check()?;
+    }
+    let m = m.filter(|m| Arc::ptr_eq(&m.slab.device, device));
     let other = || Error::Invalid(format!("{}: the buffer is another device's", device.name()));
     m.map(|m| m.slab.clone()).ok_or_else(other)
 }
@@ -150,35 +199,50 @@ pub fn upload(device: &Arc<Gpu>, bytes: &[u8]) -> Res<Arc<Slab>> {
 /// A new slab of zeros.
 pub fn zeros(device: &Arc<Gpu>, bytes: usize) -> Res<Arc<Slab>> {
     let slab = Slab::new(device, Use::Storage, bytes)?;
-    device.scoped("zeros", || {
+    let encoder = device.scoped("zeros", || {
         let mut encoder = device.wgpu.create_command_encoder(&Default::default());
         encoder.clear_buffer(slab.raw(), 0, None);
-        count(&device.counters.submissions);
-        device.queue.submit([encoder.finish()]);
+        encoder
     })?;
+    device.submit(encoder, bytes as u64)?;
     Ok(slab)
 }
 
-/// The first `bytes` bytes of a slab, after the commands of `before`; waits for all that was submitted.
-pub fn download(device: &Arc<Gpu>, slab: &Slab, bytes: usize, before: Option<wgpu::CommandEncoder>) -> Res<Vec<u8>> {
+/// The first `bytes` bytes of a slab, after the commands of `before`, which do so much work; waits for all that was submitted, and asks `look`
+/// whether to go on.
+pub fn download(
+    device: &Arc<Gpu>,
+    slab: &Slab,
+    bytes: usize,
+    before: Option<(wgpu::CommandEncoder, u64)>,
+    look: &mut Look,
+) -> Res<Vec<u8>> {
     if bytes == 0 {
-        if let Some(encoder) = before {
-            submit(device, encoder)?;
+        if let Some((encoder, work)) = before {
+            device.submit(encoder, work)?;
         }
         return Ok(vec![]);
     }
     let whole = bytes.next_multiple_of(4) as u64;
     let host = Slab::new(device, Use::Readback, bytes)?;
-    let mapped = device.scoped("a download", || {
-        let mut encoder = before.unwrap_or_else(|| device.wgpu.create_command_encoder(&Default::default()));
+    let (encoder, work) = device.scoped("a download", || {
+        let (mut encoder, work) =
+            before.unwrap_or_else(|| (device.wgpu.create_command_encoder(&Default::default()), 0));
         encoder.copy_buffer_to_buffer(slab.raw(), 0, host.raw(), 0, whole);
-        count(&device.counters.submissions);
-        device.queue.submit([encoder.finish()]);
+        (encoder, work)
+    })?;
+    let index = device.submit(encoder, work.saturating_add(whole))?;
+    let mapped = device.scoped("a download", || {
         let (done, mapped) = std::sync::mpsc::channel();
         host.raw().slice(..whole).map_async(wgpu::MapMode::Read, move |r| drop(done.send(r)));
         mapped
     })?;
-    device.wait()?;
+    if let Err(e) = device.wait(&index, look) {
+        if device.is_ours() {
+            host.raw().unmap(); // it will not be mapped any more, and may be used again
+        }
+        return Err(e);
+    }
     let failed = |e: &dyn std::fmt::Display| Error::Device(format!("{}: reading back: {e}", device.name()));
     mapped.recv().map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
     let view = host.raw().slice(..whole).get_mapped_range().map_err(|e| failed(&e))?;
@@ -186,12 +250,6 @@ pub fn download(device: &Arc<Gpu>, slab: &Slab, bytes: usize, before: Option<wgp
     drop(view);
     host.raw().unmap();
     Ok(out)
-}
-
-/// Hands the commands to the device.
-pub fn submit(device: &Gpu, encoder: wgpu::CommandEncoder) -> Res<()> {
-    count(&device.counters.submissions);
-    device.scoped("a submission", || device.queue.submit([encoder.finish()])).map(|_| ())
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Compute pipelines from WGSL, cached by their source.
 //!
 //! All buffers stand in bind group 0: first those a pipeline reads, then those it writes, all as words. Its parameters are four
-//! words of immediates.
+//! words of immediates, after which comes the number of its first workgroup.
 #![allow(unsafe_code)]
 use super::{Gpu, count};
 use ferrax_kernel::Res;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-pub const IMMEDIATE_BYTES: u32 = 16;
+pub const IMMEDIATE_BYTES: u32 = 32;
 
 pub struct Pipeline {
     pub raw: wgpu::ComputePipeline,
@@ -46,6 +46,12 @@ pub fn pipeline(device: &Gpu, source: Source) -> Res<Arc<Pipeline>> {
     }
     made.insert(source, Arc::downgrade(&p));
     Ok(p)
+}
+
+/// The text of every shader of which there is a pipeline.
+pub fn sources(device: &Gpu) -> Vec<String> {
+    let made = device.pipelines.made.lock().unwrap_or_else(|p| p.into_inner());
+    made.keys().map(|s| s.wgsl.clone()).collect()
 }
 
 fn compile(device: &Gpu, source: Source) -> Res<Pipeline> {

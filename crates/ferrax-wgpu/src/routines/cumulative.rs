@@ -82,7 +82,8 @@ for (var k = 0; k < {n}; k++) {{
             combined = self.combined("sum", "next")?,
             word = to_word(self.acc, "sum"),
         );
-        task.run(wgsl::entry(1, 1, self.limits.workgroup, groups, &body), vec![x], vec![to], groups);
+        let work = 32 * (self.rows() * self.n) as u64;
+        task.run_long(wgsl::entry(1, 1, self.limits.workgroup, groups, &body), vec![x], vec![to], groups, work);
         Ok(())
     }
 
@@ -91,7 +92,8 @@ for (var k = 0; k < {n}; k++) {{
         let chunks = self.n.div_ceil(chunk);
         let totals = task.add_scratch(4 * self.rows() * chunks);
         let groups = crate::task::fold((self.rows() * chunks) as u64, self.limits.groups);
-        task.run(self.chunk(chunks, groups)?, vec![x], vec![to, totals], groups);
+        let work = 64 * (self.rows() * self.n) as u64;
+        task.run_long(self.chunk(chunks, groups)?, vec![x], vec![to, totals], groups, work);
         if chunks == 1 {
             return Ok(());
         }

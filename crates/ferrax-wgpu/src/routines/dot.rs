@@ -32,7 +32,8 @@ pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
     // The sums as they leave the tile: at the result's lane.
     in_lanes(&mut task, out, d.b * d.m * d.n, limits, |task, to| {
         let (text, groups) = tiles(d, if out.size() == 4 { out } else { out.lane() }, limits);
-        task.run(text, vec![Reg::In(0), Reg::In(1)], vec![to], groups);
+        let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul((TILE * TILE * d.k) as u64);
+        task.run_long(text, vec![Reg::In(0), Reg::In(1)], vec![to], groups, work);
         Ok(())
     })?;
     Ok(task)
@@ -115,7 +116,7 @@ let n0 = group % {nt} * {TILE};
 let my_m = i32(local) / 16 * 4;
 let my_n = i32(local) % 16 * 4;
 var sums: array<{t}, 16>;
-for (var u = 0; u < 16; u++) {{ sums[u] = {t}(0); }}
+for (var u = 0; u < 16; u++) {{ sums[u] = {zero}; }}
 for (var k0 = 0; k0 < {depth}; k0 += {DEPTH}) {{
 {lhs}{rhs}workgroupBarrier();
 for (var kk = 0; kk < {DEPTH}; kk++) {{
@@ -135,6 +136,7 @@ for (var v = 0; v < 4; v++) {{
 }}
 ",
         per_batch = mt * nt,
+        zero = wgsl::constant(Scalar::zero(acc)),
         depth = d.k,
         m = d.m,
         n = d.n,

@@ -25,17 +25,27 @@ pub fn lower([outer, n, inner]: [usize; 3], dtypes: &[DType], num_keys: usize, l
     let local = within_chunks(dtypes, [n, inner, padded, total, num_keys], limits, local_groups);
     let pair_groups = limits.groups_for(total / 2);
     let far = one_step(dtypes, [n, inner, padded, total, num_keys], limits, pair_groups);
+    // A step compares each pair, and looks for what it compares.
+    let step = total as u64 / 2 * (16 + 24 * num_keys as u64);
+    let steps = near(chunk).min(near(padded));
     // Immediates: stages from k to k, and whether positions are to be made first.
     let near_end = padded.min(chunk) as u32;
-    task.run_with(local.clone(), keys.clone(), vec![order], local_groups, [2, near_end, 1, 0]);
+    task.run_with(
+        local.clone(),
+        keys.clone(),
+        vec![order],
+        local_groups,
+        [2, near_end, 1, 0],
+        steps * (steps + 1) / 2 * step,
+    );
     let mut k = 2 * chunk;
     while k <= padded {
         let mut j = k / 2;
         while j >= chunk {
-            task.run_with(far.clone(), keys.clone(), vec![order], pair_groups, [k as u32, j as u32, 0, 0]);
+            task.run_with(far.clone(), keys.clone(), vec![order], pair_groups, [k as u32, j as u32, 0, 0], step);
             j /= 2;
         }
-        task.run_with(local.clone(), keys.clone(), vec![order], local_groups, [k as u32, k as u32, 0, 0]);
+        task.run_with(local.clone(), keys.clone(), vec![order], local_groups, [k as u32, k as u32, 0, 0], steps * step);
         k *= 2;
     }
     for (o, d) in dtypes.iter().enumerate() {
@@ -51,6 +61,11 @@ pub fn lower([outer, n, inner]: [usize; 3], dtypes: &[DType], num_keys: usize, l
         task.run(text, vec![Reg::In(o), order], vec![Reg::Out(o)], groups);
     }
     Ok(task)
+}
+
+/// How often a power of two can be halved.
+fn near(n: usize) -> u64 {
+    n.max(2).ilog2() as u64
 }
 
 /// `before(row, a, b)`: whether position `a` of a row comes before `b`.
@@ -98,10 +113,11 @@ fn one_step(
     limits: Limits,
     groups: (u32, u32),
 ) -> String {
-    let head = wgsl::bindings(num_keys, 1) + "var<immediate> stage: vec4<u32>;\n" + &before(dtypes, n, inner, num_keys);
+    let head = wgsl::bindings(num_keys, 1) + &before(dtypes, n, inner, num_keys);
     let body = format!(
-        "if (t >= {}) {{ return; }}\nlet k = i32(stage.x);\nlet j = i32(stage.y);\nlet p = t / j * 2 * j + t % j;\n{}",
+        "if (t >= {}) {{ return; }}\n{}let k = i32(stage.x);\nlet j = i32(stage.y);\nlet p = t / j * 2 * j + t % j;\n{}",
         total / 2,
+        wgsl::parameters("stage"),
         exchange("out0", padded, "p")
     );
     wgsl::wrapped(head, limits.workgroup, groups, &body)
@@ -115,10 +131,10 @@ fn within_chunks(
     groups: (u32, u32),
 ) -> String {
     let (size, chunk) = (limits.workgroup, 2 * limits.workgroup);
-    let head = wgsl::bindings(num_keys, 1) + "var<immediate> stage: vec4<u32>;\n" + &before(dtypes, n, inner, num_keys);
+    let head = wgsl::bindings(num_keys, 1) + &before(dtypes, n, inner, num_keys);
     let head = head + &format!("var<workgroup> s: array<u32, {chunk}>;\n");
     let body = format!(
-        "let base = group * {chunk};
+        "{stage}let base = group * {chunk};
 for (var e = i32(local); e < {chunk}; e += {size}) {{
   var x = u32(base + e) % {padded}u;
   if (stage.z == 0u && base + e < {total}) {{ x = out0[base + e]; }}
@@ -138,6 +154,7 @@ for (var e = i32(local); e < {chunk}; e += {size}) {{
   if (base + e < {total}) {{ out0[base + e] = s[e]; }}
 }}
 ",
+        stage = wgsl::parameters("stage"),
         exchange = exchange("s", padded, "base + p"),
     );
     wgsl::wrapped(head, size, groups, &body)

@@ -3,7 +3,9 @@
 //! ```text
 //!     invocation t:  for each of its consecutive elements i:  coordinates of i; nodes in order; stores
 //! ```
+mod alike;
 mod reduce;
+mod work;
 
 use super::{affine, constant, entry, load, per_word, scalar, to_word, unravel};
 use crate::device::pipeline::Source;
@@ -55,7 +57,9 @@ impl Text<'_> {
             let threads = self.k.grid.size().div_ceil(self.consecutive());
             let groups = self.limits.groups_for(threads);
             let body = format!("if (t >= {threads}) {{ return; }}\n{body}");
-            task.run(entry(reads.len(), outs.len(), self.limits.workgroup, groups, &body), reads, outs, groups);
+            let wgsl = entry(reads.len(), outs.len(), self.limits.workgroup, groups, &body);
+            let work = work::of_element(self.k).saturating_mul(self.k.grid.size() as u64);
+            task.run_long(wgsl, reads, outs, groups, work);
             return Ok(());
         }
         reduce::passes(self, task, &reductions, reads, outs)
@@ -127,6 +131,7 @@ impl Text<'_> {
 
     /// A `let` for each wanted node but reductions, over coordinates that are in scope.
     pub fn nodes(&self, body: &mut String, wanted: &[bool]) -> Res<()> {
+        let alike = alike::of(self.k);
         for (id, (d, node)) in self.k.nodes.iter().enumerate().filter(|(id, _)| wanted[*id]) {
             let n = |o: &NodeId| format!("n{o}");
             let of = |o: &NodeId| self.k.dtype(*o);
@@ -152,18 +157,29 @@ impl Text<'_> {
                     load(*d, words, *base, &affine(&a.at))
                 }
                 Node::Const(s) => constant(*s),
-                Node::Index(a) => scalar::convert(DType::I32, *d, &format!("({})", affine(a))),
+                Node::Index(a) => known(*d, scalar::convert(DType::I32, *d, &format!("({})", affine(a)))),
                 Node::Un(f, x) => scalar::un(*f, of(x), &n(x))?,
+                Node::Bin(f, x, y)
+                    if of(x).is_float() && !f.is_comparison() && alike[*x as usize] == alike[*y as usize] =>
+                {
+                    scalar::bin(*f, of(x), &n(x), &format!("opaque({})", n(y)))?
+                }
                 Node::Bin(f, x, y) => scalar::bin(*f, of(x), &n(x), &n(y))?,
                 Node::Select { p, t, f } => format!("select({}, {}, {})", n(f), n(t), n(p)),
+                Node::Convert(x) if !of(x).is_float() => known(*d, scalar::convert(of(x), *d, &n(x))),
                 Node::Convert(x) => scalar::convert(of(x), *d, &n(x)),
-                Node::Bitcast(x) => super::from_word(*d, &format!("({})", to_word(of(x), &n(x)))),
+                Node::Bitcast(x) => known(*d, super::from_word(*d, &format!("({})", to_word(of(x), &n(x))))),
                 Node::Round { of: x, exponent, mantissa } => scalar::round(*d, &n(x), *exponent, *mantissa),
             };
             let _ = writeln!(body, "let n{id} = {value};");
         }
         Ok(())
     }
+}
+
+/// A lane of `d` made of integers or truths, which the driver may know; a float that it then does not.
+fn known(d: DType, value: String) -> String {
+    if d.is_float() { format!("opaque({value})") } else { value }
 }
 
 fn guard(g: &Guard) -> String {

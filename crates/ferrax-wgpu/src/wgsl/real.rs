@@ -4,11 +4,12 @@
 //! INVARIANT: a value is the number of the `let` that made it; statements go to the thread's open function, one at a time.
 use ferrax_kernel::math::{Int, Mask, Real, TWO_OVER_PI_32};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 thread_local! {
-    /// The body of the function being recorded, and how many values it has.
-    static BODY: RefCell<(String, u32)> = const { RefCell::new((String::new(), 0)) };
+    /// The body of the function being recorded, and the numbers of its values.
+    static BODY: RefCell<(String, HashMap<String, u32>)> = RefCell::default();
 }
 
 #[derive(Clone, Copy)]
@@ -19,16 +20,22 @@ pub struct IntegerExpr(u32);
 pub struct TruthExpr(u32);
 
 fn push(expression: std::fmt::Arguments) -> u32 {
-    BODY.with_borrow_mut(|(body, n)| {
-        let _ = writeln!(body, "  let v{n} = {expression};");
-        *n += 1;
-        *n - 1
+    BODY.with_borrow_mut(|(body, values)| {
+        let (expression, n) = (expression.to_string(), values.len() as u32);
+        *values.entry(expression).or_insert_with_key(|expression| {
+            let _ = writeln!(body, "  let v{n} = {expression};");
+            n
+        })
     })
+}
+/// `x op y`, where the driver does not see one value on both sides.
+fn apart(op: &str, x: u32, y: u32) -> String {
+    if x == y { format!("v{x} {op} opaque(v{y})") } else { format!("v{x} {op} v{y}") }
 }
 
 /// `fn name(x, y, ..) -> f32`, recorded from `f`.
 pub fn function<const N: usize>(name: &str, f: impl Fn([FloatExpr; N]) -> FloatExpr) -> String {
-    BODY.with_borrow_mut(|b| *b = (String::new(), 0));
+    BODY.with_borrow_mut(|b| *b = Default::default());
     let parameters = ["x", "y"];
     let result = f(std::array::from_fn(|i| FloatExpr(push(format_args!("{}", parameters[i])))));
     let body = BODY.with_borrow_mut(|b| std::mem::take(&mut b.0));
@@ -52,7 +59,7 @@ pub fn two_over_pi_word() -> String {
 macro_rules! arithmetic {
     ($($name:ident $op:literal)*) => {
         $(#[inline(never)] // as in native code: texts name hundreds of operations
-        fn $name(self, other: Self) -> FloatExpr { FloatExpr(push(format_args!("opaque(v{} {} v{})", self.0, $op, other.0))) })*
+        fn $name(self, other: Self) -> FloatExpr { FloatExpr(push(format_args!("opaque({})", apart($op, self.0, other.0)))) })*
     };
 }
 macro_rules! binary {
@@ -104,7 +111,9 @@ impl Real for FloatExpr {
     const WIDE: bool = false;
 
     fn constant(narrow: f32, _: f64) -> FloatExpr {
-        FloatExpr(push(format_args!("float({}u)", narrow.to_bits())))
+        // What algebra without nan and infinities would reckon with is hidden from the driver.
+        let hidden = if narrow == 0.0 || !narrow.is_finite() { " ^ zero" } else { "" };
+        FloatExpr(push(format_args!("float({}u{hidden})", narrow.to_bits())))
     }
     fn from_bits(bits: IntegerExpr) -> FloatExpr {
         FloatExpr(push(format_args!("bitcast<f32>(v{})", bits.0)))
@@ -120,7 +129,7 @@ impl Real for FloatExpr {
         self.mul(by).add(to)
     }
     fn sqrt(self) -> FloatExpr {
-        FloatExpr(push(format_args!("sqrt(v{})", self.0)))
+        FloatExpr(push(format_args!("opaque(sqrt(v{}))", self.0)))
     }
     fn neg(self) -> FloatExpr {
         FloatExpr(push(format_args!("bitcast<f32>(bitcast<u32>(v{}) ^ 0x80000000u)", self.0)))

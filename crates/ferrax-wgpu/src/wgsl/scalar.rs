@@ -85,7 +85,7 @@ fn un_float(f: Un, d: DType, x: &str) -> Res<String> {
         Un::RoundEven => format!("integral({x}, round({x}))"),
         Un::RoundAway => format!("round_away({x})"),
         Un::Trunc => format!("integral({x}, trunc({x}))"),
-        Un::Sqrt => format!("sqrt({x})"),
+        Un::Sqrt => format!("opaque(sqrt({x}))"),
         Un::Exp | Un::Exp2 | Un::Expm1 | Un::Log | Un::Log1p => format!("m_{}({x})", f.name()),
         Un::Sin | Un::Cos | Un::Tan | Un::Asin | Un::Acos | Un::Atan => format!("m_{}({x})", f.name()),
         Un::Sinh | Un::Cosh | Un::Tanh | Un::Asinh | Un::Acosh | Un::Atanh => format!("m_{}({x})", f.name()),

@@ -4,12 +4,15 @@ use ferrax_kernel::plan::{Place, Plan, Step};
 use ferrax_kernel::reference::{self, ReferenceBackend};
 use ferrax_kernel::{Backend, DType, Kernel, Res, Routine, RunCx, Scalar};
 use ferrax_wgpu::GpuBackend;
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// The first device, or none where there is none and none is required.
 pub fn gpu() -> Option<Arc<GpuBackend>> {
-    let found = ferrax_wgpu::devices().into_iter().next();
+    static FIRST: OnceLock<Option<Arc<GpuBackend>>> = OnceLock::new();
+    let open = || ferrax_wgpu::adapters().iter().find_map(|a| GpuBackend::open(a, None).ok()).map(Arc::new);
+    let found = FIRST.get_or_init(open).clone();
     if found.is_none() {
         assert!(std::env::var_os("FERRAX_REQUIRE_GPU").is_none(), "FERRAX_REQUIRE_GPU is set and no adapter was found");
         eprintln!("no GPU adapter: nothing was tested");
@@ -23,6 +26,14 @@ pub fn own_gpu(limits: Option<ferrax_wgpu::Limits>) -> Option<GpuBackend> {
     Some(GpuBackend::open(&ferrax_wgpu::adapters()[0], limits).unwrap())
 }
 
+/// Shaders that were translated already.
+static TRANSLATED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+/// The WGSL that `text`, what [`ferrax_kernel::backend::Executable::text`] says, has of each pass.
+fn shaders(text: &str) -> impl Iterator<Item = &str> {
+    text.split(" workgroups\n").skip(1).map(|s| &s[..s.rfind("\n}\n").map_or(s.len(), |at| at + 3)])
+}
+
 pub fn run(device: &dyn Backend, plan: Plan, ins: &[Vec<u8>]) -> Res<Vec<Vec<u8>>> {
     run_in(device, plan, ins, false, None)
 }
@@ -34,6 +45,11 @@ pub fn run_in(
     world: Option<&dyn World>,
 ) -> Res<Vec<Vec<u8>>> {
     let executable = device.compile(plan.verify()?)?;
+    if device.platform() == "gpu" {
+        let text = executable.text();
+        let mut done = TRANSLATED.lock().unwrap_or_else(|p| p.into_inner());
+        shaders(&text).filter(|s| done.insert(s.to_string())).for_each(crate::translate::everywhere);
+    }
     let arg = |b: &Vec<u8>| Ok(RunArg { buffer: device.upload(b)?, donated: false });
     let args = ins.iter().map(arg).collect::<Res<_>>()?;
     let outs = executable.run(&RunCx { cancel: &AtomicBool::new(cancel), world }, args)?;

@@ -4,7 +4,8 @@ use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, own_gpu, run, run_in}
 use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::kernel::{Affine, Kernel, Node};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, HostFn, Loop, Place, Step, Trip, Window};
-use ferrax_kernel::{Backend, Bin, DType, Dims, Error, ReduceKind, Res, Routine, RunCx, Scalar, Un};
+use ferrax_kernel::routine::Dot;
+use ferrax_kernel::{Backend, Bin, Buffer, DType, Dims, Error, ReduceKind, Res, Routine, RunCx, Scalar, Un};
 use ferrax_wgpu::Counts;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -132,21 +133,82 @@ fn buffers_above_the_limit_are_an_error() {
 }
 
 #[test]
-fn a_lost_device_is_an_error_and_no_panic() {
+fn a_lost_device_takes_its_arrays_and_is_opened_anew() {
     let Some(gpu) = own_gpu(None) else { return };
     let b = gpu.upload(&[1, 2, 3, 4]).unwrap();
     let run_it = gpu.compile(kernel_plan(&copy_of(1, 0)).verify().unwrap()).unwrap();
+    let cancel = AtomicBool::new(false);
+    let run = |b: Buffer| {
+        run_it
+            .run(&RunCx { cancel: &cancel, world: None }, [RunArg { buffer: b, donated: false }].into_iter().collect())
+    };
+    let made = run(b.clone()).unwrap().remove(0);
     gpu.lose();
     for e in [
-        gpu.upload(&[0; 8]).err(),
         gpu.download(&b).err(),
-        gpu.compile(kernel_plan(&copy_of(77, 9)).verify().unwrap()).err(),
+        gpu.download(&made).err(),
+        run(b).err(),
+        made.memory().unwrap().wait(&mut || Ok(())).err(),
     ] {
-        assert!(matches!(&e, Some(Error::Device(_))), "{e:?}");
+        assert!(matches!(&e, Some(Error::Device(e)) if e.contains("is lost")), "{e:?}");
     }
-    let args = [RunArg { buffer: b, donated: false }].into_iter().collect();
-    let e = run_it.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).err();
-    assert!(matches!(&e, Some(Error::Device(_))), "{e:?}");
+    // What was compiled before runs again, on arrays that are put there again.
+    let b = gpu.upload(&[5, 6, 7, 8]).unwrap();
+    assert_eq!(gpu.download(&run(b).unwrap()[0]).unwrap(), [5, 6, 7, 8]);
+    assert!(run(made).is_err());
+}
+
+#[test]
+fn devices_are_opened_at_first_use() {
+    let Some(_) = gpu() else { return };
+    let gpu = ferrax_wgpu::GpuBackend::closed(ferrax_wgpu::adapters().remove(0), None);
+    assert!(!gpu.description().is_empty() && gpu.supports(DType::F32) && !gpu.is_open());
+    assert_eq!(gpu.memory_stats().unwrap().in_use, 0);
+    let b = gpu.upload(&[0; 4000]).unwrap();
+    assert!(gpu.is_open());
+    let stats = gpu.memory_stats().unwrap();
+    assert!(stats.in_use >= 4000 && stats.peak >= stats.in_use && stats.requests == 1, "{stats:?}");
+    drop(b);
+    let stats = gpu.memory_stats().unwrap();
+    assert!(stats.in_use == 0 && stats.kept >= 4000, "{stats:?}");
+}
+
+/// A product that keeps lavapipe busy for a second or so, a hardware GPU for a moment.
+fn long_work(gpu: &ferrax_wgpu::GpuBackend, n: usize) -> Buffer {
+    let d =
+        Dot { b: 1, m: n, n, k: n, lhs: [0, n as i64, 1], rhs: [0, n as i64, 1], dtype: DType::F32, out: DType::F32 };
+    let run_it = gpu.compile(crate::run::routine_plan(&Routine::Dot(d)).verify().unwrap()).unwrap();
+    let arg = || RunArg { buffer: gpu.zeros(4 * n * n).unwrap(), donated: false };
+    let cancel = AtomicBool::new(false);
+    run_it.run(&RunCx { cancel: &cancel, world: None }, [arg(), arg()].into_iter().collect()).unwrap().remove(0)
+}
+
+#[test]
+fn long_work_is_cut_and_completion_is_a_state() {
+    let Some(gpu) = own_gpu(None) else { return };
+    let before = gpu.counts().submissions;
+    let y = long_work(&gpu, 512);
+    let m = y.memory().unwrap();
+    m.wait(&mut || Ok(())).unwrap();
+    assert!(m.is_done() && y.is_done());
+    // a billion operations are more than software does in one submission's time
+    if ferrax_wgpu::adapters()[0].get_info().device_type == wgpu::DeviceType::Cpu {
+        assert!(gpu.counts().submissions - before > 4, "{:?}", gpu.counts());
+    }
+    assert_eq!(gpu.download(&y).unwrap(), vec![0; 4 * 512 * 512]);
+}
+
+#[test]
+fn a_wait_is_told_to_stop() {
+    let Some(gpu) = own_gpu(None) else { return };
+    let y = long_work(&gpu, 512);
+    let stop = &mut || Err(Error::Cancelled);
+    for stopped in [gpu.read(&y, stop).err(), y.memory().unwrap().wait(stop).err(), gpu.drain(stop).err()] {
+        // or it was over before anybody looked
+        assert!(matches!(stopped, None | Some(Error::Cancelled)), "{stopped:?}");
+    }
+    // And the device works on.
+    assert_eq!(gpu.download(&y).unwrap(), vec![0; 4 * 512 * 512]);
 }
 
 #[test]

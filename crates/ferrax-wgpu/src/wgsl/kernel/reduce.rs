@@ -7,7 +7,7 @@
 //! ```
 //! INVARIANT: what is combined with what is a matter of logical positions alone, as the waist has it.
 use super::super::{bindings, constant, entry, from_word, lane, scalar, to_word, unravel, wrapped};
-use super::{Lowered, Text};
+use super::{Lowered, Text, work};
 use crate::task::Reg;
 use ferrax_kernel::kernel::{Kernel, Node, NodeId};
 use ferrax_kernel::order::{BLOCK, LANES};
@@ -103,7 +103,7 @@ pub fn passes(text: &Text, task: &mut Lowered, all: &[Reduction], reads: Vec<Reg
         let partial = task.add_scratch(4 * regions * rows * blocks);
         let level = Level { text, all, elements: &elements, rows, n, blocks };
         let (wgsl, groups) = level.team(reads_now.len(), 1, &|body| level.leave(body))?;
-        task.run(wgsl, reads_now, vec![partial], groups);
+        task.run_long(wgsl, reads_now, vec![partial], groups, level.work());
         reads_now = reads.iter().copied().chain([partial]).collect();
         elements = Elements::Partial { words: format!("in{}", reads.len()), rows };
         n = blocks;
@@ -114,7 +114,7 @@ pub fn passes(text: &Text, task: &mut Lowered, all: &[Reduction], reads: Vec<Reg
     } else {
         level.team(reads_now.len(), outs.len(), &|body| level.finish(body))?
     };
-    task.run(wgsl, reads_now, outs, groups);
+    task.run_long(wgsl, reads_now, outs, groups, level.work() + work::of_element(text.k) * rows as u64);
     Ok(())
 }
 
@@ -128,6 +128,13 @@ struct Level<'a> {
 }
 
 impl Level<'_> {
+    fn work(&self) -> u64 {
+        let each = match self.elements {
+            Elements::Nodes => work::of_element(self.text.k),
+            Elements::Partial { .. } => 12 * self.all.len() as u64,
+        };
+        each.saturating_mul(self.rows as u64).saturating_mul(self.n as u64)
+    }
     /// Text that defines, for row `i` and element `r`, the values `x{id}` and their positions `y{id}`.
     fn element(&self, body: &mut String) -> Res<()> {
         match self.elements {

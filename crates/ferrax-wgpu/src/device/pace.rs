@@ -1,0 +1,75 @@
+//! How fast the device works, so that no submission keeps it for longer than its driver lets one run, and interrupts are heard in between.
+//!
+//! Work is counted in scalar operations, roughly; what one takes begins as a guess by the kind of adapter, and is measured whenever somebody
+//! waits until the device has nothing left to do.
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Seconds of work in one submission, and in one dispatch, that can be cut: drivers end what takes two.
+const BUDGET: f64 = 0.05;
+
+pub struct Pace(Mutex<Rate>);
+
+struct Rate {
+    per_second: f64,
+    /// The slowest that is believed: a wait may find a device that idled in between.
+    least: f64,
+    /// Since when it has been at work, and on how much.
+    busy: Option<(Instant, u64)>,
+}
+
+impl Pace {
+    pub fn new(kind: wgpu::DeviceType) -> Pace {
+        let per_second = match kind {
+            wgpu::DeviceType::DiscreteGpu => 1e12,
+            wgpu::DeviceType::IntegratedGpu => 1e11,
+            wgpu::DeviceType::Cpu => 2e9,
+            wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => 2e10,
+        };
+        Pace(Mutex::new(Rate { per_second, least: per_second / 30.0, busy: None }))
+    }
+    fn rate(&self) -> std::sync::MutexGuard<'_, Rate> {
+        self.0.lock().unwrap_or_else(|p| p.into_inner())
+    }
+    /// The work that one submission should hold.
+    pub fn budget(&self) -> u64 {
+        (self.rate().per_second * BUDGET) as u64
+    }
+    /// The device is given work.
+    pub fn given(&self, work: u64) {
+        let mut rate = self.rate();
+        let (since, so_far) = rate.busy.unwrap_or_else(|| (Instant::now(), 0));
+        rate.busy = Some((since, so_far.saturating_add(work)));
+    }
+    /// The device has done all it was given; `seen` where it was at work until now.
+    pub fn idle(&self, seen: bool) {
+        let mut rate = self.rate();
+        if let (Some((since, work)), true) = (rate.busy.take(), seen) {
+            let measured = work as f64 / since.elapsed().as_secs_f64().max(1e-3);
+            rate.per_second = (rate.per_second * measured).sqrt().clamp(rate.least, 1e14);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_follows_what_was_measured() {
+        let pace = Pace::new(wgpu::DeviceType::Cpu);
+        let guess = pace.budget();
+        pace.given(1);
+        pace.idle(false);
+        assert_eq!(pace.budget(), guess);
+        pace.given(u64::MAX);
+        pace.given(u64::MAX);
+        pace.idle(true);
+        assert!(pace.budget() > guess);
+        (0..40).for_each(|_| {
+            pace.given(1);
+            pace.idle(true);
+        });
+        assert!(pace.budget() >= guess / 31, "{} of {guess}", pace.budget());
+    }
+}
