@@ -119,6 +119,79 @@ jax.device_get(f(x))
 """
 
 
+def lacking(jax, jnp):
+    """Programs of what shaders lack, of a matrix that is symmetric and positive."""
+    la, fft, spl = jnp.linalg, jnp.fft, jax.scipy.linalg
+    return {
+        "cholesky": la.cholesky,
+        "solve": lambda a: la.solve(a, a[:, :1]),
+        "inv": la.inv,
+        "det": la.det,
+        "slogdet": la.slogdet,
+        "eigh": lambda a: la.eigh(a)[0],
+        "svd": lambda a: la.svd(a, compute_uv=False),
+        "qr": lambda a: jnp.abs(la.qr(a)[1]),
+        "lu": lambda a: spl.lu(a),
+        "lstsq": lambda a: la.lstsq(a, a[:, 0])[0],
+        "pinv": la.pinv,
+        "expm": lambda a: spl.expm(a / 10),
+        "solve_triangular": lambda a: spl.solve_triangular(a, a, lower=True),
+        "fft": lambda a: jnp.abs(fft.fft(a)),
+        "rfft2": lambda a: jnp.abs(fft.rfft2(a)),
+        "irfft": lambda a: fft.irfft(fft.rfft(a)),
+        "convolve": lambda a: jax.scipy.signal.fftconvolve(a, a),
+        "normal": lambda a: jax.random.multivariate_normal(jax.random.key(0), a[0], a),
+        "grad": jax.grad(lambda a: la.slogdet(a)[1] + la.inv(a).sum()),
+        "vmap": lambda a: jax.vmap(la.cholesky)(jnp.stack([a, 2 * a])),
+        "in a loop": lambda a: jax.lax.fori_loop(0, 3, lambda i, x: la.solve(a, x) * 2, a),
+        "in a branch": lambda a: jax.lax.cond(a[0, 0] > 0, la.inv, lambda x: x, a),
+    }
+
+
+@pytest.mark.parametrize("staged", [False, True], ids=["eager", "jit"])
+def test_what_the_device_lacks_runs_on_the_host(jax, jnp, gpu, staged):
+    a = (X @ X.T / 20 + 3 * np.eye(3)).astype(np.float32)
+    for name, f in lacking(jax, jnp).items():
+        f = jax.jit(f) if staged else f
+        there = jax.tree_util.tree_leaves(f(jax.device_put(a, gpu)))
+        here = jax.tree_util.tree_leaves(f(jax.device_put(a, jax.devices("cpu")[0])))
+        for x, y in zip(there, here, strict=True):
+            assert x.devices() == {gpu}, name
+            np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_the_text_of_a_program_names_the_steps_of_the_host(jax, jnp, gpu):
+    a = jax.device_put(np.eye(3, dtype=np.float32), gpu)
+    assert "on the host" in jax.jit(jnp.linalg.cholesky).lower(a).compile().as_text()
+    assert "on the host" not in jax.jit(jnp.sin).lower(a).compile().as_text()
+
+
+def test_wide_integers_under_x64(jax, jnp, gpu):
+    programs = {
+        "argmax": jnp.argmax,
+        "argsort": lambda x: jnp.argsort(x, axis=1),
+        "sum": lambda x: x.astype(jnp.int32).sum(),
+        "cumsum": lambda x: jnp.cumsum(x.astype(jnp.int64)),
+        "index": lambda x: x[jnp.array([2, 0])],
+        "set": lambda x: x.at[jnp.array([2, 0]), 1].set(7.0),
+        "loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, y: y + i.astype(jnp.float32), x),
+        "scan": lambda x: jax.lax.scan(lambda c, row: (c + 1, row * c), jnp.int64(0), x),
+        "normal": lambda x: x + jax.random.normal(jax.random.key(0), x.shape, jnp.float32),
+        "randint": lambda x: jax.random.randint(jax.random.key(0), (4,), 0, 1 << 40),
+        "wide": lambda x: (x.astype(jnp.int64) << 33) // 7 % 1000003,
+        "slice": lambda x: jax.lax.dynamic_slice(x, (jnp.int64(1), jnp.int64(1)), (2, 2)),
+        "cond": lambda x: jax.lax.cond(x.astype(jnp.int64).sum() > 3, lambda y: y * 2, lambda y: y, x),
+    }
+    with jax.enable_x64(True):
+        for name, f in programs.items():
+            for g in (f, jax.jit(f)):
+                there = jax.tree_util.tree_leaves(g(jax.device_put(X, gpu)))
+                here = jax.tree_util.tree_leaves(g(jax.device_put(X, jax.devices("cpu")[0])))
+                for x, y in zip(there, here, strict=True):
+                    assert x.dtype == y.dtype, name
+                    np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, err_msg=name)
+
+
 def test_an_array_is_ready_when_the_device_has_made_it(child, gpu):
     child(
         LONG
@@ -152,7 +225,7 @@ def test_a_wait_for_the_device_hears_an_interrupt(child, gpu):
         + """
 import signal, threading, time
 def told(wait):
-    ys = [f(x * i) for i in range(40)]
+    ys = [f(x * i) for i in range(6)]
     sent = []
     def send():
         time.sleep(0.2)
@@ -223,14 +296,12 @@ except RuntimeError as e: print("none", "Unknown backend" in str(e))
     assert (taken[0] == "none True" and name in taken[2]) if software else name in taken[0]
 
 
-def test_to_import_opens_no_device(child, gpu):
+def test_to_import_loads_no_driver(child, gpu):
     child(
         """
 import os
-driver = lambda: any(word in open("/proc/self/maps").read() for word in ("libvulkan", "lvp")) if os.path.exists("/proc/self/maps") else False
+driver = lambda: os.path.exists("/proc/self/maps") and any(word in open("/proc/self/maps").read() for word in ("libvulkan", "lvp"))
 assert not driver()
-x = jax.device_put(np.ones(2), jax.devices("cpu")[0])
-assert float((x + 1).sum()) == 4 and not driver()
 assert jnp.ones(2).devices() == {jax.devices("gpu")[0]} and jax.default_backend() == "gpu"
 """,
         PLATFORMS="gpu,cpu",

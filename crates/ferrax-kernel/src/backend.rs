@@ -1,5 +1,6 @@
 //! What a backend offers: memory, and plans compiled and run.
 use crate::buffer::Buffer;
+pub use crate::buffer::Look;
 use crate::collective::Across;
 use crate::dtype::DType;
 use crate::error::Res;
@@ -23,9 +24,6 @@ pub struct MemoryStats {
     pub kept: u64,
 }
 
-/// What a wait asks now and then: an error ends it.
-pub type Look<'a> = dyn FnMut() -> Res<()> + 'a;
-
 pub type Buffers = SmallVec<[Buffer; 2]>;
 
 /// One device.
@@ -35,9 +33,13 @@ pub trait Backend: Send + Sync {
     /// For people: the adapter's name.
     fn description(&self) -> String;
     fn supports(&self, d: DType) -> bool;
-    /// Whether it has this routine; compiling a plan with one that it has not says `Unsupported`.
+    /// Whether it has this routine; others are left to the host, or compiling a plan with one says `Unsupported`.
     fn runs(&self, _: &Routine) -> bool {
         true
+    }
+    /// Whether a run of the plan waits for the device in between, to ask the host for something.
+    fn asks_host(&self, _plan: &Plan) -> bool {
+        false
     }
     /// The bytes there are on the device, where it can be told.
     fn memory(&self) -> Option<usize>;

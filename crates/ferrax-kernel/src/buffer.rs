@@ -2,10 +2,12 @@
 //!
 //! INVARIANT: a buffer that is ready never changes, unless its only holder hands it over (donation). A pending one names the run that will settle
 //! it, and nothing here waits: that is the scheduler's (`ferrax-runtime`), which knows what can be waited for.
-use crate::backend::Look;
 use crate::error::{Error, Res};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
+
+/// What a wait asks now and then: an error ends it.
+pub type Look<'a> = dyn FnMut() -> Res<()> + 'a;
 
 /// Memory of one backend.
 pub trait Memory: Any + Send + Sync {

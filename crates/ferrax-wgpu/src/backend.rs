@@ -2,7 +2,7 @@
 use crate::adapters;
 use crate::device::memory::{self, GpuMemory};
 use crate::device::{self, Counts, Gpu, pipeline};
-use crate::run::CompiledPlan;
+use crate::run::{self, CompiledPlan};
 use ferrax_kernel::backend::{Backend, Buffers, Executable, Look, MemoryStats, RunArg, RunCx};
 use ferrax_kernel::{Buffer, DType, Plan, Res, Routine, VerifiedPlan};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -18,17 +18,19 @@ struct Opening {
     info: wgpu::AdapterInfo,
     /// The adapter's own, or fewer for a test.
     limits: wgpu::Limits,
+    /// Runs what the device lacks.
+    host: Arc<dyn Backend>,
     /// The process that found the adapter: a fork of it has none of the driver's threads.
     process: u32,
     device: Mutex<Option<Arc<Gpu>>>,
 }
 
 /// All GPUs that can run plans, found at the first call and not opened: those of [`adapters()`](adapters::adapters) that `FERRAX_GPU` chooses, without
-/// it all that do not compute on the processor's cores.
-pub fn devices() -> Vec<Arc<GpuBackend>> {
+/// it all that do not compute on the processor's cores. `host` runs what they lack.
+pub fn devices(host: &Arc<dyn Backend>) -> Vec<Arc<GpuBackend>> {
     static ALL: OnceLock<Vec<Arc<GpuBackend>>> = OnceLock::new();
     let found = || adapters::chosen().into_iter().filter(|a| Gpu::suits(a).is_ok());
-    ALL.get_or_init(|| found().map(|a| Arc::new(GpuBackend::closed(a, None))).collect()).clone()
+    ALL.get_or_init(|| found().map(|a| Arc::new(GpuBackend::closed(a, None, host.clone()))).collect()).clone()
 }
 
 impl Opening {
@@ -56,17 +58,17 @@ impl Opening {
 
 impl GpuBackend {
     /// A device on `adapter`, to be opened at first use; `limits` below the adapter's own are for tests.
-    pub fn closed(adapter: wgpu::Adapter, limits: Option<wgpu::Limits>) -> GpuBackend {
+    pub fn closed(adapter: wgpu::Adapter, limits: Option<wgpu::Limits>, host: Arc<dyn Backend>) -> GpuBackend {
         let limits = limits.unwrap_or_else(|| adapter.limits());
         let (info, process) = (adapter.get_info(), std::process::id());
-        GpuBackend { opening: Arc::new(Opening { adapter, info, limits, process, device: Mutex::default() }) }
+        GpuBackend { opening: Arc::new(Opening { adapter, info, limits, host, process, device: Mutex::default() }) }
     }
     /// The same, opened at once.
     ///
     /// # Errors
     /// `Unsupported` where the adapter lacks what kernels need, `Device` where the driver refuses.
-    pub fn open(adapter: &wgpu::Adapter, limits: Option<wgpu::Limits>) -> Res<GpuBackend> {
-        let backend = GpuBackend::closed(adapter.clone(), limits);
+    pub fn open(adapter: &wgpu::Adapter, limits: Option<wgpu::Limits>, host: Arc<dyn Backend>) -> Res<GpuBackend> {
+        let backend = GpuBackend::closed(adapter.clone(), limits, host);
         backend.opening.device().map(|_| backend)
     }
     /// Whether anybody has used it.
@@ -101,7 +103,10 @@ impl Backend for GpuBackend {
         Gpu::supports(d)
     }
     fn runs(&self, r: &Routine) -> bool {
-        !matches!(r, Routine::Fft(_) | Routine::Linalg(_))
+        run::has_routine(r)
+    }
+    fn asks_host(&self, plan: &Plan) -> bool {
+        plan.branches() || plan.any_step(&run::is_for_host)
     }
     fn memory(&self) -> Option<usize> {
         None
@@ -117,7 +122,7 @@ impl Backend for GpuBackend {
         }
     }
     fn compile(&self, plan: VerifiedPlan) -> Res<Arc<dyn Executable>> {
-        let compiled = CompiledPlan::new(&self.opening.device()?, plan.clone())?;
+        let compiled = CompiledPlan::new(&self.opening.device()?, &self.opening.host, plan.clone())?;
         Ok(Arc::new(Program { opening: self.opening.clone(), plan, compiled: Mutex::new(Arc::new(compiled)) }))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
@@ -153,7 +158,7 @@ impl Program {
         let device = self.opening.device()?;
         let mut held = self.held();
         if !held.is_for(&device) {
-            *held = Arc::new(CompiledPlan::new(&device, self.plan.clone())?);
+            *held = Arc::new(CompiledPlan::new(&device, &self.opening.host, self.plan.clone())?);
         }
         Ok(held.clone())
     }

@@ -27,6 +27,8 @@ pub struct Counts {
     pub submissions: u64,
     pub buffers: u64,
     pub pipelines: u64,
+    /// Steps that the host ran.
+    pub host_steps: u64,
 }
 
 #[derive(Default)]
@@ -40,6 +42,7 @@ pub struct Counters {
     pub peak: AtomicU64,
     pub largest: AtomicU64,
     pub requests: AtomicU64,
+    pub host_steps: AtomicU64,
 }
 
 pub struct Gpu {
@@ -207,20 +210,10 @@ impl Gpu {
         self.limits.max_buffer_size.min(self.limits.max_storage_buffer_binding_size)
     }
 
+    /// Whether arrays of `d` may lie on the device. Wide integers do, for programs count and index by them; the host computes with them.
     pub fn supports(d: DType) -> bool {
-        d.size() <= 4
+        d.size() <= 4 || d.is_int()
     }
-    pub fn require(&self, d: DType) -> Res<()> {
-        if Gpu::supports(d) {
-            return Ok(());
-        }
-        Err(Error::Unsupported(format!(
-            "{}: {} has no place on this device, which computes in 32 bits",
-            self.name(),
-            d.long()
-        )))
-    }
-
     pub fn memory_stats(&self) -> MemoryStats {
         let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
         let c = &self.counters;
@@ -241,6 +234,7 @@ impl Gpu {
             submissions: get(&c.submissions),
             buffers: get(&c.buffers),
             pipelines: get(&c.pipelines),
+            host_steps: get(&c.host_steps),
         }
     }
 }

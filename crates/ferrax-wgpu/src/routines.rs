@@ -10,7 +10,6 @@ mod scatter;
 mod sort;
 mod top_k;
 
-use crate::device::Gpu;
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};
 use ferrax_kernel::kernel::{Access, Affine, Guard, Kernel, Node};
@@ -23,7 +22,7 @@ use ferrax_kernel::{DType, Dims, Error, Res, Routine, Scalar};
 pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
     let arrays = r.operands().into_iter().chain(r.results());
     for (d, len) in arrays {
-        if !Gpu::supports(d) {
+        if d.size() > 4 {
             return Err(Error::Unsupported(format!(
                 "{}: {} has no place on this device, which computes in 32 bits",
                 r.name(),
@@ -55,13 +54,7 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
         Routine::Conv(c) => wgsl::lower(&c.kernel(), limits),
-        Routine::Linalg(l) => Err(Error::Unsupported(format!(
-            "matrix decompositions ({:?}) run on the CPU alone: move the operand there with device_put",
-            l.kind
-        ))),
-        Routine::Fft(_) => Err(Error::Unsupported(
-            "fft: Fourier transforms run on the CPU alone: move the operand there with device_put".into(),
-        )),
+        Routine::Linalg(_) | Routine::Fft(_) => Err(Error::Unsupported(format!("{} runs on the host", r.name()))),
     }
 }
 

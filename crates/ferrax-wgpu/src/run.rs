@@ -2,18 +2,21 @@
 //!
 //! The host drives control: it reads predicates, indices and trip counts back, and records the body again for each iteration. Slots
 //! hold references to buffers, so copies, carries and the elements of tapes move none.
+mod host;
+
 use crate::device::Gpu;
 use crate::device::memory::{self, GpuMemory, Slab};
 use crate::device::pipeline::Pipeline;
 use crate::recorder::{Copiers, Recorder};
 use crate::task::{Limits, Pass, Task};
 use crate::{routines, wgsl};
-use ferrax_kernel::backend::{Buffers, RunArg, RunCx};
+use ferrax_kernel::backend::{Backend, Buffers, RunArg, RunCx};
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
 use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Plan, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar, VerifiedPlan};
+use host::HostStep;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,10 +29,12 @@ pub struct CompiledPlan {
     /// The slots that nothing reads after each of `ops`.
     dies: Vec<Vec<SlotId>>,
     copiers: Copiers,
+    host: Arc<dyn Backend>,
 }
 
 enum Op {
     Task { what: &'static str, task: Task<Arc<Pipeline>>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Host(Box<HostStep>),
     Copy { from: SlotId, to: SlotId },
     Loop { it: Box<Loop>, cond: Vec<Op>, body: Vec<Op> },
     Switch { index: SlotId, branches: Vec<Vec<Op>> },
@@ -42,9 +47,8 @@ enum Op {
 impl CompiledPlan {
     /// # Errors
     /// `Unsupported` for what the device lacks, naming it; `Invalid` for kernels that break their invariants.
-    pub fn new(device: &Arc<Gpu>, plan: VerifiedPlan) -> Res<CompiledPlan> {
+    pub fn new(device: &Arc<Gpu>, host: &Arc<dyn Backend>, plan: VerifiedPlan) -> Res<CompiledPlan> {
         for slot in plan.slots.iter().filter(|s| s.tape == 0) {
-            device.require(slot.dtype)?;
             if slot.bytes() as u64 > device.max_bytes() {
                 let limit = device.max_bytes();
                 return Err(Error::OutOfMemory(format!(
@@ -54,10 +58,10 @@ impl CompiledPlan {
                 )));
             }
         }
-        let ops = compile(device, &plan.steps)?;
+        let ops = Compiling { device, host: &**host, plan: &plan }.steps(&plan.steps)?;
         let dies = deaths(&plan);
         let copiers = Copiers::new(device)?;
-        Ok(CompiledPlan { device: device.clone(), plan, ops, dies, copiers })
+        Ok(CompiledPlan { device: device.clone(), plan, ops, dies, copiers, host: host.clone() })
     }
 }
 
@@ -77,30 +81,47 @@ impl CompiledPlan {
     }
 }
 
-fn compile(device: &Gpu, steps: &[Step]) -> Res<Vec<Op>> {
-    let limits = Limits::of(&device.limits);
-    let named = |e: Error| match e {
-        Error::Unsupported(s) => Error::Unsupported(format!("{}: {s}", device.name())),
-        e => e,
-    };
-    let one = |s: &Step| {
-        Ok(match s {
-            Step::Kernel { kernel, ins, outs } => {
-                let task = wgsl::lower(kernel, limits).map_err(named)?.compile(device)?;
-                Op::Task { what: "kernel", task, ins: ins.clone(), outs: outs.clone() }
+pub use host::{has_routine, is_for_host};
+
+/// What the steps of a plan are compiled for.
+struct Compiling<'a> {
+    device: &'a Gpu,
+    host: &'a dyn Backend,
+    plan: &'a Plan,
+}
+
+impl Compiling<'_> {
+    fn steps(&self, steps: &[Step]) -> Res<Vec<Op>> {
+        steps.iter().map(|s| self.step(s)).collect()
+    }
+    fn step(&self, step: &Step) -> Res<Op> {
+        let limits = Limits::of(&self.device.limits);
+        let lowered = match step {
+            _ if is_for_host(step) => return host::op(self.host, self.plan, step),
+            Step::Kernel { kernel, ins, outs } => ("kernel", wgsl::lower(kernel, limits), ins, outs),
+            Step::Routine { routine, ins, outs } => (routine.name(), routines::lower(routine, limits), ins, outs),
+            _ => return self.control(step),
+        };
+        let (what, lowered, ins, outs) = lowered;
+        match lowered {
+            // more positions than a shader counts, say
+            Err(Error::Unsupported(_)) => host::op(self.host, self.plan, step),
+            lowered => {
+                let task = lowered?.compile(self.device)?;
+                Ok(Op::Task { what, task, ins: ins.clone(), outs: outs.clone() })
             }
-            Step::Routine { routine, ins, outs } => {
-                let task = routines::lower(routine, limits).map_err(named)?.compile(device)?;
-                Op::Task { what: routine.name(), task, ins: ins.clone(), outs: outs.clone() }
-            }
+        }
+    }
+    fn control(&self, step: &Step) -> Res<Op> {
+        Ok(match step {
             Step::Copy { from, to } => Op::Copy { from: *from, to: *to },
             Step::Loop(l) => {
-                let cond = if let Trip::While { cond, .. } = &l.trip { compile(device, cond)? } else { vec![] };
+                let cond = if let Trip::While { cond, .. } = &l.trip { self.steps(cond)? } else { vec![] };
                 let it = Loop { body: vec![], ..(**l).clone() };
-                Op::Loop { it: Box::new(it), cond, body: compile(device, &l.body)? }
+                Op::Loop { it: Box::new(it), cond, body: self.steps(&l.body)? }
             }
             Step::Switch { index, branches, .. } => {
-                Op::Switch { index: *index, branches: branches.iter().map(|b| compile(device, b)).collect::<Res<_>>()? }
+                Op::Switch { index: *index, branches: branches.iter().map(|b| self.steps(b)).collect::<Res<_>>()? }
             }
             Step::Callback { call, ins, outs } => {
                 Op::Callback { call: call.clone(), ins: ins.clone(), outs: outs.clone() }
@@ -110,9 +131,9 @@ fn compile(device: &Gpu, steps: &[Step]) -> Res<Vec<Op>> {
             }
             Step::TapeLen { tape, out } => Op::TapeLen { tape: *tape, out: *out },
             Step::EmptyTape { out } => Op::EmptyTape { out: *out },
+            Step::Kernel { .. } | Step::Routine { .. } => return Err(Error::Invalid("a step without blocks".into())),
         })
-    };
-    steps.iter().map(one).collect()
+    }
 }
 
 /// For each of the plan's own steps, the slots that no later one names.
@@ -274,6 +295,7 @@ impl Run<'_> {
                 call.f.call(&ins, &mut results.iter_mut().map(|r| &mut r[..]).collect::<Vec<_>>())?;
                 outs.iter().zip(results).try_for_each(|(o, r)| self.set_bytes(*o, &r))
             }
+            Op::Host(step) => self.host_step(step),
             Op::Collective { kind, across, ins, outs } => self.collective(kind, across, ins, outs),
             Op::TapeLen { tape, out } => {
                 let n = match self.get(*tape)? {
@@ -450,6 +472,9 @@ impl Run<'_> {
         let outputs = vec![nodes.len() as u32 - 1];
         let k =
             Kernel { grid: [len].into(), rdims: Dims::default(), inputs: vec![(d, len); all.len()], nodes, outputs };
+        if d.size() > 4 {
+            return self.host_reduce(out, k, all);
+        }
         let device = self.recorder.device.clone();
         let task = wgsl::lower(&k, Limits::of(&device.limits))?.compile(&device)?;
         let ins = all.iter().map(|b| memory::upload(&device, b)).collect::<Res<Vec<_>>>()?;
@@ -548,6 +573,7 @@ fn write_ops(text: &mut String, ops: &[Op], depth: usize) {
                 Ok(())
             }
             Op::Callback { call, ins, outs } => writeln!(text, "{pad}{call:?} {ins:?} -> {outs:?}"),
+            Op::Host(step) => writeln!(text, "{pad}{}", step.line()),
             Op::Collective { kind, across, ins, outs } => {
                 writeln!(text, "{pad}{kind:?} over {across:?} {ins:?} -> {outs:?}")
             }

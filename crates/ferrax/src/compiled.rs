@@ -14,7 +14,6 @@ use ferrax_ir::lower;
 use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Program, Value};
 use ferrax_kernel::backend::{Buffers, RunArg};
-use ferrax_kernel::plan::Step;
 use ferrax_kernel::{Buffer, Executable, Plan, RunCx};
 use smallvec::SmallVec;
 use std::borrow::Borrow;
@@ -76,8 +75,8 @@ impl Compiled {
                 format!("RESOURCE_EXHAUSTED: Out of memory allocating {bytes} bytes."),
             ));
         }
-        // what a device asks the host for in between waits for all that the device was given before
-        let asks = device.platform() != "cpu" && (plan.branches() || plan.any_step(&|s| on_host(s, device)));
+        // that waits for all that the device was given before
+        let asks = device.backend.asks_host(&plan);
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits() || asks;
         let (calls, effects) = (plan.calls(), program.effects().io);
         let ends = !plan.unbounded() && !plan.waits();
@@ -181,11 +180,6 @@ impl Compiled {
     pub fn order(&self, ins: RunArgs, member: Option<MeshMember>) -> Order {
         Order { exe: self.exe.clone(), lane: self.device.id, ins, member, effects: self.effects, told: false }
     }
-}
-
-/// Whether it is a step that the device leaves to the host.
-fn on_host(s: &Step, device: &Device) -> bool {
-    matches!(s, Step::Routine { routine, .. } if !device.backend.runs(routine))
 }
 
 /// The device that a set of values asks for: a committed array's, else the default, to which the others are brought.

@@ -23,7 +23,7 @@ use ferrax_cpu::CpuBackend;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_kernel::Backend;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// DLPack's number for the host's memory.
@@ -37,6 +37,8 @@ pub struct Device {
     pub index: usize,
     /// What compiles and runs for it.
     pub backend: Arc<dyn Backend>,
+    /// The run that was handed to it last, 0 where there was none; of GPUs.
+    pub(crate) handed: AtomicU64,
 }
 impl Device {
     /// `cpu` or `gpu`.
@@ -121,7 +123,7 @@ pub fn cpus() -> &'static [Device] {
             0 => num_cpus_of_environment(|name| std::env::var(name).ok()),
             n => n,
         };
-        let device = |i| Device { id: i, index: i, backend: Arc::new(CpuBackend::new()) };
+        let device = |i| Device { id: i, index: i, backend: Arc::new(CpuBackend::new()), handed: AtomicU64::new(0) };
         (0..n.max(1)).map(device).collect()
     })
 }
@@ -183,8 +185,14 @@ fn adapters() -> Vec<(String, Vec<(&'static str, String)>)> {
 /// A device for each GPU, numbered from `first`.
 #[cfg(feature = "gpu")]
 fn reachable(first: usize) -> Vec<Device> {
-    let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device { id: first + i, index: i, backend };
-    ferrax_wgpu::devices().into_iter().enumerate().map(device).collect()
+    let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device {
+        id: first + i,
+        index: i,
+        backend,
+        handed: AtomicU64::new(0),
+    };
+    let host: Arc<dyn Backend> = Arc::new(CpuBackend::new());
+    ferrax_wgpu::devices(&host).into_iter().enumerate().map(device).collect()
 }
 #[cfg(not(feature = "gpu"))]
 fn reachable(_: usize) -> Vec<Device> {

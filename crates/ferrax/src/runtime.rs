@@ -16,7 +16,7 @@ use ferrax_kernel::error::copied;
 use ferrax_kernel::{Buffer, Executable, RunCx};
 use ferrax_runtime::{RunFacts, RunId, Runtime, Stop, Token, Work};
 use smallvec::SmallVec;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 pub(crate) static RUNTIME: LazyLock<Runtime<Handed>> = LazyLock::new(Runtime::default);
@@ -97,6 +97,9 @@ pub fn read(device: &Device, b: &Buffer) -> Res<Vec<u8>> {
 /// Waits until the effects of all runs so far have happened, and devices have done what they were given; the error of one that failed.
 pub fn barrier() -> Res<()> {
     waiting(|tick| RUNTIME.barrier(tick))?;
+    let handed = |d: &Device| d.handed.load(Ordering::Relaxed);
+    let handed: SmallVec<[RunId; 2]> = found_gpus().iter().map(handed).collect();
+    waiting(|tick| RUNTIME.wait(&handed, tick))?;
     found_gpus().iter().try_for_each(|d| waiting(|tick| d.backend.drain(tick)))
 }
 /// The end of the process: effects happen, all else stops, threads go.
@@ -193,6 +196,9 @@ fn push(orders: impl IntoIterator<Item = Order>) -> SmallVec<[(RunId, Buffers); 
     let mut gang = None;
     let runs = orders.into_iter().map(|o| {
         let id = RUNTIME.next_id();
+        if let Some(gpu) = found_gpus().iter().find(|d| d.id == o.lane) {
+            gpu.handed.store(id, Ordering::Relaxed);
+        }
         if o.member.is_some() {
             gang.get_or_insert(id);
         }

@@ -264,7 +264,7 @@ fn forms(k: &mut Kernel) -> Vec<&mut Affine> {
 
 /// Positions are `i32` in shaders, elements at most 32 bits wide.
 fn check(k: &Kernel) -> Res<()> {
-    let wide = k.nodes.iter().map(|n| n.0).find(|d| !crate::device::Gpu::supports(*d));
+    let wide = k.nodes.iter().map(|n| n.0).find(|d| d.size() > 4);
     if let Some(d) = wide {
         return Err(Error::Unsupported(format!("{} has no place on this device, which computes in 32 bits", d.long())));
     }

@@ -11,7 +11,12 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 /// The first device, or none where there is none and none is required.
 pub fn gpu() -> Option<Arc<GpuBackend>> {
     static FIRST: OnceLock<Option<Arc<GpuBackend>>> = OnceLock::new();
-    let open = || ferrax_wgpu::adapters().iter().find_map(|a| GpuBackend::open(a, None).ok()).map(Arc::new);
+    let open = || {
+        ferrax_wgpu::adapters()
+            .iter()
+            .find_map(|a| GpuBackend::open(a, None, Arc::new(ReferenceBackend)).ok())
+            .map(Arc::new)
+    };
     let found = FIRST.get_or_init(open).clone();
     if found.is_none() {
         assert!(std::env::var_os("FERRAX_REQUIRE_GPU").is_none(), "FERRAX_REQUIRE_GPU is set and no adapter was found");
@@ -23,7 +28,7 @@ pub fn gpu() -> Option<Arc<GpuBackend>> {
 /// A device of one's own, with counters of its own.
 pub fn own_gpu(limits: Option<ferrax_wgpu::Limits>) -> Option<GpuBackend> {
     gpu()?;
-    Some(GpuBackend::open(&ferrax_wgpu::adapters()[0], limits).unwrap())
+    Some(GpuBackend::open(&ferrax_wgpu::adapters()[0], limits, Arc::new(ReferenceBackend)).unwrap())
 }
 
 /// Shaders that were translated already.

@@ -4,6 +4,7 @@ use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, own_gpu, run, run_in}
 use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::kernel::{Affine, Kernel, Node};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, HostFn, Loop, Place, Step, Trip, Window};
+use ferrax_kernel::reference::ReferenceBackend;
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Backend, Bin, Buffer, DType, Dims, Error, ReduceKind, Res, Routine, RunCx, Scalar, Un};
 use ferrax_wgpu::Counts;
@@ -40,7 +41,7 @@ fn copy_of(len: usize, offset: i64) -> Kernel {
 fn dispatches_beyond_one_dimension() {
     let Some(mut limits) = own_gpu(None).map(|_| ferrax_wgpu::adapters()[0].limits()) else { return };
     limits.max_compute_workgroups_per_dimension = 7;
-    let gpu = own_gpu(Some(limits)).unwrap();
+    let gpu = own_gpu(Some(limits), Arc::new(ReferenceBackend)).unwrap();
     for len in [7 * 256 - 1, 7 * 256, 7 * 256 + 1, 49 * 256 - 3] {
         compare(&gpu, "a folded grid", kernel_plan(&copy_of(len, 3)), &[Noise(21).bits(DType::U32, len)], 0.0, 0.0);
     }
@@ -66,7 +67,7 @@ fn the_least_limits_of_webgpu_are_enough() {
     let Some(_) = gpu() else { return };
     let adapter = &ferrax_wgpu::adapters()[0];
     let limits = wgpu::Limits { max_compute_invocations_per_workgroup: 128, ..wgpu::Limits::downlevel_defaults() };
-    let gpu = ferrax_wgpu::GpuBackend::open(adapter, Some(limits)).unwrap();
+    let gpu = ferrax_wgpu::GpuBackend::open(adapter, Some(limits), Arc::new(ReferenceBackend)).unwrap();
     let n = 3000;
     let nodes = vec![load(DType::F32, 0, &[n as i64, 1]), (DType::F32, Node::Reduce { kind: ReduceKind::Max, of: 0 })];
     let k = Kernel { grid: [9].into(), rdims: [n].into(), inputs: vec![(DType::F32, 9 * n)], nodes, outputs: vec![1] };
@@ -124,7 +125,7 @@ fn buffers_above_the_limit_are_an_error() {
     let adapter = &ferrax_wgpu::adapters()[0];
     let limits =
         wgpu::Limits { max_buffer_size: 1 << 20, max_storage_buffer_binding_size: 1 << 20, ..adapter.limits() };
-    let gpu = ferrax_wgpu::GpuBackend::open(adapter, Some(limits)).unwrap();
+    let gpu = ferrax_wgpu::GpuBackend::open(adapter, Some(limits), Arc::new(ReferenceBackend)).unwrap();
     assert!(run(&gpu, kernel_plan(&copy_of(1 << 18, 0)), &[vec![0; 1 << 20]]).is_ok());
     assert!(matches!(gpu.upload(&vec![0; (1 << 20) + 4]), Err(Error::OutOfMemory(_))));
     assert!(matches!(run(&gpu, kernel_plan(&copy_of((1 << 18) + 1, 0)), &[]), Err(Error::OutOfMemory(_))));
@@ -161,7 +162,7 @@ fn a_lost_device_takes_its_arrays_and_is_opened_anew() {
 #[test]
 fn devices_are_opened_at_first_use() {
     let Some(_) = gpu() else { return };
-    let gpu = ferrax_wgpu::GpuBackend::closed(ferrax_wgpu::adapters().remove(0), None);
+    let gpu = ferrax_wgpu::GpuBackend::closed(ferrax_wgpu::adapters().remove(0), None, Arc::new(ReferenceBackend));
     assert!(!gpu.description().is_empty() && gpu.supports(DType::F32) && !gpu.is_open());
     assert_eq!(gpu.memory_stats().unwrap().in_use, 0);
     let b = gpu.upload(&[0; 4000]).unwrap();
@@ -273,6 +274,7 @@ fn counted(gpu: &ferrax_wgpu::GpuBackend, plan: ferrax_kernel::Plan, ins: &[Vec<
         submissions: after.submissions - before.submissions,
         buffers: after.buffers - before.buffers,
         pipelines: after.pipelines - before.pipelines,
+        host_steps: after.host_steps - before.host_steps,
     }
 }
 

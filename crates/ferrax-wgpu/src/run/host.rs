@@ -1,0 +1,111 @@
+//! Steps that the device lacks (decompositions, Fourier transforms, what is 64 bits wide): the host's backend runs them in between, on copies.
+//!
+//! INVARIANT: nothing of a plan fails for its device. A device keeps elements of any width; what computes with wide ones is a step of the host.
+use super::{Op, Run};
+use crate::device::count;
+use ferrax_kernel::backend::{Backend, Executable, RunArg};
+use ferrax_kernel::plan::{Place, Plan, SlotId, Step};
+use ferrax_kernel::{DType, Kernel, Res, Routine};
+use std::sync::Arc;
+
+/// Whether shaders compute with elements of `d`.
+fn computes(d: DType) -> bool {
+    d.size() <= 4
+}
+/// Whether the device has a kernel's dtypes.
+fn has_kernel(k: &Kernel) -> bool {
+    k.nodes.iter().map(|n| n.0).chain(k.inputs.iter().map(|i| i.0)).all(computes)
+}
+/// Whether the device has a routine, at its dtypes.
+pub fn has_routine(r: &Routine) -> bool {
+    !matches!(r, Routine::Fft(_) | Routine::Linalg(_))
+        && r.operands().iter().chain(&r.results()).all(|(d, _)| computes(*d))
+}
+/// Whether a step is left to the host.
+pub fn is_for_host(s: &Step) -> bool {
+    match s {
+        Step::Kernel { kernel, .. } => !has_kernel(kernel),
+        Step::Routine { routine, .. } => !has_routine(routine),
+        _ => false,
+    }
+}
+
+/// A step of the host's: the plan of it alone, compiled there.
+pub struct HostStep {
+    what: &'static str,
+    exe: Arc<dyn Executable>,
+    ins: Vec<SlotId>,
+    outs: Vec<SlotId>,
+}
+
+impl HostStep {
+    /// `Step::Kernel` or `Step::Routine` of `plan`.
+    pub fn new(host: &dyn Backend, plan: &Plan, step: &Step) -> Res<HostStep> {
+        let mut alone = Plan::default();
+        let mut slot = |of: &SlotId, place: Place| {
+            let s = &plan.slots[*of as usize];
+            alone.places.push(place);
+            alone.add_slot(s.dtype, s.len, 0)
+        };
+        let mut all = |slots: &[SlotId], place: fn(u32) -> Place| -> Vec<SlotId> {
+            slots.iter().zip(0..).map(|(s, i)| slot(s, place(i))).collect()
+        };
+        let (what, ins, outs, step, inputs, outputs) = match step {
+            Step::Routine { routine, ins, outs } => {
+                let (i, o) = (all(ins, Place::Input), all(outs, Place::Output));
+                let step = Step::Routine { routine: routine.clone(), ins: i.clone(), outs: o.clone() };
+                (routine.name(), ins, outs, step, i, o)
+            }
+            Step::Kernel { kernel, ins, outs } => {
+                let (i, o) = (all(ins, Place::Input), all(outs, Place::Output));
+                let step = Step::Kernel { kernel: kernel.clone(), ins: i.clone(), outs: o.clone() };
+                ("kernel", ins, outs, step, i, o)
+            }
+            _ => return Err(ferrax_kernel::Error::Invalid("the host is given a step with blocks".into())),
+        };
+        alone.donatable = vec![None; outputs.len()];
+        (alone.inputs, alone.outputs, alone.steps) = (inputs, outputs, vec![step]);
+        let exe = host.compile(alone.verify()?)?;
+        Ok(HostStep { what, exe, ins: ins.clone(), outs: outs.clone() })
+    }
+    /// For people.
+    pub fn line(&self) -> String {
+        format!("{} on the host {:?} -> {:?}", self.what, self.ins, self.outs)
+    }
+}
+
+impl Run<'_> {
+    pub fn host_step(&mut self, step: &HostStep) -> Res<()> {
+        count(&self.recorder.device.counters.host_steps);
+        let host = self.compiled.host.clone();
+        let mut args = smallvec::SmallVec::new();
+        for s in &step.ins {
+            args.push(RunArg { buffer: host.upload(&self.bytes(*s)?)?, donated: true });
+        }
+        let made = step.exe.run(self.cx, args)?;
+        step.outs.iter().zip(&made).try_for_each(|(o, b)| self.set_bytes(*o, &host.download(b)?))
+    }
+    /// What `k` makes of the bytes of all devices.
+    pub fn host_reduce(&mut self, out: SlotId, k: Kernel, all: &[Arc<Vec<u8>>]) -> Res<()> {
+        let host = self.compiled.host.clone();
+        let mut plan = Plan::default();
+        let mut slot = |(d, len): (DType, usize), place: Place| {
+            plan.places.push(place);
+            plan.add_slot(d, len, 0)
+        };
+        let ins: Vec<SlotId> = k.inputs.iter().zip(0..).map(|(of, i)| slot(*of, Place::Input(i))).collect();
+        let outs = vec![slot((k.dtype(k.outputs[0]), k.grid.size()), Place::Output(0))];
+        plan.donatable = vec![None];
+        let step = Step::Kernel { kernel: Arc::new(k), ins: ins.clone(), outs: outs.clone() };
+        (plan.inputs, plan.outputs, plan.steps) = (ins, outs, vec![step]);
+        let exe = host.compile(plan.verify()?)?;
+        let arg = |b: &Arc<Vec<u8>>| Ok(RunArg { buffer: host.upload(b)?, donated: true });
+        let made = exe.run(self.cx, all.iter().map(arg).collect::<Res<_>>()?)?;
+        self.set_bytes(out, &host.download(&made[0])?)
+    }
+}
+
+/// The op of a step that is left to the host.
+pub fn op(host: &dyn Backend, plan: &Plan, step: &Step) -> Res<Op> {
+    HostStep::new(host, plan, step).map(|s| Op::Host(Box::new(s)))
+}
