@@ -243,7 +243,7 @@ class ShapeDtypeStruct:
       weak_type: whether the dtype gives way in promotion.
     """
 
-    __slots__ = ("_sharding", "dtype", "shape", "weak_type")
+    __slots__ = ("_sharding", "dtype", "is_ref", "shape", "weak_type")
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
         if dtype is None:
@@ -255,8 +255,9 @@ class ShapeDtypeStruct:
             )
         if manual_axis_type is not None:
             refused("ShapeDtypeStruct", "manual_axis_type", manual_axis_type, "there are no manual axes")
+        self.is_ref = bool(is_ref)
         if is_ref:
-            refused("ShapeDtypeStruct", "is_ref", is_ref, "there are no mutable references")
+            _flat.references.seen[:] = [True]
         self.shape = tuple(shape)
         self.dtype = np.dtype(dtype) if isinstance(dtype, (str, type, np.dtype)) or not hasattr(dtype, "name") else dtype
         self.weak_type, self._sharding = weak_type, sharding
@@ -271,7 +272,7 @@ class ShapeDtypeStruct:
         return cls(aval.shape, aval.dtype, sharding=x.sharding if placed else None, weak_type=aval.weak_type)
 
     sharding = property(lambda self: self._sharding)
-    is_ref, manual_axis_type = False, None
+    manual_axis_type = None
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=object)) if self.shape else 1)
     aval = property(lambda self: _core.ShapedArray(self.shape, self.dtype, self.weak_type))
@@ -283,17 +284,18 @@ class ShapeDtypeStruct:
 
     def update(self, **kwargs):
         """A copy with some attributes changed."""
-        return ShapeDtypeStruct(**{**dict(shape=self.shape, dtype=self.dtype, weak_type=self.weak_type, sharding=self._sharding), **kwargs})
+        return ShapeDtypeStruct(**{**dict(shape=self.shape, dtype=self.dtype, weak_type=self.weak_type, sharding=self._sharding, is_ref=self.is_ref), **kwargs})
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         placed = "" if self._sharding is None else f", sharding={self._sharding}"
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{weak})"
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{weak}{ref})"
 
     __str__ = __repr__
 
     def _key(self):
-        return self.shape, self.dtype, self.weak_type, self._sharding
+        return self.shape, self.dtype, self.weak_type, self._sharding, self.is_ref
 
     def __eq__(self, other):
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -350,6 +352,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     @wraps(fun, "make_jaxpr({fun})")
     def make_jaxpr_f(*args, **kwargs):
         dyn_args, dyn_fun = without_static(fun, static, args)
+        dyn_fun, dyn_args, kwargs = _with_own_refs(dyn_fun, dyn_args, kwargs)
         leaves, in_tree = tree_flatten((dyn_args, kwargs))
         flat = FlatFun(dyn_fun, in_tree)
         avals = _avals(fun, dyn_args, kwargs, leaves)
@@ -359,6 +362,26 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         return (program, flat.out_tree.unflatten(_structs(program.out_avals))) if return_shape else program
 
     return make_jaxpr_f
+
+
+def _with_own_refs(fun, args, kwargs):
+    """A function that makes references of its own where it was to be given some, and the arguments with values in their place."""
+    references = _flat.references
+    if not references.seen:
+        return fun, args, kwargs
+    leaves, tree = tree_flatten((args, kwargs))
+    is_ref = [references.is_ref(x) for x in leaves]
+    if not any(is_ref):
+        return fun, args, kwargs
+    references.check_aliases("make_jaxpr", fun, args, kwargs)
+
+    def run(*args, **kwargs):
+        given = [references.Ref(x) if r else x for x, r in zip(tree_flatten((args, kwargs))[0], is_ref, strict=True)]
+        args, kwargs = tree.unflatten(given)
+        return fun(*args, **kwargs)
+
+    values = [(x._here() if isinstance(x, references.Ref) else ShapeDtypeStruct(x.shape, x.dtype)) if r else x for x, r in zip(leaves, is_ref, strict=True)]
+    return functools.update_wrapper(run, fun) if hasattr(fun, "__name__") else run, *tree.unflatten(values)
 
 
 def _structs(avals):

@@ -14,6 +14,7 @@ from ._api import jit
 from ._batching import vmap
 from ._config import exporting_for, refused
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, unit, vary_as, wraps, zeros
+from ._ref_backward import linearized, transposed
 from ._transformed import restorable
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_map, tree_structure, tree_transpose
 
@@ -168,7 +169,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
             if holomorphic or getattr(getattr(x, "dtype", None), "kind", None) != "f":
                 _check_input_revderiv(name, holomorphic, allow_int, x)
         flat = FlatFun(partial_fun, in_tree, has_aux)
-        outs, linear = _core.linearize(flat, leaves)
+        outs, linear, refs = linearized(flat, leaves)
         cts = [None] * len(outs)
         if has_aux:
             outs, aux = flat.split_aux(outs)
@@ -177,7 +178,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         if holomorphic or aval.dtype.kind != "f":
             _check_output_revderiv(name, holomorphic, aval.dtype)
         cts[0] = _core.varying(_core.asarray(unit(aval), weak_type=aval.weak_type), aval.vma) if aval.vma else unit(aval)
-        cts = linear.transpose(cts)
+        cts = transposed(linear, cts, refs)
         if _core.checks_values():
             try:
                 looked_at(name, fun, (*outs, *cts))
@@ -322,7 +323,8 @@ def linearize(fun, *primals, has_aux=False):
 class _LinearSpec:
     """What a linear map's caller sees: trees and avals of both ends. Static data of the pytree that `vjp` and `linearize` return."""
 
-    def __init__(self, in_tree, out_tree, in_avals, out_avals, name):
+    def __init__(self, in_tree, out_tree, in_avals, out_avals, name, refs=()):
+        self.refs = refs
         self.in_tree, self.out_tree, self.in_avals, self.out_avals, self.name = in_tree, out_tree, in_avals, out_avals, name
         self.__name__ = name.split(" at ")[0]
 
@@ -383,14 +385,18 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     if reduce_axes:
         refused("vjp", "reduce_axes", reduce_axes, "sum over a named axis with lax.psum")
     check_callable(fun)
+    if _flat.references.seen and any(isinstance(x, _flat.references.Ref) for x in tree_flatten(primals)[0]):
+        _flat.references.check_aliases("vjp", fun, primals, {})
+        within, others, _ = _flat.references.without_refs(fun, primals, {})
+        return vjp(within, *others, has_aux=has_aux)
     leaves, in_tree = tree_flatten((primals, {}))
     flat = FlatFun(fun, in_tree, has_aux)
-    outs, linear = _core.linearize(flat, leaves)
+    outs, linear, refs = linearized(flat, leaves)
     looked_at("vjp", fun, outs)
     n_all = len(outs)
     if has_aux:
         outs, aux = flat.split_aux(outs)
-    spec = _LinearSpec(tree_structure(primals), flat.out_tree, [_get_aval(x) for x in leaves], [_get_aval(x) for x in outs], describe(fun))
+    spec = _LinearSpec(tree_structure(primals), flat.out_tree, [_get_aval(x) for x in leaves], [_get_aval(x) for x in outs], describe(fun), refs)
     out = flat.out_tree.unflatten(outs)
     f_vjp = VJP.of(spec, n_all - len(outs), linear, leaves)
     return (out, f_vjp, aux) if has_aux else (out, f_vjp)
@@ -513,7 +519,7 @@ def _pull_back(spec, n_aux, linear, *cotangents):
             f"structure of the differentiated function {spec.name}.\n\nBut the tree structures differ:\n" + "\n".join(lines)
         )
     cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals, strict=True)]
-    grads = looked_at("vjp", spec, linear.transpose(cts + [None] * n_aux))
+    grads = looked_at("vjp", spec, transposed(linear, cts + [None] * n_aux, spec.refs))
     return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(grads, spec.in_avals, strict=True)])
 
 

@@ -50,6 +50,11 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
                 "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only take integer values greater than or equal to"
                 f" `-len(args)` and less than `len(args)`, but got {numbers}, while `len(args)` = {n}"
             )
+        if _refs.seen and any(isinstance(x, _refs.Ref) for x in tree_flatten((args, kwargs))[0]):
+            _refs.check_aliases("checkpoint", fun, args, kwargs)
+            options = dict(prevent_cse=prevent_cse, policy=policy, static_argnums=numbers, static_argnames=static_argnames)
+            within, args, kwargs = _refs.without_refs(fun, args, kwargs)
+            return checkpoint(within, **options)(*args, **kwargs)
         static = {i % n for i in (*numbers, *named) if i < n}
         fixed = {k: v for k, v in kwargs.items() if k in names}
         dyn_args = tuple(x for i, x in enumerate(args) if i not in static)

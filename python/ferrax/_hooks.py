@@ -1,7 +1,7 @@
 """What the extension calls in this package: a loader for each slot of `crates/ferrax-python/src/hooks.rs`.
 
 Invariant: a loader imports what it returns when it is called, which is once, at the slot's first use; importing this
-module imports nothing. Two slots (`call_jitted`, `lowerings`) are filled by their modules, since what they stand for
+module imports nothing. One slot (`lowerings`) is filled by its module, since what it stands for
 cannot be in use before.
 """
 
@@ -188,6 +188,18 @@ def argument_mismatches():
     return _mismatches
 
 
+def call_jitted():
+    from ._ref_calls import call_jitted
+
+    return call_jitted
+
+
+def stage_jitted():
+    from ._ref_calls import stage_jitted
+
+    return stage_jitted
+
+
 def client_of():
     from ._devices import client_of
 
@@ -240,9 +252,11 @@ _core.register_hooks(
             shape_dtype_struct,
             arg_info,
             argument_mismatches,
+            call_jitted,
             client_of,
             memories_of,
             memory_of,
+            stage_jitted,
         )
     },
 )

@@ -17,16 +17,18 @@ import contextlib
 import functools
 import operator
 import sys
+import threading
 
 import numpy as np
 
 from . import _core, _flat
 from ._flat import argument_names, describe
-from .errors import UnexpectedTracerError
-from .tree_util import register_pytree_node, tree_flatten
+from .tree_util import tree_flatten
 
 __all__ = ["Ref", "RefType", "empty_ref", "free_ref", "freeze", "new_ref", "ref_addupdate", "ref_get", "ref_set", "ref_swap"]
 
+# The kind of references that derivatives do not see.
+NO_GRAD = "no_grad_no_remat"
 # Where a reference belongs whose value is a constant for the time being.
 ANYWHERE = object()
 # Whether any reference was ever made: transforms look for them only then.
@@ -52,6 +54,7 @@ class RefType:
 
     shape = property(lambda self: tuple(self.inner_aval.shape))
     dtype = property(lambda self: self.inner_aval.dtype)
+    sharding = property(lambda self: self.inner_aval.sharding)
 
     def __eq__(self, other):
         return type(other) is RefType and self.inner_aval == other.inner_aval
@@ -69,12 +72,22 @@ _ROLES = {
 }
 
 
+_LOCAL = threading.local()
+
+
+def passes():
+    """The derivatives that are being taken in this thread (`_backward`), from the outside in."""
+    if not hasattr(_LOCAL, "passes"):
+        _LOCAL.passes = []
+    return _LOCAL.passes
+
+
 class Ref:
     """A mutable reference to an array, made by `new_ref`. `ref[index]` reads, `ref[index] = value` writes; `ref[...]` is all of it."""
 
-    __slots__ = ("__weakref__", "_aval", "_staging", "_traces", "_value")
+    __slots__ = ("__weakref__", "_aval", "_back", "_home", "_kind", "_place", "_staging", "_traces", "_value")
 
-    def __init__(self, value):
+    def __init__(self, value, kind=None):
         # Another object that shares the memory: deletion and donation are its own.
         self._value = _core.asarray(value, copy=True) if not isinstance(value, _core.Tracer) else value
         aval = self._value.aval
@@ -82,6 +95,9 @@ class Ref:
             self._value = _core.bind("convert_element_type", self._value, new_dtype=aval.dtype, weak_type=False, sharding=None)
             aval = self._value.aval
         self._aval, self._staging, self._traces = aval, _core.staging(), _core.traces()
+        self._home, self._kind = (self._staging, len(passes())), kind
+        # The reference that stands for this one in backward passes (`_backward`), made when one asks, and the argument of a jitted function that this one is.
+        self._back = self._place = None
         seen[:] = [True]
 
     shape = property(lambda self: tuple(self._aval.shape))
@@ -117,8 +133,18 @@ class Ref:
         idx = idx if _is_all(idx) else _checked(idx, self.shape)
         value = _fitting(self, x, idx, value, "swap" if what == "set" else "addupdate")
         after = _whole(value) if _is_all(idx) and what == "set" else _written(what, x, idx, value)
+        self._take(after, what)
+
+    def _take(self, after, what="set", strip=False):
+        """Sets the value, unless it belongs to a derivative or a `vmap` that the reference does not; of a derivative's, with `strip`, the value alone."""
+        if after is self._value:
+            return
+        outside = lambda owner: owner is not None and self._traces is not None and owner not in self._traces
         owner = _core.trace_of(after)
-        if owner is not None and self._traces is not None and owner not in self._traces:
+        if outside(owner) and owner.what != "vmap" and (strip or self._kind == NO_GRAD):
+            after = _core.bind("stop_gradient", after)
+            owner = _core.trace_of(after)
+        if outside(owner):
             kind, role, where = _ROLES.get(owner.what, _ROLES["grad"])
             operation = "a set/swap" if what == "set" else "an addupdate"
             # of JAX's class
@@ -129,7 +155,17 @@ class Ref:
         self._value = after
 
     def __reduce__(self):
-        return Ref, (_whole(self._here()),)
+        return Ref, (_whole(self._here()), self._kind)
+
+    @property
+    def at(self):
+        """`ref.at[index]`: a part of it, which is read and written as the whole is."""
+        return _At(self, ())
+
+    @property
+    def sharding(self):
+        """Where its value is."""
+        return self._here().sharding
 
     def __len__(self):
         if not self.shape:
@@ -144,12 +180,75 @@ class Ref:
         return f"Ref{value!s}" if value is None or isinstance(value, _core.Tracer) else "Ref" + repr(value).removeprefix("Array")
 
 
+class _Part:
+    """A part of a reference: what some indices, one after another, select of it."""
+
+    __slots__ = ("_indices", "_ref")
+
+    def __init__(self, ref, indices):
+        self._ref, self._indices = ref, indices
+
+    shape = property(lambda self: functools.reduce(lambda shape, idx: _selected(shape, self.dtype, idx), self._indices, self._ref.shape))
+    dtype = property(lambda self: self._ref.dtype)
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape, dtype=object)) if self.shape else 1)
+    at = property(lambda self: _At(self._ref, self._indices))
+
+    def __repr__(self):
+        return f"{self._ref!r}.at" + "".join(f"[{i}]" for i in self._indices)
+
+    def _split(self, idx):
+        """The index of the whole that begins a selection, and those within what it selects."""
+        indices = (*self._indices, idx)
+        return indices[0], [i for i in indices[1:] if not _is_all(i)]
+
+    def __getitem__(self, idx):
+        first, rest = self._split(idx)
+        x = self._ref[first]
+        for i in rest:
+            x = x[_checked(i, tuple(x.shape))]
+        return x
+
+    def __setitem__(self, idx, value):
+        self._update("set", idx, value)
+
+    def addupdate(self, value, idx=...):
+        """Adds to what is at `idx`."""
+        self._update("add", idx, value)
+
+    def _update(self, what, idx, value):
+        first, rest = self._split(idx)
+        if not rest:
+            self._ref._update(what, first, value)
+            return
+        parts = [self._ref[first]]
+        for i in rest[:-1]:
+            parts.append(parts[-1][_checked(i, tuple(parts[-1].shape))])
+        value = _fitting(self._ref, parts[-1], rest[-1], value, "swap" if what == "set" else "addupdate", tuple(parts[-1].shape))
+        after = getattr(parts[-1].at[rest[-1]], what)(value)
+        for x, i in zip(reversed(parts[:-1]), reversed(rest[:-1]), strict=True):
+            after = x.at[i].set(after)
+        self._ref._update("set", first, after)
+
+
+class _At:
+    """`ref.at`, to be indexed."""
+
+    __slots__ = ("_indices", "_ref")
+
+    def __init__(self, ref, indices):
+        self._ref, self._indices = ref, indices
+
+    def __getitem__(self, idx):
+        return _Part(self._ref, (*self._indices, idx))
+
+
 def _whole(x):
     return x if isinstance(x, _core.Tracer) else _core.asarray(x, copy=True)
 
 
 def _is_all(idx):
-    return idx is ... or (type(idx) is tuple and (len(idx) == 0 or idx == (...,)))
+    return idx is ... or (type(idx) is tuple and (len(idx) == 0 or (len(idx) == 1 and idx[0] is ...)))
 
 
 def _checked(idx, shape):
@@ -169,12 +268,13 @@ def _checked(idx, shape):
     return idx
 
 
-def _fitting(ref, x, idx, value, what):
+def _fitting(ref, x, idx, value, what, shape=None):
     """The value as what the index selects: of its shape, and of the reference's dtype."""
     aval = _core.get_aval(value)
     if aval.dtype != ref.dtype and not (aval.weak_type and _core.result_type(x, value) == ref.dtype and np.can_cast(aval.dtype, ref.dtype, "same_kind")):
         raise ValueError(f"Invalid dtype for `{what}`. Ref dtype: {ref.dtype}. Value dtype: {aval.dtype}. ")
-    expected = ref.shape if _is_all(idx) else _selected(ref.shape, ref.dtype, idx)
+    shape = ref.shape if shape is None else shape
+    expected = shape if _is_all(idx) else _selected(shape, ref.dtype, idx)
     if tuple(aval.shape) != expected:
         raise ValueError(f"Invalid shape for `{what}`. Ref shape: {ref.shape}. Expected shape: {expected}. Value shape: {tuple(aval.shape)}.")
     value = value if isinstance(value, _core.Array) else _core.asarray(value)
@@ -244,7 +344,8 @@ def new_ref(init_val, *, memory_space=None, kind=None):
 
     Args:
       init_val: an array or a number.
-      memory_space, kind: there is one kind of memory, and of references.
+      memory_space: there is one kind of memory.
+      kind: "no_grad_no_remat" for a reference that takes values as constants: writes of what is being differentiated are not followed by derivatives.
 
     Raises:
       TypeError: the value is no array.
@@ -254,15 +355,17 @@ def new_ref(init_val, *, memory_space=None, kind=None):
     >>> ref[...]
     Array([0., 2., 0.], dtype=float32)
     """
-    if memory_space is not None or kind is not None:
-        raise NotImplementedError(f"new_ref: memory_space={memory_space!r}, kind={kind!r}: a device has one kind of memory, and there is one kind of reference")
+    if memory_space is not None:
+        raise NotImplementedError(f"new_ref: memory_space={memory_space!r}: a device has one kind of memory")
+    if kind not in (None, NO_GRAD):
+        raise NotImplementedError(f"new_ref: kind={kind!r}: there are None and {NO_GRAD!r}")
     try:
         _core.get_aval(init_val)
     except TypeError:
         raise TypeError(
             f"Error interpreting argument to new_ref as a JAX value. The problematic value is of type {type(init_val)} and was passed to new_ref at position 0."
         ) from None
-    return Ref(init_val)
+    return Ref(init_val, kind)
 
 
 def empty_ref(ty, memory_space=None):
@@ -323,6 +426,23 @@ def ds(start, size=None, stride=None):
 # ---------------------------------------------------------------- handing references on
 
 
+def without_refs(fun, args, kwargs):
+    """`fun` as a function of those leaves of its arguments alone that are no references, which stay in its reach; and these arguments.
+
+    A structure keeps its place: a reference is None in it.
+    """
+    leaves, tree = tree_flatten((args, kwargs))
+
+    def run(*args, **kwargs):
+        given = iter(tree_flatten((args, kwargs))[0])
+        args, kwargs = tree.unflatten([x if isinstance(x, Ref) else next(given) for x in leaves])
+        return fun(*args, **kwargs)
+
+    run.__wrapped__ = fun  # errors name the user's function
+    run.__name__ = getattr(fun, "__name__", "fun")
+    return run, *tree.unflatten([None if isinstance(x, Ref) else x for x in leaves])
+
+
 @contextlib.contextmanager
 def bound(refs, values):
     """References with other values, in the program that is made now."""
@@ -336,9 +456,12 @@ def bound(refs, values):
             r._value, r._staging, r._traces = value, staging, traces
 
 
-def handing_on(plain, threaded):
-    """`plain()`; where that reaches references that belong here, `threaded(refs)` in its place, which hands them on and sets what became of them."""
-    refs = []
+def handing_on(plain, threaded, given=()):
+    """`plain()`; where that reaches references that belong here, `threaded(refs)` in its place, which hands them on and sets what became of them.
+
+    given: references that are known to be in reach.
+    """
+    refs = list(given)
     while True:
         try:
             return threaded(list(refs)) if refs else plain()
@@ -366,20 +489,21 @@ def values_of(refs):
     return [r._here() for r in refs]
 
 
-def settle(refs, values):
-    """Gives references their values after a program."""
+def settle(refs, values, strip=False):
+    """Gives references their values after a program; with `strip`, none of the derivatives that are being taken follows them."""
     for r, v in zip(refs, values, strict=True):
-        r._value = v
+        r._take(v, strip=strip)
 
 
-class _Place:
-    """Where a reference was among the arguments of a jitted function."""
-
-    def __init__(self, i):
-        self.i = i
+def is_ref(x):
+    """Whether x is a reference, or stands for one (`ShapeDtypeStruct(is_ref=True)`)."""
+    return isinstance(x, Ref) or (getattr(x, "is_ref", False) is True and not isinstance(x, _core.Array))
 
 
-register_pytree_node(_Place, lambda p: ((), p.i), lambda i, _: _Place(i))
+def cannot_return(fun, what, ref, argument=None, at=""):
+    """Why a function must not return a reference; `argument` makes the name of the argument that it is."""
+    text = f"function {describe(fun)} traced for {what} returned a mutable array reference of type {ref._type()}{at}, but mutable array references cannot be returned."
+    return text + (f"\n\nThe returned mutable array was passed in as the argument {argument()}." if argument else "")
 
 
 def check_aliases(what, fun, args, kwargs, closed=()):
@@ -387,6 +511,8 @@ def check_aliases(what, fun, args, kwargs, closed=()):
     leaves = tree_flatten((args, kwargs))[0]
     seen_at = {}
     for i, r in enumerate(leaves):
+        if isinstance(r, _Part):
+            raise NotImplementedError(f"{describe(fun)} was given a part of a mutable reference, {r!r}; give it the reference and the index")
         if not isinstance(r, Ref):
             continue
         name = lambda k: argument_names(fun, args, kwargs)[k]
@@ -403,81 +529,4 @@ def check_aliases(what, fun, args, kwargs, closed=()):
         )
 
 
-class _Referring:
-    """A jitted function with references in reach: the one that is compiled takes their values and returns them. Kept with the function."""
-
-    def __init__(self, jitted):
-        self.fun, self.closed, self.compiled = jitted.__wrapped__, [], {}
-        self.options = jitted._options()
-
-    def call(self, args, kwargs):
-        leaves, tree = tree_flatten((args, kwargs))
-        given = [x for x in leaves if isinstance(x, Ref)]
-        refs = [*self.closed, *given]
-        check_aliases("jit", self.fun, args, kwargs, self.closed)
-        places = iter(range(len(given)))
-        args, kwargs = tree.unflatten([_Place(next(places)) if isinstance(x, Ref) else x for x in leaves])
-        key = len(self.closed)
-        if key not in self.compiled:
-            self.compiled[key] = self._jitted(list(self.closed))
-        out, values = self.compiled[key](values_of(refs), *args, **kwargs)
-        settle(refs, values)
-        return out
-
-    def _jitted(self, closed):
-        def run(values, *args, **kwargs):
-            is_place = lambda x: isinstance(x, _Place)
-            leaves, tree = tree_flatten((args, kwargs), is_leaf=is_place)
-            own = {x.i: Ref(values[len(closed) + x.i]) for x in leaves if is_place(x)}
-            args, kwargs = tree.unflatten([own[x.i] if is_place(x) else x for x in leaves])
-            with bound(closed, values[: len(closed)]):
-                out = self.fun(*args, **kwargs)
-                for x in tree_flatten(out)[0]:
-                    if isinstance(x, Ref):
-                        raise ValueError(
-                            f"function {describe(self.fun)} traced for jit returned a mutable array reference of type {x._type()}, but mutable array"
-                            " references cannot be returned."
-                        )
-                return out, [r._here() for r in [*closed, *[own[i] for i in sorted(own)]]]
-
-        functools.update_wrapper(run, self.fun) if hasattr(self.fun, "__name__") else None
-        del run.__wrapped__
-        shifted = lambda numbers: [i + 1 if i >= 0 else i for i in map(operator.index, numbers)]
-        o = dict(self.options)
-        o["static_argnums"] = shifted(o.get("static_argnums") or ())
-        o["donate_argnums"] = [0, *shifted(o.get("donate_argnums") or ())]
-        threaded = _core.jit(run, **o)
-        threaded.__dict__["_threads_refs"] = True
-        return threaded
-
-
-def call_jitted(jitted, error, args, kwargs):
-    """What the extension calls (`_hooks`): (result,) of a jitted function that failed with `error` for references in its reach; None where it has none."""
-    if "_threads_refs" in jitted.__dict__:
-        return None  # made by a `_Referring`, which is told of what it captures
-    known = jitted.__dict__.get("_referring")
-    captured = isinstance(error, Captured)
-    if known is None and not captured and not any(isinstance(x, Ref) for x in tree_flatten((args, kwargs))[0]):
-        return None
-    if captured and error.staging != _core.staging():
-        if _core.staging() is None:
-            # It was made in a program that is over, or on the way to it is something that hands nothing on.
-            raise UnexpectedTracerError(str(error)) from None
-        return None
-    if known is None:
-        known = jitted.__dict__["_referring"] = _Referring(jitted)
-    while True:
-        if captured:
-            if error.staging != _core.staging() or any(error.ref is r for r in known.closed):
-                return None
-            known.closed.append(error.ref)
-        try:
-            return (known.call(args, kwargs),)
-        except Captured as e:
-            if e.staging != _core.staging() and _core.staging() is not None:
-                raise  # whoever made the program that it belongs to hands it in
-            error, captured = e, True
-
-
 _flat.references = sys.modules[__name__]
-_core.provide_hook("call_jitted", call_jitted)

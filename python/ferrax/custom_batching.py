@@ -14,6 +14,8 @@ import functools
 
 from . import _core
 from ._flat import name_of, zeros
+from ._ref_rules import call_custom_vmap, given_refs
+from ._refs import handing_on
 from .custom_derivatives import _CustomFunction
 from .extend.core import Primitive
 from .interpreters import ad, batching
@@ -57,8 +59,12 @@ class custom_vmap(_CustomFunction):
 
     def __call__(self, *args, **kwargs):
         """The function's value; under `vmap`, by its rule."""
-        args = self._positional(args, kwargs)
-        leaves, in_tree = tree_flatten(tuple(args))
+        args = tuple(self._positional(args, kwargs))
+        given = given_refs("custom_vmap", self.fun, args)
+        return handing_on(lambda: self._call(args), lambda refs: call_custom_vmap(self, args, refs), given)
+
+    def _call(self, args):
+        leaves, in_tree = tree_flatten(args)
         leaves = [as_array(x) for x in leaves]
         body = Body.of(self.fun, in_tree, [x.aval for x in leaves], "custom_vmap")
         if _core.at_root() and not any(isinstance(x, _core.Tracer) for x in (*body.consts, *leaves)):

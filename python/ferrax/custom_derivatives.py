@@ -15,6 +15,8 @@ import operator
 from . import _core
 from ._flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
 from ._linear_call import linear_call
+from ._ref_rules import call_custom_jvp, call_custom_vjp, given_refs
+from ._refs import handing_on
 from ._transformed import public_name, restorable
 from .errors import UnexpectedTracerError
 from .tree_util import broadcast_prefix, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
@@ -255,6 +257,10 @@ class custom_jvp(_CustomFunction):
         # The rule runs outside the derivative it defines: a static argument that is itself being differentiated counts as constant there.
         args = tuple(tree_map(_stop_gradient, x) if i in self.nondiff_argnums else x for i, x in enumerate(args)) if self.nondiff_argnums else args
         static, dyn, merge = _split_nondiff(self.nondiff_argnums, args)
+        given = given_refs("custom_jvp", self.fun, args)
+        return handing_on(lambda: self._call(name, static, dyn, merge), lambda refs: call_custom_jvp(self, static, merge, dyn, refs), given)
+
+    def _call(self, name, static, dyn, merge):
         leaves, in_tree = tree_flatten((dyn, {}))
         flat = _Function(lambda *dyn: self.fun(*merge(dyn)), in_tree)
         rule = _FlatJvpRule(self.jvp, name, static, tree_structure(dyn), flat, self.symbolic_zeros)
@@ -392,6 +398,11 @@ class custom_vjp(_CustomFunction):
         for x in tree_leaves(static):
             if isinstance(x, _core.Tracer):
                 raise UnexpectedTracerError(_NONDIFF_TRACER)
+        given = given_refs("custom_vjp", self.fun, args)
+        with_refs = lambda refs: call_custom_vjp(self, static, merge, dyn, refs, SymbolicZero)
+        return handing_on(lambda: self._call(name, static, dyn, merge), with_refs, given)
+
+    def _call(self, name, static, dyn, merge):
         leaves, in_tree = tree_flatten((dyn, {}))
         flat = FlatFun(lambda *dyn: self.fun(*merge(dyn)), in_tree)
         rule = _FlatVjpRule(self, name, static, merge, tree_structure(dyn), flat)

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! hooks::getitem(py)?.call1((array, index))      // ferrax._indexing.getitem, whatever module has it
-//! hooks::call_jitted(py)                         // None until the module that provides it has been imported
+//! hooks::lowerings(py)                           // None until the module that provides it has been imported
 //! ```
 //!
 //! INVARIANT: no other file of this crate names a module of the package; `cargo xtask tidy` looks for it.
@@ -89,6 +89,10 @@ loaded! {
     arg_info: PyType;
     /// How the arguments of a compiled call differ from those it was lowered with, as text.
     argument_mismatches: PyAny;
+    /// `call_jitted(jitted, error, args, kwargs)`: the call again, if mutable references made it fail; `(result,)` or None.
+    call_jitted: PyAny;
+    /// `stage_jitted(fun, options, what, error, args, kwargs)`: the stage again, if mutable references made it fail; or None.
+    stage_jitted: PyAny;
     client_of: PyAny;
     memories_of: PyAny;
     memory_of: PyAny;
@@ -125,13 +129,11 @@ macro_rules! provided {
 mod late {
     use super::*;
     provided! {
-        /// `call_jitted(jitted, error, args, kwargs)`: the call again, if mutable references made it fail; `(result,)` or None.
-        call_jitted: PyAny;
         /// Lowerings of primitives that are defined in Python: primitive to function.
         lowerings: PyDict;
     }
 }
-pub use late::{call_jitted, lowerings, provide_hook};
+pub use late::{lowerings, provide_hook};
 
 static LOADERS: Once<Py<PyDict>> = Once::new();
 static CORE: Once<Py<PyModule>> = Once::new();

@@ -180,7 +180,7 @@ impl Jit {
     #[cold]
     fn referring<'py>(&self, slf: &Bound<'py, PyAny>, args: &Args<'_, 'py>, e: PyErr) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let Some(call) = crate::hooks::call_jitted(py) else { return Err(e) };
+        let call = crate::hooks::call_jitted(py)?;
         let (positional, keywords) = collected(args)?;
         let called = call.call1((slf, e.value(py), positional, keywords))?;
         let Some(out) = called.extract::<Option<(Bound<PyAny>,)>>()? else { return Err(e) };

@@ -13,7 +13,7 @@ import inspect
 
 import numpy as np
 
-from .. import _core
+from .. import _core, _flat
 from .._differences import tree_differences
 from .._dtypes import canonicalize_dtype, dtype_of, is_key
 from .._flat import argument_names, describe
@@ -37,8 +37,20 @@ def _result(x, i, out, fun, what):
         return as_array(x)
     except TypeError:
         path = keystr(_core.tree_flatten_with_path(out)[0][i][0])
+        if isinstance(x, _flat.references.Ref):
+            at = f" at output tree path result{path}" if path else ""
+            raise ValueError(_flat.references.cannot_return(fun, what, x, at=at)) from None
         at = f" at output component {path}" if path else ""
         raise TypeError(f"function {describe(fun)} traced for {what} returned a value of type {type(x)}{at}, which is not a valid JAX type") from None
+
+
+def refuse_ref_carry(what, fun, init, check_aliases, at):
+    """Raises ValueError where a loop's carry has a mutable reference, which the next step would return."""
+    if _flat.references.seen:
+        for path, x in _core.tree_flatten_with_path(init, None)[0]:
+            if isinstance(x, _flat.references.Ref):
+                check_aliases()
+                raise ValueError(_flat.references.cannot_return(fun, what, x, at=f" at output tree path {at}{keystr(path)}"))
 
 
 def aval_of(x):

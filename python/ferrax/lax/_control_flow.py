@@ -26,6 +26,7 @@ from ._bodies import (
     enumerated,
     pcast_advice,
     promote_weak,
+    refuse_ref_carry,
     same_type,
     share_consts,
     type_string,
@@ -239,6 +240,7 @@ def while_loop(cond_fun, body_fun, init_val):
     """
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    refuse_ref_carry("while_body", body_fun, init_val, lambda: _flat.references.check_aliases("while_body", body_fun, (init_val,), {}), "result")
     if _core.config_get("jax_disable_jit"):
         val = tree_map(as_array, init_val)
         try:

@@ -22,7 +22,7 @@ from .._shapes import canonicalize_axis
 from .._traced import remembered, settled
 from ..errors import ConcretizationTypeError
 from ..tree_util import tree_map
-from ._bodies import Body, as_array, aval_of, check_carry, promote_weak
+from ._bodies import Body, as_array, aval_of, check_carry, promote_weak, refuse_ref_carry
 from ._control_flow import while_loop_of
 from ._shaping import concatenate, convert_element_type, pad, reshape, rev, stack
 from ._slicing import index_in_dim, slice, slice_in_dim
@@ -70,6 +70,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    refuse_ref_carry("scan", f, init, lambda: _flat.references.check_aliases("scan", f, (init, xs), {}), "result[0]")
     if _flat.references.seen and any(isinstance(x, _flat.references.Ref) for x in tree_flatten(xs)[0]):
         return _scan_over_refs(f, init, xs, length, reverse, unroll)
 
@@ -336,6 +337,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    refuse_ref_carry("fori_loop", body_fun, init_val, lambda: _flat.references.check_aliases("fori_loop", body_fun, (lower, init_val), {}), "result")
 
     def threaded(refs):
         def body(i, carry):

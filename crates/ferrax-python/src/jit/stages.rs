@@ -48,6 +48,24 @@ impl PyJit {
         Ok(PyTraced(Stage { variant, in_def: Arc::new(flat.arguments_def(py)?), names, jit: jit.clone(), device }))
     }
 }
+impl PyJit {
+    /// After an error: the stage of a function that closes over mutable references, or is given some, by the hook `stage_jitted`; else the error.
+    #[cold]
+    fn referring<'py>(
+        &self,
+        what: &str,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        e: PyErr,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = args.py();
+        let keywords = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
+        let function = self.0.function.bind(py);
+        let call = (function, self._options(py)?, what, e.value(py), args, keywords);
+        let made = crate::hooks::stage_jitted(py)?.call1(call)?;
+        if made.is_none() { Err(e) } else { Ok(made) }
+    }
+}
 /// The device that a call's leaves ask for: that of a committed array, or of a sharding that stands for one.
 fn committed(leaves: &[Bound<PyAny>]) -> PyResult<Option<&'static Device>> {
     for x in leaves {
@@ -73,13 +91,27 @@ fn committed(leaves: &[Bound<PyAny>]) -> PyResult<Option<&'static Device>> {
 impl PyJit {
     /// Traces for arguments of these types (arrays or `ShapeDtypeStruct`s).
     #[pyo3(signature = (*args, **kwargs))]
-    fn trace<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<PyTraced> {
-        self.traced(args, kwargs)
+    fn trace<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.traced(args, kwargs) {
+            Ok(t) => Ok(Bound::new(args.py(), t)?.into_any()),
+            Err(e) => self.referring("trace", args, kwargs, e),
+        }
     }
     /// Traces and lowers for arguments of these types.
     #[pyo3(signature = (*args, **kwargs))]
-    fn lower<'py>(&self, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<PyLowered> {
-        Ok(PyLowered(self.traced(args, kwargs)?.0))
+    fn lower<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self.traced(args, kwargs) {
+            Ok(t) => Ok(Bound::new(args.py(), PyLowered(t.0))?.into_any()),
+            Err(e) => self.referring("lower", args, kwargs, e),
+        }
     }
     /// The output as a pytree of `ShapeDtypeStruct`.
     #[pyo3(signature = (*args, **kwargs))]
@@ -88,8 +120,12 @@ impl PyJit {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.traced(args, kwargs)?.0;
-        structs(args.py(), &t.variant.program.out_avals(), &t.variant.out_def, self.0.options.device)
+        match self.traced(args, kwargs) {
+            Ok(PyTraced(t)) => {
+                structs(args.py(), &t.variant.program.out_avals(), &t.variant.out_def, self.0.options.device)
+            }
+            Err(e) => self.referring("eval_shape", args, kwargs, e),
+        }
     }
     fn clear_cache(&self) {
         self.0.clear();
