@@ -9,6 +9,7 @@ from . import _core, _flat
 from ._config import inert, refused
 from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
 from ._transformed import restorable
+from ._vmappable import concerns, spec_types, vmap_over, vmappables
 from .tree_util import keystr, spread_prefix, tree_flatten, tree_flatten_with_path, tree_leaves
 
 _get_aval = _core.get_aval
@@ -47,13 +48,13 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (_is_axis(in_axes) or isinstance(in_axes, tuple)):
+    if not (_is_axis(in_axes) or isinstance(in_axes, tuple) or type(in_axes) in spec_types):
         raise TypeError(
             f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the function, but got {in_axes}."
         )
-    if not all(map(_is_axis, _axis_leaves(in_axes))):
+    if not all(_is_axis(a) or type(a) in spec_types for a in _axis_leaves(in_axes)):
         raise TypeError(f"vmap in_axes must be an int, None, or (nested) container with those types as leaves, but got {in_axes}.")
-    if not all(map(_is_axis, _axis_leaves(out_axes))):
+    if not all(_is_axis(a) or type(a) in spec_types for a in _axis_leaves(out_axes)):
         raise TypeError(f"vmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
 
     @restorable(vmap, fun, in_axes, out_axes, axis_name, axis_size)
@@ -64,6 +65,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
                 f" function, but got {len(in_axes)=}, {len(args)=}"
             )
+        if vmappables and concerns(args, kwargs, (in_axes, out_axes)):
+            return vmap_over(fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, mapped_size)
         leaves, in_tree = tree_flatten((args, kwargs))
         if in_axes == 0 and type(in_axes) is int:
             dims = [0] * len(leaves)

@@ -12,6 +12,8 @@ derived from a call, its tangent, is such a call again, with the derivative of t
 
 import functools
 
+import numpy as np
+
 from . import _core
 from ._flat import name_of, zeros
 from ._ref_rules import call_custom_vmap, given_refs
@@ -33,7 +35,7 @@ class custom_vmap(_CustomFunction):
       fun: the function; its arguments and results are pytrees of arrays.
 
     Raises:
-      AttributeError: (when mapped) no rule was given.
+      AttributeError: (when called) no rule was given.
 
     Example:
       >>> @custom_vmap
@@ -59,6 +61,8 @@ class custom_vmap(_CustomFunction):
 
     def __call__(self, *args, **kwargs):
         """The function's value; under `vmap`, by its rule."""
+        if self.vmap_rule is None:
+            raise AttributeError(f"No batching rule defined for custom_vmap function {name_of(self.fun)} using def_vmap.")
         args = tuple(self._positional(args, kwargs))
         given = given_refs("custom_vmap", self.fun, args)
         return handing_on(lambda: self._call(args), lambda refs: call_custom_vmap(self, args, refs), given)
@@ -123,13 +127,16 @@ class _Rule:
         return outs, [bool(b) for b in batched]
 
 
-class _TangentRule:
-    """The derivative of a rule: of (values, the tangents of those in `active`), for the tangents of the outputs in `live`."""
+class _DerivativeRule:
+    """The derivative of a rule: of (values, the tangents of those in `active`), for the outputs and the tangents of those in `live`."""
 
-    def __init__(self, rule, n, active, live):
-        self.rule, self.n, self.active, self.live = rule, n, active, live
+    def __init__(self, rule, n, active, live, with_outputs):
+        self.rule, self.n, self.active, self.live, self.with_outputs = rule, n, active, live, with_outputs
 
     def __call__(self, axis_size, in_batched, values):
+        flags = dict(zip(self.active, in_batched[self.n :], strict=True))
+        if any(in_batched) and not any(b and flags.get(i, False) for i, b in enumerate(in_batched[: self.n])):
+            return self._apart(axis_size, in_batched, values)
         primals, batched, tangents = list(values[: self.n]), list(in_batched[: self.n]), [None] * self.n
         for i, t, b in zip(self.active, values[self.n :], in_batched[self.n :], strict=True):
             if b != batched[i]:
@@ -137,6 +144,11 @@ class _TangentRule:
                 primals[i] = primals[i] if batched[i] else batching.broadcast(primals[i], axis_size, 0)
                 batched[i] = True
             tangents[i] = t
+        outs, flags = self._of_rule(axis_size, batched, primals, tangents)
+        return outs, [*(flags if self.with_outputs else ()), *[flags[i] for i in self.live]]
+
+    def _of_rule(self, axis_size, batched, primals, tangents):
+        """(outputs and tangents, the rule's flags of the outputs)."""
         flags = []
 
         def run(*values):
@@ -145,7 +157,30 @@ class _TangentRule:
 
         outs, out_tangents = _core.jvp(run, primals, tangents)
         found = [zeros(_core.get_aval(y)) if t is None else t for y, t in zip(outs, out_tangents, strict=True)]
-        return [found[i] for i in self.live], [flags[i] for i in self.live]
+        return [*(outs if self.with_outputs else ()), *[found[i] for i in self.live]], flags
+
+    def _apart(self, axis_size, in_batched, values):
+        """Where no value is mapped together with its tangent: the rule is asked for what is not mapped, and its derivative is mapped over the others."""
+        where = [i for i, b in enumerate(in_batched) if b]
+        found = []
+
+        def mapped(lane, *slices):
+            given = list(values)
+            for i, x in zip(where, slices, strict=True):
+                given[i] = x
+            tangents = dict(zip(self.active, given[self.n :], strict=True))
+            outs, flags = self._of_rule(axis_size, [False] * self.n, given[: self.n], [tangents.get(i) for i in range(self.n)])
+            flags = [*(flags if self.with_outputs else ()), *[flags[i] for i in self.live]]
+            # What the rule has mapped by itself is taken apart again; where no value is mapped, all of an output's elements are the same.
+            n_same = len(outs) - len(self.live) if where[0] >= self.n else 0
+            outs = [x[lane if i >= n_same else 0] if b else x for i, (x, b) in enumerate(zip(outs, flags, strict=True))]
+            found[:] = [_core.trace_of(x) == _core.trace_of(lane) for x in outs]
+            return outs
+
+        lanes = _core.bind("iota", dtype=np.dtype(np.int32), shape=(axis_size,), dimension=0)
+        dims = [0] * (1 + len(where))
+        outs = _core.vmap(mapped, [lanes, *[values[i] for i in where]], dims, axis_size, None, lambda i=None: [0 if b else None for b in found])
+        return outs, list(found)
 
 
 custom_vmap_p = Primitive("custom_vmap_call")
@@ -155,22 +190,28 @@ custom_vmap_p.def_abstract_eval(lambda *_, call, **__: call.out_avals)
 
 
 def _jvp(primals, tangents, *, call, rule, **trees):
-    outs = custom_vmap_p.bind(*primals, call=call, rule=rule, **trees)
     active = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
     n, live = len(primals), []
+    # In forward mode one call gives both, so that its rule says how the outputs hang on the tangents. Reverse mode, which programs may come to, wants the
+    # outputs without these.
+    together = all((owner := _core.trace_of(tangents[i])) is None or owner.what in ("vmap", "jvp") for i in active)
+    outs = [] if together else custom_vmap_p.bind(*primals, call=call, rule=rule, **trees)
 
-    def tangent(*values):
+    def derivative(*values):
         given = dict(zip(active, values[n:], strict=True))
-        found = _core.jvp(lambda *x: _core.eval_program(call, [], *x), values[:n], [given.get(i) for i in range(n)])[1]
+        outs, found = _core.jvp(lambda *x: _core.eval_program(call, [], *x), values[:n], [given.get(i) for i in range(n)])
         live[:] = [i for i, t in enumerate(found) if t is not None]
-        return [found[i] for i in live]
+        return [*(outs if together else ()), *[found[i] for i in live]]
 
-    program, _ = _core.make_program(tangent, [*call.in_avals, *[call.in_avals[i].to_tangent_aval() for i in active]])
+    program, _ = _core.make_program(derivative, [*call.in_avals, *[call.in_avals[i].to_tangent_aval() for i in active]])
+    found = []
+    if live or together:
+        of_both = _DerivativeRule(rule, n, active, list(live), together)
+        found = custom_vmap_p.bind(*primals, *[tangents[i] for i in active], call=program, rule=of_both, **trees)
+    outs, found = (found[: len(found) - len(live)], found[len(found) - len(live) :]) if together else (outs, found)
     out_tangents = [ad.Zero.from_primal_value(x) for x in outs]
-    if live:
-        found = custom_vmap_p.bind(*primals, *[tangents[i] for i in active], call=program, rule=_TangentRule(rule, n, active, list(live)), **trees)
-        for i, t in zip(live, found, strict=True):
-            out_tangents[i] = t
+    for i, t in zip(live, found, strict=True):
+        out_tangents[i] = t
     return outs, out_tangents
 
 

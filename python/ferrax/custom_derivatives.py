@@ -14,6 +14,7 @@ import operator
 
 from . import _core
 from ._flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
+from ._forward_of_vjp import is_within, jvp_rule, within
 from ._linear_call import linear_call
 from ._ref_rules import call_custom_jvp, call_custom_vjp, given_refs
 from ._refs import handing_on
@@ -398,18 +399,27 @@ class custom_vjp(_CustomFunction):
         for x in tree_leaves(static):
             if isinstance(x, _core.Tracer):
                 raise UnexpectedTracerError(_NONDIFF_TRACER)
+        if is_within(self):
+            return self._in_its_rule(static, dyn, merge)
         given = given_refs("custom_vjp", self.fun, args)
         with_refs = lambda refs: call_custom_vjp(self, static, merge, dyn, refs, SymbolicZero)
         return handing_on(lambda: self._call(name, static, dyn, merge), with_refs, given)
 
     def _call(self, name, static, dyn, merge):
         leaves, in_tree = tree_flatten((dyn, {}))
-        flat = FlatFun(lambda *dyn: self.fun(*merge(dyn)), in_tree)
+        flat = _Function(lambda *dyn: self.fun(*merge(dyn)), in_tree)
         rule = _FlatVjpRule(self, name, static, merge, tree_structure(dyn), flat)
         outs = _core.custom_vjp_call(
             name, flat, _named(rule.forward, name_of(self.fwd)), _named(rule.backward, name_of(self.bwd)), leaves, symbolic_zeros=self.symbolic_zeros
         )
         return (flat.out_tree or rule.out_tree).unflatten(outs)
+
+    def _in_its_rule(self, static, dyn, merge):
+        """The call of the function by its own `fwd`, which other derivatives may be taken of."""
+        custom = custom_jvp(lambda *dyn: self.fun(*merge(dyn)))
+        custom.defjvp(jvp_rule(self, static, merge, lambda x: CustomVJPPrimal(x, True) if self.symbolic_zeros else x))
+        custom.fun.__name__ = name_of(self.fun)
+        return custom(*dyn)
 
 
 _NONDIFF_TRACER = (
@@ -432,26 +442,38 @@ class _FlatVjpRule:
         self.in_avals = [_get_aval(x) for x in leaves]
         if self.custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, True if perturbed is None else perturbed[i]) for i, x in enumerate(leaves)]
-        pair = fwd(*self.merge(self.dyn_tree.unflatten(leaves)))
+        with within(self.custom):
+            pair = fwd(*self.merge(self.dyn_tree.unflatten(leaves)))
         rule = f"Custom VJP fwd rule {name_of(fwd)} for function {self.name}"
         head = (
-            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to those"
-            f" of the custom_vjp-decorated function {self.name}) and the second element represents residuals (i.e. values stored from the"
-            " forward pass for use on the backward pass), but instead"
+            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to the output of the"
+            f" custom_vjp-decorated function {self.name}) and the second element represents residuals (i.e. values stored from the forward pass for use on"
+            " the backward pass), but instead"
         )
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"{head} of a pair the fwd rule {name_of(fwd)} produced {pair}.")
         outs, self.out_tree = tree_flatten(pair[0])
-        if self.flat.out_tree is not None and self.out_tree != self.flat.out_tree:
-            raise TypeError(
-                f"{head} the fwd rule output's first element had container/pytree structure {self.out_tree} while the"
-                f" custom_vjp-decorated function {self.name} had output container/pytree structure {self.flat.out_tree}."
-            )
+        self.out_avals = [_get_aval(x) for x in outs]
+        self._check_outputs(head)
         residuals, self.res_tree = tree_flatten(pair[1])
         # Python numbers come back as they went: bwd may branch on them
         self.numbers = [(x,) if type(x) in (bool, int, float, complex) else None for x in residuals]
-        self.out_avals = [_get_aval(x) for x in outs]
         return outs, [x for x, number in zip(residuals, self.numbers, strict=True) if number is None]
+
+    def _check_outputs(self, head):
+        """Compares what `fwd` returned with what the function did, if that has run."""
+        if self.flat.out_tree is None:
+            return
+        short = lambda tree, avals: str(_core.tree_unflatten(tree, [_Text(a.str_short()) for a in avals]))
+        for differ, what in (
+            (lambda: self.out_tree != self.flat.out_tree, "container/pytree structure"),
+            (lambda: any(a.dtype != b.dtype or a.shape != b.shape for a, b in zip(self.out_avals, self.flat.out_avals, strict=True)), "shapes/dtypes of"),
+        ):
+            if differ():
+                raise TypeError(
+                    f"{head} the fwd rule output's first element had {what}:\n    {short(self.out_tree, self.out_avals)}\nwhile the custom_vjp-decorated"
+                    f" function {self.name} had output {what}:\n    {short(self.flat.out_tree, self.flat.out_avals)}"
+                )
 
     def backward(self, residuals, cts):
         bwd = self.custom.bwd
@@ -482,19 +504,28 @@ class _FlatVjpRule:
             ) from None
         return [self._cotangent(ct, i) for i, ct in enumerate(spread)]
 
+    def _path(self, i):
+        """The place of argument leaf i, as errors say it."""
+        return "".join(map(str, _core.tree_flatten_with_path(self.dyn_tree.unflatten(list(range(len(self.in_avals)))), None)[0][i][0]))
+
     def _cotangent(self, ct, i):
         aval = self.in_avals[i]
         if getattr(ct, "dtype", None) == float0 or not is_inexact(aval.dtype):
             return None
+        if isinstance(ct, SymbolicZero) and (tuple(ct.shape) != tuple(aval.shape) or ct.dtype != aval.dtype):
+            raise ValueError(
+                "Custom VJP bwd rule produced a SymbolicZero with a shape/dtype that does not match the corresponding input tangent shape/dtype: at"
+                f" output{self._path(i)} the SymbolicZero had shape/dtype {ct.aval.str_short()} while the corresponding input had shape/dtype"
+                f" {aval.str_short()}. Consider just returning a None here instead of a SymbolicZero object."
+            )
         if ct is None or isinstance(ct, SymbolicZero):
             return zeros(aval)  # an array of them: the rules before this one are asked, and may answer with what is no zero
         got = _get_aval(ct)
         shapes = tuple(got.shape) != tuple(aval.shape)
         if shapes or got.vma != aval.vma:
-            path = _core.tree_flatten_with_path(self.dyn_tree.unflatten(list(range(len(self.in_avals)))), None)[0][i][0]
             raise ValueError(
                 "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal function, but at"
-                f" output{''.join(map(str, path))} the bwd rule produced an output of type {got.str_short()} corresponding to an"
+                f" output{self._path(i)} the bwd rule produced an output of type {got.str_short()} corresponding to an"
                 f" input of type {aval.str_short()}, so the {'shapes' if shapes else 'manual axis types'} do not match"
             )
         if got.dtype != aval.dtype:
@@ -575,10 +606,13 @@ def closure_convert(fun, *example_args):
     program = program.jaxpr  # without the captured values, for rules keep the converted function
 
     def converted_fun(*args_and_consts):
-        n = len(example_args)
+        n = len(args_and_consts) - sum(hoisted)
         leaves, tree = tree_flatten(args_and_consts[:n])
         if tree != args_tree:
-            raise TypeError(f"closure-converted function called with arguments of structure {tree}, but it was converted for {args_tree}")
+            raise TypeError(
+                "The inputs to the closure produced by closure_convert must have the same Pytree structure as the example arguments passed when"
+                f" closure_convert was called. Expected {args_tree}, but got {tree}"
+            )
         own, given = iter(kept), iter(args_and_consts[n:])
         return out_tree.unflatten(_core.eval_program(program, [next(given) if h else next(own) for h in hoisted], *leaves))
 

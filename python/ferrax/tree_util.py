@@ -8,6 +8,7 @@ pytrees. Dicts are walked in sorted key order. Invariant: `tree_unflatten(*rever
 
 import collections
 import functools
+import inspect
 import operator as _op
 
 from . import _core
@@ -579,8 +580,28 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields
     def unflatten(meta, data):
         return nodetype(**dict(zip(meta_fields, meta, strict=True)), **dict(zip(data_fields, data, strict=True)))
 
+    def filled(meta, data):
+        obj = object.__new__(nodetype)
+        for name, x in zip((*meta_fields, *data_fields), (*meta, *data), strict=True):
+            object.__setattr__(obj, name, x)
+        return obj
+
+    if not _takes_fields(nodetype, (*meta_fields, *data_fields)):
+        unflatten = filled  # an `__init__` of the class's own, with parameters of its own
+
     register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
     return nodetype
+
+
+def _takes_fields(cls, names):
+    """Whether a class is made from fields by their names."""
+    try:
+        inspect.signature(cls).bind(**dict.fromkeys(names))
+    except TypeError:
+        return False
+    except ValueError:  # there is no signature to be read
+        pass
+    return True
 
 
 def _check_fields(init_fields, given, dropped):

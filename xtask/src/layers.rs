@@ -53,6 +53,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_ref_backward",
             "_ref_calls",
             "_ref_rules",
+            "_forward_of_vjp",
+            "_vmappable",
             "_refs",
             "custom_derivatives",
             "interpreters",

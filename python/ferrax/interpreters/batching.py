@@ -10,6 +10,16 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._config import refused
+from .._vmappable import (
+    from_elt_handlers as from_elt_handlers,
+    is_vmappable as is_vmappable,
+    make_iota_handlers as make_iota_handlers,
+    register_vmappable,
+    spec_types as spec_types,
+    to_elt_handlers as to_elt_handlers,
+    unregister_vmappable,
+    vmappables as vmappables,
+)
 
 __all__ = [
     "AxisData",
@@ -22,6 +32,8 @@ __all__ = [
     "fancy_primitive_batchers",
     "not_mapped",
     "primitive_batchers",
+    "register_vmappable",
+    "unregister_vmappable",
 ]
 
 not_mapped = None

@@ -11,9 +11,37 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
+from .._dtypes import is_key
 
 # The .npy format has no names for these: such arrays are written as void of their size, and read back by it.
 _VOID = {np.dtype("V2"): "bfloat16"}
+
+
+# Keys are stored as records of their words; the field's name says of which implementation.
+_KEY = "prng key "
+
+
+def _storable(x):
+    """An array as NumPy stores it."""
+    if not is_key(getattr(x, "dtype", None)):
+        return np.asarray(x)
+    words = np.asarray(_core.bind("random_unwrap", x))
+    return words.reshape(-1).view(np.dtype([(_KEY + x.dtype.name.removeprefix("key<").removesuffix(">"), words.dtype, words.shape[x.ndim :])])).reshape(x.shape)
+
+
+def _restored(out):
+    """What was stored, where it was keys; else the array as it is."""
+    if out.dtype.names is None or len(out.dtype.names) != 1 or not out.dtype.names[0].startswith(_KEY):
+        return out
+    (name,) = out.dtype.names
+    return _core.bind("random_wrap", _core.asarray(out[name]), impl=name.removeprefix(_KEY))
+
+
+class _Archive(np.lib.npyio.NpzFile):
+    """The arrays of an .npz file, by name."""
+
+    def __getitem__(self, key):
+        return _restored(super().__getitem__(key))
 
 
 def save(file, arr, allow_pickle=True):
@@ -23,7 +51,7 @@ def save(file, arr, allow_pickle=True):
     >>> jnp.load("x.npy")
     Array([1, 2], dtype=int32)
     """
-    np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
+    np.save(file, _storable(arr), allow_pickle=allow_pickle)
 
 
 def savez(file, *args, allow_pickle=True, **kwds):
@@ -33,7 +61,7 @@ def savez(file, *args, allow_pickle=True, **kwds):
     >>> jnp.load("x.npz")["a"].shape
     (2,)
     """
-    np.savez(file, *[np.asarray(a) for a in args], allow_pickle=allow_pickle, **{k: np.asarray(v) for k, v in kwds.items()})
+    np.savez(file, *[_storable(a) for a in args], allow_pickle=allow_pickle, **{k: _storable(v) for k, v in kwds.items()})
 
 
 def load(file, *args, **kwargs):
@@ -44,7 +72,12 @@ def load(file, *args, **kwargs):
     Array([1, 2], dtype=int32)
     """
     out = np.load(file, *args, **kwargs)
+    if isinstance(out, np.lib.npyio.NpzFile):
+        out.__class__ = _Archive  # NumPy's object, which reads the file: only what it returns differs
     if isinstance(out, np.ndarray):
+        out = _restored(out)
+        if isinstance(out, _core.Array):
+            return out
         if out.dtype in _VOID:
             import ml_dtypes
 
