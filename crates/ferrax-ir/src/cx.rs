@@ -24,6 +24,7 @@ use crate::ops::reshape::Reshape;
 use crate::ops::select::Select;
 use crate::ops::transpose::Transpose;
 use crate::program::{Atom, Program};
+use crate::support::{Crossing, Support};
 use crate::value::{Tag, Value, Values};
 use crate::vary::Vary;
 use ferrax_kernel::{DType, Dims};
@@ -102,6 +103,16 @@ pub trait Cx {
     fn stages(&self) -> bool {
         self.staging().is_some()
     }
+    /// Whether this trace keeps supports beside tangents.
+    fn keeps_supports(&self) -> bool;
+    /// A value as a tangent, which this trace may keep a support beside.
+    fn tangent(&self, v: Value) -> Value;
+    /// A value with its support applied, as the trace below has it.
+    fn settled(&self, v: &Value) -> Res<Value>;
+    /// A value and its support, which is not applied.
+    fn bare(&self, v: &Value) -> (Value, Support);
+    /// A value that is zero outside of a support.
+    fn supported(&self, v: Value, s: Support) -> Res<Value>;
     /// The inputs of the program under construction that a staged value depends on; none where the trace stages nothing.
     fn origins(&self, v: &Value) -> Vec<usize>;
 }
@@ -119,6 +130,10 @@ pub trait Recur {
     fn split(&self, p: &Arc<Program>, unk: &[bool], force: &[bool], fwd: &[bool]) -> Res<Arc<KnownSplit>>;
     /// (known ins.., cts of outs where ct_nz..) -> cts of linear ins where out_nz; masks `inst`, `out_nz` are per linear input.
     fn transpose(&self, p: &Arc<Program>, lin: &[bool], ct_nz: &[bool], inst: &[bool]) -> Res<Masked>;
+    /// (x.., dx where there is one.., selectors of their supports..) -> (y.., dy where there is one.., selectors..).
+    fn jvp_within(&self, p: &Arc<Program>, dx: &[Option<Support<Aval>>]) -> Res<Arc<Crossing>>;
+    /// (known ins.., cts where there are.., selectors of their supports..) -> (cts of linear ins where there are.., selectors..).
+    fn transpose_within(&self, p: &Arc<Program>, lin: &[bool], ct: &[Option<Support<Aval>>]) -> Res<Arc<Crossing>>;
     fn batch(&self, p: &Arc<Program>, ax: Axis, b: &[bool], force: &[bool]) -> Res<Masked>;
     /// Builds a program by running `f` on tracers. Also returns the captured values, its leading inputs.
     fn stage(&self, ins: &[Aval], f: Body) -> Res<(Arc<Program>, Vec<Value>)>;
@@ -209,7 +224,11 @@ impl Fun {
     /// The same where operands and results may be symbolic zeros; a program takes none.
     pub fn call_tans(&self, cx: &dyn Cx, x: &[Tan]) -> Res<Vec<Tan>> {
         match self {
-            Fun::User(f) => enter(cx.handle(), || (f.call)(x)),
+            Fun::User(f) => {
+                let plain = |t: &Tan| t.as_ref().map(|v| cx.settled(v)).transpose();
+                let x = x.iter().map(plain).collect::<Res<Vec<Tan>>>()?;
+                enter(cx.handle(), || (f.call)(&x))
+            }
             Fun::Prog(p) => Ok(cx.inline(p, &all_values(x.iter().cloned())?)?.into_iter().map(Some).collect()),
         }
     }

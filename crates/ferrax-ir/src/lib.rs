@@ -22,6 +22,7 @@ pub mod ops;
 pub mod param;
 pub mod program;
 pub mod simplify;
+pub mod support;
 pub mod text;
 pub mod value;
 pub mod vary;

@@ -9,6 +9,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
+use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use crate::vary::Vary;
 use smallvec::SmallVec;
@@ -29,6 +30,11 @@ pub trait Rules {
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans>;
     /// The same function on operands with a batch axis at `d`, and where the outputs have it.
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)>;
+    /// The same function on tangents that are zero outside of their supports, and where its results are; `x` are the values with
+    /// nothing applied. `None`: what is masked must be zero first. Not a rule that a primitive must state.
+    fn within(&self, _cx: &dyn Cx, _x: &[Value], _s: &Supports) -> Res<Within> {
+        Ok(None)
+    }
     /// The same function in terms of the waist.
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds>;
 }

@@ -6,6 +6,7 @@
 use crate::aval::{Aval, Lit};
 use crate::dtype::Dtype;
 use crate::error::{Error, ErrorKind, Res};
+use crate::support::Support;
 use crate::vary::Vary;
 use ferrax_kernel::Scalar;
 use smallvec::SmallVec;
@@ -100,6 +101,8 @@ pub enum TracerNode {
     Dual { primal: Value, tangent: Value },
     /// Batch. `val` has the batch axis at `dim`; for a tape, `dim` counts within the element.
     Batched { val: Value, dim: usize },
+    /// Support. A tangent: `val` where the support is, zero elsewhere.
+    Within { val: Value, support: Support },
 }
 
 pub struct TracerData {
@@ -214,6 +217,7 @@ impl Value {
         while let Value::Tracer(t) = v {
             match &t.0.node {
                 TracerNode::Dual { primal, .. } => v = primal,
+                TracerNode::Within { val, support } if support.is_everywhere() => v = val,
                 _ => return None,
             }
         }

@@ -168,6 +168,7 @@ pub fn tracer_text(py: Python, v: &Value) -> PyResult<String> {
     Ok(match &t.0.node {
         TracerNode::Var(..) => format!("JitTracer({})", long(v)),
         TracerNode::Batched { val, .. } => format!("VmapTracer(aval={}, batched={})", long(v), long(val)),
+        TracerNode::Within { val, .. } => part(val)?,
         TracerNode::Dual { primal, tangent } => match tangent {
             Value::Tracer(d) if matches!(d.0.node, TracerNode::Var(..)) => {
                 format!("GradTracer(primal={}, typeof(tangent)={})", part(primal)?, tangent.aval())

@@ -80,7 +80,7 @@ fn staging(v: &Value) -> Option<(&Arc<Tag>, &Value)> {
         Value::Tracer(t) => match &t.0.node {
             TracerNode::Var(..) => Some((&t.0.tag, v)),
             TracerNode::Dual { primal, .. } => staging(primal),
-            TracerNode::Batched { val, .. } => staging(val),
+            TracerNode::Batched { val, .. } | TracerNode::Within { val, .. } => staging(val),
         },
         _ => None,
     }

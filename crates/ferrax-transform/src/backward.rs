@@ -4,12 +4,25 @@
 use ferrax_ir::cx::{Arg, Cx, Line, Tan};
 use ferrax_ir::op::Tans;
 use ferrax_ir::program::Atom;
+use crate::trace::Trace;
 use ferrax_ir::{Program, Res, Value, Values};
 use smallvec::SmallVec;
 
 /// `known[i]` is the value of input i, or `None` where the program is linear in it; `place` says at which line the transpose of an
 /// equation stands. Returns cotangents per input.
 pub fn backward(
+    cx: &dyn Cx,
+    p: &Program,
+    known: &[Option<Value>],
+    cts: Vec<Tan>,
+    place: impl Fn(u32) -> u32,
+) -> Res<Vec<Tan>> {
+    let s = Trace::support(cx.handle(), false);
+    let cts = backward_within(&*s, p, known, cts, place)?;
+    cts.iter().map(|t| t.as_ref().map(|t| s.settled(t)).transpose()).collect()
+}
+/// The same where `cx` keeps supports beside cotangents: those of the inputs are not applied.
+pub fn backward_within(
     cx: &dyn Cx,
     p: &Program,
     known: &[Option<Value>],
@@ -49,7 +62,7 @@ pub fn backward(
             && t.is_some()
         {
             let old = ct[*v as usize].take();
-            ct[*v as usize] = cx.add_tan(old, t)?;
+            ct[*v as usize] = cx.add_tan(old, t.map(|t| cx.tangent(t)))?;
         }
         Ok(())
     };

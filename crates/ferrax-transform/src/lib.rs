@@ -37,7 +37,8 @@ pub fn make_program(f: FlatFn, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
 /// y = f(x) and its tangents for `dx`; `None` is a zero tangent.
 pub fn jvp(f: FlatFn, x: &[Value], dx: &[Tan]) -> Res<(Values, Vec<Tan>)> {
     let _scope = transforming("jvp");
-    let j = Trace::jvp(current(), "jvp");
+    let s = Trace::support(current(), false);
+    let j = Trace::jvp(s.clone(), "jvp");
     let ins: Vec<Value> = x.iter().zip(dx).map(|(x, t)| j.dual(x.clone(), t.clone())).collect();
     let outs = j.run(|| f(&ins))?;
     let mut y = Values::new();
@@ -46,7 +47,7 @@ pub fn jvp(f: FlatFn, x: &[Value], dx: &[Tan]) -> Res<(Values, Vec<Tan>)> {
         v.check_alive()?;
         let (p, t) = j.undual(v);
         y.push(p);
-        dy.push(t);
+        dy.push(t.map(|t| s.settled(&t)).transpose()?);
     }
     Ok((y, dy))
 }
@@ -99,8 +100,11 @@ pub fn linearize_in(f: FlatFn, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear
 impl Linear {
     /// Tangents of the outputs for those of the inputs (entries without a tangent type are not read).
     pub fn apply(&self, dx: &[Value]) -> Res<Vec<Tan>> {
-        let args = cat(&[&self.residuals, &pick(dx, &self.nz_in)]);
-        Ok(spread(&self.nz_out, current().inline_here(&self.prog, &args, self.scopes)?))
+        let s = Trace::support(current(), true);
+        let dx: Vec<Value> = pick(dx, &self.nz_in).into_iter().map(|t| s.tangent(t)).collect();
+        let cx: &dyn Cx = &*s;
+        let dy = cx.inline_here(&self.prog, &cat(&[&self.residuals, &dx]), self.scopes)?;
+        Ok(spread(&self.nz_out, dy.iter().map(|t| s.settled(t)).collect::<Res<Values>>()?))
     }
     /// Cotangents of the inputs for those of the outputs.
     pub fn transpose(&self, ct: &[Tan]) -> Res<Vec<Tan>> {

@@ -7,6 +7,7 @@
 //! Record   the linear half of linearize: ops that touch its tracers are recorded, all others go to the parent.
 //!          linearize(f) = Jvp over Record: the same jvp rules, their primal halves run, their tangent halves are kept
 //! Batch    values carry a batch axis
+//! Support  tangents carry where they are zero by structure; masks are applied last
 //! Fold     what is known is run by the root; the rest goes to the trace it stands in
 //! ```
 //!
@@ -18,6 +19,7 @@ use ferrax_ir::cx::{Axis, AxisKind, Cx, Dim, Recur, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::op::{Avals, Tans};
 use ferrax_ir::program::{Atom, Builder};
+use ferrax_ir::support::Support;
 use ferrax_ir::value::{Tag, TracerNode, Values};
 use ferrax_ir::vary::Vary;
 use ferrax_ir::{Aval, Op, Program, Res, Value};
@@ -53,6 +55,8 @@ enum TraceKind {
     Record(Rc<dyn Cx>, RefCell<Builder>),
     Jvp(Rc<dyn Cx>),
     Batch(Rc<dyn Cx>, usize, Option<Name>, AxisKind),
+    /// `true`: all that depends on a tangent is one.
+    Support(Rc<dyn Cx>, bool),
     Fold(Rc<dyn Cx>, Rc<dyn Cx>),
 }
 
@@ -81,6 +85,10 @@ impl Trace {
     pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, kind: AxisKind) -> Rc<Trace> {
         Trace::new("vmap", TraceKind::Batch(parent, n, name, kind))
     }
+    /// What is linear in its tracers; `all` where every result that depends on one is a tangent, as in the programs of `linearize`.
+    pub fn support(parent: Rc<dyn Cx>, all: bool) -> Rc<Trace> {
+        Trace::new("jvp", TraceKind::Support(parent, all))
+    }
     /// Operations on known values run at once, by `root`; those that touch a tracer go to `outer`.
     pub fn fold(root: Rc<dyn Cx>, outer: Rc<dyn Cx>) -> Rc<Trace> {
         Trace::new("ensure_compile_time_eval", TraceKind::Fold(root, outer))
@@ -107,6 +115,10 @@ impl Trace {
     // ---- Jvp ----
     pub fn dual(&self, primal: Value, tangent: Tan) -> Value {
         match tangent {
+            Some(tangent) if let TraceKind::Jvp(parent) = &self.kind => {
+                let tangent = parent.tangent(tangent);
+                Value::tracer(&self.tag, primal.aval(), TracerNode::Dual { primal, tangent })
+            }
             Some(tangent) => Value::tracer(&self.tag, primal.aval(), TracerNode::Dual { primal, tangent }),
             None => primal,
         }
@@ -116,6 +128,39 @@ impl Trace {
             Some(TracerNode::Dual { primal, tangent }) => (primal.clone(), Some(tangent.clone())),
             _ => (v.clone(), None),
         }
+    }
+
+    // ---- Support ----
+    fn within(&self, val: Value, support: Support) -> Value {
+        Value::tracer(&self.tag, val.aval(), TracerNode::Within { val, support })
+    }
+    /// The results of an op of which some operands are tangents.
+    fn bind_within(&self, parent: &dyn Cx, all: bool, op: &Op, x: &[Value]) -> Res<Values> {
+        let mut vals = Values::new();
+        let mut supports = SmallVec::<[Option<Support>; 2]>::new();
+        for v in x {
+            let (val, support) = match self.node(v) {
+                Some(TracerNode::Within { val, support }) => (val.clone(), Some(support.clone())),
+                _ => (v.clone(), None),
+            };
+            vals.push(val);
+            supports.push(support);
+        }
+        if let Some((y, s)) = op.rules().within(parent, &vals, &supports)? {
+            let back = |(y, s): (Value, Option<Support>)| match s {
+                Some(s) => self.within(y, s),
+                None => y,
+            };
+            return Ok(y.into_iter().zip(s).map(back).collect());
+        }
+        for (v, s) in vals.iter_mut().zip(&supports) {
+            if let Some(s) = s {
+                *v = s.apply(parent, v)?;
+            }
+        }
+        let tangents = all || op.pure();
+        let wrap = |y: Value| if tangents && y.has_tangent() { self.within(y, Support::everywhere()) } else { y };
+        Ok(parent.bind(op, &vals)?.into_iter().map(wrap).collect())
     }
 
     // ---- Batch ----
@@ -210,6 +255,7 @@ impl Cx for Trace {
             TraceKind::Record(parent, _)
             | TraceKind::Jvp(parent)
             | TraceKind::Batch(parent, ..)
+            | TraceKind::Support(parent, _)
             | TraceKind::Fold(_, parent) => parent.tags(out),
         }
     }
@@ -220,7 +266,35 @@ impl Cx for Trace {
             TraceKind::Record(parent, _)
             | TraceKind::Jvp(parent)
             | TraceKind::Batch(parent, ..)
+            | TraceKind::Support(parent, _)
             | TraceKind::Fold(_, parent) => parent.staging(),
+        }
+    }
+    fn keeps_supports(&self) -> bool {
+        matches!(self.kind, TraceKind::Support(..))
+    }
+    fn tangent(&self, v: Value) -> Value {
+        match &self.kind {
+            TraceKind::Support(..) if !self.owns(&v) => self.within(v, Support::everywhere()),
+            _ => v,
+        }
+    }
+    fn settled(&self, v: &Value) -> Res<Value> {
+        match (&self.kind, self.node(v)) {
+            (TraceKind::Support(parent, _), Some(TracerNode::Within { val, support })) => support.apply(&**parent, val),
+            _ => Ok(v.clone()),
+        }
+    }
+    fn bare(&self, v: &Value) -> (Value, Support) {
+        match self.node(v) {
+            Some(TracerNode::Within { val, support }) => (val.clone(), support.clone()),
+            _ => (v.clone(), Support::everywhere()),
+        }
+    }
+    fn supported(&self, v: Value, s: Support) -> Res<Value> {
+        match &self.kind {
+            TraceKind::Support(..) => Ok(self.within(v, s)),
+            _ => s.apply(self, &v),
         }
     }
     fn origins(&self, v: &Value) -> Vec<usize> {
@@ -302,6 +376,12 @@ impl Cx for Trace {
                     &d,
                 )?;
                 Ok(y.into_iter().zip(dy).map(|(y, d)| self.lanes(y, d)).collect())
+            }
+            TraceKind::Support(parent, all) => {
+                if !self.owns_any(x) {
+                    return parent.bind(op, x);
+                }
+                self.bind_within(&**parent, *all, op, x)
             }
             TraceKind::Fold(root, outer) => {
                 if x.iter().any(Value::is_tracer) {

@@ -9,6 +9,7 @@ use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::reduce::Monoid;
 use crate::param::Shape;
 use crate::primitive;
+use crate::support::{Supports, Within, squeezed};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -84,6 +85,13 @@ impl Rules for BroadcastInDim {
         let x = cx.to_front(&x[0], d[0])?;
         let dims: Dims = std::iter::once(0).chain(self.broadcast_dimensions.iter().map(|d| d + 1)).collect();
         Ok((smallvec![cx.broadcast(&x, &self.shape.insert(0, ax.n), &dims)?], smallvec![Some(0)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let Some(s) = &s[0] else { return Ok(None) };
+        let to = &self.broadcast_dimensions;
+        let grows = |k: usize| x[0].shape()[k] != self.shape[to[k]];
+        let s = s.map(&mut |l| squeezed(cx, l, &grows))?.moved(&|k| to[k]);
+        Ok(Some((smallvec![cx.bind1(self.clone(), x)?], smallvec![Some(s)])))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

@@ -8,6 +8,7 @@ use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::primitive;
 use crate::program::{Program, mismatch};
+use crate::support::Bared;
 use crate::value::{Value, Values};
 use std::sync::Arc;
 
@@ -59,6 +60,14 @@ pub fn jvp(
     dx: &[Tan],
 ) -> Res<(Values, Tans)> {
     let m = body.n_outs();
+    if cx.keeps_supports() {
+        let bare = Bared::of(cx, dx)?;
+        let made = cx.recur().jvp_within(body, &bare.supports)?;
+        let args = cat(&[x, &bare.values, &bare.selectors]);
+        let y = cx.bind_body(&with(made.program.clone()), &args)?;
+        let dy = made.tangents(cx, &args, &y[m..])?;
+        return Ok((y[..m].into(), dy.into()));
+    }
     let (body, nz) = cx.recur().jvp(body, &nonzero(dx), &vec![false; m], &[x.len()], &[m])?;
     let args: Values = x.iter().cloned().chain(dx.iter().flatten().cloned()).collect();
     let mut y = cx.bind_body(&with(body), &args)?.into_vec();
@@ -67,9 +76,12 @@ pub fn jvp(
 }
 fn transpose(body: &Arc<Program>, with: impl Fn(Arc<Program>) -> Op, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
     let lin: Vec<bool> = x.iter().map(Arg::is_linear).collect();
-    let (body, nz) = cx.recur().transpose(body, &lin, &nonzero(ct), &vec![false; count(&lin)])?;
-    let args: Values = x.iter().filter_map(|a| a.known().cloned()).chain(ct.iter().flatten().cloned()).collect();
-    let cts = spread(&nz, cx.bind_body(&with(body), &args)?);
+    let bare = Bared::of(cx, ct)?;
+    let made = cx.recur().transpose_within(body, &lin, &bare.supports)?;
+    let known: Vec<Value> = x.iter().filter_map(|a| a.known().cloned()).collect();
+    let args = cat(&[&known, &bare.values, &bare.selectors]);
+    let y = cx.bind_body(&with(made.program.clone()), &args)?;
+    let cts = made.tangents(cx, &args, &y)?;
     Ok(merge(&lin, cts, vec![None; x.len()]).into())
 }
 pub fn batch(

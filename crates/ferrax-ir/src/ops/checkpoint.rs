@@ -15,10 +15,11 @@ use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res};
 use crate::lower::{Graph, TensorId, TensorIds};
-use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
+use crate::mask::{cat, count, merge, not, pick};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::primitive;
 use crate::program::Program;
+use crate::support::{Bared, Crossing, Leaf, Place};
 use crate::value::{Value, Values};
 pub use policy::Policy;
 use policy::cut;
@@ -54,18 +55,37 @@ impl Rules for Remat {
         let lin: Vec<bool> = x.iter().map(Arg::is_linear).collect();
         let sp = cx.recur().split(&self.jaxpr, &lin, &vec![true; self.jaxpr.n_outs()], &vec![false; x.len()])?;
         let inner: Vec<bool> = (0..sp.unknown.n_ins()).map(|i| i >= sp.res.len()).collect();
-        let (back, nz) = cx.recur().transpose(&sp.unknown, &inner, &nonzero(ct), &vec![false; count(&lin)])?;
+        let bare = Bared::of(cx, ct)?;
+        let back = cx.recur().transpose_within(&sp.unknown, &inner, &bare.supports)?;
         let known: Vec<Value> = x.iter().filter_map(|a| a.known().cloned()).collect();
-        let cts: Vec<Value> = ct.iter().flatten().cloned().collect();
+        let cts = cat(&[&bare.values, &bare.selectors]);
         let ins: Vec<Aval> = known.iter().chain(&cts).map(Value::aval).collect();
-        let n = known.len();
-        let (jaxpr, consts) = cx.recur().stage(&ins, &|cx, a| {
+        let (n, n_res) = (known.len(), sp.res.len());
+        // a selector that is computed again is a result
+        let (mut shown, first) = (vec![], back.program.n_outs() - back.outs.iter().flatten().count());
+        let mut place = |p: &Leaf<Place>| {
+            let which = match p.which {
+                Place::In(i) if i < n_res => {
+                    shown.push(i);
+                    Place::Out(first + shown.len() - 1)
+                }
+                Place::In(i) => Place::In(n + i - n_res),
+                out => out,
+            };
+            Ok(Leaf { which, axes: p.axes.clone() })
+        };
+        let outs = back.outs.iter().map(|s| s.as_ref().map(|s| s.map(&mut place)).transpose()).collect::<Res<_>>()?;
+        let (program, consts) = cx.recur().stage(&ins, &|cx, a| {
             let res = cx.inline(&sp.known, &a[..n])?;
-            cx.inline(&back, &cat(&[&res, &a[n..]]))
+            let mut y = cx.inline(&back.program, &cat(&[&res, &a[n..]]))?;
+            y.extend(shown.iter().map(|i| res[*i].clone()));
+            Ok(y)
         })?;
-        let op = Remat { jaxpr, differentiated: true, ..self.clone() };
-        let out = cx.bind(&op.into(), &cat(&[&consts, &known, &cts]))?;
-        Ok(merge(&lin, spread(&nz, out), vec![None; x.len()]).into())
+        let op = Remat { jaxpr: program.clone(), differentiated: true, ..self.clone() };
+        let args = cat(&[&known, &cts]);
+        let y = cx.bind(&op.into(), &cat(&[&consts, &args]))?;
+        let cts = Crossing { program, outs }.tangents(cx, &args, &y)?;
+        Ok(merge(&lin, cts, vec![None; x.len()]).into())
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(&self.jaxpr, |p| self.with(p), cx, ax, x, d)

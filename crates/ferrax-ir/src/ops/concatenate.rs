@@ -6,6 +6,7 @@ use crate::error::{Res, mixed_dtypes, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within, within_joined};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -60,6 +61,10 @@ impl Rules for Concatenate {
         let moved: Values = x.iter().zip(d).map(|(v, d)| cx.batch_at(v, *d, ax.n, at)).collect::<Res<_>>()?;
         let op = Concatenate { dimension: self.dimension + (self.dimension >= at) as usize };
         Ok((cx.bind(&op.into(), &moved)?, smallvec![Some(at)]))
+    }
+    /// What all parts share, and does not lie along the axis, stays beside the whole.
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        within_joined(cx, &self.clone().into(), x, s, self.dimension, &|k| k)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

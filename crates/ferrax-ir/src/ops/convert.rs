@@ -8,6 +8,7 @@ use crate::error::{Res, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within, within_product};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Bin, DType, Scalar};
 use smallvec::smallvec;
@@ -43,6 +44,9 @@ impl Rules for Convert {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        if self.new_dtype.is_inexact() { within_product(cx, cx.bind1(self.clone(), x)?, x, s) } else { Ok(None) }
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let to = crate::lower::physical(&out[0]);

@@ -9,6 +9,7 @@ use crate::lower::{DotAxes, Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
+use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -205,6 +206,28 @@ impl Rules for Dot {
             (None, None) => None,
         };
         Ok((cx.bind(&self.with(dims).into(), x)?, smallvec![out]))
+    }
+    /// What lies along free axes stays beside the product; rows that are masked along contracted ones count in neither operand.
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let (i, s) = match s {
+            [Some(s), None] => (0, s),
+            [None, Some(s)] => (1, s),
+            _ => return Ok(None),
+        };
+        let n = &*self.dimension_numbers;
+        let (mine, its) = if i == 0 { ((&n.lc, &n.lb), (&n.rc, &n.rb)) } else { ((&n.rc, &n.rb), (&n.lc, &n.lb)) };
+        let (stays, applied) = s.split_by(mine.0);
+        let my_free = free(x[i].rank(), mine.0, mine.1);
+        let its_free = free(x[1 - i].rank(), its.0, its.1);
+        let (rows, _) = applied.split_by(&my_free);
+        let at = |v: &[usize], k: usize| v.iter().position(|a| *a == k);
+        let across = rows.moved(&|k| at(mine.1, k).map(|b| its.1[b]).or(at(mine.0, k).map(|c| its.0[c])).unwrap_or(k));
+        let mut args: Values = x.into();
+        args[i] = applied.apply(cx, &x[i])?;
+        args[1 - i] = across.apply(cx, &x[1 - i])?;
+        let first = n.lb.len() + if i == 0 { 0 } else { its_free.len() };
+        let stays = stays.moved(&|k| at(mine.1, k).or(at(&my_free, k).map(|f| first + f)).unwrap_or(k));
+        Ok(Some((values1(cx.bind1(self.clone(), &args)?), smallvec![Some(stays)])))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let n = &*self.dimension_numbers;

@@ -11,6 +11,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::primitive;
+use crate::support::{Supports, Within, within_moved};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use ferrax_kernel::routine::{OutOfBounds, Routine};
@@ -114,6 +115,10 @@ impl Rules for DynamicSlice {
             unique_indices: false,
         };
         Ok((cx.bind(&op.into(), &[cx.to_front(&x[0], d[0])?, index])?, smallvec![Some(0)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let cut = |k: &usize| self.slice_sizes[*k] != x[0].shape()[*k];
+        within_moved(cx, &self.clone().into(), x, s, &(0..x[0].rank()).filter(cut).collect::<Vec<_>>())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let s = lowered_starts(b, &x[1..]);

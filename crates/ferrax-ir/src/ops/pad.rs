@@ -1,12 +1,13 @@
 //! pad: `out[lo + i (1 + interior)] = x[i]`, the padding value elsewhere; negative `lo` and `hi` cut. numpy: `pad`.
 use super::reduce::Monoid;
 use super::slice::Slice;
-use crate::aval::Aval;
+use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, truth, values1};
 use crate::error::{Res, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -141,6 +142,18 @@ impl Rules for Pad {
         let mask = cx.bind1(op, &[ones, truth(false)])?;
         let value = cx.broadcast(&x[1], &Dims::new(inner.shape()), &[at])?;
         Ok((values1(cx.select(&mask, &value, &inner)?), smallvec![Some(at)]))
+    }
+    /// Around a tangent there is nothing.
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let zero = matches!(&x[1], Value::Lit(l) if l.is_zero());
+        let (Some(s), true) = (&s[0], zero) else { return Ok(None) };
+        let axes: Vec<usize> = (0..x[0].rank()).filter(|k| self.padding_config[*k] != (0, 0, 0)).collect();
+        let y = cx.bind1(self.clone(), x)?;
+        // of a selector that has no such axis nothing changes: zeros outside are zeros
+        let s = s.by(cx, &Dims::new(x[0].shape()), &axes, &|cx, w| {
+            cx.bind1(self.clone(), &[w.clone(), Value::Lit(Lit::zero(w.dtype()))])
+        })?;
+        Ok(Some((values1(y), smallvec![Some(s)])))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

@@ -7,9 +7,8 @@
 //!     dy = sum_i slope_i(x, y) * dx_i        ct_i = slope_i(x) * ct, where the function is linear in operand i
 //! ```
 //!
-//! A slope with a pole is multiplied by `mul_zero` or divided by `div_zero`, for which 0 * inf = 0 and 0 / 0 = 0: where a `select`
-//! or a stopped loop has masked the tangent, a pole must not turn it into nan. Both are closed under their own derivatives.
-//! Otherwise the terms are JAX's, in its order.
+//! The terms are JAX's, in its order, and a pole is a pole: what keeps one from a masked tangent is its support (`support.rs`).
+//! Where JAX's term is nan and the function has a derivative (`x ** 0.` at 0) or a convention (the angle of the origin), it is that.
 pub(super) mod lower;
 
 use super::convert::Convert;
@@ -19,7 +18,9 @@ use crate::dtype::Dtype;
 use crate::error::{Res, mixed_dtypes, no_jvp, not_linear, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
+
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
+use crate::support::{Supports, Within, within_product, within_sum};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};
@@ -147,15 +148,6 @@ impl At<'_> {
     fn mul(&self, x: &Value, y: &Value) -> Res<Value> {
         self.cx.mul(x, y)
     }
-    /// `t * slope` where the slope may be infinite.
-    fn mul0(&self, t: &Value, slope: &Value) -> Res<Value> {
-        self.cx.pw2(Pw::MulZero, t, slope)
-    }
-    /// `t / by` where `by` may be zero: a number that the program wrote down tells that it is not.
-    fn div0(&self, t: &Value, by: &Value) -> Res<Value> {
-        let plain = matches!(by, Value::Lit(l) if !l.is_zero() && !l.parts().0.is_nan() && !l.parts().1.is_nan());
-        self.cx.pw2(if plain { Pw::Div } else { Pw::DivZero }, t, by)
-    }
     /// A constant in the operands' dtype.
     fn k(&self, c: f64) -> Value {
         lit(self.x[0].dtype(), c)
@@ -165,6 +157,12 @@ impl At<'_> {
     }
     fn ipow(&self, x: &Value, y: i32) -> Res<Value> {
         self.cx.bind1(Pointwise { f: Pw::IntegerPow, y }, std::slice::from_ref(x))
+    }
+    /// x^2 + y^2, and 1 at the origin, where the angle is flat by definition.
+    fn squared_radius(&self) -> Res<Value> {
+        let r2 = self.f(Pw::Add, &[&self.square(&self.x[0])?, &self.square(&self.x[1])?])?;
+        let zero = self.f(Pw::Eq, &[&r2, &self.k(0.0)])?;
+        self.select(&zero, &r2, &self.k(1.0))
     }
     /// 1 +- x^2
     fn one_and_square(&self, f: Pw) -> Res<Value> {
@@ -181,7 +179,7 @@ impl At<'_> {
             e = self.cx.neg(&e)?;
         }
         let e = self.f(Pw::Exp, &[&e])?;
-        let te = self.mul0(t, &e)?;
+        let te = self.mul(t, &e)?;
         self.mul(&self.k(c), &te)
     }
     /// The share of max or min that goes to operand `me`: 1, 1/2 at a tie, 0.
@@ -211,10 +209,10 @@ table! {
         let ty = a.mul(t, a.y)?;
         a.mul(&ln2, &ty)
     })];
-    Log "log" Inexact Same [By(|a, t| a.div0(t, &a.x[0]))];
+    Log "log" Inexact Same [By(|a, t| a.f(Pw::Div, &[t, &a.x[0]]))];
     Log1p "log1p" Inexact Same [By(|a, t| {
         let x1 = a.f(Pw::Add, &[&a.x[0], &a.k(1.0)])?;
-        a.div0(t, &x1)
+        a.f(Pw::Div, &[t, &x1])
     })];
     Expm1 "expm1" Inexact Same [By(|a, t| {
         let y1 = a.f(Pw::Add, &[a.y, &a.k(1.0)])?;
@@ -229,10 +227,10 @@ table! {
         let s = a.square(a.y)?;
         a.mul(t, &a.f(Pw::Add, &[&a.k(1.0), &s])?)
     })];
-    Asin "asin" Inexact Same [By(|a, t| a.mul0(t, &a.f(Pw::Rsqrt, &[&a.one_and_square(Pw::Sub)?])?))];
+    Asin "asin" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Rsqrt, &[&a.one_and_square(Pw::Sub)?])?))];
     Acos "acos" Inexact Same [By(|a, t| {
         let r = a.f(Pw::Rsqrt, &[&a.one_and_square(Pw::Sub)?])?;
-        a.mul0(t, &a.cx.neg(&r)?)
+        a.mul(t, &a.cx.neg(&r)?)
     })];
     Atan "atan" Inexact Same [By(|a, t| a.f(Pw::Div, &[t, &a.one_and_square(Pw::Add)?]))];
     Sinh "sinh" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Cosh, &[&a.x[0]])?))];
@@ -246,19 +244,19 @@ table! {
     Asinh "asinh" Inexact Same [By(|a, t| {
         let s = a.square(&a.x[0])?;
         let s = a.f(Pw::Add, &[&s, &a.k(1.0)])?;
-        a.mul0(t, &a.f(Pw::Rsqrt, &[&s])?)
+        a.mul(t, &a.f(Pw::Rsqrt, &[&s])?)
     })];
     Acosh "acosh" Inexact Same [By(|a, t| {
         let s = a.square(&a.x[0])?;
         let s = a.f(Pw::Sub, &[&s, &a.k(1.0)])?;
-        a.mul0(t, &a.f(Pw::Rsqrt, &[&s])?)
+        a.mul(t, &a.f(Pw::Rsqrt, &[&s])?)
     })];
     Atanh "atanh" Inexact Same [By(|a, t| {
         let p = a.f(Pw::Add, &[&a.k(1.0), &a.x[0]])?;
         let r = a.ipow(&p, -1)?;
         let m = a.f(Pw::Sub, &[&a.k(1.0), &a.x[0]])?;
-        let q = a.div0(t, &m)?;
-        a.mul0(&q, &r)
+        let q = a.f(Pw::Div, &[t, &m])?;
+        a.mul(&q, &r)
     })];
     Logistic "logistic" Inexact Same [By(|a, t| {
         let m = a.f(Pw::Sub, &[&a.k(1.0), a.y])?;
@@ -268,11 +266,11 @@ table! {
     Erf "erf" Float Same [By(|a, t| a.gauss(t, &a.x[0], true, TWO_OVER_SQRT_PI))];
     Erfc "erfc" Float Same [By(|a, t| a.gauss(t, &a.x[0], true, -TWO_OVER_SQRT_PI))];
     ErfInv "erf_inv" Float Same [By(|a, t| a.gauss(t, a.y, false, HALF_SQRT_PI))];
-    Lgamma "lgamma" Float Same [By(|a, t| a.mul0(t, &a.f(Pw::Digamma, &[&a.x[0]])?))];
-    Digamma "digamma" Float Same [By(|a, t| a.mul0(t, &a.f(Pw::Polygamma, &[&a.k(1.0), &a.x[0]])?))];
+    Lgamma "lgamma" Float Same [By(|a, t| a.mul(t, &a.f(Pw::Digamma, &[&a.x[0]])?))];
+    Digamma "digamma" Float Same [By(|a, t| a.mul(t, &a.f(Pw::Polygamma, &[&a.k(1.0), &a.x[0]])?))];
     Polygamma "polygamma" Float Same [NoRule, By(|a, t| {
         let n1 = a.f(Pw::Add, &[&a.x[0], &a.k(1.0)])?;
-        a.mul0(t, &a.f(Pw::Polygamma, &[&n1, &a.x[1]])?)
+        a.mul(t, &a.f(Pw::Polygamma, &[&n1, &a.x[1]])?)
     })];
     BesselI0e "bessel_i0e" Float Same [By(|a, t| {
         let b1 = a.f(Pw::BesselI1e, &[&a.x[0]])?;
@@ -291,14 +289,14 @@ table! {
         let d = a.f(Pw::Sub, &[&b0, &a.mul(a.y, &sr)?])?;
         a.mul(t, &a.select(&big, &a.k(0.5), &d)?)
     })];
-    Sqrt "sqrt" Inexact Same [By(|a, t| a.mul0(t, &a.f(Pw::Div, &[&a.k(0.5), a.y])?))];
+    Sqrt "sqrt" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Div, &[&a.k(0.5), a.y])?))];
     Rsqrt "rsqrt" Inexact Same [By(|a, t| {
         let r = a.f(Pw::Div, &[a.y, &a.x[0]])?;
-        a.mul0(t, &a.mul(&a.k(-0.5), &r)?)
+        a.mul(t, &a.mul(&a.k(-0.5), &r)?)
     })];
     Cbrt "cbrt" Float Same [By(|a, t| {
         let p = a.ipow(a.y, -2)?;
-        a.mul0(t, &a.mul(&a.k(1.0 / 3.0), &p)?)
+        a.mul(t, &a.mul(&a.k(1.0 / 3.0), &p)?)
     })];
     Square "square" Number Same [By(|a, t| a.mul(t, &a.mul(&a.k(2.0), &a.x[0])?))];
     IntegerPow "integer_pow" "y" Number Same [By(|a, t| match a.n {
@@ -308,7 +306,7 @@ table! {
         n => {
             let p = a.ipow(&a.x[0], n - 1)?;
             let s = a.mul(&a.k(n as f64), &p)?;
-            if n < 0 { a.mul0(t, &s) } else { a.mul(t, &s) }
+            a.mul(t, &s)
         }
     })];
     Abs "abs" Signed RealPart [By(|a, t| {
@@ -346,15 +344,15 @@ table! {
     AddAny "add_any" Any Same [One, One];
     Sub "sub" Number Same [One, Minus];
     Mul "mul" Number Same [Lin(|a, t| a.mul(t, &a.x[1])), Lin(|a, t| a.mul(&a.x[0], t))];
-    MulZero "mul_zero" Inexact Same [Lin(|a, t| a.mul0(t, &a.x[1])), Lin(|a, t| a.mul0(&a.x[0], t))];
+    MulZero "mul_zero" Inexact Same [Lin(|a, t| a.mul(t, &a.x[1])), Lin(|a, t| a.mul(&a.x[0], t))];
     // dx / y  -  dy * x / y^2
-    Div "div" Number Same [Lin(|a, t| a.div0(t, &a.x[1])), By(|a, t| {
+    Div "div" Number Same [Lin(|a, t| a.f(Pw::Div, &[t, &a.x[1]])), By(|a, t| {
         let tx = a.mul(&a.cx.neg(t)?, &a.x[0])?;
-        a.mul0(&tx, &a.ipow(&a.x[1], -2)?)
+        a.mul(&tx, &a.ipow(&a.x[1], -2)?)
     })];
-    DivZero "div_zero" Inexact Same [Lin(|a, t| a.div0(t, &a.x[1])), By(|a, t| {
-        let tx = a.mul0(&a.cx.neg(t)?, &a.x[0])?;
-        a.mul0(&tx, &a.ipow(&a.x[1], -2)?)
+    DivZero "div_zero" Inexact Same [Lin(|a, t| a.f(Pw::Div, &[t, &a.x[1]])), By(|a, t| {
+        let tx = a.mul(&a.cx.neg(t)?, &a.x[0])?;
+        a.mul(&tx, &a.ipow(&a.x[1], -2)?)
     })];
     Rem "rem" Real Same [One, By(|a, t| {
         let q = a.f(Pw::Div, &[&a.x[0], &a.x[1]])?;
@@ -372,12 +370,12 @@ table! {
         a.mul(t, &a.mul(&l, a.y)?)
     })];
     Atan2 "atan2" Inexact Same [By(|a, t| {
-        let r2 = a.f(Pw::Add, &[&a.square(&a.x[0])?, &a.square(&a.x[1])?])?;
-        a.mul0(t, &a.div0(&a.x[1], &r2)?)
+        let r2 = a.squared_radius()?;
+        a.mul(t, &a.f(Pw::Div, &[&a.x[1], &r2])?)
     }), By(|a, t| {
         let m = a.cx.neg(&a.x[0])?;
-        let r2 = a.f(Pw::Add, &[&a.square(&a.x[0])?, &a.square(&a.x[1])?])?;
-        a.mul0(t, &a.div0(&m, &r2)?)
+        let r2 = a.squared_radius()?;
+        a.mul(t, &a.f(Pw::Div, &[&m, &r2])?)
     })];
     NextAfter "nextafter" Float Same [NoRule, NoRule];
     Complex "complex" Wide ComplexOf [
@@ -413,8 +411,12 @@ fn pow_base(a: &At, t: &Value) -> Res<Value> {
     // strong, as in JAX
     let b1 = a.f(Pw::Sub, &[&b, &lit(x.dtype(), 1.0)])?;
     let p = a.f(Pw::Pow, &[x, &b1])?;
-    let s = a.mul0(&b, &p)?;
-    a.mul0(t, &s)
+    let mut s = a.mul(&b, &p)?;
+    if !matches!(b, Value::Lit(l) if !l.is_zero()) {
+        let flat = a.f(Pw::Eq, &[&b, &lit(b.dtype(), 0.0)])?;
+        s = a.select(&flat, &s, &lit(x.dtype(), 0.0))?;
+    }
+    a.mul(t, &s)
 }
 
 /// `y` is integer_pow's exponent or round's method, 0 elsewhere.
@@ -610,6 +612,23 @@ impl Rules for Pointwise {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&(*self).into(), &x)?, smallvec![Some(at)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let op = |x: &[Value]| cx.bind1(*self, x);
+        match self.f {
+            Pw::Neg | Pw::Real | Pw::Imag | Pw::Conj | Pw::Copy | Pw::Mul | Pw::MulZero => {
+                within_product(cx, op(x)?, x, s)
+            }
+            Pw::Div | Pw::DivZero if s[1].is_none() => within_product(cx, op(x)?, x, s),
+            Pw::Complex if (0..2).any(|i| matches!(&x[i], Value::Lit(l) if l.is_zero() && s[i].is_none())) => {
+                within_product(cx, op(x)?, x, s)
+            }
+            Pw::Add | Pw::AddAny | Pw::Sub | Pw::Complex => {
+                let avals: Vec<Aval> = x.iter().map(Value::aval).collect();
+                within_sum(cx, x, s, &common_shape(self.f.row().name, &avals)?, &op)
+            }
+            _ => Ok(None),
+        }
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let spread = |b: &mut Graph, v: TensorId| {

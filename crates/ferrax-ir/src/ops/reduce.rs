@@ -10,6 +10,7 @@ use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::ops::pointwise::{Pointwise, Pw};
 use crate::param::{Field, Member, Param, ParamList, ParamMap, Params, Show};
+use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Dims, Scalar};
 use smallvec::smallvec;
@@ -176,6 +177,14 @@ impl Rules for Reduce {
         let axes: Dims = self.axes.iter().map(|&a| a + (a >= d) as usize).collect();
         let out = d - axes.iter().filter(|a| **a < d).count();
         Ok((cx.bind(&Reduce { kind: self.kind, axes }.into(), x)?, smallvec![Some(out)]))
+    }
+    /// What is the same along the axes of a sum is left for the sums.
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let (Monoid::Sum, Some(s)) = (self.kind, &s[0]) else { return Ok(None) };
+        let (stays, applied) = s.split_by(&self.axes);
+        let y = cx.bind1(self.clone(), &[applied.apply(cx, &x[0])?])?;
+        let stays = stays.moved(&|k| k - self.axes.iter().filter(|a| **a < k).count());
+        Ok(Some((values1(y), smallvec![Some(stays)])))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {

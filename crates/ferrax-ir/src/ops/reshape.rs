@@ -6,6 +6,7 @@ use crate::error::{Res, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within, within_reshape};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -36,6 +37,10 @@ impl Rules for Reshape {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let x = cx.to_front(&x[0], d[0])?;
         Ok((smallvec![cx.reshape(&x, &self.new_sizes.insert(0, ax.n))?], smallvec![Some(0)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let y = cx.bind1(self.clone(), x)?;
+        within_reshape(cx, x, s, y)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

@@ -6,6 +6,7 @@ use crate::error::{Res, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within, within_moved};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -41,6 +42,9 @@ impl Rules for Rev {
         let shift = |d: usize| self.dimensions.iter().map(|k| k + (*k >= d) as usize).collect();
         let dimensions = d[0].map_or(self.dimensions.clone(), shift);
         Ok((cx.bind(&Rev { dimensions }.into(), x)?, d.into()))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        within_moved(cx, &self.clone().into(), x, s, &self.dimensions)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.reverse(x[0], &self.dimensions)])

@@ -6,9 +6,10 @@ use crate::error::{Res, mixed_dtypes, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Support, Supports, Within, within_cases};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Bin, DType, Dims};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 primitive! {
     /// Operands: which, then the cases. A bool picks between two: on false, on true.
@@ -87,6 +88,23 @@ impl Rules for Select {
             *v = cx.stretch(v, &shape)?;
         }
         Ok((cx.bind(&Select {}.into(), &x)?, smallvec![Some(at)]))
+    }
+    /// A case that is not taken is zero; one that is the literal 0 is not there.
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let zero = |v: &Value| matches!(v, Value::Lit(l) if l.is_zero());
+        if s[0].is_some() || x[1..].iter().zip(&s[1..]).any(|(v, s)| s.is_none() && !zero(v)) {
+            return Ok(None);
+        }
+        let shape = common_shape("select_n", &x.iter().map(Value::aval).collect::<Vec<_>>())?;
+        let terms: Vec<(usize, Support)> =
+            s[1..].iter().enumerate().filter_map(|(k, s)| Some((k, s.clone()?))).collect();
+        // a case of rank 0 beside others that are not keeps a support that lies along no axis
+        let support = within_cases(cx, &x[0], &terms, x.len() - 1, &shape)?;
+        let y = match terms.as_slice() {
+            [(k, _)] => cx.stretch(&x[k + 1], &shape)?,
+            _ => cx.stretch(&cx.bind1(Select {}, x)?, &shape)?,
+        };
+        Ok(Some((values1(y), SmallVec::from_iter([Some(support)]))))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let spread =

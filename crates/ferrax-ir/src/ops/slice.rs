@@ -7,6 +7,7 @@ use crate::error::{Res, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within, within_moved};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -74,6 +75,11 @@ impl Rules for Slice {
             strides: self.strides.as_ref().map(|s| s.insert(d, 1)),
         };
         Ok((cx.bind(&op.into(), x)?, smallvec![Some(d)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let cut = |k: usize, n: usize| self.start_indices[k] != 0 || self.limit_indices[k] != n || self.stride(k) != 1;
+        let axes: Vec<usize> = x[0].shape().iter().enumerate().filter(|(k, n)| cut(*k, **n)).map(|(k, _)| k).collect();
+        within_moved(cx, &self.clone().into(), x, s, &axes)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let strides: Dims = (0..self.start_indices.len()).map(|k| self.stride(k)).collect();

@@ -159,8 +159,7 @@ impl Rules for Special {
                 }
             };
             let t = cx.convert(t, y.dtype())?;
-            // slopes have poles
-            let mut term = cx.pw2(Pw::MulZero, &t, &slope)?;
+            let mut term = cx.mul(&t, &slope)?;
             if self.kind == Igammac {
                 term = cx.neg(&term)?;
             }

@@ -6,6 +6,7 @@ use crate::error::{Res, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within, within_reshape};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -43,6 +44,10 @@ impl Rules for Squeeze {
         let dimensions: Dims = self.dimensions.iter().map(|k| k + (*k >= d) as usize).collect();
         let at = d - dimensions.iter().filter(|k| **k < d).count();
         Ok((cx.bind(&Squeeze { dimensions }.into(), x)?, smallvec![Some(at)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let y = cx.bind1(self.clone(), x)?;
+        within_reshape(cx, x, s, y)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.reshape(x[0], out[0].shape.clone())])

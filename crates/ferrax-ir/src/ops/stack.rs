@@ -10,6 +10,7 @@ use crate::error::{Res, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within, within_joined};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -55,6 +56,9 @@ impl Rules for Stack {
         let before = self.axis <= at;
         let y = cx.bind1(Stack { axis: self.axis + !before as usize }, &moved)?;
         Ok((values1(y), smallvec![Some(at + before as usize)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        within_joined(cx, &self.clone().into(), x, s, usize::MAX, &|k| k + (k >= self.axis) as usize)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape = out[0].shape.clone();

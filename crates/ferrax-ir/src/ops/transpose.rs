@@ -6,6 +6,7 @@ use crate::error::{Res, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -42,6 +43,11 @@ impl Rules for Transpose {
         let Some(d) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };
         let perm: Dims = std::iter::once(d).chain(self.permutation.iter().map(|&p| p + (p >= d) as usize)).collect();
         Ok((smallvec![cx.transpose(&x[0], perm)?], smallvec![Some(0)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let Some(s) = &s[0] else { return Ok(None) };
+        let s = s.moved(&|k| self.permutation.iter().position(|p| *p == k).unwrap_or(k));
+        Ok(Some((smallvec![cx.bind1(self.clone(), x)?], smallvec![Some(s)])))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

@@ -1,15 +1,17 @@
 //! Programs to programs, each by running the program under the trace that does the same to values, with Stage beneath.
 //! So there is one implementation of each transform. Results are remembered in the program they come from, and die with it.
 use super::Trace;
-use crate::backward::backward;
+use crate::backward::{backward, backward_within};
 use ferrax_ir::cx::{Axis, AxisKind, Body, Cx, Fun, KnownSplit, Lanes, Masked, Put, Recur, Residual, Tan, with_axis};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{not, pick};
 use ferrax_ir::ops::reduce::Monoid;
 use ferrax_ir::program::MemoKey;
+use ferrax_ir::support::{Crossing, Leaf, Place, Support};
 use ferrax_ir::vary::Vary;
 use ferrax_ir::{Aval, Program, Res, Value};
 use std::any::Any;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -22,6 +24,11 @@ trait Memorable: Clone + Send + Sync + 'static {
 impl Memorable for Masked {
     fn programs(&self) -> [&Arc<Program>; 2] {
         [&self.0, &self.0]
+    }
+}
+impl Memorable for Arc<Crossing> {
+    fn programs(&self) -> [&Arc<Program>; 2] {
+        [&self.program, &self.program]
     }
 }
 impl Memorable for Arc<KnownSplit> {
@@ -62,11 +69,100 @@ fn closed(s: &Trace, outs: &[Value]) -> Res<Arc<Program>> {
     Ok(Arc::new(if consts.is_empty() { p.open() } else { p.hold(consts) }))
 }
 
+/// A part of a memo's key: the shapes of supports, and the types of their selectors.
+fn support_key(all: &[Option<Support<Aval>>]) -> Vec<usize> {
+    let (mut key, mut leaves) = (vec![], vec![]);
+    for s in all.iter().flatten() {
+        s.shape_key(&mut key);
+        s.leaves(&mut leaves);
+    }
+    for l in leaves {
+        let mut h = DefaultHasher::new();
+        l.which.hash(&mut h);
+        key.push(h.finish() as usize);
+    }
+    key
+}
+/// Supports whose selectors are new inputs of the program under construction.
+fn new_supports(s: &Trace, all: &[Option<Support<Aval>>], ins: &mut Vec<Value>) -> Res<Vec<Option<Support>>> {
+    let mut leaf = |l: &Leaf<Aval>| {
+        let which = s.new_in(l.which.clone());
+        ins.push(which.clone());
+        Ok(Leaf { which, axes: l.axes.clone() })
+    };
+    all.iter().map(|s| s.as_ref().map(|s| s.map(&mut leaf)).transpose()).collect()
+}
+/// The program of `y` and of tangents, whose supports are told and not applied.
+fn crossing(s: &Trace, w: &Trace, ins: &[Value], y: Vec<Value>, t: &[Tan]) -> Res<Arc<Crossing>> {
+    let (mut flat, mut selectors, mut outs) = (y, Vec::<Value>::new(), vec![]);
+    let same = |a: &Value, b: &Value| a.id().is_some() && a.id() == b.id();
+    for t in t {
+        let Some(t) = t else {
+            outs.push(None);
+            continue;
+        };
+        let (v, support) = w.bare(t);
+        flat.push(v);
+        let placed = support.map(&mut |l: &Leaf| {
+            let which = match ins.iter().position(|v| same(v, &l.which)) {
+                Some(i) => Place::In(i),
+                None => Place::Out(selectors.iter().position(|v| same(v, &l.which)).unwrap_or_else(|| {
+                    selectors.push(l.which.clone());
+                    selectors.len() - 1
+                })),
+            };
+            Ok(Leaf { which, axes: l.axes.clone() })
+        })?;
+        outs.push(Some(placed));
+    }
+    flat.extend(selectors);
+    Ok(Arc::new(Crossing { program: closed(s, &flat)?, outs }))
+}
+
 impl Recur for Transforms {
+    fn jvp_within(&self, p: &Arc<Program>, dx: &[Option<Support<Aval>>]) -> Res<Arc<Crossing>> {
+        let nz: Vec<bool> = dx.iter().map(Option::is_some).collect();
+        memo("jvp within", p, 0, None, &[&nz], &support_key(dx), || {
+            let s = Trace::stage();
+            let w = Trace::support(s.clone(), false);
+            let j = Trace::jvp(w.clone(), "jvp");
+            let primal: Vec<Value> = p.in_avals().iter().map(|a| s.new_in(a.clone())).collect();
+            let of_nz = |(a, nz): (&Aval, &bool)| nz.then(|| s.new_in(a.clone()));
+            let tangents: Vec<Tan> = p.in_avals().iter().zip(&nz).map(of_nz).collect();
+            let mut ins: Vec<Value> = primal.iter().chain(tangents.iter().flatten()).cloned().collect();
+            let supports = new_supports(&s, dx, &mut ins)?;
+            let mut x = vec![];
+            for ((v, t), support) in primal.iter().zip(tangents).zip(supports) {
+                let t = t.zip(support).map(|(t, support)| w.supported(t, support)).transpose()?;
+                x.push(j.dual(v.clone(), t));
+            }
+            let cx: &dyn Cx = &*j;
+            let (y, dy): (Vec<Value>, Vec<Tan>) = cx.inline(p, &x)?.iter().map(|v| j.undual(v)).unzip();
+            crossing(&s, &w, &ins, y, &dy)
+        })
+    }
+    fn transpose_within(&self, p: &Arc<Program>, lin: &[bool], ct: &[Option<Support<Aval>>]) -> Res<Arc<Crossing>> {
+        let nz: Vec<bool> = ct.iter().map(Option::is_some).collect();
+        memo("transpose within", p, 0, None, &[lin, &nz], &support_key(ct), || {
+            let s = Trace::stage();
+            let w = Trace::support(s.clone(), false);
+            let known: Vec<Option<Value>> =
+                p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
+            let cts: Vec<Tan> = p.out_avals().iter().zip(&nz).map(|(a, nz)| nz.then(|| s.new_in(a.clone()))).collect();
+            let mut ins: Vec<Value> = known.iter().flatten().chain(cts.iter().flatten()).cloned().collect();
+            let supports = new_supports(&s, ct, &mut ins)?;
+            let within = |(t, s): (Tan, Option<Support>)| t.zip(s).map(|(t, s)| w.supported(t, s)).transpose();
+            let cts = cts.into_iter().zip(supports).map(within).collect::<Res<_>>()?;
+            let out = backward_within(&*w, p, &known, cts, |line| line)?;
+            crossing(&s, &w, &ins, vec![], &pick(&out, lin))
+        })
+    }
+
     fn jvp(&self, p: &Arc<Program>, nz: &[bool], inst: &[bool], gi: &[usize], go: &[usize]) -> Res<Masked> {
         memo("jvp", p, 0, None, &[nz, inst], &[gi, go].concat(), || {
             let s = Trace::stage();
-            let j = Trace::jvp(s.clone(), "jvp");
+            let w = Trace::support(s.clone(), false);
+            let j = Trace::jvp(w.clone(), "jvp");
             let mut ins: Vec<Value> = vec![];
             let mut at = 0;
             for g in gi {
@@ -89,7 +185,8 @@ impl Recur for Transforms {
                     let on = dy.is_some() || inst[at + k];
                     out_nz.push(on);
                     if on {
-                        flat.push(sx.inst(dy, &y.aval())?);
+                        let dy = dy.as_ref().map(|t| w.settled(t)).transpose()?;
+                        flat.push(sx.inst(&dy, &y.aval())?);
                     }
                 }
                 at += g;

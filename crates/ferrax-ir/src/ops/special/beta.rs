@@ -5,6 +5,7 @@
 //! d_(2m) = m (b-m) x / ((a+2m-1) (a+2m))          d_(2m+1) = -(a+m) (a+b+m) x / ((a+2m) (a+2m+1))
 //! ```
 //! INVARIANT: the fraction is taken on the side where it converges in O(sqrt(max(a, b))) steps; the other side is one minus it.
+use super::gamma::log_power;
 use super::{epsilon, log_less, stirling, tiny};
 use crate::ops::meaning::{any, choose, f1, f2, fill, keep, repeat, with};
 use crate::ops::pointwise::Pw;
@@ -63,7 +64,7 @@ pub(super) fn density(a: &Value, b: &Value, x: &Value) -> Value {
     let end = f2(Pw::Or, &with(Pw::Eq, x, 0.0), &with(Pw::Eq, x, 1.0));
     let safe = keep(&f1(Pw::Not, &end), x, 0.5);
     let inside = f1(Pw::Exp, &log_weight(a, b, &safe)) / (&safe * &(1.0 - &safe));
-    let power = |n: &Value, log: Value| f2(Pw::MulZero, &(n - 1.0), &log);
+    let power = |n: &Value, log: Value| log_power(&(n - 1.0), log);
     let logs = power(a, f1(Pw::Log, x)) + power(b, f1(Pw::Log1p, &-x));
     choose(&end, &f1(Pw::Exp, &less_log_beta(logs, a, b)), &inside)
 }

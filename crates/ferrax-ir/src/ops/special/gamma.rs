@@ -132,12 +132,16 @@ fn bounded_below(a: &Value, x: &Value) -> Value {
     f2(Pw::And, &with(Pw::Eq, a, f64::INFINITY), &finite)
 }
 
+/// n log x, the logarithm of a power: 0 where n is.
+pub(super) fn log_power(n: &Value, log: Value) -> Value {
+    choose(&with(Pw::Eq, n, 0.0), &fill(n, 0.0), &(n * &log))
+}
 /// p, the derivative of P in x. At x = 0, where w / x is 0 / 0, by x^(a-1) / gamma(a).
 pub(super) fn density(a: &Value, x: &Value) -> Value {
     let zero = with(Pw::Eq, x, 0.0);
     let safe = keep(&f1(Pw::Not, &zero), x, 1.0);
     let inside = f1(Pw::Exp, &log_weight(a, &safe)) / &safe;
-    let start = f1(Pw::Exp, &(f2(Pw::MulZero, &(a - 1.0), &f1(Pw::Log, x)) - f1(Pw::Lgamma, a)));
+    let start = f1(Pw::Exp, &(log_power(&(a - 1.0), f1(Pw::Log, x)) - f1(Pw::Lgamma, a)));
     choose(&bounded_below(a, x), &fill(a, 0.0), &choose(&zero, &start, &inside))
 }
 
