@@ -10,17 +10,18 @@
 //! broadcast                    value broadcast(ct * slope), support {p is 1, its axes moved}: no equation
 //! applied                      select(p, 0, ct * slope)
 //! ```
-use crate::aval::Aval;
-use crate::cx::{Cx, Tan, lit};
+mod crossing;
+
+use crate::cx::{Cx, lit};
 use crate::dtype::Dtype;
 use crate::error::Res;
 use crate::op::Op;
 use crate::ops::pointwise::Pw;
 use crate::ops::select::Select;
-use crate::program::Program;
 use crate::value::{Value, Values};
 use ferrax_kernel::{DType, Dims};
 use smallvec::SmallVec;
+pub use crossing::{Bared, Crossing, Place, agreed};
 use std::sync::Arc;
 
 /// A selector that lies along some axes of the value whose support it describes: its axis k along axis `axes[k]`.
@@ -31,10 +32,10 @@ pub struct Leaf<W = Value> {
 }
 #[derive(Clone, Debug)]
 pub enum Pick<W = Value> {
-    /// Where a selection among `of` cases takes this one.
-    Case { which: Leaf<W>, case: usize, of: usize },
+    /// Where a selection among `of` cases takes this one. `clean`: elsewhere the value is zero already.
+    Case { which: Leaf<W>, case: usize, of: usize, clean: bool },
     /// In any of these.
-    Any(Arc<[Support<W>]>),
+    Any { of: Arc<[Support<W>]>, clean: bool },
 }
 /// In all of these; of none, everywhere.
 #[derive(Clone, Debug)]
@@ -49,14 +50,26 @@ fn same_value(a: &Value, b: &Value) -> bool {
 impl Pick {
     fn same(&self, o: &Pick) -> bool {
         match (self, o) {
-            (Pick::Case { which: a, case: i, of: m }, Pick::Case { which: b, case: j, of: n }) => {
+            (Pick::Case { which: a, case: i, of: m, .. }, Pick::Case { which: b, case: j, of: n, .. }) => {
                 (i, m) == (j, n) && same_value(&a.which, &b.which) && a.axes == b.axes
             }
-            (Pick::Any(a), Pick::Any(b)) => {
+            (Pick::Any { of: a, .. }, Pick::Any { of: b, .. }) => {
                 Arc::ptr_eq(a, b) || a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| a.same(b))
             }
             _ => false,
         }
+    }
+    fn is_clean(&self) -> bool {
+        match self {
+            Pick::Case { clean, .. } | Pick::Any { clean, .. } => *clean,
+        }
+    }
+    fn cleaned(&self, on: bool) -> Pick {
+        let mut p = self.clone();
+        match &mut p {
+            Pick::Case { clean, .. } | Pick::Any { clean, .. } => *clean = on,
+        }
+        p
     }
 }
 impl Leaf {
@@ -74,6 +87,11 @@ impl<W> Support<W> {
     pub fn everywhere() -> Self {
         Self::default()
     }
+    /// Where a mask of all axes is true.
+    pub fn of_mask(which: W, rank: usize) -> Self {
+        let which = Leaf { which, axes: (0..rank).collect() };
+        Support(std::iter::once(Pick::Case { which, case: 1, of: 2, clean: false }).collect())
+    }
     pub fn is_everywhere(&self) -> bool {
         self.0.is_empty()
     }
@@ -81,8 +99,12 @@ impl<W> Support<W> {
     pub fn map<V>(&self, f: &mut dyn FnMut(&Leaf<W>) -> Res<Leaf<V>>) -> Res<Support<V>> {
         let pick = |p: &Pick<W>| {
             Ok(match p {
-                Pick::Case { which, case, of } => Pick::Case { which: f(which)?, case: *case, of: *of },
-                Pick::Any(s) => Pick::Any(s.iter().map(|s| s.map(f)).collect::<Res<Vec<_>>>()?.into()),
+                Pick::Case { which, case, of, clean } => {
+                    Pick::Case { which: f(which)?, case: *case, of: *of, clean: *clean }
+                }
+                Pick::Any { of, clean } => {
+                    Pick::Any { of: of.iter().map(|s| s.map(f)).collect::<Res<Vec<_>>>()?.into(), clean: *clean }
+                }
             })
         };
         Ok(Support(self.0.iter().map(pick).collect::<Res<_>>()?))
@@ -92,7 +114,7 @@ impl<W> Support<W> {
         for p in &self.0 {
             match p {
                 Pick::Case { which, .. } => out.push(which),
-                Pick::Any(s) => s.iter().for_each(|s| s.leaves(out)),
+                Pick::Any { of, .. } => of.iter().for_each(|s| s.leaves(out)),
             }
         }
     }
@@ -101,13 +123,13 @@ impl<W> Support<W> {
         out.push(self.0.len());
         for p in &self.0 {
             match p {
-                Pick::Case { which, case, of } => {
-                    out.extend([0, *case, *of, which.axes.len()]);
+                Pick::Case { which, case, of, clean } => {
+                    out.extend([*clean as usize, *case, *of, which.axes.len()]);
                     out.extend(which.axes.iter());
                 }
-                Pick::Any(s) => {
-                    out.extend([1, s.len()]);
-                    s.iter().for_each(|s| s.shape_key(out));
+                Pick::Any { of, clean } => {
+                    out.extend([2 + *clean as usize, of.len()]);
+                    of.iter().for_each(|s| s.shape_key(out));
                 }
             }
         }
@@ -117,7 +139,15 @@ impl Support {
     /// Where a selection by `which` among `of` cases takes this one.
     pub fn case(which: &Value, case: usize, of: usize) -> Support {
         let leaf = Leaf { which: which.clone(), axes: (0..which.rank()).collect() };
-        Support(SmallVec::from_iter([Pick::Case { which: leaf, case, of }]))
+        Support(SmallVec::from_iter([Pick::Case { which: leaf, case, of, clean: false }]))
+    }
+    /// Where a mask is true, of a value that is zero elsewhere.
+    pub fn masked_already(mask: &Value) -> Support {
+        Support::case(mask, 1, 2).cleaned(true)
+    }
+    /// The same of a value that is zero elsewhere already, or is so no more.
+    pub fn cleaned(&self, on: bool) -> Support {
+        Support(self.0.iter().map(|p| p.cleaned(on)).collect())
     }
     fn same(&self, o: &Support) -> bool {
         self.0.len() == o.0.len() && self.0.iter().all(|p| o.0.iter().any(|q| p.same(q)))
@@ -128,7 +158,8 @@ impl Support {
     /// The parts that all of these have too.
     fn shared(&self, others: &[&Support]) -> Support {
         let shared = |p: &&Pick| others.iter().all(|o| o.0.iter().any(|q| p.same(q)));
-        Support(self.0.iter().filter(shared).cloned().collect())
+        let clean = |p: &Pick| others.iter().all(|o| o.0.iter().any(|q| p.same(q) && q.is_clean()));
+        Support(self.0.iter().filter(shared).map(|p| p.cleaned(p.is_clean() && clean(p))).collect())
     }
     /// Where both are.
     pub fn and(&self, o: &Support) -> Support {
@@ -149,7 +180,7 @@ impl Support {
         for s in all {
             match s.0.as_slice() {
                 [] => return Ok(Support::everywhere()),
-                [Pick::Any(more)] => terms.extend(more.iter().cloned()),
+                [Pick::Any { of, .. }] => terms.extend(of.iter().cloned()),
                 _ => terms.push(s.clone()),
             }
         }
@@ -165,19 +196,18 @@ impl Support {
         if let [one] = distinct.as_slice() {
             return Ok(one.clone());
         }
-        let any = Pick::Any(distinct.into());
-        let Pick::Any(terms) = &any else { return Ok(Support::everywhere()) };
-        if terms.len() <= MOST_TERMS {
-            return Ok(Support(SmallVec::from_iter([any])));
+        let many = distinct.len() > MOST_TERMS;
+        let any = Support(SmallVec::from_iter([Pick::Any { of: distinct.into(), clean: false }]));
+        if !many {
+            return Ok(any);
         }
-        let mask = Support(SmallVec::from_iter([any])).mask(cx, shape)?;
-        Ok(Support::case(&cx.stretch(&mask, shape)?, 1, 2))
+        Ok(Support::case(&cx.stretch(&any.mask(cx, shape)?, shape)?, 1, 2))
     }
     /// Whether these are all cases of one selection.
     fn is_whole(all: &[Support]) -> bool {
         let mut found: SmallVec<[(&Leaf, usize, usize); 4]> = SmallVec::new();
         for s in all {
-            if let [Pick::Case { which, case, of }] = s.0.as_slice() {
+            if let [Pick::Case { which, case, of, .. }] = s.0.as_slice() {
                 found.push((which, *case, *of));
             }
         }
@@ -187,11 +217,11 @@ impl Support {
         })
     }
     /// True where it is; of rank 0, or of this shape.
-    fn mask(&self, cx: &dyn Cx, shape: &Dims) -> Res<Value> {
+    pub fn mask(&self, cx: &dyn Cx, shape: &Dims) -> Res<Value> {
         let mut all: Option<Value> = None;
         for p in &self.0 {
             let m = match p {
-                Pick::Case { which, case, of } => {
+                Pick::Case { which, case, of, .. } => {
                     let w = which.spread(cx, shape)?;
                     match (w.dtype() == Dtype::Num(DType::Bool), case) {
                         (true, 0) => cx.pw(Pw::Not, &[w])?,
@@ -203,7 +233,7 @@ impl Support {
                         }
                     }
                 }
-                Pick::Any(terms) => {
+                Pick::Any { of: terms, .. } => {
                     let mut any: Option<Value> = None;
                     for t in terms.iter() {
                         let m = t.mask(cx, shape)?;
@@ -227,10 +257,10 @@ impl Support {
         let mut y = x.clone();
         let shape = Dims::new(x.shape());
         let zero = lit(x.dtype(), 0.0);
-        for p in &self.0 {
+        for p in self.0.iter().filter(|p| !p.is_clean()) {
             let (which, case, of) = match p {
-                Pick::Case { which, case, of } => (which.spread(cx, &shape)?, *case, *of),
-                Pick::Any(_) => (Support(SmallVec::from_iter([p.clone()])).mask(cx, &shape)?, 1, 2),
+                Pick::Case { which, case, of, .. } => (which.spread(cx, &shape)?, *case, *of),
+                Pick::Any { .. } => (Support(SmallVec::from_iter([p.clone()])).mask(cx, &shape)?, 1, 2),
             };
             let mut args: Values = (0..of + 1).map(|_| zero.clone()).collect();
             args[0] = which;
@@ -274,69 +304,13 @@ impl Support {
     }
 }
 
-/// Where a program that was made of a body has a selector: among its inputs, or among its outputs behind the values.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
-    In(usize),
-    Out(usize),
-}
-/// A body's derivative with supports of tangents beside them: selectors are operands behind all others, and results behind all others.
-pub struct Crossing {
-    pub program: Arc<Program>,
-    /// For each result that may have a tangent: its support, if it has one.
-    pub outs: Vec<Option<Support<Place>>>,
-}
-/// Tangents without their supports, and those supports with the types of their selectors, which become operands.
-pub struct Bared {
-    pub values: Vec<Value>,
-    pub supports: Vec<Option<Support<Aval>>>,
-    pub selectors: Vec<Value>,
-}
-impl Bared {
-    pub fn of(cx: &dyn Cx, t: &[Tan]) -> Res<Bared> {
-        let mut all = Bared { values: vec![], supports: vec![], selectors: vec![] };
-        for t in t {
-            let Some(t) = t else {
-                all.supports.push(None);
-                continue;
-            };
-            let (v, s) = cx.bare(t);
-            all.values.push(v);
-            let typed = s.map(&mut |l: &Leaf| {
-                all.selectors.push(l.which.clone());
-                Ok(Leaf { which: l.which.aval(), axes: l.axes.clone() })
-            })?;
-            all.supports.push(Some(typed));
-        }
-        Ok(all)
-    }
-}
-impl Crossing {
-    /// The tangents among the results of the program: `x` were its operands, `y` is what it gave behind the primal values.
-    pub fn tangents(&self, cx: &dyn Cx, x: &[Value], y: &[Value]) -> Res<Vec<Tan>> {
-        let (values, selectors) = y.split_at(self.outs.iter().flatten().count());
-        let mut values = values.iter();
-        let at = |p: &Place| match p {
-            Place::In(i) => &x[*i],
-            Place::Out(k) => &selectors[*k],
-        };
-        let one = |s: &Option<Support<Place>>| {
-            let Some(s) = s else { return Ok(None) };
-            let Some(v) = values.next() else { return Ok(None) };
-            let s = s.map(&mut |l| Ok(Leaf { which: at(&l.which).clone(), axes: l.axes.clone() }))?;
-            cx.supported(v.clone(), s).map(Some)
-        };
-        self.outs.iter().map(one).collect()
-    }
-}
-
 /// What a primitive makes of operands with supports: `None` for an operand that is no tangent.
 pub type Supports = [Option<Support>];
 /// Its results, each with its support if it is a tangent.
 pub type Within = Option<(Values, SmallVec<[Option<Support>; 1]>)>;
 
-/// A result that is zero wherever any of its tangent operands is: products, and functions of one tangent that keep zero.
-pub fn within_product(cx: &dyn Cx, y: Value, x: &[Value], s: &Supports) -> Res<Within> {
+/// A result that is zero wherever any of its tangent operands is: functions of one tangent that keep zero.
+pub fn within_each(cx: &dyn Cx, y: Value, x: &[Value], s: &Supports) -> Res<Within> {
     let shape = Dims::new(y.shape());
     let mut all = Support::everywhere();
     for (v, s) in x.iter().zip(s) {
@@ -345,6 +319,11 @@ pub fn within_product(cx: &dyn Cx, y: Value, x: &[Value], s: &Supports) -> Res<W
         }
     }
     Ok(Some((Values::from_iter([y]), SmallVec::from_iter([Some(all)]))))
+}
+/// The same of products and quotients, where a zero does not stay one if the other operand is not finite.
+pub fn within_product(cx: &dyn Cx, y: Value, x: &[Value], s: &Supports) -> Res<Within> {
+    let y = within_each(cx, y, x, s)?;
+    Ok(y.map(|(y, s)| (y, s.iter().map(|s| s.as_ref().map(|s| s.cleaned(false))).collect())))
 }
 /// A support of an operand of a pointwise primitive, as one of its result's shape.
 fn stretched(cx: &dyn Cx, v: &Value, s: &Support, shape: &Dims) -> Res<Support> {
@@ -388,11 +367,12 @@ pub fn within_sum(
         terms.push(r.apply(cx, &v)?);
     }
     let y = f(&terms)?;
-    Ok(Some((Values::from_iter([y]), SmallVec::from_iter([Some(common.and(&union))]))))
+    Ok(Some((Values::from_iter([y]), SmallVec::from_iter([Some(common.and(&union.cleaned(true)))]))))
 }
 /// Where a selection by `which` takes a case that is a tangent: those it does not take are zero.
 pub fn within_cases(cx: &dyn Cx, which: &Value, terms: &[(usize, Support)], of: usize, shape: &Dims) -> Res<Support> {
-    let each: Vec<Support> = terms.iter().map(|(k, s)| s.and(&Support::case(which, *k, of))).collect();
+    let each: Vec<Support> =
+        terms.iter().map(|(k, s)| s.and(&Support::case(which, *k, of))).collect();
     let (common, _, union) = Support::apart(cx, &each.iter().collect::<Vec<_>>(), shape)?;
     Ok(common.and(&union))
 }

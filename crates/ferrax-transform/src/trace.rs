@@ -136,6 +136,9 @@ impl Trace {
     }
     /// The results of an op of which some operands are tangents.
     fn bind_within(&self, parent: &dyn Cx, all: bool, op: &Op, x: &[Value]) -> Res<Values> {
+        if let Some(body) = op.inlined().filter(|_| all) {
+            return self.as_cx().inline(body, x);
+        }
         let mut vals = Values::new();
         let mut supports = SmallVec::<[Option<Support>; 2]>::new();
         for v in x {

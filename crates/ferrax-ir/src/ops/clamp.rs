@@ -2,7 +2,7 @@
 use super::pointwise::Pw;
 use super::pointwise::lower::lower;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::error::{Res, mixed_dtypes, not_linear, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
@@ -54,7 +54,7 @@ impl Rules for Clamp {
         let mut add = |cx: &dyn Cx, p: Value, t: &Value| -> Res<()> {
             let t = cx.stretch(t, &shape)?;
             let p = cx.stretch(&p, &shape)?;
-            let zero = cx.zeros(&t.aval())?;
+            let zero = if cx.keeps_supports() { lit(t.dtype(), 0.0) } else { cx.zeros(&t.aval())? };
             dy = cx.add_tan(dy.take(), Some(cx.select(&p, &zero, &t)?))?;
             Ok(())
         };

@@ -15,6 +15,7 @@ use crate::ops::pointwise::Pw;
 use crate::ops::reduce::Monoid;
 use crate::primitive;
 use crate::program::{In, Program};
+use crate::support::{Bared, Crossing, agreed};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -92,6 +93,9 @@ fn for_these_lanes(cx: &dyn Cx, q: Arc<Program>, lanes: &Value, b: &[bool], args
     x.extend(args);
     cx.bind_body(&Cond { branches: vec![nothing, q] }.into(), &x)
 }
+fn avals(x: &[Value]) -> Vec<Aval> {
+    x.iter().map(Value::aval).collect()
+}
 impl Cond {
     fn each<T>(&self, f: impl FnMut(&Arc<Program>) -> Res<T>) -> Res<Vec<T>> {
         self.branches.iter().map(f).collect()
@@ -137,6 +141,16 @@ impl Rules for Cond {
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         let (nz, m) = (nonzero(&dx[1..]), self.n_out());
+        if cx.keeps_supports() {
+            let bare = Bared::of(cx, &dx[1..])?;
+            let made = self.each(|b| cx.recur().jvp_within(b, &bare.supports))?;
+            let args = cat(&[&x[1..], &bare.values, &bare.selectors]);
+            let outs = self.branches[0].out_avals();
+            let (branches, outs) = agreed(cx, &made, &avals(&args), &outs, m)?;
+            let y = cx.bind_body(&Cond { branches: branches.clone() }.into(), &cat(&[&x[..1], &args]))?;
+            let dy = Crossing { program: branches[0].clone(), outs }.tangents(cx, &args, &y[m..])?;
+            return Ok((y[..m].into(), dy.into()));
+        }
         let (out_nz, branches) = self.agree(m, |b, inst| cx.recur().jvp(b, &nz, inst, &[nz.len()], &[m]))?;
         let args: Values = x.iter().cloned().chain(dx[1..].iter().flatten().cloned()).collect();
         let mut y = cx.bind_body(&Cond { branches }.into(), &args)?.into_vec();
@@ -144,11 +158,17 @@ impl Rules for Cond {
         Ok((y.into(), dy.into()))
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        x[0].value()?;
+        let index = x[0].value()?;
         let lin: Vec<bool> = x[1..].iter().map(Arg::is_linear).collect();
-        let (nz, branches) = self.agree(count(&lin), |b, inst| cx.recur().transpose(b, &lin, &nonzero(ct), inst))?;
-        let args: Values = x.iter().filter_map(|a| a.known().cloned()).chain(ct.iter().flatten().cloned()).collect();
-        let cts = spread(&nz, cx.bind_body(&Cond { branches }.into(), &args)?);
+        let bare = Bared::of(cx, ct)?;
+        let made = self.each(|b| cx.recur().transpose_within(b, &lin, &bare.supports))?;
+        let known: Vec<Value> = x[1..].iter().filter_map(|a| a.known().cloned()).collect();
+        let args = cat(&[&known, &bare.values, &bare.selectors]);
+        let linear: Vec<Aval> = x[1..].iter().filter(|a| a.is_linear()).map(Arg::aval).collect();
+        let (branches, outs) = agreed(cx, &made, &avals(&args), &linear, 0)?;
+        let operands = cat(&[std::slice::from_ref(index), &args]);
+        let y = cx.bind_body(&Cond { branches: branches.clone() }.into(), &operands)?;
+        let cts = Crossing { program: branches[0].clone(), outs }.tangents(cx, &args, &y)?;
         let mut out: Tans = smallvec![None];
         out.extend(merge(&lin, cts, vec![None; lin.len()]));
         Ok(out)

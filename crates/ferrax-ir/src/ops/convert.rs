@@ -8,7 +8,7 @@ use crate::error::{Res, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
-use crate::support::{Supports, Within, within_product};
+use crate::support::{Supports, Within, within_each};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Bin, DType, Scalar};
 use smallvec::smallvec;
@@ -46,7 +46,7 @@ impl Rules for Convert {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
-        if self.new_dtype.is_inexact() { within_product(cx, cx.bind1(self.clone(), x)?, x, s) } else { Ok(None) }
+        if self.new_dtype.is_inexact() { within_each(cx, cx.bind1(self.clone(), x)?, x, s) } else { Ok(None) }
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let to = crate::lower::physical(&out[0]);

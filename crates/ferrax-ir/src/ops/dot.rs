@@ -224,9 +224,9 @@ impl Rules for Dot {
         let across = rows.moved(&|k| at(mine.1, k).map(|b| its.1[b]).or(at(mine.0, k).map(|c| its.0[c])).unwrap_or(k));
         let mut args: Values = x.into();
         args[i] = applied.apply(cx, &x[i])?;
-        args[1 - i] = across.apply(cx, &x[1 - i])?;
+        args[1 - i] = across.cleaned(false).apply(cx, &x[1 - i])?;
         let first = n.lb.len() + if i == 0 { 0 } else { its_free.len() };
-        let stays = stays.moved(&|k| at(mine.1, k).or(at(&my_free, k).map(|f| first + f)).unwrap_or(k));
+        let stays = stays.cleaned(false).moved(&|k| at(mine.1, k).or(at(&my_free, k).map(|f| first + f)).unwrap_or(k));
         Ok(Some((values1(cx.bind1(self.clone(), &args)?), smallvec![Some(stays)])))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {

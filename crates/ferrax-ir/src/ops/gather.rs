@@ -9,13 +9,14 @@
 use super::linear_jvp;
 use super::scatter::{Scatter, ScatterDims, ScatterKind};
 use crate::aval::{Aval, Lit};
-use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, truth};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
+use crate::support::{Support, Supports, Within, within_moved};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, OutOfBounds, Routine};
 use ferrax_kernel::{DType, Dims, ReduceKind, Scalar};
@@ -367,6 +368,22 @@ impl Rules for Gather {
         }
         let op = Gather { dimension_numbers: Box::new(dims), slice_sizes, ..self.clone() };
         Ok((cx.bind(&op.into(), &[operand, indices])?, smallvec![Some(0)]))
+    }
+    /// An index outside reads nothing, which is a mask too; the gather has applied it.
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let all: Vec<usize> = (0..x[0].rank()).collect();
+        let nothing = self.mode == OutOfBounds::FillOrDrop && self.fill_value.as_ref().is_some_and(Lit::is_zero);
+        if !nothing && self.mode == OutOfBounds::FillOrDrop {
+            return Ok(None);
+        }
+        let Some((y, s)) = within_moved(cx, &self.clone().into(), x, s, &all)? else { return Ok(None) };
+        if !nothing {
+            return Ok(Some((y, s)));
+        }
+        let ones = cx.broadcast(&truth(true), &Dims::new(x[0].shape()), &[])?;
+        let mask = Gather { fill_value: Some(Lit::from(false)), ..self.clone() };
+        let inside = Support::masked_already(&cx.bind1(mask, &[ones, x[1].clone()])?);
+        Ok(Some((y, s.into_iter().map(|s| s.map(|s| s.and(&inside))).collect())))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;

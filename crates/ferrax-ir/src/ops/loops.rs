@@ -12,6 +12,8 @@
 //! Operands: head, consts, carry, xs. Outputs: carry, ys, count. One set of rules serves all three. Reverse mode through a
 //! `while` is then no special case: `split` leaves a counted While whose ys are the residuals, and a Dyn over those tapes, and a
 //! Dyn transposes as a scan does, `reverse` flipped.
+mod backward;
+
 use super::call::lanes;
 use crate::aval::{Aval, Lit, same_avals};
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
@@ -300,66 +302,11 @@ impl Rules for Loop {
         Ok((y.into(), dys))
     }
 
-    /// ct_carry runs backwards through the transposed body; linear consts gain a carry that adds up; linear xs become ys.
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        let [h, c, k, s] = self.groups();
         if matches!(self.trip, Trip::While { .. }) {
             return not_linear("while");
         }
-        x[h.clone()].iter().try_for_each(|a| a.value().map(|_| ()))?;
-        let lin_of = |r: &Range<usize>| x[r.clone()].iter().map(Arg::is_linear).collect::<Vec<_>>();
-        let (c_lin, s_lin) = (lin_of(&c), lin_of(&s));
-        let lin = cat(&[&c_lin, &vec![true; k.len()], &s_lin]); // a known initial carry is an instantiated zero
-        let (n_c, n_s) = (count(&c_lin), count(&s_lin));
-        let (ct_k, ct_y) = ct.split_at(k.len());
-        let y_nz = nonzero(ct_y);
-        let (k_nz, (tbody, c_nz, s_nz)) = fixpoint(nonzero(ct_k), |k_nz| {
-            let inst = cat(&[&vec![false; n_c], k_nz, &vec![false; n_s]]);
-            let (p, nz) = cx.recur().transpose(&self.body, &lin, &cat(&[k_nz, &y_nz]), &inst)?;
-            let (c_nz, rest) = nz.split_at(n_c);
-            let (k_out, s_nz) = rest.split_at(k.len());
-            Ok((k_out.to_vec(), (p, c_nz.to_vec(), s_nz.to_vec())))
-        })?;
-        let known = |r: &Range<usize>| x[r.clone()].iter().filter_map(|a| a.known().cloned()).collect::<Vec<_>>();
-        let linear =
-            |r: &Range<usize>| x[r.clone()].iter().filter(|a| a.is_linear()).map(|a| a.aval()).collect::<Vec<_>>();
-        let (kc, ks) = (known(&c), known(&s));
-        let acc: Vec<Value> = pick(&linear(&c), &c_nz).iter().map(|a| cx.zeros(a)).collect::<Res<_>>()?;
-        let carry: Vec<Value> =
-            (0..k.len()).filter(|i| k_nz[*i]).map(|i| cx.inst(&ct_k[i], &x[k.start + i].aval())).collect::<Res<_>>()?;
-        let ys: Vec<Value> = ct_y.iter().flatten().cloned().collect();
-        // body': known consts; accumulators, ct carry; ct ys, known xs
-        let mut ins: Vec<Aval> = cat(&[&avals(&kc), &avals(&acc), &avals(&carry)]);
-        for v in ys.iter().chain(&ks) {
-            ins.push(self.element(&v.aval())?);
-        }
-        let (n_kc, n_acc, n_carry, n_y) = (kc.len(), acc.len(), carry.len(), ys.len());
-        let (body, consts) = cx.recur().stage(&ins, &|cx, a| {
-            let (kc, a) = a.split_at(n_kc);
-            let (acc, a) = a.split_at(n_acc);
-            let (carry, a) = a.split_at(n_carry);
-            let (ys, ks) = a.split_at(n_y);
-            let mut out = cx.inline(&tbody, &cat(&[kc, ks, carry, ys]))?;
-            for (o, a) in out.iter_mut().zip(acc) {
-                if let Some(sum) = cx.add_tan(Some(a.clone()), Some(o.clone()))? {
-                    *o = sum;
-                }
-            }
-            Ok(out)
-        })?;
-        let op = Loop {
-            reverse: !self.reverse,
-            n_consts: consts.len() + n_kc,
-            n_carry: n_acc + n_carry,
-            body,
-            ..self.clone()
-        };
-        let out = cx.bind(&op.into(), &cat(&[&known(&h), &consts, &kc, &acc, &carry, &ys, &ks]))?;
-        let (ct_c, rest) = out.split_at(n_acc);
-        let (ct_k, ct_s) = rest.split_at(n_carry);
-        let ct_c = merge(&c_lin, spread(&c_nz, ct_c.to_vec()), vec![None; c.len()]);
-        let ct_s = merge(&s_lin, spread(&s_nz, ct_s.to_vec()), vec![None; s.len()]);
-        Ok(cat(&[&vec![None; h.len()], &ct_c, &spread(&k_nz, ct_k.to_vec()), &ct_s]).into())
+        backward::transpose(self, cx, x, ct)
     }
 
     /// Lanes that end at different times: every lane runs until the last is done, and a done lane keeps its carry.

@@ -20,7 +20,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
-use crate::support::{Supports, Within, within_product, within_sum};
+use crate::support::{Supports, Within, within_each, within_product, within_sum};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};
@@ -182,14 +182,15 @@ impl At<'_> {
         let te = self.mul(t, &e)?;
         self.mul(&self.k(c), &te)
     }
-    /// The share of max or min that goes to operand `me`: 1, 1/2 at a tie, 0.
+    /// The share of max or min that goes to operand `me`: all, a half at a tie, nothing. A selection, so that nothing is no product.
     fn share(&self, t: &Value, me: usize) -> Res<Value> {
-        let (zero, one, two) = (self.k(0.0), self.k(1.0), self.k(2.0));
+        let shape = Dims::new(self.y.shape());
+        let full = |v: &Value| if v.rank() == 0 { Ok(v.clone()) } else { self.cx.stretch(v, &shape) };
         let mine = self.f(Pw::Eq, &[&self.x[me], self.y])?;
-        let num = self.select(&mine, &zero, &one)?;
         let its = self.f(Pw::Eq, &[&self.x[1 - me], self.y])?;
-        let den = self.select(&its, &one, &two)?;
-        self.mul(t, &self.f(Pw::Div, &[&num, &den])?)
+        let den = self.select(&its, &self.k(1.0), &self.k(2.0))?;
+        let part = full(&self.f(Pw::Div, &[t, &den])?)?;
+        self.select(&mine, &self.k(0.0), &part)
     }
 }
 
@@ -414,6 +415,7 @@ fn pow_base(a: &At, t: &Value) -> Res<Value> {
     let mut s = a.mul(&b, &p)?;
     if !matches!(b, Value::Lit(l) if !l.is_zero()) {
         let flat = a.f(Pw::Eq, &[&b, &lit(b.dtype(), 0.0)])?;
+        let flat = if flat.rank() == 0 { flat } else { a.cx.stretch(&flat, &Dims::new(s.shape()))? };
         s = a.select(&flat, &s, &lit(x.dtype(), 0.0))?;
     }
     a.mul(t, &s)
@@ -616,12 +618,11 @@ impl Rules for Pointwise {
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let op = |x: &[Value]| cx.bind1(*self, x);
         match self.f {
-            Pw::Neg | Pw::Real | Pw::Imag | Pw::Conj | Pw::Copy | Pw::Mul | Pw::MulZero => {
-                within_product(cx, op(x)?, x, s)
-            }
+            Pw::Neg | Pw::Real | Pw::Imag | Pw::Conj | Pw::Copy => within_each(cx, op(x)?, x, s),
+            Pw::Mul | Pw::MulZero => within_product(cx, op(x)?, x, s),
             Pw::Div | Pw::DivZero if s[1].is_none() => within_product(cx, op(x)?, x, s),
             Pw::Complex if (0..2).any(|i| matches!(&x[i], Value::Lit(l) if l.is_zero() && s[i].is_none())) => {
-                within_product(cx, op(x)?, x, s)
+                within_each(cx, op(x)?, x, s)
             }
             Pw::Add | Pw::AddAny | Pw::Sub | Pw::Complex => {
                 let avals: Vec<Aval> = x.iter().map(Value::aval).collect();

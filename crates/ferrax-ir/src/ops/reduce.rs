@@ -80,9 +80,12 @@ impl Reduce {
     /// The tangent of max or min: the mean of the tangents at the elements that attain it.
     fn extremum(&self, cx: &dyn Cx, x: &Value, y: &Value, t: &Value) -> Res<Value> {
         let yk = cx.reshape(y, &self.keepdims(x.shape()))?;
-        let at = cx.convert(&cx.pw2(Pw::Eq, x, &yk)?, x.dtype())?;
+        let attains = cx.pw2(Pw::Eq, x, &yk)?;
+        let at = cx.convert(&attains, x.dtype())?;
         let count = cx.reduce(Monoid::Sum, &at, self.axes.clone())?;
-        let sum = cx.reduce(Monoid::Sum, &cx.mul(t, &at)?, self.axes.clone())?;
+        // a selection: where the others' tangents are infinite, they are not there
+        let there = cx.select(&attains, &lit(t.dtype(), 0.0), t)?;
+        let sum = cx.reduce(Monoid::Sum, &there, self.axes.clone())?;
         cx.div(&sum, &count)
     }
     /// The tangent of a product, by halves, so that zeros among the factors do no harm: (a b)' = a' b + a b'.
