@@ -19,9 +19,9 @@ use crate::op::Op;
 use crate::ops::pointwise::Pw;
 use crate::ops::select::Select;
 use crate::value::{Value, Values};
+pub use crossing::{Bared, Crossing, Place, agreed};
 use ferrax_kernel::{DType, Dims};
 use smallvec::SmallVec;
-pub use crossing::{Bared, Crossing, Place, agreed};
 use std::sync::Arc;
 
 /// A selector that lies along some axes of the value whose support it describes: its axis k along axis `axes[k]`.
@@ -212,7 +212,8 @@ impl Support {
             }
         }
         found.iter().any(|(a, _, of)| {
-            let mine = |(b, _, n): &&(&Leaf, usize, usize)| n == of && same_value(&a.which, &b.which) && a.axes == b.axes;
+            let mine =
+                |(b, _, n): &&(&Leaf, usize, usize)| n == of && same_value(&a.which, &b.which) && a.axes == b.axes;
             found.iter().filter(mine).count() == *of // each is there once
         })
     }
@@ -228,7 +229,13 @@ impl Support {
                         (true, _) => w,
                         // a selector outside of the cases takes the nearest
                         (false, c) => {
-                            let c_is = if *c == 0 { Pw::Le } else if c + 1 == *of { Pw::Ge } else { Pw::Eq };
+                            let c_is = if *c == 0 {
+                                Pw::Le
+                            } else if c + 1 == *of {
+                                Pw::Ge
+                            } else {
+                                Pw::Eq
+                            };
                             cx.pw2(c_is, &w, &crate::cx::int(w.dtype(), *c as i64))?
                         }
                     }
@@ -283,7 +290,8 @@ impl Support {
     }
     /// The same of a value whose axis k lies at `to[k]` of this one's: no equation.
     pub fn moved(&self, to: &dyn Fn(usize) -> usize) -> Support {
-        let moved = self.map(&mut |l| Ok(Leaf { which: l.which.clone(), axes: l.axes.iter().map(|a| to(*a)).collect() }));
+        let moved =
+            self.map(&mut |l| Ok(Leaf { which: l.which.clone(), axes: l.axes.iter().map(|a| to(*a)).collect() }));
         moved.unwrap_or_default()
     }
     /// The same with each selector that lies along one of `axes` as long as the value it describes, and changed by `f`.
@@ -371,8 +379,7 @@ pub fn within_sum(
 }
 /// Where a selection by `which` takes a case that is a tangent: those it does not take are zero.
 pub fn within_cases(cx: &dyn Cx, which: &Value, terms: &[(usize, Support)], of: usize, shape: &Dims) -> Res<Support> {
-    let each: Vec<Support> =
-        terms.iter().map(|(k, s)| s.and(&Support::case(which, *k, of))).collect();
+    let each: Vec<Support> = terms.iter().map(|(k, s)| s.and(&Support::case(which, *k, of))).collect();
     let (common, _, union) = Support::apart(cx, &each.iter().collect::<Vec<_>>(), shape)?;
     Ok(common.and(&union))
 }
@@ -387,6 +394,39 @@ pub fn within_moved(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axes: &[usi
     })?;
     Ok(Some((y, SmallVec::from_iter([Some(moved)]))))
 }
+/// The parts of one operand along an axis, which goes with `gone`: each has its part of the selectors that lie along it.
+pub fn within_parts(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axis: usize, gone: bool) -> Res<Within> {
+    let Some(s) = &s[0] else { return Ok(None) };
+    let parts = cx.bind(op, x)?;
+    let (stays, along) = s.split_by(&[axis]);
+    let stays = if gone { stays.moved(&|k| k - (k > axis) as usize) } else { stays };
+    let mut each: SmallVec<[Option<Support>; 1]> = SmallVec::from_elem(Some(stays), parts.len());
+    if !along.is_everywhere() {
+        let shape = Dims::new(x[0].shape());
+        let mut pieces: Vec<(Value, Values)> = vec![];
+        for (i, own) in each.iter_mut().enumerate() {
+            let mine = along.map(&mut |l: &Leaf| {
+                if !l.axes.contains(&axis) {
+                    let axes = l.axes.iter().map(|k| k - (gone && *k > axis) as usize).collect();
+                    return Ok(Leaf { which: l.which.clone(), axes });
+                }
+                let at = pieces.iter().position(|p| same_value(&p.0, &l.which));
+                let which = match at {
+                    Some(at) => pieces[at].1[i].clone(),
+                    None => {
+                        let cut = cx.bind(op, &[cx.broadcast(&l.which, &shape, &l.axes)?])?;
+                        let part = cut[i].clone();
+                        pieces.push((l.which.clone(), cut));
+                        part
+                    }
+                };
+                Ok(Leaf { axes: (0..which.rank()).collect(), which })
+            })?;
+            *own = own.take().map(|s| s.and(&mine));
+        }
+    }
+    Ok(Some((parts, each)))
+}
 /// Operands joined along an axis of theirs, or along a new one: what their supports share and does not lie along it stays.
 /// `to` is where an axis of theirs lies in the result.
 pub fn within_joined(
@@ -400,8 +440,7 @@ pub fn within_joined(
     let Some(all) = s.iter().map(Option::as_ref).collect::<Option<Vec<&Support>>>() else { return Ok(None) };
     let Some(first) = all.first() else { return Ok(None) };
     let stays = first.split_by(&[axis]).0.shared(&all[1..]);
-    let parts: Values =
-        x.iter().zip(&all).map(|(v, s)| s.without(&stays.0).apply(cx, v)).collect::<Res<_>>()?;
+    let parts: Values = x.iter().zip(&all).map(|(v, s)| s.without(&stays.0).apply(cx, v)).collect::<Res<_>>()?;
     Ok(Some((cx.bind(op, &parts)?, SmallVec::from_iter([Some(stays.moved(to))]))))
 }
 /// `y` is the operand in another shape. An axis that is one of both shapes' keeps its selectors.

@@ -70,7 +70,6 @@ table! { Bin:
     Add "add" "";
     Sub "sub" "";
     Mul "mul" "";
-    MulZero "mul_zero" "`0` if either operand is zero, else `x * y`: the product in derivative rules, where `0 * inf = 0`.";
     Div "div" "";
     Rem "rem" "Sign of the dividend, as C's fmod.";
     Pow "pow" "Floats, by IEEE's special cases. (Integer powers are lowered to products.)";

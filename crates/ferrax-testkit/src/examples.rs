@@ -185,7 +185,7 @@ fn pointwise(f: Pw) -> Vec<String> {
         Pw::Tan => "-1.2..1.2",
         Pw::Pow => "0.2..3, -2..2",
         Pw::Polygamma => "1..4, 0.5..4",
-        Pw::Div | Pw::DivZero => "_, 0.5..3",
+        Pw::Div => "_, 0.5..3",
         Pw::Rem => "-5..5, 1.1..3",
         Pw::ShiftLeft | Pw::ShiftRightLogical | Pw::ShiftRightArithmetic => "0..100, 0..6",
         _ => "",

@@ -552,7 +552,7 @@ fn what_cannot_be_differentiated_says_so() {
 }
 #[test]
 fn dead_branches() {
-    // grad inside vmap is clean; vmap inside grad differentiates the select that cond became, and mul_zero keeps the dead lane out
+    // grad inside vmap is clean; vmap inside grad differentiates the select that cond became, whose mask keeps the dead lane out
     // (JAX gives nan there)
     let f = |x: &Value| {
         Ok(cond(&gt(x, &k(0.0)), &|a| Ok(vec![sqrt(&a[0])]), &|a| Ok(vec![a[0].clone()]), std::slice::from_ref(x))?

@@ -1,10 +1,10 @@
 //! Transposition: a linear program, run backwards over cotangents.
 //!
 //! INVARIANT: cotangents are `None` until something arrives; an equation none of whose outputs has one is skipped.
+use crate::trace::Trace;
 use ferrax_ir::cx::{Arg, Cx, Line, Tan};
 use ferrax_ir::op::Tans;
 use ferrax_ir::program::Atom;
-use crate::trace::Trace;
 use ferrax_ir::{Program, Res, Value, Values};
 use smallvec::SmallVec;
 

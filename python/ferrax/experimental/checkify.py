@@ -242,7 +242,7 @@ def checkify(f, errors=user_checks):
 
 _NAN = frozenset(
     """acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp cummax cummin cumprod cumsum
-    custom_linear_solve digamma dot_general erf erf_inv erfc exp exp2 expm1 fft igamma igamma_grad_a igammac integer_pow lgamma log log1p logistic mul mul_zero
+    custom_linear_solve digamma dot_general erf erf_inv erfc exp exp2 expm1 fft igamma igamma_grad_a igammac integer_pow lgamma log log1p logistic mul
     pad polygamma pow psum reduce reduce_prod reduce_sum reduce_window reduce_window_sum regularized_incomplete_beta rem rng_uniform rsqrt sin sinh sqrt
     sub tan tanh zeta""".split()
 )
@@ -274,7 +274,7 @@ def _check_of(eqn):
 def _kinds(eqn, errors):
     """What may go wrong in an equation by itself."""
     name = eqn.primitive.name
-    if name in ("div", "div_zero"):
+    if name == "div":
         return errors & (div_checks | (nan_checks if is_inexact(eqn.outvars[0].aval.dtype) else frozenset()))
     if name in _NAN or name == "tape_scan" or (name == "while" and eqn.params["num_ys"]):
         # (the loops of a derivative in reverse mode are looked at as a whole)
@@ -359,8 +359,6 @@ def _nan_check(eqn, xs, outs, state):
 
 def _division_check(eqn, xs, outs, state):
     zero = lax.eq(xs[1], lax.full_like(xs[1], 0))
-    if eqn.primitive.name == "div_zero":  # in which 0 / 0 is 0
-        zero = lax.bitwise_and(zero, lax.ne(xs[0], lax.full_like(xs[0], 0)))
     return state.failing(_any(zero), Site(DivisionByZeroError, lambda *_: "division by zero"), [])
 
 

@@ -124,7 +124,6 @@ pub trait Float: Copy {
     fn maximum(self, o: Self) -> Self;
     fn minimum(self, o: Self) -> Self;
     fn sign(self) -> Self;
-    fn mul_zero(self, o: Self) -> Self;
     fn next_after(self, to: Self) -> Self;
     fn reduce_precision(self, exponent: u32, mantissa: u32) -> Self;
 }
@@ -148,11 +147,6 @@ macro_rules! float {
             fn sign(self) -> $T {
                 let s = if self > 0.0 { 1.0 } else { -1.0 };
                 if (self == 0.0) | (self != self) { self } else { s }
-            }
-            #[inline(always)]
-            fn mul_zero(self, o: $T) -> $T {
-                let p = self * o;
-                if (self == 0.0) | (o == 0.0) { 0.0 } else { p }
             }
             #[inline(always)]
             fn next_after(self, to: $T) -> $T {

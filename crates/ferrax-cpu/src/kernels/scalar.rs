@@ -99,7 +99,6 @@ f2s!(SubF[f32, f64] |x, y| x - y);
 f2s!(SubI[i32, u32, i64, u64] |x, y| x.wrapping_sub(y));
 f2s!(MulF[f32, f64] |x, y| x * y);
 f2s!(MulI[i32, u32, i64, u64] |x, y| x.wrapping_mul(y));
-f2s!(MulZero[f32, f64] |x, y| x.mul_zero(y));
 f2s!(DivF[f32, f64] |x, y| x / y);
 f2s!(DivI[i32, u32, i64, u64] |x, y| Integer::div(x, y));
 f2s!(RemF[f32, f64] |x, y| x % y);
@@ -272,11 +271,10 @@ pub fn bin(f: Bin, d: DType, t: Tier) -> Option<BlockFn> {
     Some(match f {
         // On bool, sums are `or` and products `and`, as the greatest and the least are.
         Bin::Add if lane == Lane::Bool => map2::<Or<u8>>(t),
-        Bin::Mul | Bin::MulZero if lane == Lane::Bool => map2::<And<u8>>(t),
+        Bin::Mul if lane == Lane::Bool => map2::<And<u8>>(t),
         Bin::Add => row!(map2 t lane: AddF AddI number),
         Bin::Sub => row!(map2 t lane: SubF SubI number),
         Bin::Mul => row!(map2 t lane: MulF MulI number),
-        Bin::MulZero => row!(map2 t lane: MulZero MulI number),
         Bin::Div => row!(map2 t lane: DivF DivI number),
         Bin::Rem => row!(map2 t lane: RemF RemI number),
         Bin::Pow => row!(map2 t lane: Pow float),

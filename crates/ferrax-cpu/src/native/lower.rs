@@ -303,11 +303,6 @@ fn bin_float<const WIDE: bool>(f: Bin, a: VecValue, b: VecValue) -> VecValue {
         Bin::Sub => op(Opcode::Sub, a, b),
         Bin::Mul => op(Opcode::Mul, a, b),
         Bin::Div => op(Opcode::Div, a, b),
-        Bin::MulZero => {
-            let zero = constant(0);
-            let none = op(Opcode::Or, compare(EQ, a, zero), compare(EQ, b, zero));
-            select(none, zero, op(Opcode::Mul, a, b))
-        }
         Bin::Max | Bin::Min => {
             let (greatest, both) = if f == Bin::Max { (true, Opcode::And) } else { (false, Opcode::Or) };
             let wins = if greatest { compare(LT, b, a) } else { compare(LT, a, b) };
@@ -328,7 +323,7 @@ fn bin_float<const WIDE: bool>(f: Bin, a: VecValue, b: VecValue) -> VecValue {
 fn bin_bool(f: Bin, a: VecValue, b: VecValue) -> VecValue {
     match f {
         Bin::Add | Bin::Or | Bin::Max => op(Opcode::Or, a, b),
-        Bin::Mul | Bin::MulZero | Bin::And | Bin::Min => op(Opcode::And, a, b),
+        Bin::Mul | Bin::And | Bin::Min => op(Opcode::And, a, b),
         Bin::Xor | Bin::Ne => op(Opcode::Xor, a, b),
         Bin::Eq => not(op(Opcode::Xor, a, b)),
         Bin::Lt => op(Opcode::And, not(a), b),
@@ -351,7 +346,7 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
     match f {
         Bin::Add => op(Opcode::IntAdd, a, b),
         Bin::Sub => op(Opcode::IntSub, a, b),
-        Bin::Mul | Bin::MulZero => op(Opcode::IntMul, a, b),
+        Bin::Mul => op(Opcode::IntMul, a, b),
         Bin::Max if wide => select(greater(a, b), a, b),
         Bin::Min if wide => select(greater(b, a), a, b),
         Bin::Max => op(if signed { Opcode::MaxSigned } else { Opcode::MaxUnsigned }, a, b),

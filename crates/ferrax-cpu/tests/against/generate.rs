@@ -274,10 +274,7 @@ pub fn push_nodes(rng: &mut Rng, k: &mut Kernel, from: usize, most: usize) {
             4 => (DType::Bool, Node::Bin(rng.pick(&[Bin::Lt, Bin::Eq, Bin::Ge]), x, y)),
             5 if d != DType::Bool => (d, Node::Un(rng.pick(&[Un::Neg, Un::Abs, Un::Sign]), x)),
             _ if d == DType::Bool => (d, Node::Bin(rng.pick(&[Bin::And, Bin::Or, Bin::Xor]), x, y)),
-            _ => (
-                d,
-                Node::Bin(rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min, Bin::Div, Bin::MulZero]), x, y),
-            ),
+            _ => (d, Node::Bin(rng.pick(&[Bin::Add, Bin::Sub, Bin::Mul, Bin::Max, Bin::Min, Bin::Div]), x, y)),
         };
         k.nodes.push(node);
     }

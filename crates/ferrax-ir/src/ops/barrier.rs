@@ -6,6 +6,7 @@ use crate::error::Res;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use smallvec::smallvec;
 
@@ -33,6 +34,9 @@ impl Rules for OptimizationBarrier {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&OptimizationBarrier {}.into(), x)?, d.into()))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        Ok(Some((cx.bind(&OptimizationBarrier {}.into(), x)?, s.iter().cloned().collect())))
     }
     fn lower(&self, _: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(x.into())

@@ -8,6 +8,7 @@ use crate::error::{Res, not_linear, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::support::{Supports, Within, within_each};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Bin, DType, Dims, Scalar};
 use smallvec::smallvec;
@@ -129,6 +130,9 @@ impl Rules for ReducePrecision {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        within_each(cx, cx.bind1(self.clone(), x)?, x, s)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.round(x[0], self.exponent_bits as u8, self.mantissa_bits as u8)])

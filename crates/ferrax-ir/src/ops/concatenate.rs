@@ -6,7 +6,7 @@ use crate::error::{Res, mixed_dtypes, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
-use crate::support::{Supports, Within, within_joined};
+use crate::support::{Supports, Within, within_joined, within_parts};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -118,6 +118,9 @@ impl Rules for Split {
         let y = cx.bind(&Split { axis, sizes: self.sizes.clone() }.into(), x)?;
         let n = y.len();
         Ok((y, smallvec![at; n]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        within_parts(cx, &self.clone().into(), x, s, self.axis, false)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (rank, mut at) = (b.rank(x[0]), 0);

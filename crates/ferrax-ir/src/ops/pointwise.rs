@@ -345,13 +345,8 @@ table! {
     AddAny "add_any" Any Same [One, One];
     Sub "sub" Number Same [One, Minus];
     Mul "mul" Number Same [Lin(|a, t| a.mul(t, &a.x[1])), Lin(|a, t| a.mul(&a.x[0], t))];
-    MulZero "mul_zero" Inexact Same [Lin(|a, t| a.mul(t, &a.x[1])), Lin(|a, t| a.mul(&a.x[0], t))];
     // dx / y  -  dy * x / y^2
     Div "div" Number Same [Lin(|a, t| a.f(Pw::Div, &[t, &a.x[1]])), By(|a, t| {
-        let tx = a.mul(&a.cx.neg(t)?, &a.x[0])?;
-        a.mul(&tx, &a.ipow(&a.x[1], -2)?)
-    })];
-    DivZero "div_zero" Inexact Same [Lin(|a, t| a.f(Pw::Div, &[t, &a.x[1]])), By(|a, t| {
         let tx = a.mul(&a.cx.neg(t)?, &a.x[0])?;
         a.mul(&tx, &a.ipow(&a.x[1], -2)?)
     })];
@@ -619,8 +614,8 @@ impl Rules for Pointwise {
         let op = |x: &[Value]| cx.bind1(*self, x);
         match self.f {
             Pw::Neg | Pw::Real | Pw::Imag | Pw::Conj | Pw::Copy => within_each(cx, op(x)?, x, s),
-            Pw::Mul | Pw::MulZero => within_product(cx, op(x)?, x, s),
-            Pw::Div | Pw::DivZero if s[1].is_none() => within_product(cx, op(x)?, x, s),
+            Pw::Mul => within_product(cx, op(x)?, x, s),
+            Pw::Div if s[1].is_none() => within_product(cx, op(x)?, x, s),
             Pw::Complex if (0..2).any(|i| matches!(&x[i], Value::Lit(l) if l.is_zero() && s[i].is_none())) => {
                 within_each(cx, op(x)?, x, s)
             }

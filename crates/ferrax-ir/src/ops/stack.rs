@@ -10,7 +10,7 @@ use crate::error::{Res, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
-use crate::support::{Supports, Within, within_joined};
+use crate::support::{Supports, Within, within_joined, within_parts};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -101,6 +101,9 @@ impl Rules for Unstack {
         let y = cx.bind(&Unstack { axis: self.axis + before as usize }.into(), x)?;
         let (n, at) = (y.len(), d[0].map(|d| d - !before as usize));
         Ok((y, smallvec![at; n]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        within_parts(cx, &self.clone().into(), x, s, self.axis, true)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape: Dims = b.shape(x[0]);

@@ -63,7 +63,6 @@ impl Crossing {
     }
 }
 
-
 impl Support<Place> {
     fn equals(&self, o: &Support<Place>) -> bool {
         let same = |(p, q): (&Pick<Place>, &Pick<Place>)| match (p, q) {
@@ -122,9 +121,8 @@ pub fn agreed(
         });
     }
     let n = n_plain + all.iter().flatten().count();
-    let fits = |c: &Arc<Crossing>| {
-        c.program.n_outs() == n && c.outs.iter().zip(&all).all(|(a, b)| a.is_some() == b.is_some())
-    };
+    let fits =
+        |c: &Arc<Crossing>| c.program.n_outs() == n && c.outs.iter().zip(&all).all(|(a, b)| a.is_some() == b.is_some());
     if masked.is_empty() && made.iter().all(fits) {
         return Ok((made.iter().map(|c| c.program.clone()).collect(), all));
     }

@@ -103,7 +103,7 @@ fn bin_int(f: Bin, x: Scalar, y: Scalar) -> Res<Scalar> {
     Ok(match f {
         Bin::Add => wrap(d, a + b),
         Bin::Sub => wrap(d, a - b),
-        Bin::Mul | Bin::MulZero => wrap(d, a.wrapping_mul(b)),
+        Bin::Mul => wrap(d, a.wrapping_mul(b)),
         Bin::Div if b == 0 => wrap(d, -1),
         Bin::Div => wrap(d, a / b),
         Bin::Rem if b == 0 => x,
@@ -178,8 +178,6 @@ macro_rules! floats {
                 Bin::Add => x + y,
                 Bin::Sub => x - y,
                 Bin::Mul => x * y,
-                Bin::MulZero if x == 0.0 || y == 0.0 => 0.0,
-                Bin::MulZero => x * y,
                 Bin::Div => x / y,
                 Bin::Rem => x % y,
                 Bin::Max | Bin::Min if x.is_nan() || y.is_nan() => $T::NAN,

@@ -107,10 +107,6 @@ const WRITTEN: &[(&str, &str)] = &[
 }",
     ),
     (
-        "mul_zero",
-        "fn mul_zero(x: f32, y: f32) -> f32 { if (is_zero(x) || is_zero(y)) { return 0.0; } return opaque(x * y); }",
-    ),
-    (
         // Exact: the remainder of the mantissas, one bit of the quotient at a time.
         "fmod",
         "fn fmod(x: f32, y: f32) -> f32 {

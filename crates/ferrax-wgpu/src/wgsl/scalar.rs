@@ -131,7 +131,7 @@ fn compare(f: Bin, d: DType, x: &str, y: &str) -> String {
 
 fn bin_bool(f: Bin, d: DType, x: &str, y: &str) -> Res<String> {
     Ok(match f {
-        Bin::And | Bin::Min | Bin::Mul | Bin::MulZero => format!("(({x}) & ({y}))"),
+        Bin::And | Bin::Min | Bin::Mul => format!("(({x}) & ({y}))"),
         Bin::Or | Bin::Max | Bin::Add => format!("(({x}) | ({y}))"),
         Bin::Xor => format!("(({x}) != ({y}))"),
         Bin::Sub
@@ -153,7 +153,7 @@ fn bin_integer(f: Bin, d: DType, x: &str, y: &str) -> Res<String> {
     Ok(match f {
         Bin::Add => format!("(({x}) + ({y}))"),
         Bin::Sub => format!("(({x}) - ({y}))"),
-        Bin::Mul | Bin::MulZero => format!("(({x}) * ({y}))"),
+        Bin::Mul => format!("(({x}) * ({y}))"),
         Bin::Div => format!("div_{}({x}, {y})", lane(d)),
         Bin::Rem => format!("rem_{}({x}, {y})", lane(d)),
         Bin::Max => format!("max({x}, {y})"),
@@ -180,7 +180,6 @@ fn bin_float(f: Bin, d: DType, x: &str, y: &str) -> Res<String> {
         Bin::Add => format!("opaque(({x}) + ({y}))"),
         Bin::Sub => format!("opaque(({x}) - ({y}))"),
         Bin::Mul => format!("opaque(({x}) * ({y}))"),
-        Bin::MulZero => format!("mul_zero({x}, {y})"),
         Bin::Div => format!("opaque(({x}) / ({y}))"),
         Bin::Rem => format!("fmod({x}, {y})"),
         Bin::Max => format!("max_f32({x}, {y})"),

@@ -119,8 +119,6 @@ pub const OTHERWISE: &[(&str, Pw)] = &[
     ("conj", Pw::Conj),
     ("complex", Pw::Complex),
     ("", Pw::AddAny),
-    ("", Pw::MulZero),
-    ("", Pw::DivZero),
     ("", Pw::LeTo),
     ("", Pw::LtTo),
     ("mul_hi", Pw::MulHi),

@@ -60,7 +60,11 @@ impl Stacked {
 }
 /// A mask of a carry's cotangent as a support, in the body's derivative.
 fn carried(a: &Aval, masked: bool) -> Support<Aval> {
-    if masked { Support::of_mask(Aval { dtype: Dtype::BOOL, weak: false, ..a.clone() }, a.rank()) } else { Support::everywhere() }
+    if masked {
+        Support::of_mask(Aval { dtype: Dtype::BOOL, weak: false, ..a.clone() }, a.rank())
+    } else {
+        Support::everywhere()
+    }
 }
 /// Where a selector of the cotangent of xs is, outside of the loop.
 enum From {
@@ -114,7 +118,16 @@ pub(super) fn transpose(l: &Loop, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tan
         ins.push(if i < 5 { v.aval() } else { l.element(&v.aval())? });
     }
     let sizes = parts.map(|p| p.len());
-    let step = Step { back: &back, sizes, stacked: ys.selectors.iter().map(|s| s.1).collect(), k_nz, k_masked, n_c, k_avals: &k_avals, keeps: matches!(l.trip, Trip::Static(_)) };
+    let step = Step {
+        back: &back,
+        sizes,
+        stacked: ys.selectors.iter().map(|s| s.1).collect(),
+        k_nz,
+        k_masked,
+        n_c,
+        k_avals: &k_avals,
+        keeps: matches!(l.trip, Trip::Static(_)),
+    };
     let (body, consts) = cx.recur().stage(&ins, &|cx, a| step.emit(cx, a))?;
     let n_s = count(&s_nz);
     let op = Loop {

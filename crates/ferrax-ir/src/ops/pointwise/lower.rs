@@ -80,14 +80,7 @@ fn real(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorId> {
         Pw::Sub => bin(g, Bin::Sub),
         Pw::Mul if bool => bin(g, Bin::And),
         Pw::Mul => bin(g, Bin::Mul),
-        Pw::MulZero => bin(g, Bin::MulZero),
         Pw::Div => bin(g, Bin::Div),
-        // 0 / y = 0 whatever y is
-        Pw::DivZero => {
-            let (zero, q) = (g.scalar(x[0], 0.0), g.bin(Bin::Div, x[0], x[1]));
-            let p = g.bin(Bin::Eq, x[0], zero);
-            Ok(g.select(p, zero, q))
-        }
         Pw::Rem => bin(g, Bin::Rem),
         Pw::Max if bool => bin(g, Bin::Or),
         Pw::Max => bin(g, Bin::Max),

@@ -43,18 +43,7 @@ pub(super) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorI
         Pw::Add | Pw::AddAny => both(g, Bin::Add, a, z[1]),
         Pw::Sub => both(g, Bin::Sub, a, z[1]),
         Pw::Mul => mul(g, a, z[1]),
-        Pw::MulZero => {
-            let p = mul(g, a, z[1]);
-            let (za, zb) = (is_zero(g, a), is_zero(g, z[1]));
-            let none = g.bin(Bin::Or, za, zb);
-            zero_where(g, none, p)
-        }
         Pw::Div => div(g, a, z[1]),
-        Pw::DivZero => {
-            let q = div(g, a, z[1]);
-            let none = is_zero(g, a);
-            zero_where(g, none, q)
-        }
         Pw::Square => {
             let (less, more) = (g.bin(Bin::Sub, a.0, a.1), g.bin(Bin::Add, a.0, a.1));
             let xy = g.bin(Bin::Mul, a.0, a.1);
@@ -223,10 +212,6 @@ fn times(g: &mut Graph, s: TensorId, t: TensorId) -> TensorId {
     let minus = g.un(Un::Neg, zero);
     let zero = g.select(sign, minus, zero);
     g.select(none, zero, p)
-}
-fn zero_where(g: &mut Graph, p: TensorId, c: C) -> C {
-    let zero = g.scalar(c.0, 0.0);
-    (g.select(p, zero, c.0), g.select(p, zero, c.1))
 }
 /// i z
 fn turn(g: &mut Graph, a: C) -> C {
