@@ -29,6 +29,7 @@ const EXCUSED: &[(&str, &[&str], &str)] = &[
             "param",
             "program",
             "simplify",
+            "support",
             "text",
             "value",
             "verify",

@@ -103,6 +103,8 @@ pub trait Cx {
     fn stages(&self) -> bool {
         self.staging().is_some()
     }
+    /// The equation that made a value, where it is one of the program under construction.
+    fn made_by(&self, v: &Value) -> Option<(Op, Values)>;
     /// Whether this trace keeps supports beside tangents.
     fn keeps_supports(&self) -> bool;
     /// A value as a tangent, which this trace may keep a support beside.

@@ -12,6 +12,7 @@ use crate::program::Program;
 use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use crate::vary::Vary;
+use ferrax_kernel::Dims;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -34,6 +35,10 @@ pub trait Rules {
     /// nothing applied. `None`: what is masked must be zero first. Not a rule that a primitive must state.
     fn within(&self, _cx: &dyn Cx, _x: &[Value], _s: &Supports) -> Res<Within> {
         Ok(None)
+    }
+    /// Along which axes of the result those of the operand lie, of what only repeats it.
+    fn repeats(&self) -> Option<&Dims> {
+        None
     }
     /// The same function in terms of the waist.
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds>;

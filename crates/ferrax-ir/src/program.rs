@@ -427,6 +427,15 @@ impl Builder {
         }
         (0..self.ins.len()).filter(|i| reads[self.ins[*i] as usize]).collect()
     }
+    /// The equation whose one output is variable `v`, and what it has captured under which variables.
+    pub fn maker(&self, v: u32) -> Option<&Eqn> {
+        let at = self.firsts.binary_search(&v).ok()?;
+        Some(&self.eqns[at]).filter(|e| e.n_out == 1)
+    }
+    /// What an atom of the program under construction stands for, if it was captured, and its type.
+    pub fn captured(&self, v: u32) -> (Option<&Value>, &Aval) {
+        (self.consts.iter().find(|c| c.0 == v).map(|c| &c.1), &self.avals[v as usize])
+    }
     pub fn n_eqns(&self) -> usize {
         self.eqns.len()
     }

@@ -12,46 +12,97 @@
 //! ```
 mod crossing;
 
+use crate::aval::Aval;
 use crate::cx::{Cx, lit};
 use crate::dtype::Dtype;
 use crate::error::Res;
 use crate::op::Op;
 use crate::ops::pointwise::Pw;
+use crate::ops::reduce::Monoid;
 use crate::ops::select::Select;
+use crate::ops::slice::Slice;
 use crate::value::{Value, Values};
 pub use crossing::{Bared, Crossing, Place, agreed};
 use ferrax_kernel::{DType, Dims};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// What a selection goes by, or how it is made when a mask is applied: one that never is costs nothing.
+#[derive(Clone)]
+pub enum Selector {
+    Known(Value),
+    Later(Arc<Later>),
+}
+pub struct Later {
+    aval: Aval,
+    make: Box<Making>,
+    made: OnceLock<Value>,
+}
+type Making = dyn Fn(&dyn Cx) -> Res<Value> + Send + Sync;
+/// A change of a selector, as that of the value it belongs to.
+pub type Move = Arc<dyn Fn(&dyn Cx, &Value) -> Res<Value> + Send + Sync>;
+impl Selector {
+    /// One of this type, made by `make`.
+    pub fn later(aval: Aval, make: impl Fn(&dyn Cx) -> Res<Value> + Send + Sync + 'static) -> Selector {
+        Selector::Later(Arc::new(Later { aval, make: Box::new(make), made: OnceLock::new() }))
+    }
+    /// A mask of this shape.
+    pub fn mask(shape: &Dims, make: impl Fn(&dyn Cx) -> Res<Value> + Send + Sync + 'static) -> Selector {
+        let full = shape.clone();
+        Selector::later(Aval::of(Dtype::BOOL, shape.clone()), move |cx| cx.stretch(&make(cx)?, &full))
+    }
+    pub fn value(&self, cx: &dyn Cx) -> Res<Value> {
+        match self {
+            Selector::Known(v) => Ok(v.clone()),
+            Selector::Later(l) => match l.made.get() {
+                Some(v) => Ok(v.clone()),
+                None => {
+                    let v = (l.make)(cx)?;
+                    Ok(l.made.get_or_init(|| v).clone())
+                }
+            },
+        }
+    }
+    fn aval(&self) -> Aval {
+        match self {
+            Selector::Known(v) => v.aval(),
+            Selector::Later(l) => l.aval.clone(),
+        }
+    }
+    fn same(&self, o: &Selector) -> bool {
+        match (self, o) {
+            (Selector::Known(a), Selector::Known(b)) => a.is_same(b),
+            (Selector::Later(a), Selector::Later(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
 
 /// A selector that lies along some axes of the value whose support it describes: its axis k along axis `axes[k]`.
-#[derive(Clone, Debug)]
-pub struct Leaf<W = Value> {
+#[derive(Clone)]
+pub struct Leaf<W = Selector> {
     pub which: W,
     pub axes: Dims,
 }
-#[derive(Clone, Debug)]
-pub enum Pick<W = Value> {
+#[derive(Clone)]
+pub enum Pick<W = Selector> {
     /// Where a selection among `of` cases takes this one. `clean`: elsewhere the value is zero already.
     Case { which: Leaf<W>, case: usize, of: usize, clean: bool },
     /// In any of these.
     Any { of: Arc<[Support<W>]>, clean: bool },
 }
 /// In all of these; of none, everywhere.
-#[derive(Clone, Debug)]
-pub struct Support<W = Value>(SmallVec<[Pick<W>; 1]>);
+#[derive(Clone)]
+pub struct Support<W = Selector>(SmallVec<[Pick<W>; 1]>);
 
 /// As many terms of a union are kept apart; of more one mask is made.
 const MOST_TERMS: usize = 8;
 
-fn same_value(a: &Value, b: &Value) -> bool {
-    a.id().is_some() && a.id() == b.id()
-}
 impl Pick {
     fn same(&self, o: &Pick) -> bool {
         match (self, o) {
             (Pick::Case { which: a, case: i, of: m, .. }, Pick::Case { which: b, case: j, of: n, .. }) => {
-                (i, m) == (j, n) && same_value(&a.which, &b.which) && a.axes == b.axes
+                (i, m) == (j, n) && a.which.same(&b.which) && a.axes == b.axes
             }
             (Pick::Any { of: a, .. }, Pick::Any { of: b, .. }) => {
                 Arc::ptr_eq(a, b) || a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| a.same(b))
@@ -75,7 +126,25 @@ impl Pick {
 impl Leaf {
     /// The selector of a value of this shape; one of rank 0 stays.
     fn spread(&self, cx: &dyn Cx, shape: &Dims) -> Res<Value> {
-        if self.axes.is_empty() { Ok(self.which.clone()) } else { cx.broadcast(&self.which, shape, &self.axes) }
+        let which = self.which.value(cx)?;
+        if self.axes.is_empty() { Ok(which) } else { cx.broadcast(&which, shape, &self.axes) }
+    }
+    /// The same without those of its axes, of size 1, that lie along these axes of the value.
+    pub fn squeezed(&self, gone: &dyn Fn(usize) -> bool) -> Leaf {
+        let kept: Vec<usize> = (0..self.axes.len()).filter(|k| !gone(self.axes[*k])).collect();
+        if kept.len() == self.axes.len() {
+            return self.clone();
+        }
+        let (old, from) = (self.which.aval(), self.which.clone());
+        let shape: Dims = kept.iter().map(|k| old.shape[*k]).collect();
+        let which = Selector::later(old.with_shape(shape.clone()), move |cx| cx.reshape(&from.value(cx)?, &shape));
+        Leaf { which, axes: kept.iter().map(|k| self.axes[*k]).collect() }
+    }
+    /// The same, as long as a value of shape `old`, and changed by `f` to one of shape `new`.
+    fn changed(&self, old: &Dims, new: &Dims, f: &Move) -> Leaf {
+        let (leaf, old, f) = (self.clone(), old.clone(), f.clone());
+        let make = move |cx: &dyn Cx| f(cx, &cx.broadcast(&leaf.which.value(cx)?, &old, &leaf.axes)?);
+        Leaf { which: Selector::later(self.which.aval().with_shape(new.clone()), make), axes: (0..new.len()).collect() }
     }
 }
 impl<W> Default for Support<W> {
@@ -138,12 +207,33 @@ impl<W> Support<W> {
 impl Support {
     /// Where a selection by `which` among `of` cases takes this one.
     pub fn case(which: &Value, case: usize, of: usize) -> Support {
-        let leaf = Leaf { which: which.clone(), axes: (0..which.rank()).collect() };
+        Support::of_leaf(Leaf { axes: (0..which.rank()).collect(), which: Selector::Known(which.clone()) }, case, of)
+    }
+    /// The same, and what was repeated to make `which` lies along the axes of its own alone.
+    fn case_found(cx: &dyn Cx, which: &Value, case: usize, of: usize) -> Support {
+        let mut leaf = Leaf { axes: (0..which.rank()).collect(), which: Selector::Known(which.clone()) };
+        let mut found = which.clone();
+        while let Some((op, args)) = cx.made_by(&found) {
+            let (Some(to), [from]) = (op.rules().repeats(), args.as_slice()) else { break };
+            let longer = |k: usize| from.shape()[k] != found.shape()[to[k]];
+            let axes: Dims = to.iter().map(|k| leaf.axes[*k]).collect();
+            let gone: Vec<usize> = (0..to.len()).filter(|k| longer(*k)).map(|k| axes[k]).collect();
+            let whole = Leaf { which: Selector::Known(from.clone()), axes };
+            leaf = whole.squeezed(&|a| gone.contains(&a));
+            if !gone.is_empty() {
+                break;
+            }
+            found = from.clone();
+        }
+        Support::of_leaf(leaf, case, of)
+    }
+    fn of_leaf(leaf: Leaf, case: usize, of: usize) -> Support {
         Support(SmallVec::from_iter([Pick::Case { which: leaf, case, of, clean: false }]))
     }
     /// Where a mask is true, of a value that is zero elsewhere.
-    pub fn masked_already(mask: &Value) -> Support {
-        Support::case(mask, 1, 2).cleaned(true)
+    pub fn masked_already(mask: Selector) -> Support {
+        let rank = mask.aval().rank();
+        Support::of_mask(mask, rank).cleaned(true)
     }
     /// The same of a value that is zero elsewhere already, or is so no more.
     pub fn cleaned(&self, on: bool) -> Support {
@@ -168,18 +258,18 @@ impl Support {
         all
     }
     /// The parts common to all, what each has besides, and where any of those besides is.
-    fn apart(cx: &dyn Cx, all: &[&Support], shape: &Dims) -> Res<(Support, Vec<Support>, Support)> {
-        let Some((first, others)) = all.split_first() else { return Ok(Default::default()) };
+    fn apart(all: &[&Support], shape: &Dims) -> (Support, Vec<Support>, Support) {
+        let Some((first, others)) = all.split_first() else { return Default::default() };
         let common = first.shared(others);
         let rest: Vec<Support> = all.iter().map(|s| s.without(&common.0)).collect();
-        let union = Support::union(cx, &rest, shape)?;
-        Ok((common, rest, union))
+        let union = Support::union(&rest, shape);
+        (common, rest, union)
     }
-    fn union(cx: &dyn Cx, all: &[Support], shape: &Dims) -> Res<Support> {
+    fn union(all: &[Support], shape: &Dims) -> Support {
         let mut terms: Vec<Support> = vec![];
         for s in all {
             match s.0.as_slice() {
-                [] => return Ok(Support::everywhere()),
+                [] => return Support::everywhere(),
                 [Pick::Any { of, .. }] => terms.extend(of.iter().cloned()),
                 _ => terms.push(s.clone()),
             }
@@ -191,17 +281,19 @@ impl Support {
             }
         }
         if Support::is_whole(&distinct) {
-            return Ok(Support::everywhere());
+            return Support::everywhere();
         }
         if let [one] = distinct.as_slice() {
-            return Ok(one.clone());
+            return one.clone();
         }
         let many = distinct.len() > MOST_TERMS;
         let any = Support(SmallVec::from_iter([Pick::Any { of: distinct.into(), clean: false }]));
         if !many {
-            return Ok(any);
+            return any;
         }
-        Ok(Support::case(&cx.stretch(&any.mask(cx, shape)?, shape)?, 1, 2))
+        let rank = shape.len();
+        let full = shape.clone();
+        Support::of_mask(Selector::mask(shape, move |cx| any.mask(cx, &full)), rank)
     }
     /// Whether these are all cases of one selection.
     fn is_whole(all: &[Support]) -> bool {
@@ -212,8 +304,7 @@ impl Support {
             }
         }
         found.iter().any(|(a, _, of)| {
-            let mine =
-                |(b, _, n): &&(&Leaf, usize, usize)| n == of && same_value(&a.which, &b.which) && a.axes == b.axes;
+            let mine = |(b, _, n): &&(&Leaf, usize, usize)| n == of && a.which.same(&b.which) && a.axes == b.axes;
             found.iter().filter(mine).count() == *of // each is there once
         })
     }
@@ -294,21 +385,23 @@ impl Support {
             self.map(&mut |l| Ok(Leaf { which: l.which.clone(), axes: l.axes.iter().map(|a| to(*a)).collect() }));
         moved.unwrap_or_default()
     }
-    /// The same with each selector that lies along one of `axes` as long as the value it describes, and changed by `f`.
-    pub fn by(
-        &self,
-        cx: &dyn Cx,
-        shape: &Dims,
-        axes: &[usize],
-        f: &dyn Fn(&dyn Cx, &Value) -> Res<Value>,
-    ) -> Res<Support> {
-        self.map(&mut |l| {
-            if !l.axes.iter().any(|a| axes.contains(a)) {
-                return Ok(l.clone());
-            }
-            let which = f(cx, &cx.broadcast(&l.which, shape, &l.axes)?)?;
-            Ok(Leaf { axes: (0..which.rank()).collect(), which })
-        })
+    /// The same with each selector that lies along one of `axes` as long as the value it describes, of shape `old`, and changed by `f`
+    /// as the value is, to `new`.
+    pub fn by(&self, old: &Dims, new: &Dims, axes: &[usize], f: &Move) -> Support {
+        let change =
+            |l: &Leaf| if l.axes.iter().any(|a| axes.contains(a)) { l.changed(old, new, f) } else { l.clone() };
+        self.map(&mut |l| Ok(change(l))).unwrap_or_default()
+    }
+    /// Where it is along some of these axes, of a sum over them: nowhere else is the sum anything but zero.
+    pub fn any_along(&self, axes: &Dims, shape: &Dims) -> Support {
+        if self.is_everywhere() {
+            return Support::everywhere();
+        }
+        let (of, axes, full) = (self.clone(), axes.clone(), shape.clone());
+        let kept: Dims = (0..shape.len()).filter(|k| !axes.contains(k)).map(|k| shape[k]).collect();
+        Support::masked_already(Selector::mask(&kept, move |cx| {
+            cx.reduce(Monoid::Or, &cx.stretch(&of.mask(cx, &full)?, &full)?, axes.clone())
+        }))
     }
 }
 
@@ -318,40 +411,26 @@ pub type Supports = [Option<Support>];
 pub type Within = Option<(Values, SmallVec<[Option<Support>; 1]>)>;
 
 /// A result that is zero wherever any of its tangent operands is: functions of one tangent that keep zero.
-pub fn within_each(cx: &dyn Cx, y: Value, x: &[Value], s: &Supports) -> Res<Within> {
-    let shape = Dims::new(y.shape());
+pub fn within_each(y: Value, x: &[Value], s: &Supports) -> Within {
     let mut all = Support::everywhere();
     for (v, s) in x.iter().zip(s) {
         if let Some(s) = s {
-            all = all.and(&stretched(cx, v, s, &shape)?);
+            all = all.and(&stretched(v, s, y.shape()));
         }
     }
-    Ok(Some((Values::from_iter([y]), SmallVec::from_iter([Some(all)]))))
+    Some((Values::from_iter([y]), SmallVec::from_iter([Some(all)])))
 }
 /// The same of products and quotients, where a zero does not stay one if the other operand is not finite.
-pub fn within_product(cx: &dyn Cx, y: Value, x: &[Value], s: &Supports) -> Res<Within> {
-    let y = within_each(cx, y, x, s)?;
-    Ok(y.map(|(y, s)| (y, s.iter().map(|s| s.as_ref().map(|s| s.cleaned(false))).collect())))
+pub fn within_product(y: Value, x: &[Value], s: &Supports) -> Within {
+    within_each(y, x, s).map(|(y, s)| (y, s.iter().map(|s| s.as_ref().map(|s| s.cleaned(false))).collect()))
 }
 /// A support of an operand of a pointwise primitive, as one of its result's shape.
-fn stretched(cx: &dyn Cx, v: &Value, s: &Support, shape: &Dims) -> Res<Support> {
-    if s.is_everywhere() || *v.shape() == **shape {
-        return Ok(s.clone());
-    }
-    if v.rank() == 0 {
-        return Ok(s.clone());
+fn stretched(v: &Value, s: &Support, shape: &[usize]) -> Support {
+    if s.is_everywhere() || v.rank() == 0 || v.shape() == shape {
+        return s.clone();
     }
     let grows = |k: usize| v.shape()[k] == 1 && shape[k] != 1;
-    s.map(&mut |l| squeezed(cx, l, &|k| grows(k)))
-}
-/// A selector without those of its axes, of size 1, that lie along these axes of the value.
-pub fn squeezed(cx: &dyn Cx, l: &Leaf, gone: &dyn Fn(usize) -> bool) -> Res<Leaf> {
-    let kept: Vec<usize> = (0..l.axes.len()).filter(|k| !gone(l.axes[*k])).collect();
-    if kept.len() == l.axes.len() {
-        return Ok(l.clone());
-    }
-    let shape: Dims = kept.iter().map(|k| l.which.shape()[*k]).collect();
-    Ok(Leaf { which: cx.reshape(&l.which, &shape)?, axes: kept.iter().map(|k| l.axes[*k]).collect() })
+    s.map(&mut |l| Ok(l.squeezed(&grows))).unwrap_or_default()
 }
 /// A sum of tangents: what their supports share stays beside it, the rest is applied, and where any term may be is known.
 /// `f` makes the result of the operands.
@@ -366,9 +445,9 @@ pub fn within_sum(
     for (v, s) in x.iter().zip(s) {
         // beside a value that is no tangent nothing is zero
         let Some(s) = s else { return Ok(None) };
-        full.push(stretched(cx, v, s, shape)?);
+        full.push(stretched(v, s, shape));
     }
-    let (common, rest, union) = Support::apart(cx, &full.iter().collect::<Vec<_>>(), shape)?;
+    let (common, rest, union) = Support::apart(&full.iter().collect::<Vec<_>>(), shape);
     let mut terms = Values::new();
     for (v, r) in x.iter().zip(&rest) {
         let v = if r.is_everywhere() { v.clone() } else { cx.stretch(v, shape)? };
@@ -378,57 +457,61 @@ pub fn within_sum(
     Ok(Some((Values::from_iter([y]), SmallVec::from_iter([Some(common.and(&union.cleaned(true)))]))))
 }
 /// Where a selection by `which` takes a case that is a tangent: those it does not take are zero.
-pub fn within_cases(cx: &dyn Cx, which: &Value, terms: &[(usize, Support)], of: usize, shape: &Dims) -> Res<Support> {
-    let each: Vec<Support> = terms.iter().map(|(k, s)| s.and(&Support::case(which, *k, of))).collect();
-    let (common, _, union) = Support::apart(cx, &each.iter().collect::<Vec<_>>(), shape)?;
-    Ok(common.and(&union))
+pub fn within_cases(cx: &dyn Cx, which: &Value, terms: &[(usize, Support)], of: usize, shape: &Dims) -> Support {
+    let each: Vec<Support> = terms.iter().map(|(k, s)| s.and(&Support::case_found(cx, which, *k, of))).collect();
+    let (common, _, union) = Support::apart(&each.iter().collect::<Vec<_>>(), shape);
+    common.and(&union)
 }
 /// One operand, moved by the op itself along `axes`: selectors that lie along one of them are moved the same way.
 pub fn within_moved(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axes: &[usize]) -> Res<Within> {
     let Some(s0) = s[0].as_ref().filter(|_| s[1..].iter().all(Option::is_none)) else { return Ok(None) };
     let y = cx.bind(op, x)?;
-    let moved = s0.by(cx, &Dims::new(x[0].shape()), axes, &|cx, w| {
-        let mut args: Values = x.into();
-        args[0] = w.clone();
+    let (op, others) = (op.clone(), Values::from(&x[1..]));
+    let f: Move = Arc::new(move |cx, w| {
+        let args: Values = std::iter::once(w).chain(&others).cloned().collect();
         cx.bind1(op.clone(), &args)
-    })?;
+    });
+    let moved = s0.by(&Dims::new(x[0].shape()), &Dims::new(y[0].shape()), axes, &f);
     Ok(Some((y, SmallVec::from_iter([Some(moved)]))))
 }
-/// The parts of one operand along an axis, which goes with `gone`: each has its part of the selectors that lie along it.
-pub fn within_parts(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axis: usize, gone: bool) -> Res<Within> {
+/// The parts of one operand along an axis, of these sizes; or elements, and the axis goes. Each has its part of what lies along it.
+pub fn within_parts(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axis: usize, sizes: Option<&Dims>) -> Res<Within> {
     let Some(s) = &s[0] else { return Ok(None) };
     let parts = cx.bind(op, x)?;
-    let (stays, along) = s.split_by(&[axis]);
-    let stays = if gone { stays.moved(&|k| k - (k > axis) as usize) } else { stays };
-    let mut each: SmallVec<[Option<Support>; 1]> = SmallVec::from_elem(Some(stays), parts.len());
-    if !along.is_everywhere() {
-        let shape = Dims::new(x[0].shape());
-        let mut pieces: Vec<(Value, Values)> = vec![];
-        for (i, own) in each.iter_mut().enumerate() {
-            let mine = along.map(&mut |l: &Leaf| {
-                if !l.axes.contains(&axis) {
-                    let axes = l.axes.iter().map(|k| k - (gone && *k > axis) as usize).collect();
-                    return Ok(Leaf { which: l.which.clone(), axes });
-                }
-                let at = pieces.iter().position(|p| same_value(&p.0, &l.which));
-                let which = match at {
-                    Some(at) => pieces[at].1[i].clone(),
-                    None => {
-                        let cut = cx.bind(op, &[cx.broadcast(&l.which, &shape, &l.axes)?])?;
-                        let part = cut[i].clone();
-                        pieces.push((l.which.clone(), cut));
-                        part
-                    }
-                };
-                Ok(Leaf { axes: (0..which.rank()).collect(), which })
-            })?;
-            *own = own.take().map(|s| s.and(&mine));
-        }
+    let gone = |k: usize| k - (sizes.is_none() && k > axis) as usize;
+    let mut start = 0;
+    let part = |i: usize, start: usize| {
+        let n = sizes.map_or(1, |s| s[i]);
+        s.map(&mut |l: &Leaf| {
+            let Some(at) = l.axes.iter().position(|k| *k == axis) else {
+                return Ok(Leaf { which: l.which.clone(), axes: l.axes.iter().map(|k| gone(*k)).collect() });
+            };
+            let (old, from, whole) = (l.which.aval(), l.which.clone(), sizes.is_none());
+            let mut cut = old.shape.clone();
+            cut[at] = n;
+            let shape = if whole { cut.without(&[at]) } else { cut.clone() };
+            let aval = old.with_shape(shape.clone());
+            let which = Selector::later(aval, move |cx| {
+                let mut first: Dims = cut.iter().map(|_| 0).collect();
+                first[at] = start;
+                let mut last = cut.clone();
+                last[at] = start + n;
+                let slice = Slice { limit_indices: last, start_indices: first, strides: None };
+                cx.reshape(&cx.bind1(slice, &[from.value(cx)?])?, &shape)
+            });
+            let kept = l.axes.iter().filter(|k| sizes.is_some() || **k != axis);
+            Ok(Leaf { which, axes: kept.map(|k| gone(*k)).collect() })
+        })
+    };
+    let mut each = SmallVec::new();
+    for i in 0..parts.len() {
+        each.push(Some(part(i, start)?));
+        start += sizes.map_or(1, |s| s[i]);
     }
     Ok(Some((parts, each)))
 }
 /// Operands joined along an axis of theirs, or along a new one: what their supports share and does not lie along it stays.
-/// `to` is where an axis of theirs lies in the result.
+/// `to` is where an axis of theirs lies in the result. The rest is applied; the parts' masks joined are known.
 pub fn within_joined(
     cx: &dyn Cx,
     op: &Op,
@@ -437,15 +520,27 @@ pub fn within_joined(
     axis: usize,
     to: &dyn Fn(usize) -> usize,
 ) -> Res<Within> {
-    let Some(all) = s.iter().map(Option::as_ref).collect::<Option<Vec<&Support>>>() else { return Ok(None) };
+    let all: Vec<Support> = s.iter().map(|s| s.clone().unwrap_or_default()).collect();
     let Some(first) = all.first() else { return Ok(None) };
-    let stays = first.split_by(&[axis]).0.shared(&all[1..]);
-    let parts: Values = x.iter().zip(&all).map(|(v, s)| s.without(&stays.0).apply(cx, v)).collect::<Res<_>>()?;
-    Ok(Some((cx.bind(op, &parts)?, SmallVec::from_iter([Some(stays.moved(to))]))))
+    let stays = first.split_by(&[axis]).0.shared(&all[1..].iter().collect::<Vec<_>>());
+    let rest: Vec<Support> = all.iter().map(|s| s.without(&stays.0)).collect();
+    let parts: Values = x.iter().zip(&rest).map(|(v, s)| s.apply(cx, v)).collect::<Res<_>>()?;
+    let y = cx.bind(op, &parts)?;
+    let mut support = stays.moved(to);
+    if rest.iter().any(|s| !s.is_everywhere()) {
+        let shapes: Vec<Dims> = x.iter().map(|v| Dims::new(v.shape())).collect();
+        let op = op.clone();
+        let joined = Selector::mask(&Dims::new(y[0].shape()), move |cx| {
+            let mask = |(s, shape): (&Support, &Dims)| cx.stretch(&s.mask(cx, shape)?, shape);
+            cx.bind1(op.clone(), &rest.iter().zip(&shapes).map(mask).collect::<Res<Values>>()?)
+        });
+        support = support.and(&Support::masked_already(joined));
+    }
+    Ok(Some((y, SmallVec::from_iter([Some(support)]))))
 }
 /// `y` is the operand in another shape. An axis that is one of both shapes' keeps its selectors.
-pub fn within_reshape(cx: &dyn Cx, x: &[Value], s: &Supports, y: Value) -> Res<Within> {
-    let Some(s) = &s[0] else { return Ok(None) };
+pub fn within_reshape(x: &[Value], s: &Supports, y: Value) -> Within {
+    let s = s[0].as_ref()?;
     let (old, new) = (Dims::new(x[0].shape()), Dims::new(y.shape()));
     let before = |d: &Dims, k: usize| d[..k].iter().product::<usize>();
     let empty = old.contains(&0);
@@ -453,13 +548,14 @@ pub fn within_reshape(cx: &dyn Cx, x: &[Value], s: &Supports, y: Value) -> Res<W
         let fits = |j: &usize| !empty && new[*j] == old[k] && before(&new, *j) == before(&old, k);
         if old[k] == 1 { None } else { (0..new.len()).find(fits) }
     };
+    let shape = new.clone();
+    let f: Move = Arc::new(move |cx, w| cx.reshape(w, &shape));
     let moved = s.map(&mut |l| {
-        let l = squeezed(cx, l, &|k| old[k] == 1)?;
-        if let Some(axes) = l.axes.iter().map(|k| to(*k)).collect::<Option<Dims>>() {
-            return Ok(Leaf { which: l.which.clone(), axes });
-        }
-        let which = cx.reshape(&cx.broadcast(&l.which, &old, &l.axes)?, &new)?;
-        Ok(Leaf { axes: (0..new.len()).collect(), which })
-    })?;
-    Ok(Some((Values::from_iter([y]), SmallVec::from_iter([Some(moved)]))))
+        let l = l.squeezed(&|k| old[k] == 1);
+        Ok(match l.axes.iter().map(|k| to(*k)).collect::<Option<Dims>>() {
+            Some(axes) => Leaf { which: l.which.clone(), axes },
+            None => l.changed(&old, &new, &f),
+        })
+    });
+    Some((Values::from_iter([y]), SmallVec::from_iter([Some(moved.unwrap_or_default())])))
 }

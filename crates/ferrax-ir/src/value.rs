@@ -197,6 +197,20 @@ impl Value {
             Value::Tracer(t) => Some(Arc::as_ptr(&t.0) as usize),
         }
     }
+    /// The same array, or the same variable of one program.
+    pub fn is_same(&self, o: &Value) -> bool {
+        match (self, o) {
+            (Value::Tracer(a), Value::Tracer(b)) => {
+                let variable = match (&a.0.node, &b.0.node) {
+                    (TracerNode::Var(i, _), TracerNode::Var(j, _)) => i == j && Arc::ptr_eq(&a.0.tag, &b.0.tag),
+                    _ => false,
+                };
+                variable || Arc::ptr_eq(&a.0, &b.0)
+            }
+            (Value::Array(_), Value::Array(_)) => self.id() == o.id(),
+            _ => false,
+        }
+    }
     pub fn is_tracer(&self) -> bool {
         matches!(self, Value::Tracer(_))
     }

@@ -1,7 +1,6 @@
 //! Transposition: a linear program, run backwards over cotangents.
 //!
 //! INVARIANT: cotangents are `None` until something arrives; an equation none of whose outputs has one is skipped.
-use crate::trace::Trace;
 use ferrax_ir::cx::{Arg, Cx, Line, Tan};
 use ferrax_ir::op::Tans;
 use ferrax_ir::program::Atom;
@@ -9,20 +8,8 @@ use ferrax_ir::{Program, Res, Value, Values};
 use smallvec::SmallVec;
 
 /// `known[i]` is the value of input i, or `None` where the program is linear in it; `place` says at which line the transpose of an
-/// equation stands. Returns cotangents per input.
+/// equation stands. Returns cotangents per input; where `cx` keeps supports beside them, these are not applied.
 pub fn backward(
-    cx: &dyn Cx,
-    p: &Program,
-    known: &[Option<Value>],
-    cts: Vec<Tan>,
-    place: impl Fn(u32) -> u32,
-) -> Res<Vec<Tan>> {
-    let s = Trace::support(cx.handle(), false);
-    let cts = backward_within(&*s, p, known, cts, place)?;
-    cts.iter().map(|t| t.as_ref().map(|t| s.settled(t)).transpose()).collect()
-}
-/// The same where `cx` keeps supports beside cotangents: those of the inputs are not applied.
-pub fn backward_within(
     cx: &dyn Cx,
     p: &Program,
     known: &[Option<Value>],

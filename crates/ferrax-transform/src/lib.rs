@@ -9,13 +9,13 @@
 pub mod backward;
 pub mod trace;
 
-use backward::backward;
 use ferrax_ir::cx::{AxisKind, Cx, Dim, Line, Tan, current, moved, open_scopes, transforming};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{cat, merge, pick, spread};
 use ferrax_ir::{Aval, Error, ErrorKind, Program, Res, Value, Values};
 use std::rc::Rc;
 use trace::Trace;
+use trace::programs::transposed;
 
 /// Functions of flat argument lists; pytrees are the binding's business.
 pub type FlatFn<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
@@ -111,7 +111,7 @@ impl Linear {
         let mut known: Vec<Option<Value>> = self.residuals.iter().cloned().map(Some).collect();
         known.resize(self.prog.n_ins(), None);
         let cts = ct.iter().zip(&self.nz_out).filter(|(_, nz)| **nz).map(|(ct, _)| ct.clone()).collect();
-        let out = backward(&*current(), &self.prog, &known, cts, |line| moved(line, self.scopes, Some("transpose")))?
+        let out = transposed(&*current(), &self.prog, &known, cts, |line| moved(line, self.scopes, Some("transpose")))?
             .split_off(self.residuals.len());
         Ok(merge(&self.nz_in, out, vec![None; self.nz_in.len()]))
     }

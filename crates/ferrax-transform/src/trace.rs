@@ -273,6 +273,27 @@ impl Cx for Trace {
             | TraceKind::Fold(_, parent) => parent.staging(),
         }
     }
+    fn made_by(&self, v: &Value) -> Option<(Op, Values)> {
+        let below = match (&self.kind, self.node(v)) {
+            (TraceKind::Stage(b), Some(TracerNode::Var(i, line))) => {
+                let b = b.borrow();
+                let e = b.maker(*i)?;
+                let value = |a: &Atom| match a {
+                    Atom::Lit(l) => Value::Lit(*l),
+                    Atom::Var(v) => match b.captured(*v) {
+                        (Some(v), _) => v.clone(),
+                        (None, a) => Value::tracer(&self.tag, a.clone(), TracerNode::Var(*v, *line)),
+                    },
+                };
+                return Some((e.op.clone(), e.args.iter().map(value).collect()));
+            }
+            (TraceKind::Record(parent, _), None)
+            | (TraceKind::Jvp(parent), None)
+            | (TraceKind::Support(parent, _), None) => parent,
+            _ => return None,
+        };
+        below.made_by(v)
+    }
     fn keeps_supports(&self) -> bool {
         matches!(self.kind, TraceKind::Support(..))
     }

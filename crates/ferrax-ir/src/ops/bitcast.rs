@@ -132,7 +132,7 @@ impl Rules for ReducePrecision {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
-        within_each(cx, cx.bind1(self.clone(), x)?, x, s)
+        Ok(within_each(cx.bind1(self.clone(), x)?, x, s))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.round(x[0], self.exponent_bits as u8, self.mantissa_bits as u8)])

@@ -9,7 +9,7 @@ use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::reduce::Monoid;
 use crate::param::Shape;
 use crate::primitive;
-use crate::support::{Supports, Within, squeezed};
+use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -90,8 +90,11 @@ impl Rules for BroadcastInDim {
         let Some(s) = &s[0] else { return Ok(None) };
         let to = &self.broadcast_dimensions;
         let grows = |k: usize| x[0].shape()[k] != self.shape[to[k]];
-        let s = s.map(&mut |l| squeezed(cx, l, &grows))?.moved(&|k| to[k]);
+        let s = s.map(&mut |l| Ok(l.squeezed(&grows)))?.moved(&|k| to[k]);
         Ok(Some((smallvec![cx.bind1(self.clone(), x)?], smallvec![Some(s)])))
+    }
+    fn repeats(&self) -> Option<&Dims> {
+        Some(&self.broadcast_dimensions)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

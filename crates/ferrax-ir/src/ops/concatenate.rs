@@ -120,7 +120,7 @@ impl Rules for Split {
         Ok((y, smallvec![at; n]))
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
-        within_parts(cx, &self.clone().into(), x, s, self.axis, false)
+        within_parts(cx, &self.clone().into(), x, s, self.axis, Some(&self.sizes))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (rank, mut at) = (b.rank(x[0]), 0);

@@ -46,7 +46,7 @@ impl Rules for Convert {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
-        if self.new_dtype.is_inexact() { within_each(cx, cx.bind1(self.clone(), x)?, x, s) } else { Ok(None) }
+        if self.new_dtype.is_inexact() { Ok(within_each(cx.bind1(self.clone(), x)?, x, s)) } else { Ok(None) }
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let to = crate::lower::physical(&out[0]);

@@ -9,14 +9,15 @@
 use super::linear_jvp;
 use super::scatter::{Scatter, ScatterDims, ScatterKind};
 use crate::aval::{Aval, Lit};
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, truth};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, truth};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
+use crate::ops::pointwise::Pw;
 use crate::param::{Param, ParamValue};
 use crate::primitive;
-use crate::support::{Support, Supports, Within, within_moved};
+use crate::support::{Selector, Support, Supports, Within, within_moved};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, OutOfBounds, Routine};
 use ferrax_kernel::{DType, Dims, ReduceKind, Scalar};
@@ -341,8 +342,21 @@ impl Rules for Gather {
             mode: if self.mode == OutOfBounds::Promise { OutOfBounds::Clip } else { self.mode },
             unique_indices: self.unique_indices,
         };
-        let zeros = cx.zeros(a)?;
-        Ok(smallvec![Some(cx.bind1(add, &[zeros, x[1].value()?.clone(), ct.clone()])?), None])
+        let (zeros, index) = (cx.zeros(a)?, x[1].value()?.clone());
+        let (_, support) = cx.bare(ct);
+        let y = cx.bind1(add.clone(), &[zeros, index.clone(), ct.clone()])?;
+        if support.is_everywhere() {
+            return Ok(smallvec![Some(y), None]);
+        }
+        // what only masked elements read has no cotangent
+        let (most, full, a) = (add.largest(), Dims::new(ct.shape()), a.with_dtype(Dtype::I32));
+        let read = Selector::mask(&a.shape.clone(), move |cx| {
+            let mask = cx.convert(&cx.stretch(&support.mask(cx, &full)?, &full)?, Dtype::I32)?;
+            let found = cx.bind1(most.clone(), &[cx.zeros(&a)?, index.clone(), mask])?;
+            cx.pw2(Pw::Gt, &found, &int(Dtype::I32, 0))
+        });
+        let (y, _) = cx.bare(&y);
+        Ok(smallvec![Some(cx.supported(y, Support::masked_already(read))?), None])
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let n = &*self.dimension_numbers;
@@ -380,9 +394,11 @@ impl Rules for Gather {
         if !nothing {
             return Ok(Some((y, s)));
         }
-        let ones = cx.broadcast(&truth(true), &Dims::new(x[0].shape()), &[])?;
         let mask = Gather { fill_value: Some(Lit::from(false)), ..self.clone() };
-        let inside = Support::masked_already(&cx.bind1(mask, &[ones, x[1].clone()])?);
+        let (shape, index) = (Dims::new(x[0].shape()), x[1].clone());
+        let inside = Support::masked_already(Selector::mask(&Dims::new(y[0].shape()), move |cx| {
+            cx.bind1(mask.clone(), &[cx.broadcast(&truth(true), &shape, &[])?, index.clone()])
+        }));
         Ok(Some((y, s.into_iter().map(|s| s.map(|s| s.and(&inside))).collect())))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {

@@ -7,10 +7,11 @@ use crate::error::{Res, type_err, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
-use crate::support::{Supports, Within};
+use crate::support::{Move, Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
+use std::sync::Arc;
 
 primitive! {
     /// Operands: array, padding value (rank 0). One (lo, hi, interior) for each axis.
@@ -150,9 +151,9 @@ impl Rules for Pad {
         let axes: Vec<usize> = (0..x[0].rank()).filter(|k| self.padding_config[*k] != (0, 0, 0)).collect();
         let y = cx.bind1(self.clone(), x)?;
         // of a selector that has no such axis nothing changes: zeros outside are zeros
-        let s = s.by(cx, &Dims::new(x[0].shape()), &axes, &|cx, w| {
-            cx.bind1(self.clone(), &[w.clone(), Value::Lit(Lit::zero(w.dtype()))])
-        })?;
+        let op = self.clone();
+        let f: Move = Arc::new(move |cx, w| cx.bind1(op.clone(), &[w.clone(), Value::Lit(Lit::zero(w.dtype()))]));
+        let s = s.by(&Dims::new(x[0].shape()), &Dims::new(y.shape()), &axes, &f);
         Ok(Some((values1(y), smallvec![Some(s)])))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {

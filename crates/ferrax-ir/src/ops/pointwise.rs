@@ -613,11 +613,11 @@ impl Rules for Pointwise {
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let op = |x: &[Value]| cx.bind1(*self, x);
         match self.f {
-            Pw::Neg | Pw::Real | Pw::Imag | Pw::Conj | Pw::Copy => within_each(cx, op(x)?, x, s),
-            Pw::Mul => within_product(cx, op(x)?, x, s),
-            Pw::Div if s[1].is_none() => within_product(cx, op(x)?, x, s),
+            Pw::Neg | Pw::Real | Pw::Imag | Pw::Conj | Pw::Copy => Ok(within_each(op(x)?, x, s)),
+            Pw::Mul => Ok(within_product(op(x)?, x, s)),
+            Pw::Div if s[1].is_none() => Ok(within_product(op(x)?, x, s)),
             Pw::Complex if (0..2).any(|i| matches!(&x[i], Value::Lit(l) if l.is_zero() && s[i].is_none())) => {
-                within_each(cx, op(x)?, x, s)
+                Ok(within_each(op(x)?, x, s))
             }
             Pw::Add | Pw::AddAny | Pw::Sub | Pw::Complex => {
                 let avals: Vec<Aval> = x.iter().map(Value::aval).collect();

@@ -187,7 +187,8 @@ impl Rules for Reduce {
         let (stays, applied) = s.split_by(&self.axes);
         let y = cx.bind1(self.clone(), &[applied.apply(cx, &x[0])?])?;
         let stays = stays.moved(&|k| k - self.axes.iter().filter(|a| **a < k).count());
-        Ok(Some((values1(y), smallvec![Some(stays)])))
+        let any = applied.any_along(&self.axes, &Dims::new(x[0].shape()));
+        Ok(Some((values1(y), smallvec![Some(stays.and(&any))])))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {

@@ -102,6 +102,10 @@ primitive! {
 }
 
 impl Scatter {
+    /// The same that keeps the largest.
+    pub(super) fn largest(&self) -> Scatter {
+        self.with(ScatterKind::Max)
+    }
     fn with(&self, kind: ScatterKind) -> Scatter {
         Scatter { kind, ..self.clone() }
     }

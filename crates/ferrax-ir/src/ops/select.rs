@@ -99,7 +99,7 @@ impl Rules for Select {
         let terms: Vec<(usize, Support)> =
             s[1..].iter().enumerate().filter_map(|(k, s)| Some((k, s.clone()?))).collect();
         // a case of rank 0 beside others that are not keeps a support that lies along no axis
-        let support = within_cases(cx, &x[0], &terms, x.len() - 1, &shape)?;
+        let support = within_cases(cx, &x[0], &terms, x.len() - 1, &shape);
         let y = match terms.as_slice() {
             [(k, _)] => cx.stretch(&x[k + 1], &shape)?,
             _ => cx.stretch(&cx.bind1(Select {}, x)?, &shape)?,

@@ -103,7 +103,7 @@ impl Rules for Unstack {
         Ok((y, smallvec![at; n]))
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
-        within_parts(cx, &self.clone().into(), x, s, self.axis, true)
+        within_parts(cx, &self.clone().into(), x, s, self.axis, None)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape: Dims = b.shape(x[0]);

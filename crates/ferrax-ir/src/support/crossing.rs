@@ -1,5 +1,5 @@
 //! Supports across the border of a body: selectors are operands of its derivative behind all others, and results behind all others.
-use super::{Leaf, Pick, Support};
+use super::{Leaf, Pick, Selector, Support};
 use crate::aval::Aval;
 use crate::cx::{Cx, Tan, truth};
 use crate::error::Res;
@@ -36,8 +36,9 @@ impl Bared {
             let (v, s) = cx.bare(t);
             all.values.push(v);
             let typed = s.map(&mut |l: &Leaf| {
-                all.selectors.push(l.which.clone());
-                Ok(Leaf { which: l.which.aval(), axes: l.axes.clone() })
+                let which = l.which.value(cx)?;
+                all.selectors.push(which.clone());
+                Ok(Leaf { which: which.aval(), axes: l.axes.clone() })
             })?;
             all.supports.push(Some(typed));
         }
@@ -56,7 +57,7 @@ impl Crossing {
         let one = |s: &Option<Support<Place>>| {
             let Some(s) = s else { return Ok(None) };
             let Some(v) = values.next() else { return Ok(None) };
-            let s = s.map(&mut |l| Ok(Leaf { which: at(&l.which).clone(), axes: l.axes.clone() }))?;
+            let s = s.map(&mut |l| Ok(Leaf { which: Selector::Known(at(&l.which).clone()), axes: l.axes.clone() }))?;
             cx.supported(v.clone(), s).map(Some)
         };
         self.outs.iter().map(one).collect()
@@ -86,7 +87,7 @@ impl Crossing {
         let mut values = y[n_plain..n].iter();
         let one = |s: &Option<Support<Place>>| {
             let Some((s, v)) = s.as_ref().zip(if s.is_some() { values.next() } else { None }) else { return Ok(None) };
-            let s = s.map(&mut |l| Ok(Leaf { which: at(&l.which).clone(), axes: l.axes.clone() }))?;
+            let s = s.map(&mut |l| Ok(Leaf { which: Selector::Known(at(&l.which).clone()), axes: l.axes.clone() }))?;
             Ok(Some((v.clone(), s)))
         };
         let tangents = self.outs.iter().map(one).collect::<Res<_>>()?;

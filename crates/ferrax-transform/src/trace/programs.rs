@@ -1,15 +1,15 @@
 //! Programs to programs, each by running the program under the trace that does the same to values, with Stage beneath.
 //! So there is one implementation of each transform. Results are remembered in the program they come from, and die with it.
 use super::Trace;
-use crate::backward::{backward, backward_within};
+use crate::backward::backward;
 use ferrax_ir::cx::{Axis, AxisKind, Body, Cx, Fun, KnownSplit, Lanes, Masked, Put, Recur, Residual, Tan, with_axis};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{not, pick};
 use ferrax_ir::ops::reduce::Monoid;
 use ferrax_ir::program::MemoKey;
-use ferrax_ir::support::{Crossing, Leaf, Place, Support};
+use ferrax_ir::support::{Crossing, Leaf, Place, Selector, Support};
 use ferrax_ir::vary::Vary;
-use ferrax_ir::{Aval, Program, Res, Value};
+use ferrax_ir::{Aval, Op, Program, Res, Value};
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -69,6 +69,18 @@ fn closed(s: &Trace, outs: &[Value]) -> Res<Arc<Program>> {
     Ok(Arc::new(if consts.is_empty() { p.open() } else { p.hold(consts) }))
 }
 
+/// [`backward`] under a trace that keeps supports beside cotangents, which are applied in the end.
+pub fn transposed(
+    cx: &dyn Cx,
+    p: &Program,
+    known: &[Option<Value>],
+    cts: Vec<Tan>,
+    place: impl Fn(u32) -> u32,
+) -> Res<Vec<Tan>> {
+    let s = Trace::support(cx.handle(), false);
+    let cts = backward(&*s, p, known, cts, place)?;
+    cts.iter().map(|t| t.as_ref().map(|t| s.settled(t)).transpose()).collect()
+}
 /// A part of a memo's key: the shapes of supports, and the types of their selectors.
 fn support_key(all: &[Option<Support<Aval>>]) -> Vec<usize> {
     let (mut key, mut leaves) = (vec![], vec![]);
@@ -88,14 +100,13 @@ fn new_supports(s: &Trace, all: &[Option<Support<Aval>>], ins: &mut Vec<Value>) 
     let mut leaf = |l: &Leaf<Aval>| {
         let which = s.new_in(l.which.clone());
         ins.push(which.clone());
-        Ok(Leaf { which, axes: l.axes.clone() })
+        Ok(Leaf { which: Selector::Known(which), axes: l.axes.clone() })
     };
     all.iter().map(|s| s.as_ref().map(|s| s.map(&mut leaf)).transpose()).collect()
 }
 /// The program of `y` and of tangents, whose supports are told and not applied.
 fn crossing(s: &Trace, w: &Trace, ins: &[Value], y: Vec<Value>, t: &[Tan]) -> Res<Arc<Crossing>> {
     let (mut flat, mut selectors, mut outs) = (y, Vec::<Value>::new(), vec![]);
-    let same = |a: &Value, b: &Value| a.id().is_some() && a.id() == b.id();
     for t in t {
         let Some(t) = t else {
             outs.push(None);
@@ -104,10 +115,11 @@ fn crossing(s: &Trace, w: &Trace, ins: &[Value], y: Vec<Value>, t: &[Tan]) -> Re
         let (v, support) = w.bare(t);
         flat.push(v);
         let placed = support.map(&mut |l: &Leaf| {
-            let which = match ins.iter().position(|v| same(v, &l.which)) {
+            let v = l.which.value(s)?;
+            let which = match ins.iter().position(|i| i.is_same(&v)) {
                 Some(i) => Place::In(i),
-                None => Place::Out(selectors.iter().position(|v| same(v, &l.which)).unwrap_or_else(|| {
-                    selectors.push(l.which.clone());
+                None => Place::Out(selectors.iter().position(|s| s.is_same(&v)).unwrap_or_else(|| {
+                    selectors.push(v.clone());
                     selectors.len() - 1
                 })),
             };
@@ -117,6 +129,33 @@ fn crossing(s: &Trace, w: &Trace, ins: &[Value], y: Vec<Value>, t: &[Tan]) -> Re
     }
     flat.extend(selectors);
     Ok(Arc::new(Crossing { program: closed(s, &flat)?, outs }))
+}
+
+/// Residuals of a program that are masks made by repeating smaller ones: the smaller are kept, and repeated in the program, where it
+/// is seen along which axes they lie.
+fn unrepeated(cx: &dyn Cx, p: Program, residuals: Vec<Value>) -> Res<(Program, Vec<Value>)> {
+    let source = |v: &Value| {
+        let (op, args) = cx.made_by(v).filter(|(op, _)| v.dtype().is_bool() && op.rules().repeats().is_some())?;
+        args.first().filter(|a| a.is_tracer()).map(|a| (op, a.clone()))
+    };
+    let sources: Vec<Option<(Op, Value)>> = residuals.iter().map(source).collect();
+    if sources.iter().all(Option::is_none) {
+        return Ok((p, residuals));
+    }
+    let kept: Vec<Value> =
+        residuals.into_iter().zip(&sources).map(|(v, s)| s.as_ref().map_or(v, |s| s.1.clone())).collect();
+    let s = Trace::stage();
+    let mut x: Vec<Value> = kept.iter().map(|v| s.new_in(v.aval())).collect();
+    x.extend(p.in_avals()[kept.len()..].iter().map(|a| s.new_in(a.clone())));
+    let sx: &dyn Cx = &*s;
+    for (v, source) in x.iter_mut().zip(&sources) {
+        if let Some((op, _)) = source {
+            *v = sx.bind1(op.clone(), std::slice::from_ref(v))?;
+        }
+    }
+    let outs = sx.inline(&p, &x)?;
+    let (q, consts) = s.close(&outs)?;
+    Ok((if consts.is_empty() { q.open() } else { q.hold(consts) }, kept))
 }
 
 impl Recur for Transforms {
@@ -153,7 +192,7 @@ impl Recur for Transforms {
             let supports = new_supports(&s, ct, &mut ins)?;
             let within = |(t, s): (Tan, Option<Support>)| t.zip(s).map(|(t, s)| w.supported(t, s)).transpose();
             let cts = cts.into_iter().zip(supports).map(within).collect::<Res<_>>()?;
-            let out = backward_within(&*w, p, &known, cts, |line| line)?;
+            let out = backward(&*w, p, &known, cts, |line| line)?;
             crossing(&s, &w, &ins, vec![], &pick(&out, lin))
         })
     }
@@ -209,10 +248,11 @@ impl Recur for Transforms {
             let outs = cx.inline(p, &ins)?;
             let out_unk: Vec<bool> = outs.iter().zip(force).map(|(v, f)| *f || r.owns(v)).collect();
             let (unknown, residuals) = r.close(&pick(&outs, &out_unk))?;
+            let (unknown, residuals) = unrepeated(&*s, unknown.open(), residuals)?;
             let mut known = pick(&outs, &not(&out_unk));
             let mut res = vec![];
             for v in residuals {
-                match (0..ins.len()).find(|&i| fwd[i] && !unk[i] && ins[i].id() == v.id()) {
+                match (0..ins.len()).find(|&i| fwd[i] && !unk[i] && ins[i].is_same(&v)) {
                     Some(i) => res.push(Residual::In(i)),
                     None => {
                         res.push(Residual::New);
@@ -220,7 +260,7 @@ impl Recur for Transforms {
                     }
                 }
             }
-            let unknown = Arc::new(unknown.open());
+            let unknown = Arc::new(unknown);
             Ok(Arc::new(KnownSplit { known: closed(&s, &known)?, unknown, out_unk, res }))
         })
     }
@@ -232,7 +272,7 @@ impl Recur for Transforms {
                 p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
             let cts: Vec<_> = p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.clone()))).collect();
             let cx: &dyn Cx = &*s;
-            let out = backward(cx, p, &known, cts, |line| line)?;
+            let out = transposed(cx, p, &known, cts, |line| line)?;
             let lin_avals = pick(p.in_avals(), lin);
             let out: Vec<_> = pick(&out, lin);
             let nz: Vec<bool> = out.iter().zip(inst).map(|(ct, i)| *i || ct.is_some()).collect();

@@ -10,7 +10,7 @@ use crate::dtype::Dtype;
 use crate::error::Res;
 use crate::mask::{cat, count, fixpoint, merge, nonzero, pick, spread};
 use crate::op::Tans;
-use crate::support::{Crossing, Leaf, Place, Support};
+use crate::support::{Crossing, Leaf, Place, Selector, Support};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use std::ops::Range;
@@ -42,10 +42,12 @@ impl Stacked {
             let element = s.map(&mut |leaf: &Leaf| {
                 let axes: Dims = leaf.axes.iter().filter(|a| **a > 0).map(|a| a - 1).collect();
                 let Some(k) = leaf.axes.iter().position(|a| *a == 0) else {
-                    all.selectors.push((leaf.which.clone(), false));
-                    return Ok(Leaf { which: leaf.which.aval(), axes });
+                    let which = leaf.which.value(cx)?;
+                    let aval = which.aval();
+                    all.selectors.push((which, false));
+                    return Ok(Leaf { which: aval, axes });
                 };
-                let which = cx.move_axis(&leaf.which, k, 0)?;
+                let which = cx.move_axis(&leaf.which.value(cx)?, k, 0)?;
                 let aval = which.aval().unbatched(0);
                 all.selectors.push((which, true));
                 Ok(Leaf { which: aval, axes })
@@ -143,7 +145,23 @@ pub(super) fn transpose(l: &Loop, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tan
     let (ct_k, rest) = rest.split_at(carry.len());
     let (masks, rest) = rest.split_at(masks.len());
     let (ct_s, selectors) = rest.split_at(n_s);
-    let ct_c = merge(&c_lin, spread(&c_nz, ct_c.to_vec()), vec![None; c.len()]);
+    // what the same selectors mask in every step, they mask in the sum
+    let mut summed = vec![];
+    for (t, s) in ct_c.iter().zip(back.outs[..n_c].iter().flatten()) {
+        let mut fixed = true;
+        let outside = s.map(&mut |leaf: &Leaf<Place>| {
+            let which = match step.found(leaf.which, &kc, &ks, &ys) {
+                From::Operand(v, false) => v,
+                _ => {
+                    fixed = false;
+                    truth(true)
+                }
+            };
+            Ok(Leaf { which: Selector::Known(which), axes: leaf.axes.clone() })
+        })?;
+        summed.push(if fixed { cx.supported(t.clone(), outside.cleaned(true))? } else { t.clone() });
+    }
+    let ct_c = merge(&c_lin, spread(&c_nz, summed), vec![None; c.len()]);
     let mut masks = masks.iter();
     let mut firsts = ct_k.iter();
     let mut ct_k = vec![];
@@ -172,7 +190,7 @@ pub(super) fn transpose(l: &Loop, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tan
                 From::Result(j) => (selectors[j].clone(), true),
             };
             let own = leaf.axes.iter().map(|a| a + 1);
-            Ok(Leaf { which, axes: stacked.then_some(0).into_iter().chain(own).collect() })
+            Ok(Leaf { which: Selector::Known(which), axes: stacked.then_some(0).into_iter().chain(own).collect() })
         })?;
         cts.push(Some(cx.supported(t.clone(), s)?));
     }
@@ -230,6 +248,9 @@ impl Step<'_> {
             return From::Result(at);
         }
         let (Place::In(i) | Place::Out(i)) = p;
+        if self.is_made(p) {
+            return From::Result(usize::MAX);
+        }
         let selectors = kc.len() + ks.len() + self.sizes[3] + self.sizes[4] + self.sizes[5];
         match i {
             i if i < kc.len() => From::Operand(kc[i].clone(), false),
@@ -247,7 +268,7 @@ impl Step<'_> {
             rest = more;
             first
         };
-        let [kc, cs, acc, carry, masks, ys, ks, ss] = self.sizes.map(|n| take(n));
+        let [kc, cs, acc, carry, masks, ys, ks, ss] = self.sizes.map(take);
         let (mut cs, mut ss) = (cs.iter(), ss.iter());
         let selectors: Vec<Value> =
             self.stacked.iter().filter_map(|s| if *s { ss.next() } else { cs.next() }).cloned().collect();
