@@ -263,7 +263,7 @@ impl Step<'_> {
     }
     fn emit(&self, cx: &dyn Cx, a: &[Value]) -> Res<Values> {
         let mut rest = a;
-        let mut take = |n: usize| {
+        let take = |n: usize| {
             let (first, more) = rest.split_at(n);
             rest = more;
             first
