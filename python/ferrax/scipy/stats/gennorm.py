@@ -50,6 +50,8 @@ _cdf = custom_jvp(_halves)
 def _cdf_jvp(primals, tangents):
     # By x the density: that of |x|^beta is nothing or infinite at 0.
     (x, beta), (dx, dbeta) = primals, tangents
-    y, by_beta = jvp(lambda beta: _halves(x, beta), (beta,), (dbeta,))
+    y = _halves(x, beta)
+    away = jnp.where(x == 0, 1.0, x)
+    by_beta = jnp.where(x == 0, 0.0, jvp(lambda beta: _halves(away, beta), (beta,), (dbeta,))[1])
     size = jnp.exp(jnp.log(beta) - gammaln(1 / beta) - abs(x) ** beta) / 2
     return y, size * dx + by_beta
