@@ -92,6 +92,7 @@ PROTOCOL = {
     ("experimental/jet.py:zero_prop", "series_in"),  # a derivative that is zero
     ("experimental/ode.py:ravel_first_arg", "debug_info"),
     *{("experimental/checkify.py:" + f, "outs") for f in ("_index_check", "_division_check", "_user_check")},
+    ("experimental/checkify.py:_division_check", "eqn"),
     ("experimental/checkify.py:_nan_check", "xs"),
     ("debug.py:_Placeholder.__format__", "spec"),
     ("debug.py:_Placeholder.__getattr__", "name"),
