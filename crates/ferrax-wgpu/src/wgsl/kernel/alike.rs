@@ -13,7 +13,7 @@ pub fn of(k: &Kernel) -> Vec<NodeId> {
         let mut node = node.clone();
         node.map_operands(|o| alike[o as usize]);
         if let Node::Bin(f, x, y) = &mut node
-            && matches!(f, Bin::Add | Bin::Mul | Bin::MulZero | Bin::Max | Bin::Min | Bin::And | Bin::Or | Bin::Xor)
+            && matches!(f, Bin::Add | Bin::Mul | Bin::Max | Bin::Min | Bin::And | Bin::Or | Bin::Xor)
             && *x > *y
         {
             std::mem::swap(x, y);
