@@ -156,6 +156,38 @@ PROTOCOL = {
         )
     },
     ("experimental/pallas/triton.py:max_contiguous", "values"),
+    # internals and modules of JAX's: what tells another compiler, a mesh of machines, or a report that is not made
+    *{
+        (f"compat/_calls.py:{f}", p)
+        for f, p in (
+            ("standard_primitive", "sharding_rule"),
+            ("standard_primitive", "vma_rule"),
+            ("warn", "deprecation_id"),
+            ("jacfwd_unravel", "output_pytree_leaf"),
+            ("jacrev_unravel", "input_pytree_leaf"),
+        )
+    },
+    *{
+        (f"compat/_core_names.py:{f}", p)
+        for f, p in (("concrete_dim_or_error", "context"), ("jaxpr_const_args", "jaxpr"), ("extend_axis_env_nd", "more"), ("ensure_no_leaks", "trace"))
+    },
+    *{(f"compat/_dtype_names.py:{f}", p) for f, p in (("scalar_type_to_dtype", "value"), ("check_user_dtype_supported", "fun_name"))},
+    ("compat/_numpy_util.py:promote_shapes", "fun_name"),
+    ("compat/_states.py:enum_state", "enum_values"),
+    *{(f"compat/_small_functions.py:{f}", p) for f, p in (("use_cpp_class", "cpp_cls"), ("use_cpp_method", "is_enabled"))},
+    *{
+        ("experimental/custom_partitioning.py:custom_partitioning.def_partition", p)
+        for p in ("decode_shardings", "reduction_factors", "need_replication_factors", "permutation_factors", "factor_sizes")
+    },
+    *{("experimental/mesh_utils.py:create_hybrid_device_mesh", p) for p in ("process_is_granule", "should_sort_granules_by_key")},
+    ("experimental/rnn.py:lstm", "precision"),  # refused
+    *{("experimental/rnn.py:lstm_ref", p) for p in ("input_size", "hidden_size")},  # the shapes of the weights say them
+    ("experimental/xla_metadata.py:set_xla_metadata", "kwargs"),
+    *{("extend/backend.py:register_backend_cache", p) for p in ("name", "util")},
+    ("extend/backend.py:backend_xla_version", "platform"),
+    *{("extend/source_info_util.py:" + f, p) for f, p in (("summarize", "num_frames"), ("user_context", "tb"), ("user_context", "name_stack"))},
+    *{("interpreters/ad.py:jvp", p) for p in ("instantiate", "transform_stack")},
+    *{("profiler.py:register_subprocess", p) for p in ("pid", "port")},
     ("ffi.py:register_ffi_target", "kwargs"),  # traits of handlers; a call runs to its end
 }
 ONES = np.ones(3, np.float32)

@@ -150,7 +150,7 @@ def test_dir_shows_modules_before_they_are_imported(jax):
     assert {"numpy", "lax", "jit", "checkpoint", "shard_map", "NamedSharding", "__version__"} <= set(top)
     assert {m.name for m in pkgutil.iter_modules(jax.scipy.__path__) if not m.name.startswith("_")} == set(scipy)
     assert {"scan", "add_p", "scan_p", "scatter_add_p", "dot_general_p"} <= set(lax)
-    assert set(interpreters) == {"ad", "batching", "mlir", "partial_eval", "xla"}
+    assert set(interpreters) == {"ad", "batching", "mlir", "partial_eval", "pxla", "xla"}
 
 
 @pytest.mark.ours

@@ -32,7 +32,7 @@ from . import errors, tree, tree_util
 
 _MODULES = {
     "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes", "example_libraries", "experimental",
-    "export", "extend", "ffi", "flatten_util", "graph", "image", "interpreters", "lax", "monitoring", "nn", "numpy", "ops", "profiler", "progress", "random", "ref", "scipy", "sharding", "stages",
+    "export", "extend", "ffi", "flatten_util", "graph", "image", "interpreters", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler", "progress", "random", "ref", "scipy", "sharding", "stages",
     "test_util", "typing",
 }
 _LAZY = {

@@ -28,6 +28,7 @@ from ferrax.sharding import make_array_from_single_device_arrays as make_array_f
 from ferrax.sharding import make_array_from_process_local_data as make_array_from_process_local_data
 from ferrax.sharding import make_array_from_callback as make_array_from_callback
 from . import lax as lax
+from . import memory as memory
 from . import interpreters as interpreters
 from . import graph as graph
 from . import image as image

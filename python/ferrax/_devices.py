@@ -24,7 +24,8 @@ from .tree_util import spread_prefix, tree_flatten, tree_leaves, tree_map
 
 def is_place(x):
     """Whether x says where an array may be: a device, a sharding, or None for anywhere."""
-    return x is None or isinstance(x, _core.Device) or hasattr(x, "is_fully_replicated") or hasattr(x, "in_context") or _is_format(x)
+    named = any(hasattr(x, a) for a in ("is_fully_replicated", "in_context", "is_memory"))
+    return x is None or isinstance(x, _core.Device) or named or _is_format(x)
 
 
 def _is_format(x):
@@ -66,6 +67,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             f" pytree of these values. Received invalid value: {device}"
         )
     for i, (leaf, d) in enumerate(zip(leaves, devices, strict=True)):
+        if getattr(d, "is_memory", False):  # a memory.Space: there is one kind
+            d = devices[i] = None
         if _is_format(d):
             d = devices[i] = d.sharding
         if hasattr(d, "in_context"):  # a PartitionSpec

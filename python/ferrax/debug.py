@@ -19,9 +19,27 @@ from . import _callback, _core
 from ._config import inert, refused
 from .tree_util import tree_leaves
 
-__all__ = ["breakpoint", "callback", "inspect_array_sharding", "log", "print", "visualize_array_sharding", "visualize_sharding"]
+__all__ = [
+    "DebugEffect",
+    "OrderedDebugEffect",
+    "breakpoint",
+    "callback",
+    "inspect_array_sharding",
+    "log",
+    "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]
 
 _logger = logging.getLogger(__name__)
+
+
+class DebugEffect:
+    """The effect of `print` and `callback`: programs tell it by its name, `IO`."""
+
+
+class OrderedDebugEffect:
+    """The effect of `print` and `callback` in their order: programs tell it by its name, `OrderedIO`."""
 
 
 class _Formatter(string.Formatter):

@@ -34,6 +34,7 @@ __all__ = [
     "TraceAnnotation",
     "annotate_function",
     "device_memory_profile",
+    "register_subprocess",
     "save_device_memory_profile",
     "start_server",
     "start_trace",
@@ -129,6 +130,11 @@ class TraceAnnotation(contextlib.ContextDecorator):
     def __init__(self, name, **kwargs):
         self.name, self.kwargs, self._starts = name, kwargs, []
 
+    @staticmethod
+    def is_enabled():
+        """Whether spans are written somewhere else than by `trace`: never."""
+        return False
+
     def __enter__(self):
         self._starts.append(time.perf_counter())
         return self
@@ -183,3 +189,12 @@ def device_memory_profile(backend=None):
 def save_device_memory_profile(filename, backend=None):
     """Writes `device_memory_profile(backend)` to a file."""
     pathlib.Path(filename).write_bytes(device_memory_profile(backend))
+
+
+def register_subprocess(pid, port):
+    """A process whose profile belongs to this one's: a profile holds this process alone, so nothing is asked of the other.
+
+    Args:
+      pid: its number.
+      port: where its server listens.
+    """

@@ -21,10 +21,12 @@ import pathlib
 import sys
 import types
 
+from .. import _core
 from .._late import dictionary
 from . import _logs
+from ._foreign import foreign
 from ._distributions import FOLLOWS, FOLLOWS_JAXLIB, NAMES, metadata
-from ._standins import MIRRORS, STANDINS
+from ._standins import ALIASES, IMPORTED, MIRRORS, STANDINS, is_own
 
 __all__ = ["FOLLOWS", "absent", "install"]
 
@@ -113,9 +115,14 @@ class _Speaking:
                 if e.__traceback__.tb_next is None or e.__traceback__.tb_next.tb_next is not None:
                     raise
         spec = self.module.__spec__.name
-        below = f"jax.{spec.partition('.')[2]}.{name}"
+        below = f"jax.{spec.partition('.')[2]}.{name}".replace("jax..", "jax.")
         if below in STANDINS:
             return importlib.import_module(below)
+        if (value := foreign(f"jax.{spec.partition('.')[2]}", name)) is not None:
+            return value
+        row = STANDINS.get(f"jax.{spec.partition('.')[2]}", {}).get(name)
+        if row is not None:
+            return _target(row[0])
         frame = _caller(sys._getframe(1))
         if name.startswith("__") or frame is None:
             raise AttributeError(f"module '{self.module.__name__}' has no attribute '{name}'")
@@ -124,6 +131,13 @@ class _Speaking:
 
 def _mirror(path):
     return importlib.import_module("ferrax" if path == "ferrax" else f"ferrax.{path}")
+
+
+def _imported(name):
+    """What JAX's internal modules import under a name."""
+    if name in ALIASES:
+        return importlib.import_module(ALIASES[name].removeprefix(":"))
+    return next((v for path in IMPORTED if (v := getattr(_mirror(path), name, _ABSENT)) is not _ABSENT), _ABSENT)
 
 
 class _StandIn(types.ModuleType):
@@ -143,7 +157,11 @@ class _StandIn(types.ModuleType):
             if value is not _ABSENT:
                 return value
         below = f"{self.__name__}.{name}"
-        return importlib.import_module(below) if below in STANDINS else _ABSENT
+        if below in STANDINS:
+            return importlib.import_module(below)
+        if (value := foreign(self.__name__, name)) is not None:
+            return value
+        return _imported(name) if self.__name__ in MIRRORS and not name.startswith("_") else _ABSENT
 
     def __getattr__(self, name):
         value = self._find(name)
@@ -229,7 +247,7 @@ class _Finder(importlib.metadata.DistributionFinder):
     def find_spec(self, name, path=None, target=None):
         root, _, below = name.partition(".")
         # `from jax.experimental import x` asks for it below the name of that module, which is Ferrax's.
-        if root == "ferrax" and f"jax.{below}" in STANDINS:
+        if root == "ferrax" and f"jax.{below}" in STANDINS and not is_own(f"jax.{below}"):
             return self._spec(name, _StandIn(f"jax.{below}"))
         if root not in NAMES:
             return None
@@ -275,6 +293,9 @@ def install():
         if name.partition(".")[0] in NAMES and not getattr(module, "FERRAX", False):
             raise ImportError(f"{name} has been imported from {getattr(module, '__file__', 'elsewhere')}: call ferrax.compat.install() before the first `import jax`")
     sys.meta_path.insert(0, _Finder())
+    # Who dispatches by type (autoray, plum) tells JAX's arrays by the module of their class.
+    for cls, module in ((_core.ArrayImpl, "jaxlib._jax"), (_core.Array, "jax"), (_core.Tracer, "jax._src.core")):
+        cls.__module__ = module
     _logs.install()
     for name in NAMES:
         shell = sys.modules.pop(name, None)

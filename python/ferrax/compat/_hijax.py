@@ -107,3 +107,23 @@ _types = {}
 def register_hitype(val_cls, typeof_fn):
     """Says how the type of a value of a class is made."""
     _types[val_cls] = typeof_fn
+
+
+def cur_qdd(x):
+    """Refused: what is known of a mutable value beside it.
+
+    Raises:
+      NotImplementedError: always.
+    """
+    raise NotImplementedError("cur_qdd: values made of arrays (hijax) are no values of programs here")
+
+
+def primal_tangent_dtype(primal_dtype, tangent_dtype, name=None):
+    """Refused: a dtype whose tangents have another.
+
+    Raises:
+      NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        f"primal_tangent_dtype({primal_dtype}, {tangent_dtype}): the dtypes of arrays are a closed list; custom_vjp gives another dtype to a gradient"
+    )

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._devices import devices as all_devices
 
-__all__ = ["create_device_mesh"]
+__all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 
 def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
@@ -31,3 +31,25 @@ def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, 
     grid = np.empty(len(found), object)
     grid[:] = found
     return grid.reshape(tuple(mesh_shape))
+
+
+def create_hybrid_device_mesh(
+    mesh_shape, dcn_mesh_shape, devices=None, *, process_is_granule=False, should_sort_granules_by_key=True, allow_split_physical_axes=False
+):
+    """An array of devices that has two shapes multiplied: within a machine, and between machines. There is one machine here.
+
+    Args:
+      mesh_shape: the shape within it.
+      dcn_mesh_shape: the shape of machines: ones.
+      devices: the devices; None: all.
+      process_is_granule, should_sort_granules_by_key: make no difference.
+      allow_split_physical_axes: as of `create_device_mesh`.
+
+    Raises:
+      ValueError: there are more machines in the shape than the one.
+    """
+    machines = int(np.prod(dcn_mesh_shape, dtype=int))
+    if machines != 1:
+        raise ValueError(f"Number of slices 1 must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}")
+    shape = tuple(a * b for a, b in zip(mesh_shape, dcn_mesh_shape, strict=True))
+    return create_device_mesh(shape, devices, allow_split_physical_axes=allow_split_physical_axes)

@@ -1,5 +1,5 @@
 """What libraries build on: programs as objects, primitives of one's own."""
 
-from . import backend, core, linear_util, source_info_util
+from . import backend, core, linear_util, random, sharding, source_info_util
 
-__all__ = ["backend", "core", "linear_util", "source_info_util"]
+__all__ = ["backend", "core", "linear_util", "random", "sharding", "source_info_util"]

@@ -2,14 +2,116 @@
 
     register_exclusion(__file__)            # never from this file of a library
 
-Invariant: the innermost line that is neither Ferrax's nor excluded.
+Invariant: the innermost line that is neither Ferrax's nor excluded. Who asks for a line of his own is told that of the caller; names around operations are `jax.named_scope`'s.
 """
 
+import contextlib
+import sys
+from typing import Any, NamedTuple
+
+from .._api import named_scope
 from .._core import exclude_source
 
-__all__ = ["register_exclusion"]
+__all__ = [
+    "NameStack",
+    "SourceInfo",
+    "current",
+    "current_name_stack",
+    "extend_name_stack",
+    "new_name_stack",
+    "new_source_info",
+    "register_exclusion",
+    "reset_name_stack",
+    "set_name_stack",
+    "summarize",
+    "transform_name_stack",
+    "user_context",
+]
+
+
+class NameStack(tuple):
+    """Names around operations."""
+
+    __slots__ = ()
+
+    def extend(self, name):
+        """With one more."""
+        return NameStack((*self, name))
+
+    transform = extend
+
+    def __str__(self):
+        return "/".join(self)
+
+
+class SourceInfo(NamedTuple):
+    """A line, and the names around it."""
+
+    traceback: Any = None
+    name_stack: NameStack = NameStack()
+
+    def replace(self, *, traceback=None, name_stack=None):
+        """With another line, or other names."""
+        return SourceInfo(traceback or self.traceback, self.name_stack if name_stack is None else name_stack)
 
 
 def register_exclusion(path):
     """Passes over the lines of a file, or of the files of a folder, where equations and errors say where they come from."""
     exclude_source(path)
+
+
+def new_name_stack(name=""):
+    """Names around operations: this one, or none."""
+    return NameStack((name,) if name else ())
+
+
+def new_source_info():
+    """No line, and no names."""
+    return SourceInfo()
+
+
+def current():
+    """The caller's line."""
+    return SourceInfo(sys._getframe(1))
+
+
+def current_name_stack():
+    """No names: those of `jax.named_scope` are the programs' own."""
+    return NameStack()
+
+
+def summarize(source_info, num_frames=1):
+    """`file:line (function)` of a line."""
+    frame = getattr(source_info, "traceback", None)
+    if frame is None or not hasattr(frame, "f_code"):
+        return "unknown"
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
+
+
+@contextlib.contextmanager
+def user_context(tb=None, *, name_stack=None):
+    """What is traced within comes from where it stands, whatever line is given."""
+    yield
+
+
+def extend_name_stack(name):
+    """What is traced within has a name around it: a `named_scope`."""
+    return named_scope(name)
+
+
+transform_name_stack = extend_name_stack
+
+
+@contextlib.contextmanager
+def reset_name_stack():
+    """What is traced within has the names that it has."""
+    yield NameStack()
+
+
+@contextlib.contextmanager
+def set_name_stack(name_stack):
+    """What is traced within has these names around it."""
+    with contextlib.ExitStack() as stack:
+        for name in name_stack:
+            stack.enter_context(named_scope(name))
+        yield name_stack

@@ -5,11 +5,11 @@ import importlib as _importlib
 from .._late import late as _late
 from . import ad, batching, partial_eval
 
-__all__ = ["ad", "batching", "mlir", "partial_eval", "xla"]
+__all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
 
 
 def __getattr__(name):
-    if name in ("mlir", "xla"):
+    if name in ("mlir", "pxla", "xla"):
         return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 

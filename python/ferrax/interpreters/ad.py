@@ -8,12 +8,18 @@ Invariant: a rule stands under its primitive in `primitive_jvps` (`rule(primals,
 """
 
 from .. import _core
+from .._autodiff import jvp as _jvp, linearize as _linearize
+from .._core import primitive
 from .._flat import zeros
+from ._kinds import JVPTrace
 
 __all__ = [
+    "JVPTrace",
     "JVPTracer",
     "UndefinedPrimal",
     "Zero",
+    "add_jaxvals",
+    "add_jaxvals_p",
     "add_tangents",
     "defbilinear",
     "defjvp",
@@ -23,6 +29,8 @@ __all__ = [
     "get_primitive_transpose",
     "instantiate_zeros",
     "is_undefined_primal",
+    "jvp",
+    "linearize",
     "primitive_jvps",
     "primitive_transposes",
     "zeros_like_aval",
@@ -154,3 +162,47 @@ def defbilinear(prim, lhs_rule, rhs_rule):
         return None, (Zero(y.aval) if type(ct) is Zero else rhs_rule(ct, x, y, **params))
 
     primitive_transposes[prim] = transpose
+
+
+add_jaxvals_p = primitive("add_any")
+
+
+def add_jaxvals(x, y):
+    """The sum of two tangents or cotangents of one type."""
+    return add_jaxvals_p.bind(x, y)
+
+
+def jvp(fun, has_aux=False, instantiate=True, transform_stack=True):
+    """A `WrappedFun` of leaves as one of (leaves, tangents), which returns (results, their tangents).
+
+    Args:
+      fun: the function.
+      has_aux: refused where True: `api.jvp(has_aux=True)`.
+      instantiate, transform_stack: make no difference: tangents are arrays, and names are `named_scope`'s.
+
+    Raises:
+      NotImplementedError: `has_aux` is True.
+    """
+    if has_aux:
+        raise NotImplementedError("interpreters.ad.jvp: has_aux=True: jax.jvp(f, primals, tangents, has_aux=True)")
+
+    def of_pairs(inner, primals, tangents):
+        return _jvp(lambda *xs: list(inner(*xs)), tuple(primals), tuple(instantiate_zeros(t) for t in tangents))
+
+    return fun.wrap(of_pairs, (), None)
+
+
+def linearize(traceable, *primals, has_aux=False):
+    """(results, the linear map of tangents) of a `WrappedFun` of leaves, as `jax.linearize` has them.
+
+    Args:
+      traceable: the function.
+      *primals: where.
+      has_aux: refused where True.
+
+    Raises:
+      NotImplementedError: `has_aux` is True.
+    """
+    if has_aux:
+        raise NotImplementedError("interpreters.ad.linearize: has_aux=True: jax.linearize(f, *primals, has_aux=True)")
+    return _linearize(lambda *xs: list(traceable.call_wrapped(*xs)), *primals)

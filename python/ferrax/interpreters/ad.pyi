@@ -4,9 +4,12 @@ from ferrax._core import Array, ShapedArray
 from typing import Any
 
 __all__ = [
+    "JVPTrace",
     "JVPTracer",
     "UndefinedPrimal",
     "Zero",
+    "add_jaxvals",
+    "add_jaxvals_p",
     "add_tangents",
     "defbilinear",
     "defjvp",
@@ -16,12 +19,21 @@ __all__ = [
     "get_primitive_transpose",
     "instantiate_zeros",
     "is_undefined_primal",
+    "jvp",
+    "linearize",
     "primitive_jvps",
     "primitive_transposes",
     "zeros_like_aval",
 ]
 
+class JVPTrace: ...
 class JVPTracer: ...
+
+add_jaxvals_p: Any
+
+def add_jaxvals(x: Any, y: Any) -> Any: ...
+def jvp(fun: Any, has_aux: bool = False, instantiate: Any = True, transform_stack: bool = True) -> Any: ...
+def linearize(traceable: Any, *primals: Any, has_aux: bool = False) -> Any: ...
 
 class UndefinedPrimal:
     def __init__(self, aval: Any) -> None: ...

@@ -10,8 +10,25 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from .._core import Literal
+from ._kinds import DynamicJaxprTracer, JaxprTracer
 
-__all__ = ["PartialVal", "dce_jaxpr", "dce_jaxpr_consts", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
+__all__ = [
+    "DynamicJaxprTracer",
+    "JaxprTracer",
+    "PartialVal",
+    "Val",
+    "custom_partial_eval_rules",
+    "dce_jaxpr",
+    "dce_jaxpr_consts",
+    "dce_rules",
+    "partial_eval_jaxpr_custom_rules",
+    "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]
+
+Val = Any
+# Tables of rules for primitives of one's own. Those of the language have theirs; what is added here is not asked for.
+custom_partial_eval_rules, dce_rules, partial_eval_jaxpr_custom_rules = {}, {}, {}
 
 
 def trace_to_jaxpr_dynamic(fun, in_avals, *, keep_inputs=None, lower=False, auto_dce=False):

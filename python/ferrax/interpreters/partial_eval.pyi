@@ -5,7 +5,27 @@ from ferrax._core import Jaxpr, ShapedArray
 from ferrax.extend.linear_util import WrappedFun
 from typing import Any, NamedTuple
 
-__all__ = ["PartialVal", "dce_jaxpr", "dce_jaxpr_consts", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
+__all__ = [
+    "DynamicJaxprTracer",
+    "JaxprTracer",
+    "PartialVal",
+    "Val",
+    "custom_partial_eval_rules",
+    "dce_jaxpr",
+    "dce_jaxpr_consts",
+    "dce_rules",
+    "partial_eval_jaxpr_custom_rules",
+    "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]
+
+Val = Any
+custom_partial_eval_rules: dict[Any, Any]
+dce_rules: dict[Any, Any]
+partial_eval_jaxpr_custom_rules: dict[Any, Any]
+
+class DynamicJaxprTracer: ...
+class JaxprTracer: ...
 
 class PartialVal(NamedTuple):
     aval: Any

@@ -1,11 +1,17 @@
-"""How values of each type become arrays.
+"""How values of each type become arrays, and how one operation runs.
 
 Invariant: a table to read. A type of one's own is made an argument by `__jax_array__`; what is added here is not asked for.
 """
 
+from .._devices import Client as Backend
 from ..extend.core import array_types
 from ..numpy import asarray
 
-__all__ = ["canonicalize_dtype_handlers"]
+__all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 
 canonicalize_dtype_handlers = dict.fromkeys(array_types, asarray)
+
+
+def apply_primitive(prim, *args, **params):
+    """The results of a primitive."""
+    return prim.bind(*args, **params)

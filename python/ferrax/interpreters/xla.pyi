@@ -2,6 +2,10 @@
 
 from typing import Any
 
-__all__ = ["canonicalize_dtype_handlers"]
+__all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
+
+Backend: Any
+
+def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any: ...
 
 canonicalize_dtype_handlers: dict[Any, Any]

@@ -8,11 +8,12 @@ Invariant: this file is only the list of public names.
 """
 import importlib as _importlib
 
-from .._core import primitive as _primitive, primitives as _primitives
+from .._core import Primitive as _Primitive, primitive as _primitive, primitives as _primitives
 from .._late import late as _late
 from ._parameters import (
     AccuracyMode as AccuracyMode,
     ConvDimensionNumbers as ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
     DotAlgorithm as DotAlgorithm,
     DotAlgorithmPreset as DotAlgorithmPreset,
     DotDimensionNumbers as DotDimensionNumbers,
@@ -20,6 +21,7 @@ from ._parameters import (
     GatherDimensionNumbers as GatherDimensionNumbers,
     GatherScatterMode as GatherScatterMode,
     Precision as Precision,
+    PrecisionLike as PrecisionLike,
     RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
     RandomAlgorithm as RandomAlgorithm,
     RoundingMethod as RoundingMethod,
@@ -254,6 +256,8 @@ from ._random import (
 )
 
 
+# Names of primitives that no program holds.
+_UNBOUND = {"after_all_p", "create_token_p", "select_and_scatter_p"}
 _COMPOSED = {"dce_sink", "dce_sink_p", "eq_to_p", "ragged_all_to_all_p", "sharding_constraint_p", "stage", "stage_p"}
 
 
@@ -262,6 +266,9 @@ def __getattr__(name):
         return _importlib.import_module(f"{__name__}.linalg")
     if name in _COMPOSED:
         return getattr(_importlib.import_module(f"{__name__}._composed_primitives"), name)
+    if name in _UNBOUND:
+        globals()[name] = _Primitive(name.removesuffix("_p"))
+        return globals()[name]
     # Primitives as objects: `add_p`, `scan_p`, `scatter_add_p` ("scatter-add").
     if name.endswith("_p"):
         word = name.removesuffix("_p")
@@ -273,7 +280,7 @@ def __getattr__(name):
 
 def __dir__():
     names = {name.replace("-", "_").removeprefix("custom_") + "_p" for name, *_ in _primitives()}
-    return sorted({*[n for n in globals() if not n.startswith("_")], *names, *_COMPOSED, "linalg"})
+    return sorted({*[n for n in globals() if not n.startswith("_")], *names, *_COMPOSED, *_UNBOUND, "linalg"})
 
 
 _late(__name__)

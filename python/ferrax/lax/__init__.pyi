@@ -557,3 +557,9 @@ def while_loop(cond_fun: Callable[[_T], Any], body_fun: Callable[[_T], _T], init
 def with_sharding_constraint(x: Any, shardings: Any) -> Any: ...
 def zeros_like_array(x: Any) -> Any: ...
 def zeta(x: ArrayLike, q: ArrayLike) -> Array: ...
+
+PrecisionLike: Any
+ConvGeneralDilatedDimensionNumbers: Any
+after_all_p: Any
+create_token_p: Any
+select_and_scatter_p: Any

@@ -267,3 +267,7 @@ class RandomAlgorithm(enum.IntEnum):
 
     def __str__(self):
         return self.name
+
+
+PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset
+ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None

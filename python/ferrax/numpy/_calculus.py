@@ -209,8 +209,9 @@ def _interp(x, xp, fp, left, right, period, outside):
     # Where two coordinates coincide the step has no slope.
     flat = bind("le", absolute(dx), constant(np.spacing(np.finfo(dx.dtype).eps), dx.dtype)) if dx.dtype.kind == "f" else equal(dx, 0)
     f = where(flat, fp[i - 1], fp[i - 1] + (delta / where(flat, 1, dx)) * df)
-    if period is None and outside != "extrapolate":
+    if period is None and "left" not in outside:
         f = where(x < xp[0], fp[0] if left is None else left, f)
+    if period is None and "right" not in outside:
         f = where(x > xp[-1], fp[-1] if right is None else right, f)
     return f
 
@@ -218,7 +219,7 @@ def _interp(x, xp, fp, left, right, period, outside):
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Linear interpolation at x between points (xp, fp), xp increasing.
 
-    left, right: values outside, by default the end ones ("extrapolate" for a straight line). period: of periodic coordinates.
+    left, right: values outside, by default the end ones (each "extrapolate" for a straight line). period: of periodic coordinates.
     Raises ValueError unless xp and fp are vectors of one size and x is real.
 
     >>> jnp.interp(1.5, jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0]))
@@ -231,14 +232,15 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     if is_complex(x.dtype):
         raise ValueError("jnp.interp: complex x values not supported.")
     (fp,) = _core.promote_dtypes_inexact(fp)
-    outside = "extrapolate" if isinstance(left, str) or isinstance(right, str) else None
-    if outside and (left != "extrapolate" or right != "extrapolate"):
-        raise ValueError("the only valid string value of `left` and `right` is 'extrapolate', for both")
+    outside = tuple(side for side, value in (("left", left), ("right", right)) if isinstance(value, str))
+    for side, value in (("left", left), ("right", right)):
+        if side in outside and value != "extrapolate":
+            raise ValueError(f"the only valid string value of `{side}` is 'extrapolate', but got: {value!r}")
     if period is not None:
         if np.ndim(period) != 0:
             raise ValueError(f"period must be a scalar; got {period}")
         left = right = None
-    return _interp(x, xp, fp, None if outside else left, None if outside else right, period, outside=outside)
+    return _interp(x, xp, fp, None if "left" in outside else left, None if "right" in outside else right, period, outside=outside)
 
 
 @jitted("unwrap", static=("axis", "period"))

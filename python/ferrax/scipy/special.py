@@ -21,6 +21,7 @@ from ._error_functions import dawsn, erfcx, log_ndtr, owens_t, wofz
 from ._halves import in_single
 from ._hypergeometric import hyp1f1, hyp2f1
 from ._integrals import exp1, expi, expn, fresnel, sici, spence
+from ._legendre import lpmn, lpmn_values
 
 __all__ = [
     "bernoulli",
@@ -61,6 +62,8 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "lpmn",
+    "lpmn_values",
     "multigammaln",
     "ndtr",
     "ndtri",

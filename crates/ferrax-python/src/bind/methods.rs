@@ -46,6 +46,17 @@ impl PyPrimitive {
             all => Ok(PyList::new(py, all)?.into_any()),
         }
     }
+    /// `bind(*operands, **params)`, in the trace that is at work: `trace` is that one.
+    fn bind_with_trace<'py>(
+        me: &Bound<'py, Self>,
+        trace: &Bound<'py, PyAny>,
+        operands: &Bound<'py, PyAny>,
+        params: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = trace;
+        me.getattr("bind")?
+            .call(PyTuple::new(me.py(), operands.try_iter()?.collect::<PyResult<Vec<_>>>()?)?, Some(params))
+    }
     /// Applies the operation: computes it, or records it where a function is being traced.
     #[pyo3(signature = (*operands, **params))]
     #[pyo3(name = "bind")]

@@ -407,6 +407,11 @@ impl PyCompiled {
         let program = program.lines().map(|l| format!("# {l}\n")).collect::<String>();
         format!("{program}{}", self.compiled.text())
     }
+    /// The program that it came from, of leaves.
+    fn _program(&self) -> PyProgram {
+        let v = &self.stage.variant;
+        PyProgram::closed(v.program.clone(), v.consts.clone())
+    }
     fn runtime_executable(&self) -> PyExecutable {
         PyExecutable(self.compiled.clone())
     }

@@ -12,6 +12,7 @@ Invariant: a kernel means what `interpret=True` means in JAX, on every device, a
 next reads. `interpret` makes no difference. What names hardware (`tpu`, `triton`, `mosaic_gpu`) works as far as it means something without it.
 """
 
+from ..._core import Primitive as _Primitive
 from ...lax import empty as empty
 from ._call import pallas_call as pallas_call
 from ._grid import num_programs as num_programs, program_id as program_id
@@ -71,5 +72,6 @@ from ._specs import (
     squeezed as squeezed,
 )
 
+pallas_call_p = _Primitive("pallas_call")
 ANY = MemorySpace.ANY
 HOST = MemorySpace.HOST

@@ -2,7 +2,7 @@
 
     if eqn.primitive is jit_p: ...
 
-Invariant: each is the one that programs hold. `call_p` and `closed_call_p` occur in no program, as calls are `jit_p`'s here; what is registered
+Invariant: each is the one that programs hold, where one does. `call_p` and `closed_call_p` occur in no program, as calls are `jit_p`'s here; what is registered
 under them is never asked for.
 """
 
@@ -10,10 +10,25 @@ from ... import lax
 from ..._core import Primitive, primitive
 from ..._late import late as _late
 
-__all__ = ["call_p", "closed_call_p", "jit_p", "random_bits_p", "remat_p"]
+__all__ = [
+    "add_jaxvals_p",
+    "call_p",
+    "closed_call_p",
+    "empty2_p",
+    "get_p",
+    "jit_p",
+    "name_p",
+    "random_bits_p",
+    "random_gamma_p",
+    "remat_p",
+    "swap_p",
+]
 
 jit_p, remat_p, random_bits_p = primitive("jit"), primitive("remat2"), primitive("random_bits")
 call_p, closed_call_p = Primitive("call"), Primitive("closed_call")
+add_jaxvals_p, name_p = primitive("add_any"), primitive("name") or Primitive("name")
+# No program holds these: references are inputs and results of programs, gammas are drawn by a loop.
+empty2_p, get_p, swap_p, random_gamma_p = map(Primitive, ("empty2", "get", "swap", "random_gamma"))
 call_p.multiple_results = closed_call_p.multiple_results = True
 
 

@@ -1,0 +1,37 @@
+"""Names of other compilers and of hardware that is not here: they can be imported, and say so where they are used.
+
+Invariant: which there are is read from `_foreign.txt`, a line a module: its names, or `*` for all.
+"""
+
+import pathlib
+
+from .._refused import refused
+
+__all__ = ["FOREIGN", "foreign"]
+
+_WHY = (
+    ("jax.experimental.pallas.ops", "it is a kernel for hardware that is not here; jax.nn.dot_product_attention and jnp do without"),
+    ("jax.experimental.pallas", "it is an instruction of hardware that is not here; pallas_call runs anywhere"),
+    ("jax.experimental.mosaic", "it is an instruction of hardware that is not here; pallas_call runs anywhere"),
+    ("jax.experimental.roofline", "programs are not compared with what hardware could do; lower(..).cost_analysis() counts"),
+    ("jax.experimental.source_mapper", "programs have no text of another compiler's; make_jaxpr(f)(..).pretty_print(source_info=True) names lines"),
+    ("jax.experimental.transfer", "a run has one process"),
+    ("jax.experimental.buffer_callback", "callbacks get arrays: jax.pure_callback, or jax.ffi for functions in C"),
+    ("", "it belongs to another compiler, which is not here; a primitive is lowered to a function of arrays by mlir.lower_fun"),
+)
+
+
+def _read():
+    rows = (line.partition(":") for line in (pathlib.Path(__file__).parent / "_foreign.txt").read_text().splitlines())
+    return {module: frozenset(names.split()) for module, _, names in rows}
+
+
+FOREIGN = _read()
+
+
+def foreign(module, name):
+    """The name in that module, or None where it has no such name."""
+    names = FOREIGN.get(module, ())
+    if name.startswith("_") or (name not in names and "*" not in names):
+        return None
+    return refused(f"{module}.{name}", next(why for prefix, why in _WHY if module.startswith(prefix)))

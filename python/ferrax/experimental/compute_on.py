@@ -1,0 +1,47 @@
+"""`compute_on`: where a part of a program is to run. A program runs on one device, host and all, so the part runs there.
+
+Invariant: values do not depend on it.
+"""
+
+import contextlib
+import functools
+
+__all__ = ["compute_on", "compute_on2"]
+
+
+def _check(compute_type):
+    if not isinstance(compute_type, str):
+        raise TypeError("`compute_on`'s compute_type argument must be a string.")
+    if compute_type not in ("device_host", "device", "tpu_sparsecore") and not compute_type.startswith("gpu_stream:"):
+        raise ValueError(f"Invalid compute type {compute_type}. Current supported values are `device_host`, `device`, `tpu_sparsecore`, and `gpu_stream:#`.")
+
+
+@contextlib.contextmanager
+def compute_on(compute_type):
+    """Context manager and decorator: what is traced within is to run there; it runs where the rest does.
+
+    Args:
+      compute_type: "device_host", "device", "tpu_sparsecore" or "gpu_stream:#".
+
+    Raises:
+      TypeError, ValueError: it is none of these.
+
+    >>> with compute_on("device_host"): print(jnp.arange(3) + 1)
+    [1 2 3]
+    """
+    _check(compute_type)
+    yield
+
+
+def compute_on2(f=None, *, compute_type, out_memory_spaces, compiler_options=None):
+    """`f` to run there, with results in these memory spaces: there is one.
+
+    Args:
+      f: a function of trees; None: what is returned decorates one.
+      compute_type: as of `compute_on`.
+      out_memory_spaces, compiler_options: make no difference.
+    """
+    _check(compute_type)
+    if f is None:
+        return functools.partial(compute_on2, compute_type=compute_type, out_memory_spaces=out_memory_spaces, compiler_options=compiler_options)
+    return functools.wraps(f)(lambda *args: f(*args))

@@ -1,0 +1,94 @@
+"""Functions with a rule of their own for being cut over devices. A program runs on one device here, so the function is called as it is, and the rule is kept.
+
+    f = custom_partitioning(f, static_argnums=(1,))
+    f.def_partition(partition=..., sharding_rule="i j, j k -> i k")
+
+Invariant: values are those of the function.
+"""
+
+import functools
+
+from .._core import Primitive
+
+__all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning", "custom_partitioning_p"]
+
+BATCHING = "…"
+custom_partitioning_p = Primitive("custom_partitioning")
+
+
+class CompoundFactor(tuple):
+    """Factors of one dimension in a rule."""
+
+    __slots__ = ()
+
+    def __new__(cls, *factors):
+        """Of two factors at least."""
+        if len(factors) < 2:
+            raise ValueError("A compound factor should contain at least two factors")
+        return super().__new__(cls, factors)
+
+
+class ArrayMapping(tuple):
+    """Factors of the dimensions of an array in a rule."""
+
+    __slots__ = ()
+
+    def __new__(cls, *dim_mappings):
+        """A factor, or several, for each dimension."""
+        return super().__new__(cls, dim_mappings)
+
+
+class SdyShardingRule:
+    """A rule that says which factors the dimensions of operands and results have.
+
+    Args:
+      operand_mappings, result_mappings: an `ArrayMapping` for each.
+      reduction_factors, need_replication_factors, permutation_factors: names of factors.
+      **factor_sizes: their sizes.
+    """
+
+    def __init__(self, operand_mappings, result_mappings, reduction_factors=(), need_replication_factors=(), permutation_factors=(), **factor_sizes):
+        self.operand_mappings, self.result_mappings, self.factor_sizes = operand_mappings, result_mappings, factor_sizes
+        self.reduction_factors, self.need_replication_factors = reduction_factors, need_replication_factors
+        self.permutation_factors = permutation_factors
+
+
+class custom_partitioning:
+    """A function with a rule for being cut.
+
+    Args:
+      fun: the function.
+      static_argnums: which arguments are no arrays.
+    """
+
+    def __init__(self, fun, static_argnums=()):
+        functools.update_wrapper(self, fun)
+        self.fun, self.static_argnums = fun, static_argnums
+        self.partition = self.infer_sharding_from_operands = self.propagate_user_sharding = self.sharding_rule = None
+
+    def def_partition(
+        self,
+        partition,
+        infer_sharding_from_operands=None,
+        propagate_user_sharding=None,
+        decode_shardings=True,
+        sharding_rule=None,
+        *,
+        reduction_factors=None,
+        need_replication_factors=None,
+        permutation_factors=None,
+        **factor_sizes,
+    ):
+        """Sets the rule, which is kept, and not asked: an array is on one device.
+
+        Args:
+          partition, infer_sharding_from_operands, propagate_user_sharding: functions of shardings.
+          decode_shardings, sharding_rule, reduction_factors, need_replication_factors, permutation_factors, **factor_sizes: how shardings are told.
+        """
+        self.partition, self.infer_sharding_from_operands = partition, infer_sharding_from_operands
+        self.propagate_user_sharding, self.sharding_rule = propagate_user_sharding, sharding_rule
+        return partition
+
+    def __call__(self, *args, **kwargs):
+        """Calls the function."""
+        return self.fun(*args, **kwargs)

@@ -1,0 +1,67 @@
+"""Compiled programs as bytes.
+
+    blob, in_tree, out_tree = serialize(jit(f).lower(x).compile())
+    deserialize_and_load(blob, in_tree, out_tree)(x)
+
+Invariant: the bytes are those of an exported program, which is compiled again where it is loaded; what that costs, a compilation costs. Values are the same.
+"""
+
+import pickle
+
+from .. import _core
+from .._api import ShapeDtypeStruct, jit
+from .._devices import devices as _devices
+from ..export import deserialize as _load, export as _export
+
+__all__ = ["deserialize_and_load", "serialize"]
+
+
+def serialize(compiled):
+    """(bytes, the tree of its arguments, the tree of its results) of a compiled program.
+
+    Args:
+      compiled: what `lower(..).compile()` gave.
+
+    Raises:
+      ValueError: it is no compiled program.
+      NotImplementedError: it calls the host.
+    """
+    if not isinstance(compiled, _core.Compiled):
+        raise ValueError("Compilation does not support serialization")
+    program = compiled._program()
+
+    def run(*leaves):
+        return list(_core.eval_program(program, list(program.consts), *leaves))
+
+    run.__name__ = compiled.fun_name
+    avals = [ShapeDtypeStruct(tuple(a.shape), a.dtype, weak_type=a.weak_type) for a in program.in_avals]
+    blob = _export(jit(run))(*avals).serialize()
+    return pickle.dumps((blob, [(tuple(a.shape), a.dtype, a.weak_type) for a in program.in_avals])), compiled.in_tree, compiled.out_tree
+
+
+def deserialize_and_load(serialized, in_tree, out_tree, backend=None, execution_devices=None):
+    """The compiled program again.
+
+    Args:
+      serialized, in_tree, out_tree: what `serialize` gave. Bytes that others wrote are not safe to load.
+      backend: the platform it is for; None: the default one.
+      execution_devices: the device it is for.
+
+    Returns:
+      what `lower(..).compile()` gives.
+
+    Raises:
+      ValueError: there are several devices, or the bytes are damaged.
+    """
+    blob, avals = pickle.loads(serialized)
+    exported = _load(blob)
+
+    def run(*args, **kwargs):
+        return out_tree.unflatten(exported.call(*in_tree.flatten_up_to((args, kwargs))))
+
+    run.__name__ = exported.fun_name
+    if execution_devices is not None and len(execution_devices) != 1:
+        raise ValueError(f"execution_devices: a program runs on one device, got {len(execution_devices)}")
+    device = execution_devices[0] if execution_devices else _devices(backend if isinstance(backend, str) else None)[0]
+    args, kwargs = in_tree.unflatten([ShapeDtypeStruct(shape, dtype, weak_type=weak) for shape, dtype, weak in avals])
+    return jit(run).lower(*args, **kwargs).compile(device_assignment=[device])

@@ -1,0 +1,17 @@
+"""Two arrays that are to be cut over devices in the same way."""
+
+from .. import _core
+
+__all__ = ["shard_alike"]
+
+
+def shard_alike(x, y):
+    """(x, y), which a compiler is to cut alike: an array is on one device here.
+
+    Raises:
+      ValueError: their shapes differ.
+    """
+    a, b = _core.get_aval(x), _core.get_aval(y)
+    if len(a.shape) != len(b.shape) or tuple(a.shape) != tuple(b.shape):
+        raise ValueError(f"The leaves shapes of `x` and `y` should match. Got `x` leaf shape: {tuple(a.shape)} and `y` leaf shape: {tuple(b.shape)}.")
+    return x, y

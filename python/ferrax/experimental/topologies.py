@@ -1,0 +1,47 @@
+"""The devices of a machine, for programs that are compiled ahead of it. Those of this machine are there; of others nothing is known.
+
+Invariant: a topology's devices are those that `jax.devices` gives.
+"""
+
+from .._devices import devices as _devices
+from ..sharding import Mesh
+from .mesh_utils import create_device_mesh
+
+__all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]
+
+
+class TopologyDescription:
+    """Devices."""
+
+    def __init__(self, devices):
+        self.devices = devices
+
+
+def get_attached_topology(platform=None):
+    """The devices of a platform of this machine.
+
+    platform: its name; None: the default one.
+    """
+    return TopologyDescription(_devices(platform))
+
+
+def get_topology_desc(topology_name="", platform=None, **kwargs):
+    """Refused: programs are compiled where they run.
+
+    Raises:
+      NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        f"get_topology_desc({topology_name!r}, platform={platform!r}): programs are compiled for the machine that they run on; get_attached_topology() is this one"
+    )
+
+
+def make_mesh(topo, mesh_shape, axis_names, *, contiguous_submeshes=False):
+    """A mesh of a topology's devices.
+
+    Args:
+      topo: the topology.
+      mesh_shape, axis_names: size and name of each axis.
+      contiguous_submeshes: as of `create_device_mesh`.
+    """
+    return Mesh(create_device_mesh(mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes), axis_names)

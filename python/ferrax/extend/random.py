@@ -1,0 +1,95 @@
+"""The generators of random bits as objects, and the cipher threefry.
+
+    random_seed(0, impl=threefry_prng_impl)             # jax.random.key(0)
+    threefry_2x32(key_data(key), jnp.arange(4, dtype=jnp.uint32))
+
+Invariant: bits are those of `jax.random`; the generators are a closed list.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import numpy as jnp, random
+from .._batching import vmap
+from .._core import bind, primitive
+
+__all__ = [
+    "define_prng_impl",
+    "random_seed",
+    "rbg_prng_impl",
+    "seed_with_impl",
+    "threefry2x32_p",
+    "threefry_2x32",
+    "threefry_prng_impl",
+    "unsafe_rbg_prng_impl",
+]
+
+
+class PRNGImpl(NamedTuple):
+    """A generator: its name, the letters of its keys in printed types, the shape of a key's words."""
+
+    name: str
+    tag: str
+    key_shape: tuple
+
+    def __str__(self):
+        return self.tag
+
+
+threefry_prng_impl = PRNGImpl("threefry2x32", "fry", (2,))
+rbg_prng_impl = PRNGImpl("rbg", "rbg", (4,))
+unsafe_rbg_prng_impl = PRNGImpl("unsafe_rbg", "urbg", (4,))
+threefry2x32_p = primitive("threefry2x32")
+
+
+def define_prng_impl(*, key_shape, seed, split, random_bits, fold_in, name="<unnamed>", tag="?"):
+    """Refused: keys are of the generators that there are.
+
+    Raises:
+      NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        f"define_prng_impl({name!r}): the generators are 'threefry2x32', 'rbg' and 'unsafe_rbg'; a function of one's own may draw bits from an array"
+    )
+
+
+def seed_with_impl(impl, seed):
+    """A key of a generator.
+
+    Args:
+      impl: the generator.
+      seed: a number.
+    """
+    return random.key(seed, impl=getattr(impl, "name", impl))
+
+
+def random_seed(seeds, impl):
+    """Keys of seeds, of a generator."""
+    seeds = jnp.asarray(seeds)
+    one = lambda seed: seed_with_impl(impl, seed)
+    for _ in range(seeds.ndim):
+        one = vmap(one)
+    return one(seeds)
+
+
+def threefry_2x32(keypair, count):
+    """The cipher of the words `count` under a key: the first half of them together with the second.
+
+    Args:
+      keypair: two words, uint32.
+      count: words, uint32.
+
+    Raises:
+      TypeError: they are not uint32.
+    """
+    key1, key2 = keypair
+    if not jnp.asarray(key1).dtype == jnp.asarray(key2).dtype == count.dtype == np.uint32:
+        raise TypeError("threefry_2x32 requires uint32 arguments")
+    flat = count.ravel()
+    odd = flat.size % 2
+    x = jnp.concatenate([flat, jnp.zeros(1, np.uint32)]) if odd else flat
+    first, second = jnp.split(x, 2)
+    over = lambda k: jnp.broadcast_to(k, first.shape)
+    out = jnp.concatenate(list(bind("threefry2x32", over(key1), over(key2), first, second)))
+    return (out[:-1] if odd else out).reshape(count.shape)

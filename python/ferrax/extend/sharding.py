@@ -1,0 +1,14 @@
+"""How another compiler writes shardings. There is no such text here, so nothing can be read from it.
+
+Invariant: each name can be imported, and says so where it is used.
+"""
+
+from .._refused import refused
+
+_WHY = "shardings have no text of another compiler's here: jax.sharding.NamedSharding says how an array is cut"
+_NAMES = ("GSPMDSharding", "get_hlo_sharding_from_serialized_proto", "get_op_sharding_from_serialized_proto", "get_serialized_proto_from_hlo_sharding")
+GSPMDSharding, get_hlo_sharding_from_serialized_proto, get_op_sharding_from_serialized_proto, get_serialized_proto_from_hlo_sharding = (
+    refused(f"jax.extend.sharding.{name}", _WHY) for name in _NAMES
+)
+
+__all__ = list(_NAMES)

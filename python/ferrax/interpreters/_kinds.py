@@ -1,0 +1,132 @@
+"""Names to ask `isinstance` of: values under each transformation, the objects that transformations are, numbers with a dtype.
+
+Invariant: a traced value is of one class here; what it is traced by is asked of its trace.
+"""
+
+import numpy as np
+
+from .. import _core
+
+__all__ = [
+    "BatchTracer",
+    "DynamicJaxprTracer",
+    "EvalTrace",
+    "JVPTrace",
+    "JaxprTrace",
+    "JaxprTracer",
+    "TypedComplex",
+    "TypedFloat",
+    "TypedInt",
+    "TypedNdArray",
+    "typed_scalar_types",
+]
+
+
+class _ByTrace(type):
+    kinds = ()
+
+    def __instancecheck__(cls, x):
+        return (trace := _core.trace_of(x)) is not None and trace.what in cls.kinds
+
+
+class DynamicJaxprTracer(metaclass=_ByTrace):
+    """What values are while a program is made."""
+
+    kinds = ("jit", "stage", "make_jaxpr")
+
+
+class BatchTracer(metaclass=_ByTrace):
+    """What values of `vmap` are."""
+
+    kinds = ("vmap", "pmap", "shard_map")
+
+
+class JaxprTracer(metaclass=_ByTrace):
+    """What values of the unknown part of a program are: those of a record."""
+
+    kinds = ("record", "linearize")
+
+
+class LinearizeTracer(metaclass=_ByTrace):
+    """What values of `linearize` are."""
+
+    kinds = ("linearize", "grad", "record")
+
+
+class _TraceByKind(type):
+    kinds = ()
+
+    def __instancecheck__(cls, x):
+        return getattr(x, "what", None) in cls.kinds
+
+
+class EvalTrace(metaclass=_TraceByKind):
+    """Computing, rather than transforming."""
+
+    kinds = ("eval",)
+
+
+class JVPTrace(metaclass=_TraceByKind):
+    """The transformation `jvp`."""
+
+    kinds = ("jvp", "grad")
+
+
+class BatchTrace(metaclass=_TraceByKind):
+    """The transformation `vmap`."""
+
+    kinds = BatchTracer.kinds
+
+
+class DynamicJaxprTrace(metaclass=_TraceByKind):
+    """The making of a program."""
+
+    kinds = DynamicJaxprTracer.kinds
+
+
+class JaxprTrace(metaclass=_TraceByKind):
+    """The making of the unknown part of a program."""
+
+    kinds = JaxprTracer.kinds
+
+
+LinearizeTrace = JVPTrace
+
+
+def _typed(name, base):
+    def new(cls, value, dtype):
+        made = base.__new__(cls, value)
+        made.dtype = np.dtype(dtype)
+        made.aval = _core.ShapedArray((), made.dtype, weak_type=True)
+        return made
+
+    shown = lambda self: f"{name}({base(self)}, dtype={self.dtype.name})"
+    return type(name, (base,), {"__new__": new, "__repr__": shown, "__getnewargs__": lambda self: (base(self), self.dtype)})
+
+
+TypedInt, TypedFloat, TypedComplex = _typed("TypedInt", int), _typed("TypedFloat", float), _typed("TypedComplex", complex)
+typed_scalar_types = {TypedInt, TypedFloat, TypedComplex}
+
+
+class TypedNdArray:
+    """An array of NumPy's with a dtype that is not narrowed.
+
+    Args:
+      val: the array.
+      weak_type: whether its type gives way.
+    """
+
+    def __init__(self, val, weak_type=False):
+        self.val, self.weak_type = np.asarray(val), weak_type
+
+    shape = property(lambda self: self.val.shape)
+    dtype = property(lambda self: self.val.dtype)
+    ndim = property(lambda self: self.val.ndim)
+    size = property(lambda self: self.val.size)
+    aval = property(lambda self: _core.ShapedArray(self.val.shape, self.val.dtype, weak_type=self.weak_type))
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.val, dtype=dtype, copy=copy)
+
+    def __jax_array__(self):
+        return _core.asarray(self.val)

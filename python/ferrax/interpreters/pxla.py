@@ -1,0 +1,38 @@
+"""What libraries take of how JAX runs programs over meshes: the mesh in use.
+
+    thread_resources.env.physical_mesh
+
+Invariant: the mesh is the one that `set_mesh` or `with mesh:` said; an empty one where neither did.
+"""
+
+from ..sharding import NamedSharding, PartitionSpec, get_mesh
+
+__all__ = ["MeshAxisName", "NamedSharding", "PartitionSpec", "ResourceEnv", "thread_resources"]
+
+MeshAxisName = str
+
+
+class ResourceEnv:
+    """The mesh in use."""
+
+    @property
+    def physical_mesh(self):
+        """The mesh; an empty one where there is none."""
+        return get_mesh()
+
+    mesh = physical_mesh
+
+    def __repr__(self):
+        return f"ResourceEnv(mesh={self.physical_mesh!r})"
+
+
+class _ThreadResources:
+    """What this thread uses."""
+
+    env = ResourceEnv()
+
+    def __repr__(self):
+        return f"thread_resources(env={self.env!r})"
+
+
+thread_resources = _ThreadResources()
