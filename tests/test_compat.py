@@ -192,6 +192,52 @@ def test_a_pickle_of_jax_s_array(python):
     assert python("-m", "ferrax", "-c", line)[0] == "True [0. 1. 2.] float32\n"
 
 
+# ---------------------------------------------------------------- doctor
+
+LIBRARY = """
+import jax, jax.numpy as jnp
+from jax import lax as l
+from jax.experimental import pallas as pl
+from jax._src import core
+from jax.no_such_module import thing
+import jaxlib.mlir.ir as ir
+
+def f(x):
+    y = jnp.sin(x) + jnp.no_such(x) + jnp.newaxis
+    return l.add(y, core.full_lower(x)), jax.lax.linalg.cholesky, pl.cdiv(1, 2), jnp.linalg.no_norm, ir.F32Type.get()
+
+try:
+    from jax import not_this
+except ImportError:
+    not_this = None
+if hasattr(jax, "nor_this"):
+    g = jax.nor_this
+"""
+
+
+def test_doctor(python, tmp_path):
+    written(tmp_path, LIBRARY, "patient/__init__.py")
+    written(tmp_path, "from jax import in_a_test", "patient/tests/test_one.py")
+    said, errors = python("-m", "ferrax", "doctor", "patient", status=1, path=[tmp_path])
+    lines = said.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("can be imported"))
+    names = [line.split(":")[0].strip() for line in lines[2:at]]
+    assert names == ["jax.no_such_module.thing", "jax.nor_this", "jax.not_this", "jax.numpy.linalg.no_norm", "jax.numpy.no_such"]
+    without = [line.endswith("(the library can do without)") for line in lines[2:at]]
+    assert without == [False, True, True, False, False]
+    assert "5 are absent here (3 that it cannot do without), 1 say why" in lines[0]
+    assert "patient/__init__.py:11" in lines[5]
+    assert "jaxlib.mlir.ir.F32Type.get: 1 time, first" in lines[at + 1]
+    assert errors == ""
+
+
+def test_doctor_of_what_needs_none(python, tmp_path):
+    written(tmp_path, "import jax\nx = jax.numpy.ones(3).sum()\n", "healthy.py")
+    assert "0 are absent here" in python("-m", "ferrax", "doctor", "healthy", path=[tmp_path])[0]
+    assert "no library 'no_such_library' is installed here" in python("-m", "ferrax", "doctor", "no_such_library", status=1)[1]
+    assert "usage: python -m ferrax doctor NAME" in python("-m", "ferrax", "doctor", status=1)[1]
+
+
 # ---------------------------------------------------------------- adopt
 
 ADOPT = "import sys; from ferrax.compat._distributions import adopt, AdoptError\ntry: adopt(sys.argv[1])\nexcept AdoptError as e: print(e)"

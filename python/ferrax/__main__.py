@@ -4,12 +4,13 @@ python -m ferrax program.py ARGS        run a program
 python -m ferrax -m MODULE ARGS         run a module, for instance pytest
 python -m ferrax -c CODE ARGS           run a line
 python -m ferrax adopt                  make this environment's `jax` and `jaxlib` Ferrax, until `pip uninstall jax jaxlib`
+python -m ferrax doctor NAME            read an installed library: which names of JAX's it uses, and which are absent here
 python -m ferrax info                   say what this machine and this installation are: versions, devices, limits, flags
 """
 
 import sys
 
-from .compat import _info
+from .compat import _doctor, _info
 from .compat._distributions import FOLLOWS, AdoptError, adopt
 from .compat._programs import run
 
@@ -32,6 +33,8 @@ def main(args):
         return 0 if args else 2
     if args[0] == "adopt":
         return _adopt(args[1:])
+    if args[0] == "doctor":
+        return _doctor.main(args[1:])
     if args[0] == "info":
         return "usage: python -m ferrax info" if args[1:] else _info.main()
     if args[0] in ("-m", "-c") and len(args) == 1:

@@ -28,10 +28,10 @@ from ._foreign import foreign
 from ._distributions import FOLLOWS, FOLLOWS_JAXLIB, NAMES, metadata
 from ._standins import ALIASES, IMPORTED, MIRRORS, STANDINS, is_own
 
-__all__ = ["FOLLOWS", "absent", "install"]
+__all__ = ["ABSENT", "FOLLOWS", "absent", "install", "looked_up"]
 
 _VERSIONS = {"jax": FOLLOWS, "jaxlib": FOLLOWS_JAXLIB}
-_ABSENT = object()
+ABSENT = object()
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 _MACHINERY = ("<frozen importlib", "importlib/__init__.py", "importlib\\__init__.py")
 
@@ -137,7 +137,7 @@ def _imported(name):
     """What JAX's internal modules import under a name."""
     if name in ALIASES:
         return importlib.import_module(ALIASES[name].removeprefix(":"))
-    return next((v for path in IMPORTED if (v := getattr(_mirror(path), name, _ABSENT)) is not _ABSENT), _ABSENT)
+    return next((v for path in IMPORTED if (v := getattr(_mirror(path), name, ABSENT)) is not ABSENT), ABSENT)
 
 
 class _StandIn(types.ModuleType):
@@ -153,19 +153,19 @@ class _StandIn(types.ModuleType):
             return _target(row[0])
         # a name that begins with an underscore is the internal module's own
         for path in () if name.startswith("_") else MIRRORS.get(self.__name__, ()):
-            value = getattr(_mirror(path), name, _ABSENT)
-            if value is not _ABSENT:
+            value = getattr(_mirror(path), name, ABSENT)
+            if value is not ABSENT:
                 return value
         below = f"{self.__name__}.{name}"
         if below in STANDINS:
             return importlib.import_module(below)
         if (value := foreign(self.__name__, name)) is not None:
             return value
-        return _imported(name) if self.__name__ in MIRRORS and not name.startswith("_") else _ABSENT
+        return _imported(name) if self.__name__ in MIRRORS and not name.startswith("_") else ABSENT
 
     def __getattr__(self, name):
         value = self._find(name)
-        if value is _ABSENT:
+        if value is ABSENT:
             self._refuse(name, sys._getframe(1))
         dictionary(self)[name] = value
         return value
@@ -179,7 +179,7 @@ class _StandIn(types.ModuleType):
     def __dict__(self):
         there = dictionary(self)
         for name in self.__dir__():
-            if name not in there and (value := self._find(name)) is not _ABSENT:
+            if name not in there and (value := self._find(name)) is not ABSENT:
                 there[name] = value
         return there
 
@@ -205,8 +205,8 @@ class _Root(_StandIn):
 
     def _find(self, name):
         if self.__name__ == "jax" and not name.startswith("__"):
-            value = getattr(importlib.import_module("ferrax"), name, _ABSENT)
-            if value is not _ABSENT:
+            value = getattr(importlib.import_module("ferrax"), name, ABSENT)
+            if value is not ABSENT:
                 return _speaking(value) if isinstance(value, types.ModuleType) else value
         return super()._find(name)
 
@@ -278,6 +278,25 @@ class _Finder(importlib.metadata.DistributionFinder):
 
     def find_distributions(self, context=importlib.metadata.DistributionFinder.Context()):  # noqa: B008 - the signature of the interface
         return [_Distribution(name) for name in NAMES if context.name is None or context.name.lower().replace("_", "-") == name]
+
+
+def looked_up(name):
+    """What a dotted name is under `import jax`: `ABSENT` where it is, True where it is too deep to tell."""
+    parts = name.split(".")
+    value = importlib.import_module(parts[0])
+    for i, part in enumerate(parts[1:], 1):
+        if not isinstance(value, (types.ModuleType, type)):
+            return True  # of an object: what it has may depend on what it is
+        try:
+            value = getattr(value, part)
+        except (AttributeError, ImportError):
+            try:
+                value = importlib.import_module(".".join(parts[: i + 1]))
+            except Exception:
+                return ABSENT
+        except NotImplementedError:
+            return True
+    return value
 
 
 def install():

@@ -7,9 +7,11 @@ Invariant: the mesh is the one that `set_mesh` or `with mesh:` said; an empty on
 
 from ..sharding import NamedSharding, PartitionSpec, get_mesh
 
-__all__ = ["MeshAxisName", "NamedSharding", "PartitionSpec", "ResourceEnv", "thread_resources"]
+__all__ = ["Index", "MeshAxisName", "NamedSharding", "PartitionSpec", "ResourceEnv", "global_result_handlers", "thread_resources"]
 
-MeshAxisName = str
+MeshAxisName, Index = str, tuple
+# How results of each type become arrays: a table to read; what is added here is not asked for.
+global_result_handlers = {}
 
 
 class ResourceEnv:

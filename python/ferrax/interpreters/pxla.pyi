@@ -2,6 +2,7 @@
 
 from typing import Any
 
+class Index: ...
 class MeshAxisName: ...
 
 class NamedSharding:
@@ -33,4 +34,5 @@ class ResourceEnv:
     @property
     def mesh(self) -> Any: ...
 
+global_result_handlers: Any
 thread_resources: Any
