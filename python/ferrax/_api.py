@@ -1,4 +1,4 @@
-"""Tracing and running: `jit`, `make_jaxpr`, `eval_shape`, `checkpoint`, and scopes.
+"""Tracing and running: `jit`, `make_jaxpr`, `eval_shape`, and scopes.
 
 @jit
 def step(w, x): ...

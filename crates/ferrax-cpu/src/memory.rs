@@ -1,9 +1,9 @@
-//! Host memory: 64-byte aligned, pooled by size class, and borrowed memory that belongs to someone else.
+//! Host memory: 64-byte aligned blocks, pooled by size class, and memory borrowed from another owner.
 //!
-//! INVARIANT: a block is given out to one holder at a time, and its layout is a function of its capacity alone.
+//! A fresh 64 MB block costs milliseconds in page faults, a reused one none. Small blocks go through a cache of the thread, large ones through
+//! one shared list; both are bounded. Up to a cache line of bytes ([`Small`]) is stored beside the reference count, without a block.
 //!
-//! A fresh 64 MB block costs milliseconds in page faults, a reused one none: small blocks go through a cache of the thread, large
-//! ones through one shared list; both are bounded. What fits a cache line ([`Small`]) is no block: its count carries it.
+//! INVARIANT: a block has one holder at a time, and its layout is a function of its capacity alone.
 #![allow(unsafe_code)]
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};

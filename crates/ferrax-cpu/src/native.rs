@@ -1,4 +1,4 @@
-//! Native code: runs of calls of a tile program as one loop over registers, for x86-64 with AVX2 or AVX-512.
+//! Native code for x86-64 with AVX2 or AVX-512: a run of calls of a tile program becomes one loop over registers.
 //!
 //! ```text
 //!     r0 = mul in0, in0;  r1 = add r0, c;  out0 = mul r1, in0      ->      ymm0 = in0[i]
@@ -6,12 +6,12 @@
 //!                                                                          out0[i] = ymm1
 //! ```
 //!
-//! A call that can be recorded (native/lower.rs) is recorded; the graph gets registers (native/allot.rs), then bytes (native/asm.rs), then pages
-//! (native/pages.rs). What stands between such runs stays with the tile program, which also serves wherever there is no code: other machines,
-//! refused pages, kernels whose work does not pay for it.
+//! The stages: record the calls as a graph (`native/lower.rs`), allocate registers (`native/regalloc.rs`), encode (`native/asm.rs`), map the
+//! pages (`native/pages.rs`). Calls between such runs stay with the tile program. So does everything where there is no code: other machines,
+//! systems that refuse executable pages, kernels with too little work.
 //!
-//! INVARIANT: a segment touches, of each operand, the elements of the positions it is run for and nothing else, and writes what the calls
-//! it replaces write, bit for bit.
+//! INVARIANT: a segment reads, of each operand, only the elements of the positions it runs for, and writes the bits that the calls it
+//! replaces write.
 #![allow(unsafe_code)]
 mod asm;
 #[cfg(test)]

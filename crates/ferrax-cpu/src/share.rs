@@ -1,16 +1,16 @@
-//! Work in pieces that the calling thread does, with as much help as comes in time.
+//! Work in pieces, shared between the calling thread and helpers that wake up in time.
 //!
-//! To wake a sleeping thread takes tens of microseconds, as long as a kernel over a whole cache. So nobody waits for one: the caller begins at
-//! once, from the first piece upwards; helpers take pieces from the last one downwards, when they come; and who comes after the last piece was
-//! taken finds the gate closed.
+//! Waking a thread takes tens of microseconds, as long as a kernel over a whole cache. So the caller does not wait for helpers: it begins
+//! at once with the first piece and goes up; helpers take pieces from the last one down. A helper that arrives after the last piece was
+//! taken finds the gate closed and leaves.
 //!
 //! ```text
 //!     caller    0 1 2 3 . . .          the gate closes once no piece is left,
-//!     helper        . . . 7 6          and the caller waits for those inside only
+//!     helper        . . . 7 6          and the caller waits only for helpers that are inside
 //! ```
 //!
-//! INVARIANT: a helper touches the work only between entering and leaving, and `run` returns, or unwinds, only when the gate is closed and
-//! nobody is inside.
+//! INVARIANT: a helper touches the work only between entering and leaving the gate, and `run` returns, or unwinds, only when the gate is
+//! closed and no helper is inside.
 #![allow(unsafe_code)]
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,6 +1,6 @@
-//! Counters that tests of growth look at: what ran, and what memory was taken.
+//! Counters for tests of growth: launches, and memory taken.
 //!
-//! INVARIANT: they count what the calling thread did; a plan that enters the pool is counted there.
+//! INVARIANT: they count the work of the calling thread; a plan that runs on the pool is counted there.
 use crate::memory;
 use std::cell::Cell;
 

@@ -1,6 +1,6 @@
-//! Tapes: sequences whose length only a run knows, as loops write and read them.
+//! Tapes: sequences whose length is known only at run time, written and read by loops.
 //!
-//! INVARIANT: a finished tape never changes, so that copies share it; one that is being written has one owner, and doubles when full.
+//! INVARIANT: a finished tape never changes, so copies share it. A tape that is being written has one owner, and doubles when full.
 #![allow(unsafe_code)]
 use crate::memory::Block;
 use ferrax_kernel::{Error, Res};

@@ -163,14 +163,6 @@ impl Kernel {
     pub fn output_dtypes(&self) -> impl Iterator<Item = DType> {
         self.outputs.iter().map(|o| self.dtype(*o))
     }
-    /// Which nodes depend on a `Reduce`: these are the epilogue. INVARIANT: no Reduce depends on another.
-    pub fn after_reduce(&self) -> Vec<bool> {
-        let mut after: Vec<bool> = Vec::with_capacity(self.nodes.len());
-        for (_, n) in &self.nodes {
-            after.push(matches!(n, Node::Reduce { .. }) || n.operands().iter().any(|o| after[*o as usize]));
-        }
-        after
-    }
     /// Whether output `output` may lie in the memory of input `input`: every load of it is of the very element being written, and
     /// nothing is reduced.
     pub fn in_place(&self, input: usize, output: usize) -> bool {

@@ -1,15 +1,14 @@
-//! Kernels of one element, and in loops of few: a list of operations on a file of 64-bit registers, without tiles.
+//! Scalar blocks: kernels of one element, and of few elements inside loops, as operations on a file of 64-bit registers.
 //!
-//! Neighbouring scalar kernels become one block, choices between blocks among them; a loop whose whole body is scalar, or of few elements
-//! where that is less work than tiles,
-//! keeps its carries in registers: a step of three numbers is its operations, element by element.
-//!
-//! INVARIANT: a register holds a lane, canonical for its dtype, in its low bytes; blocks compute what the tile programs of the same
-//! kernels would, bit for bit, for they call the same functions.
+//! Neighbouring scalar kernels become one block, branches between such blocks included. A loop whose whole body is scalar, or of few elements where
+//! that costs less than tiles, keeps its carries in registers.
 //!
 //! ```text
 //!     x = x * 0.999 + 0.1     ->    read r0 <- cell 2;  r3 = mul r0 r1;  r4 = add r3 r2;  write cell 3 <- r4     (r1, r2: constants)
 //! ```
+//!
+//! INVARIANT: a register holds a lane, canonical for its dtype, in its low bytes. Blocks call the same functions as the tile programs of the same
+//! kernels, so they give the same bits.
 #![allow(unsafe_code)]
 mod build;
 mod compile;

@@ -1,4 +1,4 @@
-//! Where the windows of gathers and scatters begin, and the loops over windows of one element.
+//! Addresses of gathers and scatters, and the loops over windows of one element.
 //!
 //! ```text
 //!     a[i, j] of f32[700, 700]:   components (stride 2800, last 699), (stride 4, last 699)   ->   at[p] = 2800 i[p] + 4 j[p]

@@ -1,11 +1,11 @@
-//! Neighbouring columns, reduced by one program: what it makes of a row goes straight into the accumulators.
+//! Reductions of neighbouring columns by one pointwise program, which accumulates each row directly.
 //!
 //! ```text
 //!     acc[r % LANES, column] = f(acc[r % LANES, column], value(r, column))
 //! ```
 //!
-//! As code this is a loop over rows in registers, where [`super::fold`] would read what the inner program has written; the order is the same. The
-//! last columns, less than a vector of them, are taken together with those before them, into accumulators of their own behind the others.
+//! As native code this is a loop over rows in registers, where [`super::fold`] would read values that the inner program wrote to memory; the
+//! order of combination is the same. The last columns, fewer than a vector, overlap the columns before them and have accumulators of their own.
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
 use crate::tier::Tier;

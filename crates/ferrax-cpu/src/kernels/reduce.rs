@@ -187,7 +187,7 @@ impl Reducing {
         if self.whole_rows() {
             let per = self.epilogue.tile().min(self.outer);
             threads::try_ranges(self.outer.div_ceil(per), cost, bases.cancel, &|r| {
-                // SAFETY: `bases` are as `Compiled::run` demands, m has `memory()` bytes; `for_ranges` gives each row to one thread.
+                // SAFETY: `bases` are as `CompiledKernel::run` demands, m has `memory()` bytes; `for_ranges` gives each row to one thread.
                 scratch.with(self.memory(), |m| unsafe {
                     self.rows(m, bases, r.start * per, (r.end * per).min(self.outer))
                 })

@@ -578,7 +578,7 @@ impl<F: RoundsTo> BlockLoop for Rounding<F> {
     }
 }
 
-/// RoundsTo to a float format given at run time: operand b points at its two u32 words.
+/// Rounds to a float format given at run time: operand b points at its two u32 words.
 pub fn round(d: DType, t: Tier) -> BlockFn {
     match d {
         DType::F16 => pick::<Rounding<AtF16>>(t),

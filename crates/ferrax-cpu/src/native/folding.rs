@@ -1,13 +1,13 @@
-//! Reductions in registers: a run of calls whose values are taken into sixteen lanes each, as [`ferrax_kernel::order`] says.
+//! Reductions in registers: values are accumulated into the sixteen lanes of the written order ([`ferrax_kernel::order`]).
 //!
 //! ```text
 //!     sum of exp(x - m):      zmm0 = x[i] - m;  zmm0 = exp(zmm0);  zmm31 += zmm0          (sixteen positions an iteration)
 //! ```
 //!
-//! What is taken into one lane has to wait for what was taken before, so that short bodies go through several *chains* at once: rows, or blocks of
-//! one row, that lie apart.
+//! Each accumulation depends on the one before it. To hide that latency, short bodies go through several *chains* at once: different rows, or
+//! different blocks of one row.
 //!
-//! INVARIANT: lane j takes the elements j, j + 16, .. of its chain, in this order, each combined as the function says.
+//! INVARIANT: lane j combines the elements j, j + 16, .. of its chain in this order, with the reduction's function.
 use super::asm::{self, Emitted, KeptOperand, Opcode, Site, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
 use super::pages::Pages;

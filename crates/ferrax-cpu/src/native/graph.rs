@@ -1,6 +1,6 @@
-//! A run of operations as a graph of vector values, each made once.
+//! A run of operations as a graph of vector values in SSA form.
 //!
-//! INVARIANT: values are in order of definition. A value of type bool is a mask: each element all ones or all zeros.
+//! INVARIANT: values are in order of definition. A bool value is a mask: each element is all ones or all zeros.
 use super::CalledFn;
 use super::asm::{Opcode, Site, VectorSize};
 use std::cell::RefCell;

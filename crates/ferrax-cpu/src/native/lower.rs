@@ -1,6 +1,6 @@
-//! What a call of a tile program does, recorded as vector values.
+//! Lowering: each call of a tile program, recorded as vector values.
 //!
-//! INVARIANT: what is recorded gives the bits of the call's block function (kernels/scalar.rs), element by element.
+//! INVARIANT: a recorded call gives the bits of its block function (`kernels/scalar.rs`), element by element.
 use super::asm::Opcode;
 use super::graph::{self, VecValue, bin as op, constant, not, select, un as op1, with};
 use super::record::{EQ, LE, LT, NE, VecReal};

@@ -1,13 +1,14 @@
-//! Which masks of 512-bit code are masks of bits, and which are vectors.
+//! Mask registers of 512-bit code: which masks stay in k registers, and which become vectors.
 //!
-//! What compares gives a mask of bits, and what chooses takes one; to make a vector of one and to take it from there costs more than either. So a
-//! mask that only chooses, or is part of one that does, stays in one of the registers k2..k7, as long as one is free:
+//! A comparison gives a mask register, and a blend takes one; converting between mask register and vector costs more than either. So a mask
+//! that is only used by blends and by logical operations on masks stays in one of k2..k7, as long as one is free:
 //!
 //! ```text
 //!     m = x < y;  n = m | (x != x);  d = n ? x : y      ->      vcmpps k2, x, y;  vcmpps k3, x, x;  korw k2, k2, k3;  vpblendmd d{k2}, y, x
 //! ```
 //!
-//! INVARIANT: an instruction finds each mask that it reads in the form that it reads it in: `is_vector` of what makes it, or its k till the last reader.
+//! INVARIANT: an instruction finds each mask that it reads in the form in which it reads it: a vector where `is_vector` of its definition says
+//! so, else its k register until the last reader.
 use super::asm::{Emitted, MaskForm, Opcode, Site, VecInst, VectorSize};
 
 const FIRST: u8 = 2;

@@ -1,7 +1,7 @@
-//! Pages that hold code: written first, executable then, never both at once.
+//! Pages of code: first writable, then executable, never both at once.
 //!
-//! INVARIANT: pages are mapped readable and writable, filled, and made readable and executable before anyone runs them; nobody writes to
-//! them again, and they live as long as their owner. Where the system refuses either step there is no code.
+//! INVARIANT: pages are mapped readable and writable, filled, and made readable and executable before they run. They are not written again, and
+//! live as long as their owner. Where the system refuses either step there is no code.
 #![allow(unsafe_code)]
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};

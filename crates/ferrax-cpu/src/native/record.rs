@@ -1,8 +1,8 @@
-//! Numbers that record: the scalar functions of `ferrax_kernel::math`, run over these, leave their operations in the graph of the
-//! calling thread.
+//! Recording numbers: the scalar functions of `ferrax_kernel::math`, run over these, append their operations to the graph of the calling
+//! thread.
 //!
-//! INVARIANT: a recorded operation gives, element by element, the bits of the same method of `f32` or `f64`, but for which nan a sum, product
-//! or quotient of nans is; no function of `math` lets that be seen.
+//! INVARIANT: a recorded operation gives the bits of the same method of `f32` or `f64`, element by element. The one exception is which nan a
+//! sum, product or quotient of nans gives; no function of `math` makes that visible.
 use super::asm::{Opcode, VectorSize};
 use super::graph::{VecValue, bin, constant, fused, greater, not, sar, select, un, with};
 use ferrax_kernel::math::{Int, Mask, Real, scaled_by_factors};

@@ -1,14 +1,14 @@
-//! Loops over scalars as code: an iteration is the body, once.
+//! Native code for loops over scalars: an iteration is the body, once.
 //!
 //! ```text
 //!     x = x * 0.999 + 0.1     ->     again: ymm0 = state[0] * pool[0]; ymm0 += pool[1]; state[0] = ymm0; rdx += 1; below rsi? again
 //! ```
 //!
-//! What an iteration leaves to the next stands in vectors behind the table of pointers, each lane the same; elements of windows are read into
-//! all lanes and written from the lowest.
+//! The carries live in vectors behind the table of pointers, all lanes equal. Elements of windows are broadcast into all lanes when read, and
+//! written from the lowest lane.
 //!
-//! INVARIANT: everything is written at the end of an iteration, after all that it reads; so it starts from what the last one left, and one
-//! that the condition does not allow leaves nothing.
+//! INVARIANT: an iteration writes its results after all its reads. So it starts from the carries of the last iteration, and an iteration
+//! whose condition is false writes nothing.
 use super::asm::{self, Emitted, Site, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecValue};
 use super::pages::Pages;

@@ -1,6 +1,6 @@
-//! Windows: nested strided loops over two buffers at once, and the functions that run along their innermost axis.
+//! Strided loops over two buffers at once, and the functions that run along their innermost axis.
 //!
-//! INVARIANT: a walk touches `dst + sum i_k a_k` and `src + sum i_k b_k` for all indices of its dimensions, one element each.
+//! INVARIANT: a loop touches `dst + sum i_k a_k` and `src + sum i_k b_k` for all indices of its dimensions, one element each.
 use crate::kernels::address::ShiftFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::moves;

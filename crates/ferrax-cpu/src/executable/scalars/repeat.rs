@@ -1,6 +1,6 @@
-//! Loops that are scalar throughout: interpreted, and native code once there was enough work.
+//! Scalar loops: interpreted, and native code after enough work.
 //!
-//! INVARIANT: between chunks of iterations the file holds what the carries are, whoever ran them; so either may go on.
+//! INVARIANT: between chunks of iterations the register file holds the carries, whichever executor ran the chunk, so either may continue.
 use super::{CellScalar, File, Reg, ScalarIns, exec, write_int};
 use crate::executable::{Cell, RunState};
 use crate::native::{self, LoopCode, LoopText};

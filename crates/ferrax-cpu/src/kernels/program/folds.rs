@@ -1,6 +1,6 @@
-//! Reductions of a program's values by native code, without a register in memory.
+//! Reductions of a program's values by native code that keeps them in registers.
 //!
-//! INVARIANT: it is there only for programs all of whose loads walk rows as they lie, or stay where they are, so that pointers are all it needs.
+//! INVARIANT: only for programs whose loads are contiguous along a row or constant in it, so that a pointer for each load is enough.
 use super::{Frame, Ins, Op, TileProgram};
 use crate::native::{FoldMemory, FoldSteps, Function, LaneWidth, Operand, RegisterFold, Replaced};
 

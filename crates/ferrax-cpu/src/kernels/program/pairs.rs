@@ -1,10 +1,10 @@
-//! Operations that are done in one pass with the operation that alone wants them.
+//! Two operations in one pass, where the second is the only reader of the first.
 //!
 //! ```text
 //!     y = x * a;  z = y + b     ->     z = x * a + b     (each rounds by itself, as before)
 //! ```
 //!
-//! INVARIANT: what a pair takes in nobody else reads; the results are those of the two operations, one after the other.
+//! INVARIANT: the first operation has no other reader; the results are those of the two operations, one after the other.
 use super::Spec;
 use ferrax_kernel::{Bin, DType, Node, NodeId};
 

@@ -1,11 +1,11 @@
-//! Patterns of 32-bit words that one instruction does: rotations, and rounds of add, rotate and exclusive or.
+//! Patterns of 32-bit words that one instruction computes: rotates, and rounds of add, rotate and exclusive or.
 //!
 //! ```text
-//!     (x << n) | (x >> (32 - n))        ->   rotate x by n          (and its exclusive or with another word, if nobody else wants it)
-//!     x = x + y;  y = rotate(y, n) ^ x  ->   one round; up to four that follow one another are one instruction
+//!     (x << n) | (x >> (32 - n))        ->   rotate x by n          (and its exclusive or with another word, if that is its only reader)
+//!     x = x + y;  y = rotate(y, n) ^ x  ->   one round; up to four consecutive rounds are one instruction
 //! ```
 //!
-//! INVARIANT: what a pattern skips nobody else reads.
+//! INVARIANT: values that a pattern skips have no other reader.
 use super::Spec;
 use ferrax_kernel::{Bin, DType, Node, NodeId};
 use smallvec::SmallVec;

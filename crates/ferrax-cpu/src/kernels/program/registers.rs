@@ -1,6 +1,6 @@
-//! Registers of a program: which value has which, and how many positions a tile has.
+//! Registers of a tile program: which value is in which, and how many positions a tile has.
 //!
-//! INVARIANT: a register has one value at a time.
+//! INVARIANT: a register holds one value at a time.
 use super::build::TileBuilder;
 use super::code::Lazy;
 use super::{DIRECT, Ins, Op, Setup, TileProgram};

@@ -1,6 +1,6 @@
-//! Where rows lie: pointers to what is used in place, loads and stores that follow a row's strides, indices.
+//! Programs by rows: pointers to operands read in place, loads and stores with strides, index values.
 //!
-//! INVARIANT: what is touched are the elements that the kernel names for the positions, which `Kernel::verify` proved to exist.
+//! INVARIANT: the elements touched are those that the kernel names for the positions, which `Kernel::verify` proved to exist.
 use super::{Frame, Indices, Loads, Op, Stores, TileProgram};
 use crate::kernels::moves;
 use smallvec::SmallVec;
@@ -142,7 +142,7 @@ impl TileProgram {
         frame.p[d as usize] = own;
         own
     }
-    /// CodePart of a row: fill, elements, fill.
+    /// A part of a row: the fill before the elements, the elements, the fill behind them.
     ///
     /// # Safety
     /// As `load`; `row` is the (possibly imaginary) element at inner index 0.

@@ -1,13 +1,19 @@
-//! Groups of few columns: as many side by side as fill a vector.
+//! Grouped convolutions with few columns in each group: as many groups side by side as fill a vector.
 //!
 //! ```text
 //! cell[q, i, p] = x[start + q * strides + p * group + i]        q a position that some window reads (0 where a guard refuses it), i of the unit
 //! sums[row, o * P + p] = sum over terms of cell[q(row, term), i(row, term), p] * y[p, term, o]
 //! ```
 //!
-//! The cells of P groups are copied once for all windows. Each axis of rows belongs to one of terms (places and the window, or in the derivative by the
-//! weights the window and places), or has a level of positions of its own; the unit, channels of one group side by side, is the last of either.
-//! Where cells are many, the outermost level is taken in blocks: of rows, or of terms, one after the other in their order.
+//! The cells of P groups are copied once for all windows. Axes of rows and of terms are paired into levels of positions:
+//!
+//! | | axis of rows | axis of terms |
+//! |---|---|---|
+//! | forward, derivative by the input | output places | window taps |
+//! | derivative by the weights | window taps | output places |
+//!
+//! An axis without a partner is a level of its own. The unit, channels of one group that are contiguous, is the last axis of either. Where cells are many,
+//! the outermost level is processed in blocks of rows or of terms, in order.
 use super::ConvAxes;
 use super::interleaved::{Interleave, InterleaveFn, Placing, PlacingFn, pick_interleave, pick_place};
 use super::lines::gcd;

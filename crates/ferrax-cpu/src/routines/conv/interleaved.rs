@@ -1,4 +1,4 @@
-//! Elements of several groups, side by side and back.
+//! Interleaving the elements of several groups, and writing them back.
 use crate::kernels::block::tiers;
 use crate::tier::Tier;
 

@@ -1,12 +1,12 @@
-//! Windows that overlap: a line of the array, zeros around it, is copied once for all of them.
+//! Convolutions by lines: where windows overlap, a line of the input is copied once for all of them, zero padded.
 //!
 //! ```text
-//! line[p, u] = x[start + p * stride + u]                    p a position, u of the unit: channels that lie side by side
-//! element (i, t, u) of the side that moves = line[i * step + t * dilation, u]        i along the line, t a tap of its window
+//! line[p, u] = x[start + p * stride + u]                    p a position, u of the unit: channels that are contiguous
+//! element (i, t, u) of the moving side = line[i * step + t * dilation, u]        i along the line, t a tap of its window
 //! ```
 //!
-//! In a convolution i counts rows, and (t, u) terms; in the derivative by its weights it is the other way round. Where columns are few, vectors
-//! go along the line instead: it is transposed, so that each unit's positions lie side by side, and the result is transposed back.
+//! Forward, i counts rows and (t, u) terms; in the derivative by the weights the roles are exchanged. Where columns are few, vectors go along the line
+//! instead: the line is transposed, so that the positions of each unit are contiguous, and the result is transposed back.
 use super::reading::{ReadAxis, Sides, ceil};
 use crate::tuning::ConvTuning;
 
@@ -31,7 +31,7 @@ impl LineWay {
 
 pub struct WindowLines {
     pub way: LineWay,
-    /// PlaceRun along a line, and positions from one to the next.
+    /// Places along a line, and positions from one to the next.
     pub along: usize,
     pub step: usize,
     pub taps: usize,
@@ -46,7 +46,7 @@ pub struct WindowLines {
     pub terms: Vec<ReadAxis>,
 }
 impl WindowLines {
-    /// WindowLines of a convolution whose rows and terms are such, if it has some: `columns` of `size` bytes each.
+    /// The lines of a convolution with these axes of rows and terms, where its windows overlap along one; `columns` of `size` bytes each.
     pub fn new(
         rows: &[ReadAxis],
         terms: &[ReadAxis],

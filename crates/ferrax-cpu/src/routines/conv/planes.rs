@@ -1,13 +1,13 @@
-//! Windows over planes: a part of each plane of the array, zeros around it, is copied once for all windows, and vectors go along its lines.
+//! Convolutions by planes: part of each plane of the input is copied once for all windows, zero padded, and vectors go along its lines.
 //!
 //! ```text
 //! plane[h, w] = x[start + h * line + w]                     h and w from before the first window to behind the last
-//! term (c, i, j) of the place (h, w) = plane_c[h * step + i * dilation, w + j * dilation]
+//! term (c, i, j) of the output place (h, w) = plane_c[h * step + i * dilation, w + j * dilation]
 //! out[n, h, ..] = sum over terms of y[term, n] * plane_c[h * step + i * dilation, .. + j * dilation]
 //! ```
 //!
-//! So a line of places is a row of the right operand for each term, and where it begins is one table for all lines. What is a plane's line
-//! along the one axis, and of windows along the other, is found by strides; any further axis of terms tells planes apart.
+//! A line of output places is a row of the right operand for each term; one table says where the row of each term begins, for all lines. Which axes
+//! are a plane's lines and windows is found by their strides. Further axes of terms number the planes.
 use super::ConvAxes;
 use super::lines::gcd;
 use super::reading::{ReadAxis, Sides, ceil, places};

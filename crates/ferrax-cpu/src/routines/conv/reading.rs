@@ -26,7 +26,7 @@ impl ReadAxis {
     }
 }
 
-/// PlaceRun that follow one another along the last axis.
+/// Places that follow one another along the last axis.
 pub struct PlaceRun {
     /// The first of them, within the block.
     pub at: usize,

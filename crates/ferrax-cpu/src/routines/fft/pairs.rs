@@ -1,6 +1,6 @@
-//! Vectors of complex numbers, real and imaginary parts in turns, and what transforms do with rows of them.
+//! Vectors of complex numbers with interleaved real and imaginary parts, and the operations that transforms need on rows of them.
 //!
-//! INVARIANT: a number's bits depend on no vector's width: products are two products and a sum, without fused multiply-add.
+//! INVARIANT: a number's bits do not depend on a vector's width: products are two products and a sum, without fused multiply-add.
 #![allow(unsafe_code)]
 use crate::tier::Tier;
 

@@ -1,12 +1,14 @@
-//! Eigenvalues and vectors of symmetric tridiagonal matrices, divided and conquered.
+//! Divide and conquer for symmetric tridiagonal matrices: eigenvalues and eigenvectors.
 //!
 //! ```text
-//! T = (T1, T2) + rho w w'     cut where the diagonals are halved, down to 32 rows, which QR steps diagonalise
+//! T = (T1, T2) + rho w w'     split where the diagonal is halved, down to 32 rows, which QR steps diagonalize
 //!   = Q (D + rho z z') Q'     Q of both halves, z from a column of each
 //!   = (Q S) L (Q S)'          S and L by the secular equation;  Q S is a product
 //! ```
-//! Before, poles that nearly meet are turned into each other, and those with nothing in z are left out: they are eigenvalues already. Cuppen 1981; Gu and
-//! Eisenstat 1995; Rutter (LAPACK working note 69); Golub and Van Loan 8.4. Vectors are rows here, so they are exchanged and turned where they lie together.
+//!
+//! Deflation comes first: nearly equal poles are rotated into each other, and poles with a negligible z are eigenvalues already. Cuppen 1981; Gu and
+//! Eisenstat 1995; Rutter (LAPACK working note 69); Golub and Van Loan 8.4. Eigenvectors are rows here, so they are exchanged and rotated in
+//! contiguous memory.
 //!
 //! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]

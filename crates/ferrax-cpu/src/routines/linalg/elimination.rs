@@ -1,12 +1,13 @@
-//! Gaussian elimination of columns of a real matrix, each from its largest element on.
+//! Gaussian elimination with partial pivoting for columns of a real matrix.
 //!
 //! ```text
-//! 16 columns at a time, which lie together:   each one:  less what those before take off it;  its largest element exchanged for the first one that is left
-//!                                             then the 16 off the columns after them, by a product
+//! 16 contiguous columns at a time:   each one:  subtract the earlier ones;  exchange its largest element with the first one that is left
+//!                                    then subtract the 16 from the columns after them, by a product
 //! ```
-//! Golub and Van Loan 3.4.1 and 3.2.11. Of elements of one size the first is taken.
 //!
-//! INVARIANT: each element is itself less the sums of products of 16 columns after the other, in their order: bits depend on sizes alone.
+//! Golub and Van Loan 3.4.1 and 3.2.11. Of elements of equal size the first is the pivot.
+//!
+//! INVARIANT: each element has sums of products of 16 columns subtracted, one after the other, in their order: bits depend on sizes alone.
 #![allow(unsafe_code)]
 use super::reflections::group_of;
 use super::rows::{RowBlock, RowElement, RowOperations};

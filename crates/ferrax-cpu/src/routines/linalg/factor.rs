@@ -1,12 +1,13 @@
 //! Cholesky factors of large real matrices by blocks, on the products of [`panel`].
 //!
 //! ```text
-//! for each 128 columns:   their square factored, 32 columns at a time;   the rows below solved;   a product taken off what is right of them
+//! for each 128 columns:   their square is factored, 32 columns at a time;   the rows below are solved;   a product is subtracted on the right
 //! ```
-//! A strip of rows is solved in vectors, a row in each lane; what it leaves, turned and negated, is the right side of the product.
+//!
+//! A strip of rows is solved in vectors, a row in each lane. The solved strip, transposed and negated, is the right operand of the product.
 //!
 //! INVARIANT: each element is a sum of products by increasing column, fused, with a root or a reciprocal at the end: bits depend neither on
-//! which rows go together nor on the width of vectors.
+//! which rows are grouped nor on the width of vectors.
 #![allow(unsafe_code)]
 use crate::routines::panel::{self, Divisible, Matrices, Rows};
 use crate::tier::Tier;

@@ -1,12 +1,13 @@
 //! Large matrices by blocks, in the precision of their elements: factors here, eigenvalues and singular values in [`spectral`].
 //!
 //! ```text
-//! lu: for each 64 columns:  factored by themselves;  then 128 others at a time:  rows exchanged, solved, a product taken off
+//! lu: for each 64 columns:  factored by themselves;  then 128 others at a time:  rows exchanged, solved, a product subtracted
 //! ```
-//! What is rare is left to the text of `ferrax_kernel::linalg`: pivots that are zero or without a reciprocal, columns that depend on others,
-//! elements that are not finite, what does not converge. So the operands stay as they are until all is done.
 //!
-//! INVARIANT: blocks are as wide as sizes say, and each is one thread's: bits depend on neither threads nor batch. Products use fused
+//! Rare cases fall back to the reference implementation in `ferrax_kernel::linalg`: pivots that are zero or without a reciprocal, linearly dependent
+//! columns, elements that are not finite, iterations that do not converge. So operands are not modified until the result is complete.
+//!
+//! INVARIANT: block sizes depend on matrix sizes alone, and each block is one thread's: bits depend on neither threads nor batch. Products use fused
 //! multiply-add where the machine has it, whatever the tier of the device.
 #![allow(unsafe_code)]
 mod elimination;

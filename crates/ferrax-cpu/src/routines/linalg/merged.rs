@@ -1,11 +1,12 @@
-//! Vectors of two halves of a matrix, in rows, brought together: gathered by where they are not zero, and multiplied by a matrix.
+//! Eigenvectors of two halves of a matrix, in rows, merged: gathered by their nonzero part, and multiplied by a matrix.
 //!
 //! ```text
-//!     S       times   t t t . . .     rows that reach the top half alone,
-//!                     t t t b b b     both,
-//!                     . . . b b b     and the bottom half
+//!     S       times   t t t . . .     rows that are nonzero in the top half alone,
+//!                     t t t b b b     in both,
+//!                     . . . b b b     and in the bottom half
 //! ```
-//! So the zeros are not multiplied (Gu and Eisenstat 1995, section 3.4).
+//!
+//! So zeros are not multiplied (Gu and Eisenstat 1995, section 3.4).
 //!
 //! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]

@@ -1,10 +1,11 @@
-//! Triangular systems of real matrices with many sides, on the products of [`panel`].
+//! Triangular systems of real matrices with many right-hand sides, on the products of [`panel`].
 //!
 //! ```text
-//! 64 sides at a time, as rows of 64:   for each 32 unknowns:   what is known of their equations, by a product;   then one after the other
+//! 64 right-hand sides at a time, as rows of 64:   for each 32 unknowns:   subtract the known part by a product;   then one after the other
 //! ```
-//! INVARIANT: each unknown is its side, less the sum of products in the order in which unknowns are found, fused, over its own coefficient;
-//! no side depends on those beside it, nor on the width of vectors.
+//!
+//! INVARIANT: each unknown is its right-hand side less the sum of products in the order in which unknowns are solved, fused, over its own
+//! coefficient; no right-hand side depends on its neighbours, nor on the width of vectors.
 #![allow(unsafe_code)]
 use crate::routines::panel::{self, Divisible, Matrices, Rows};
 use crate::tier::Tier;

@@ -1,6 +1,6 @@
-//! Vectors of doubles as lanes of the text of decompositions: eight with AVX-512, four with AVX2.
+//! Vectors of doubles as lanes of the reference decompositions: eight with AVX-512, four with AVX2.
 //!
-//! INVARIANT: each operation is the one of IEEE 754 in every lane, none fused; so all tiers have the bits of the text in one lane.
+//! INVARIANT: each operation is that of IEEE 754 in every lane, none fused, so all tiers give the bits of the reference implementation in one lane.
 #![allow(unsafe_code)]
 use crate::tier::Tier;
 use ferrax_kernel::linalg::{LaneWorkspace, Linalg};

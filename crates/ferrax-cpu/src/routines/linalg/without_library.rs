@@ -1,4 +1,4 @@
-//! Where the library is left out, no matrix is large: all are decomposed as the waist's text has it.
+//! Without the feature `linalg` no matrix is decomposed by blocks: the reference implementation does all.
 use crate::memory::Block;
 use crate::tier::Tier;
 use ferrax_kernel::Res;
