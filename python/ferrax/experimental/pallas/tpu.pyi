@@ -101,6 +101,7 @@ class MemorySpace(Enum):
     HBM = "hbm"
     SEMAPHORE = "semaphore_mem"
     def __call__(self, shape: Any, dtype: Any) -> Any: ...
+    def from_type(self, type: Any) -> Any: ...
 
 PARALLEL: Any
 
@@ -115,6 +116,10 @@ class SemaphoreType(Enum):
     REGULAR = "regular"
     DMA = "dma"
     BARRIER = "barrier"
+    @property
+    def counts(self) -> bool: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
     def __call__(self, shape: Any = ...) -> Any: ...
 
 class SideEffectType(Enum):
