@@ -350,3 +350,25 @@ def test_what_a_getter_says_of_a_tracer_is_told(jax):
         with pytest.raises(AttributeError) as e:
             jax.jit(lambda x, name=name: getattr(x, name))(1.0)
         assert name in str(e.value) and (words or "") in str(e.value)
+
+
+class Model:
+    def forward(self, x):
+        self.cache = x * 2
+        return x
+
+
+@pytest.mark.ours
+def test_a_leaked_value_is_told_by_function_line_and_transform(jax):
+    model = Model()
+    jax.jit(model.forward)(1.0)
+    with pytest.raises(jax.errors.UnexpectedTracerError) as e:
+        model.cache + 1
+    line = Model.forward.__code__.co_firstlineno + 1
+    assert f"{__file__}:{line}" in str(e.value) and "(Model.forward)" in str(e.value) and "belongs to jit" in str(e.value)
+
+
+@pytest.mark.ours
+def test_a_wrong_leaf_is_named_by_its_path(jax):
+    with pytest.raises(TypeError, match=r"at path p\['params'\]\['w'\]\[2\]"):
+        jax.jit(lambda p: p)({"params": {"w": [1.0, 2.0, object()]}})

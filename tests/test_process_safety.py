@@ -195,3 +195,30 @@ threading.stack_size(512 * 1024)
 t = threading.Thread(target=run); t.start(); t.join()
 """
     )
+
+
+@pytest.mark.ours
+def test_a_signature_for_each_length_holds_no_memory(child):
+    out = child("""
+        import resource
+        f = jax.jit(lambda x: (x * 2 + 1).sum())
+        peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for n in range(1, 1500): f(np.ones(n, np.float32))
+        before = peak()
+        for n in range(1500, 4500): f(np.ones(n, np.float32))
+        print(peak() - before)
+        """)
+    assert int(out) < 64 * 1024  # KiB
+
+
+@pytest.mark.ours
+def test_what_a_closure_holds_is_not_copied(child):
+    out = child("""
+        import resource
+        x = jnp.ones(1 << 26).block_until_ready()                       # 256 MiB
+        peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak()
+        print(float(jax.jit(lambda i: x[i])(3)), peak() - before)
+        """)
+    value, grown = out.split()
+    assert value == "1.0" and int(grown) < 32 * 1024
