@@ -32,7 +32,7 @@ enum Owner {
 }
 
 /// Modules whose functions call what they are given, by path below the package.
-const BETWEEN: [&str; 15] = [
+const BETWEEN: [&str; 16] = [
     "_api.py",
     "_autodiff.py",
     "_batching.py",
@@ -41,6 +41,7 @@ const BETWEEN: [&str; 15] = [
     "_pmap.py",
     "_shard_map.py",
     "_traced.py",
+    "_transformed.py",
     "custom_batching.py",
     "custom_derivatives.py",
     "lax/_bodies.py",
