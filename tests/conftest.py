@@ -21,6 +21,7 @@ os.environ.setdefault("FERRAX_GPU", "all")
 
 LIBRARY = os.environ.get("FERRAX_TEST_LIB", "ferrax")
 ON_JAX = LIBRARY == "jax"
+os.environ.setdefault("FERRAX_STRICT_PLANS", "1")  # a fused plan whose bounds are not proved is a failure here
 PREFIX = "JAX_" if ON_JAX else "FERRAX_"
 MODULES = (
     "numpy",

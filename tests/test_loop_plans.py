@@ -228,3 +228,14 @@ def test_loops_with_integers_of_a_byte_become_code():
         n = (n * 3 + i) & 0xFFFFFFFF
     assert got[0] == x
     assert np.uint32(got[1]) == n
+
+
+def test_moves_within_moves_are_planned():
+    nest = lambda a, b, c: jnp.concatenate([a, jnp.concatenate([b, c])]).reshape(2, 3) * 2
+    assert jax.jit(nest)(jnp.ones(3), jnp.ones(2), jnp.zeros(1)).tolist() == [[2, 2, 2], [2, 2, 0]]
+    padded = jax.jit(lambda a: jnp.pad(jnp.pad(a, (1, 2)), (2, 1)).reshape(2, -1) * 2)(jnp.ones(4))
+    assert padded.tolist() == [[0, 0, 0, 2, 2], [2, 2, 0, 0, 0]]
+    for shape in ((2, 3), (6,), (5, 2)):
+        slope = jax.jit(jax.grad(jnp.nanprod))(jnp.arange(1.0, 1 + np.prod(shape)).reshape(shape))
+        want = np.prod(np.arange(1.0, 1 + np.prod(shape))) / np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
+        np.testing.assert_allclose(slope, want, rtol=1e-5)

@@ -21,8 +21,8 @@ use crate::aval::Aval;
 use crate::dtype::{Dtype, KeyImpl};
 use crate::error::Res;
 use crate::program::{Atom, Eqn, Program};
-use ferrax_kernel::plan::Operations;
-use ferrax_kernel::{DType, Dims, Plan, Scalar};
+use ferrax_kernel::plan::{Operations, VerifiedPlan};
+use ferrax_kernel::{DType, Dims, Error, Plan, Scalar};
 
 /// How a value stands in memory: keys and complex numbers have a trailing axis of 2.
 pub struct Physical {
@@ -47,7 +47,19 @@ pub fn physical(a: &Aval) -> Physical {
 
 /// The plan of a program. Its inputs are the program's (captured ones first), its outputs likewise, in physical form.
 pub fn lower(p: &Program) -> Res<Plan> {
-    plan(p, &crate::simplify::simplify(p))
+    plan(p, &crate::simplify::simplify(p), Graph::default())
+}
+/// The plan, verified. One that the verifier cannot prove to stay in bounds is made again with every value in memory, where each kernel
+/// has one operation's index maps alone; `FERRAX_STRICT_PLANS` asks for the error instead, so that tests see what is not proved.
+pub fn verified(p: &Program) -> Res<VerifiedPlan> {
+    match lower(p)?.verify() {
+        Err(Error::Invalid(_)) if std::env::var_os("FERRAX_STRICT_PLANS").is_none() => Ok(unfused(p)?.verify()?),
+        made => Ok(made?),
+    }
+}
+/// The plan with every value in memory: each kernel has one operation.
+pub fn unfused(p: &Program) -> Res<Plan> {
+    plan(p, &crate::simplify::simplify(p), Graph::unfused())
 }
 /// What a program computes as it was written: the operations of each equation by itself, nothing merged and nothing computed twice.
 pub fn operations(p: &Program) -> Res<Operations> {
@@ -57,7 +69,7 @@ pub fn operations(p: &Program) -> Res<Operations> {
         let outs = &p.avals()[first..first + e.n_out as usize];
         first += outs.len();
         let alone = alone(&p, e, outs)?;
-        sum = sum.and(plan(&alone, &alone)?.operations());
+        sum = sum.and(plan(&alone, &alone, Graph::default())?.operations());
     }
     Ok(sum)
 }
@@ -77,8 +89,7 @@ fn alone(p: &Program, e: &Eqn, outs: &[Aval]) -> Res<Program> {
     let results = (n_ins..avals.len()).map(|k| Atom::Var(k as u32)).collect();
     Program::new(0, n_ins, avals, vec![Eqn { op: e.op.clone(), args, n_out: e.n_out }], results, vec![])
 }
-fn plan(p: &Program, simple: &Program) -> Res<Plan> {
-    let mut g = Graph::default();
+fn plan(p: &Program, simple: &Program, mut g: Graph) -> Res<Plan> {
     let ins: Vec<TensorId> = p
         .in_avals()
         .iter()

@@ -15,6 +15,8 @@
 //!
 //! The mean of squares over rows of an `f32[2,3]` x: grid (2), rdims (3),
 //! `n0 = load x[3 i + r]; n1 = mul n0 n0; n2 = reduce sum n1; n3 = const 3.0; n4 = div n2 n3`, output n4.
+mod bounds;
+
 use crate::dtype::{DType, Scalar};
 use crate::error::{Error, Res};
 use crate::expr::{Bin, ReduceKind, Un};
@@ -195,7 +197,7 @@ impl Kernel {
                     let Some((ty, len)) = self.inputs.get(a.input as usize) else {
                         return bad(format!("node {id} loads input {}", a.input));
                     };
-                    if !self.access_in_bounds(a, *len, &domain) {
+                    if !bounds::inside(a, *len, &domain) {
                         return bad(format!(
                             "node {id} may read outside input {}: {a:?} over {domain} of {len}",
                             a.input
@@ -227,61 +229,6 @@ impl Kernel {
             None => Ok(()),
         }
     }
-    /// Whether no index of the domain that passes the guards reaches outside `0..len`.
-    ///
-    /// A guard on one index narrows that index. A guard on several (an axis that was split) counts where those indices enter the
-    /// access only through the guarded form: then its share of the access is `stride * [lo, hi)`.
-    fn access_in_bounds(&self, a: &Access, len: usize, domain: &[usize]) -> bool {
-        // in 128 bits no product of an index and a stride wraps
-        let wide = |x: i64| x as i128;
-        let mut lo: SmallVec<[i128; 6]> = SmallVec::from_elem(0, domain.len());
-        let mut hi: SmallVec<[i128; 6]> = domain.iter().map(|n| *n as i128 - 1).collect();
-        let mut share: SmallVec<[bool; 6]> = SmallVec::from_elem(false, domain.len());
-        let (mut min, mut max) = (wide(a.at.offset), wide(a.at.offset));
-        let mut widen = |x: i128, y: i128| {
-            min = min.saturating_add(x.min(y));
-            max = max.saturating_add(x.max(y));
-        };
-        for g in &a.guards {
-            let used: SmallVec<[usize; 4]> =
-                (0..domain.len()).filter(|k| g.at.stride(*k) != 0 && domain[*k] > 1).collect();
-            // the form is between these
-            let (least, most) = (wide(g.lo) - wide(g.at.offset), wide(g.hi) - 1 - wide(g.at.offset));
-            match used[..] {
-                [] if !(g.lo..g.hi).contains(&g.at.offset) => return true, // never passes
-                [] => (),
-                [k] => {
-                    let s = wide(g.at.stride(k)); // least <= s i <= most
-                    let (first, last) = if s > 0 {
-                        (div_ceil(least, s), most.div_euclid(s))
-                    } else {
-                        (div_ceil(-most, -s), (-least).div_euclid(-s))
-                    };
-                    lo[k] = lo[k].max(first);
-                    hi[k] = hi[k].min(last);
-                }
-                [first, ..] => {
-                    let s = wide(a.at.stride(first)) / wide(g.at.stride(first));
-                    if used.iter().all(|k| !share[*k] && wide(a.at.stride(*k)) == s * wide(g.at.stride(*k))) {
-                        used.iter().for_each(|k| share[*k] = true);
-                        widen(s.saturating_mul(least), s.saturating_mul(most));
-                    }
-                }
-            }
-        }
-        for k in 0..domain.len() {
-            if lo[k] > hi[k] {
-                return true; // no index at all
-            }
-            if !share[k] {
-                widen(wide(a.at.stride(k)).saturating_mul(lo[k]), wide(a.at.stride(k)).saturating_mul(hi[k]));
-            }
-        }
-        min >= 0 && max < len as i128
-    }
-}
-fn div_ceil(a: i128, b: i128) -> i128 {
-    -(-a).div_euclid(b)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Compiled {
                 array::check_dtype(a, device)?;
             }
         }
-        let plan = lower::lower(&program)?;
+        let plan = lower::verified(&program)?;
         let results = plan.outputs.iter().map(|s| plan.slots[*s as usize].bytes());
         let bytes = results.fold(plan.arena, usize::saturating_add);
         if device.backend.memory().is_some_and(|most| bytes > most) {
@@ -83,7 +83,7 @@ impl Compiled {
         let brief = plan.work() <= if ends { TRIED_WORK } else { ASYNC_WORK };
         let pace =
             (queued && brief && !plan.meets() && !effects && device.platform() == "cpu").then(|| Pace::new(ends));
-        let exe = device.backend.compile(plan.verify()?)?;
+        let exe = device.backend.compile(plan)?;
         Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, calls, effects, pace })
     }
     pub fn plan(&self) -> &Plan {

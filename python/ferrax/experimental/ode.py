@@ -135,7 +135,7 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.
     """The solution of y' = func(y, t, *args), y(t[0]) = y0, at the times t.
 
     Args:
-      func: `func(y, t, *args)` gives dy/dt, a pytree like y.
+      func: `func(y, t, *args)` gives dy/dt, a pytree like y, or any other of as many numbers: its leaves are taken in order.
       y0: a pytree of arrays, floating-point or complex.
       t: an array (n,) of times, all growing or all falling.
       *args: more arguments of `func`, pytrees of arrays, which it may be differentiated by; so may what `func` closes over.
@@ -147,7 +147,7 @@ def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.
       a pytree like y0, each leaf with a new first axis of size n.
 
     Raises:
-      TypeError: t is no array of floats, or an argument holds something else than arrays; `func` returns something else than the like of y0.
+      TypeError: t is no array of floats, or an argument holds something else than arrays; `func` returns another number of numbers than y0 has.
 
     >>> odeint(lambda y, t: -y, 1.0, jnp.linspace(0.0, 1.0, 3), rtol=1e-6, atol=1e-6).round(3)
     Array([1.   , 0.607, 0.368], dtype=float32)
@@ -183,10 +183,14 @@ def _slope(func, y, t, args, unravel, y0):
     """func as a function of vectors."""
     state = unravel(y)
     out = func(state, t, *args)
-    if tree_flatten(out)[1] != tree_flatten(y0)[1] or any(jnp.shape(a) != jnp.shape(b) for a, b in zip(tree_leaves(out), tree_leaves(y0), strict=True)):
+    slopes = tree_leaves(out)
+    if sum(int(np.prod(jnp.shape(x), dtype=int)) for x in slopes) != y.shape[0]:
         describe = lambda tree: tree_map(lambda x: _core.get_aval(x).str_short(), tree)
-        raise TypeError(f"odeint: func must return the like of y0, but y0 is {describe(y0)} and func returned {describe(out)}")
-    return ravel_pytree(tree_map(lambda x, y: jnp.asarray(x).astype(y.dtype), out, y0))[0].astype(y.dtype)
+        raise TypeError(f"odeint: func must return as many numbers as y0 has, but y0 is {describe(y0)} and func returned {describe(out)}")
+    if tree_flatten(out)[1] == tree_flatten(y0)[1] and all(jnp.shape(a) == jnp.shape(b) for a, b in zip(slopes, tree_leaves(y0), strict=True)):
+        out = tree_map(lambda x, y: jnp.asarray(x).astype(y.dtype), out, y0)
+    # a list of numbers for a vector, a tuple for a list: the numbers count, in the order of the leaves
+    return _raveled(out, y.dtype)
 
 
 # ---------------------------------------------------------------- the solution and its derivatives

@@ -360,7 +360,8 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
 def _conv(x, y, mode, op, precision, dtype):
     if op == "correlate":
         y = conj(y)
-    x, y = _core.promote_dtypes_inexact(x, y)
+    # who names the result's dtype gets sums of the operands' own: integers stay exact
+    x, y = _core.promote_dtypes_inexact(x, y) if dtype is None else _core.promote_dtypes(x, y)
     out_order = slice(None)
     if op == "correlate" and x.shape[0] < y.shape[0]:
         x, y = y, x

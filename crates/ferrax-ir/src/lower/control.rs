@@ -114,7 +114,7 @@ impl Graph {
 
     /// Lowers `p` as a block that reads `ins` and writes `outs`.
     fn block(&mut self, p: &Program, ins: &[ValueSlots], outs: &[ValueSlots]) -> Res<Vec<Step>> {
-        let mut sub = Graph { plan: std::mem::take(&mut self.plan), ..Graph::default() };
+        let mut sub = Graph { plan: std::mem::take(&mut self.plan), unfused: self.unfused, ..Graph::default() };
         let nodes: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in_from(a, s)).collect();
         let ys = sub.inline(&crate::simplify::simplify(p), &nodes);
         let steps = ys.map(|ys| {

@@ -108,9 +108,15 @@ pub struct Graph {
     pub(super) plan: Plan,
     /// What was concatenated of several: the axis, and the parts.
     pub(super) joined: HashMap<TensorId, (usize, TensorIds)>,
+    /// Every value that is computed or moved stands apart.
+    pub(super) unfused: bool,
 }
 
 impl Graph {
+    /// A graph whose kernels have one operation each.
+    pub(super) fn unfused() -> Graph {
+        Graph { unfused: true, ..Graph::default() }
+    }
     fn push(&mut self, dtype: DType, shape: Dims, def: Def) -> TensorId {
         let beneath = |t: TensorId| if self.written(t) { 0 } else { self.tensors[t as usize].depth };
         let computes = |t: TensorId| !self.written(t) && self.tensors[t as usize].computes;
@@ -125,7 +131,7 @@ impl Graph {
         };
         self.tensors.push(TensorEntry { dtype, shape, tape: 0, def, slot: None, apart: false, depth, computes });
         let t = self.tensors.len() as TensorId - 1;
-        if depth >= MAX_DEPTH {
+        if depth >= if self.unfused { 1 } else { MAX_DEPTH } {
             self.tensors[t as usize].apart = true;
         }
         t

@@ -333,19 +333,15 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
 def _qr_multiply(a, c, mode, pivoting, conjugate):
     q, r, *order = _lax.qr(a, pivoting=pivoting, full_matrices=False)
     q = q.conj() if conjugate else q
-    if c.ndim == 1:
-        out = q @ c if mode == "left" else c @ q
-    else:
-        out = q @ c if mode == "left" else c @ q
-    return (out, r, *order)
+    return (q @ c if mode == "left" else c @ q, r, *order)
 
 
 def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False):
     """The product of c and the factor q of a, and r: ``c @ q``, or ``q @ c``.
 
     Args:
-      a: shape (m, n).
-      c: shape (k, m) or (m,) for "right", (min(m, n), k) or (min(m, n),) for "left".
+      a: shape (..., m, n).
+      c: shape (..., k, m) or (m,) for "right", (..., min(m, n), k) or (min(m, n),) for "left"; leading axes are broadcast against a's.
       mode: where q stands: "left" or "right".
       pivoting: as `qr` has it.
       conjugate: of q.
@@ -363,14 +359,20 @@ def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
     a, c = _floating(a, c)
     m, k = a.shape[-2], min(a.shape[-2:])
-    size, wanted = (c.shape[0], k) if mode == "left" else (c.shape[-1], m)
+    vector = c.ndim == 1
+    if vector:
+        c = c[:, None] if mode == "left" else c[None, :]
+    size, wanted = (c.shape[-2], k) if mode == "left" else (c.shape[-1], m)
     if size != wanted:
         product, what = ("Q @ c", f"{k} columns") if mode == "left" else ("c @ Q", f"{m} rows")
         axis = "rows" if mode == "left" else "columns"
         raise ValueError(
             f"Array shapes are not compatible for {product} operation: a has shape {tuple(a.shape)} so Q has {what}, but c has {size} {axis} (expected {wanted})."
         )
-    return _qr_multiply(a, c, mode=mode, pivoting=bool(pivoting), conjugate=bool(conjugate))
+    batch = jnp.broadcast_shapes(a.shape[:-2], c.shape[:-2])
+    a, c = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, c))
+    out, *rest = _qr_multiply(a, c, mode=mode, pivoting=bool(pivoting), conjugate=bool(conjugate))
+    return (out.reshape(-1) if vector else out, *rest)
 
 
 def schur(a, output="real"):
