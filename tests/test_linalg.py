@@ -856,3 +856,21 @@ def test_polar_of_batches(shape, side):
 
 def test_the_rank_of_no_equations_is_a_plain_integer():
     assert not jnp.linalg.lstsq(jnp.zeros((0, 3)), jnp.zeros((0, 3)))[2].weak_type
+
+
+@pytest.mark.parametrize("mode", ["left", "right"])
+@pytest.mark.parametrize("kwargs", [{}, {"pivoting": True}, {"conjugate": True}], ids=str)
+def test_qr_multiply_of_batches(jnp, mode, kwargs):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(2, 4, 3)) + 1j * rng.normal(size=(2, 4, 3))
+    n = 3 if mode == "left" else 4
+    for c in (rng.normal(size=(2, n, n)), rng.normal(size=(5, 1, n, n)), rng.normal(size=(n, n)), rng.normal(size=n)):
+        out, r, *order = sl.qr_multiply(a, c, mode=mode, **kwargs)
+        whole = np.broadcast_shapes(a.shape[:-2], c.shape[:-2])
+        assert r.shape == (*whole, 3, 3)
+        for i in np.ndindex(whole):
+            one = c if c.ndim <= 2 else np.broadcast_to(c, (*whole, n, n))[i]
+            got = out.reshape(*whole, -1)[i] if c.ndim == 1 else out[i]
+            want = sl.qr_multiply(a[i[-1]], one, mode=mode, **kwargs)
+            for x, y in zip((got, r[i], *(o[i] for o in order)), want, strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)

@@ -160,3 +160,20 @@ def test_linear_call_is_transposed_by_its_rule(jax, jnp, linear_call):
 @pytest.mark.parametrize("times", [[0.0, 0.0, 1.0], [0.0, 0.0], [0.0, 1.0, 1.0]])
 def test_times_that_are_given_twice(jax, jnp, ode, times):
     np.testing.assert_allclose(ode.odeint(lambda y, t: -y, jnp.float32(1), jnp.array(times)), np.exp(-np.array(times)), rtol=1e-5)
+
+
+def test_the_numbers_of_a_slope_count_whatever_holds_them(jax, jnp, ode):
+    slopes = lambda y: [-y[0], y[1]]
+    want = ode.odeint(lambda y, t: jnp.stack(slopes(y)), np.float32([1, 2]), TIMES)
+    got = ode.odeint(lambda y, t: slopes(y), np.float32([1, 2]), TIMES)
+    np.testing.assert_array_equal(got, want)
+    for y0 in ((1.0, 2.0), [1.0, 2.0], {0: 1.0, 1: 2.0}):
+        for kind in (tuple, list, jnp.stack, lambda x: dict(enumerate(x)), lambda x: {"a": {"b": x}}):
+            out = ode.odeint(lambda y, t, kind=kind: kind(slopes(y)), y0, TIMES)
+            assert type(out) is type(y0)
+            for k in (0, 1):
+                np.testing.assert_allclose(out[k], want[:, k], rtol=1e-6)
+    slope = jax.grad(lambda y: ode.odeint(lambda y, t: slopes(y), y, TIMES)[-1].sum())(jnp.float32([1, 2]))
+    np.testing.assert_allclose(slope, [np.exp(-1), np.e], rtol=1e-4)
+    with pytest.raises((TypeError, ValueError)):
+        ode.odeint(lambda y, t: (y, y), 1.0, TIMES)

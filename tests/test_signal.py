@@ -289,3 +289,15 @@ def test_beside_jax(oracle):
             warnings.simplefilter("ignore")
             for ours, want in zip(signal.csd(x, y, **kw), theirs.csd(x, y, **kw), strict=True):
                 near(ours, want)
+
+
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_integers_are_summed_as_such_where_a_dtype_is_named(jnp, name, mode, dtype):
+    a, v = np.arange(100, 107).astype(dtype), np.array([1, 5, 7], dtype)
+    for kind in (np.int32, np.uint32, np.int8, np.float32):
+        got = getattr(jnp, name)(a, v, mode, preferred_element_type=kind)
+        assert got.dtype == kind
+        np.testing.assert_array_equal(got, getattr(np, name)(a.astype(kind), v.astype(kind), mode))
+    assert getattr(jnp, name)(a, v, mode).dtype == np.float32

@@ -360,8 +360,12 @@ def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
 def _conv(x, y, mode, op, precision, dtype):
     if op == "correlate":
         y = conj(y)
-    # who names the result's dtype gets sums of the operands' own: integers stay exact
-    x, y = _core.promote_dtypes_inexact(x, y) if dtype is None else _core.promote_dtypes(x, y)
+    if dtype is None:
+        x, y = _core.promote_dtypes_inexact(x, y)
+    else:
+        x, y = _core.promote_dtypes(x, y)
+        if x.dtype.kind in "biu":  # summed as what is asked for: exact, whatever the signs of the two
+            x, y = x.astype(dtype), y.astype(dtype)
     out_order = slice(None)
     if op == "correlate" and x.shape[0] < y.shape[0]:
         x, y = y, x
