@@ -181,7 +181,7 @@ impl Nest {
             return None;
         }
         while left > 1 && shape.len() < MAX_RANK - 1 {
-            let divisors: Vec<usize> = (1..=left).filter(|d| left % d == 0).collect();
+            let divisors: Vec<usize> = (1..=left).filter(|d| left.is_multiple_of(*d)).collect();
             let d = divisors[self.rng.next(divisors.len())];
             shape.push(d);
             left /= d;
@@ -273,11 +273,14 @@ impl Nest {
 /// The program's text, its arguments and its results.
 fn drawn(seed: u64) -> (String, Vec<Array>, Vec<Array>) {
     let mut n = Nest { rng: Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1), vars: vec![], lines: String::new() };
-    (0..5).for_each(|_| drop(n.rng.next(2)));
+    (0..5).for_each(|_| {
+        n.rng.next(2);
+    });
     for k in 0..1 + n.rng.next(3) {
         let rank = n.rng.next(3) + (k == 0) as usize;
-        let shape: Vec<usize> =
-            (0..rank).map(|_| [1, 2, 2, 3, 3, 4, 5, 0][n.rng.next(if seed % 8 == 0 { 8 } else { 7 })]).collect();
+        let shape: Vec<usize> = (0..rank)
+            .map(|_| [1, 2, 2, 3, 3, 4, 5, 0][n.rng.next(if seed.is_multiple_of(8) { 8 } else { 7 })])
+            .collect();
         let mut next = 10 * (k as i32 + 1);
         n.vars.push(Array::by(&shape, |_| {
             next += 1;
@@ -301,7 +304,7 @@ fn drawn(seed: u64) -> (String, Vec<Array>, Vec<Array>) {
 }
 
 fn run(plan: VerifiedPlan, ins: &[Array]) -> Vec<Vec<u8>> {
-    let b = ReferenceBackend::default();
+    let b = ReferenceBackend;
     let bytes = |x: &Array| x.data.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
     let arg = |x: &Array| RunArg { buffer: b.upload(&bytes(x)).unwrap(), donated: false };
     let exe = b.compile(plan).unwrap();
@@ -312,7 +315,7 @@ fn check(seed: u64) {
     let (text, ins, outs) = drawn(seed);
     let p = parse(&text).unwrap_or_else(|e| panic!("seed {seed}: {}\n{text}", e.message()));
     let ways = [("fused", lower as fn(&_) -> _), ("apart", unfused)];
-    for (way, plan) in ways.into_iter().take(if seed % 4 == 0 { 2 } else { 1 }) {
+    for (way, plan) in ways.into_iter().take(if seed.is_multiple_of(4) { 2 } else { 1 }) {
         let plan = plan(&p).unwrap_or_else(|e| panic!("seed {seed}: {}\n{text}", e.message()));
         let plan = plan.verify().unwrap_or_else(|e| panic!("seed {seed}, {way}: {e}\n{text}"));
         for (k, (got, want)) in run(plan, &ins).iter().zip(&outs).enumerate() {
