@@ -11,6 +11,7 @@
 mod check;
 mod extension;
 mod files;
+mod globals;
 mod layers;
 mod mutate;
 mod names;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::files::{ARROWS, File, tracked};
 use crate::shell::{Res, fail};
-use crate::{layers, names, rooms};
+use crate::{globals, layers, names, rooms};
 
 /// The files in which `unsafe` may stand: kernels, routines and memory of the CPU, its own and what others lend, pipelines of the GPU, the interpreter's C interface,
 /// and tests that call one source compiled for several instruction sets, fork, count allocations, or fence memory in. What their blocks rely on,
@@ -115,6 +115,7 @@ const RULES: &[Rule] = &[
     facts_stand_once,
     hooks_alone_name_the_package,
     cpu_functions_are_short,
+    globals::globals_are_listed,
     layers::python_imports_point_down,
     names::types_have_names_of_their_own,
     rooms::rooms_form_no_ring,
