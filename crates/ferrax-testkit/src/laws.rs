@@ -160,10 +160,7 @@ fn reference(e: &Example) {
     let x = e.values(&avals, 1);
     let (p, consts) = program(e, "stage", &|x| e.call(x), &avals);
     assert!(consts.is_empty(), "{}", e.text);
-    static PLAIN: LazyLock<device::Device> = LazyLock::new(|| {
-        let backend = Arc::new(ReferenceBackend);
-        device::Device { id: 1000, index: 0, backend }
-    });
+    static PLAIN: LazyLock<device::Device> = LazyLock::new(|| device::Device::new(1000, 0, Arc::new(ReferenceBackend)));
     let c = ok(e, "compile", Compiled::new(Arc::new(p), &PLAIN));
     let x: Vec<Value> = x
         .iter()

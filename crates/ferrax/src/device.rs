@@ -41,6 +41,10 @@ pub struct Device {
     pub(crate) handed: AtomicU64,
 }
 impl Device {
+    /// Nothing was handed to it yet.
+    pub fn new(id: usize, index: usize, backend: Arc<dyn Backend>) -> Device {
+        Device { id, index, backend, handed: AtomicU64::new(0) }
+    }
     /// `cpu` or `gpu`.
     pub fn platform(&self) -> &'static str {
         self.backend.platform()
@@ -123,7 +127,7 @@ pub fn cpus() -> &'static [Device] {
             0 => num_cpus_of_environment(|name| std::env::var(name).ok()),
             n => n,
         };
-        let device = |i| Device { id: i, index: i, backend: Arc::new(CpuBackend::new()), handed: AtomicU64::new(0) };
+        let device = |i| Device::new(i, i, Arc::new(CpuBackend::new()));
         (0..n.max(1)).map(device).collect()
     })
 }
@@ -185,12 +189,7 @@ fn adapters() -> Vec<(String, Vec<(&'static str, String)>)> {
 /// A device for each GPU, numbered from `first`.
 #[cfg(feature = "gpu")]
 fn reachable(first: usize) -> Vec<Device> {
-    let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device {
-        id: first + i,
-        index: i,
-        backend,
-        handed: AtomicU64::new(0),
-    };
+    let device = |(i, backend): (usize, Arc<ferrax_wgpu::GpuBackend>)| Device::new(first + i, i, backend);
     let host: Arc<dyn Backend> = Arc::new(CpuBackend::new());
     ferrax_wgpu::devices(&host).into_iter().enumerate().map(device).collect()
 }

@@ -41,7 +41,7 @@ fn copy_of(len: usize, offset: i64) -> Kernel {
 fn dispatches_beyond_one_dimension() {
     let Some(mut limits) = own_gpu(None).map(|_| ferrax_wgpu::adapters()[0].limits()) else { return };
     limits.max_compute_workgroups_per_dimension = 7;
-    let gpu = own_gpu(Some(limits), Arc::new(ReferenceBackend)).unwrap();
+    let gpu = own_gpu(Some(limits)).unwrap();
     for len in [7 * 256 - 1, 7 * 256, 7 * 256 + 1, 49 * 256 - 3] {
         compare(&gpu, "a folded grid", kernel_plan(&copy_of(len, 3)), &[Noise(21).bits(DType::U32, len)], 0.0, 0.0);
     }
@@ -84,6 +84,7 @@ fn more_operands_than_bindings() {
     let gpu = ferrax_wgpu::GpuBackend::open(
         adapter,
         Some(wgpu::Limits { max_storage_buffers_per_shader_stage: 8, ..adapter.limits() }),
+        Arc::new(ReferenceBackend),
     )
     .unwrap();
     for d in DTYPES {
@@ -292,7 +293,7 @@ fn a_chain_is_one_dispatch_and_a_run_one_submission() {
         nodes,
         outputs: vec![20],
     };
-    let one = Counts { dispatches: 1, submissions: 1, buffers: 0, pipelines: 0 };
+    let one = Counts { dispatches: 1, submissions: 1, buffers: 0, pipelines: 0, host_steps: 0 };
     assert_eq!(counted(&gpu, kernel_plan(&chain), &[vec![0; 400]]), one);
     // Three kernels of one shape share a pipeline, and no copy is made between them.
     let mut b = Build::default();
