@@ -268,7 +268,12 @@ fn bounded(steps: &mut [Step]) {
 /// Programs of the file tests, before and after, and plans written by hand.
 fn plans() -> Vec<(String, Plan)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests");
-    let mut paths: Vec<_> = std::fs::read_dir(&folder).expect("tests/filetests").flatten().map(|e| e.path()).collect();
+    let mut paths: Vec<_> = std::fs::read_dir(&folder)
+        .expect("tests/filetests")
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| p.is_file())
+        .collect();
     paths.sort();
     let mut out: Vec<(String, Plan)> =
         examples::all().into_iter().enumerate().map(|(i, e)| (format!("{} ({i})", e.name), e.plan)).collect();
