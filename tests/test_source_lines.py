@@ -57,7 +57,7 @@ def test_a_rule_stands_at_the_line_of_what_it_derives(jax, jnp):
         text = jax.make_jaxpr(jax.grad(g))(np.ones(3, "float32")).pretty_print(source_info=True)
         places = [c for c in comments(text) if c.strip()]
         inside = [c for c in places if re.match(f"{HERE}:{f.__code__.co_firstlineno + 1}:", c)]
-        assert len(inside) >= 5 and len(places) - len(inside) <= 2, text
+        assert len(inside) >= 5 and len(places) - len(inside) <= 3, text  # the call, its derivative, the mask that is applied to it
 
 
 def test_the_lines_of_bodies(jax, jnp, lax):

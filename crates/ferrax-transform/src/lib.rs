@@ -37,7 +37,7 @@ pub fn make_program(f: FlatFn, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
 /// y = f(x) and its tangents for `dx`; `None` is a zero tangent.
 pub fn jvp(f: FlatFn, x: &[Value], dx: &[Tan]) -> Res<(Values, Vec<Tan>)> {
     let _scope = transforming("jvp");
-    let s = Trace::support(current(), false);
+    let s = Trace::support(current(), false, "jvp");
     let j = Trace::jvp(s.clone(), "jvp");
     let ins: Vec<Value> = x.iter().zip(dx).map(|(x, t)| j.dual(x.clone(), t.clone())).collect();
     let outs = j.run(|| f(&ins))?;
@@ -100,7 +100,7 @@ pub fn linearize_in(f: FlatFn, x: &[Value], wrt: &[bool]) -> Res<(Values, Linear
 impl Linear {
     /// Tangents of the outputs for those of the inputs (entries without a tangent type are not read).
     pub fn apply(&self, dx: &[Value]) -> Res<Vec<Tan>> {
-        let s = Trace::support(current(), true);
+        let s = Trace::support(current(), true, "grad");
         let dx: Vec<Value> = pick(dx, &self.nz_in).into_iter().map(|t| s.tangent(t)).collect();
         let cx: &dyn Cx = &*s;
         let dy = cx.inline_here(&self.prog, &cat(&[&self.residuals, &dx]), self.scopes)?;

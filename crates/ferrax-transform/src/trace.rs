@@ -86,8 +86,9 @@ impl Trace {
         Trace::new("vmap", TraceKind::Batch(parent, n, name, kind))
     }
     /// What is linear in its tracers; `all` where every result that depends on one is a tangent, as in the programs of `linearize`.
-    pub fn support(parent: Rc<dyn Cx>, all: bool) -> Rc<Trace> {
-        Trace::new("jvp", TraceKind::Support(parent, all))
+    /// `what` the tangents that it wraps are of: those of a call of jvp, of grad, or of a program that is staged.
+    pub fn support(parent: Rc<dyn Cx>, all: bool, what: &'static str) -> Rc<Trace> {
+        Trace::new(what, TraceKind::Support(parent, all))
     }
     /// Operations on known values run at once, by `root`; those that touch a tracer go to `outer`.
     pub fn fold(root: Rc<dyn Cx>, outer: Rc<dyn Cx>) -> Rc<Trace> {

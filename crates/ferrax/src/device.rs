@@ -6,6 +6,7 @@
 //! let here: &'static Device = device::default_device(); // where arrays go that nobody places
 //! assert_eq!(Tensor::ones(&[2]).sum().device(), Some(here));
 //! assert_eq!((here.platform(), device::numbered(here.id)), ("cpu", Some(here)));
+//! assert_eq!(here.memory_kind(), (device::HOST_MEMORY, 0)); // as DLPack numbers it
 //! assert!(device::has_cpus() && device::set_num_cpu_devices(1000).is_err()); // they are there already
 //! device::set_default_device(Some(&device::cpus()[0])); // or another; `None` for the first
 //! assert_eq!(device::cpus(), device::offered(Platform::Cpu));

@@ -77,7 +77,7 @@ pub fn transposed(
     cts: Vec<Tan>,
     place: impl Fn(u32) -> u32,
 ) -> Res<Vec<Tan>> {
-    let s = Trace::support(cx.handle(), false);
+    let s = Trace::support(cx.handle(), false, "jvp");
     let cts = backward(&*s, p, known, cts, place)?;
     cts.iter().map(|t| t.as_ref().map(|t| s.settled(t)).transpose()).collect()
 }
@@ -163,7 +163,7 @@ impl Recur for Transforms {
         let nz: Vec<bool> = dx.iter().map(Option::is_some).collect();
         memo("jvp within", p, 0, None, &[&nz], &support_key(dx), || {
             let s = Trace::stage();
-            let w = Trace::support(s.clone(), false);
+            let w = Trace::support(s.clone(), false, "jit");
             let j = Trace::jvp(w.clone(), "jvp");
             let primal: Vec<Value> = p.in_avals().iter().map(|a| s.new_in(a.clone())).collect();
             let of_nz = |(a, nz): (&Aval, &bool)| nz.then(|| s.new_in(a.clone()));
@@ -184,7 +184,7 @@ impl Recur for Transforms {
         let nz: Vec<bool> = ct.iter().map(Option::is_some).collect();
         memo("transpose within", p, 0, None, &[lin, &nz], &support_key(ct), || {
             let s = Trace::stage();
-            let w = Trace::support(s.clone(), false);
+            let w = Trace::support(s.clone(), false, "jit");
             let known: Vec<Option<Value>> =
                 p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
             let cts: Vec<Tan> = p.out_avals().iter().zip(&nz).map(|(a, nz)| nz.then(|| s.new_in(a.clone()))).collect();
@@ -200,7 +200,7 @@ impl Recur for Transforms {
     fn jvp(&self, p: &Arc<Program>, nz: &[bool], inst: &[bool], gi: &[usize], go: &[usize]) -> Res<Masked> {
         memo("jvp", p, 0, None, &[nz, inst], &[gi, go].concat(), || {
             let s = Trace::stage();
-            let w = Trace::support(s.clone(), false);
+            let w = Trace::support(s.clone(), false, "jit");
             let j = Trace::jvp(w.clone(), "jvp");
             let mut ins: Vec<Value> = vec![];
             let mut at = 0;
