@@ -87,7 +87,10 @@ impl GpuBackend {
     pub fn lose(&self) {
         if let Some(device) = self.opening.opened() {
             device.wgpu.destroy();
-            let _ = device.wgpu.poll(wgpu::PollType::Poll);
+            let _ = device.wgpu.poll(wgpu::PollType::Wait {
+                submission_index: None,
+                timeout: Some(std::time::Duration::from_secs(10)),
+            });
         }
     }
 }

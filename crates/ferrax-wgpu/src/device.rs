@@ -14,11 +14,14 @@ use pace::Pace;
 use pipeline::Pipelines;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wgpu::{PollError, PollType, SubmissionIndex};
 
 /// How long the driver is asked at a time; in between whoever waits looks whether to go on.
 const SLICE: Duration = Duration::from_millis(20);
+/// The longest sleep between two questions whether a submission has been done; shorter ones are a part of the time that it has taken so far.
+const MAX_SLEEP: Duration = Duration::from_millis(1);
+const SLEEPS: u32 = 16;
 
 /// How often the device was asked for what, since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,7 +155,7 @@ impl Gpu {
             Some(wgpu::Error::OutOfMemory { .. }) => {
                 Err(Error::OutOfMemory(format!("{}: out of memory: {what}", self.name())))
             }
-            Some(e) => Err(Error::Device(format!("{}: {what}: {e}", self.name()))),
+            Some(e) => self.check().and_then(|()| Err(Error::Device(format!("{}: {what}: {e}", self.name())))),
             None => self.check().map(|()| value),
         }
     }
@@ -170,24 +173,32 @@ impl Gpu {
     pub fn last(&self) -> Option<SubmissionIndex> {
         self.last.lock().unwrap_or_else(|p| p.into_inner()).clone()
     }
-    fn poll(&self, index: &SubmissionIndex, timeout: Duration) -> Result<(), PollError> {
-        let wait = PollType::Wait { submission_index: Some(index.clone()), timeout: Some(timeout) };
-        self.wgpu.poll(wait).map(|_| ())
+    /// `Timeout` while a submission has not been done. One thread asks at a time, and none while another submits: the library compares what it read
+    /// before with a queue that others have emptied since, and panics.
+    fn poll(&self, index: &SubmissionIndex) -> Result<(), PollError> {
+        let _one = self.last.lock().unwrap_or_else(|p| p.into_inner());
+        let now = PollType::Wait { submission_index: Some(index.clone()), timeout: Some(Duration::ZERO) };
+        self.wgpu.poll(now).map(|_| ())
     }
     /// Whether a submission has been done, well or badly.
     pub fn is_done(&self, index: &SubmissionIndex) -> bool {
-        !self.is_ours() || self.is_lost() || !matches!(self.poll(index, Duration::ZERO), Err(PollError::Timeout))
+        !self.is_ours() || self.is_lost() || !matches!(self.poll(index), Err(PollError::Timeout))
     }
     /// Waits until a submission has been done, and tells what went wrong. Asks `look` all the while whether to go on.
     pub fn wait(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
         let mut seen = false;
+        let (begun, mut looked) = (Instant::now(), Instant::now());
         loop {
             self.check()?;
-            match self.poll(index, SLICE) {
+            match self.poll(index) {
                 Ok(()) => break,
                 Err(PollError::Timeout) => {
                     seen = true;
-                    look()?;
+                    if looked.elapsed() >= SLICE {
+                        look()?;
+                        looked = Instant::now();
+                    }
+                    std::thread::sleep((begun.elapsed() / SLEEPS).min(MAX_SLEEP));
                 }
                 Err(e) => {
                     self.check()?;
