@@ -7,3 +7,5 @@ class Space(Enum):
     Device = 1
     Host = 2
     Any = 3
+    @property
+    def is_memory(self) -> bool: ...

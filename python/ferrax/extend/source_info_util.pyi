@@ -1,12 +1,14 @@
 """Which lines of a program its equations and errors are said to come from."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 class NameStack:
     def extend(self, name: Any) -> Any: ...
     def transform(self, name: Any) -> Any: ...
 
-class SourceInfo:
+class SourceInfo(NamedTuple):
+    traceback: Any = None
+    name_stack: Any = ...
     def replace(self, *, traceback: Any = None, name_stack: Any = None) -> Any: ...
 
 def current() -> Any: ...

@@ -124,6 +124,9 @@ def next_power_of_2(x: Any) -> Any: ...
 no_block_spec: Any
 
 def num_programs(axis: Any) -> Any: ...
+
+pallas_call_p: Any
+
 def pallas_call(
     kernel: Any,
     out_shape: Any,

@@ -9,3 +9,9 @@ closed_call_p: Primitive
 jit_p: Primitive
 random_bits_p: Primitive
 remat_p: Primitive
+add_jaxvals_p: Primitive
+empty2_p: Primitive
+get_p: Primitive
+name_p: Primitive
+random_gamma_p: Primitive
+swap_p: Primitive
