@@ -5,7 +5,7 @@ from typing import Any
 from ferrax.sharding import NamedSharding as NamedSharding
 from ferrax.sharding import PartitionSpec as PartitionSpec
 
-Index = tuple
+Index = tuple[Any, ...]
 MeshAxisName = str
 
 class ResourceEnv:
