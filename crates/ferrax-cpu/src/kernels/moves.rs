@@ -116,7 +116,7 @@ mod transposed {
             }
         }
     }
-    /// As [`super::transposed`].
+    /// As [`super::transposed()`].
     ///
     /// # Safety
     /// As `Load`, and the machine has AVX2.
