@@ -2,8 +2,8 @@
 use crate::examples::load;
 use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, run};
 use ferrax_kernel::kernel::{Access, Affine, Guard, Kernel, Node};
-use ferrax_kernel::reference::{self, ReferenceBackend};
-use ferrax_kernel::{Backend, Bin, DType, Dims, ReduceKind, Scalar, Un};
+use ferrax_kernel::reference;
+use ferrax_kernel::{Bin, DType, Dims, ReduceKind, Scalar, Un};
 use proptest::prelude::*;
 
 /// One node over the elements of one or two operands.
