@@ -151,15 +151,8 @@ class MemoryRef:
         return self.inner_aval
 
 
-class MemorySpace(enum.Enum):
-    """Where memory is: all of it is in one place here."""
-
-    ANY = "any"
-    DEFAULT = "default"
-    ERROR = "error"
-    INDEX = "index"
-    KEY = "key"
-    HOST = "host"
+class Space:
+    """What members of enumerations of memories have. One called with a shape and a dtype is scratch there."""
 
     def from_type(self, type):
         """Scratch of a type."""
@@ -170,6 +163,17 @@ class MemorySpace(enum.Enum):
 
     def __str__(self):
         return self.value
+
+
+class MemorySpace(Space, enum.Enum):
+    """Where memory is: all of it is in one place here."""
+
+    ANY = "any"
+    DEFAULT = "default"
+    ERROR = "error"
+    INDEX = "index"
+    KEY = "key"
+    HOST = "host"
 
 
 class CompilerParams:

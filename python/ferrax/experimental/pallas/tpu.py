@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import _core, lax
+from ... import lax
 from ..._refused import refused as _refused
 from ...numpy import roll as _roll
 from ._inside import (
@@ -22,7 +22,7 @@ from ._inside import (
     semaphore_wait as semaphore_wait,
 )
 from ._references import load as _load, store as _store
-from ._specs import DeviceIdType as DeviceIdType, MemoryRef, MemorySpace as _AnySpace, PrefetchScalarGridSpec as PrefetchScalarGridSpec
+from ._specs import DeviceIdType as DeviceIdType, MemorySpace as _AnySpace, PrefetchScalarGridSpec as PrefetchScalarGridSpec, Space as _Space
 
 __all__ = [
     "ANY",
@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 
-class MemorySpace(enum.Enum):
+class MemorySpace(_Space, enum.Enum):
     """The memories of a TPU. One called with a shape and a dtype is scratch there."""
 
     VMEM = "vmem"
@@ -75,17 +75,6 @@ class MemorySpace(enum.Enum):
     CMEM = "cmem"
     HBM = "hbm"
     SEMAPHORE = "semaphore_mem"
-
-    def from_type(self, type):
-        """Scratch of a type."""
-        return MemoryRef(type, self)
-
-    def __call__(self, shape, dtype):
-        """Scratch there."""
-        return MemoryRef(_core.ShapedArray(tuple(shape), np.dtype(dtype)), self)
-
-    def __str__(self):
-        return self.value
 
 
 VMEM, VMEM_SHARED, SMEM, CMEM = MemorySpace.VMEM, MemorySpace.VMEM_SHARED, MemorySpace.SMEM, MemorySpace.CMEM
