@@ -9,7 +9,7 @@
 //! the updates instead: all but the first take theirs into an array of their own.
 use super::strided::{Combining, Odometer, SharedPtr, StridedLoop, copy, merged, strides};
 use super::{CompiledRoutine, Run};
-use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE, PutFn, PutRowsFn};
+use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE, PutFn, PutFns, PutRowsFn};
 use crate::kernels::{Bases, scalar};
 use crate::threads::{self, Cost};
 use crate::tuning::{ScatterTuning, Target};
@@ -77,13 +77,14 @@ impl ScatterAxes<'_> {
         let positions: Vec<usize> = (0..s.updates.len()).filter(|k| !s.update_window_dims.contains(k)).collect();
         let kept: Vec<usize> =
             (0..rank).filter(|k| !s.inserted_window_dims.contains(k) && !s.operand_batching_dims.contains(k)).collect();
-        let (vector, n) = (s.scatter_dims_to_operand_dims.len(), positions.iter().map(|k| s.updates[*k]).product());
-        let indices: usize = n;
-        if kept.len() != s.update_window_dims.len() || indices * vector != s.indices.size() && vector > 0 {
+        let (to, from) = (strides(&s.operand).into_iter().collect(), strides(&s.updates).into_iter().collect());
+        let axes = ScatterAxes { s, positions, kept, to, from };
+        let vector = s.scatter_dims_to_operand_dims.len();
+        if axes.kept.len() != s.update_window_dims.len() || axes.positions() * vector != s.indices.size() && vector > 0
+        {
             return Err(Error::Invalid(format!("inconsistent scatter {s:?}")));
         }
-        let (to, from) = (strides(&s.operand).into_iter().collect(), strides(&s.updates).into_iter().collect());
-        Ok(ScatterAxes { s, positions, kept, to, from })
+        Ok(axes)
     }
     fn positions(&self) -> usize {
         self.positions.iter().map(|k| self.s.updates[*k]).product()
@@ -129,10 +130,11 @@ impl ScatterAxes<'_> {
             })
             .collect()
     }
-    /// Where the function `bin` combines.
+    /// The strategy for updates that `bin` combines, by the loops `combined` where there are some.
     fn pick(
         &self,
         bin: Option<Bin>,
+        combined: Option<PutFns>,
         walk: &StridedLoop,
         dims: &[(usize, isize, isize)],
         target: &Target,
@@ -149,7 +151,6 @@ impl ScatterAxes<'_> {
         if !windows_last && self.moves_in_window() && !s.unique {
             return ScatterStrategy::InOrder;
         }
-        let combined = bin.and_then(|f| scalar::put(f, s.dtype, target.tier));
         if walk.is_single() {
             let put = match bin {
                 None => Some(address::set(bytes, target.tier)),
@@ -192,10 +193,10 @@ pub fn compile(s: &Scatter, target: &Target) -> Res<Run> {
     let walk = axes.walk();
     let of_positions = axes.positions.iter().enumerate();
     let dims = merged(of_positions.map(|(k, u)| (s.updates[*u], axes.along(k) * b, axes.from[*u] * b)));
-    let combined = bin.and_then(|f| scalar::put(f, s.dtype, target.tier)).is_some();
-    let each = 4.0 + walk.elements as f64 * if combined { 0.3 } else { 0.1 };
+    let combined = bin.and_then(|f| scalar::put(f, s.dtype, target.tier));
+    let each = 4.0 + walk.elements as f64 * if combined.is_some() { 0.3 } else { 0.1 };
     Ok(Box::new(Scattering {
-        strategy: axes.pick(bin, &walk, &dims, target),
+        strategy: axes.pick(bin, combined, &walk, &dims, target),
         bytes,
         total: s.operand.size() * bytes,
         one: StridedLoop::new(bytes, []),
