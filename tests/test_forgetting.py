@@ -3,6 +3,7 @@
 import functools
 import gc
 import importlib
+import time
 import weakref
 
 import numpy as np
@@ -413,14 +414,21 @@ def left(jax, case):
         case(jax, see, d)
 
     once()
+    jax.effects_barrier()
     gc.collect()
     seen.clear()
     before = len(jax.live_arrays())
     for _ in range(2):
         once()
     assert seen
-    gc.collect()
-    return len(jax.live_arrays()) - before, sum(f() is not None for f in seen)
+    jax.effects_barrier()
+    for _ in range(100):  # the thread that ran the last program lets go of it a moment after it is done
+        gc.collect()
+        counts = len(jax.live_arrays()) - before, sum(f() is not None for f in seen)
+        if counts == (0, 0):
+            break
+        time.sleep(0.02)
+    return counts
 
 
 @pytest.mark.parametrize("name", CASES)
