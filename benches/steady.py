@@ -2,6 +2,7 @@
 
     cargo xtask bench steady                      every row, a few seconds each at most
     cargo xtask bench steady moves complex        rows whose group or text contains one of these
+    cargo xtask bench steady --explain LU         which kernels, routines and loops run in these rows
     cargo xtask bench steady --torch PYTHON       beside PyTorch as well, which that Python has
     python benches/steady.py --rounds 15 roll     where the environment has both libraries
 
@@ -13,6 +14,7 @@ other, which call every row once: what a program sees that has one library. benc
 """
 
 import argparse
+import contextlib
 import gc
 import importlib
 import os
@@ -115,7 +117,7 @@ def chosen(words):
 
 
 def prepared(spec, lib):
-    """The row's function under `jit`, as a call without arguments that waits for its result."""
+    """The row's function under `jit`, as a call without arguments that waits for its result; in the width of the row's types."""
     args = [ready(lib.np.asarray(a)) for a in spec["args"]]
     f = lib.root.jit(spec["make"](lib))
     return lambda: ready(f(*args))
@@ -125,14 +127,15 @@ def first_calls_here(name, words):
     """{row: seconds of its first call}, in this process."""
     lib, seconds = Library(name), {}
     for spec in chosen(words):
-        f = prepared(spec, lib)
-        gc.collect()
-        start = time.perf_counter()
-        try:
-            f()
-        except Exception:  # the rounds say what was wrong
-            continue
-        seconds[name_of(spec)] = time.perf_counter() - start
+        with lib.root.enable_x64(spec["x64"]):
+            f = prepared(spec, lib)
+            gc.collect()
+            start = time.perf_counter()
+            try:
+                f()
+            except Exception:  # the rounds say what was wrong
+                continue
+            seconds[name_of(spec)] = time.perf_counter() - start
     return seconds
 
 
@@ -148,6 +151,13 @@ def first_calls(libraries, words, processes=5):
 
 def measure(spec, libraries, torch, rounds, clock):
     """{library: seconds a call}, and the leaves of the results."""
+    with contextlib.ExitStack() as settings:
+        for lib in libraries:
+            settings.enter_context(lib.root.enable_x64(spec["x64"]))
+        return measured(spec, libraries, torch, rounds, clock)
+
+
+def measured(spec, libraries, torch, rounds, clock):
     fns, results = {}, {}
     for lib in libraries:
         fns[lib.name] = prepared(spec, lib)
@@ -269,10 +279,24 @@ def table(groups, note):
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + f"\n\n{note}\n"
 
 
+def explain(words):
+    """Prints how each row's plan runs: its kernels, routines and loops with the strategy of each."""
+    lib = Library("ferrax")
+    for spec in chosen(words):
+        with lib.root.enable_x64(spec["x64"]):
+            args = [lib.np.asarray(a) for a in spec["args"]]
+            compiled = lib.root.jit(spec["make"](lib)).lower(*args).compile()
+            ready(compiled(*args))
+            print(f"{name_of(spec)}\n{compiled.as_text()}")
+    return 0
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("words", nargs="*", help="only rows whose group or text contains one of these")
     options.add_argument("--only", default="ferrax,jax", help="libraries, separated by commas")
+    options.add_argument("--explain", action="store_true", help="print the strategies of the rows in place of their times")
+    options.add_argument("--no-first-calls", action="store_true", help="leave them out: they take longer than all else")
     options.add_argument("--first-calls-of", help=argparse.SUPPRESS)
     options.add_argument("--rounds", type=int, default=9)
     options.add_argument("--torch", metavar="PYTHON", help="an interpreter that has PyTorch: it takes its turns too")
@@ -282,13 +306,15 @@ def main():
     if options.first_calls_of:
         pickle.dump(first_calls_here(options.first_calls_of, options.words), sys.stdout.buffer)
         return 0
+    if options.explain:
+        return explain(options.words)
     libraries = [Library(name) for name in options.only.split(",")]
     torch = Torch(options.torch) if options.torch else None
     clock = time.process_time if options.cpu else time.perf_counter
     versions = [f"{lib.name} {lib.root.__version__}" for lib in libraries] + ([f"torch {torch.version}"] if torch else [])
     versions = f"{', '.join(versions)}; numpy {np.__version__}; {os.cpu_count()} cores"
     print(versions)
-    first = first_calls(libraries, options.words)
+    first = {} if options.no_first_calls else first_calls(libraries, options.words)
     beside = f" {'torch':>9s} {'/ours':>6s}" if torch else ""
     print(f"\n{'':58s} {'ferrax':>9s} {'jax':>9s} {'jax/ours':>9s} {'of limit':>8s} {'first':>8s} {'jax':>8s}{beside}")
     limits, groups = Limits(), {}
@@ -306,7 +332,8 @@ def main():
         share = limits.seconds(spec, next(iter(out.values()))) / ours if ours else None
         if ratio:
             torch_ratio = third / ours if third and third > BRIEF else None
-            groups.setdefault(spec["group"], []).append(Row(ratio, firsts[1] / firsts[0], spec["text"], share, torch_ratio))
+            of_first = firsts[1] / firsts[0] if all(firsts) else float("nan")
+            groups.setdefault(spec["group"], []).append(Row(ratio, of_first, spec["text"], share, torch_ratio))
         firsts = [time_text(seconds) if seconds else "-" for seconds in firsts]
         wrong = differ(out["ferrax"], out["jax"], spec["tolerance"]) if ours and theirs else ""
         if third and ratio:
@@ -323,7 +350,7 @@ def main():
     every = [row for rows in groups.values() for row in rows]
     for group, rows in [*groups.items(), ("all", every)] if every else []:
         print(f"{group + ', geometric mean of ' + str(len(rows)):58s} {'':9s} {'':9s} {mean([row.jax for row in rows]):9.2f}")
-    if every:
+    if every and first:
         print(f"{'first calls':58s} {'':9s} {'':9s} {mean([row.first for row in every]):9.2f}")
     peers = [row for row in every if row.torch is not None]
     if peers:
