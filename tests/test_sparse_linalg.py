@@ -110,8 +110,27 @@ def test_lobpcg_of_a_sparse_matrix_with_equal_eigenvalues(jax, jnp, linalg):
     np.testing.assert_allclose(theta, [7, 7], rtol=1e-5)
     # what converges at once, and what depends on itself
     theta, _, i = linalg.lobpcg_standard(jnp.eye(20) * 3, jnp.ones((20, 1)))
-    assert i == 0
+    assert i == 1
     np.testing.assert_allclose(theta, [3], rtol=1e-6)
+    theta, _, i = linalg.lobpcg_standard(jnp.eye(100), np.random.default_rng(1).normal(size=(100, 10)).astype(np.float32))
+    assert i < 20 and (np.diff(np.asarray(theta)) <= 0).all()
+
+
+@pytest.mark.parametrize("top", [[1000.0] * 5, [1000.0] * 9, [1000.0] * 10, list(range(10, 20))])
+def test_lobpcg_stays_where_it_has_converged(jnp, linalg, top):
+    n, k, m = 100, 10, 60
+    diagonal = np.ones(n, np.float32)
+    diagonal[: len(top)] = top
+    eigenvalues = np.sort(diagonal)[::-1][:k]
+    x = np.random.default_rng(2).normal(size=(n, k)).astype(np.float32)
+    theta, _, i, info = linalg._lobpcg_standard_matrix(jnp.diag(diagonal), x, m, tol=0, debug=True)
+    assert i == m and not info["X zeros"].any() and info["basis rank"].max() <= 3 * k and info["lambda history"].shape == (m, k)
+    np.testing.assert_allclose(info["lambda history"][-10:], np.broadcast_to(eigenvalues, (10, k)), rtol=1e-3)
+    np.testing.assert_allclose(info["lambda history"][-1], theta)
+    for name in ("X orth", "P orth", "P.X"):
+        assert info[name].max() < 1e-4, name
+    of_function = linalg._lobpcg_standard_callable(lambda v: jnp.asarray(diagonal)[:, None] * v, x, m, tol=0, debug=True)
+    assert len(of_function) == 4 and set(of_function[3]) == set(info)
 
 
 def test_what_lobpcg_refuses(jnp, linalg):
@@ -122,6 +141,7 @@ def test_what_lobpcg_refuses(jnp, linalg):
         ((jnp.eye(39), x), r"A must be \(40, 40\) matrix A"),
         ((jnp.eye(40), x[:, 0]), "X must be a matrix"),
         ((lambda v: v[:3], x), r"A must be \(40, 40\) matrix A, got output \(3, 2\)"),
+        ((lambda v: v.astype(jnp.float16), x), r"A, X must have same dtypes \(were float16, float32\)"),
     ]:
         with pytest.raises(ValueError, match=match):
             linalg.lobpcg_standard(*args)

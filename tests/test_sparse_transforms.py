@@ -430,3 +430,46 @@ def test_beside_jax(jax, oracle, line):
     for got, want in zip(out[0][2], out[1][2], strict=True):
         assert got.dtype == want.dtype
         np.testing.assert_allclose(got, np.asarray(want), rtol=1e-6)
+
+
+# ---------------------------------------------------------------- BCSR
+
+
+ROWS_STAY = {
+    "neg": lambda jnp, x: -x,
+    "real": lambda jnp, x: jnp.real(x),
+    "sin": lambda jnp, x: jnp.sin(x),
+    "sqrt": lambda jnp, x: jnp.sqrt(jnp.abs(x)),
+    "power": lambda jnp, x: x**2,
+    "astype": lambda jnp, x: x.astype(jnp.int32),
+    "expand_dims": lambda jnp, x: x[None],
+    "concatenate": lambda jnp, x: jnp.concatenate([x, x], axis=x.ndim - 2),
+    "stack": lambda jnp, x: jnp.stack([x, x]),
+}
+
+
+@pytest.mark.parametrize("n_batch", [0, 1, 2])
+@pytest.mark.parametrize("name", sorted(ROWS_STAY))
+def test_rows_stay_rows(jax, jnp, sparse, name, n_batch):
+    x = np.random.default_rng(n_batch).integers(-2, 3, size=(*(2, 3)[:n_batch], 4, 5)).astype(np.float32)
+    m = sparse.BCSR.fromdense(x, n_batch=n_batch)
+    f = lambda x: ROWS_STAY[name](jnp, x)
+    out = sparse.sparsify(f)(m)
+    assert type(out) is sparse.BCSR
+    np.testing.assert_array_equal(out.todense(), f(jnp.asarray(x)))
+    # as an operand of two formats, and where there is no BCSR result
+    both = sparse.sparsify(lambda a, b: a + b)(m, m.to_bcoo())
+    assert type(both) is sparse.BCOO
+    np.testing.assert_array_equal(both.todense(), 2 * x)
+    np.testing.assert_array_equal(sparse.sparsify(lambda x: x.sum(-1))(m).todense(), x.sum(-1))
+
+
+@pytest.mark.parametrize("format", ["bcoo", "bcsr", "coo", "csr"])
+def test_modules_of_formats_have_their_functions(jax, sparse, format):
+    module = importlib.import_module(f"{jax.__name__}.experimental.sparse.{format}")
+    names = [n for n in dir(sparse) if n.startswith(f"{format}_")]
+    assert len(names) >= 4
+    for name in names:
+        assert getattr(module, name) is getattr(sparse, name), name
+    with pytest.raises(AttributeError):
+        module.absent_p  # noqa: B018

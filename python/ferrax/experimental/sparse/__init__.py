@@ -11,7 +11,7 @@ Sparse arrays are pytrees: they go through `jit`, `vmap` (over batch dimensions)
 import importlib as _importlib
 
 from ..._late import late as _late
-from . import linalg as linalg
+from . import bcoo as _bcoo, bcsr as _bcsr, coo as _coo, csr as _csr, linalg as linalg
 from ._base import (
     CuSparseEfficiencyWarning as CuSparseEfficiencyWarning,
     JAXSparse as JAXSparse,
@@ -74,6 +74,24 @@ def __getattr__(name):
     if name.endswith("_p"):
         return getattr(_importlib.import_module(f"{__name__}._primitives"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def _offer(module, prefix):
+    """Puts a format's functions and primitives into its module, which defines its class and comes before them."""
+    names = {n: v for n, v in globals().items() if n.startswith(prefix)}
+    for name, function in names.items():
+        vars(module).setdefault(name, function)
+
+    def late(name):
+        if name.startswith(prefix) and name.endswith("_p"):
+            return __getattr__(name)
+        raise AttributeError(f"module '{module.__name__}' has no attribute '{name}'")
+
+    module.__getattr__ = late
+
+
+for _module, _prefix in ((_bcoo, "bcoo_"), (_bcsr, "bcsr_"), (_coo, "coo_"), (_csr, "csr_")):
+    _offer(_module, _prefix)
 
 
 def __dir__():

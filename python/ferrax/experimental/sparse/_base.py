@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._batching import vmap
-from ..._core import Tracer
+from ..._core import Tracer, trace_of
 from ..._devices import block_until_ready
 from ..._dtypes import canonicalize_dtype
 from ...tree_util import tree_map
@@ -38,6 +38,15 @@ class Layout(dict):
 
     def __hash__(self):
         return hash(tuple(sorted(self.items())))
+
+
+_TRACERS = {"jit": "DynamicJaxprTracer", "vmap": "BatchTracer", "jvp": "JVPTracer", "grad": "LinearizeTracer"}
+
+
+def _tracer_name(x):
+    """What JAX calls the class of a tracer."""
+    owner = trace_of(x)
+    return _TRACERS.get(owner and owner.what, type(x).__name__)
 
 
 class JAXSparse(abc.ABC):
@@ -115,7 +124,7 @@ class JAXSparse(abc.ABC):
             return f"{name}(<invalid>)"
         extra = "".join(f", {k}={v}" for k in ("n_batch", "n_dense") if (v := getattr(self, k, 0)))
         text = f"{name}({dtype}{shape}, {nse=}{extra})"
-        return f"{type(self.data).__name__}[{text}]" if isinstance(self.data, Tracer) else text
+        return f"{_tracer_name(self.data)}[{text}]" if isinstance(self.data, Tracer) else text
 
 
 def _refuses(name):

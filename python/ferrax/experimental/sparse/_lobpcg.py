@@ -30,7 +30,7 @@ def lobpcg_standard(A, X, m=100, tol=None):
       (eigenvalues (k,), largest first; vectors (n, k); the number of iterations).
 
     Raises:
-      ValueError: k is 0 or too large, or A does not fit X.
+      ValueError: k is 0 or too large, or A does not fit X, by its shape or the dtype of its products.
 
         >>> lobpcg_standard(jnp.diag(jnp.arange(20.0)), jnp.ones((20, 1)))[0].round(3)
         Array([19.], dtype=float32)
@@ -45,7 +45,7 @@ def lobpcg_standard(A, X, m=100, tol=None):
     if k * 5 >= n:
         raise ValueError(f"expected search dim * 5 < matrix dim (got {k * 5}, {n})")
     if callable(A) and not isinstance(A, JAXSparse):
-        return _iterate(A, X, m, tol)
+        return _lobpcg_standard_callable(A, X, m, tol)
     A = A if isinstance(A, (JAXSparse, Array)) else jnp.asarray(A)
     if tuple(A.shape) != (n, n):
         raise ValueError(f"A must be ({n}, {n}) matrix A, got shape {tuple(A.shape)}")
@@ -54,7 +54,13 @@ def lobpcg_standard(A, X, m=100, tol=None):
 
 @jit
 def _of_matrix(A, X, m, tol):
-    return _iterate(functools.partial(_times, A), X, m, tol)
+    return _lobpcg_standard_callable(functools.partial(_times, A), X, m, tol)
+
+
+@functools.partial(jit, static_argnames=["m", "debug"])
+def _lobpcg_standard_matrix(A, X, m, tol, debug=False):
+    """As `_lobpcg_standard_callable`, for a matrix."""
+    return _lobpcg_standard_callable(functools.partial(_times, A), X, m, tol, debug)
 
 
 def _times(A, x):
@@ -63,17 +69,28 @@ def _times(A, x):
 
 def _orthonormal(x, against=None):
     """An orthonormal basis of x's columns, in the complement of orthonormal ones; columns that depend on others are zero."""
+    least = 10 * x.shape[1] * jnp.finfo(x.dtype).eps
     for _ in range(1 if against is None else 2):
-        if against is not None:
-            x = x - against @ (against.conj().T @ x)
-        size = jnp.sqrt(jnp.sum(jnp.abs(x) ** 2, axis=0))
-        eps = jnp.finfo(x.dtype).eps
+        x = x if against is None else _without(x, against)
+        size = _norms(x)
         x = jnp.where(size > 0, x / jnp.where(size > 0, size, 1), 0).astype(x.dtype)
-        # x^H x = V diag(w) V^H: the columns of x V / sqrt(w) are orthonormal
-        w, v = jnp.linalg.eigh(x.conj().T @ x)
-        kept = w > 10 * eps * jnp.maximum(w[-1], 0) * x.shape[1]
-        x = (x @ v) * jnp.where(kept, lax.rsqrt(jnp.where(kept, w, 1)), 0).astype(x.dtype)
+        x = _rotated(x, lambda w: w > least * jnp.maximum(w[-1], 0))
+    if against is not None:
+        # Scaling up what rounding had left has brought back something of the others. What is mostly that goes, and nothing is scaled up any more.
+        x = _rotated(_without(_without(x, against), against), lambda w: w > 0.9)
     return _orthonormal_near(x)
+
+
+def _without(x, basis):
+    return x - basis @ (basis.conj().T @ x)
+
+
+def _rotated(x, keeps):
+    """Orthonormal combinations of x's columns; those are zero whose squares, from the smallest to the largest, `keeps` does not keep."""
+    # x^H x = V diag(w) V^H: the columns of x V / sqrt(w) are orthonormal
+    w, v = jnp.linalg.eigh(x.conj().T @ x)
+    kept = keeps(w)
+    return (x @ v) * jnp.where(kept, lax.rsqrt(jnp.where(kept, w, 1)), 0).astype(x.dtype)
 
 
 def _ritz(S, AS, k):
@@ -85,29 +102,37 @@ def _ritz(S, AS, k):
     low = -2 * jnp.max(jnp.sum(jnp.abs(H), axis=1)) - 1
     H = H + jnp.diag(jnp.where(empty, low, 0)).astype(H.dtype)
     w, v = jnp.linalg.eigh(H)
-    return w[::-1][:k], v[:, ::-1][:, :k]
+    # and which have no part in its vectors, rounding's least part aside
+    return w[::-1][:k], jnp.where(empty[:, None], 0, v[:, ::-1][:, :k])
 
 
-def _iterate(A, X, m, tol):
+def _norms(x):
+    return jnp.sqrt(jnp.sum(jnp.abs(x) ** 2, axis=0))
+
+
+def _lobpcg_standard_callable(A, X, m, tol, debug=False):
+    """The search itself. With `debug` it takes all m steps, and returns what each of them came to as well: a dictionary of arrays (m, ..)."""
     n, k = X.shape
     tol = jnp.finfo(X.dtype).eps if tol is None else tol
 
     def apply(x):
         y = A(x)
+        if y.dtype != x.dtype:
+            raise ValueError(f"A, X must have same dtypes (were {y.dtype}, {x.dtype})")
         if tuple(y.shape) != tuple(x.shape):
             raise ValueError(f"A must be ({n}, {n}) matrix A, got output {tuple(y.shape)}")
-        return y.astype(X.dtype)
+        return y
 
     def residual(X, AX, theta):
+        """A X - X theta, and its norms in units of what rounding may leave of them."""
         R = AX - X * theta.astype(X.dtype)
-        norm = lambda x: jnp.sqrt(jnp.sum(jnp.abs(x) ** 2, axis=0))
-        converged = norm(R) < tol * 10 * n * (theta + norm(AX))
-        return R, jnp.sum(converged)
+        unit = 10 * n * (theta + _norms(AX))
+        return R, _norms(R), unit
 
     X = _orthonormal(X)[:, ::-1]
     AX = apply(X)
     theta = jnp.sum((X.conj() * AX).real, axis=0)
-    R, converged = residual(X, AX, theta)
+    R, _, _ = residual(X, AX, theta)
 
     def going(state):
         i, converged = state[0], state[-1]
@@ -121,13 +146,45 @@ def _iterate(A, X, m, tol):
         # the new direction: what X has moved by, orthonormal to where it is now
         moved = _orthonormal(c.at[:k].set(0), c)
         X, P = _orthonormal_near(S @ c), S @ moved
-        AX = apply(X)
-        R, converged = residual(X, AX, theta)
-        return i + 1, X, P, R, theta, converged
+        R, norms, unit = residual(X, apply(X), theta)
+        converged = jnp.sum(norms < tol * unit)
+        state = i + 1, X, P, R, theta, converged
+        return (state, _diagnostics(S, X, P, theta, converged, norms, unit)) if debug else state
 
-    state = (jnp.zeros((), jnp.int32), X, jnp.zeros_like(X), R, theta, converged)
+    # No vector has converged before the first step, which puts the eigenvalues in their order.
+    zero = jnp.zeros((), jnp.int32)
+    state = (zero, X, jnp.zeros_like(X), R, theta, jnp.zeros_like(jnp.sum(theta < 0)))
+    if debug:
+        (i, X, _, _, theta, _), steps = lax.scan(lambda state, _: step(state), state, length=m)
+        return theta, X, i, steps
     i, X, _, _, theta, _ = lax.while_loop(going, step, state)
     return theta, X, i
+
+
+def _diagnostics(S, X, P, theta, converged, norms, unit):
+    """What a step came to, by the names that plots of `lobpcg_standard` use: ranks, how orthonormal the bases are, eigenvalues and residuals."""
+    n_zero = lambda x: jnp.sum(jnp.all(x == 0, axis=0))
+    mean_off = lambda x: jnp.sum(jnp.abs(x)) / X.shape[1] ** 2
+
+    def off_diagonal(x):
+        gram = x.conj().T @ x
+        return mean_off(gram - jnp.diag(jnp.diag(gram)))
+
+    adjusted = norms / jnp.where(unit == 0, 1, unit)
+    return {
+        "basis rank": S.shape[1] - n_zero(S),
+        "X zeros": n_zero(X),
+        "P zeros": n_zero(P),
+        "lambda history": theta,
+        "residual history": norms,
+        "converged": converged,
+        "adjusted residual max": jnp.max(adjusted),
+        "adjusted residual p50": jnp.median(adjusted),
+        "adjusted residual min": jnp.min(adjusted),
+        "X orth": off_diagonal(X),
+        "P orth": off_diagonal(P),
+        "P.X": mean_off(X.conj().T @ P),
+    }
 
 
 def _orthonormal_near(x):

@@ -30,7 +30,7 @@ from ._shaping import (
 from ._slicing import bcoo_dynamic_slice, bcoo_gather, bcoo_slice, bcoo_update_layout
 from .bcoo import BCOO, like, made, props
 
-__all__ = ["RULES", "as_bcoo", "dense"]
+__all__ = ["KEEPS_ROWS", "RULES", "as_bcoo", "dense"]
 
 RULES = {}
 
@@ -99,6 +99,8 @@ def _zero_to_zero(eqn, values, params):
     return like(mat, eqn.primitive.bind(mat.data, **params))
 
 
+# Whose results are BCSR arrays where the operands are.
+KEEPS_ROWS = frozenset(f"{_LINEAR} {_ZERO_TO_ZERO} convert_element_type integer_pow broadcast_in_dim concatenate stack".split())
 RULES.update(dict.fromkeys(_LINEAR.split(), _linear))
 RULES.update(dict.fromkeys(_ZERO_TO_ZERO.split(), _zero_to_zero))
 RULES["conj"] = _linear

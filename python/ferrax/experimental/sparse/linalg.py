@@ -6,5 +6,9 @@ Invariant: this file is only the list of public names.
     Array([1. , 0.5], dtype=float32)
 """
 
-from ._lobpcg import lobpcg_standard as lobpcg_standard
+from ._lobpcg import (
+    _lobpcg_standard_callable as _lobpcg_standard_callable,
+    _lobpcg_standard_matrix as _lobpcg_standard_matrix,
+    lobpcg_standard as lobpcg_standard,
+)
 from ._spsolve import spsolve as spsolve

@@ -16,8 +16,10 @@ from ..._transformed import restorable
 from ...extend.core import Literal
 from ...tree_util import tree_flatten
 from ._base import JAXSparse
-from ._rules import RULES, as_bcoo, dense
+from ._rules import KEEPS_ROWS, RULES, as_bcoo, dense
 from ._structured import STRUCTURED
+from .bcoo import BCOO
+from .bcsr import BCSR
 
 __all__ = ["sparsify"]
 
@@ -37,7 +39,8 @@ def sparsify(f, use_tracer=False):
       use_tracer: has no effect: there is one way of walking.
 
     Returns:
-      the function. What follows from sparse arguments without becoming dense is a BCOO array in its result.
+      the function. What follows from sparse arguments without becoming dense is a BCOO array in its result; a BCSR array, if it follows from such arrays by
+      operations that work element by element, broadcast or join.
 
     Raises:
       NotImplementedError: an operation has no sparse result, such as `jnp.cos` of a sparse array; `sparse.todense(x)` within `f` makes an array of it.
@@ -90,7 +93,7 @@ def _equation(eqn, values):
     if p.name in _INLINED:
         body = params[_INLINED[p.name]]
         return walk(getattr(body, "jaxpr", body), getattr(body, "consts", []), values)
-    values = [as_bcoo(x) if _is_sparse(x) else x for x in values]
+    given, values = values, [as_bcoo(x) if _is_sparse(x) else x for x in values]
     if p.name in STRUCTURED:
         return STRUCTURED[p.name](walk, values, params)
     rule = RULES.get(p.name)
@@ -100,4 +103,16 @@ def _equation(eqn, values):
             f"sparse rule for {p.name} is not implemented{reason}. If this is your intent, use sparse.todense() to convert your arguments to dense matrices."
         )
     outs = rule(eqn, values, params)
-    return outs if p.multiple_results else [outs]
+    outs = outs if p.multiple_results else [outs]
+    if p.name in KEEPS_ROWS and all(isinstance(x, BCSR) for x in given if _is_sparse(x)):
+        return [_by_rows(x, given[0], values[0]) for x in outs]
+    return outs
+
+
+def _by_rows(out, mat, coordinates):
+    """The result of an operation on BCSR arrays as one, if it has two sparse dimensions; `coordinates` is the first operand `mat` as a BCOO array."""
+    if not isinstance(out, BCOO) or out.n_sparse != 2:
+        return out
+    if out.indices is coordinates.indices:
+        return BCSR((out.data, mat.indices, mat.indptr), shape=out.shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+    return BCSR.from_bcoo(out)
