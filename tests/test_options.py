@@ -73,6 +73,7 @@ PROTOCOL = {
     ("numpy/_namespace_info.py:ArrayNamespaceInfo.default_dtypes", "device"),
     ("scipy/stats/_kde.py:gaussian_kde.tree_unflatten", "aux_data"),  # nodes without metadata
     ("_config.py:_device", "name"),
+    ("sharding.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
     ("_tree_proto.py:deserialize", "registry"),  # there is one
     *{  # one process has nobody to find, and nobody to wait for
@@ -275,7 +276,6 @@ REFUSED = {
         _sparse(jax).BCOO.fromdense(ONES), new_sizes=(3, 1), sharding=jax.devices()[0]
     ),
     ("sharding.py:NamedSharding.__init__", "memory_kind"): lambda jax: jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P(), memory_kind="pinned_host"),
-    ("sharding.py:PmapSharding.__init__", "sharding_spec"): lambda jax: jax.sharding.PmapSharding(jax.devices(), "x"),
 }
 
 

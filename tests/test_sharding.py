@@ -1,4 +1,4 @@
-"""Meshes, specifications and `shard_map`: what they mean is that of a mesh of devices; arrays lie on one."""
+"""Meshes, specifications and `shard_map`: what they mean is that of a mesh of devices. Arrays in parts are in test_parts.py."""
 
 import copy
 import importlib
@@ -99,29 +99,6 @@ def test_one_device_is_obeyed(jax, jnp, lax, sh, P, mesh):
     assert jax.make_array_from_callback((4,), s, lambda i: np.arange(4.0)[i]).tolist() == x.tolist()
     assert jax.make_array_from_single_device_arrays((4,), s, [jax.device_put(x, jax.devices()[0])]).tolist() == x.tolist()
     assert jax.make_array_from_process_local_data(s, np.arange(4.0)).tolist() == x.tolist()
-
-
-def test_parts_over_several_devices_are_refused(child):
-    child(
-        """
-        from ferrax.sharding import *
-        s = NamedSharding(jax.make_mesh((2,), ("x",)), P("x"))
-        assert s.devices_indices_map((4,)) == {jax.devices()[0]: (slice(0, 2),), jax.devices()[1]: (slice(2, 4),)}
-        def refused(f):
-            try: f()
-            except NotImplementedError as e: assert "2" in str(e), e
-            else: raise AssertionError
-        x = jnp.arange(4.0)
-        refused(lambda: reshard(x, s))
-        refused(lambda: jax.device_put(x, s))
-        refused(lambda: jax.jit(lambda x: x, in_shardings=s))
-        refused(lambda: jax.jit(lambda x: jax.lax.with_sharding_constraint(x, s))(x))
-        refused(lambda: make_array_from_callback((4,), s, lambda i: x[i]))
-        y = jax.shard_map(lambda x: x - jax.lax.pmean(x, "x"), mesh=s.mesh, in_specs=P("x"), out_specs=P("x"))(x)
-        assert y.tolist() == [-1.0, -1.0, 1.0, 1.0]
-        """,
-        NUM_CPU_DEVICES="2",
-    )
 
 
 # ---------------------------------------------------------------- shard_map

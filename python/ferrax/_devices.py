@@ -33,6 +33,25 @@ def _is_format(x):
     return hasattr(x, "layout") and hasattr(x, "sharding")
 
 
+def is_sharding(x):
+    """Whether x says where arrays lie: a sharding."""
+    return hasattr(x, "shard_shape")
+
+
+def check_fit(sharding, shape, what, uneven=False):
+    """Raises ValueError unless arrays of the shape can be laid out as `sharding` says; `what` are they, in the error.
+
+    Args:
+      uneven: whether dimensions may be left that cannot be cut evenly.
+    """
+    try:
+        sharding.check_compatible_aval(shape)
+    except ValueError as e:
+        raise ValueError(f"One of {what} is incompatible with its sharding annotation {sharding}: {e}") from None
+    if not uneven:
+        sharding.shard_shape(shape)
+
+
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """A pytree's leaves as arrays on a device.
 
@@ -73,10 +92,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             d = devices[i] = d.sharding
         if hasattr(d, "in_context"):  # a PartitionSpec
             d = devices[i] = d.in_context("device_put", "device")
-        if hasattr(d, "check_compatible_aval"):
-            d.check_compatible_aval(np.shape(leaf))
-            if d.num_devices != 1:
-                raise NotImplementedError(f"device_put: {d} has {d.num_devices} devices; arrays in parts over several devices are not there")
+        if is_sharding(d):
+            check_fit(d, np.shape(leaf), "device_put args")
     put = lambda leaf, d: leaf if getattr(leaf, "dtype", None) == float0 else _core.device_put(leaf, d, src)  # which has nothing to move
     return treedef.unflatten([put(leaf, d) for leaf, d in zip(leaves, devices, strict=True)])
 

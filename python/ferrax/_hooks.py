@@ -46,10 +46,16 @@ def unpickled_key():
     return _unpickled
 
 
-def sharding_of_devices():
-    from .sharding import _of_devices
+def mesh_of_devices():
+    from ._mesh import of_devices
 
-    return _of_devices
+    return of_devices
+
+
+def sharding_of_cuts():
+    from .sharding import _of_cuts
+
+    return _of_cuts
 
 
 def manual_axis_type():
@@ -59,9 +65,9 @@ def manual_axis_type():
 
 
 def shards():
-    from .sharding import _shards
+    from ._parts import shards_of
 
-    return _shards
+    return shards_of
 
 
 def sharding_of_type():
@@ -229,7 +235,8 @@ _core.register_hooks(
             numpy,
             lax,
             unpickled_key,
-            sharding_of_devices,
+            mesh_of_devices,
+            sharding_of_cuts,
             manual_axis_type,
             shards,
             sharding_of_type,

@@ -150,7 +150,14 @@ class Mesh(_Axes):
             raise ValueError(f"Mesh axis names should be unique. Got axis_names={names}")
         devices.flags.writeable = False
         self.devices, self.axis_names, self.axis_types = devices, names, _axis_types(axis_types, len(names))
-        self._outer = []
+        self._outer, self._devices_there = [], None
+
+    def _for_extension(self):
+        """The devices and the sizes of the axes, as layouts of arrays refer to them."""
+        if self._devices_there is None:
+            axes = [(str(name), n) for name, n in self.shape.items()]
+            self._devices_there = _core.DeviceMesh(axes, list(self.devices.flat))
+        return self._devices_there
 
     @property
     def shape(self):
@@ -213,6 +220,13 @@ class Mesh(_Axes):
 
     def __str__(self):
         return f"Mesh({self._short()})" if self.axis_names else "Mesh()"
+
+
+def of_devices(axes, devices):
+    """A mesh of devices, row major, whose axes have these names and sizes."""
+    grid = np.empty(len(devices), object)
+    grid[:] = devices
+    return Mesh(grid.reshape([n for _, n in axes]), [name for name, _ in axes])
 
 
 def _mesh_again(named, shape, axis_names, axis_types):

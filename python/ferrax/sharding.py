@@ -1,7 +1,6 @@
 """Where an array's parts stand.
 
-Invariant: a sharding is a value: equal ones compare equal and hash alike. Specifications over any mesh can be written and asked what they mean; arrays are put
-where all parts lie on one device.
+Invariant: a sharding is a value: equal ones compare equal and hash alike. It knows no arrays: those in parts are made by `_parts`.
 
     >>> NamedSharding(make_mesh((1,), ("x",)), P("x")).shard_shape((4, 2))
     (4, 2)
@@ -11,22 +10,27 @@ import math
 
 import numpy as np
 
-from . import _core
 from ._config import inert, refused
 from ._mesh import AbstractDevice, AbstractMesh, AxisType, ManualAxisType, Mesh, current, get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
-from .tree_util import broadcast_prefix, tree_flatten, tree_map
+from ._parts import (
+    Shard,
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+    reshard,
+)
 
 __all__ = [
     "AbstractDevice",
     "AbstractMesh",
     "AxisType",
     "DuplicateSpecError",
+    "IndivisibleError",
     "ManualAxisType",
     "Mesh",
     "NamedSharding",
     "P",
     "PartitionSpec",
-    "PmapSharding",
     "Shard",
     "Sharding",
     "SingleDeviceSharding",
@@ -76,24 +80,26 @@ class Sharding:
 
     def devices_indices_map(self, global_shape):
         """Which slice of an array of `global_shape` each device holds."""
-        n = len(self._devices)
-        if n == 1:
-            return {self._devices[0]: tuple(slice(None) for _ in global_shape)}
-        return {d: (slice(i, i + 1), *(slice(None) for _ in global_shape[1:])) for i, d in enumerate(self._devices)}
+        return {d: tuple(slice(None) for _ in global_shape) for d in self._devices}
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape):
+        """Which slice of an array of `global_shape` each device of this process holds."""
+        return self.devices_indices_map(global_shape)
 
     def shard_shape(self, global_shape):
         """The shape of one device's part."""
-        n = len(self._devices)
-        return tuple(global_shape) if n == 1 else (global_shape[0] // n, *global_shape[1:])
+        return tuple(global_shape)
+
+    def check_compatible_aval(self, aval_shape):
+        """Raises ValueError unless arrays of the shape can be laid out so."""
 
     def is_equivalent_to(self, other, ndim):
         """Whether arrays of that rank are laid out alike."""
         if self.num_devices == other.num_devices == 1:
             return self.device_set == other.device_set
         shape = (math.lcm(self.num_devices, other.num_devices) ** 2,) * ndim
-        return self.devices_indices_map(shape) == other.devices_indices_map(shape)
+        mine, others = self.devices_indices_map(shape), other.devices_indices_map(shape)
+        return mine == others and list(mine) == list(others)
 
     def __eq__(self, other):
         return type(self) is type(other) and self._devices == other._devices
@@ -120,28 +126,13 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._devices[0]!r}, memory_kind=device)"
 
 
-class PmapSharding(Sharding):
-    """Equal parts along axis 0, one a device, in order: what `pmap` returns."""
-
-    is_fully_replicated = False
-
-    def __init__(self, devices, sharding_spec=None):
-        if sharding_spec is not None:
-            refused("PmapSharding", "sharding_spec", sharding_spec, "the parts are equal and lie along axis 0")
-        self._devices = tuple(devices)
-
-    @property
-    def devices(self):
-        """The devices in order."""
-        return list(self._devices)
-
-    def __repr__(self):
-        return f"PmapSharding(devices={list(self._devices)})"
-
-
 class _Unconstrained:
     def __repr__(self):
         return "UNCONSTRAINED"
+
+
+class IndivisibleError(ValueError):
+    """A dimension of an array cannot be cut into as many equal parts as a sharding says."""
 
 
 class DuplicateSpecError(ValueError):
@@ -261,7 +252,7 @@ class NamedSharding(Sharding):
                         f" {spec} has duplicate entries for `{axis}`"
                     )
                 seen.add(axis)
-        self.mesh, self.spec = mesh, spec
+        self.mesh, self.spec, self._known_cuts = mesh, spec, None
 
     @property
     def _devices(self):
@@ -289,22 +280,29 @@ class NamedSharding(Sharding):
         return frozenset(a for a in self.mesh.axis_names if a not in used)
 
     def check_compatible_aval(self, aval_shape):
-        """Raises ValueError unless arrays of the shape have the specification's dimensions, of sizes that can be cut."""
+        """Raises ValueError unless arrays of the shape have the specification's dimensions."""
         if len(self.spec) > len(aval_shape):
+            extra = "" if aval_shape else " For scalars the PartitionSpec should be P()"
             raise ValueError(
-                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a value of rank {len(aval_shape)}"
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a value of rank {len(aval_shape)}.{extra}"
             )
-        for d, n in enumerate(aval_shape):
-            if n % math.prod(self._cuts(d)):
-                raise ValueError(
-                    f"One of the arguments was given the sharding of {self}, which implies that the global size of its dimension {d} should be divisible by"
-                    f" {math.prod(self._cuts(d))}, but it is equal to {n} (full shape: {tuple(aval_shape)})"
-                )
 
     def shard_shape(self, global_shape):
-        """The shape of one device's part. ValueError where a dimension cannot be cut evenly."""
+        """The shape of one device's part.
+
+        Raises:
+          IndivisibleError: a dimension cannot be cut evenly.
+        """
+        global_shape = tuple(global_shape)
         self.check_compatible_aval(global_shape)
-        return tuple(n // math.prod(self._cuts(d)) for d, n in enumerate(global_shape))
+        pieces = [math.prod(self._cuts(d)) for d in range(len(global_shape))]
+        for d, (n, k) in enumerate(zip(global_shape, pieces, strict=True)):
+            if n % k:
+                raise IndivisibleError(
+                    f"Sharding {self} implies that array axis {d} is partitioned {k} times, but the dimension size is {n} (full shape: {global_shape},"
+                    f" per-dimension tiling factors: {pieces} should evenly divide the shape)"
+                )
+        return tuple(n // k for n, k in zip(global_shape, pieces, strict=True))
 
     def devices_indices_map(self, global_shape):
         """Which slice of an array of `global_shape` each device holds."""
@@ -320,8 +318,20 @@ class NamedSharding(Sharding):
             out[device] = tuple(index)
         return out
 
-    addressable_devices_indices_map = devices_indices_map
     has_addressable_devices = True
+
+    def _cuts_of_devices(self):
+        """The devices, and the numbers of the axes that cut each dimension, as the extension wants them; None where the mesh has no devices."""
+        if self._known_cuts is None:
+            if isinstance(self.mesh, AbstractMesh) or self.mesh.empty:
+                return None
+            number = {name: i for i, name in enumerate(self.mesh.axis_names)}
+            dims = [[number[a] for a in self.spec.axes_of(d)] for d in range(len(self.spec))]
+            self._known_cuts = self.mesh._for_extension(), dims
+        return self._known_cuts
+
+    def __reduce__(self):
+        return NamedSharding, (self.mesh, self.spec)
 
     def __deepcopy__(self, _memo):
         return self
@@ -350,79 +360,7 @@ def make_single_device_sharding(device, *, memory_kind=None):
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-# ---------------------------------------------------------------- arrays from parts, and parts from arrays
-
-
-def reshard(xs, out_shardings):
-    """A pytree's arrays laid out by `out_shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
-
-    Raises:
-      ValueError: a specification is given where no mesh is in use.
-      NotImplementedError: the parts would lie on several devices.
-    """
-    leaves, tree = tree_flatten(xs)
-    is_place = lambda s: s is None or isinstance(s, (Sharding, PartitionSpec))
-    places = broadcast_prefix(out_shardings, xs, prefix_is_leaf=is_place)
-    out = []
-    for x, place in zip(leaves, places, strict=True):
-        if isinstance(place, PartitionSpec):
-            if get_abstract_mesh().empty:
-                raise ValueError(
-                    "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding instance or enter into a mesh"
-                    f" context via `jax.set_mesh`. Got {place}"
-                )
-            place = place.in_context("reshard", "out_shardings")
-        if isinstance(place, NamedSharding):
-            place.check_compatible_aval(np.shape(x))
-            _on_one_device(place)
-        out.append(x if isinstance(x, _core.Tracer) else _core.device_put(x, place))
-    return tree.unflatten(out)
-
-
-def _on_one_device(sharding):
-    """Raises NotImplementedError unless all parts lie on one device."""
-    if sharding.num_devices != 1:
-        raise NotImplementedError(f"{sharding} has {sharding.num_devices} devices; arrays in parts over several devices are not there. Use pmap or shard_map")
-
-
-def make_array_from_callback(shape, sharding, data_callback, dtype=None):
-    """An array whose part on each device is `data_callback(index)`, for the index of that part.
-
-    Raises:
-      NotImplementedError: the parts would lie on several devices.
-    """
-    _on_one_device(sharding)
-    ((device, index),) = sharding.devices_indices_map(tuple(shape)).items()
-    return make_array_from_single_device_arrays(shape, sharding, [_core.device_put(_core.asarray(data_callback(index), dtype), device)])
-
-
-def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
-    """An array of parts that lie where `sharding` says.
-
-    Raises:
-      ValueError: there is another number of arrays than of parts, or one has another shape.
-      NotImplementedError: the parts would lie on several devices.
-    """
-    _on_one_device(sharding)
-    arrays = list(arrays)
-    if len(arrays) != 1 or tuple(arrays[0].shape) != sharding.shard_shape(tuple(shape)):
-        raise ValueError(f"{sharding} of shape {tuple(shape)} has one part of that shape, but the arrays given have shapes {[tuple(x.shape) for x in arrays]}")
-    return _core.device_put(arrays[0] if dtype is None else _core.asarray(arrays[0], dtype), sharding)
-
-
-def make_array_from_process_local_data(sharding, local_data, global_shape=None):
-    """A pytree of arrays of which this process has the part `local_data`: there is one process, so it is the whole.
-
-    Raises:
-      ValueError: `global_shape` is another than that of the data.
-    """
-
-    def one(x):
-        if global_shape is not None and tuple(global_shape) != np.shape(x):
-            raise ValueError(f"there is one process, whose data of shape {np.shape(x)} is the whole array, but global_shape={global_shape}")
-        return make_array_from_callback(np.shape(x), sharding, lambda index: np.asarray(x)[index])
-
-    return tree_map(one, local_data)
+# ---------------------------------------------------------------- who decides how arrays lie
 
 
 def auto_axes(f=None, /, *, axes=None, out_sharding=None):
@@ -452,28 +390,13 @@ def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
     return decorated
 
 
-class Shard:
-    """One device's part of an array.
-
-    Attributes:
-      device: the device. index: which slice of the array. replica_id: always 0. data: the part as an array.
-    """
-
-    def __init__(self, device, index, data, replica_id=0):
-        self.device, self.index, self.data, self.replica_id = device, index, data, replica_id
-
-    def __repr__(self):
-        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
-
-
 def _of_type(ndim):
     return NamedSharding(_NO_AXES, PartitionSpec(*[None] * ndim))
 
 
-def _of_devices(devices):
-    return SingleDeviceSharding(devices[0]) if len(devices) == 1 else PmapSharding(devices)
-
-
-def _shards(x, parts):
-    index = x.sharding.devices_indices_map(x.shape)
-    return [Shard(device, index[device], data) for device, data in parts]
+def _of_cuts(mesh, dims):
+    """The sharding of a computed array: `dims` has the numbers of the mesh axes that cut each dimension."""
+    names = [None if not d else mesh.axis_names[d[0]] if len(d) == 1 else tuple(mesh.axis_names[i] for i in d) for d in dims]
+    while names and names[-1] is None:
+        names.pop()
+    return NamedSharding(mesh, PartitionSpec(*names))

@@ -15,12 +15,12 @@ __all__ = [
     "AbstractMesh",
     "AxisType",
     "DuplicateSpecError",
+    "IndivisibleError",
     "ManualAxisType",
     "Mesh",
     "NamedSharding",
     "P",
     "PartitionSpec",
-    "PmapSharding",
     "Shard",
     "Sharding",
     "SingleDeviceSharding",
@@ -82,6 +82,7 @@ class AxisType(Enum):
     Manual = 3
 
 class DuplicateSpecError(ValueError): ...
+class IndivisibleError(ValueError): ...
 
 class ManualAxisType:
     varying: frozenset[Any]
@@ -158,12 +159,6 @@ class PartitionSpec:
     unreduced: Any
     def update(self, **kwargs: Any) -> Any: ...
 
-class PmapSharding(Sharding):
-    def __init__(self, devices: Any, sharding_spec: Any = None) -> None: ...
-    @property
-    def devices(self) -> np.ndarray: ...
-    is_fully_replicated: bool
-
 class Shard:
     def __init__(self, device: Any, index: Any, data: Any, replica_id: int = 0) -> None: ...
 
@@ -171,6 +166,7 @@ class Sharding:
     @property
     def addressable_devices(self) -> set[Device]: ...
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Any]: ...
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None: ...
     @property
     def device_set(self) -> set[Device]: ...
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Any]: ...

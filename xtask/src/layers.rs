@@ -68,6 +68,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "the rest",
         &[
             "_mesh",
+            "_parts",
             "_profile_data",
             "_shard_map",
             "_export_trees",

@@ -54,9 +54,11 @@ loaded! {
     lax: PyModule;
     /// Rebuilds a key array from its words and the name of its implementation.
     unpickled_key: PyAny;
-    /// The sharding of an array that lies on these devices.
-    sharding_of_devices: PyAny;
-    /// `shards(array, [(device, part)])`: the parts as `Shard` objects.
+    /// `mesh_of_devices(axes, devices)`: a mesh with axes of these names and sizes.
+    mesh_of_devices: PyAny;
+    /// `sharding_of_cuts(mesh, dims)`: the sharding that cuts each dimension along the mesh axes of these numbers.
+    sharding_of_cuts: PyAny;
+    /// `shards(array, parts)`: the parts as `Shard` objects.
     shards: PyAny;
     /// The sharding of a type of this rank.
     sharding_of_type: PyAny;

@@ -12,7 +12,7 @@
 //! | [`jit`] | the function that `jit` returns |
 //! | [`export`] | programs in files |
 //! | [`tree`] | pytrees |
-//! | [`device`], [`transfer`], [`process`] | devices, `device_put`; waiting, forks, the end of the process |
+//! | [`device`], [`placement`], [`transfer`], [`process`] | devices, shardings, `device_put`; waiting, forks, the end of the process |
 //! | [`config`], [`whose`], [`debug`], [`returned`], [`error`] | flags, whose code they bind, what they look at, the table of exceptions |
 //! | [`hooks`] | what is called in the Python package |
 //!
@@ -37,6 +37,7 @@ mod jit;
 mod modules;
 mod once;
 mod param;
+mod placement;
 mod plain;
 mod primitive;
 mod process;
@@ -91,6 +92,8 @@ mod core {
     #[pymodule_export]
     use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, clear_caches, jit};
     #[pymodule_export]
+    use crate::placement::PyDeviceMesh;
+    #[pymodule_export]
     use crate::primitive::{PyPrimitive, primitive, primitives};
     #[pymodule_export]
     use crate::process::{effects_barrier, num_threads, set_num_threads};
@@ -106,7 +109,7 @@ mod core {
         trace_of, traces, varying,
     };
     #[pymodule_export]
-    use crate::transfer::device_put;
+    use crate::transfer::{array_of_parts, device_put};
     #[pymodule_export]
     use crate::transforms::batching::{pmap, vmap};
     #[pymodule_export]

@@ -2,17 +2,21 @@
 //!
 //! INVARIANT: an array that a user put on a device is committed to it; one that went along with its operands is not.
 use crate::array::value::{self, held};
+use crate::array::{ArrayImpl, PyArray};
 use crate::config;
 use crate::device::from_py_object;
 use crate::dtype;
 use crate::error::IntoPyResult;
+use crate::placement;
 use ferrax::array;
 use ferrax::device::Device;
+use ferrax_ir::aval::Aval;
 use ferrax_ir::error::Res;
 use ferrax_ir::ops::device_put::DevicePut;
 use ferrax_ir::ops::pmap::Places;
 use ferrax_ir::value::Value;
-use pyo3::exceptions::PyTypeError;
+use ferrax_kernel::Buffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 /// device_put(x, device, src): an array of x's elements there; `device` None leaves an array where it is. The cotangent goes to `src`, to
@@ -27,6 +31,7 @@ pub fn device_put<'py>(
     let py = x.py();
     let flags = config::flags();
     let to = match device {
+        Some(d) if placement::is_over_mesh(d)? => return lay_out(x, d),
         Some(d) => from_py_object(d)?,
         None => None,
     };
@@ -34,11 +39,7 @@ pub fn device_put<'py>(
         return value::wrap(py, value::from_ndarray_on(x, flags.x64(), to)?);
     }
     let Some(v) = value::operand(x, flags)? else {
-        return Err(PyTypeError::new_err(format!(
-            "Argument '{}' of type {} is not a valid JAX type",
-            x.str()?,
-            value::type_text(x)
-        )));
+        return Err(value::no_array(x)?);
     };
     match (v, to) {
         (Value::Lit(l), to) => {
@@ -60,4 +61,57 @@ pub fn put_traced(v: &Value, to: &Device, src: Option<&Device>) -> Res<Value> {
     };
     let op = DevicePut { devices: Places(vec![to.id]), srcs: src };
     Ok(ferrax_ir::bind(&op.into(), std::slice::from_ref(v))?.remove(0))
+}
+/// An array of `x` laid out as a sharding over a mesh of devices says, whatever an array can be made of. A tracer stays as it is.
+fn lay_out<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let (py, flags) = (x.py(), config::flags());
+    let v = if held(x).is_none() && x.is_instance(dtype::ndarray(py)?)? {
+        value::from_ndarray(x, flags.x64())?
+    } else {
+        match value::operand(x, flags)? {
+            Some(v) => v,
+            None => return Err(value::no_array(x)?),
+        }
+    };
+    let a = match &v {
+        Value::Array(a) => a.clone(),
+        Value::Lit(l) => array::from_lit(l, ferrax::eval::current_device()).py(py)?,
+        Value::Tracer(_) => return value::wrap(py, v),
+    };
+    let Some(to) = placement::layout(sharding, a.aval().rank())? else { return value::wrap(py, v) };
+    let made = py.detach(|| array::lay_out(&a, &to)).py(py)?;
+    ArrayImpl::object(py, Value::Array(made))
+}
+/// array_of_parts(shape, sharding, parts, weak_type): the array whose part on the i-th device of the sharding is `parts[i]`, an array that lies there.
+#[pyfunction]
+pub fn array_of_parts<'py>(
+    py: Python<'py>,
+    shape: Vec<usize>,
+    sharding: &Bound<'py, PyAny>,
+    parts: Vec<Bound<'py, PyArray>>,
+    weak_type: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let arrays = parts.iter().map(|x| match &x.get().value {
+        Value::Array(a) => Ok(a.clone()),
+        _ => Err(PyTypeError::new_err("the parts of an array are concrete arrays")),
+    });
+    let arrays = arrays.collect::<PyResult<Vec<_>>>()?;
+    let first = arrays.first().ok_or_else(|| PyValueError::new_err("an array has at least one part"))?;
+    let aval = Aval { weak: weak_type, ..Aval::new(first.aval().dtype, &shape) };
+    let Some(l) = placement::layout(sharding, shape.len())? else {
+        return value::wrap(py, Value::Array(array::again(first).py(py)?));
+    };
+    let part = l.part_shape(&shape).py(py)?;
+    let mut buffers: Vec<Buffer> = vec![];
+    for (a, d) in arrays.iter().zip(l.devices()) {
+        if a.aval().shape[..] != part[..] || a.aval().dtype != aval.dtype {
+            return Err(PyValueError::new_err(format!(
+                "a part of type {} where {:?} is wanted",
+                a.aval().long(),
+                &part[..]
+            )));
+        }
+        buffers.push(array::single(&array::put(a, d, true).py(py)?).py(py)?.buffer);
+    }
+    ArrayImpl::object(py, Value::Array(array::in_parts(aval, l, buffers).py(py)?))
 }

@@ -2,17 +2,17 @@
 //!
 //! INVARIANT: an array's elements never change. Donation empties it: the buffers go, and every later use says so.
 use crate::device::Device;
+use crate::parts::{self, DeviceMesh, Extents, Layout};
 use crate::runtime;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::lower::physical;
 use ferrax_ir::value::{Array, Payload};
 use ferrax_ir::{Aval, Dtype, Lit};
-use ferrax_kernel::error::room;
 use ferrax_kernel::{Buffer, DType, Scalar};
 use qcell::{TCell, TCellOwner};
 use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::{LazyLock, RwLock, RwLockReadGuard};
+use std::sync::{Arc, LazyLock, RwLock, RwLockReadGuard};
 
 /// One device's part.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct Shard {
     pub buffer: Buffer,
 }
 
-/// One shard: the whole array. Several: equal parts along axis 0, in order (what pmap returns).
+/// One shard: the whole array. Several: the parts that a layout says, in the order of its devices.
 pub type Shards = Vec<Shard>;
 
 pub struct Data {
@@ -32,12 +32,15 @@ pub struct Data {
     pub written: u32,
     /// The first part's: read on every call, without a lock.
     pub device: &'static Device,
+    /// Of an array that was laid out over a mesh of devices, if only of one. Such an array is committed.
+    pub layout: Option<Arc<Layout>>,
 }
 
 /// Where the elements are.
 enum Storage {
     Whole(Buffer),
-    Parts(Shards),
+    /// One for each device of the layout.
+    Parts(Vec<Buffer>),
     /// The array was deleted or donated.
     Gone,
 }
@@ -68,13 +71,16 @@ impl Reading {
 
 impl Data {
     fn new(place: Storage, device: &'static Device, committed: bool) -> Data {
-        Data { place: TCell::new(place), committed, written: 0, device }
+        Data { place: TCell::new(place), committed, written: 0, device, layout: None }
     }
     /// Empty where the array was deleted.
     pub fn shards(&self) -> Shards {
         match Reading::begin().place(self) {
             Storage::Whole(b) => vec![Shard { device: self.device, buffer: b.clone() }],
-            Storage::Parts(p) => p.clone(),
+            Storage::Parts(p) => {
+                let devices = self.layout.iter().flat_map(|l| l.devices());
+                devices.zip(p).map(|(device, b)| Shard { device, buffer: b.clone() }).collect()
+            }
             Storage::Gone => vec![],
         }
     }
@@ -91,7 +97,7 @@ impl Data {
     pub fn is_ready(&self) -> bool {
         match Reading::begin().place(self) {
             Storage::Whole(b) => b.is_done(),
-            Storage::Parts(p) => p.iter().all(|s| s.buffer.is_done()),
+            Storage::Parts(p) => p.iter().all(Buffer::is_done),
             Storage::Gone => true,
         }
     }
@@ -127,16 +133,29 @@ impl Payload for Data {
 pub fn array(aval: Aval, device: &'static Device, buffer: Buffer, committed: bool) -> Array {
     Array::new(aval, Data::new(Storage::Whole(buffer), device, committed))
 }
-/// An array of equal parts along axis 0, at least one.
-pub fn sharded(aval: Aval, mut shards: Shards, committed: bool) -> Array {
-    let device = shards[0].device;
-    match shards.pop() {
-        Some(one) if shards.is_empty() => array(aval, device, one.buffer, committed),
-        last => {
-            shards.extend(last);
-            Array::new(aval, Data::new(Storage::Parts(shards), device, committed))
-        }
+/// An array of parts, one for each device of its layout.
+pub fn in_parts(aval: Aval, layout: Arc<Layout>, mut parts: Vec<Buffer>) -> Res<Array> {
+    let (n, device) = (layout.devices().len(), layout.devices()[0]);
+    if parts.len() != n {
+        return Err(Error::value(format!("an array in {n} parts was given {} buffers", parts.len())));
     }
+    let place = match parts.pop() {
+        Some(one) if n == 1 => Storage::Whole(one),
+        last => {
+            parts.extend(last);
+            Storage::Parts(parts)
+        }
+    };
+    Ok(Array::new(aval, Data { layout: Some(layout), ..Data::new(place, device, true) }))
+}
+/// The layout of what `pmap` returns: equal parts along axis 0, one a device.
+pub fn rows_layout(devices: &[&'static Device], rank: usize) -> Res<Layout> {
+    let mesh = DeviceMesh::new(vec![("_internal_pmap_axis_name".into(), devices.len())], devices.to_vec())?;
+    let mut dims = vec![parts::Cut::new(); rank];
+    if let Some(first) = dims.first_mut() {
+        first.push(0);
+    }
+    Ok(Layout::new(Arc::new(mesh), dims, None))
 }
 /// What stands behind an array.
 pub fn data(a: &Array) -> Res<&Data> {
@@ -156,6 +175,9 @@ pub fn single(a: &Array) -> Res<Shard> {
     let device = d.device;
     match Reading::begin().place(d) {
         Storage::Whole(b) => return Ok(Shard { device, buffer: b.clone() }),
+        Storage::Parts(p) if d.layout.as_ref().is_some_and(|l| l.is_replicated()) => {
+            return Ok(Shard { device, buffer: p[0].clone() });
+        }
         Storage::Parts(_) => (),
         Storage::Gone => return Err(deleted(a.aval())),
     }
@@ -168,19 +190,34 @@ pub fn bytes(a: &Array) -> Res<Vec<u8>> {
 }
 fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
     let shards = d.shards();
-    runtime::wait(shards.iter().map(|s| &s.buffer))?;
-    let download = |s: &Shard| runtime::read(s.device, &s.buffer);
-    match &shards[..] {
-        [] => Err(deleted(aval)),
-        [one] => download(one),
-        all => {
-            let mut out = room(all.iter().map(|s| s.buffer.bytes()).sum())?;
-            for s in all {
-                out.extend(download(s)?);
-            }
-            Ok(out)
+    match (&shards[..], &d.layout) {
+        ([], _) => Err(deleted(aval)),
+        ([one], _) => {
+            wait(&one.buffer)?;
+            runtime::read(one.device, &one.buffer)
+        }
+        (all, layout) => {
+            let held = layout.as_ref().map_or_else(Vec::new, |l| l.regions(&aval.shape));
+            elements(all, &held, &parts::whole(&aval.shape), element_bytes(aval))
         }
     }
+}
+/// How many bytes of physical form an element has.
+fn element_bytes(aval: &Aval) -> usize {
+    let p = physical(aval);
+    p.shape[aval.rank()..].iter().product::<usize>() * p.dtype.size()
+}
+/// The elements that are wanted, from shards that hold these. Waits for them.
+fn elements(shards: &[Shard], held: &[Extents], wanted: &Extents, width: usize) -> Res<Vec<u8>> {
+    runtime::wait(shards.iter().map(|s| &s.buffer))?;
+    let mut on_host = vec![];
+    for s in shards {
+        on_host.push(match s.buffer.memory()?.host() {
+            Some(bytes) => std::borrow::Cow::Borrowed(bytes),
+            None => runtime::read(s.device, &s.buffer)?.into(),
+        });
+    }
+    parts::assembled(held.iter().zip(&on_host).map(|(r, b)| (r, &**b)), wanted, width)
 }
 
 /// An array with these bytes (row major, physical form) on a device.
@@ -227,9 +264,44 @@ pub fn put(a: &Array, device: &'static Device, committed: bool) -> Res<Array> {
     }
     from_bytes(a.aval().clone(), &bytes(a)?, device, committed)
 }
+/// The same elements in parts. What a device holds already stays where it is; parts that are whole elsewhere in the host's memory are shared.
+pub fn lay_out(a: &Array, to: &Arc<Layout>) -> Res<Array> {
+    let (aval, shards) = (a.aval(), shards(a)?);
+    to.part_shape(&aval.shape)?;
+    let from = match &data(a)?.layout {
+        Some(l) => l.regions(&aval.shape),
+        None => vec![parts::whole(&aval.shape)],
+    };
+    let (width, wanted) = (element_bytes(aval), to.regions(&aval.shape));
+    let mut made: Vec<Shard> = Vec::with_capacity(wanted.len());
+    for (i, (device, extents)) in to.devices().iter().zip(&wanted).enumerate() {
+        check_dtype(aval, device)?;
+        let there = holder(&shards, &from, extents, device).or_else(|| holder(&made, &wanted[..i], extents, device));
+        let buffer = match there {
+            Some(s) => s.buffer.clone(),
+            None => device.backend.upload(&elements(&shards, &from, extents, width)?)?,
+        };
+        made.push(Shard { device, buffer });
+    }
+    in_parts(aval.clone(), to.clone(), made.into_iter().map(|s| s.buffer).collect())
+}
+/// A shard with these elements whose buffer can be used on the device, if possible its own.
+fn holder<'a>(shards: &'a [Shard], held: &[Extents], wanted: &Extents, device: &Device) -> Option<&'a Shard> {
+    let same = || shards.iter().zip(held).filter(|(_, e)| *e == wanted).map(|s| s.0);
+    same().find(|s| s.device == device).or_else(|| same().find(|s| shares_memory(s.device, device)))
+}
+/// Whether both compute in the host's memory: buffers never change, so that one serves both.
+fn shares_memory(a: &Device, b: &Device) -> bool {
+    a.platform() == "cpu" && b.platform() == "cpu"
+}
 /// Another array of the same elements in the same memory: neither's deletion touches the other.
 pub fn again(a: &Array) -> Res<Array> {
-    Ok(sharded(a.aval().clone(), shards(a)?, data(a)?.committed))
+    let (d, aval) = (data(a)?, a.aval().clone());
+    let mut shards = shards(a)?;
+    match &d.layout {
+        Some(l) => in_parts(aval, l.clone(), shards.into_iter().map(|s| s.buffer).collect()),
+        None => Ok(array(aval, d.device, shards.remove(0).buffer, d.committed)),
+    }
 }
 /// A rank-0 array of a literal.
 pub fn from_lit(l: &Lit, device: &'static Device) -> Res<Array> {

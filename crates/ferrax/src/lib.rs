@@ -60,6 +60,8 @@ pub mod key_reuse;
 #[doc(hidden)]
 pub mod numpy;
 #[doc(hidden)]
+pub mod parts;
+#[doc(hidden)]
 pub mod pmap;
 #[doc(hidden)]
 pub mod runtime;

@@ -1,16 +1,16 @@
 //! pmap on real devices: one queue each, collectives between them.
 //!
 //! INVARIANT: the members of one pmap are handed over together, so two pmaps meet in the same order everywhere.
-use crate::array::{self, Shard, Shards};
+use crate::array::{self, Shards};
 use crate::compiled::Compiled;
 use crate::device::{self, Device};
 use crate::runtime;
 use crate::world::Mesh;
 use ferrax_ir::error::{Error, Res};
-use ferrax_ir::lower::physical;
 use ferrax_ir::ops::pmap::Spread;
 use ferrax_ir::value::{Array, Values};
 use ferrax_ir::{Program, Value};
+use ferrax_kernel::Buffer;
 use ferrax_kernel::backend::RunArg;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -50,7 +50,7 @@ fn placement(x: &[Value], s: &Spread) -> Res<Vec<&'static Device>> {
     for (v, _) in x.iter().zip(s.mapped).filter(|(_, m)| **m) {
         if let Value::Array(a) = v {
             let shards = array::shards(a)?;
-            if shards.len() == s.n && s.n > 1 {
+            if shards.len() == s.n && s.n > 1 && v.shape().first() == Some(&s.n) {
                 return Ok(shards.into_iter().map(|s| s.device).collect());
             }
         }
@@ -92,46 +92,27 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
         array::data(&a)?.delete();
     }
     let mesh = Mesh::new(vec![(s.axis.clone(), s.n)]);
-    let mut outs: Vec<Shards> = s.body.out_avals().iter().map(|_| Shards::new()).collect();
+    let mut outs: Vec<Vec<Buffer>> = s.body.out_avals().iter().map(|_| vec![]).collect();
     if runtime::inside().is_none() {
         devices.iter().try_for_each(|d| runtime::make_room(d.id))?;
     }
     let members = each.iter().zip(args).enumerate().map(|(i, (c, ins))| c.order(ins, Some(mesh.member(i))));
-    for (d, made) in devices.iter().zip(runtime::hand_over(members)) {
-        for (shards, buffer) in outs.iter_mut().zip(made) {
-            shards.push(Shard { device: d, buffer });
-        }
+    for made in runtime::hand_over(members) {
+        outs.iter_mut().zip(made).for_each(|(parts, buffer)| parts.push(buffer));
     }
-    let avals = s.body.out_avals();
-    Ok(outs.into_iter().zip(avals).map(|(o, a)| Value::Array(array::sharded(a.batched(s.n, 0), o, true))).collect())
+    let made = outs.into_iter().zip(s.body.out_avals()).map(|(parts, a)| {
+        let aval = a.batched(s.n, 0);
+        let layout = array::rows_layout(&devices, aval.rank())?;
+        Ok(Value::Array(array::in_parts(aval, Arc::new(layout), parts)?))
+    });
+    made.collect()
 }
 
 /// Row i on device i.
 fn rows(a: &Array, devices: &[&'static Device]) -> Res<Shards> {
-    let shards = array::shards(a)?;
-    if shards.len() == devices.len() && shards.iter().zip(devices).all(|(s, d)| s.device == *d) {
-        return Ok(shards);
-    }
-    let bytes = array::bytes(a)?;
-    let p = physical(&a.aval().unbatched(0));
-    let chunk = p.shape.checked(p.dtype.size())?;
-    let row = |(i, d): (usize, &&'static Device)| {
-        Ok(Shard { device: d, buffer: d.backend.upload(&bytes[i * chunk..(i + 1) * chunk])? })
-    };
-    devices.iter().enumerate().map(row).collect()
+    array::shards(&array::lay_out(a, &Arc::new(array::rows_layout(devices, a.aval().rank())?))?)
 }
 /// The whole on every device.
 fn copies(a: &Array, devices: &[&'static Device]) -> Res<Shards> {
-    let one = array::single(a)?;
-    let mut bytes = None;
-    let mut copy = |d: &&'static Device| {
-        if one.device == *d {
-            return Ok(one.clone());
-        }
-        if bytes.is_none() {
-            bytes = Some(array::bytes(a)?);
-        }
-        Ok(Shard { device: d, buffer: d.backend.upload(bytes.as_deref().unwrap_or_default())? })
-    };
-    devices.iter().map(&mut copy).collect()
+    array::shards(&array::lay_out(a, &Arc::new(array::rows_layout(devices, 0)?))?)
 }

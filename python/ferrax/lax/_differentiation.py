@@ -14,6 +14,7 @@ from .. import _core
 from .._autodiff import jvp, linear_transpose, linearize
 from .._config import exporting_for, inert
 from .._core import bind
+from .._devices import check_fit
 from .._dtypes import is_inexact
 from ..tree_util import broadcast_prefix, tree_map
 from ._bodies import Body, as_array, aval_of
@@ -229,7 +230,7 @@ def composite(decomposition, name, version=0):
 def with_sharding_constraint(x, shardings):
     """x laid out by `shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
 
-    Raises RuntimeError for a specification where no mesh is in use, NotImplementedError where the parts would lie on several devices.
+    Raises RuntimeError for a specification where no mesh is in use, ValueError for a sharding that does not fit its array.
 
     >>> lax.with_sharding_constraint(jnp.array([1.0]), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
     Array([1.], dtype=float32)
@@ -242,9 +243,7 @@ def with_sharding_constraint(x, shardings):
         if hasattr(place, "in_context"):
             place = place.in_context("with_sharding_constraint", "shardings")
         if hasattr(place, "check_compatible_aval"):
-            place.check_compatible_aval(np.shape(v))
-        if getattr(place, "num_devices", 1) != 1:
-            raise NotImplementedError(f"with_sharding_constraint: {place} has {place.num_devices} devices; arrays in parts over several devices are not there")
+            check_fit(place, np.shape(v), "with_sharding_constraint arguments")
         # a mesh without devices, which is its own abstract mesh, says how parts lie, and there is one part: it stays where it is
         mesh = getattr(place, "mesh", None)
         stays = isinstance(v, _core.Tracer) or (mesh is not None and mesh.abstract_mesh is mesh)

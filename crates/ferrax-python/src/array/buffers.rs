@@ -61,7 +61,10 @@ impl Bytes {
 /// The elements of an array where the host can read them.
 pub fn host_bytes(py: Python, a: &Array) -> PyResult<Bytes> {
     let shards = array::shards(a).py(py)?;
-    if let [Shard { buffer, .. }] = &shards[..] {
+    let whole = shards.len() == 1 || array::data(a).py(py)?.layout.as_ref().is_some_and(|l| l.is_replicated());
+    if let [Shard { buffer, .. }, ..] = &shards[..]
+        && whole
+    {
         array::wait(buffer).py(py)?;
         let in_place = match buffer.try_memory() {
             Some(Ok(m)) => m.host().is_some(),
@@ -164,6 +167,11 @@ impl PyArray {
                 d.long()
             )));
         };
+        if array::shards(a).py(slf.py())?.len() > 1 {
+            return Err(PyBufferError::new_err(
+                "INVALID_ARGUMENT: Python buffer protocol is only defined for buffers with a single shard.",
+            ));
+        }
         let kept = |e: &PyErr| SWALLOWED.set(Some((slf.as_ptr() as usize, e.clone_ref(slf.py()))));
         let bytes = host_bytes(slf.py(), a).inspect_err(kept)?;
         let shape: Vec<ffi::Py_ssize_t> = a.aval().shape.iter().map(|n| *n as ffi::Py_ssize_t).collect();

@@ -4,13 +4,15 @@
 use super::PyArray;
 use crate::device;
 use crate::error::{IntoPyResult, named};
+use crate::placement;
 use crate::trace_errors;
 use ferrax::array;
 use ferrax_ir::error::ErrorKind;
 use ferrax_ir::value::{Array, Value};
+use ferrax_kernel::Dims;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::{PySet, PyTuple};
+use pyo3::types::PySet;
 
 impl PyArray {
     /// The array, where a tracer has no such attribute.
@@ -91,8 +93,11 @@ impl PyArray {
     #[getter]
     fn device<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let shards = array::shards(slf.get().only("device")?).py(py)?;
-        if let [one] = &shards[..] { Ok(device::object(py, one.device)?.into_any()) } else { slf.getattr("sharding") }
+        let d = array::data(slf.get().only("device")?).py(py)?;
+        match &d.layout {
+            Some(l) if l.devices().len() > 1 => placement::sharding(py, l),
+            _ => Ok(device::object(py, d.device)?.into_any()),
+        }
     }
     #[getter]
     fn sharding<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -103,9 +108,7 @@ impl PyArray {
                 me.value.aval().long()
             )));
         };
-        let devices =
-            array::shards(a).py(py)?.iter().map(|s| device::object(py, s.device)).collect::<PyResult<Vec<_>>>()?;
-        crate::hooks::sharding_of_devices(py)?.call1((PyTuple::new(py, devices)?,))
+        placement::sharding_of(py, a)
     }
     #[getter]
     fn committed(&self, py: Python) -> PyResult<bool> {
@@ -117,8 +120,8 @@ impl PyArray {
     }
     #[getter]
     fn is_fully_replicated(&self, py: Python) -> PyResult<bool> {
-        Ok(array::shards(self.concretely(py, "'is_fully_replicated' attribute is not available on")?).py(py)?.len()
-            == 1)
+        let a = self.concretely(py, "'is_fully_replicated' attribute is not available on")?;
+        Ok(array::data(a).py(py)?.layout.as_ref().is_none_or(|l| l.is_replicated()))
     }
     /// The parts of the array, one a device: a list of `Shard`.
     #[getter]
@@ -127,15 +130,16 @@ impl PyArray {
         let a = me.concretely(py, "'addressable_shards' attribute is not available on")?;
         let shards = array::shards(a).py(py)?;
         let committed = array::data(a).py(py)?.committed;
-        let n = shards.len();
+        let layout = &array::data(a).py(py)?.layout;
+        let shape = layout.as_ref().map(|l| l.part_shape(&a.aval().shape)).transpose().py(py)?;
         let mut parts = vec![];
         for s in shards {
             let mut aval = a.aval().clone();
-            if n > 1 {
-                aval.shape[0] /= n;
+            if let Some(part) = &shape {
+                aval.shape = Dims::new(part);
             }
             let part = array::array(aval, s.device, s.buffer.clone(), committed);
-            parts.push((device::object(py, s.device)?, super::value::wrap(py, Value::Array(part))?));
+            parts.push(super::value::wrap(py, Value::Array(part))?);
         }
         crate::hooks::shards(py)?.call1((slf, parts))
     }
@@ -159,6 +163,10 @@ impl PyArray {
     }
     fn unsafe_buffer_pointer(&self, py: Python) -> PyResult<usize> {
         let a = self.concretely(py, "unsafe_buffer_pointer() method was called on")?;
+        if array::shards(a).py(py)?.len() > 1 {
+            let note = "INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for unsharded arrays.";
+            return Err(named(py, "JaxRuntimeError", note));
+        }
         match super::buffers::host_bytes(py, a)? {
             b @ super::buffers::Bytes::Device(_) => Ok(super::buffers::HostMemory(b).address()),
             _ => Err(PyRuntimeError::new_err("the array's memory cannot be read by the host")),

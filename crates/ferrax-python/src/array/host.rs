@@ -259,6 +259,14 @@ impl PyArray {
                 )));
             }
         }
+        if let Value::Array(a) = &self.value
+            && let n = array::shards(a).py(py)?.len()
+            && n > 1
+        {
+            return Err(PyBufferError::new_err(format!(
+                "to_dlpack can only pack a dlpack tensor from an array on a singular device, but an array with a Sharding over {n} devices was provided."
+            )));
+        }
         let note =
             format!("The __dlpack__() method was called on traced array with shape {}.", self.value.aval().long());
         let a = to_ndarray(py, self.settled(py, ErrorKind::Concretization, &note)?)?;

@@ -450,6 +450,10 @@ pub fn raw_ndarray<'py>(
     flat.call_method1(crate::once::intern!(py, "reshape"), (shape_py,))
 }
 
+/// The error for what no array can be made of.
+pub fn no_array(x: &Bound<PyAny>) -> PyResult<PyErr> {
+    Ok(PyTypeError::new_err(format!("Argument '{}' of type {} is not a valid JAX type", x.str()?, type_text(x))))
+}
 /// A rank-0 array that a program wrote down is captured as a literal ([`KnownScalars`] says when it is not); one that was computed is an input of
 /// whatever captures it, whether or not it happens to be there yet.
 pub fn to_lit(a: &ferrax_ir::value::Array) -> Option<ferrax_ir::Lit> {

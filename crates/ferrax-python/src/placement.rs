@@ -1,0 +1,91 @@
+//! Where arrays are put, as Python says it: devices and shardings, both ways.
+//!
+//! ```text
+//! NamedSharding(mesh, P("x")) --layout--> Layout {mesh, dims} --sharding--> the same object
+//! ```
+//!
+//! INVARIANT: an array gives back the very sharding that the user gave; one that was computed makes its sharding when it is first asked for.
+use crate::device::{self, PyDevice};
+use crate::error::IntoPyResult;
+use ferrax::array;
+use ferrax::parts::{Cut, DeviceMesh, HostObject, Layout};
+use ferrax_ir::value::Array;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+
+/// The devices of a mesh and its axes, as layouts refer to them: a mesh makes it once.
+#[pyclass(frozen, module = "ferrax._core", name = "DeviceMesh")]
+pub struct PyDeviceMesh(Arc<DeviceMesh>);
+#[pymethods]
+impl PyDeviceMesh {
+    #[new]
+    fn new(py: Python, axes: Vec<(String, usize)>, devices: Vec<Bound<PyDevice>>) -> PyResult<PyDeviceMesh> {
+        let axes = axes.into_iter().map(|(name, n)| (name.into(), n)).collect();
+        let devices = devices.iter().map(|d| d.get().0).collect();
+        Ok(PyDeviceMesh(Arc::new(DeviceMesh::new(axes, devices).py(py)?)))
+    }
+}
+
+fn kept(x: &Bound<PyAny>) -> HostObject {
+    Arc::new(x.clone().unbind())
+}
+fn given<'py>(py: Python<'py>, x: &HostObject) -> Option<Bound<'py, PyAny>> {
+    x.downcast_ref::<Py<PyAny>>().map(|x| x.bind(py).clone())
+}
+
+/// Whether it is a sharding over a mesh of devices.
+pub fn is_over_mesh(x: &Bound<PyAny>) -> PyResult<bool> {
+    match x.getattr_opt(crate::once::intern!(x.py(), "_cuts_of_devices"))? {
+        Some(cuts) => Ok(!cuts.call0()?.is_none()),
+        None => Ok(false),
+    }
+}
+/// The layout of a sharding over a mesh of devices; `None` of anything else.
+pub fn layout(x: &Bound<PyAny>, rank: usize) -> PyResult<Option<Arc<Layout>>> {
+    let py = x.py();
+    let Some(cuts) = x.getattr_opt(crate::once::intern!(py, "_cuts_of_devices"))? else { return Ok(None) };
+    let found: Option<(Bound<PyDeviceMesh>, Vec<Vec<u8>>)> = cuts.call0()?.extract()?;
+    let Some((mesh, dims)) = found else { return Ok(None) };
+    if dims.len() > rank {
+        return Err(PyValueError::new_err(format!(
+            "Sharding {} is only valid for values of rank at least {}, but was applied to a value of rank {rank}.",
+            x.repr()?,
+            dims.len()
+        )));
+    }
+    let mut dims: Vec<Cut> = dims.into_iter().map(Cut::from_vec).collect();
+    dims.resize(rank, Cut::new());
+    let host_mesh = kept(&x.getattr(crate::once::intern!(py, "mesh"))?);
+    let made = Layout::new(mesh.get().0.clone(), dims, Some(host_mesh));
+    let _ = made.host.set(kept(x));
+    Ok(Some(Arc::new(made)))
+}
+/// The sharding object of a layout.
+pub fn sharding<'py>(py: Python<'py>, l: &Layout) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(x) = l.host.get().and_then(|x| given(py, x)) {
+        return Ok(x);
+    }
+    let mesh = l.host_mesh.as_ref().and_then(|m| given(py, m));
+    let mesh = match mesh {
+        Some(m) => m,
+        None => {
+            let devices = l.devices().iter().map(|d| device::object(py, d)).collect::<PyResult<Vec<_>>>()?;
+            let axes: Vec<(&str, usize)> = l.mesh.axes.iter().map(|a| (&*a.0, a.1)).collect();
+            crate::hooks::mesh_of_devices(py)?.call1((axes, devices))?
+        }
+    };
+    let dims = l.dims.iter().map(|c| PyTuple::new(py, c.iter().map(|a| *a as usize))).collect::<PyResult<Vec<_>>>()?;
+    let made = crate::hooks::sharding_of_cuts(py)?.call1((mesh, dims))?;
+    let _ = l.host.set(kept(&made));
+    Ok(made)
+}
+/// The sharding object of an array.
+pub fn sharding_of<'py>(py: Python<'py>, a: &Array) -> PyResult<Bound<'py, PyAny>> {
+    let d = array::data(a).py(py)?;
+    match &d.layout {
+        Some(l) => sharding(py, l),
+        None => crate::hooks::single_device_sharding(py)?.call1((device::object(py, d.device)?,)),
+    }
+}

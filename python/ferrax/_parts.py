@@ -1,0 +1,198 @@
+"""Arrays in parts: made from callbacks and from arrays of one device, laid out anew, and taken apart.
+
+Invariant: nothing here computes. A sharding is known by its methods, not by its class: the module of shardings builds on this one.
+
+    x = device_put(jnp.arange(8.0), NamedSharding(make_mesh((2,), ("x",)), P("x")))
+    [s.data.shape for s in x.addressable_shards]   # [(4,), (4,)]
+"""
+
+import numpy as np
+
+from . import _core
+from ._devices import check_fit, is_sharding
+from ._mesh import get_abstract_mesh
+from .errors import UnexpectedTracerError
+from .tree_util import broadcast_prefix, tree_flatten
+
+
+def reshard(xs, out_shardings):
+    """A pytree's arrays laid out by `out_shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
+
+    Raises:
+      ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
+    """
+    leaves, tree = tree_flatten(xs)
+    is_place = lambda s: s is None or is_sharding(s) or hasattr(s, "in_context")
+    places = broadcast_prefix(out_shardings, xs, prefix_is_leaf=is_place)
+    out = []
+    for x, place in zip(leaves, places, strict=True):
+        if place is None:
+            raise ValueError(f"Reshard should only be used with out_shardings which are non-None and have a non-empty mesh. Got sharding {place}.")
+        if hasattr(place, "in_context"):  # a PartitionSpec
+            if get_abstract_mesh().empty:
+                raise ValueError(
+                    "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding instance or enter into a mesh"
+                    f" context via `jax.set_mesh`. Got {place}"
+                )
+            place = place.in_context("reshard", "out_shardings")
+        place.shard_shape(np.shape(x))
+        out.append(x if isinstance(x, _core.Tracer) else _core.device_put(x, place))
+    return tree.unflatten(out)
+
+
+def make_array_from_callback(shape, sharding, data_callback, dtype=None):
+    """An array whose part on each device is `data_callback(index)`, for the index of that part.
+
+    Args:
+      shape: of the whole array.
+      sharding: where its parts lie.
+      data_callback: takes a tuple of slices, returns the elements there. A part that all devices hold is asked for once.
+      dtype: of the elements; by default that of the first part.
+
+    Raises:
+      ValueError: a part has another shape than its index or another dtype than the first one.
+    """
+    shape, sharding = tuple(shape), _sharding_of(sharding)
+    whole = sharding.is_fully_replicated
+    indices = sharding.addressable_devices_indices_map(shape)
+
+    def asked(index):
+        part = data_callback(index)
+        if isinstance(part, _core.Tracer):
+            raise UnexpectedTracerError("jax.make_array_from_callback cannot be called within a traced context.")
+        return part if isinstance(part, _core.Array) else np.asarray(_core.asarray(part)) if np.isscalar(part) else part
+
+    once = asked(tuple(slice(None) for _ in shape)) if whole else None
+    parts = [(d, once if whole else asked(index)) for d, index in indices.items()]
+    first = _core.asarray(parts[0][1]) if dtype is None else None
+    arrays = [_core.device_put(p, d) for d, p in parts]
+    return _assembled(shape, sharding, arrays, _dtype_of(arrays, dtype, "make_array_from_callback"), first is not None and first.weak_type)
+
+
+def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
+    """An array of parts that lie where `sharding` says.
+
+    Args:
+      shape: of the whole array.
+      sharding: where its parts lie.
+      arrays: a list or tuple of arrays, one on each device of the sharding, in any order.
+      dtype: what their dtype is.
+
+    Raises:
+      ValueError: there is another number of arrays than of parts, one lies elsewhere, or has another shape or dtype.
+      TypeError: `arrays` is no list or tuple.
+    """
+    shape, sharding = tuple(shape), _sharding_of(sharding)
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(f"jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got {type(arrays)}.")
+    if any(isinstance(x, _core.Tracer) for x in arrays):
+        raise ValueError(f"jax.make_array_from_single_device_arrays requires a list of concrete arrays as input, but got types {set(map(type, arrays))}")
+    dtype = _dtype_of(arrays, dtype, "make_array_from_single_device_arrays")
+    devices = list(sharding.addressable_devices_indices_map(shape))
+    if len(arrays) != len(devices):
+        raise ValueError(f"Expected {len(devices)} per-device arrays (this is how many devices are addressable by the sharding), but got {len(arrays)}")
+    lies = [next(iter(x.devices())) for x in arrays]
+    by_device = dict(zip(lies, arrays, strict=True))
+    if len(by_device) < len(arrays):
+        ids = [d.id for d in lies]
+        raise ValueError(f"When making an array from single-device arrays, the input arrays must be from distinct devices, but got device IDs {ids}")
+    missing, strange = {d.id for d in devices} - {d.id for d in lies}, {d.id for d in lies} - {d.id for d in devices}
+    if missing or strange:
+        raise ValueError(
+            "Addressable devices and per-device arrays devices do not match."
+            + (f" Sharding contains devices {missing} that are not present in per-device arrays." if missing else "")
+            + (f" Per-device arrays contain devices {strange} that are not present in the sharding." if strange else "")
+        )
+    return _assembled(shape, sharding, [by_device[d] for d in devices], dtype, False)
+
+
+def make_array_from_process_local_data(sharding, local_data, global_shape=None):
+    """A pytree of arrays of which this process has the part `local_data`: there is one process, so it is the whole.
+
+    Args:
+      sharding: where the parts lie; a tree prefix of shardings.
+      local_data: a pytree of numpy arrays.
+      global_shape: None, or the shapes of the data.
+
+    Raises:
+      ValueError: `global_shape` is another than that of the data.
+    """
+    leaves, tree = tree_flatten(local_data)
+    is_place = lambda s: is_sharding(s) or hasattr(s, "in_context")
+    places = broadcast_prefix(sharding, local_data, prefix_is_leaf=is_place)
+    shapes = broadcast_prefix(global_shape, local_data, prefix_is_leaf=lambda s: s is None or isinstance(s, tuple))
+    out = []
+    for x, place, shape in zip(leaves, places, shapes, strict=True):
+        if shape is not None and tuple(shape) != np.shape(x):
+            raise ValueError(
+                "When calling `make_array_from_process_local_data` on a single process, global_shape should be None or equal to"
+                f" local_data.shape.Got global_shape={shape} and local_data.shape={np.shape(x)}."
+            )
+        if hasattr(place, "in_context"):
+            if get_abstract_mesh().empty:
+                raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to make_array_from_process_local_data")
+            place = place.in_context("make_array_from_process_local_data", "sharding")
+        check_fit(place, np.shape(x), "device_put args")
+        out.append(_core.device_put(x, place))
+    return tree.unflatten(out)
+
+
+def _sharding_of(x):
+    """The sharding of a sharding, or of a layout with one (experimental.layout.Format)."""
+    x = x.sharding if hasattr(x, "layout") and hasattr(x, "sharding") else x
+    if not is_sharding(x):
+        raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {x} of type {type(x)}")
+    return x
+
+
+def _dtype_of(arrays, dtype, name):
+    if dtype is None:
+        if not arrays:
+            raise ValueError(f"If the Array has no addressable shards, `dtype` must be provided via the `dtype` argument to `jax.{name}`.")
+        return arrays[0].dtype
+    dtype = _core.asarray(np.zeros((), dtype)).dtype if not hasattr(dtype, "_impl") else dtype
+    if arrays and arrays[0].dtype != dtype:
+        raise ValueError(
+            f"If `dtype` is provided to `jax.{name}`, it must match the dtype of the addressable shards. Got dtype={dtype} and shard dtype={arrays[0].dtype}`."
+        )
+    return dtype
+
+
+def _assembled(shape, sharding, arrays, dtype, weak):
+    part = sharding.shard_shape(shape)
+    for x in arrays:
+        if x.dtype != dtype:
+            raise ValueError(f"Input buffers to `Array` must have matching dtypes. Got {x.dtype}, expected {dtype} for buffer: {x}")
+        if x.shape != part:
+            text = f"{getattr(dtype, 'name', dtype)}[{','.join(map(str, shape))}]"
+            raise ValueError(
+                f"Expected shard shape {part} doesn't match the single device array shape {x.shape}. Shape of Array is {text} with sharding {sharding}"
+            )
+    return _core.array_of_parts(shape, sharding, arrays, weak)
+
+
+class Shard:
+    """One device's part of an array.
+
+    Attributes:
+      device: the device.
+      index: which slice of the array.
+      replica_id: which of the parts with this index it is, 0 for the first.
+      data: the part as an array.
+    """
+
+    def __init__(self, device, index, data, replica_id=0):
+        self.device, self.index, self.data, self.replica_id = device, index, data, replica_id
+
+    def __repr__(self):
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
+
+
+def shards_of(x, parts):
+    """The parts of an array as `Shard`s, in the order of the devices of its sharding."""
+    seen, out = {}, []
+    for (device, index), data in zip(x.sharding.devices_indices_map(x.shape).items(), parts, strict=True):
+        key = tuple((s.start, s.stop) for s in index)
+        out.append(Shard(device, index, data, seen.setdefault(key, 0)))
+        seen[key] += 1
+    return out
