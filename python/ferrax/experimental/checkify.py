@@ -207,7 +207,7 @@ def checkify(f, errors=user_checks):
     """`f` as a function that also returns what went wrong: `(error, out)`.
 
     Args:
-      f: a function of pytrees of arrays.
+      f: a function that returns a pytree of arrays. Its arguments may be anything: they reach it as they are.
       errors: what to look for: `user_checks`, `nan_checks`, `div_checks`, `float_checks`, `index_checks`, `automatic_checks`, `all_checks`, or a union of them.
 
     Returns:
@@ -222,24 +222,24 @@ def checkify(f, errors=user_checks):
     @restorable(checkify, f, errors)
     @functools.wraps(f, updated=())
     def checked_fun(*args, **kwargs):
-        leaves, in_tree = tree_flatten((args, kwargs))
-        leaves = [as_array(x) for x in leaves]
-        body = Body(lambda args, kwargs: f(*args, **kwargs), in_tree, [x.aval for x in leaves], "checkify", f)
+        # Arguments are captured, not parameters of the program: what `f` takes that is no array, or is static, stays what it is.
+        body = Body(lambda: f(*args, **kwargs), _NO_ARGUMENTS, [], "checkify", f)
         jaxpr = body.program.jaxpr
         start = State.empty(sorted(_slots(jaxpr, errors), key=repr), Sites())
 
-        def run(values, leaves):
-            state, outs = _walk(jaxpr, body.consts, leaves, start.like(values), errors)
+        def run(values, consts):
+            state, outs = _walk(jaxpr, consts, [], start.like(values), errors)
             return state.values(), outs
 
         # Tapes exist in programs alone.
-        values, outs = (_core.jit(run) if _has_tapes(jaxpr) else run)(start.values(), leaves)
+        values, outs = (_core.jit(run) if _has_tapes(jaxpr) else run)(start.values(), body.consts)
         state = start.like(values)
         return Error(state.code, list(state.payload.values()), tuple(state.payload), state.sites), body.out_tree.unflatten(outs)
 
     return checked_fun
 
 
+_NO_ARGUMENTS = tree_flatten(())[1]
 _NAN = frozenset(
     """acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp cummax cummin cumprod cumsum
     custom_linear_solve digamma dot_general erf erf_inv erfc exp exp2 expm1 fft igamma igamma_grad_a igammac integer_pow lgamma log log1p logistic mul
