@@ -266,6 +266,22 @@ Q = Q / np.linalg.norm(Q)
 SEQUENCES = ["".join(s) for s in itertools.product("xyz", repeat=3) if s[0] != s[1] != s[2]]
 
 
+@pytest.mark.parametrize("method", ["BFGS", "l-bfgs-experimental-do-not-rely-on-this"])
+def test_minimize_of_complex_numbers(jax, jnp, method):
+    """A real function of complex numbers, in any shape, batched, and with arguments that are pytrees."""
+    z0 = jnp.array([[1.0, 2.0 - 3.0j], [4.0, -5.0j]])
+    distance = lambda z, p: jnp.sum(jnp.abs(z - p["to"]) ** 2) + p["plus"][0]
+    found = jax.jit(lambda p: optimize.minimize(distance, jnp.zeros_like(z0), (p,), method=method))({"to": z0, "plus": [2.0]})
+    assert found.success and found.x.dtype == found.jac.dtype == jnp.complex64 and found.fun.dtype == jnp.float32
+    np.testing.assert_allclose(found.x, z0, atol=1e-4)
+    steep = lambda z: jnp.sum(jnp.abs(z - z0) ** 4 + z.real**2)
+    begun = optimize.minimize(steep, jnp.zeros_like(z0), method=method, options={"maxiter": 2})
+    np.testing.assert_allclose(begun.jac, jax.grad(steep)(begun.x), rtol=1e-4, atol=1e-4)
+    to = jnp.array([1.0, 2.0j])
+    batch = jax.vmap(lambda t: optimize.minimize(lambda z: jnp.sum(jnp.abs(z - t) ** 2), jnp.zeros(3, complex), method=method).x)(to)
+    np.testing.assert_allclose(batch, jnp.broadcast_to(to[:, None], (2, 3)), atol=1e-4)
+
+
 def matrix_of(q):
     """R v = v + 2 w u x v + 2 u x (u x v)."""
     u, w = q[:3], q[3]

@@ -4,7 +4,7 @@
 mod methods;
 
 use crate::array::number_warning as warn;
-use crate::array::value::{self, all_required, operand, required, wrap, wrap_all};
+use crate::array::value::{self, argument, operand, wrap, wrap_all};
 use crate::aval::{ShapedArray, shape_of};
 use crate::config;
 use crate::debug;
@@ -68,7 +68,11 @@ pub fn bind<'py>(
 /// An operand of the primitive `of`, or JAX's complaint that it is none.
 #[inline]
 fn bindable(x: &Bound<PyAny>, flags: config::Flags, of: &str, at: usize) -> PyResult<Value> {
-    operand(x, flags)?.ok_or_else(|| {
+    if let Some(v) = value::held(x) {
+        return Ok(v.clone());
+    }
+    let given = value::converting(x)?;
+    operand(given.as_ref().unwrap_or(x), flags)?.ok_or_else(|| {
         PyTypeError::new_err(format!(
             "Error interpreting argument to {of} as a JAX value. The problematic value is of type {} and was passed to {of} at position {at}.",
             value::type_text(x)
@@ -87,7 +91,7 @@ pub fn elementwise<'py>(name: &Bound<'py, PyString>, operands: &Bound<'py, PyTup
     };
     let flags = config::flags();
     let xs: Values =
-        operands.iter_borrowed().enumerate().map(|(i, x)| required(&x, flags, text, i)).collect::<PyResult<_>>()?;
+        operands.iter_borrowed().enumerate().map(|(i, x)| argument(&x, flags, text, i)).collect::<PyResult<_>>()?;
     if xs.is_empty() {
         return Err(PyTypeError::new_err(format!("{text} needs an operand")));
     }
@@ -131,7 +135,9 @@ fn promoted<'py>(
     if xs.is_empty() {
         return Ok(PyTuple::empty(py));
     }
-    let values = all_required(xs, "operation")?;
+    let flags = config::flags();
+    let values: Values =
+        xs.iter_borrowed().enumerate().map(|(i, x)| argument(&x, flags, "operation", i)).collect::<PyResult<_>>()?;
     let out = guarded(|| f(&values).py(py))?;
     // an argument that needed nothing comes back as the object it is
     let same = |(i, v): (usize, Value)| -> PyResult<Bound<'py, PyAny>> {
@@ -170,6 +176,9 @@ fn kind_of(x: &Bound<PyAny>) -> PyResult<(Dtype, bool)> {
     if let Some(v) = value::held(x) {
         return Ok((v.dtype(), v.weak()));
     }
+    if let Some(array) = value::converting(x)? {
+        return kind_of(&array);
+    }
     let is_class = x.is_instance_of::<pyo3::types::PyType>();
     if !is_class && let Some(a) = value::aval_of(x)? {
         return Ok((a.dtype, a.weak));
@@ -187,7 +196,7 @@ fn kind_of(x: &Bound<PyAny>) -> PyResult<(Dtype, bool)> {
 pub fn broadcast_to<'py>(x: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = x.py();
     let shape = shape_of(shape)?;
-    let v = required(x, config::flags(), "broadcast_to", 0)?;
+    let v = argument(x, config::flags(), "broadcast_to", 0)?;
     if *v.shape() == *shape && value::held(x).is_some() {
         return Ok(x.clone());
     }
@@ -224,6 +233,9 @@ pub fn asarray<'py>(
         }
         let out = guarded(|| promotion::convert(v, d, weak).py(py))?;
         return wrap(py, out);
+    }
+    if let Some(array) = value::converting(x)? {
+        return asarray(&array, dtype, copy, weak_type);
     }
     let read = match want {
         Some(d) => value::int_at(x, d)?,

@@ -20,7 +20,7 @@ pub mod vectorcall;
 
 pub use stages::{PyCompiled, PyExecutable, PyJit, PyLowered, PyTraced};
 
-use crate::array::value::{self, held, operand, type_text, wrap};
+use crate::array::value::{self, argument, held, operand, type_text, wrap};
 use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
 use crate::source::{describe, name_of};
@@ -35,7 +35,7 @@ use ferrax_ir::aval::Aval;
 use ferrax_ir::cx::NamedAxis;
 use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use run::{check_compiler_options, listener, usable};
@@ -268,13 +268,16 @@ impl Jit {
 
     // ---- values ----
 
-    /// The values of the leaves that are no arrays of ours.
+    /// The values of the leaves that are no arrays of ours. A function of the library's own that is jitted asks `__jax_array__` as its others do.
     fn converted(&self, py: Python, flat: &Flat, flags: Flags) -> PyResult<Values> {
         let mut out = Values::new();
         for (i, x) in flat.leaves.iter().enumerate().filter(|(_, x)| held(x).is_none()) {
             out.push(match operand(x, flags) {
                 Ok(Some(v)) => v,
                 Ok(None) => return Err(self.bad_argument(py, flat, i)),
+                Err(e) if e.is_instance_of::<PyValueError>(py) && whose::is_library(self.function.bind(py)) => {
+                    argument(x, flags, self.name(), i)?
+                }
                 Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => {
                     return Err(self.overflow(py, flat, i));
                 }

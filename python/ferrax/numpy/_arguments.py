@@ -41,6 +41,16 @@ def converted(x):
     return x if isinstance(x, _ARRAY_LIKE) or not hasattr(x, "__jax_array__") else x.__jax_array__()
 
 
+def shape_of(x) -> tuple:
+    """The shape of an array, a number, or what `__jax_array__` of an object gives."""
+    return np.shape(converted(x))
+
+
+def ndim_of(x) -> int:
+    """The rank of what has a shape."""
+    return len(shape_of(x))
+
+
 def as_array(name, x) -> Array:
     """x as an Array. Raises TypeError if it is none."""
     if isinstance(x, Array):

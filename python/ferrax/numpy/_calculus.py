@@ -18,7 +18,7 @@ from .._dtypes import is_bool, is_complex
 from .._shapes import canonicalize_axes, canonicalize_axis
 from ..lax import slice_in_dim
 from . import _reductions
-from ._arguments import as_array, check_arraylike, constant, convert, jitted, scalar_like
+from ._arguments import as_array, check_arraylike, constant, convert, jitted, ndim_of, scalar_like, shape_of
 from ._arithmetic import absolute, remainder
 from ._cumulative import cumsum
 from ._joining import concatenate
@@ -38,7 +38,7 @@ def _diff(a, n, axis, prepend, append):
     for extra, front in ((prepend, True), (append, False)):
         if extra is None:
             continue
-        if np.ndim(extra) == 0:
+        if ndim_of(extra) == 0:
             shape = list(a.shape)
             shape[axis] = 1
             extra = broadcast_to(extra, tuple(shape))
@@ -96,7 +96,7 @@ def _gradient_along(a, h, axis):
     part = lambda x, lo, hi: slice_in_dim(x, lo, hi, axis=axis)
     first = bind("sub", part(a, 1, 2), part(a, 0, 1))
     last = bind("sub", part(a, n - 1, n), part(a, n - 2, n - 1))
-    if np.ndim(h) == 0:
+    if ndim_of(h) == 0:
         inner = bind("mul", bind("sub", part(a, 2, n), part(a, 0, n - 2)), scalar_like(0.5, a))
         h = scalar_like(1, a) if h is None else h
         inner, last, first = bind("div", inner, h), bind("div", last, h), bind("div", first, h)
@@ -148,7 +148,7 @@ def gradient(f, *varargs, axis=None, edge_order=None):
     else:
         raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for {axes=}")
     for d, h in zip(axes, spacing, strict=True):
-        if h is not None and np.ndim(h) and np.shape(h) != (f.shape[d],):
+        if h is not None and ndim_of(h) and shape_of(h) != (f.shape[d],):
             raise ValueError("Spacing arrays must have the same length as the dimension along which the gradient is calculated.")
     out = _gradient(f, spacing, axes=axes)
     return out[0] if len(axes) == 1 else list(out)
@@ -226,7 +226,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     Array(15., dtype=float32)
     """
     check_arraylike("interp", x, xp, fp)
-    if np.shape(xp) != np.shape(fp) or np.ndim(xp) != 1:
+    if shape_of(xp) != shape_of(fp) or ndim_of(xp) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     x, xp = _core.promote_dtypes_inexact(x, xp)
     if is_complex(x.dtype):
@@ -237,7 +237,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         if side in outside and value != "extrapolate":
             raise ValueError(f"the only valid string value of `{side}` is 'extrapolate', but got: {value!r}")
     if period is not None:
-        if np.ndim(period) != 0:
+        if ndim_of(period) != 0:
             raise ValueError(f"period must be a scalar; got {period}")
         left = right = None
     return _interp(x, xp, fp, None if "left" in outside else left, None if "right" in outside else right, period, outside=outside)

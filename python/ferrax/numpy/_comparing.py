@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._dtypes import dtype_of, is_bool, is_inexact, is_key
 from . import _reductions
-from ._arguments import Array, check_arraylike, is_arraylike, jitted
+from ._arguments import Array, check_arraylike, is_arraylike, jitted, ndim_of
 from ._arithmetic import absolute
 from ._creation import asarray
 from ._floating_point import isfinite, isnan
@@ -123,7 +123,7 @@ def isscalar(element):
     True
     """
     if isinstance(element, (Array, np.ndarray)) or hasattr(element, "__jax_array__"):
-        return np.ndim(element) == 0
+        return ndim_of(element) == 0
     return np.isscalar(element)
 
 

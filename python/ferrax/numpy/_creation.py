@@ -20,7 +20,7 @@ from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_narrow, is_weak, requested, to_inexact
 from .._shapes import canonicalize_axis, canonicalize_shape, static_size
 from ..lax._shaping import beside, integer_scalar, keys_of, varying_like
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted, ndim_of, shape_of
 from ._exponential import log10, power
 from ._rounding import floor
 from ._shaping import moveaxis
@@ -234,7 +234,7 @@ def _filled(value, shape, device):
 
 def _dtype_beside(name, shape, dtype):
     """The dtype asked for, float by default. A second size in its place is told apart."""
-    if isinstance(dtype, int) and np.ndim(shape) == 0:
+    if isinstance(dtype, int) and ndim_of(shape) == 0:
         raise TypeError(
             f"Cannot interpret '{dtype}' as a data type.\n\nDid you accidentally write `jax.numpy.{name}({shape}, {dtype})` "
             f"when you meant `jax.numpy.{name}(({shape}, {dtype}))`, i.e. with a single tuple argument for the shape?"
@@ -295,7 +295,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
         return np.zeros(shape, float0)
     if is_key(dtype) and not isinstance(fill_value, Array):
         return _keys(fill_value, shape, dtype, device)
-    if np.ndim(fill_value) == 0:
+    if ndim_of(fill_value) == 0:
         if isinstance(fill_value, Array):
             return _filled(convert(fill_value, dtype, weak), shape, device)
         if weak:
@@ -350,7 +350,7 @@ def _like(name, a, dtype, shape):
         a = a.__jax_array__() if hasattr(a, "__jax_array__") else a
     weak = dtype is None and getattr(a, "weak_type", type(a) in (int, float, complex))
     dtype = dtype_of_like(a) if dtype is None else requested(name, dtype)
-    return dtype, np.shape(a) if shape is None else canonicalize_shape(shape), weak
+    return dtype, shape_of(a) if shape is None else canonicalize_shape(shape), weak
 
 
 def dtype_of_like(a):
@@ -411,7 +411,7 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
         return _keys(fill_value, shape, dtype, device)
     if dtype == float0:
         return np.zeros(shape, float0)
-    if np.ndim(fill_value) == 0:
+    if ndim_of(fill_value) == 0:
         fill_value = _real_if_needed(fill_value, dtype)
         if weak:
             value = convert(_core.asarray(fill_value), dtype, weak)

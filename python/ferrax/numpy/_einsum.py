@@ -16,7 +16,7 @@ from .._config import no_sharding
 from .._core import bind
 from .._dtypes import is_bool
 from ..lax import dot_general
-from ._arguments import check_arraylike, constant, convert, converted, operands_of, unsupported
+from ._arguments import check_arraylike, constant, convert, converted, ndim_of, operands_of, shape_of, unsupported
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -52,16 +52,16 @@ def _parse(subscripts, operands):
             raise ValueError("Invalid Ellipses." if c == "." else f"Character '{c}' is not a valid symbol.")
     used = set(inputs + (output or ""))
     free = [c for c in (_label(i) for i in range(600)) if c not in used]
-    longest = max([np.ndim(a) - len(t.replace("...", "")) for t, a in zip(terms, arrays, strict=True) if "..." in t], default=0)
+    longest = max([ndim_of(a) - len(t.replace("...", "")) for t, a in zip(terms, arrays, strict=True) if "..." in t], default=0)
     hidden = "".join(free[: max(longest, 0)])
     full = []
     for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
         if "..." in t:
-            n = np.ndim(a) - len(t.replace("...", ""))
+            n = ndim_of(a) - len(t.replace("...", ""))
             if n < 0:
                 raise ValueError("Ellipses lengths do not match.")
             t = t.replace("...", hidden[len(hidden) - n :] if n else "")
-        if len(t) != np.ndim(a):
+        if len(t) != ndim_of(a):
             raise ValueError(f"Einstein sum subscript '{terms[i]}' does not contain the correct number of indices for operand {i}.")
         full.append(t)
     if output is None:
@@ -80,7 +80,7 @@ def _parse(subscripts, operands):
 def _sizes(terms, arrays):
     sizes = {}
     for i, (t, a) in enumerate(zip(terms, arrays, strict=True)):
-        for c, n in zip(t, np.shape(a), strict=True):
+        for c, n in zip(t, shape_of(a), strict=True):
             if sizes.get(c, 1) == 1:
                 sizes[c] = n
             elif n not in (1, sizes[c]):

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind, elementwise, promote_shapes
 from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
-from ._arguments import Array, check_arraylike, constant, convert, filled_like, jitted, pointwise, promote_inexact, scalar_like
+from ._arguments import Array, check_arraylike, constant, convert, converted, filled_like, jitted, pointwise, promote_inexact, scalar_like, shape_of
 from ._selecting import where
 
 
@@ -141,8 +141,9 @@ def power(x1, x2, /):
     Array([ 8, 27], dtype=int32)
     """
     check_arraylike("power", x1, x2)
+    x1, x2 = converted(x1), converted(x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
-    if np.shape(x2) == () and not isinstance(x2, _core.Tracer) and (is_integer(d2) or isinstance(x2, bool)):
+    if shape_of(x2) == () and not isinstance(x2, _core.Tracer) and (is_integer(d2) or isinstance(x2, bool)):
         if isinstance(x2, Array) and is_inexact(d1) and not is_complex(d1):
             # The exponent in an array is an operand: one compiled program serves all of them.
             x1 = _core.asarray(x1)
@@ -151,7 +152,7 @@ def power(x1, x2, /):
         if is_bool(d1):
             x1, d1 = convert(_core.asarray(x1), np.int32), np.dtype(np.int32)
         if not is_inexact(d1) and y < 0:
-            raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({d1.name}[{','.join(map(str, np.shape(x1)))}], {y})")
+            raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({d1.name}[{','.join(map(str, shape_of(x1)))}], {y})")
         return _known_power(x1 if isinstance(x1, Array) else _core.asarray(x1), y)
     if is_inexact(d1) and is_integer(d2) and _core.result_type(x1, x2) == d1:
         # pow takes an integer exponent as it is.

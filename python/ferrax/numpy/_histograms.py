@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._config import inert, no_sharding
 from .._dtypes import canonicalize_dtype, is_bool, is_integer, is_narrow
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, ndim_of, shape_of
 from ._calculus import diff
 from ._creation import array, linspace, ones_like, zeros
 from ._operators import add, subtract
@@ -50,7 +50,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
         length = operator.index(length)
     if weights is None:
         weights, dtype = 1, canonicalize_dtype(int)
-    elif np.shape(x) != np.shape(weights):
+    elif shape_of(x) != shape_of(weights):
         raise ValueError("shape of weights must match shape of x.")
     else:
         dtype = _core.result_type(weights)
@@ -70,7 +70,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
         raise NotImplementedError("string values for `bins` not implemented.")
     a = _core.asarray(a)
     dtype = _core.promote_dtypes_inexact(a)[0].dtype
-    if np.ndim(bins) == 1:
+    if ndim_of(bins) == 1:
         return convert(_core.asarray(bins), dtype)
     n = operator.index(bins)
     if range is None:
@@ -85,8 +85,8 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None):
 
 def _pair(range_, dtype):
     range_ = range_ if isinstance(range_, Array) else np.asarray(range_)
-    if np.shape(range_) != (2,):
-        raise ValueError(f"`range` must be either None or a sequence of scalars, got shape {np.shape(range_)}")
+    if shape_of(range_) != (2,):
+        raise ValueError(f"`range` must be either None or a sequence of scalars, got shape {shape_of(range_)}")
     return _core.asarray(range_[0], dtype), _core.asarray(range_[1], dtype)
 
 
@@ -106,7 +106,7 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
         weights = ones_like(a)
     else:
         check_arraylike("histogram", a, bins, weights)
-        if np.shape(a) != np.shape(weights):
+        if shape_of(a) != shape_of(weights):
             raise ValueError("weights should have the same shape as a.")
         a, weights = (ravel(v) for v in _core.promote_dtypes_inexact(a, weights))
     edges = histogram_bin_edges(a, bins, range)
@@ -129,7 +129,7 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
            [0, 1]], dtype=int32)
     """
     check_arraylike("histogram2d", x, y)
-    n = len(bins) if isinstance(bins, (list, tuple)) or np.ndim(bins) else 1
+    n = len(bins) if isinstance(bins, (list, tuple)) or ndim_of(bins) else 1
     if n not in (1, 2):
         edges = _core.asarray(bins)
         bins = [edges, edges]
@@ -156,16 +156,16 @@ def histogramdd(sample, bins=10, range=None, weights=None, density=None):
         if tuple(weights.shape) != tuple(sample.shape[:1]):
             raise ValueError("should have one weight for each sample.")
     rows, d = sample.shape
-    if range is not None and (len(range) != d or any(r is not None and np.shape(r)[0] != 2 for r in range)):
+    if range is not None and (len(range) != d or any(r is not None and shape_of(r)[0] != 2 for r in range)):
         raise ValueError(f"For sample.shape={(rows, d)}, range must be a sequence of {d} pairs or Nones; got range={range}")
-    if not isinstance(bins, (list, tuple)) and np.ndim(bins) == 0:
+    if not isinstance(bins, (list, tuple)) and ndim_of(bins) == 0:
         per_axis = [operator.index(bins)] * d
     elif isinstance(bins, (list, tuple)):
         per_axis = list(bins)
         if len(per_axis) != d:
             raise ValueError("should be a bin for each dimension.")
     else:
-        per_axis = [bins[i] for i in np.arange(np.shape(bins)[0])]
+        per_axis = [bins[i] for i in np.arange(shape_of(bins)[0])]
         if len(per_axis) != d:
             raise ValueError("should be a bin for each dimension.")
     indices, sizes, edges = [], [], []

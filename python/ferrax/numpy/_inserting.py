@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, jitted
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, converted, jitted, ndim_of
 from ._creation import arange, ones, zeros, zeros_like
 from ._joining import concatenate
 from ._logic import less
@@ -155,7 +155,8 @@ def trim_zeros(filt, trim="fb", axis=None):
     >>> jnp.trim_zeros(jnp.array([0, 1, 2, 0]))
     Array([1, 2], dtype=int32)
     """
-    if np.ndim(filt) == 0:
+    filt = converted(filt)
+    if ndim_of(filt) == 0:
         return as_array("trim_zeros", filt)
     values = concrete_or_error(filt, "Error arose in the `filt` argument of trim_zeros()")
     nonzero = np.nonzero(values)

@@ -17,7 +17,7 @@ from .. import _core
 from .._core import bind
 from .._dtypes import requested
 from .._shapes import canonicalize_axis
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, converted, jitted, unsupported
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, converted, jitted, ndim_of, shape_of, unsupported
 from ._shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, reshape
 
 
@@ -35,7 +35,7 @@ def concatenate(arrays, axis=0, dtype=None):
     >>> jnp.concatenate([jnp.arange(2), jnp.arange(2)])
     Array([0, 1, 0, 1], dtype=int32)
     """
-    if isinstance(arrays, (np.ndarray, Array)) and np.ndim(arrays) > 1 and axis is not None and dtype is None:
+    if isinstance(arrays, (np.ndarray, Array)) and ndim_of(arrays) > 1 and axis is not None and dtype is None:
         a = _core.asarray(arrays)
         axis = canonicalize_axis(axis, a.ndim - 1)
         moved = moveaxis(a, 0, axis)
@@ -47,9 +47,9 @@ def concatenate(arrays, axis=0, dtype=None):
         raise ValueError("Need at least one array to concatenate.")
     if axis is None:
         return concatenate([ravel(a) for a in arrays], axis=0, dtype=dtype)
-    if np.ndim(arrays[0]) == 0:
+    if ndim_of(arrays[0]) == 0:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
-    axis = canonicalize_axis(axis, np.ndim(arrays[0]))
+    axis = canonicalize_axis(axis, ndim_of(arrays[0]))
     if dtype is None:
         arrays = _core.promote_dtypes(*arrays)
     else:
@@ -87,7 +87,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
         raise ValueError("Need at least one array to stack.")
     check_arraylike("stack", *arrays)
     arrays = [converted(a) for a in arrays]
-    shapes = [np.shape(a) for a in arrays]
+    shapes = [shape_of(a) for a in arrays]
     if any(len(s) != len(shapes[0]) for s in shapes):
         raise ValueError(f"Cannot stack arrays with different numbers of dimensions: got {', '.join(map(str, shapes))}.")
     if any(s != shapes[0] for s in shapes):
@@ -140,7 +140,7 @@ def column_stack(tup):
     Array([[0, 0],
            [1, 1]], dtype=int32)
     """
-    return concatenate(_rows("column_stack", tup, lambda a: atleast_2d(a).T if np.ndim(a) < 2 else as_array("column_stack", a)), axis=1)
+    return concatenate(_rows("column_stack", tup, lambda a: atleast_2d(a).T if ndim_of(a) < 2 else as_array("column_stack", a)), axis=1)
 
 
 def block(arrays):
@@ -216,7 +216,7 @@ def _split(name, ary, indices_or_sections, axis):
     ary = as_array(name, ary)
     axis = canonicalize_axis(axis, ary.ndim)
     n = ary.shape[axis]
-    if isinstance(indices_or_sections, (tuple, list)) or (hasattr(indices_or_sections, "ndim") and np.ndim(indices_or_sections) > 0):
+    if isinstance(indices_or_sections, (tuple, list)) or (hasattr(indices_or_sections, "ndim") and ndim_of(indices_or_sections) > 0):
         points = [
             operator.index(concrete_or_error(i, f"in jax.numpy.{name} argument 1")[()]) if isinstance(i, Array) else operator.index(i)
             for i in indices_or_sections
@@ -270,7 +270,7 @@ def hsplit(ary, indices_or_sections):
     >>> jnp.hsplit(jnp.arange(4), [1])
     [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
     """
-    return _split("hsplit", ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
+    return _split("hsplit", ary, indices_or_sections, 0 if ndim_of(ary) == 1 else 1)
 
 
 def dsplit(ary, indices_or_sections):

@@ -19,7 +19,7 @@ from .._dtypes import is_complex, requested
 from .._shapes import canonicalize_axis
 from ..lax import conv_general_dilated, dot_general
 from . import _reductions
-from ._arguments import as_array, check_arraylike, constant, convert, jitted, operands_of, unsupported
+from ._arguments import as_array, check_arraylike, constant, convert, jitted, ndim_of, operands_of, shape_of, unsupported
 from ._complex import conj
 from ._operators import multiply, negative, subtract
 from ._rearranging import flip
@@ -79,8 +79,8 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         no_sharding("matmul", out_sharding)
     check_arraylike("matmul", a, b)
     for i, x in enumerate((a, b)):
-        if np.ndim(x) < 1:
-            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim {np.ndim(x)}")
+        if ndim_of(x) < 1:
+            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim {ndim_of(x)}")
     a, b, dtype, weak = _operands("matmul", a, b, preferred_element_type)
     if a.ndim == 2 == b.ndim:
         return _product(a, b, _MATRICES, precision, dtype, weak)  # PERF: what follows is for leading axes and vectors
@@ -210,7 +210,7 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     Array(11, dtype=int32)
     """
     check_arraylike("inner", a, b)
-    if np.ndim(a) == 0 or np.ndim(b) == 0:
+    if ndim_of(a) == 0 or ndim_of(b) == 0:
         out = multiply(a, b)
         return out if preferred_element_type is None else convert(out, preferred_element_type)
     return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
@@ -390,10 +390,10 @@ def _conv(x, y, mode, op, precision, dtype):
 
 def _one_dimensional(name, a, v, mode, precision, preferred):
     check_arraylike(name, a, v)
-    if np.ndim(a) != 1 or np.ndim(v) != 1:
+    if ndim_of(a) != 1 or ndim_of(v) != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")
-    if np.shape(a)[0] == 0 or np.shape(v)[0] == 0:
-        raise ValueError(f"{name}: inputs cannot be empty, got shapes {np.shape(a)} and {np.shape(v)}.")
+    if shape_of(a)[0] == 0 or shape_of(v)[0] == 0:
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {shape_of(a)} and {shape_of(v)}.")
     dtype = requested("conv_general_dilated", preferred)
     return _core.asarray(a), _core.asarray(v), dict(mode=mode, precision=precision, dtype=dtype)
 

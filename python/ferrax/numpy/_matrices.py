@@ -17,7 +17,7 @@ from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_integer, requested
 from .._shapes import canonicalize_axis, canonicalize_shape
-from ._arguments import Array, as_array, broadcast_constant, constant, convert, is_arraylike, jitted, scalar_like
+from ._arguments import Array, as_array, broadcast_constant, constant, convert, converted, is_arraylike, jitted, ndim_of, scalar_like
 from ._creation import arange, zeros
 from ._exponential import power
 from ._operators import add, multiply
@@ -43,10 +43,11 @@ def _diagonal_mask(shape, k, compare):
 
 def _diagonal_number(k):
     """k as an integer, or as the traced scalar that it is. Raises ValueError for anything else."""
+    k = converted(k)
     if isinstance(k, _core.Tracer):
         if is_integer(k.dtype) and k.ndim == 0:
             return k
-    elif np.ndim(k) == 0 and is_arraylike(k) and is_integer(dtype_of(k)):
+    elif ndim_of(k) == 0 and is_arraylike(k) and is_integer(dtype_of(k)):
         return operator.index(k)
     raise ValueError(f"k must be a scalar integer; got {k}")
 

@@ -15,7 +15,7 @@ from .._core import bind
 from .._shapes import canonicalize_axis
 from ..lax import slice_in_dim
 from . import _reductions, _rounding, _statistics
-from ._arguments import Array, as_array, concrete_or_error, convert, jitted
+from ._arguments import Array, as_array, concrete_or_error, convert, jitted, ndim_of
 from ._creation import array as make_array, linspace, zeros
 from ._joining import concatenate
 from ._operators import multiply, subtract
@@ -209,7 +209,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
     values, static = 0, None
     if mode == "constant":
         values = options["constant_values"]
-        if np.ndim(values) if not isinstance(values, (list, tuple)) else True:
+        if ndim_of(values) if not isinstance(values, (list, tuple)) else True:
             table = broadcast_to(make_array(values) if isinstance(values, (list, tuple)) else _core.asarray(values), (array.ndim, 2))
             values = tuple([(table[d, 0], table[d, 1]) for d in range(array.ndim)])
     elif mode == "linear_ramp":

@@ -17,7 +17,7 @@ from .._core import bind
 from .._dtypes import finfo
 from ..lax import scan
 from . import _reductions, linalg
-from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted
+from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of
 from ._creation import full_like, ones, zeros
 from ._exponential import sqrt
 from ._inserting import trim_zeros
@@ -97,7 +97,7 @@ def polymul(a1, a2, *, trim_leading_zeros=False):
     Array([ 1.,  0., -1.], dtype=float32)
     """
     check_arraylike("polymul", a1, a2)
-    if not np.ndim(a1) or not np.ndim(a2):
+    if not ndim_of(a1) or not ndim_of(a2):
         raise TypeError("len() of unsized object")
     a1, a2 = _core.promote_dtypes_inexact(a1, a2)
     if trim_leading_zeros and (a1.shape[0] > 1 or a2.shape[0] > 1):

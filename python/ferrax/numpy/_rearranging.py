@@ -17,7 +17,7 @@ from .._config import no_sharding
 from .._core import bind
 from .._shapes import canonicalize_axis, listed_axes
 from ..lax import dynamic_slice_in_dim, slice_in_dim
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, is_arraylike, jitted
+from ._arguments import Array, as_array, check_arraylike, concrete_or_error, is_arraylike, jitted, ndim_of
 from ._arithmetic import remainder
 from ._creation import array, zeros
 from ._cumulative import cumsum
@@ -33,7 +33,7 @@ def tile(A, reps):
     Array([1, 2, 1, 2], dtype=int32)
     """
     A = as_array("tile", A)
-    reps = (reps,) if isinstance(reps, (int, np.integer)) or np.ndim(reps) == 0 else tuple(reps)
+    reps = (reps,) if isinstance(reps, (int, np.integer)) or ndim_of(reps) == 0 else tuple(reps)
     reps = tuple([operator.index(r) for r in reps])
     rank = max(A.ndim, len(reps))
     reps = (1,) * (rank - len(reps)) + reps
@@ -109,7 +109,7 @@ def flip(m, axis=None):
     Array([3, 2, 1], dtype=int32)
     """
     m = as_array("flip", m)
-    return _flip(m, axis=tuple(axis) if isinstance(axis, (list, np.ndarray)) and np.ndim(axis) else axis)
+    return _flip(m, axis=tuple(axis) if isinstance(axis, (list, np.ndarray)) and ndim_of(axis) else axis)
 
 
 def fliplr(m):

@@ -34,7 +34,7 @@ from .._dtypes import (
 )
 from .._shapes import canonicalize_axes, canonicalize_axis
 from ..lax import pmax, pmin, psum
-from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, scalar_like, unsupported
+from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, ndim_of, scalar_like, shape_of, unsupported
 from ._complex import real
 from ._selecting import where as choose
 
@@ -96,8 +96,8 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
     check_mask(name, where)
     if initial is not None:
         check_arraylike(name, initial)
-        if np.ndim(initial):
-            raise ValueError(f"initial value must be a scalar. Got array of shape {tuple(np.shape(initial))}")
+        if ndim_of(initial):
+            raise ValueError(f"initial value must be a scalar. Got array of shape {tuple(shape_of(initial))}")
     names = _named(axis)
     axes = _positions(axis, a.ndim)
     if need_identity:

@@ -19,7 +19,7 @@ from .._dtypes import canonicalize_dtype, is_bool, is_inexact
 from ..lax import GatherDimensionNumbers, gather, scan
 from ..lax._shaping import beside
 from . import _reductions
-from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, unsupported
+from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of, shape_of, unsupported
 from ._arithmetic import floor_divide, remainder
 from ._creation import arange, zeros
 from ._cumulative import cumsum
@@ -52,7 +52,7 @@ def nonzero(a, *, size=None, fill_value=None):
     size = operator.index(size)
     if fill_value is not None:
         fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * a.ndim
-        if any(np.shape(f) != () for f in fills):
+        if any(shape_of(f) != () for f in fills):
             raise ValueError(f"fill_value must be a scalar or a tuple of length {a.ndim}; got {fill_value}")
         if len(fills) != a.ndim:
             raise ValueError(f"fill_value must be a scalar or a tuple of length {a.ndim}; got {fill_value}")
@@ -87,7 +87,7 @@ def argwhere(a, *, size=None, fill_value=None):
     """
     check_arraylike("argwhere", a)
     out = vstack(nonzero(atleast_1d(a), size=size, fill_value=fill_value)).T
-    if np.ndim(a) == 0:
+    if ndim_of(a) == 0:
         return out[: out.shape[0], :0]
     return out
 
@@ -230,7 +230,7 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
         raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
     if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
         raise ValueError(f"invalid argument method={method!r}, expected one of ('default', 'scan', 'scan_unrolled', 'sort', 'compare_all')")
-    if np.ndim(a) != 1:
+    if ndim_of(a) != 1:
         raise ValueError("a should be 1-dimensional")
     a, v = _core.promote_dtypes(a, v)
     if sorter is not None:

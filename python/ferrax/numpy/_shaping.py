@@ -19,7 +19,7 @@ from .._config import no_sharding
 from .._core import bind
 from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, listed_axes
 from ..lax import broadcast_shapes as broadcast
-from ._arguments import Array, as_array, check_arraylike, jitted
+from ._arguments import Array, as_array, check_arraylike, jitted, shape_of
 
 
 def shape(a):
@@ -40,7 +40,7 @@ def _shape(name, a):
             DeprecationWarning,
             stacklevel=3,
         )
-    return np.shape(a)
+    return shape_of(a)
 
 
 def ndim(a):
@@ -340,5 +340,5 @@ def broadcast_arrays(*args):
     [Array([0, 1], dtype=int32), Array([5, 5], dtype=int32, weak_type=True)]
     """
     check_arraylike("broadcast_arrays", *args)
-    shape = broadcast_shapes(*[np.shape(a) for a in args])
+    shape = broadcast_shapes(*[shape_of(a) for a in args])
     return [broadcast_to(a, shape) for a in args]

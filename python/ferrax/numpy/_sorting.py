@@ -18,7 +18,7 @@ from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, requested, to_complex
 from .._shapes import canonicalize_axis
 from ..lax import index_in_dim
-from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted
+from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, shape_of
 from ._creation import ones
 from ._shaping import moveaxis
 
@@ -109,7 +109,7 @@ def lexsort(keys, axis=-1):
         if not keys:
             raise TypeError("need sequence of keys with len > 0 in lexsort")
         check_arraylike("lexsort", *keys)
-        if len({np.shape(k) for k in keys}) > 1:
+        if len({shape_of(k) for k in keys}) > 1:
             raise ValueError("all keys need to be the same shape")
     return _lexsort(keys, axis=operator.index(axis))
 

@@ -17,7 +17,7 @@ from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_narrow, req
 from .._shapes import listed_axes
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
-from ._arguments import as_array, check_arraylike, constant, convert, jitted, scalar_like
+from ._arguments import as_array, check_arraylike, constant, convert, jitted, ndim_of, scalar_like, shape_of
 from ._arithmetic import absolute
 from ._complex import conj, real
 from ._creation import empty, full
@@ -194,8 +194,8 @@ def _checked(name, fun, a, q, axis, out, overwrite_input, method, keepdims, weig
     if weights is not None and method != "inverted_cdf":
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     axis = tuple(axis) if isinstance(axis, list) else axis
-    if np.ndim(q) > 1:
-        raise ValueError(f"q must be have rank <= 1, got shape {np.shape(q)}")
+    if ndim_of(q) > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {shape_of(q)}")
     return fun(a if hasattr(a, "ndim") else _core.asarray(a), q, weights, axis=axis, method=method, keepdims=bool(keepdims))
 
 
@@ -334,9 +334,9 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     for name, w in (("fweights", fweights), ("aweights", aweights)):
         if w is not None:
             check_arraylike("cov", w)
-            if np.ndim(w) > 1:
+            if ndim_of(w) > 1:
                 raise RuntimeError(f"cannot handle multidimensional {name}")
-            if np.shape(w)[:1] != ((1,) if m.ndim == 0 else m.shape[:1] if m.ndim == 1 or not rowvar else m.shape[1:]):
+            if shape_of(w)[:1] != ((1,) if m.ndim == 0 else m.shape[:1] if m.ndim == 1 or not rowvar else m.shape[1:]):
                 raise RuntimeError(f"incompatible numbers of samples and {name}")
     if fweights is not None and is_inexact(_core.asarray(fweights).dtype):
         raise TypeError("fweights must be integer.")

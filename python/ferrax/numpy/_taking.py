@@ -20,7 +20,7 @@ from .._dtypes import iinfo, is_bool, is_integer, is_unsigned, requested
 from .._shapes import canonicalize_axis, canonicalize_shape
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather, tile
 from . import _arithmetic
-from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, scalar_like, unsupported
+from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of, scalar_like, unsupported
 from ._arithmetic import remainder
 from ._creation import arange, ones
 from ._logic import logical_truth
@@ -184,7 +184,7 @@ def _put_along_axis(arr, indices, values, axis, mode):
             n = arr.shape[d]
             index.append(arange(n).reshape([n if k == d else 1 for k in range(arr.ndim)]))
     wanted = np.broadcast_shapes(*[i.shape for i in index])
-    out = arr.at[tuple(index)].set(broadcast_to(values, wanted) if np.ndim(values) else values, mode=mode)
+    out = arr.at[tuple(index)].set(broadcast_to(values, wanted) if ndim_of(values) else values, mode=mode)
     return reshape(out, shape)
 
 

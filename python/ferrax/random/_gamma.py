@@ -15,7 +15,7 @@ from .._dtypes import requested
 from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed
-from ..numpy._arguments import promote_inexact
+from ..numpy._arguments import ndim_of, promote_inexact, shape_of
 from ._keys import _core, clone, single
 from ._transformed import described, exponential, normal, rademacher
 from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
@@ -117,7 +117,7 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("gamma", out_sharding)
     key, _ = single("gamma", key)
-    return _gamma(key, a, shape=broadcast_shape("gamma", shape, np.shape(a)), dtype=float_dtype("gamma", dtype), log_space=False)
+    return _gamma(key, a, shape=broadcast_shape("gamma", shape, shape_of(a)), dtype=float_dtype("gamma", dtype), log_space=False)
 
 
 @described("the logarithm of the gamma distribution of shape a and scale 1, accurate for small a", parameters=True, at="2.0")
@@ -125,7 +125,7 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
         no_sharding("loggamma", out_sharding)
     key, _ = single("loggamma", key)
-    return _gamma(key, a, shape=broadcast_shape("loggamma", shape, np.shape(a)), dtype=float_dtype("loggamma", dtype), log_space=True)
+    return _gamma(key, a, shape=broadcast_shape("loggamma", shape, shape_of(a)), dtype=float_dtype("loggamma", dtype), log_space=True)
 
 
 @described("the beta distribution of parameters a and b", parameters=True, at="2.0, 3.0")
@@ -135,7 +135,7 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("beta", key)
     dtype = float_dtype("beta", dtype)
     check_parameters("beta", dtype, a, b)
-    return _beta(key, a, b, shape=broadcast_shape("beta", shape, np.shape(a), np.shape(b)), dtype=dtype)
+    return _beta(key, a, b, shape=broadcast_shape("beta", shape, shape_of(a), shape_of(b)), dtype=dtype)
 
 
 @drawn()
@@ -169,14 +169,14 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
         no_sharding("dirichlet", out_sharding)
     key, _ = single("dirichlet", key)
     dtype = float_dtype("dirichlet", dtype)
-    if np.ndim(alpha) < 1:
-        raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}")
-    return _dirichlet(key, alpha, shape=broadcast_shape("dirichlet", shape, np.shape(alpha)[:-1]), dtype=dtype)
+    if ndim_of(alpha) < 1:
+        raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {ndim_of(alpha)}")
+    return _dirichlet(key, alpha, shape=broadcast_shape("dirichlet", shape, shape_of(alpha)[:-1]), dtype=dtype)
 
 
 @drawn()
 def _dirichlet(key, alpha, *, shape, dtype):
-    logs = loggamma(key, alpha, (*shape, np.shape(alpha)[-1]), dtype)
+    logs = loggamma(key, alpha, (*shape, shape_of(alpha)[-1]), dtype)
     e = jnp.exp(logs - lax.stop_gradient(jnp.max(logs, axis=-1, keepdims=True)))
     return e / jnp.sum(e, axis=-1, keepdims=True)
 
@@ -188,7 +188,7 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("chisquare", key)
     dtype = float_dtype("chisquare", dtype)
     check_parameters("chisquare", dtype, df)
-    return _chisquare(key, df, shape=broadcast_shape("chisquare", shape, np.shape(df)), dtype=dtype)
+    return _chisquare(key, df, shape=broadcast_shape("chisquare", shape, shape_of(df)), dtype=dtype)
 
 
 @drawn()
@@ -204,7 +204,7 @@ def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("f", key)
     dtype = float_dtype("f", dtype)
     check_parameters("f", dtype, dfnum, dfden)
-    return _f(key, dfnum, dfden, shape=broadcast_shape("f", shape, np.shape(dfnum), np.shape(dfden)), dtype=dtype)
+    return _f(key, dfnum, dfden, shape=broadcast_shape("f", shape, shape_of(dfnum), shape_of(dfden)), dtype=dtype)
 
 
 @drawn()
@@ -227,7 +227,7 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("t", key)
     dtype = float_dtype("t", dtype)
     check_parameters("t", dtype, df)
-    return _t(key, df, shape=broadcast_shape("t", shape, np.shape(df)), dtype=dtype)
+    return _t(key, df, shape=broadcast_shape("t", shape, shape_of(df)), dtype=dtype)
 
 
 @drawn()
@@ -316,7 +316,7 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     dtype = requested(None, dtype, int)
     if dtype.kind not in "iu":
         raise TypeError(f"poisson only accepts integer dtypes, got {dtype}")
-    shape = broadcast_shape("poisson", shape, np.shape(lam))
+    shape = broadcast_shape("poisson", shape, shape_of(lam))
     lam = lax.convert_element_type(jnp.broadcast_to(lam, shape), np.dtype(np.float32))
     return _poisson(key, lam, shape=shape, dtype=dtype)
 
@@ -389,7 +389,7 @@ def binomial(key, n, p, shape=None, dtype=None):
     """
     key, _ = single("binomial", key)
     dtype = float_dtype("binomial", dtype)
-    shape = broadcast_shape("binomial", shape, np.shape(n), np.shape(p))
+    shape = broadcast_shape("binomial", shape, shape_of(n), shape_of(p))
     return _binomial(key, *promote_inexact("binomial", n, p), shape=shape, dtype=dtype)
 
 

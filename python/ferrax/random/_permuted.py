@@ -6,11 +6,10 @@ Invariant: permutation, and choice without weights, equal JAX's bit for bit.
 import math
 import operator
 
-import numpy as np
-
 from .. import _core, lax, numpy as jnp
 from .._config import no_sharding
 from .._dtypes import canonicalize_dtype, is_floating, is_integer
+from ..numpy._arguments import ndim_of
 from ._keys import single
 from ._transformed import gumbel
 from ._uniform import _pair, _random_bits, checked_shape, drawn, randint, uniform
@@ -36,7 +35,7 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     key, _ = single("permutation", key)
     if isinstance(x, (list, tuple)):
         raise TypeError(f"permutation requires ndarray or scalar arguments, got {type(x)} at position 0.")
-    if not np.ndim(x):
+    if not ndim_of(x):
         if not is_integer(_core.result_type(x)):
             raise TypeError("x must be an integer or at least 1-dimensional")
         if not -1 <= axis < 1:
@@ -87,7 +86,7 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     if not hasattr(shape, "__iter__"):
         raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     shape = checked_shape("choice", shape)
-    is_range = np.ndim(a) == 0
+    is_range = ndim_of(a) == 0
     array = None if is_range else jnp.asarray(a)
     if not is_range:
         if not -array.ndim <= axis < array.ndim:

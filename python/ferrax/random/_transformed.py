@@ -8,7 +8,7 @@ import numpy as np
 from .. import _config, lax, numpy as jnp
 from .._config import no_sharding
 from .._dtypes import is_complex, requested
-from ..numpy._arguments import promote_inexact
+from ..numpy._arguments import promote_inexact, shape_of
 from . import _normal_tails
 from ._keys import clone, single
 from ._uniform import _pair, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
@@ -104,7 +104,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
         no_sharding("truncated_normal", out_sharding)
     key, _ = single("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
-    shape = broadcast_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
+    shape = broadcast_shape("truncated_normal", shape, shape_of(lower), shape_of(upper))
     known = all(isinstance(x, (int, float, np.generic, np.ndarray)) for x in (lower, upper))
     near = known and not np.any(_normal_tails.is_far(np.asarray(lower, float), np.asarray(upper, float), dtype))
     return (_truncated_normal if near else _truncated_anywhere)(key, lower, upper, shape=shape, dtype=dtype)
@@ -262,7 +262,7 @@ def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("pareto", key)
     dtype = float_dtype("pareto", dtype)
     check_parameters("pareto", dtype, b)
-    return _pareto(key, b, shape=broadcast_shape("pareto", shape, np.shape(b)), dtype=dtype)
+    return _pareto(key, b, shape=broadcast_shape("pareto", shape, shape_of(b)), dtype=dtype)
 
 
 @drawn()
@@ -289,7 +289,7 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("rayleigh", key)
     dtype = float_dtype("rayleigh", dtype)
     check_parameters("rayleigh", dtype, scale)
-    return _rayleigh(key, scale, shape=broadcast_shape("rayleigh", shape, np.shape(scale)), dtype=dtype)
+    return _rayleigh(key, scale, shape=broadcast_shape("rayleigh", shape, shape_of(scale)), dtype=dtype)
 
 
 @drawn()
@@ -337,7 +337,7 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
     key, _ = single("triangular", key)
     dtype = float_dtype("triangular", dtype)
     check_parameters("triangular", dtype, left, mode, right)
-    shape = broadcast_shape("triangular", shape, np.shape(left), np.shape(mode), np.shape(right))
+    shape = broadcast_shape("triangular", shape, shape_of(left), shape_of(mode), shape_of(right))
     return _triangular(key, left, mode, right, shape=shape, dtype=dtype)
 
 
@@ -358,7 +358,7 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
     key, _ = single("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
     check_parameters("lognormal", dtype, sigma)
-    draw = normal(key, broadcast_shape("lognormal", shape, np.shape(sigma)), dtype)
+    draw = normal(key, broadcast_shape("lognormal", shape, shape_of(sigma)), dtype)
     return jnp.exp(jnp.multiply(draw, lax.convert_element_type(sigma, dtype)))
 
 
@@ -398,7 +398,7 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
 
 @drawn()
 def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
-    batch = np.broadcast_shapes(np.shape(loc), np.shape(scale))
+    batch = np.broadcast_shapes(shape_of(loc), shape_of(scale))
     shape = (shape or batch) + batch
     k_size, k_sign = _pair(key)
     draw = jnp.multiply(rademacher(k_sign, shape, dtype), maxwell(k_size, shape, dtype))
@@ -412,7 +412,7 @@ def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
     key, _ = single("wald", key)
     dtype = float_dtype("wald", dtype)
     check_parameters("wald", dtype, mean)
-    return _wald(key, mean, shape=broadcast_shape("wald", shape, np.shape(mean)), dtype=dtype)
+    return _wald(key, mean, shape=broadcast_shape("wald", shape, shape_of(mean)), dtype=dtype)
 
 
 @drawn()

@@ -14,6 +14,7 @@ import numpy as np
 from .. import lax
 from .._dtypes import is_floating
 from ..numpy import result_type
+from ..numpy._arguments import converted
 
 
 def in_single(f):
@@ -21,6 +22,7 @@ def in_single(f):
 
     @functools.wraps(f)
     def computed(*args, **kwargs):
+        args, kwargs = [converted(x) for x in args], {name: converted(x) for name, x in kwargs.items()}
         arrays = [x for x in (*args, *kwargs.values()) if hasattr(x, "dtype")]
         # A Python number is an array under `jit`, and gives way there too.
         if not any(_is_half(x.dtype) for x in arrays) or not _is_half(half := result_type(*arrays)):

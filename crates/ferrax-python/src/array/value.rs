@@ -108,7 +108,7 @@ impl Drop for KnownScalars {
     }
 }
 
-/// What an object's `__jax_array__` gives, for the few functions whose word it is to convert: `asarray` and the operators.
+/// What an object's `__jax_array__` gives, for functions and operators, which convert their operands where they are called.
 pub fn converting<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     match x.getattr_opt(crate::once::intern!(x.py(), "__jax_array__"))? {
         Some(f) if !x.is_instance_of::<pyo3::types::PyType>() => f.call0().map(Some),
@@ -124,7 +124,7 @@ fn of_node<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         _ => Ok(None),
     }
 }
-/// Everywhere else such an object is no operand: whether it is converted once or at each use would change what is traced.
+/// An argument of a transform it is not: whether it is converted once or at each use would change what is traced.
 fn unconverted(x: &Bound<PyAny>) -> PyResult<()> {
     match x.getattr_opt(crate::once::intern!(x.py(), "__jax_array__"))? {
         Some(_) if !x.is_instance_of::<pyo3::types::PyType>() => Err(PyValueError::new_err(
@@ -302,6 +302,20 @@ pub fn required(x: &Bound<PyAny>, flags: Flags, of: &str, at: usize) -> PyResult
     match operand(x, flags)? {
         Some(v) => Ok(v),
         None => Err(not_an_array(x, of, at)),
+    }
+}
+/// An operand of a function, whose word it is to ask `__jax_array__`: once, where it is called.
+#[inline]
+pub fn argument(x: &Bound<PyAny>, flags: Flags, of: &str, at: usize) -> PyResult<Value> {
+    match held(x) {
+        Some(v) => Ok(v.clone()),
+        None => match python_scalar(x, flags)? {
+            Some(v) => Ok(v),
+            None => match converting(x)? {
+                Some(array) => required(&array, flags, of, at),
+                None => required(x, flags, of, at),
+            },
+        },
     }
 }
 pub fn not_an_array(x: &Bound<PyAny>, of: &str, at: usize) -> PyErr {

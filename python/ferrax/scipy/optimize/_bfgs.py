@@ -30,11 +30,14 @@ class State(typing.NamedTuple):
     status: typing.Any
 
 
-def _run(fun, x0, memory, direction, remember, norm, gtol, ftol, maxiter, maxfun, maxgrad, maxls):
-    """Steps until the gradient is small; `direction(memory, g)` gives the way, `remember(memory, s, y, nit)` takes a step and the gradient's change."""
+def _run(fun, x0, memory, direction, remember, size, norm, gtol, ftol, maxiter, maxfun, maxgrad, maxls):
+    """Steps until the gradient is small; `direction(memory, g)` gives the way, `remember(memory, s, y, nit)` takes a step and the gradient's change.
+
+    size: of a gradient, what its norm is taken of.
+    """
     fg = value_and_grad(fun)
     f, g = fg(x0)
-    small = lambda g: jnp.linalg.norm(g, ord=norm) <= gtol
+    small = lambda g: jnp.linalg.norm(size(g).reshape(-1), ord=norm) <= gtol
     status = jnp.where(small(g), CONVERGED, jnp.where(maxiter <= 0, ITERATIONS, _RUNNING))
 
     def step(s):
@@ -61,7 +64,7 @@ def _run(fun, x0, memory, direction, remember, norm, gtol, ftol, maxiter, maxfun
     return lax.while_loop(lambda s: s.status == _RUNNING, step, State(zero, zero + 1, x0, f, g, memory, status.astype(int)))
 
 
-def bfgs(fun, x0, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=40):
+def bfgs(fun, x0, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=40, *, size):
     """The state at the end, its memory the inverse Hessian. maxiter: by default 200 for each variable."""
     n = x0.shape[0]
     eye = jnp.eye(n, dtype=x0.dtype)
@@ -77,7 +80,7 @@ def bfgs(fun, x0, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=40):
 
     maxiter = 200 * n if maxiter is None else maxiter
     direction = lambda h, g: jnp.matmul(h, g, precision="highest")
-    return _run(fun, x0, eye, direction, remember, norm, gtol, 0.0, maxiter, np.inf, np.inf, line_search_maxiter)
+    return _run(fun, x0, eye, direction, remember, size, norm, gtol, 0.0, maxiter, np.inf, np.inf, line_search_maxiter)
 
 
 class Steps(typing.NamedTuple):
@@ -106,7 +109,7 @@ def _two_loops(m, g):
     return r
 
 
-def lbfgs(fun, x0, maxiter=None, norm=np.inf, maxcor=10, ftol=2.220446049250313e-09, gtol=1e-05, maxfun=None, maxgrad=None, maxls=40):
+def lbfgs(fun, x0, maxiter=None, norm=np.inf, maxcor=10, ftol=2.220446049250313e-09, gtol=1e-05, maxfun=None, maxgrad=None, maxls=40, *, size):
     """The state at the end. maxcor: how many steps are remembered. ftol: a relative gain below which it ends."""
     n = x0.shape[0]
     steps = jnp.zeros((maxcor, n), x0.dtype)
@@ -122,5 +125,5 @@ def lbfgs(fun, x0, maxiter=None, norm=np.inf, maxcor=10, ftol=2.220446049250313e
 
     most = lambda v, default: default if v is None else v
     return _run(
-        fun, x0, memory, _two_loops, remember, norm, gtol, ftol, most(maxiter, 200 * n), most(maxfun, np.inf), most(maxgrad, np.inf), maxls
+        fun, x0, memory, _two_loops, remember, size, norm, gtol, ftol, most(maxiter, 200 * n), most(maxfun, np.inf), most(maxgrad, np.inf), maxls
     )  # fmt: skip

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import typing
 
-from ... import _core, numpy as jnp
+from ... import _core, lax, numpy as jnp
+from ..._dtypes import is_complex
 from ._bfgs import CONVERGED, LITTLE_GAIN, bfgs, lbfgs
 
 
@@ -17,8 +18,8 @@ class OptimizeResults(typing.NamedTuple):
     """What a search has found.
 
     x: the point. success: whether it is a minimum. status: 0 converged; 1 out of iterations; 2, 3 out of evaluations of the function, of the gradient;
-    4 gains below ftol; 5 no step that is lower. fun, jac: the function and its gradient there. hess_inv: the inverse Hessian, as far as the method knows
-    it. nfev, njev, nit: evaluations of the function and the gradient, and iterations.
+    4 gains below ftol; 5 no step that is lower. fun, jac: the function and its gradient there, as `grad` has it (of complex numbers the conjugate of the
+    steepest ascent). hess_inv: the inverse Hessian, as far as the method knows it; of complex numbers that of the real parts and then the imaginary ones. nfev, njev, nit: evaluations of the function and the gradient, and iterations.
     """
 
     x: _core.Array
@@ -37,7 +38,7 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
 
     Args:
         fun: a function of an array like x0 and args, differentiable, whose result is a number.
-        x0: where to begin, a float array.
+        x0: where to begin, an array of floats or complex numbers.
         args: a tuple of further arguments.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this" for many variables.
         tol: for `gtol`.
@@ -66,17 +67,27 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
         options.setdefault("gtol", tol)
     run = methods[method.lower()]
     x0 = jnp.asarray(x0)
-    flat = lambda x: fun(x.reshape(x0.shape), *args)
-    s = run(flat, x0.reshape(-1), **options)
+    to_real, from_real = _coordinates(x0)
+    s = run(lambda v: fun(from_real(v), *args), to_real(x0), size=from_real, **options)
     success = (s.status == CONVERGED) | (s.status == LITTLE_GAIN)
+    gradient = from_real(s.g)
     return OptimizeResults(
-        x=s.x.reshape(x0.shape),
+        x=from_real(s.x),
         success=success & jnp.isfinite(s.f),
         status=s.status,
         fun=s.f,
-        jac=s.g.reshape(x0.shape),
+        jac=gradient.conj() if is_complex(x0.dtype) else gradient,
         hess_inv=s.memory if run is bfgs else None,
         nfev=s.nfev,
         njev=s.nfev,
         nit=s.nit,
     )
+
+
+def _coordinates(x0):
+    """(an array like x0 as a vector of real numbers, and back): of complex ones first the real parts, then the imaginary ones."""
+    if not is_complex(x0.dtype):
+        return lambda x: x.reshape(-1), lambda v: v.reshape(x0.shape)
+    n = x0.size
+    to_real = lambda x: jnp.concatenate([x.real.reshape(-1), x.imag.reshape(-1)])
+    return to_real, lambda v: lax.complex(v[:n], v[n:]).reshape(x0.shape)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import numpy as jnp, random
 from ...lax import linalg
-from ...numpy._arguments import Array, check_arraylike, promote_inexact
+from ...numpy._arguments import Array, check_arraylike, ndim_of, promote_inexact
 from ...tree_util import register_pytree_node_class
 from ..special import logsumexp, ndtr
 from .multivariate_normal import _whitened
@@ -30,7 +30,7 @@ def _factor(kde, bw_method):
     if callable(bw_method):
         return bw_method(kde)
     check_arraylike("gaussian_kde", bw_method)
-    if np.ndim(bw_method):
+    if ndim_of(bw_method):
         raise ValueError(_BANDWIDTH)
     return bw_method
 
@@ -180,7 +180,7 @@ class gaussian_kde:
         """
         if self.d != 1:
             raise ValueError("integrate_box_1d() only handles 1D pdfs")
-        if np.ndim(low) or np.ndim(high):
+        if ndim_of(low) or ndim_of(high):
             raise ValueError("the limits of integration in integrate_box_1d must be scalars")
         width = jnp.sqrt(self.covariance[0, 0])
         low, high = (low - self.dataset[0]) / width, (high - self.dataset[0]) / width
