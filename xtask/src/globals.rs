@@ -10,7 +10,7 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax-cpu/src/memory.rs", "FREE", "blocks that this thread keeps"),
     ("crates/ferrax-cpu/src/memory.rs", "SHARED", "blocks that threads share"),
     ("crates/ferrax-cpu/src/memory.rs", "TOTAL", "the machine's memory, read once"),
-    ("crates/ferrax-cpu/src/native.rs", "WORTH", "a threshold that tests lower"),
+    ("crates/ferrax-cpu/src/native.rs", "MIN_NANOS", "a threshold that tests lower"),
     (
         "crates/ferrax-cpu/src/native/graph.rs",
         "GRAPH",

@@ -18,6 +18,7 @@ mod names;
 mod python;
 mod rooms;
 mod shell;
+mod thresholds;
 mod tidy;
 
 use shell::{Res, fail, root};
@@ -99,8 +100,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "mutate",
-        usage: "[--list] [--only FILE[:LINE]|RULE,..]",
-        about: "break each rule of a primitive in turn; a law must fail each time",
+        usage: "[--picks] [--list] [--only FILE[:LINE]|FUNCTION,..]",
+        about: "break each rule of a primitive in turn; a law must fail each time (--picks: each choice of a strategy; a filetest must fail)",
         run: mutate::run,
     },
     Task {

@@ -1,15 +1,18 @@
-//! `cargo xtask mutate`: break the rules of the primitives one by one; a law must fail for each.
+//! `cargo xtask mutate`: break the rules of the primitives one by one; a law must fail for each. `cargo xtask mutate --picks`: force each choice
+//! between the CPU's strategies the other way; a file of `tests/filetests/cpu` or a unit test must fail for each.
 //!
-//! A mutant is one edit of one line in a rule's body in `crates/ferrax-ir/src/ops/`. All mutants are built at once, in a copy of the
-//! sources under `target/mutate`, and `FERRAX_MUTANT` chooses the one that a run of the testkit's tests has: see `mutate/weave.rs`.
-//! A mutant that no test notices is `ALIVE`, unless `equivalent_mutants.txt` of the testkit says why nobody could notice it.
-//! An excuse that excuses nothing, or a mutant that is caught, is an error too.
+//! A mutant is one edit in the body of a function. All mutants are built at once, in a copy of the sources under `target/mutate`, and
+//! `FERRAX_MUTANT` chooses the one that a run of the tests has: see `mutate/weave.rs`. A mutant that no test notices is `ALIVE`, unless the
+//! family's list of equivalent mutants says why it means the same. An excuse for a mutant that is caught, or that does not exist, is an
+//! error too.
 //!
 //! ```text
 //! cargo xtask mutate --only reduce.rs --list
 //! cargo xtask mutate --only reduce.rs:162,batch
+//! cargo xtask mutate --picks --only kernels/pieces.rs
 //! ```
 
+mod picks;
 mod weave;
 
 use std::collections::BTreeSet;
@@ -24,7 +27,41 @@ use std::time::{Duration, Instant};
 use crate::shell::{Cmd, Res, fail, root};
 use weave::Mutant;
 
-const EXCUSES: &str = "crates/ferrax-testkit/equivalent_mutants.txt";
+/// What is broken, and the tests that must notice.
+pub struct Family {
+    /// Lists the equivalent mutants: `file | function | edited line | reason`.
+    excuses: &'static str,
+    /// The folder to which the names of files in that list are relative.
+    folder: &'static str,
+    /// The crate that is edited, and the features it is built with.
+    package: &'static str,
+    features: &'static [&'static str],
+    /// What is added to the crate's root, and to each edited body.
+    switch: &'static str,
+    uses: &'static str,
+    find: fn() -> Res<Vec<Mutant>>,
+    /// Arguments of `cargo test --no-run`, and the test programs it must build, those that notice most first; all of them if there are no names.
+    tests: &'static [&'static [&'static str]],
+    order: &'static [&'static str],
+}
+/// The rules of the primitives. The laws are the tests of the testkit, which runs every primitive on the real evaluator.
+const RULES: Family = Family {
+    excuses: "crates/ferrax-testkit/equivalent_mutants.txt",
+    folder: "crates/ferrax-ir/src/ops/",
+    package: "ferrax-ir",
+    features: &[],
+    switch: "
+/// What a lost sign leaves.
+pub fn same(x: &Value) -> Res<Value> {
+    Ok(x.clone())
+}
+",
+    uses: "",
+    find: all_rules,
+    tests: &[&["--tests", "--package", "ferrax-testkit"]],
+    order: &["primitives-", "rows-", "laws-", "thrift-", "facts-"],
+};
+
 /// Seconds of CPU, which a busy machine does not use up: a test program takes a few, and a broken rule may loop for ever.
 const CPU: u64 = 90;
 /// For what waits for ever.
@@ -37,8 +74,9 @@ const SIGKILL: i32 = 9;
 
 pub fn run(args: &[String]) -> Res {
     let only = args.iter().position(|a| a == "--only").and_then(|at| args.get(at + 1)).map_or("", String::as_str);
-    let all = all()?;
-    let excuses = excuses(&all)?;
+    let family = if args.iter().any(|a| a == "--picks") { &picks::PICKS } else { &RULES };
+    let all = (family.find)()?;
+    let excuses = excuses(family, &all)?;
     let mine: Vec<usize> = (0..all.len()).filter(|n| only.split(',').any(|o| all[*n].is(o))).collect();
     if args.iter().any(|a| a == "--list") {
         for m in mine.iter().map(|n| &all[*n]) {
@@ -48,11 +86,11 @@ pub fn run(args: &[String]) -> Res {
         return Ok(());
     }
     let copy = copy_sources()?;
-    let built = weave::weave(&copy, &all, mine.iter().copied().collect())?;
+    let built = weave::weave(&copy, family, &all, mine.iter().copied().collect())?;
     println!("{} of {} mutants compile", built.len(), mine.len());
-    let laws = test_programs(&copy)?;
+    let laws = test_programs(&copy, family)?;
     if let Some((law, _)) = failing(&laws, None)? {
-        return fail(format!("{law} fails before any rule is broken"));
+        return fail(format!("{law} fails before anything is broken"));
     }
     let caught = judge(&laws, &all, &built)?;
     let (mut alive, mut excused, mut wrong) = (0, 0, 0);
@@ -75,15 +113,14 @@ pub fn run(args: &[String]) -> Res {
     println!("{} caught, {alive} alive, {excused} equivalent, {refused} did not compile", caught.len());
     match (alive, wrong) {
         (0, 0) => Ok(()),
-        (0, _) => fail(format!("{EXCUSES} excuses what the laws catch")),
-        _ => fail("a broken rule passed the laws"),
+        (0, _) => fail(format!("{} excuses what tests catch", family.excuses)),
+        _ => fail("no test noticed a mutant"),
     }
 }
 
-/// The mutants that a line `file | rule | edited line | reason` of the list excuses.
-fn all() -> Res<Vec<Mutant>> {
+fn all_rules() -> Res<Vec<Mutant>> {
     let mut all = Vec::new();
-    for path in rust_files("crates/ferrax-ir/src/ops")? {
+    for path in rust_files(RULES.folder.trim_end_matches('/'))? {
         let text = fs::read_to_string(root().join(&path)).map_err(|e| e.to_string())?;
         all.extend(weave::find(&path, &text));
     }
@@ -92,18 +129,21 @@ fn all() -> Res<Vec<Mutant>> {
 
 /// Every excuse is that of a mutant there is; part of `cargo xtask check`, since the mutants themselves are tried at night.
 pub fn check_excuses() -> Res {
-    excuses(&all()?).map(drop)
+    [&RULES, &picks::PICKS].into_iter().try_for_each(|family| excuses(family, &(family.find)()?).map(drop))
 }
 
-fn excuses(all: &[Mutant]) -> Res<BTreeSet<usize>> {
-    let text = fs::read_to_string(root().join(EXCUSES)).map_err(|e| format!("{EXCUSES}: {e}"))?;
+/// The mutants that a line `file | function | edited line | reason` of the list excuses.
+fn excuses(family: &Family, all: &[Mutant]) -> Res<BTreeSet<usize>> {
+    let text = fs::read_to_string(root().join(family.excuses)).map_err(|e| format!("{}: {e}", family.excuses))?;
     let (mut out, mut wrong) = (BTreeSet::new(), Vec::new());
     for line in text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
         let parts: Vec<&str> = line.split(" | ").map(str::trim).collect();
         let [file, rule, after, reason] = parts[..] else {
-            return fail(format!("{EXCUSES}: not `file | rule | edited line | reason`: {line}"));
+            return fail(format!("{}: not `file | function | edited line | reason`: {line}", family.excuses));
         };
-        let fits = |m: &Mutant| m.file.ends_with(&format!("/ops/{file}")) && m.rule == rule && m.after.trim() == after;
+        let one_line = |s: &str| s.split_whitespace().collect::<Vec<_>>().join(" ");
+        let named = format!("{}{file}", family.folder);
+        let fits = |m: &Mutant| m.file == named && m.rule == rule && one_line(&m.after) == one_line(after);
         let found: Vec<usize> = (0..all.len()).filter(|n| fits(&all[*n])).collect();
         if found.is_empty() || reason.is_empty() {
             wrong.push(line);
@@ -113,7 +153,7 @@ fn excuses(all: &[Mutant]) -> Res<BTreeSet<usize>> {
     if wrong.is_empty() {
         Ok(out)
     } else {
-        fail(format!("{EXCUSES}: no such mutant, or no reason:\n{}", wrong.join("\n")))
+        fail(format!("{}: no such mutant, or no reason:\n{}", family.excuses, wrong.join("\n")))
     }
 }
 
@@ -197,29 +237,30 @@ fn cargo(copy: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// The laws are the tests of the testkit, which runs every primitive on the real evaluator; the quick ones first.
-fn test_programs(copy: &Path) -> Res<Vec<PathBuf>> {
-    let out = cargo(copy, &["test", "--no-run", "--tests", "--package", "ferrax-testkit"]).output();
-    let out = out.map_err(|e| format!("cargo test: {e}"))?;
-    let text = String::from_utf8_lossy(&out.stderr).into_owned();
-    if !out.status.success() {
-        return fail(text);
+/// The programs of the tests, in the family's order, the slow ones last.
+fn test_programs(copy: &Path, family: &Family) -> Res<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = vec![];
+    for tests in family.tests {
+        let out = cargo(copy, &[&["test", "--no-run"], *tests].concat()).output();
+        let out = out.map_err(|e| format!("cargo test: {e}"))?;
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        if !out.status.success() {
+            return fail(text);
+        }
+        // Executable tests/laws.rs (target/ci/deps/laws-24cc43a81565772e)
+        let path =
+            |l: &str| Some(root().join(l.trim().strip_prefix("Executable ")?.split_once('(')?.1.trim_end_matches(')')));
+        found.extend(text.lines().filter_map(path));
+        if found.is_empty() {
+            return fail(format!("no test programs in\n{text}"));
+        }
     }
-    // Executable tests/laws.rs (target/ci/deps/laws-24cc43a81565772e)
-    let path = |l: &str| {
-        Some(root().join(l.trim().strip_prefix("Executable tests/")?.split_once('(')?.1.trim_end_matches(')')))
-    };
-    let mut found: Vec<PathBuf> = text.lines().filter_map(path).collect();
-    let catches_most = ["primitives-", "rows-", "laws-", "thrift-", "facts-"];
     let rank = |p: &PathBuf| {
         let slowest = p.to_string_lossy().contains("fuzz-");
-        (slowest, catches_most.iter().position(|n| p.to_string_lossy().contains(n)).unwrap_or(catches_most.len()))
+        (slowest, family.order.iter().position(|n| p.to_string_lossy().contains(n)).unwrap_or(family.order.len()))
     };
     found.sort_by_key(rank);
-    match found.is_empty() {
-        true => fail(format!("no test programs in\n{text}")),
-        false => Ok(found),
-    }
+    Ok(found)
 }
 
 fn copy_sources() -> Res<PathBuf> {

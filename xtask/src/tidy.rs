@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::files::{ARROWS, File, tracked};
 use crate::shell::{Res, fail};
-use crate::{globals, layers, names, rooms};
+use crate::{globals, layers, names, rooms, thresholds};
 
 /// The files in which `unsafe` may stand: kernels, routines and memory of the CPU, its own and what others lend, pipelines of the GPU, the interpreter's C interface,
 /// and tests that call one source compiled for several instruction sets, fork, count allocations, or fence memory in. What their blocks rely on,
@@ -119,6 +119,7 @@ const RULES: &[Rule] = &[
     layers::python_imports_point_down,
     names::types_have_names_of_their_own,
     rooms::rooms_form_no_ring,
+    thresholds::thresholds_stand_in_tunings,
 ];
 
 pub fn run(_: &[String]) -> Res {

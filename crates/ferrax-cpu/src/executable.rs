@@ -178,7 +178,7 @@ impl Compiler<'_> {
                 Step::Kernel { kernel, ins, outs } => {
                     let (i, o) = (self.cells(ins), self.cells(outs));
                     let aliased = o.iter().any(|o| i.iter().any(|i| self.meet(*i, *o)));
-                    let compiled = CompiledKernel::new(kernel, aliased, self.target.tier)?;
+                    let compiled = CompiledKernel::new(kernel, aliased, self.target)?;
                     group.add(self, (Origin::Kernel(kernel), MemberWork::Kernel(compiled)), (ins, outs), &mut out);
                 }
                 Step::Routine { routine, ins, outs } if let Routine::Gather(g) = &**routine => {

@@ -15,7 +15,7 @@ pub mod scalar;
 pub mod unroll;
 
 use crate::threads::{self, Cost};
-use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::{Affine, Kernel, Node, NodeId, Res};
 pub use program::Bases;
@@ -97,17 +97,18 @@ pub struct CompiledKernel {
 }
 impl CompiledKernel {
     /// `aliased`: whether an output may be the memory of an input (which the kernel then reads only where it writes).
-    pub fn new(k: &Kernel, aliased: bool, tier: Tier) -> Res<CompiledKernel> {
-        let without_reductions = unroll::unrolled(k);
+    pub fn new(k: &Kernel, aliased: bool, target: impl Into<Target>) -> Res<CompiledKernel> {
+        let target = &target.into();
+        let without_reductions = unroll::unrolled(k, &target.tuning.kernels);
         let unrolled = without_reductions.is_some();
         let k = without_reductions.as_ref().unwrap_or(k);
         if k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. })) {
-            let r = reduce::Reducing::compile(k, aliased, tier)?;
+            let r = reduce::Reducing::compile(k, aliased, target)?;
             let nanos = r.nanos();
             return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), unrolled, cost: Cost::of(nanos) });
         }
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
-        let pieces = pieces::pieces(k);
+        let pieces = pieces::pieces(k, &target.tuning.kernels);
         let uncut = |p: &pieces::Piece| {
             let shared = |p: &Kernel| p.grid.iter().zip(k.grid.iter()).take_while(|(a, b)| a == b).count();
             p.kernel.as_ref().map_or(k.grid.len(), shared)
@@ -127,8 +128,8 @@ impl CompiledKernel {
                 keep: &[],
                 given: &[],
                 aliased,
-                tier,
-                max_tile: 1024,
+                target,
+                max_tile: target.tuning.kernels.max_tile,
             })?;
             nanos += p.cost * p.total() as f64;
             tiles += p.n_tiles();

@@ -217,7 +217,7 @@ impl Memory for Block {
 
 /// Memory of a few bytes, in one allocation with its count.
 pub struct Small {
-    bytes: UnsafeCell<[u64; Small::MOST / 8]>,
+    bytes: UnsafeCell<[u64; Small::MAX_KEPT / 8]>,
     len: usize,
 }
 // SAFETY: plain memory; it is written through `ptr` only until it becomes memory of a buffer, and only read after that.
@@ -225,11 +225,11 @@ unsafe impl Send for Small {}
 // SAFETY: as above.
 unsafe impl Sync for Small {}
 impl Small {
-    pub const MOST: usize = 64;
-    /// Zeros; `len` is at most [`Small::MOST`].
+    pub const MAX_KEPT: usize = 64;
+    /// Zeros; `len` is at most [`Small::MAX_KEPT`].
     pub fn new(len: usize) -> Arc<Small> {
-        debug_assert!(len <= Small::MOST);
-        Arc::new(Small { bytes: UnsafeCell::default(), len: len.min(Small::MOST) })
+        debug_assert!(len <= Small::MAX_KEPT);
+        Arc::new(Small { bytes: UnsafeCell::default(), len: len.min(Small::MAX_KEPT) })
     }
     pub fn ptr(&self) -> *mut u8 {
         self.bytes.get().cast()
@@ -255,7 +255,7 @@ pub enum Fresh {
 impl Fresh {
     #[inline]
     pub fn new(len: usize) -> Res<Fresh> {
-        Ok(if len <= Small::MOST { Fresh::Small(Small::new(len)) } else { Fresh::Block(Block::new(len)?) })
+        Ok(if len <= Small::MAX_KEPT { Fresh::Small(Small::new(len)) } else { Fresh::Block(Block::new(len)?) })
     }
     pub fn ptr(&self) -> *mut u8 {
         match self {

@@ -25,6 +25,7 @@ mod record;
 mod regalloc;
 mod scalar_loop;
 
+use crate::tuning::NativeTuning;
 pub use asm::VectorSize;
 use asm::{Emitted, KeptOperand, Site};
 pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
@@ -58,10 +59,10 @@ pub enum Operand {
     Elsewhere(u16),
 }
 
-/// Operands of one segment, vectors of its frame (which lies on the stack, without a probe), and values of its graph.
-const MOST_OPERANDS: usize = asm::TABLE;
-const MOST_SPILLS: u32 = 100;
-const MOST_VALUES: usize = 4000;
+/// Operands of one segment.
+const MAX_OPERANDS: usize = asm::TABLE;
+/// Limits of a segment.
+const TUNING: NativeTuning = NativeTuning::DEFAULT;
 
 /// Where an operand stands in the frame's table, and the bytes of an element if it moves.
 #[derive(Clone, Copy)]
@@ -85,17 +86,17 @@ pub struct Segment {
     by_rows: bool,
 }
 
-/// Work, in nanoseconds, after which code is made: that takes some 10 to 50 us.
-static WORTH: AtomicU64 = AtomicU64::new(50_000);
+/// `NativeTuning::min_nanos`, unless a test set another.
+static MIN_NANOS: AtomicU64 = AtomicU64::new(TUNING.min_nanos);
 /// Work, in nanoseconds, after which code pays.
 #[inline]
-pub fn worth() -> u64 {
-    WORTH.load(Ordering::Relaxed)
+pub fn min_nanos() -> u64 {
+    MIN_NANOS.load(Ordering::Relaxed)
 }
 /// Makes code after so much work, for tests: of what is compiled or run from now on.
 #[doc(hidden)]
-pub fn set_worth(nanos: u64) {
-    WORTH.store(nanos, Ordering::Relaxed);
+pub fn set_min_nanos(nanos: u64) {
+    MIN_NANOS.store(nanos, Ordering::Relaxed);
 }
 
 /// Whether this machine runs what is emitted.
@@ -210,7 +211,7 @@ impl Segment {
             })
             .collect();
         let allotted = allot(&g, &vectors, late);
-        if allotted.frame > MOST_SPILLS {
+        if allotted.frame > TUNING.max_spills {
             return None;
         }
         let operands: Vec<bool> = slots.iter().map(|s| s.is_bool).collect();
@@ -276,8 +277,8 @@ impl Segment {
         // SAFETY: as promised, after the first `whole` elements.
         unsafe { self.tail(&p, whole, n - whole) }
     }
-    fn pointers(&self, table: &[*mut u8]) -> [*mut u8; MOST_OPERANDS] {
-        let mut p = [std::ptr::null_mut(); MOST_OPERANDS];
+    fn pointers(&self, table: &[*mut u8]) -> [*mut u8; MAX_OPERANDS] {
+        let mut p = [std::ptr::null_mut(); MAX_OPERANDS];
         self.slots.iter().zip(&mut p).for_each(|(s, p)| *p = table[s.at as usize]);
         p
     }
@@ -305,15 +306,15 @@ impl Segment {
     ///
     /// # Safety
     /// As `run`: `n` elements at `from`.
-    unsafe fn tail(&self, p: &[*mut u8; MOST_OPERANDS], from: usize, n: usize) {
-        const MOST: usize = 64;
+    unsafe fn tail(&self, p: &[*mut u8; MAX_OPERANDS], from: usize, n: usize) {
+        const BYTES: usize = VectorSize::Zmm.bytes();
         #[derive(Clone, Copy)]
         #[repr(align(64))]
-        struct Vector([u8; MOST]);
-        let mut copies = [const { MaybeUninit::<Vector>::uninit() }; MOST_OPERANDS];
+        struct Vector([u8; BYTES]);
+        let mut copies = [const { MaybeUninit::<Vector>::uninit() }; MAX_OPERANDS];
         let mut q = *p;
         for ((s, copy), q) in self.slots.iter().zip(&mut copies).zip(&mut q).filter(|s| s.0.0.step > 0) {
-            let copy = copy.write(Vector([0; MOST])).0.as_mut_ptr();
+            let copy = copy.write(Vector([0; BYTES])).0.as_mut_ptr();
             if s.read {
                 // SAFETY: n elements at `from` are there; a copy holds a vector, which is more.
                 unsafe { copy.copy_from_nonoverlapping(q.add(from * s.step), n * s.step) }
@@ -330,7 +331,7 @@ impl Segment {
     /// # Safety
     /// Each pointer has `n` elements, a multiple of the lanes and not 0, in each of `rows` rows, one at least; one without `by_rows`.
     #[inline]
-    unsafe fn call(&self, p: &[*mut u8; MOST_OPERANDS], n: usize, rows: usize) {
+    unsafe fn call(&self, p: &[*mut u8; MAX_OPERANDS], n: usize, rows: usize) {
         let mut table = Table { p: *p, rows };
         // SAFETY: the code touches the elements 0..n of its operands and its own frame.
         unsafe { enter(&self.code, (&raw mut table).cast(), n) };
@@ -339,7 +340,7 @@ impl Segment {
 /// What a segment's code works on.
 #[repr(C)]
 struct Table {
-    p: [*mut u8; MOST_OPERANDS],
+    p: [*mut u8; MAX_OPERANDS],
     rows: usize,
 }
 /// Runs code.
@@ -390,6 +391,6 @@ fn record(
         }
     }
     let g = graph::end();
-    let fits = r.slots.len() <= MOST_OPERANDS && g.nodes.len() <= MOST_VALUES && !g.outputs.is_empty();
+    let fits = r.slots.len() <= MAX_OPERANDS && g.nodes.len() <= TUNING.max_values && !g.outputs.is_empty();
     fits.then_some((g, r.slots))
 }

@@ -20,7 +20,7 @@ use std::thread::Thread;
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
 /// WordPatterns for which the caller looks whether the last helper has left, before it sleeps: helpers finish a piece that they have begun.
-const TURNS: usize = 2000;
+const SPINS: usize = 2000;
 
 struct Job {
     /// Lives until `run` ends, which the gate sees to.
@@ -76,7 +76,7 @@ impl Job {
             if self.gate.load(Ordering::Acquire) == CLOSED {
                 return;
             }
-            if turn < TURNS { std::hint::spin_loop() } else { std::thread::park() }
+            if turn < SPINS { std::hint::spin_loop() } else { std::thread::park() }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! INVARIANT: the number of threads changes no bits, only which thread computes which tiles.
 use crate::share;
 use crate::standby::Standby;
+use crate::tuning::ThreadTuning;
 use ferrax_kernel::{Error, Res};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -68,8 +69,8 @@ pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
     Some(pool)
 }
 
-/// Work below this many estimated nanoseconds stays on one thread.
-pub const WORTH: f64 = 8_000.0;
+/// The thresholds: one for the process, as threads are.
+const TUNING: ThreadTuning = ThreadTuning::DEFAULT;
 
 /// What a piece of work takes, in nanoseconds: an estimate, and once it was run what it took on one thread, and shared with threads that were
 /// awake. Kernels that are estimated alike differ tenfold, and what lies in one core's cache may cost more to fetch than to work on there.
@@ -107,18 +108,13 @@ impl Cost {
     }
     /// `awake`: whether somebody who is awake can be called.
     fn way(&self, awake: bool) -> Way {
-        /// Above, help is always worth it, and its time need not be taken.
-        const SURELY: u32 = 500_000;
-        /// Below, it is never.
-        const NEVER: u32 = 3_000;
-        /// So often the other way is tried.
-        const TRIES: u32 = 32;
+        const TRIES: u32 = TUNING.runs_of_try;
         let (alone, shared) = (self.alone.get(), self.shared.get());
         match (alone, shared) {
-            (0, _) if self.estimate >= SURELY as f64 => Way::Shared,
+            (0, _) if self.estimate >= TUNING.min_shared_nanos as f64 => Way::Shared,
             (0, _) => Way::Unknown,
-            (SURELY.., _) => Way::Shared,
-            (..NEVER, _) => Way::Alone,
+            _ if alone >= TUNING.min_shared_nanos => Way::Shared,
+            _ if alone < TUNING.max_alone_nanos => Way::Alone,
             _ if !awake => {
                 if MISSED.is_due(alone) {
                     Way::Shared
@@ -144,7 +140,7 @@ struct Missed {
 static MISSED: Missed = Missed { nanos: AtomicU64::new(0), last: AtomicU64::new(0) };
 impl Missed {
     fn is_due(&self, nanos: u32) -> bool {
-        const WAKING: u64 = 30_000;
+        const WAKING: u64 = TUNING.min_waking_nanos;
         static SINCE: OnceLock<Instant> = OnceLock::new();
         let now = SINCE.get_or_init(Instant::now).elapsed().as_nanos() as u64;
         let again = now.saturating_sub(self.last.swap(now, Ordering::Relaxed)) < 4 * WAKING;
@@ -158,16 +154,15 @@ impl Missed {
 /// Runs `work(range)` over `0..n`, on this thread where there is no cost, else cut into pieces, in parallel where that is worth it. Between
 /// pieces it looks at `cancel`: once that is set, what is left is left.
 pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
-    const PIECE: f64 = 3_000.0;
-    /// No piece takes longer than this, roughly, so that no run is deaf for longer.
-    const DEAF: f64 = 10e6;
-    let Some(cost) = cost.filter(|c| c.estimate >= WORTH && n >= 2) else { return work(0..n) };
+    let t = &TUNING;
+    let Some(cost) = cost.filter(|c| c.estimate >= t.min_nanos && n >= 2) else { return work(0..n) };
     let nanos = match cost.alone.get() {
         0 => cost.estimate,
         taken => taken as f64,
     };
     let threads = num_threads();
-    let pieces = n.min((threads * 4).max((nanos / DEAF) as usize)).min((nanos / PIECE) as usize).max(1);
+    let pieces =
+        n.min((threads * 4).max((nanos / t.max_piece_nanos) as usize)).min((nanos / t.min_piece_nanos) as usize).max(1);
     let at = |k: usize| (n as u128 * k as u128 / pieces as u128) as usize;
     let piece = |k: usize| {
         if !cancel.load(Ordering::Relaxed) {
@@ -175,7 +170,7 @@ pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dy
         }
     };
     let Some(pool) = pool() else {
-        return if nanos > DEAF { (0..pieces).for_each(piece) } else { work(0..n) };
+        return if nanos > t.max_piece_nanos { (0..pieces).for_each(piece) } else { work(0..n) };
     };
     let (awake, begun) = (STANDBY.has_parked(), Instant::now());
     let share = |from: usize| {
@@ -193,14 +188,13 @@ pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dy
             }
         }
         Way::Unknown => {
-            /// What the rest must take, as the first piece says, before somebody is woken for it.
-            const WAKING: u128 = 25_000;
             piece(0);
             let first = begun.elapsed().as_nanos();
             cost.alone.took(first * pieces as u128);
-            match first * (pieces - 1) as u128 {
-                WAKING.. => share(1),
-                _ => (1..pieces).for_each(piece),
+            // What the first piece took says what the rest will.
+            match first * (pieces - 1) as u128 >= t.min_waking_rest_nanos {
+                true => share(1),
+                false => (1..pieces).for_each(piece),
             }
         }
     }

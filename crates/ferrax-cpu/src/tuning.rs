@@ -17,6 +17,7 @@ impl From<Tier> for Target {
 /// `Tuning { sort: SortTuning { radix_from: 2, ..SortTuning::DEFAULT }, ..Tuning::DEFAULT }`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Tuning {
+    pub kernels: KernelTuning,
     pub row_groups: RowGroupTuning,
     pub scalars: ScalarTuning,
     pub conv: ConvTuning,
@@ -30,6 +31,7 @@ pub struct Tuning {
 }
 impl Tuning {
     pub const DEFAULT: Tuning = Tuning {
+        kernels: KernelTuning::DEFAULT,
         row_groups: RowGroupTuning::DEFAULT,
         scalars: ScalarTuning::DEFAULT,
         conv: ConvTuning::DEFAULT,
@@ -40,6 +42,111 @@ impl Tuning {
         scatter: ScatterTuning::DEFAULT,
         sort: SortTuning::DEFAULT,
         top_k: TopKTuning::DEFAULT,
+    };
+}
+
+/// Kernels by themselves.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct KernelTuning {
+    /// Positions of a tile, at least and at most, and the bytes of its registers: most of the nearest cache.
+    pub min_tile: usize,
+    pub max_tile: usize,
+    pub max_tile_bytes: usize,
+    /// Rows from this length on are tiles of their own, whose operands are used in place; shorter ones are copied into tiles of many.
+    pub min_row: usize,
+    /// The same where native code goes through the rows by itself.
+    pub min_native_row: usize,
+    /// Rows from which native code uses the longest vectors.
+    pub min_long_vector_row: usize,
+    /// Loads that may come before what is computed: each holds a register until it is read.
+    pub max_early_loads: usize,
+    /// Guard-free tiles of a kernel, and nodes of all of them, beyond which it stays whole.
+    pub max_pieces: usize,
+    pub max_nodes_of_pieces: usize,
+    /// Elements of a guard-free tile, on the average, below which guards cost less than tiles.
+    pub min_piece_elements: usize,
+    /// The longest last axis whose positions become outputs of their own, which are stored interleaved.
+    pub max_interleaved: usize,
+    /// Elements between two positions of the last axis from which these share no line of the nearest cache by the time the next row comes: such kernels
+    /// go through their grid in blocks of this side.
+    pub min_crossed_stride: i64,
+    pub block_side: usize,
+    /// Results from which short reductions are written out element by element, and nodes of all elements up to which they are.
+    pub min_unrolled_results: usize,
+    pub max_unrolled_nodes: usize,
+    /// Columns that are reduced side by side.
+    pub max_reduced_columns: usize,
+    /// Elements from which columns are reduced by one pointwise program.
+    pub min_column_elements: usize,
+    /// Blocks of a result, and estimated nanoseconds, from which several threads make it.
+    pub min_split_blocks: usize,
+    pub min_split_nanos: f64,
+}
+impl KernelTuning {
+    pub const DEFAULT: KernelTuning = KernelTuning {
+        min_tile: 128,
+        max_tile: 1024,
+        max_tile_bytes: 24 << 10,
+        min_row: 48,
+        min_native_row: 32,
+        min_long_vector_row: 32,
+        max_early_loads: 8,
+        max_pieces: 64,
+        max_nodes_of_pieces: 1 << 13,
+        min_piece_elements: 32,
+        max_interleaved: 4,
+        min_crossed_stride: 64,
+        block_side: 32,
+        min_unrolled_results: 256,
+        max_unrolled_nodes: 256,
+        max_reduced_columns: 256,
+        min_column_elements: 256,
+        min_split_blocks: 4,
+        min_split_nanos: 60_000.0,
+    };
+}
+
+/// Native code of kernels and scalar loops.
+pub struct NativeTuning {
+    /// Work, in nanoseconds, after which code is made: that takes some 10 to 50 us. `native::set_min_nanos` overrides it.
+    pub min_nanos: u64,
+    /// Vectors of a segment's frame, which lies on the stack, without a probe; and values of its graph.
+    pub max_spills: u32,
+    pub max_values: usize,
+    /// Values of a folded body, for each vector of an accumulator, up to which several chains of accumulators hide the latency.
+    pub max_values_of_chains: usize,
+}
+impl NativeTuning {
+    pub const DEFAULT: NativeTuning =
+        NativeTuning { min_nanos: 50_000, max_spills: 100, max_values: 4000, max_values_of_chains: 40 };
+}
+
+/// Threads: who does a piece of work. One for the process, since threads are.
+pub struct ThreadTuning {
+    /// Estimated nanoseconds of work below which nobody is asked.
+    pub min_nanos: f64,
+    /// Nanoseconds of a piece: at least, and at most, so that no run takes longer to notice that it was cancelled.
+    pub min_piece_nanos: f64,
+    pub max_piece_nanos: f64,
+    /// Measured nanoseconds from which help is always worth it, and need not be measured again; and below which it never is.
+    pub min_shared_nanos: u32,
+    pub max_alone_nanos: u32,
+    /// Runs of which one tries the other way.
+    pub runs_of_try: u32,
+    /// Nanoseconds of work done alone after which a sleeping thread is woken; and of what is left of a run that was not measured before.
+    pub min_waking_nanos: u64,
+    pub min_waking_rest_nanos: u128,
+}
+impl ThreadTuning {
+    pub const DEFAULT: ThreadTuning = ThreadTuning {
+        min_nanos: 8_000.0,
+        min_piece_nanos: 3_000.0,
+        max_piece_nanos: 10e6,
+        min_shared_nanos: 500_000,
+        max_alone_nanos: 3_000,
+        runs_of_try: 32,
+        min_waking_nanos: 30_000,
+        min_waking_rest_nanos: 25_000,
     };
 }
 
@@ -123,12 +230,21 @@ pub struct DotTuning {
     pub max_loop_work: usize,
     /// The same where the machine has no panels.
     pub max_loop_work_without_panels: usize,
+    /// Estimated nanoseconds from which several threads do one product of the library.
+    pub min_strip_nanos: f64,
+    /// Sums over a matrix's columns up to which these stay in registers.
+    pub max_sums_in_registers: usize,
     /// Rows and columns from which the library's sums do not depend on an operand's layout.
     pub min_library_side: usize,
 }
 impl DotTuning {
-    pub const DEFAULT: DotTuning =
-        DotTuning { max_loop_work: 512, max_loop_work_without_panels: 8192, min_library_side: 32 };
+    pub const DEFAULT: DotTuning = DotTuning {
+        max_loop_work: 512,
+        max_loop_work_without_panels: 8192,
+        min_strip_nanos: 20_000.0,
+        max_sums_in_registers: 64,
+        min_library_side: 32,
+    };
 }
 
 /// Fourier transforms.
@@ -170,6 +286,10 @@ pub struct LinalgTuning {
     pub min_blocked_cholesky: usize,
     pub min_blocked_spectral: usize,
     pub min_blocked_system: usize,
+    /// Rows of what is left of a symmetric matrix, and elements of what is left of another, from which products with vectors are cut into pieces, which
+    /// threads share. The pieces' order is part of the results' bits, so tests do not override these.
+    pub min_rows_in_pieces: usize,
+    pub min_elements_in_pieces: usize,
 }
 impl LinalgTuning {
     pub const DEFAULT: LinalgTuning = LinalgTuning {
@@ -182,6 +302,8 @@ impl LinalgTuning {
         min_blocked_cholesky: 33,
         min_blocked_spectral: 17,
         min_blocked_system: 24,
+        min_rows_in_pieces: 192,
+        min_elements_in_pieces: 128 * 128,
     };
 }
 

@@ -9,7 +9,8 @@ mod generate;
 
 use fenced::{Fenced, SEED, Side};
 use ferrax_cpu::kernels::{Bases, CompiledKernel};
-use ferrax_cpu::{Tier, set_num_threads, threads};
+use ferrax_cpu::tuning::ThreadTuning;
+use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::{Bin, DType, Kernel, Node, Scalar, Un, reference};
 use generate::{Rng, guarded_kernel, kernel_of_pairs, kernel_of_rows, random_bytes, random_kernel};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +95,7 @@ fn try_kernel(k: &Kernel, ins: &[Vec<u8>], shared: &[bool], seed: u64) {
                     continue; // code is what may reach too far
                 }
                 same(run(&c, k, ins, shared, side, How::Whole), &|| way(How::Whole, side));
-                if c.nanos() > threads::WORTH {
+                if c.nanos() > ThreadTuning::DEFAULT.min_nanos {
                     set_num_threads(1);
                     same(run(&c, k, ins, shared, side, How::Whole), &|| {
                         format!("{}, one thread", way(How::Whole, side))

@@ -285,7 +285,7 @@ fn loops_as_native_code_are_the_reference() {
     if !native::is_available() {
         return;
     }
-    native::set_worth(0);
+    native::set_min_nanos(0);
     let mut made = 0;
     for seed in 0..600 {
         let dtypes: &[DType] = if seed % 3 == 0 { &[DType::F64] } else { &[DType::F32, DType::I32] };
@@ -358,7 +358,7 @@ fn f32s(x: &[f32]) -> Vec<u8> {
 #[test]
 fn while_loops_run_until_the_predicate_fails() {
     for worth in [u64::MAX, 0] {
-        native::set_worth(worth);
+        native::set_min_nanos(worth);
         for len in [1, 2, 33] {
             // up to some seven thousand iterations
             for (start, growth) in [(1.0, 1.0), (3.0, 1.0), (2000.0, 1.0), (1.0, 0.001)] {

@@ -1,4 +1,4 @@
-//! All mutants in one build: each rule's body becomes a `match` on the number of the mutant, with one arm for each edit of the body.
+//! All mutants in one build: the body of each function becomes a `match` on the number of the mutant, with one arm for each edit.
 //!
 //! ```text
 //! fn jvp(&self) -> R {        fn jvp(&self) -> R {
@@ -9,13 +9,14 @@
 //!                             }
 //! ```
 //!
-//! INVARIANT: no mutant, or one that was dropped because it does not compile, is the source as it was.
+//! INVARIANT: without a mutant, or with one that was dropped because it does not compile, the program is the source as it was.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
+use super::Family;
 use crate::shell::{Res, fail, root};
 
 const RULES: &[&str] = &["infer", "jvp", "transpose", "batch", "lower", "split", "dce"];
@@ -46,10 +47,12 @@ pub struct Mutant {
     pub file: String,
     /// From 1.
     pub line: usize,
+    /// The function that is edited: a rule, or one that picks a strategy.
     pub rule: &'static str,
+    /// What stands in place of `lines` (from 0), some of those of the body.
     pub before: String,
     pub after: String,
-    /// The lines of the rule's body, from 0.
+    lines: Range<usize>,
     body: Range<usize>,
 }
 impl Mutant {
@@ -65,30 +68,129 @@ impl Mutant {
 
 /// Every edit of every line that lies in the body of a rule.
 pub fn find(file: &str, text: &str) -> Vec<Mutant> {
-    let lines: Vec<&str> = text.lines().take_while(|l| !l.contains("#[cfg(test)]")).collect();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out = Vec::new();
+    for (rule, body) in bodies(&lines, RULES) {
+        for at in body.clone() {
+            for after in edits(lines[at]) {
+                let (file, before, body) = (file.into(), lines[at].into(), body.clone());
+                out.push(Mutant { file, line: at + 1, rule, before, after, lines: at..at + 1, body });
+            }
+        }
+    }
+    out
+}
+
+/// Every condition in the bodies of these functions, negated; and every comparison, moved by one.
+pub fn find_picks(file: &str, text: &str, functions: &[&'static str]) -> Vec<Mutant> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out = Vec::new();
+    for (rule, body) in bodies(&lines, functions) {
+        let whole = lines[body.clone()].join("\n");
+        let mut edited = negations(&whole);
+        for (from, to) in BOUNDARIES {
+            edited.extend(code_matches(&whole, from).map(|at| (at..at + from.len(), (*to).to_string())));
+        }
+        edited.sort_by_key(|e| e.0.start);
+        for (range, with) in edited {
+            let line = |at: usize| whole[..at].matches('\n').count();
+            let (first, last) = (line(range.start), line(range.end));
+            let start = whole[..range.start].rfind('\n').map_or(0, |n| n + 1);
+            let end = whole[range.end..].find('\n').map_or(whole.len(), |n| range.end + n);
+            out.push(Mutant {
+                file: file.into(),
+                line: body.start + first + 1,
+                rule,
+                before: whole[start..end].into(),
+                after: format!("{}{with}{}", &whole[start..range.start], &whole[range.end..end]),
+                lines: body.start + first..body.start + last + 1,
+                body: body.clone(),
+            });
+        }
+    }
+    out
+}
+
+const BOUNDARIES: &[(&str, &str)] = &[(" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > ")];
+
+/// Where a text stands in code, outside of comments and strings.
+fn code_matches<'a>(body: &'a str, what: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let is_code = |at: usize| {
+        let line = &body[body[..at].rfind('\n').map_or(0, |n| n + 1)..at];
+        !line.contains("//") && line.matches('"').count().is_multiple_of(2) && !line.contains("assert")
+    };
+    body.match_indices(what).map(|(at, _)| at).filter(move |at| is_code(*at))
+}
+
+/// The conditions of `if` and of guards, the operands of `match` (where they are bools), and what `then` is called on, each with its negation.
+/// A condition that binds a name is made false.
+fn negations(body: &str) -> Vec<(Range<usize>, String)> {
+    let mut out = Vec::new();
+    for word in ["if ", "match "] {
+        for at in code_matches(body, word) {
+            if body[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+                continue;
+            }
+            let from = at + word.len();
+            let Some(to) = end_of_condition(&body[from..]).map(|n| from + n) else { continue };
+            let condition = &body[from..to];
+            let with = match condition.contains("let ") {
+                true if word == "if " => format!("{condition}\n&& false"),
+                true => continue,
+                false => format!("!({condition}\n)"),
+            };
+            out.push((from..to, with));
+        }
+    }
+    for word in [".then(", ".then_some("] {
+        out.extend(code_matches(body, word).map(|at| (at..at, ".not()".into())));
+    }
+    out
+}
+
+/// Where a condition ends: before its block, or the arrow of its arm.
+fn end_of_condition(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            '{' if depth == 0 => return Some(text[..at].trim_end().len()),
+            '=' if depth == 0 && text[at..].starts_with("=>") => return Some(text[..at].trim_end().len()),
+            ';' if depth == 0 => return None,
+            _ => (),
+        }
+        if depth < 0 {
+            return None;
+        }
+    }
+    None
+}
+
+/// The lines, from 0, of the bodies of functions of these names.
+fn bodies(lines: &[&str], names: &[&'static str]) -> Vec<(&'static str, Range<usize>)> {
+    let end = lines.iter().position(|l| l.contains("#[cfg(test)]")).unwrap_or(lines.len());
+    let lines = &lines[..end];
     let indent = |l: &str| l.len() - l.trim_start().len();
     let mut out = Vec::new();
     for (n, line) in lines.iter().enumerate() {
-        let Some(rule) = RULES.iter().find(|r| line.trim_start().starts_with(&format!("fn {r}("))) else { continue };
+        let declares = |name: &&&'static str| {
+            let words = line.trim_start();
+            let at =
+                words.find("fn ").filter(|at| *at == 0 || words.starts_with("pub") || words.starts_with("unsafe "));
+            at.is_some_and(|at| words[at + 3..].strip_prefix(**name).is_some_and(|rest| rest.starts_with(['(', '<'])))
+        };
+        let Some(name) = names.iter().find(declares) else { continue };
         // the signature may take several lines; a body ends where a brace stands below the `fn`
         let Some(start) = (n..lines.len()).find(|m| lines[*m].ends_with(['{', ';', '}'])).map(|m| m + 1) else {
             continue;
         };
-        let last = |m: &usize| {
-            lines[*m].starts_with(&" ".repeat(indent(line)))
-                && lines[*m].trim() == "}"
-                && indent(lines[*m]) == indent(line)
-        };
+        let last = |m: &usize| lines[*m].trim() == "}" && indent(lines[*m]) == indent(line);
         if !lines[start - 1].ends_with('{') {
             continue;
         }
         let Some(end) = (start..lines.len()).find(last) else { continue };
-        for at in start..end {
-            for after in edits(lines[at]) {
-                let (file, before) = (file.into(), lines[at].into());
-                out.push(Mutant { file, line: at + 1, rule, before, after, body: start..end });
-            }
-        }
+        out.push((*name, start..end));
     }
     out
 }
@@ -105,10 +207,10 @@ fn edits(line: &str) -> BTreeSet<String> {
 }
 
 /// Writes the chosen mutants into the copy and drops those that do not compile; what is left.
-pub fn weave(copy: &Path, all: &[Mutant], mut chosen: BTreeSet<usize>) -> Res<Vec<usize>> {
-    let lib = "crates/ferrax-ir/src/lib.rs";
-    let text = fs::read_to_string(root().join(lib)).map_err(|e| e.to_string())?;
-    write(&copy.join(lib), &(text + SWITCH))?;
+pub fn weave(copy: &Path, family: &Family, all: &[Mutant], mut chosen: BTreeSet<usize>) -> Res<Vec<usize>> {
+    let lib = format!("crates/{}/src/lib.rs", family.package);
+    let text = fs::read_to_string(root().join(&lib)).map_err(|e| e.to_string())?;
+    write(&copy.join(lib), &(text + SWITCH + family.switch))?;
     let files: BTreeSet<&str> = all.iter().map(|m| m.file.as_str()).collect();
     loop {
         let mut arms = Vec::new();
@@ -116,11 +218,11 @@ pub fn weave(copy: &Path, all: &[Mutant], mut chosen: BTreeSet<usize>) -> Res<Ve
             let text = fs::read_to_string(root().join(file)).map_err(|e| e.to_string())?;
             let mine: Vec<(usize, &Mutant)> =
                 chosen.iter().map(|n| (*n, &all[*n])).filter(|(_, m)| m.file == *file).collect();
-            let (woven, places) = one_file(&text, &mine);
+            let (woven, places) = one_file(&text, &mine, family.uses);
             write(&copy.join(file), &woven)?;
             arms.extend(places.into_iter().map(|(n, lines)| (*file, n, lines)));
         }
-        let args = ["check", "--message-format", "short", "--package", "ferrax-ir"];
+        let args = [&["check", "--message-format", "short", "--package", family.package], family.features].concat();
         let out = super::cargo(copy, &args).output().map_err(|e| format!("cargo check: {e}"))?;
         if out.status.success() {
             return Ok(chosen.into_iter().collect());
@@ -146,10 +248,6 @@ pub fn mutant() -> usize {
     static CHOSEN: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *CHOSEN.get_or_init(|| std::env::var(\"FERRAX_MUTANT\").ok().and_then(|n| n.parse().ok()).unwrap_or(usize::MAX))
 }
-/// What a lost sign leaves.
-pub fn same(x: &Value) -> Res<Value> {
-    Ok(x.clone())
-}
 ";
 
 /// `crates/a/src/b.rs:7:9: error[E0308]: ..`
@@ -160,7 +258,7 @@ fn place(line: &str) -> Option<(&str, usize)> {
 }
 
 /// The file with these mutants as arms, and each arm's lines, from 1.
-fn one_file(text: &str, mutants: &[(usize, &Mutant)]) -> (String, Vec<(usize, Range<usize>)>) {
+fn one_file(text: &str, mutants: &[(usize, &Mutant)], uses: &str) -> (String, Vec<(usize, Range<usize>)>) {
     let lines: Vec<String> = text.lines().map(str::to_string).collect();
     let (mut out, mut places, mut at) = (Vec::new(), Vec::new(), 0);
     for group in mutants.chunk_by(|a, b| a.1.body == b.1.body) {
@@ -169,10 +267,10 @@ fn one_file(text: &str, mutants: &[(usize, &Mutant)]) -> (String, Vec<(usize, Ra
         out.push("match crate::mutant() {".into());
         for (n, m) in group {
             let start = out.len() + 1;
-            out.push(format!("{n} => {{"));
-            out.extend_from_slice(&lines[body.start..m.line - 1]);
-            out.push(m.after.clone());
-            out.extend_from_slice(&lines[m.line..body.end]);
+            out.push(format!("{n} => {{{uses}"));
+            out.extend_from_slice(&lines[body.start..m.lines.start]);
+            out.extend(m.after.lines().map(str::to_string));
+            out.extend_from_slice(&lines[m.lines.end..body.end]);
             out.push("}".into());
             places.push((*n, start..out.len() + 1));
         }
@@ -207,7 +305,7 @@ mod tests {
     }
     #[test]
     fn an_arm_lies_where_it_says() {
-        let (woven, places) = one_file(TEXT, &[(7, &find("x.rs", TEXT)[0])]);
+        let (woven, places) = one_file(TEXT, &[(7, &find("x.rs", TEXT)[0])], "");
         let lines: Vec<&str> = woven.lines().map(str::trim).collect();
         assert_eq!(places, [(7, 7..10)]);
         assert_eq!(
@@ -225,6 +323,26 @@ mod tests {
                 "}"
             ]
         );
+    }
+    #[test]
+    fn conditions_are_negated_and_bounds_moved() {
+        let text = "fn pick(n: usize) -> u8 {\n    if n < 4\n        && n > 1 // n < 7\n    {\n        return 1;\n    }\n    match n {\n        m if m > 9 => 2,\n        _ => (n > 7).then(|| 3),\n    }\n}\n";
+        let all = find_picks("x.rs", text, &["pick"]);
+        let after: Vec<String> = all.iter().map(|m| m.after.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            after,
+            [
+                "if !(n < 4 && n > 1 // n < 7 ) {",
+                "if n <= 4",
+                "&& n >= 1 // n < 7",
+                "match !(n ) {",
+                "m if !(m > 9 ) => 2,",
+                "m if m >= 9 => 2,",
+                "_ => (n >= 7).then(|| 3),",
+                "_ => (n > 7).not().then(|| 3),",
+            ]
+        );
+        assert_eq!((all[0].line, all[0].lines.clone()), (2, 1..4));
     }
     #[test]
     fn errors_have_places() {

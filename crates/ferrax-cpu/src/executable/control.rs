@@ -125,7 +125,7 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
                             Ok(Some(CompiledKernel::new(
                                 &pairwise(bin, c.plan.slots[*s as usize].dtype, c.plan.slots[*s as usize].len),
                                 true,
-                                c.target.tier,
+                                c.target,
                             )?))
                         })
                         .collect::<Res<_>>()?

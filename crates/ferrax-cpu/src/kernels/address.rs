@@ -309,7 +309,7 @@ impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
     #[inline(always)]
     unsafe fn run(out: *mut u8, at: *const i64, of: *const u16, n: usize, new: *const u8, every: isize, run: usize) {
         /// Elements that are read before the first of them is written: what writes over an operand is no vector loop otherwise.
-        const TOGETHER: usize = 16;
+        const BATCH: usize = 16;
         for k in 0..n {
             // SAFETY: by the contract; elements j.. of a window are below `run`.
             unsafe {
@@ -317,14 +317,14 @@ impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
                 let (to, from) =
                     (out.offset(*at.add(p) as isize).cast::<F::A>(), new.offset(p as isize * every).cast::<F::A>());
                 let mut j = 0;
-                while j + TOGETHER <= run {
-                    let mut old = to.add(j).cast::<[F::A; TOGETHER]>().read();
-                    let new = from.add(j).cast::<[F::A; TOGETHER]>().read();
-                    for l in 0..TOGETHER {
+                while j + BATCH <= run {
+                    let mut old = to.add(j).cast::<[F::A; BATCH]>().read();
+                    let new = from.add(j).cast::<[F::A; BATCH]>().read();
+                    for l in 0..BATCH {
                         old[l] = F::f(old[l], new[l]);
                     }
-                    to.add(j).cast::<[F::A; TOGETHER]>().write(old);
-                    j += TOGETHER;
+                    to.add(j).cast::<[F::A; BATCH]>().write(old);
+                    j += BATCH;
                 }
                 for j in j..run {
                     *to.add(j) = F::f(*to.add(j), *from.add(j));

@@ -8,16 +8,14 @@
 //! order of combination is the same. The last columns, fewer than a vector, overlap the columns before them and have accumulators of their own.
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
-use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Affine, Kernel, Node, NodeId, ReduceKind, Res, Scalar};
 use smallvec::smallvec;
 
-/// Elements from which it may come to code.
-const WORTH: usize = 256;
-/// Columns that are taken as whole vectors, whatever their length.
-const TOGETHER: usize = 16;
+/// Columns of the longest vectors: what is compiled for one tier fits the others.
+const COLUMNS_OF_VECTOR: usize = 16;
 
 pub struct ColumnFold {
     program: TileProgram,
@@ -38,19 +36,19 @@ impl ColumnFold {
         reduces: &[(NodeId, ReduceKind, NodeId)],
         loops: &[usize],
         (inner_dims, width): (usize, usize),
-        tier: Tier,
+        target: &Target,
     ) -> Res<Option<ColumnFold>> {
         let g = k.grid.len();
         let columns: usize = k.grid[g - inner_dims..].iter().product();
         let is_storage = |d| Lane::of(d).is_storage_of(d) && Lane::of(d).size() >= 4;
-        if columns < TOGETHER
-            || k.domain().iter().product::<usize>() < WORTH
+        if columns < COLUMNS_OF_VECTOR
+            || k.domain().iter().product::<usize>() < target.tuning.kernels.min_column_elements
             || !reduces.iter().all(|(_, kind, of)| kind.bin().is_some() && is_storage(k.dtype(*of)))
         {
             return Ok(None);
         }
-        let last = width.next_multiple_of(TOGETHER);
-        let row = last + if columns.is_multiple_of(TOGETHER) { 0 } else { TOGETHER };
+        let last = width.next_multiple_of(COLUMNS_OF_VECTOR);
+        let row = last + if columns.is_multiple_of(COLUMNS_OF_VECTOR) { 0 } else { COLUMNS_OF_VECTOR };
         let mut strides = vec![0i64; g + k.rdims.len()];
         let mut step = 1;
         for d in (g..g + k.rdims.len()).rev() {
@@ -84,7 +82,7 @@ impl ColumnFold {
             keep: &[],
             given: &[],
             aliased: true,
-            tier,
+            target,
             max_tile: BLOCK,
         })?;
         let sizes = reduces.iter().map(|r| k.dtype(r.2).size()).collect();
@@ -135,7 +133,7 @@ impl ColumnFold {
         rows: usize,
         (c, w): (usize, usize),
     ) {
-        let (whole, rest) = (w / TOGETHER * TOGETHER, w % TOGETHER);
+        let (whole, rest) = (w / COLUMNS_OF_VECTOR * COLUMNS_OF_VECTOR, w % COLUMNS_OF_VECTOR);
         for r in (0..rows).step_by(LANES) {
             let count = LANES.min(rows - r);
             // columns `from..` of these rows, to the accumulators `to..` of the lanes from 0 on
@@ -151,13 +149,13 @@ impl ColumnFold {
                 part(c, whole, 0);
             }
             if rest > 0 {
-                part(c + w - TOGETHER, TOGETHER, self.last);
+                part(c + w - COLUMNS_OF_VECTOR, COLUMNS_OF_VECTOR, self.last);
             }
         }
         for (j, size) in self.sizes.iter().enumerate().filter(|_| rest > 0) {
             for lane in 0..LANES {
                 let row = acc(j).wrapping_add(lane * self.row * size);
-                let last = row.wrapping_add((self.last + TOGETHER - rest) * size);
+                let last = row.wrapping_add((self.last + COLUMNS_OF_VECTOR - rest) * size);
                 // SAFETY: elements of one row of accumulators, the last ones behind all others.
                 unsafe { row.wrapping_add(whole * size).copy_from_nonoverlapping(last, rest * size) };
             }

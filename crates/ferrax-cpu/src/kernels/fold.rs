@@ -204,7 +204,7 @@ fn tree<M: LaneMonoid>(mut a: [M::A; LANES]) -> M::A {
     M::f(a[0], a[1])
 }
 /// Rows up to this long are folded together.
-const TOGETHER: usize = 256;
+const MAX_ROW: usize = 256;
 /// What `tree` gives for sixteen rows: half of each row's lanes with the other half, two rows in one vector; then again.
 #[inline(always)]
 fn trees<M: LaneMonoid>(a: [[M::A; LANES]; LANES]) -> [M::A; LANES] {
@@ -280,7 +280,7 @@ impl<M: LaneMonoid> FoldRows for FoldingRows<M> {
         let mut row = 0;
         // SAFETY: row < rows; n lanes of each are read, or more where a later row has them.
         unsafe {
-            while M::OFTEN && n <= TOGETHER && row + LANES <= rows {
+            while M::OFTEN && n <= MAX_ROW && row + LANES <= rows {
                 let readable = (row + LANES - 1) * n + padded <= rows * n;
                 let mut a = [[M::IDENTITY; LANES]; LANES];
                 for r in 0..LANES {

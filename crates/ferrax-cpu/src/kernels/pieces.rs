@@ -11,6 +11,7 @@
 //!
 //! INVARIANT: the tiles of a kernel are disjoint and cover its grid. A piece loads elements that the whole kernel loads at the same
 //! positions, so that what `Kernel::verify` proved holds for it, and gives the same values there.
+use crate::tuning::KernelTuning;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Node, NodeId, Scalar, Un};
 use rustc_hash::FxHashMap;
@@ -24,36 +25,23 @@ pub struct Piece {
     pub outs: Vec<(NodeId, u32, Affine)>,
 }
 
-/// More tiles than this, or more nodes in all of them, are not worth compiling.
-const MAX_PIECES: usize = 64;
-const MAX_NODES: usize = 1 << 13;
-/// Elements of a tile, on the average, below which conditions cost less than the tiles.
-const SMALL: usize = 32;
-/// The longest last axis whose positions become outputs of their own.
-const MAX_INTERLEAVED: usize = 4;
-
-/// Elements that lie this far apart along the last axis share no line of the nearest cache by the time the next row comes.
-const APART: i64 = 64;
-/// Sides of the blocks in which a kernel goes through elements that lie together along different axes.
-const SIDE: usize = 32;
-
 /// The pieces of a kernel that reduces nothing: itself, if it has no conditions that cuts decide.
-pub fn pieces(k: &Kernel) -> Vec<Piece> {
+pub fn pieces(k: &Kernel, t: &KernelTuning) -> Vec<Piece> {
     let rank = k.grid.len();
     let mut cuts = cuts(k);
-    let interleaved = is_interleaved(k, &cuts);
+    let interleaved = is_interleaved(k, &cuts, t);
     if interleaved {
         cuts[rank - 1] = (1..k.grid[rank - 1]).collect();
     }
-    let crossed = if interleaved { None } else { crossed(k) };
+    let crossed = if interleaved { None } else { crossed(k, t) };
     if let Some(axes) = crossed {
         for axis in axes {
             // Whole blocks, as far as there are.
             let ends: Vec<usize> = cuts[axis].iter().copied().chain([k.grid[axis]]).collect();
             let mut from = 0;
             for to in ends {
-                if to - from > SIDE && (to - from) % SIDE > 0 {
-                    cuts[axis].push(from + (to - from) / SIDE * SIDE);
+                if to - from > t.block_side && (to - from) % t.block_side > 0 {
+                    cuts[axis].push(from + (to - from) / t.block_side * t.block_side);
                 }
                 from = to;
             }
@@ -61,14 +49,14 @@ pub fn pieces(k: &Kernel) -> Vec<Piece> {
         }
     }
     let tiles = cuts.iter().fold(1usize, |n, c| n.saturating_mul(c.len() + 1));
-    let few = tiles <= MAX_PIECES && tiles * k.nodes.len() <= MAX_NODES;
+    let few = tiles <= t.max_pieces && tiles * k.nodes.len() <= t.max_nodes_of_pieces;
     // What becomes outputs of one piece is no tile of its own.
     let parts = if interleaved { tiles / k.grid[rank - 1] } else { tiles };
-    if !few || k.grid.size() < SMALL * parts {
+    if !few || k.grid.size() < t.min_piece_elements * parts {
         return vec![whole(k)];
     }
     if tiles == 1 {
-        return vec![crossed.map_or_else(|| whole(k), |axes| blocked(Part::whole(k), axes))];
+        return vec![crossed.map_or_else(|| whole(k), |axes| blocked(Part::whole(k), axes, t.block_side))];
     }
     let segments: Vec<Vec<(usize, usize)>> = cuts
         .iter()
@@ -95,7 +83,7 @@ pub fn pieces(k: &Kernel) -> Vec<Piece> {
         }
         let piece = piece.finish();
         out.push(match crossed {
-            Some(axes) => blocked(piece, axes),
+            Some(axes) => blocked(piece, axes, t.block_side),
             None => piece,
         });
         let Some(j) = (0..at.len()).rev().find(|j| at[*j] + 1 < outer[*j].len()) else { return out };
@@ -175,9 +163,9 @@ fn constant(n: &(DType, Node)) -> Option<i64> {
 }
 
 /// Whether the last axis is short, and something is chosen or strided along it.
-fn is_interleaved(k: &Kernel, cuts: &[Vec<usize>]) -> bool {
+fn is_interleaved(k: &Kernel, cuts: &[Vec<usize>], t: &KernelTuning) -> bool {
     let rank = k.grid.len();
-    let Some(n) = k.grid.last().copied().filter(|n| (2..=MAX_INTERLEAVED).contains(n)) else { return false };
+    let Some(n) = k.grid.last().copied().filter(|n| (2..=t.max_interleaved).contains(n)) else { return false };
     let before = (0..rank - 1).rev().find(|d| k.grid[*d] > 1);
     // A load that goes on from row to row as it does in a row needs no help.
     let even = |l: &Access| before.is_none_or(|d| l.at.stride(d) == l.at.stride(rank - 1) * n as i64);
@@ -185,28 +173,28 @@ fn is_interleaved(k: &Kernel, cuts: &[Vec<usize>]) -> bool {
 }
 
 /// The last axis and another one, if some load's elements lie together along the other.
-fn crossed(k: &Kernel) -> Option<[usize; 2]> {
+fn crossed(k: &Kernel, t: &KernelTuning) -> Option<[usize; 2]> {
     let last = (0..k.grid.len()).rev().find(|d| k.grid[*d] > 1)?;
-    let long = |d: &usize| k.grid[*d] >= SIDE;
+    let long = |d: &usize| k.grid[*d] >= t.block_side;
     let across = |l: &Access| {
         let near = |d: &usize| l.at.stride(*d).abs() == 1;
-        (l.at.stride(last).abs() >= APART).then(|| (0..last).filter(long).find(near)).flatten()
+        (l.at.stride(last).abs() >= t.min_crossed_stride).then(|| (0..last).filter(long).find(near)).flatten()
     };
     let other = k.nodes.iter().find_map(|(_, n)| if let Node::Load(l) = n { across(l) } else { None })?;
     long(&last).then_some([other, last])
 }
 
 /// A piece that goes through its grid in blocks over two axes, if these are of whole blocks.
-fn blocked(mut p: Piece, axes: [usize; 2]) -> Piece {
+fn blocked(mut p: Piece, axes: [usize; 2], side: usize) -> Piece {
     let Some(k) = &mut p.kernel else { return p };
-    if axes.iter().any(|a| k.grid[*a] % SIDE > 0) {
+    if axes.iter().any(|a| k.grid[*a] % side > 0) {
         return p;
     }
     let split = |a: &mut Affine| {
         let rank = k.grid.len();
         let inner = axes.map(|d| a.stride(d));
         a.strides.resize(rank, 0);
-        axes.iter().for_each(|d| a.strides[*d] *= SIDE as i64);
+        axes.iter().for_each(|d| a.strides[*d] *= side as i64);
         a.strides.extend(inner);
     };
     for (_, n) in &mut k.nodes {
@@ -220,8 +208,8 @@ fn blocked(mut p: Piece, axes: [usize; 2]) -> Piece {
         }
     }
     p.outs.iter_mut().for_each(|o| split(&mut o.2));
-    axes.iter().for_each(|d| k.grid[*d] /= SIDE);
-    k.grid = k.grid.concat(&[SIDE, SIDE]);
+    axes.iter().for_each(|d| k.grid[*d] /= side);
+    k.grid = k.grid.concat(&[side, side]);
     p
 }
 

@@ -24,7 +24,7 @@ use super::block::{BlockFn, RoundsFn};
 use super::lane::Lane;
 use super::moves;
 use crate::native::Function;
-use crate::tier::Tier;
+use crate::tuning::Target;
 use code::CodePart;
 use ferrax_kernel::{Affine, Kernel, NodeId};
 pub use folds::FoldedValue;
@@ -197,7 +197,7 @@ pub struct Spec<'a> {
     pub given: &'a [NodeId],
     /// Whether an output may be the memory of an input.
     pub aliased: bool,
-    pub tier: Tier,
+    pub target: &'a Target,
     pub max_tile: usize,
 }
 

@@ -12,7 +12,7 @@ use super::program::{Bases, Frame, Spec, TileProgram};
 use super::{moves, scalar};
 use crate::native::{CHAINS, FoldMemory, Function, RegisterFold};
 use crate::threads::{self, Cost};
-use crate::tier::Tier;
+use crate::tuning::{KernelTuning, Target};
 use ferrax_kernel::error::filled;
 use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Error, Kernel, Node, NodeId, ReduceKind, Res};
@@ -52,14 +52,17 @@ pub struct Reducing {
     room: usize,
     levels: usize,
     acc_bytes: usize,
+    tuning: KernelTuning,
 }
 
-const MAX_WIDTH: usize = 256;
-/// Work, in estimated nanoseconds, from which one result is made by several threads.
-const SPLITS: f64 = 60_000.0;
+/// Whether several threads make each of a few results: so many, of so many blocks.
+fn is_split(results: usize, blocks: usize, nanos: f64, threads: usize, t: &KernelTuning) -> bool {
+    threads > 1 && results < 2 * threads && blocks >= t.min_split_blocks && nanos > t.min_split_nanos
+}
 
 impl Reducing {
-    pub fn compile(k: &Kernel, aliased: bool, tier: Tier) -> Res<Reducing> {
+    pub fn compile(k: &Kernel, aliased: bool, target: &Target) -> Res<Reducing> {
+        let (tier, t) = (target.tier, &target.tuning.kernels);
         let reduces: Vec<(NodeId, ReduceKind, NodeId)> = k
             .nodes
             .iter()
@@ -81,7 +84,7 @@ impl Reducing {
             keep: &keep,
             given: &[],
             aliased: false,
-            tier,
+            target,
             max_tile: BLOCK,
         })?;
         let outs: Vec<(NodeId, u32)> = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32)).collect();
@@ -95,10 +98,10 @@ impl Reducing {
             keep: &[],
             given: &given,
             aliased,
-            tier,
+            target,
             max_tile: BLOCK,
         })?;
-        let most = MAX_WIDTH.min(inner.tile().max(1)).min(epilogue.tile());
+        let most = t.max_reduced_columns.min(inner.tile().max(1)).min(epilogue.tile());
         let width = if columns <= most {
             columns
         } else {
@@ -110,7 +113,7 @@ impl Reducing {
             levels += 1;
             m = m.div_ceil(BLOCK);
         }
-        let by_columns = ColumnFold::compile(k, &reduces, &loops, (inner_dims, width), tier)?;
+        let by_columns = ColumnFold::compile(k, &reduces, &loops, (inner_dims, width), target)?;
         let room = by_columns.as_ref().map_or(width, |c| c.row().max(width));
         let mut at = 0;
         let (mut reductions, mut folds) = (vec![], vec![]);
@@ -142,7 +145,20 @@ impl Reducing {
         if columns == 1 && folds.len() == reductions.len() && inner.row_of_folds().is_multiple_of(n.max(1)) {
             inner.set_folds(folds);
         }
-        Ok(Reducing { inner, epilogue, reductions, by_columns, outer, n, columns, width, room, levels, acc_bytes: at })
+        Ok(Reducing {
+            inner,
+            epilogue,
+            reductions,
+            by_columns,
+            outer,
+            n,
+            columns,
+            width,
+            room,
+            levels,
+            acc_bytes: at,
+            tuning: *t,
+        })
     }
     pub fn nanos(&self) -> f64 {
         (self.outer * self.columns) as f64
@@ -192,11 +208,7 @@ impl Reducing {
                     self.rows(m, bases, r.start * per, (r.end * per).min(self.outer))
                 })
             })
-        } else if units < 2 * threads::num_threads()
-            && blocks >= 4
-            && cost.is_some_and(|c| c.estimate > SPLITS)
-            && threads::num_threads() > 1
-        {
+        } else if cost.is_some_and(|c| is_split(units, blocks, c.estimate, threads::num_threads(), &self.tuning)) {
             self.split(scratch, bases, cost, units, blocks)
         } else {
             threads::try_ranges(units, cost, bases.cancel, &|r| {

@@ -8,14 +8,9 @@
 use super::lane::Lane;
 use super::scalar;
 use crate::tier::Tier;
+use crate::tuning::KernelTuning;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, NodeId, ReduceKind, Scalar, order};
 use rustc_hash::FxHashMap;
-
-/// Reduced elements, and nodes of all of them, beyond which a kernel is left as it is.
-const MOST: usize = order::LANES;
-const MOST_NODES: usize = 256;
-/// Results below which folding costs less than compiling each element's nodes.
-const FEW: usize = 256;
 
 /// The result of lanes that took an element each: at least one, and no more than there are.
 pub fn fold_lanes<T: Copy>(mut lanes: Vec<T>, mut combine: impl FnMut(T, T) -> Option<T>) -> Option<T> {
@@ -31,17 +26,17 @@ pub fn fold_lanes<T: Copy>(mut lanes: Vec<T>, mut combine: impl FnMut(T, T) -> O
     lanes.first().copied()
 }
 
-/// A kernel whose reductions are short, without them.
-pub fn unrolled(k: &Kernel) -> Option<Kernel> {
+/// A kernel whose reductions are of no more elements than the written order has lanes, without them.
+pub fn unrolled(k: &Kernel, t: &KernelTuning) -> Option<Kernel> {
     let n = k.rdims.size();
-    if k.rdims.is_empty() || !(1..=MOST).contains(&n) || k.grid.size() < FEW {
+    if k.rdims.is_empty() || !(1..=order::LANES).contains(&n) || k.grid.size() < t.min_unrolled_results {
         return None;
     }
     let reduced =
         k.needed(k.nodes.iter().filter_map(|x| if let Node::Reduce { of, .. } = x.1 { Some(of) } else { None }));
     let once = k.needed(k.outputs.iter().copied());
     let count = |wanted: &[bool]| wanted.iter().filter(|w| **w).count();
-    if !reduced.contains(&true) || n * (count(&reduced) + 1) + count(&once) > MOST_NODES {
+    if !reduced.contains(&true) || n * (count(&reduced) + 1) + count(&once) > t.max_unrolled_nodes {
         return None;
     }
     let mut u = Unrolling { of: k, nodes: vec![], memo: FxHashMap::default() };

@@ -12,13 +12,13 @@ use super::asm::{self, Emitted, KeptOperand, Opcode, Site, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
 use super::pages::Pages;
 use super::regalloc::allot;
-use super::{Function, LaneWidth, MOST_SPILLS, MOST_VALUES, Operand, Recording, Replaced, TableSlot, enter, masks};
+use super::{Function, LaneWidth, Operand, Recording, Replaced, TUNING, TableSlot, enter, masks};
 use ferrax_kernel::order::LANES;
 use std::mem::MaybeUninit;
 
 /// Chains that go side by side, at most, and accumulators of all of them.
 pub const CHAINS: usize = 4;
-const MOST_ACCUMULATORS: usize = 16;
+const MAX_ACCUMULATORS: usize = 16;
 
 /// A pointer of the code's table: of which chain, and of which of the vectors that hold sixteen positions.
 struct FoldSlot {
@@ -42,7 +42,7 @@ pub struct RegisterFold {
 #[repr(C, align(64))]
 pub struct FoldMemory {
     table: [*mut u8; TABLE],
-    accumulators: [MaybeUninit<u64>; MOST_ACCUMULATORS * LANES],
+    accumulators: [MaybeUninit<u64>; MAX_ACCUMULATORS * LANES],
 }
 /// Bytes that pointers move from one group of chains to the next.
 pub struct FoldSteps([isize; TABLE]);
@@ -50,7 +50,7 @@ impl Default for FoldMemory {
     fn default() -> FoldMemory {
         FoldMemory {
             table: [std::ptr::null_mut(); TABLE],
-            accumulators: [MaybeUninit::uninit(); MOST_ACCUMULATORS * LANES],
+            accumulators: [MaybeUninit::uninit(); MAX_ACCUMULATORS * LANES],
         }
     }
 }
@@ -64,20 +64,18 @@ impl RegisterFold {
         folds: &[(u16, Function, u64)],
         vector: VectorSize,
     ) -> Option<RegisterFold> {
-        /// Values of a body that takes longer than what is taken last has to wait.
-        const LONG: usize = 40;
         let wide = width == LaneWidth::Wide;
         let parts = LANES / vector.lanes(wide);
-        let most = (CHAINS / parts).min(MOST_ACCUMULATORS / folds.len().max(1)).max(1);
+        let most = (CHAINS / parts).min(MAX_ACCUMULATORS / folds.len().max(1)).max(1);
         let once = record(calls, (wide, vector), known, folds, 1)?;
-        let chains = if once.0.nodes.len() > LONG * parts { 1 } else { most };
-        let fits = |r: &(VecGraph, Vec<FoldSlot>)| r.1.len() <= TABLE && r.0.nodes.len() <= MOST_VALUES;
+        let chains = if once.0.nodes.len() > TUNING.max_values_of_chains * parts { 1 } else { most };
+        let fits = |r: &(VecGraph, Vec<FoldSlot>)| r.1.len() <= TABLE && r.0.nodes.len() <= TUNING.max_values;
         let several = if chains > 1 { record(calls, (wide, vector), known, folds, chains).filter(fits) } else { None };
         let (chains, (g, slots)) = match several {
             Some(several) => (chains, several),
             None => (1, Some(once).filter(fits)?),
         };
-        if folds.len() * chains > MOST_ACCUMULATORS {
+        if folds.len() * chains > MAX_ACCUMULATORS {
             return None;
         }
         let finish = finishing((wide, vector), folds, chains)?;
@@ -91,7 +89,7 @@ impl RegisterFold {
             })
             .collect();
         let allotted = allot(&g, &vectors, false);
-        if allotted.frame > MOST_SPILLS {
+        if allotted.frame > TUNING.max_spills {
             return None;
         }
         let operands: Vec<bool> = slots.iter().map(|s| s.slot.is_bool).collect();
@@ -289,7 +287,7 @@ fn finishing((wide, vector): (bool, VectorSize), folds: &[(u16, Function, u64)],
     }
     let g = graph::end();
     let allotted = allot(&g, &[], true);
-    if g.nodes.len() > MOST_VALUES || allotted.frame > MOST_SPILLS {
+    if g.nodes.len() > TUNING.max_values || allotted.frame > TUNING.max_spills {
         return None;
     }
     let emitted = Emitted {

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A process may have so many mappings (65,530 on Linux), and allocators want some of them.
-const MOST: usize = 8192;
+const MAX_PAGES: usize = 8192;
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// Code, and constants behind it.
@@ -23,7 +23,7 @@ unsafe impl Sync for Pages {}
 impl Pages {
     /// The bytes as code, if the system lets it be.
     pub fn new(code: &[u8]) -> Option<Pages> {
-        if code.is_empty() || MAPPED.load(Ordering::Relaxed) >= MOST {
+        if code.is_empty() || MAPPED.load(Ordering::Relaxed) >= MAX_PAGES {
             return None;
         }
         let at = fill(code)?;

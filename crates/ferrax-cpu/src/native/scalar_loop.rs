@@ -13,7 +13,7 @@ use super::asm::{self, Emitted, Site, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecValue};
 use super::pages::Pages;
 use super::regalloc::allot;
-use super::{CalledFn, LaneWidth, MOST_SPILLS, MOST_VALUES, Replaced, enter};
+use super::{CalledFn, LaneWidth, Replaced, TUNING, enter};
 use ferrax_kernel::DType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -96,11 +96,11 @@ impl LoopText {
         graph::begin(wide, VectorSize::Ymm);
         self.record(constant);
         let g = graph::end();
-        if g.nodes.len() > MOST_VALUES {
+        if g.nodes.len() > TUNING.max_values {
             return None;
         }
         let allotted = allot(&g, &[], true);
-        if allotted.frame > MOST_SPILLS {
+        if allotted.frame > TUNING.max_spills {
             return None;
         }
         let emitted = Emitted {

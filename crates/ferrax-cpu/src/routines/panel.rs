@@ -52,10 +52,10 @@ const BLOCK_ROWS: usize = 128;
 const BLOCK_PANELS: usize = 16;
 /// Bytes that `Matrices::blocks` has: panels of the widest vectors, and rows of the largest elements.
 pub const BLOCKS: usize =
-    BLOCK_PANELS * (BLOCK_DEPTH * 128 + PANELS_APART) + (BLOCK_DEPTH + APART) * (BLOCK_ROWS + APART) * 8;
+    BLOCK_PANELS * (BLOCK_DEPTH * 128 + PANEL_PADDING) + (BLOCK_DEPTH + PADDING) * (BLOCK_ROWS + PADDING) * 8;
 /// Elements between the lines of a block, and bytes between its panels.
-const APART: usize = 8;
-const PANELS_APART: usize = 128;
+const PADDING: usize = 8;
+const PANEL_PADDING: usize = 128;
 /// Whether a product is done block by block: operands are used often enough to be packed, and leave the nearest cache.
 pub fn is_large(m: usize, n: usize, k: usize) -> bool {
     m >= 64 && n >= 128 && k >= 64 && m.saturating_mul(n).saturating_mul(k) >= 1 << 23
@@ -302,14 +302,14 @@ unsafe fn blocks<V: Vector, const M: usize>(x: &Matrices) {
     // SAFETY: depths, rows and columns lie inside the operands; blocks hold BLOCK_PANELS panels of BLOCK_DEPTH rows, then BLOCK_ROWS rows of as
     // many elements, with what lies between them; `part` a tile.
     unsafe {
-        let rows = panels.add(BLOCK_PANELS * (BLOCK_DEPTH * width + PANELS_APART / size));
+        let rows = panels.add(BLOCK_PANELS * (BLOCK_DEPTH * width + PANEL_PADDING / size));
         debug_assert!(BLOCK_PANELS * width * size <= BLOCK_PANELS * 128);
         for j0 in (0..x.n).step_by(BLOCK_PANELS * width) {
             let n = (x.n - j0).min(BLOCK_PANELS * width);
             for from in (0..x.k.max(1)).step_by(BLOCK_DEPTH) {
                 let (k, goes_on) = (BLOCK_DEPTH.min(x.k - from), x.adds || from > 0);
                 let b = b.offset(from as isize * x.b_strides[0] + j0 as isize * x.b_strides[1]);
-                let from_panel = BLOCK_DEPTH * width + PANELS_APART / size;
+                let from_panel = BLOCK_DEPTH * width + PANEL_PADDING / size;
                 pack_panels(panels, b, x.b_strides, k, n, width, from_panel);
                 for i0 in (0..x.m).step_by(BLOCK_ROWS) {
                     let m = (x.m - i0).min(BLOCK_ROWS);
@@ -377,13 +377,13 @@ fn together<const M: usize>(left: usize) -> usize {
 /// Rows of the left operand, near each other and in no step that meets itself in the cache: as they lie, or column by column. Gives the strides.
 ///
 /// # Safety
-/// `m` rows of `k` terms at the strides, at most a block; `to` holds one, with [`APART`].
+/// `m` rows of `k` terms at the strides, at most a block; `to` holds one, with [`PADDING`].
 #[inline(always)]
 unsafe fn pack_rows<T: Copy>(to: *mut T, from: *const T, strides: [isize; 2], m: usize, k: usize) -> [isize; 2] {
     let by_columns = strides[0].unsigned_abs() < strides[1].unsigned_abs();
     let ([along, across], step, count, length) = match by_columns {
-        true => (strides, BLOCK_ROWS + APART, k, m),
-        false => ([strides[1], strides[0]], BLOCK_DEPTH + APART, m, k),
+        true => (strides, BLOCK_ROWS + PADDING, k, m),
+        false => ([strides[1], strides[0]], BLOCK_DEPTH + PADDING, m, k),
     };
     for line in 0..count {
         // SAFETY: by the contract.

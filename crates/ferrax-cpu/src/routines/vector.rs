@@ -12,6 +12,7 @@ use crate::kernels::block::tiers;
 use crate::memory::Block;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
+use crate::tuning::DotTuning;
 use ferrax_kernel::Res;
 use ferrax_kernel::routine::Dot;
 
@@ -193,7 +194,9 @@ pub enum VectorStrategy {
 pub fn pick_strategy(strides: [isize; 2], rows: usize, tier: Tier) -> VectorStrategy {
     match strides {
         [_, 1] => VectorStrategy::Rows,
-        [1, _] if tier > Tier::Portable && rows.min(COLUMNS) <= 2 * FEW_COLUMNS => VectorStrategy::FewColumns,
+        [1, _] if tier > Tier::Portable && rows.min(COLUMNS) <= DotTuning::DEFAULT.max_sums_in_registers => {
+            VectorStrategy::FewColumns
+        }
         [1, _] => VectorStrategy::Columns,
         _ => VectorStrategy::Elements,
     }

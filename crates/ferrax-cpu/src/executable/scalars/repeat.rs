@@ -66,7 +66,7 @@ impl LazyLoop {
         }
         let done = self.done.fetch_add(operations, Ordering::Relaxed).saturating_add(operations);
         // As in tile programs, one thread makes it, and nobody waits for it.
-        if done >= native::worth() && !self.is_claimed.swap(true, Ordering::Relaxed) {
+        if done >= native::min_nanos() && !self.is_claimed.swap(true, Ordering::Relaxed) {
             let _ = self.code.set(self.text.compile(&|r| file[r as usize]));
         }
         self.code.get()?.as_ref()

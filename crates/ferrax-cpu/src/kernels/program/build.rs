@@ -11,11 +11,6 @@ use crate::native::Function;
 use ferrax_kernel::{Access, Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Scalar, Un};
 use smallvec::SmallVec;
 
-/// Rows from this length on are tiles of their own, whose operands are used in place; shorter ones are copied into tiles of many.
-pub(super) const ROW: usize = 48;
-/// And from this one on, if code goes through the rows by itself.
-const ROW_IN_CODE: usize = 32;
-
 pub(super) struct TileBuilder<'a> {
     pub(super) spec: &'a Spec<'a>,
     pub(super) dims: SmallVec<[usize; 4]>,
@@ -71,7 +66,9 @@ impl TileProgram {
             dims.push(1);
             innermost.push(usize::MAX);
         }
-        let row = if is_for_code(spec, &needed, innermost[innermost.len() - 1]) { ROW_IN_CODE } else { ROW };
+        let t = &spec.target.tuning.kernels;
+        let for_code = is_for_code(spec, &needed, innermost[innermost.len() - 1]);
+        let row = if for_code { t.min_native_row } else { t.min_row };
         let by_rows = !spec.places.is_empty() && (dims.len() == 1 || dims[dims.len() - 1] >= row);
         let mut b = TileBuilder {
             spec,
@@ -303,7 +300,7 @@ impl TileBuilder<'_> {
         };
         let (a, b, c) = (of(0), of(1), of(n - 1));
         self.cost += 0.05 * (n * dtype.size()) as f64;
-        self.body.push(Ins::Call { f: moves::interleave(dtype, n, self.spec.tier), d, a, b, c, what: None });
+        self.body.push(Ins::Call { f: moves::interleave(dtype, n, self.spec.target.tier), d, a, b, c, what: None });
     }
     /// A call, in the setup where all its operands are there.
     fn call(&mut self, f: BlockFn, what: Option<Function>, bytes: usize, ops: &[Op], cost: f64) -> Res<Op> {
@@ -348,7 +345,7 @@ impl TileBuilder<'_> {
         let Node::Bin(f, a, b) = &k.nodes[p.of as usize].1 else { unreachable!("pairs are of two operands") };
         let other = if p.left { y } else { x };
         let what = Function::Pair { g: *g, f: *f, left: p.left, of: *d };
-        let f = scalar::pair(*g, *f, p.left, *d, self.spec.tier)
+        let f = scalar::pair(*g, *f, p.left, *d, self.spec.target.tier)
             .ok_or_else(|| Error::Invalid(format!("{} is not defined for {d}", g.name())))?;
         let bytes = d.size();
         let ops = [*a, *b, *other].map(|o| value[o as usize]);
@@ -359,23 +356,23 @@ impl TileBuilder<'_> {
         let of = value[t.of as usize];
         match t.with {
             Some(w) => {
-                let f = scalar::rotate_xor(self.spec.tier);
+                let f = scalar::rotate_xor(self.spec.target.tier);
                 self.call(f, Some(Function::RotateXor), 4, &[of, value[w as usize], by], 0.1)
             }
-            None => self.call(scalar::rotate(self.spec.tier), Some(Function::Rotate), 4, &[of, by], 0.1),
+            None => self.call(scalar::rotate(self.spec.target.tier), Some(Function::Rotate), 4, &[of, by], 0.1),
         }
     }
     /// The two words after some rounds.
     fn rounds(&mut self, r: &Rounds, value: &[Op]) -> Res<(Op, Op)> {
         let (d, e) = (self.fresh(false, 4)?, self.fresh(false, 4)?);
-        let f = block::rounds(r.by.len(), self.spec.tier);
+        let f = block::rounds(r.by.len(), self.spec.target.tier);
         let by = r.by.iter().rev().fold(0, |all, by| all << 8 | *by as u32);
         self.body.push(Ins::Rounds { f, d, e, a: value[r.from.0 as usize], b: value[r.from.1 as usize], by });
         self.cost += 0.1 * r.by.len() as f64;
         Ok((d, e))
     }
     fn node(&mut self, n: usize, value: &[Op]) -> Res<Op> {
-        let (spec, tier) = (self.spec, self.spec.tier);
+        let (spec, tier) = (self.spec, self.spec.target.tier);
         let k = spec.kernel;
         let (dtype, node) = &k.nodes[n];
         let (dtype, lane) = (*dtype, Lane::of(*dtype));
@@ -444,7 +441,7 @@ impl TileBuilder<'_> {
         })
     }
     fn canonical(&mut self, d: DType, op: Op) -> Res<Op> {
-        match scalar::canonical(d, self.spec.tier) {
+        match scalar::canonical(d, self.spec.target.tier) {
             Some(f) => self.call(f, None, 4, &[op], 0.1),
             None => Ok(op),
         }
@@ -471,7 +468,7 @@ impl TileBuilder<'_> {
         self.load(Buf::In(a.input), a, is_moved)
     }
     fn load(&mut self, buf: Buf, a: &Access, is_moved: bool) -> Res<Op> {
-        let tier = self.spec.tier;
+        let tier = self.spec.target.tier;
         let dtype = a.fill.dtype;
         let lane = Lane::of(dtype);
         let pass = self.guards_pass(a);
@@ -553,7 +550,15 @@ impl TileBuilder<'_> {
         let Some(d) = self.out_direct(out).filter(|_| pass != Some(false)) else { return Ok(false) };
         let size = a.fill.dtype.size();
         let d = self.direct(d);
-        self.general((Buf::In(a.input), a), d, moves::load_raw(size, self.spec.tier), size, a.fill.bits, pass, false);
+        self.general(
+            (Buf::In(a.input), a),
+            d,
+            moves::load_raw(size, self.spec.target.tier),
+            size,
+            a.fill.bits,
+            pass,
+            false,
+        );
         Ok(true)
     }
     /// Makes a value an output: by renaming its register where that can be, else by a store.
@@ -568,7 +573,7 @@ impl TileBuilder<'_> {
             self.body.push(Ins::Store { store: self.stores.len() as u32, v });
             self.cost += 0.3;
             self.stores.push(Stores {
-                f: moves::spread(dtype, self.spec.tier),
+                f: moves::spread(dtype, self.spec.target.tier),
                 output: to,
                 size: dtype.size(),
                 offset: place.offset,
@@ -597,7 +602,7 @@ impl TileBuilder<'_> {
             return;
         }
         let what = Some(Function::Copy(dtype));
-        self.body.push(Ins::Call { f: moves::store(dtype, self.spec.tier), d: to, a: v, b: v, c: v, what });
+        self.body.push(Ins::Call { f: moves::store(dtype, self.spec.target.tier), d: to, a: v, b: v, c: v, what });
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, every tile after that takes them, and no
 //! thread waits for them.
-use super::build::ROW;
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
 use crate::native::{self, Function, LaneWidth, Operand, RegisterFold, Replaced, Segment, VectorSize};
 use crate::tier::Tier;
+use crate::tuning::Target;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,10 +25,23 @@ pub struct Lazy {
     cost: f64,
     tier: Tier,
     aliased: bool,
+    /// As in the tuning.
+    min_row: usize,
+    min_long_vector_row: usize,
 }
 impl Lazy {
-    pub fn new(tier: Tier, aliased: bool, cost: f64) -> Lazy {
-        Lazy { parts: OnceLock::new(), folding: OnceLock::new(), done: AtomicU64::new(0), cost, tier, aliased }
+    pub fn new(target: &Target, aliased: bool, cost: f64) -> Lazy {
+        let t = &target.tuning.kernels;
+        Lazy {
+            parts: OnceLock::new(),
+            folding: OnceLock::new(),
+            done: AtomicU64::new(0),
+            cost,
+            tier: target.tier,
+            aliased,
+            min_row: t.min_row,
+            min_long_vector_row: t.min_long_vector_row,
+        }
     }
     /// A position takes longer than was said.
     pub fn also(&mut self, nanos: f64) {
@@ -59,7 +72,7 @@ impl TileProgram {
         }
         let before = self.code.done.fetch_add(nanos, Ordering::Relaxed);
         // One thread goes over the limit and makes the code. Nobody waits for it: it may be a thread that a forked child does not have.
-        let worth = native::worth();
+        let worth = native::min_nanos();
         if before < worth && before.saturating_add(nanos) >= worth {
             let there = self.code.tier != Tier::Portable && native::is_available();
             let _ = self.code.folding.set(if there { self.compile_folds() } else { None });
@@ -196,9 +209,12 @@ impl TileProgram {
     }
     /// Long ones where rows have several.
     pub(super) fn vector(&self) -> VectorSize {
-        const SEVERAL: usize = 32;
         let row = if self.by_rows { self.dims[self.dims.len() - 1] } else { self.total };
-        if self.code.tier == Tier::Avx512 && row >= SEVERAL { VectorSize::Zmm } else { VectorSize::Ymm }
+        if self.code.tier == Tier::Avx512 && row >= self.code.min_long_vector_row {
+            VectorSize::Zmm
+        } else {
+            VectorSize::Ymm
+        }
     }
     /// Vectors of 512 bits are worth more to a long function than registers are.
     fn is_for_tier(&self, f: Function) -> bool {
@@ -221,7 +237,7 @@ impl TileProgram {
             let ops = &c.ops[..c.function.operands()];
             self.by_rows && ops.iter().any(|o| matches!(self.known(*o), Operand::Const(_)))
         };
-        let is_short = self.by_rows && self.dims.len() > 1 && self.row() < ROW;
+        let is_short = self.by_rows && self.dims.len() > 1 && self.row() < self.code.min_row;
         calls.len() > 1
             || is_short
             || self.code.aliased

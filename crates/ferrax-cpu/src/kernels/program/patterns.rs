@@ -27,7 +27,7 @@ pub struct Rounds {
     /// The first sum.
     first: NodeId,
 }
-const MOST: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 pub struct WordPatterns<'a> {
     nodes: &'a [(DType, Node)],
@@ -57,9 +57,9 @@ impl<'a> WordPatterns<'a> {
         for n in 0..nodes.len() {
             let Some((x, y, sum, by)) = turns[n].as_ref().and_then(|t| round(nodes, t)) else { continue };
             // The words of the round before are wanted here alone: the first twice, the second in the sum and in both shifts.
-            let before = rounds[y as usize]
-                .as_ref()
-                .filter(|r| r.ends == (x, y) && r.by.len() < MOST && users[x as usize] == 2 && users[y as usize] == 3);
+            let before = rounds[y as usize].as_ref().filter(|r| {
+                r.ends == (x, y) && r.by.len() < MAX_ROUNDS && users[x as usize] == 2 && users[y as usize] == 3
+            });
             let ends = (sum, n as NodeId);
             let mut r = match before {
                 Some(r) => Rounds { from: r.from, ends, by: r.by.clone(), first: r.first },

@@ -7,21 +7,18 @@ use super::{DIRECT, Ins, Op, Setup, TileProgram};
 use ferrax_kernel::Res;
 use smallvec::SmallVec;
 
-/// So many loads may come before what is computed: each holds a register until it is read.
-const EARLY_LOADS: usize = 8;
-
 impl TileBuilder<'_> {
     /// Positions of a tile, so that so many registers fit the nearest cache.
     fn tile(&self, n_regs: usize) -> usize {
-        const L1: usize = 24 << 10;
-        let fit = L1 / (self.wide * (n_regs + self.directs.len()).max(1)) / 64 * 64;
-        fit.clamp(128, 1024).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16))
+        let t = &self.spec.target.tuning.kernels;
+        let fit = t.max_tile_bytes / (self.wide * (n_regs + self.directs.len()).max(1)) / 64 * 64;
+        fit.clamp(t.min_tile, t.max_tile).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16))
     }
     /// Gives virtual registers real ones, and directs their place behind them.
     pub(super) fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
         // Loads want nothing that is computed: before the calls, they leave these in one run.
         let loads = |i: &Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
-        if self.body.iter().filter(|i| loads(i)).count() <= EARLY_LOADS {
+        if self.body.iter().filter(|i| loads(i)).count() <= self.spec.target.tuning.kernels.max_early_loads {
             self.body.sort_by_key(|i| !loads(i));
         }
         let n_virtual = self.uniform.len();
@@ -92,7 +89,7 @@ impl TileBuilder<'_> {
         let program = TileProgram {
             keep: keep.iter().copied().collect(),
             folds: vec![],
-            code: Lazy::new(self.spec.tier, self.spec.aliased, self.cost - self.long),
+            code: Lazy::new(self.spec.target, self.spec.aliased, self.cost - self.long),
             dims: self.dims,
             total: self.total,
             tile,

@@ -2,11 +2,9 @@
 #![allow(unsafe_code)]
 use super::super::panel::Matrices;
 use crate::threads::{self, Cost};
+use crate::tuning::DotTuning;
 use gemm_common::Parallelism;
 use std::sync::atomic::AtomicBool;
-
-/// Work, in nanoseconds, from which several threads do one product.
-const STRIPS_WORTH: f64 = 20_000.0;
 
 /// `count` products, of elements of `size` bytes: f32 or f64.
 ///
@@ -19,11 +17,12 @@ pub unsafe fn products(
     cancel: &AtomicBool,
     matrices: &(dyn Fn(usize) -> Matrices + Sync),
 ) {
-    let strips = if cost.is_some_and(|c| c.estimate > STRIPS_WORTH) && count < threads::num_threads() {
-        threads::num_threads()
-    } else {
-        1
-    };
+    let strips =
+        if cost.is_some_and(|c| c.estimate > DotTuning::DEFAULT.min_strip_nanos) && count < threads::num_threads() {
+            threads::num_threads()
+        } else {
+            1
+        };
     threads::for_ranges(count * strips, cost, cancel, &|r| {
         for k in r {
             let x = strip(matrices(k / strips), k % strips, strips, size);
@@ -37,9 +36,9 @@ pub unsafe fn products(
 /// lies beside it.
 fn strip(x: Matrices, k: usize, of: usize, size: usize) -> Matrices {
     /// Rows and columns that the library does together.
-    const TOGETHER: usize = 48;
+    const BATCH: usize = 48;
     let along = x.m.max(x.n);
-    let at = |k: usize| (along.div_ceil(TOGETHER) * k / of * TOGETHER).min(along);
+    let at = |k: usize| (along.div_ceil(BATCH) * k / of * BATCH).min(along);
     let (from, part) = (at(k), at(k + 1) - at(k));
     let moved = |strides: isize| from as isize * strides * size as isize;
     if x.m > x.n {

@@ -163,7 +163,7 @@ unsafe fn products<V: ComplexVector, O: ComplexVector<Part = V::Part>>(
 /// # Safety
 /// As [`OnPairs`], rows apart from each other, and the machine has these vectors.
 #[inline(always)]
-unsafe fn on_pairs<V: ComplexVector, O: ComplexVector<Part = V::Part>, const TOGETHER: bool>(
+unsafe fn on_pairs<V: ComplexVector, O: ComplexVector<Part = V::Part>, const JOINED: bool>(
     low: *mut u8,
     high: *mut u8,
     turns: *const u8,
@@ -173,7 +173,7 @@ unsafe fn on_pairs<V: ComplexVector, O: ComplexVector<Part = V::Part>, const TOG
     /// # Safety
     /// As many numbers at each of these places.
     #[inline(always)]
-    unsafe fn some<V: ComplexVector, const TOGETHER: bool>(
+    unsafe fn some<V: ComplexVector, const JOINED: bool>(
         a: *mut V::Part,
         b: *mut V::Part,
         w: *const V::Part,
@@ -184,7 +184,7 @@ unsafe fn on_pairs<V: ComplexVector, O: ComplexVector<Part = V::Part>, const TOG
             let (x, y) = (V::load(a), V::load(b).reversed().conj());
             let (sum, difference) = (x.add(y), x.sub(y));
             // times i, or divided by it
-            let across = if TOGETHER { difference.swapped().mirrored() } else { difference.swapped().conj() };
+            let across = if JOINED { difference.swapped().mirrored() } else { difference.swapped().conj() };
             let turned = across.times(V::load(w));
             sum.add(turned).mul(V::splat(scale)).store(a);
             sum.sub(turned).conj().mul(V::splat(scale)).reversed().store(b);
@@ -197,10 +197,10 @@ unsafe fn on_pairs<V: ComplexVector, O: ComplexVector<Part = V::Part>, const TOG
         let scale = *scale.cast::<V::Part>();
         for k in (0..whole).step_by(V::NUMBERS) {
             let back = n - k - V::NUMBERS;
-            some::<V, TOGETHER>(low.add(2 * k), high.add(2 * back), turns.add(2 * k), scale);
+            some::<V, JOINED>(low.add(2 * k), high.add(2 * back), turns.add(2 * k), scale);
         }
         for k in whole..n {
-            some::<O, TOGETHER>(low.add(2 * k), high.add(2 * (n - k - 1)), turns.add(2 * k), scale);
+            some::<O, JOINED>(low.add(2 * k), high.add(2 * (n - k - 1)), turns.add(2 * k), scale);
         }
     }
 }
@@ -215,9 +215,9 @@ macro_rules! rows {
                 unsafe { products::<$V, $O>(to, a, b, n) }
             }
             $(#[target_feature(enable = $features)])?
-            unsafe fn pairs_of<const TOGETHER: bool>(low: *mut u8, high: *mut u8, w: *const u8, scale: *const u8, n: usize) {
+            unsafe fn pairs_of<const JOINED: bool>(low: *mut u8, high: *mut u8, w: *const u8, scale: *const u8, n: usize) {
                 // SAFETY: the same contract.
-                unsafe { on_pairs::<$V, $O, TOGETHER>(low, high, w, scale, n) }
+                unsafe { on_pairs::<$V, $O, JOINED>(low, high, w, scale, n) }
             }
             pub const ROWS: ComplexRows =
                 ComplexRows { products: products_of, apart: pairs_of::<false>, together: pairs_of::<true> };

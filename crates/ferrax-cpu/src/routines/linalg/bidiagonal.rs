@@ -10,17 +10,17 @@
 //!
 //! INVARIANT: pieces are cut by size alone, and their sums are added in order: bits do not depend on threads.
 #![allow(unsafe_code)]
-use super::reflections::{TOGETHER, Workers, group_of, reflector};
+use super::reflections::{BATCH, Workers, group_of, reflector};
 use super::rows::{RowBlock, RowElement, RowOperations, STRIP, Strip};
 use crate::routines::panel::{self, Matrices};
 use crate::routines::strided::SharedPtr;
+use crate::tuning::LinalgTuning;
 use ferrax_kernel::Res;
 
 /// Columns of a panel.
 const PANEL: usize = 32;
 /// Pieces that a product with a vector is cut into, where it is worth that.
 const PIECES: usize = 4;
-const WORTH: usize = 128 * 128;
 
 /// Columns of a strip.
 pub const fn strip_of<T: RowElement>() -> usize {
@@ -160,7 +160,7 @@ unsafe fn step<T: RowElement>(
         // SAFETY: elements of a row of the working memory.
         unsafe { std::slice::from_raw_parts_mut(at.wrapping_add(r.start), r.len()).fill(T::default()) }
     };
-    let begin = k / TOGETHER * TOGETHER;
+    let begin = k / BATCH * BATCH;
     // rows of m and of n elements: where the panel's begin, where this step's do, and where they end
     let (first, from, whole) = (group_of::<T>(k), group_of::<T>(j), m.next_multiple_of(T::GROUP));
     let (first_n, from_n, whole_n) = (k / strip * strip, (j + 1) / strip * strip, n.next_multiple_of(strip));
@@ -270,7 +270,8 @@ unsafe fn through<T: RowElement>(
 ) -> Res<()> {
     let (strip, m, high) = (strip_of::<T>(), x.m, x.high);
     let strips = (j + 1) / strip..x.n.div_ceil(strip);
-    let pieces = if (m - j) * (x.n - j) >= WORTH { PIECES.min(strips.len()) } else { 1 };
+    let pieces =
+        if (m - j) * (x.n - j) >= LinalgTuning::DEFAULT.min_elements_in_pieces { PIECES.min(strips.len()) } else { 1 };
     let cut = |p: usize| strips.start + strips.len() * p / pieces;
     let [a, v, next, groups, sums, ones] =
         [x.a, v.cast_mut(), panel.next, panel.groups, panel.sums, panel.ones].map(|p| SharedPtr(p.cast()));

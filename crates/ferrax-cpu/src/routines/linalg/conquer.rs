@@ -145,9 +145,9 @@ pub fn sort(d: &[f64], start: usize, order: &mut [usize]) {
 }
 /// Diagonalises a tridiagonal matrix; `turn(i, c, s)` is told each rotation of i and i + 1.
 fn steps(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(usize, f64, f64)) -> bool {
-    const MOST: usize = 40;
+    const MAX_STEPS: usize = 40;
     let n = d.len();
-    let (mut end, mut left) = (n, MOST * n);
+    let (mut end, mut left) = (n, MAX_STEPS * n);
     let small = |i: usize, d: &[f64], e: &[f64]| {
         e[i].abs() <= f64::EPSILON * (d[i].abs() + d[i + 1].abs()) * 0.5 || e[i].abs() < f64::MIN_POSITIVE
     };

@@ -16,11 +16,11 @@ use crate::tier::Tier;
 pub const BLOCK: usize = 128;
 const STRIP: usize = 32;
 /// Rows that are solved together: two vectors of the widest.
-const MOST: usize = 32;
+const MAX_ROWS: usize = 32;
 
 /// Elements of a float type.
 pub trait FactorElement: Copy + Default + PartialOrd {
-    const LEAST: f64;
+    const MIN_NORMAL: f64;
     fn wide(self) -> f64;
     fn root(self) -> Self;
     fn reciprocal(self) -> Self;
@@ -31,7 +31,7 @@ pub trait FactorElement: Copy + Default + PartialOrd {
 macro_rules! float {
     ($($T:ident)*) => {$(
         impl FactorElement for $T {
-            const LEAST: f64 = $T::MIN_POSITIVE as f64 * 4.0;
+            const MIN_NORMAL: f64 = $T::MIN_POSITIVE as f64 * 4.0;
             #[inline(always)]
             fn wide(self) -> f64 { self as f64 }
             #[inline(always)]
@@ -71,7 +71,7 @@ pub fn elements(n: usize) -> [usize; 2] {
 }
 /// Bytes of `Stage::scratch`.
 pub fn memory(size: usize) -> usize {
-    panel::MEMORY + STRIP * MOST * size
+    panel::MEMORY + STRIP * MAX_ROWS * size
 }
 
 /// Factors the square, and says whether there is a factor; the rows `from..to` below it solved; what the block takes off the rows `from..to`.
@@ -158,12 +158,12 @@ unsafe fn square<V: Divisible<Element: FactorElement>>(x: &Stage) -> bool {
                     }
                 }
                 let d = c[j][j];
-                if !(d.wide() >= V::Element::LEAST && d.wide() < f64::INFINITY) {
+                if !(d.wide() >= V::Element::MIN_NORMAL && d.wide() < f64::INFINITY) {
                     return false;
                 }
                 let root = d.root();
                 let by = root.reciprocal();
-                if !(root.wide() >= V::Element::LEAST && by.wide() >= V::Element::LEAST) {
+                if !(root.wide() >= V::Element::MIN_NORMAL && by.wide() >= V::Element::MIN_NORMAL) {
                     return false;
                 }
                 *inverse.add(s + j) = by;
@@ -198,7 +198,7 @@ unsafe fn solve<V: Divisible<Element: FactorElement>>(
     to: *mut V::Element,
     row: usize,
 ) {
-    const TOGETHER: usize = 4;
+    const BATCH: usize = 4;
     let lanes = 2 * V::LANES;
     // SAFETY: the strip's factor is written; the rows are this thread's, as is the scratch memory.
     unsafe {
@@ -220,9 +220,9 @@ unsafe fn solve<V: Divisible<Element: FactorElement>>(
             }
             let mut j = 0;
             while j < w {
-                let each = if w - j >= TOGETHER { TOGETHER } else { 1 };
-                if each == TOGETHER {
-                    columns::<V, TOGETHER>(b, l, inverse, j);
+                let each = if w - j >= BATCH { BATCH } else { 1 };
+                if each == BATCH {
+                    columns::<V, BATCH>(b, l, inverse, j);
                 } else {
                     columns::<V, 1>(b, l, inverse, j);
                 }

@@ -52,7 +52,7 @@ const NANOS: f64 = 0.03;
 /// An element of a matrix.
 pub trait Number: ComplexField + Copy {
     /// Below it there is no reciprocal.
-    const LEAST: f64;
+    const MIN_NORMAL: f64;
     const SINGLE: bool;
     fn parts(self) -> (f64, f64);
     fn conjugated(self) -> Self;
@@ -63,13 +63,13 @@ pub trait Number: ComplexField + Copy {
     fn usable(self) -> bool {
         let (re, im) = self.parts();
         let size = re.abs().max(im.abs());
-        size.is_finite() && size >= Self::LEAST
+        size.is_finite() && size >= Self::MIN_NORMAL
     }
 }
 macro_rules! number {
     ($($T:ty, $R:ty: |$x:ident| $parts:expr, $conj:expr, |$by:ident| $scaled:expr, $of:expr;)*) => {$(
         impl Number for $T {
-            const LEAST: f64 = <$R>::MIN_POSITIVE as f64 * 4.0;
+            const MIN_NORMAL: f64 = <$R>::MIN_POSITIVE as f64 * 4.0;
             const SINGLE: bool = size_of::<$R>() == 4;
             #[inline(always)]
             fn parts(self) -> (f64, f64) { let $x = self; $parts }

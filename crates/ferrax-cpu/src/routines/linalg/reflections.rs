@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Reflections of a group.
-pub const TOGETHER: usize = 64;
+pub const BATCH: usize = 64;
 /// Rows that they are applied to at a time: with a group's vectors they stay in the outer cache of a core.
 pub const ROWS: usize = 64;
 
@@ -63,10 +63,10 @@ pub fn row_of<T: RowElement>(n: usize) -> usize {
 pub fn reflector<T: RowElement>(x: &mut [T], below: f64) -> (f64, f64) {
     let alpha = x[0].wide();
     let mut rest = below.sqrt();
-    if below < T::LEAST {
+    if below < T::MIN_NORMAL {
         // whose squares have lost digits
         let most = x[1..].iter().fold(0.0f64, |m, x| m.max(x.wide().abs()));
-        rest = if most < T::LEAST {
+        rest = if most < T::MIN_NORMAL {
             0.0
         } else {
             most * x[1..].iter().map(|x| (x.wide() / most).powi(2)).sum::<f64>().sqrt()
@@ -95,7 +95,7 @@ pub struct Sequence<T> {
     /// Where the first vector begins.
     pub from: usize,
     pub taus: *const f64,
-    /// For [`Sequence::prepare`]: `count` rows' worth of `n`, each a multiple of `TOGETHER` reflections, and their triangles.
+    /// For [`Sequence::prepare`]: `count` rows' worth of `n`, each a multiple of `BATCH` reflections, and their triangles.
     pub turned: *mut T,
     pub triangles: *mut T,
 }
@@ -105,15 +105,15 @@ unsafe impl<T> Sync for Sequence<T> {}
 impl<T: RowElement> Sequence<T> {
     /// Elements of `turned` and of `triangles`.
     pub fn memory(count: usize, n: usize) -> [usize; 2] {
-        let groups = count.div_ceil(TOGETHER);
-        [groups * TOGETHER * n.next_multiple_of(T::GROUP), groups * TOGETHER * TOGETHER]
+        let groups = count.div_ceil(BATCH);
+        [groups * BATCH * n.next_multiple_of(T::GROUP), groups * BATCH * BATCH]
     }
     fn groups(&self) -> usize {
-        self.count.div_ceil(TOGETHER)
+        self.count.div_ceil(BATCH)
     }
     /// The reflections of a group, and its first column.
     fn group(&self, g: usize) -> (Range<usize>, usize) {
-        let r = g * TOGETHER..((g + 1) * TOGETHER).min(self.count);
+        let r = g * BATCH..((g + 1) * BATCH).min(self.count);
         let first = group_of::<T>(r.start + self.from);
         (r, first)
     }
@@ -126,8 +126,8 @@ impl<T: RowElement> Sequence<T> {
     /// Everything is as large as stated; `turned` and `triangles` are this caller's.
     pub unsafe fn prepare(&self, ops: &RowOperations<T>, workers: Workers) -> Res<()> {
         let (this, ops) = (*self, *ops);
-        let nanos = (self.count * TOGETHER * self.n) as f64 * 0.05;
-        workers.pieces(self.groups(), 1, nanos, TOGETHER * TOGETHER * 8, &|g, scratch| {
+        let nanos = (self.count * BATCH * self.n) as f64 * 0.05;
+        workers.pieces(self.groups(), 1, nanos, BATCH * BATCH * 8, &|g, scratch| {
             // SAFETY: each group is one thread's.
             unsafe { this.prepare_group(&ops, g.start, scratch.cast()) }
         })
@@ -138,38 +138,38 @@ impl<T: RowElement> Sequence<T> {
         // SAFETY: by the contract of `prepare`.
         unsafe {
             let v = self.vectors.add(r.start * self.lead);
-            let turned = self.turned.add(g * n * TOGETHER);
+            let turned = self.turned.add(g * n * BATCH);
             const SIDE: usize = 16;
             for j0 in (first..n).step_by(SIDE) {
                 for i in 0..count {
                     for j in j0..(j0 + SIDE).min(n) {
-                        *turned.add(j * TOGETHER + i) = *v.add(i * self.lead + j);
+                        *turned.add(j * BATCH + i) = *v.add(i * self.lead + j);
                     }
                 }
             }
             // v_i . v_j, of which T is made column by column: T[..i, i] = -tau_i T[..i, ..i] (V' v_i)
-            let t = self.triangles.add(g * TOGETHER * TOGETHER);
+            let t = self.triangles.add(g * BATCH * BATCH);
             for i in 0..count {
                 let b = RowBlock { a: v.add(first), lead: self.lead, count: i, n: n - first };
-                (ops.dots)(b, v.add(i * self.lead + first), gram.add(i * TOGETHER));
+                (ops.dots)(b, v.add(i * self.lead + first), gram.add(i * BATCH));
             }
-            let mut full = [0.0f64; TOGETHER * TOGETHER];
+            let mut full = [0.0f64; BATCH * BATCH];
             for i in 0..count {
                 let tau = *self.taus.add(r.start + i);
                 // row i of the transpose: sum over k of (V' v_i)[k] T[.., k]
                 for k in 0..i {
-                    let by = -tau * (*gram.add(i * TOGETHER + k)).wide();
-                    let (before, row) = full.split_at_mut(i * TOGETHER);
+                    let by = -tau * (*gram.add(i * BATCH + k)).wide();
+                    let (before, row) = full.split_at_mut(i * BATCH);
                     for j in 0..=k {
-                        row[j] += by * before[k * TOGETHER + j];
+                        row[j] += by * before[k * BATCH + j];
                     }
                 }
-                full[i * TOGETHER + i] = tau;
+                full[i * BATCH + i] = tau;
             }
             // full[i][j] = T[j][i]; as w T' is wanted, rows of T' in their order, negated
-            for i in 0..TOGETHER {
-                for j in 0..TOGETHER {
-                    *t.add(i * TOGETHER + j) = T::narrow(-full[i * TOGETHER + j]);
+            for i in 0..BATCH {
+                for j in 0..BATCH {
+                    *t.add(i * BATCH + j) = T::narrow(-full[i * BATCH + j]);
                 }
             }
         }
@@ -180,7 +180,7 @@ impl<T: RowElement> Sequence<T> {
     /// As of [`Sequence::prepare`].
     pub unsafe fn prepare_one(&self, g: usize, ops: &RowOperations<T>) -> Res<()> {
         // SAFETY: by the contract, and as much scratch memory.
-        Scratch.with(TOGETHER * TOGETHER * 8, |scratch| unsafe { self.prepare_group(ops, g, scratch.cast()) })
+        Scratch.with(BATCH * BATCH * 8, |scratch| unsafe { self.prepare_group(ops, g, scratch.cast()) })
     }
     /// `c (H_1 .. H_count)'`: of rows of `c`, `lead` apart, in their place. Those of the identity (`of_identity`) are as they are until the group
     /// that they are in.
@@ -200,7 +200,7 @@ impl<T: RowElement> Sequence<T> {
         let nanos = 2.0 * rows as f64 * self.count as f64 * self.n as f64 * 0.03;
         workers.pieces(rows, ROWS, nanos, Self::own_memory(), &|r, scratch| {
             let x = &this;
-            let groups = if of_identity { r.end.div_ceil(TOGETHER).min(x.groups()) } else { x.groups() };
+            let groups = if of_identity { r.end.div_ceil(BATCH).min(x.groups()) } else { x.groups() };
             for g in (0..groups).rev() {
                 // SAFETY: rows of this piece and its scratch memory; what is read is not written meanwhile.
                 unsafe {
@@ -223,7 +223,7 @@ impl<T: RowElement> Sequence<T> {
         workers: Workers,
     ) -> Res<()> {
         let (this, c, product) = (*self, SharedPtr(c.cast()), ops.product);
-        let nanos = 2.0 * rows as f64 * TOGETHER as f64 * (self.n - g * TOGETHER) as f64 * 0.03;
+        let nanos = 2.0 * rows as f64 * BATCH as f64 * (self.n - g * BATCH) as f64 * 0.03;
         workers.pieces(rows, ROWS, nanos, Self::own_memory(), &|r, scratch| {
             let x = &this;
             // SAFETY: rows of this piece and its scratch memory; what is read is not written meanwhile.
@@ -232,7 +232,7 @@ impl<T: RowElement> Sequence<T> {
     }
     /// Bytes of scratch memory for [`Sequence::turn_rows`].
     fn own_memory() -> usize {
-        panel::MEMORY + 2 * ROWS * TOGETHER * size_of::<T>()
+        panel::MEMORY + 2 * ROWS * BATCH * size_of::<T>()
     }
     /// Up to [`ROWS`] rows times a group's reflections, or (`transposed`) times these from the last to the first.
     ///
@@ -253,12 +253,12 @@ impl<T: RowElement> Sequence<T> {
         // SAFETY: by the contract.
         unsafe {
             let w = scratch.add(panel::MEMORY).cast::<T>();
-            let by = w.add(ROWS * TOGETHER);
+            let by = w.add(ROWS * BATCH);
             let v = self.vectors.add(of.start * self.lead + first);
-            let turned = self.turned.add((g * n + first) * TOGETHER).cast_const();
-            let triangle = self.triangles.add(g * TOGETHER * TOGETHER).cast_const();
+            let turned = self.turned.add((g * n + first) * BATCH).cast_const();
+            let triangle = self.triangles.add(g * BATCH * BATCH).cast_const();
             let c = c.add(first);
-            let t_strides = if transposed { [TOGETHER as isize, 1] } else { [1, TOGETHER as isize] };
+            let t_strides = if transposed { [BATCH as isize, 1] } else { [1, BATCH as isize] };
             let operands =
                 |a: *const T, a_row: usize, b: *const T, b_strides: [isize; 2], to: *mut T, c_row| Matrices {
                     a: a.cast(),
@@ -276,9 +276,9 @@ impl<T: RowElement> Sequence<T> {
                 };
             let row = |n: usize| [n as isize, 1];
             // w = c v;  by = -w t;  c += by v'
-            product(&Matrices { k: n - first, ..operands(c, lead, turned, row(TOGETHER), w, TOGETHER) });
-            product(&operands(w, TOGETHER, triangle, t_strides, by, TOGETHER));
-            product(&Matrices { n: n - first, adds: true, ..operands(by, TOGETHER, v, row(self.lead), c, lead) });
+            product(&Matrices { k: n - first, ..operands(c, lead, turned, row(BATCH), w, BATCH) });
+            product(&operands(w, BATCH, triangle, t_strides, by, BATCH));
+            product(&Matrices { n: n - first, adds: true, ..operands(by, BATCH, v, row(self.lead), c, lead) });
         }
     }
 }

@@ -15,7 +15,7 @@ pub trait RowElement: Copy + Default + PartialOrd + Send + Sync + 'static {
     /// Half of a unit in the last place of 1.
     const ROUNDING: f64;
     /// Below it digits are lost, and so are those of its square's root.
-    const LEAST: f64;
+    const MIN_NORMAL: f64;
     fn wide(self) -> f64;
     fn narrow(x: f64) -> Self;
     fn plus(self, o: Self) -> Self;
@@ -228,21 +228,21 @@ unsafe fn both<V: Vector<Element: RowElement>, const P: usize>(
     out: *mut V::Element,
     y: *mut V::Element,
 ) {
-    const TOGETHER: usize = 8;
-    debug_assert!(b.count.is_multiple_of(TOGETHER));
+    const BATCH: usize = 8;
+    debug_assert!(b.count.is_multiple_of(BATCH));
     // SAFETY: rows and groups lie inside.
     unsafe {
-        for i in (0..b.count).step_by(TOGETHER) {
+        for i in (0..b.count).step_by(BATCH) {
             let a = b.a.add(i * b.lead);
-            let mut sum = [Group::<V, P>::zero(); TOGETHER];
-            let mut w = [V::zero(); TOGETHER];
+            let mut sum = [Group::<V, P>::zero(); BATCH];
+            let mut w = [V::zero(); BATCH];
             for (r, w) in w.iter_mut().enumerate() {
                 *w = V::splat(*by.add(i + r));
             }
             for j in (0..b.n).step_by(V::Element::GROUP) {
                 let x = Group::<V, P>::load(x.add(j));
                 let mut to = Group::<V, P>::load(y.add(j));
-                for r in 0..TOGETHER {
+                for r in 0..BATCH {
                     let a = Group::load(a.add(r * b.lead + j));
                     sum[r] = sum[r].fused(a, x);
                     to = to.fused_by(w[r], a);
@@ -301,7 +301,7 @@ macro_rules! float {
     ($($T:ident $wide:ident $narrow:ident;)*) => {$(
         impl RowElement for $T {
             const ROUNDING: f64 = $T::EPSILON as f64 / 2.0;
-            const LEAST: f64 = $T::MIN_POSITIVE as f64 / $T::EPSILON as f64;
+            const MIN_NORMAL: f64 = $T::MIN_POSITIVE as f64 / $T::EPSILON as f64;
             #[inline(always)]
             fn wide(self) -> f64 { self as f64 }
             #[inline(always)]

@@ -309,11 +309,11 @@ fn squared(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(bool, usize, f64, 
 /// Diagonalises an upper bidiagonal matrix; `turn(left, i, c, s)` is told each rotation of i and i + 1 (Golub and Van Loan, algorithm 8.6.2; Demmel and Kahan
 /// 1990, without shift where a value is nothing).
 fn steps(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(bool, usize, f64, f64)) -> bool {
-    const MOST: usize = 60;
+    const MAX_STEPS: usize = 60;
     let n = d.len();
     let norm = d.iter().chain(&e[..n - 1]).fold(0.0f64, |m, x| m.max(x.abs()));
     let nothing = (f64::EPSILON / 4.0 * norm).max(f64::MIN_POSITIVE);
-    let (mut end, mut left) = (n, MOST * n);
+    let (mut end, mut left) = (n, MAX_STEPS * n);
     while end > 1 {
         if e[end - 2].abs() <= nothing {
             end -= 1;

@@ -8,7 +8,7 @@
 //!
 //! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
-use super::reflections::{Sequence, TOGETHER, Workers, group_of, reflector};
+use super::reflections::{BATCH, Sequence, Workers, group_of, reflector};
 use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::kernels::Scratch;
 use crate::routines::panel::{self, Matrices};
@@ -35,8 +35,8 @@ pub struct ByColumns<T> {
 /// All is as large as stated, and this caller's.
 pub unsafe fn reduce<T: RowElement>(x: &ByColumns<T>, ops: &RowOperations<T>, workers: Workers) -> Res<()> {
     let ByColumns { a, columns, all, .. } = x;
-    for (g, begin) in (0..all.count).step_by(TOGETHER).enumerate() {
-        let end = (begin + TOGETHER).min(all.count);
+    for (g, begin) in (0..all.count).step_by(BATCH).enumerate() {
+        let end = (begin + BATCH).min(all.count);
         // SAFETY: by the contract; scratch memory of that many bytes.
         unsafe {
             Scratch.with(memory::<T>(), |scratch| {
@@ -54,7 +54,7 @@ pub unsafe fn reduce<T: RowElement>(x: &ByColumns<T>, ops: &RowOperations<T>, wo
 }
 /// Bytes that a strip takes.
 fn memory<T>() -> usize {
-    panel::MEMORY + (2 * TOGETHER * STRIP + STRIP * STRIP + STRIP) * size_of::<T>()
+    panel::MEMORY + (2 * BATCH * STRIP + STRIP * STRIP + STRIP) * size_of::<T>()
 }
 
 impl<T: RowElement> ByColumns<T> {
@@ -108,7 +108,7 @@ impl<T: RowElement> ByColumns<T> {
                 return;
             }
             let w = some.add(STRIP);
-            let (by, triangle) = (w.add(TOGETHER * STRIP), w.add(2 * TOGETHER * STRIP));
+            let (by, triangle) = (w.add(BATCH * STRIP), w.add(2 * BATCH * STRIP));
             for p in 0..k {
                 for q in 0..k {
                     *triangle.add(p * STRIP + q) = T::narrow(-t[q][p]);

@@ -9,17 +9,17 @@
 //!
 //! INVARIANT: pieces are cut by size alone, and their sums are added in order: bits do not depend on threads.
 #![allow(unsafe_code)]
-use super::reflections::{TOGETHER, Workers, group_of, reflector};
+use super::reflections::{BATCH, Workers, group_of, reflector};
 use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::routines::panel::{self, Matrices};
 use crate::routines::strided::SharedPtr;
+use crate::tuning::LinalgTuning;
 use ferrax_kernel::Res;
 
 /// Columns of a panel.
 pub const PANEL: usize = 32;
-/// Pieces that a product with a vector is cut into, where it is worth that.
+/// Pieces that a product of a large matrix with a vector is cut into.
 const PIECES: usize = 4;
-const WORTH: usize = 192;
 /// Rows of a piece of what a panel changes.
 const ROWS: usize = 64;
 
@@ -160,7 +160,7 @@ unsafe fn column<T: RowElement>(
         scaled(ws, vs, T::narrow(tau), half, minus_w.add(from), minus_v.add(from));
         // whole groups of reflections begin together
         let row = vectors.add(j * lead);
-        let begin = group_of::<T>(k / TOGETHER * TOGETHER);
+        let begin = group_of::<T>(k / BATCH * BATCH);
         zero(row, begin..first);
         row.add(first).copy_from_nonoverlapping(v.add(first), whole - first);
     }
@@ -198,7 +198,7 @@ unsafe fn times_vector<T: RowElement>(
 ) -> Res<()> {
     let whole = x.n.next_multiple_of(T::GROUP);
     let rows = whole - from;
-    let pieces = if rows >= WORTH { PIECES } else { 1 };
+    let pieces = if rows >= LinalgTuning::DEFAULT.min_rows_in_pieces { PIECES } else { 1 };
     // as much of the triangle for each
     let cut = |p: usize| group_of::<T>(from + (rows as f64 * (p as f64 / pieces as f64).sqrt()) as usize);
     let (a, lead) = (SharedPtr(x.a.cast()), x.lead);

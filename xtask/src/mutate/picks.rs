@@ -1,0 +1,75 @@
+//! The functions of the CPU that choose between strategies: what `cargo xtask mutate --picks` forces the other way.
+//!
+//! Invariant: a function listed here is pure, or makes its choice once for each compiled kernel, routine or loop, so that the text of the
+//! compiled plan shows the choice.
+use super::weave::{self, Mutant};
+use super::{Family, Res, root};
+use crate::shell::fail;
+use std::fs;
+
+/// Every condition of these functions, negated, and every bound, moved by one. What the CPU compiles is text in `tests/filetests/cpu`.
+pub const PICKS: Family = Family {
+    excuses: "crates/ferrax-testkit/equivalent_picks.txt",
+    folder: "crates/ferrax-cpu/src/",
+    package: "ferrax-cpu",
+    features: &["--features", "linalg,fft,gemm,avx512"],
+    switch: "",
+    uses: " #[allow(unused_imports)] use std::ops::Not as _;",
+    find: all_picks,
+    tests: &[
+        &["--package", "ferrax-testkit", "--test", "filetests"],
+        &["--package", "ferrax-cpu", "--features", "linalg,fft,gemm,avx512", "--lib", "--test", "routines"],
+    ],
+    order: &["filetests-", "ferrax_cpu-", "routines-"],
+};
+
+/// By file: the functions that choose.
+const FUNCTIONS: &[(&str, &[&str])] = &[
+    ("executable.rs", &["steps"]),
+    ("executable/control.rs", &["compile", "compile_loop"]),
+    ("executable/row_groups.rs", &["add", "can_reorder_before", "pays", "finish", "common_rows", "holds", "of_loop"]),
+    ("executable/scalars/build.rs", &["block", "choice", "finish", "product"]),
+    ("executable/scalars/compile.rs", &["is_small", "compile_loop"]),
+    ("kernels.rs", &["new"]),
+    ("kernels/columns.rs", &["compile", "becomes_code"]),
+    ("kernels/pieces.rs", &["pieces", "is_interleaved", "crossed", "blocked"]),
+    ("kernels/program/build.rs", &["compile", "is_for_code", "merged_dims", "in_place", "out_direct", "interleaved"]),
+    ("kernels/program/code.rs", &["run_from", "vector", "is_for_tier", "pays"]),
+    ("kernels/program/folds.rs", &["row_of_folds", "compile_folds"]),
+    ("kernels/program/pairs.rs", &["find"]),
+    ("kernels/program/patterns.rs", &["find", "turn", "round"]),
+    ("kernels/program/registers.rs", &["tile", "finish"]),
+    ("kernels/reduce.rs", &["compile", "column_dims", "whole_rows", "is_split"]),
+    ("kernels/unroll.rs", &["unrolled"]),
+    ("routines/conv.rs", &["compile"]),
+    ("routines/conv/groups.rs", &["new", "compile"]),
+    ("routines/conv/lines.rs", &["new"]),
+    ("routines/conv/planes.rs", &["new", "compile"]),
+    ("routines/conv/windows.rs", &["new"]),
+    ("routines/cumulative.rs", &["compile"]),
+    ("routines/dot.rs", &["pick", "is_small", "compile"]),
+    ("routines/dynamic_slice.rs", &["new"]),
+    ("routines/fft.rs", &["pick", "compile", "compiled"]),
+    ("routines/gather.rs", &["new"]),
+    ("routines/linalg.rs", &["pick", "in_lanes", "compile"]),
+    ("routines/scatter.rs", &["addresses", "pick", "identity", "compile"]),
+    ("routines/sort.rs", &["pick", "compile"]),
+    ("routines/top_k.rs", &["compile"]),
+    ("routines/vector.rs", &["pick_strategy", "compile"]),
+    ("threads.rs", &["way"]),
+];
+
+fn all_picks() -> Res<Vec<Mutant>> {
+    let mut all = Vec::new();
+    for (file, functions) in FUNCTIONS {
+        let path = format!("{}{file}", PICKS.folder);
+        let text = fs::read_to_string(root().join(&path)).map_err(|e| format!("{path}: {e}"))?;
+        if let Some(name) =
+            functions.iter().find(|f| !["(", "<"].iter().any(|end| text.contains(&format!("fn {f}{end}"))))
+        {
+            return fail(format!("{path} has no function {name}: see xtask/src/mutate/picks.rs"));
+        }
+        all.extend(weave::find_picks(&path, &text, functions));
+    }
+    Ok(all)
+}
