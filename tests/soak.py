@@ -1,4 +1,4 @@
-"""Everything at once, for as long as it is told: threads, programs, callbacks, interrupts, forks, devices, exceptions, cleared caches.
+"""Everything at once, for a given time: threads, programs, callbacks, interrupts, forks, devices, exceptions, cleared caches.
 
     python tests/soak.py --seconds 60 --seed 0
 
@@ -166,7 +166,7 @@ endless = jax.jit(lambda x: lax.fori_loop(0, 2**31 - 2, lambda i, x: jnp.sin(x) 
 
 
 class Interrupt:
-    """A handler of SIGINT that raises once each time it is armed: one that comes late, on a slow machine, meets nobody."""
+    """A handler of SIGINT that raises once each time it is armed: one that comes late, on a slow machine, meets no waiting thread."""
 
     armed = False
 
@@ -211,7 +211,7 @@ def interrupted(r):
         failures.append("a wait for what never ends has ended")
     count["interrupts"] += 1
     with contextlib.suppress(RuntimeError):  # what was cancelled says so
-        if not own.is_ready():  # only `after` was cancelled with the wait: nobody waits for `own`, which would run for ever
+        if not own.is_ready():  # only `after` was cancelled with the wait: nothing waits for `own`, which would run for ever
             interrupt.wait(own)
     expect(bystander[0, 0], np.sin(1.0) + 100)
 

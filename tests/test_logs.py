@@ -1,4 +1,4 @@
-"""What is told of tracing and compiling to those who listen under JAX's names."""
+"""The log of tracing and compiling under JAX's names."""
 
 import json
 import re

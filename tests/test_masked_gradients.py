@@ -1,4 +1,4 @@
-"""Derivatives through selections: what a branch that is not taken would do, nobody sees.
+"""Derivatives through selections: a branch that is not taken has no effect.
 
 The law: where the branch that is not taken is infinite or nan, the derivative is that of the program in which it is a constant there.
 Programs are drawn at random; each is differentiated forwards and backwards, in every order of transforms.

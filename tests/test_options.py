@@ -1,6 +1,6 @@
-"""No option is dropped in silence: each is obeyed, or refused in a sentence, or (where obeying it would change nothing but speed) warned of once.
+"""No option is dropped in silence: each is obeyed, or refused with an error that says why, or (where obeying it would change nothing but speed) warned of once.
 
-What can be proved of all functions is proved of all: a parameter of any function of the package that nobody reads, or that is read only to refuse it or
+What can be proved of all functions is proved of all: a parameter of any function of the package that nothing reads, or that is read only to refuse it or
 to warn of it, must stand in one of the tables below, and the tables are proved by calling. A new parameter without effect fails
 `test_every_parameter_without_effect_is_classified` until somebody says what becomes of it.
 """
@@ -45,7 +45,7 @@ def loads(nodes):
 
 
 def without_effect(function):
-    """The parameters that nobody reads, or only a guard does; none of a function that does nothing but refuse."""
+    """The parameters that nothing reads, or only a guard does; none of a function that does nothing but refuse."""
     body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     if len(body) == 1 and isinstance(body[0], ast.Raise):
         return []
@@ -76,7 +76,7 @@ PROTOCOL = {
     ("sharding.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
     ("_tree_proto.py:deserialize", "registry"),  # there is one
-    *{  # one process has nobody to find, and nobody to wait for
+    *{  # a single process has no others to find or to wait for
         ("distributed.py:initialize", p)
         for p in (
             "coordinator_address",
@@ -132,7 +132,7 @@ PROTOCOL = {
     *{(f"export.py:Exported.{side}_shardings_jax", "mesh") for side in ("in", "out")},  # there are none, on any mesh
     ("export.py:Exported.mlir_module", "serialized"),  # text both ways
     ("_refused.py:Refused.__getitem__", "item"),
-    # what hardware and its compilers are told of a kernel: it is a program here
+    # parameters of hardware and its compilers: a kernel is a program here
     *{("experimental/pallas/_call.py:pallas_call", p) for p in ("debug", "interpret", "compiler_params", "cost_estimate", "metadata")},
     *{("experimental/pallas/_references.py:load", p) for p in ("cache_modifier", "eviction_policy", "volatile")},
     ("experimental/pallas/_references.py:store", "eviction_policy"),

@@ -17,7 +17,7 @@ def progress(jax):
 
 
 class Bars(list):
-    """Makes bars that write down what they are told."""
+    """Makes bars that record their updates."""
 
     def __call__(self, total, desc):
         bar = types.SimpleNamespace(total=total, desc=desc, steps=[], closed=0)

@@ -39,7 +39,7 @@ STEPS = BY_ROWS | ACROSS
 
 
 def program(names):
-    """Takes two arrays and gives all that the steps make, or the last alone where nobody keeps the rest."""
+    """Takes two arrays and gives all that the steps make, or the last alone where the rest is not kept."""
 
     def run(x, y, keep):
         made = [x, y]

@@ -1,4 +1,4 @@
-"""Runs that were handed over: who may wait for what, what an interrupt stops, what a fork and the end of the process leave.
+"""Enqueued runs: waiting, interrupts, forks and the end of the process.
 
 Each program runs in a process of its own under a time limit, which is what fails where something hangs.
 """
@@ -361,7 +361,7 @@ def test_effects_happen_before_the_process_ends(child):
         """
 jax.jit(lambda x: (jax.debug.print("{}", x), x)[1])(jnp.float32(1))
 from ferrax import lax
-y = jax.jit(lambda x: lax.fori_loop(0, 2**31 - 2, lambda i, x: jnp.sin(x) + 1, x))(jnp.ones(1000))   # nobody waits for it
+y = jax.jit(lambda x: lax.fori_loop(0, 2**31 - 2, lambda i, x: jnp.sin(x) + 1, x))(jnp.ones(1000))   # not awaited
 """,
         timeout=60,
     )

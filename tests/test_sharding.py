@@ -177,7 +177,7 @@ def test_programs_are_those_of_several_devices(jax, sh, grid, checked):
 
 @pytest.mark.parametrize("grid", ["x1", "x4", "x2y4"])
 def test_derivatives_inside_are_those_of_the_whole(jax, jnp, lax, sh, P, grid):
-    """Of a loss that is the sum of the parts' losses, whoever asks: the parameters are one variable, however many parts read them."""
+    """Of a loss that is the sum of the parts' losses, whichever part asks: the parameters are one variable, however many parts read them."""
     shape, axes = programs.MESHES[grid]
     mesh, data = sh.AbstractMesh(shape, axes), P(axes)
     model = lambda w, x: jnp.tanh(x @ w).sum()
@@ -316,7 +316,7 @@ def test_what_types_refuse(jax, jnp, lax, sh, P):
 
 
 def test_static_arguments(jax, sh, P):
-    """What has None for a specification is handed over as it is."""
+    """Arguments whose specification is None are passed unchanged."""
     f = lambda x, how: x * {"two": 2, "three": 3}[how]
     g = jax.shard_map(f, mesh=sh.AbstractMesh((2,), ("a",)), in_specs=(P("a"), None), out_specs=P("a"))
     np.testing.assert_array_equal(g(X, "three"), 3 * X)

@@ -33,7 +33,7 @@ OTHERS = {
     "experimental.checkify.Error": "made by the library",
     **dict.fromkeys(
         (f"errors.{n}" for n in ("NonConcreteBooleanIndexError", "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError")),
-        "they say more where they are told more",
+        "their messages are longer where they get more arguments",
     ),
     "remat": "checkpoint itself, with its static_argnames",
     "checking_leaks": "check_tracer_leaks itself, whose value True is the default",

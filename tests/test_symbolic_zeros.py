@@ -1,4 +1,4 @@
-"""Zero tangents and cotangents that are never made: what rules are told of them, and how many equations derivatives have."""
+"""Zero tangents and cotangents that are never made: what rules see of them, and how many equations derivatives have."""
 
 import collections
 import importlib

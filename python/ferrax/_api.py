@@ -64,7 +64,7 @@ def jit(
     Raises:
       TypeError: an argument is no array type, or a result is none.
       ValueError: a static argument is not hashable, or the numbers and names of arguments do not fit the signature.
-      ferrax.errors.ConcretizationTypeError (and its kin): the function needs the value of a traced argument.
+      ferrax.errors.ConcretizationTypeError (or a related error): the function needs the value of a traced argument.
 
     >>> @jit(static_argnames="n")
     ... def power(x, n): return x ** n

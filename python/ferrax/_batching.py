@@ -80,7 +80,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             return _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name)
         flat = mapped = FlatFun(fun, in_tree)
         if None in dims:
-            # what is not mapped is handed over as it is: a function, a string, a Python number that sizes something
+            # unmapped arguments are passed unchanged: a function, a string, a Python number that sizes something
             mapped = _over_mapped(flat, leaves, dims)
             leaves, dims = [x for x, d in zip(leaves, dims, strict=True) if d is not None], [d for d in dims if d is not None]
 

@@ -1,6 +1,6 @@
-"""What the runtime tells of tracing and compiling: it writes lines to the log `ferrax`, which are read here while somebody wants to know.
+"""The runtime's log of tracing and compiling: it writes lines to the log `ferrax`, which are read here while somebody wants to know.
 
-Invariant: the log's level is as it was once nobody wants to know any more.
+Invariant: the log's level is as it was once there is no listener any more.
 """
 
 import logging

@@ -63,7 +63,7 @@ class Array:
         """The bytes of all elements."""
     @property
     def at(self) -> IndexUpdateHelper:
-        """`x.at[index].set(y)` and its kin: a new array with some elements changed."""
+        """`x.at[index].set(y)` and related methods: a new array with some elements changed."""
     @property
     def device(self) -> Any:
         """The device that holds the array, or its sharding if there are several."""

@@ -60,7 +60,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
       src: where cotangents go back to, if that is not where the leaves are.
       donate: the arrays may be given up. They are kept, with a warning: what stays on its device shares its memory, and what leaves is copied.
-      may_alias: whether what is on the device already may share the argument's memory. It does: nobody writes to it. False warns.
+      may_alias: whether what is on the device already may share the argument's memory. It does: nothing writes to it. False warns.
 
     Raises:
       TypeError: a leaf is not an array type.
@@ -74,7 +74,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     if donate:
         inert("device_put", "donate", "the arrays are kept")
     if may_alias is not None:
-        inert("device_put", "may_alias", "arrays are not written to, so nobody can tell a copy")
+        inert("device_put", "may_alias", "arrays are not written to, so a copy makes no difference")
     leaves, treedef = tree_flatten(x)
     if is_place(device):
         devices = [device] * len(leaves)

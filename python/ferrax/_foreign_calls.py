@@ -30,7 +30,7 @@ _STAGES = {"instantiate": 0, "prepare": 1, "initialize": 2, "execute": 3}
 
 
 def reported(text):
-    """The error that a foreign function reports: the callback that runs it tells it as it is."""
+    """The error that a foreign function reports: the callback that runs it passes it on unchanged."""
     e = JaxRuntimeError(text)
     e.reported = True
     return e
@@ -121,7 +121,7 @@ class _Interface:
         return call
 
     def number(self):
-        """A number that is nobody else's: also what stands for a pointer."""
+        """A unique number: also what stands for a pointer."""
         with self.lock:
             return next(self.numbers)
 
@@ -234,7 +234,7 @@ class _Call:
         return cast(pointer(x), c_void_p).value
 
     def buffer(self, x, shape):
-        """An array as a buffer. shape: what the handler is told, whatever the order of axes in memory."""
+        """An array as a buffer. shape: the shape that the handler sees, whatever the order of axes in memory."""
         self.alive.append(x)
         dims = (c_int64 * max(len(shape), 1))(*shape)
         return self.keep(_Buffer(_Buffer.declared, None, _dtype(x.dtype), x.ctypes.data, len(shape), dims))
@@ -297,7 +297,7 @@ def call_typed(handlers, states, arguments, results, attributes):
     Args:
       handlers: the addresses of its stages by their names.
       states: what it has set before, by the number of the stage.
-      arguments, results: (array, the shape it is told) of each.
+      arguments, results: (array, the shape that the handler sees) of each.
       attributes: a dict.
 
     Raises:

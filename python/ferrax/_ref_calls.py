@@ -60,7 +60,7 @@ class _Referring:
                 return make()
             except Captured as e:
                 if (e.staging != _core.staging() and _core.staging() is not None) or any(e.ref is r for r in self.closed):
-                    raise  # whoever made the program that it belongs to hands it in
+                    raise  # the creator of its program passes it in
                 if e.staging != _core.staging():
                     # It was made in a program that is over, or on the way to it is something that hands nothing on.
                     raise UnexpectedTracerError(str(e)) from None
@@ -103,7 +103,7 @@ class _Referring:
 def call_jitted(jitted, error, args, kwargs):
     """What the extension calls (`_hooks`): (result,) of a jitted function that failed with `error` for references in its reach; None where it has none."""
     if "_threads_refs" in jitted.__dict__:
-        return None  # made by a `_Referring`, which is told of what it captures
+        return None  # made by a `_Referring`, which records what it captures
     known = jitted.__dict__.get("_referring")
     captured = isinstance(error, Captured)
     if known is None and not captured and not any(isinstance(x, Ref) for x in tree_flatten((args, kwargs))[0]):

@@ -2,12 +2,12 @@
 
     ref = new_ref(jnp.zeros(3))
     ref[0] = 1.0                                # in place
-    jit(lambda x: ref.addupdate(x))(2.0)        # by whoever has it in reach
+    jit(lambda x: ref.addupdate(x))(2.0)        # by any code that has it in scope
 
 A reference is a name for a value, which reads and writes follow in the order in which the code runs. Nothing beneath knows of it: a program in whose reach there is one
 takes the value as an input and returns what became of it, and so does each loop and branch on the way; the input is donated, so that the update is in place.
 
-How a program learns of it: the first time it is traced, the access raises `Captured`, past the user's code; whoever made the program where the reference
+How a program learns of it: the first time it is traced, the access raises `Captured`, past the user's code; the creator of the program where the reference
 belongs makes it again, with the value handed in.
 
 Invariant: a reference belongs to one program under construction (or to none, outside); only there is its value read or set.

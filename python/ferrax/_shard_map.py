@@ -85,7 +85,7 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
             _check_names(what, tree, names)
         leaves, tree = tree_flatten(args)
         specs = broadcast_prefix(specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
-        # what has no specification is handed over as it is
+        # arguments without a specification are passed unchanged
         cuts = [s for s in specs if s is not None]
         arrays = [x if s is None or isinstance(x, _core.Array) else _core.asarray(x) for x, s in zip(leaves, specs, strict=True)]
         _check_arguments(f, grid, in_specs, args, arrays, specs)

@@ -359,7 +359,7 @@ def family_of(names, trace_at, samples, sizes):
             raise _undetermined(f"a size or a number in the program is no expression of the symbolic ones that was found: {where}")
         at += [samples[i] for i in range(n, n + _FEWEST)]
         n += _FEWEST
-    # what is clamped by a number, or chosen by one, is told by sizes beyond it
+    # what is clamped by a number, or chosen by one, is found by sizes beyond it
     large = list(samples.large())
     everywhere = _one(names, programs + [trace_at(s) for s in large])
     found = Fit(at + large, known, samples.names).expressions(everywhere.sizes)

@@ -233,7 +233,7 @@ class custom_jvp(_CustomFunction):
         """Sets the rule: `jvp(*nondiff_args, primals, tangents) -> (out, out_tangent)`. Returns it, so that it may decorate.
 
         Args:
-          symbolic_zeros: hand over zero tangents as `SymbolicZero`, not as arrays.
+          symbolic_zeros: pass zero tangents as `SymbolicZero`, not as arrays.
         """
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp

@@ -26,7 +26,7 @@ def initialize(
     Args:
       num_processes, process_id: 1 and 0, or None.
       coordinator_address, coordinator_bind_address, cluster_detection_method, local_device_ids, slice_index, partition_index, initialization_timeout,
-        heartbeat_timeout_seconds, shutdown_timeout_seconds: how processes find each other and wait; one has nobody to find.
+        heartbeat_timeout_seconds, shutdown_timeout_seconds: how processes find each other and wait; a single process has none to find.
 
     Raises:
       RuntimeError: it was called before.

@@ -85,7 +85,7 @@ class DisabledSafetyCheck:
 
 
 def default_export_platform():
-    """The platform that `export` is for unless it is told: `'cpu'` or `'gpu'`."""
+    """The default platform of `export`: `'cpu'` or `'gpu'`."""
     return _core.default_backend()
 
 

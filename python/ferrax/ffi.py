@@ -4,7 +4,7 @@
     register_ffi_target("rms", pycapsule(library.Rms))
     ffi_call("rms", ShapeDtypeStruct(x.shape, x.dtype), vmap_method="broadcast_all")(x, eps=np.float32(1e-5))
 
-Invariant: a function sees its operands on the host, as `pure_callback` hands them, and writes results that nobody else has; `jit`, `vmap` and loops treat a call as they treat
+Invariant: a function sees its operands on the host, as `pure_callback` hands them, and writes results that have no other owner; `jit`, `vmap` and loops treat a call as they treat
 a callback.
 """
 
@@ -227,9 +227,9 @@ def ffi_call(
     Args:
       target_name: its name. It is looked up when the call runs.
       result_shape_dtypes: what it gives: something with a shape and a dtype, or a sequence of such.
-      has_side_effect: whether it is called though nobody reads its results.
+      has_side_effect: whether it is called although its results are unused.
       vmap_method: what `vmap` does, as of `pure_callback`.
-      input_layouts, output_layouts: for each array None (the last axis lies together), a `Layout`, or its axes with the slowest first. Shapes are told as they are.
+      input_layouts, output_layouts: for each array None (the last axis lies together), a `Layout`, or its axes with the slowest first. Shapes are passed unchanged.
       input_output_aliases: numbers of operands, and of the results that begin as they are and share their memory.
       custom_call_api_version: 4: a handler of the typed interface; 1 or 2: `void f(void* out, const void** in)`, in 2 with the opaque string, its length and a status.
       legacy_backend_config: the opaque string.

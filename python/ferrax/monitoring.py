@@ -121,7 +121,7 @@ def unregister_scalar_listener(callback):
 
 
 def clear_event_listeners():
-    """Calls nobody any more."""
+    """Removes the listener."""
     for listeners in (_events, _durations, _spans, _scalars):
         listeners.clear()
     _runtime.settle()

@@ -107,10 +107,10 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax/src/runtime.rs", "RUNTIME", "the scheduler"),
     ("crates/ferrax/src/runtime.rs", "NEVER", "a flag that is never set"),
     ("crates/ferrax/src/runtime.rs", "HOST", "how the host waits, set once"),
-    ("crates/ferrax/src/trial.rs", "TRIED", "the speculative run this thread is in"),
-    ("crates/ferrax/src/trial.rs", "SEATS", "speculative runs that are watched"),
-    ("crates/ferrax/src/trial.rs", "UNWATCHED", "the flag of runs nobody watches"),
-    ("crates/ferrax/src/trial.rs", "WATCHED", "whether the watching thread runs"),
+    ("crates/ferrax/src/speculation.rs", "RUNNING", "the speculative run this thread is in"),
+    ("crates/ferrax/src/speculation.rs", "SLOTS", "speculative runs that are watched"),
+    ("crates/ferrax/src/speculation.rs", "UNWATCHED", "the flag of runs that are not watched"),
+    ("crates/ferrax/src/speculation.rs", "WATCHED", "whether the watching thread runs"),
 ];
 
 /// The name of a static that a line declares.

@@ -104,7 +104,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("names", &["_hooks", "ferrax", "compat", "__main__"]),
 ];
 
-/// What a function may import: what is dear to start and seldom needed.
+/// What a function may import: modules that are expensive to import and rarely used.
 const LAZY: &[&str] = &[
     "absl",
     "ferrax._differences",
@@ -254,7 +254,7 @@ fn absolute(source: &str, name: &str, package: bool) -> Option<String> {
     Some(parts.join("."))
 }
 
-/// One ring of imports, if there is any: a walk in depth that meets a module it stands in.
+/// One cycle of imports, if there is any, by depth-first search.
 fn ring(modules: &Modules) -> Option<Vec<String>> {
     fn walk<'a>(
         at: &'a str,

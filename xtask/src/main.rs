@@ -20,6 +20,7 @@ mod rooms;
 mod shell;
 mod thresholds;
 mod tidy;
+mod words;
 
 use shell::{Res, fail, root};
 

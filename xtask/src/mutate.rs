@@ -2,7 +2,7 @@
 //! between the CPU's strategies the other way; a file of `tests/filetests/cpu` or a unit test must fail for each.
 //!
 //! A mutant is one edit in the body of a function. All mutants are built at once, in a copy of the sources under `target/mutate`, and
-//! `FERRAX_MUTANT` chooses the one that a run of the tests has: see `mutate/weave.rs`. A mutant that no test notices is `ALIVE`, unless the
+//! `FERRAX_MUTANT` chooses the one that a run of the tests has: see `mutate/arms.rs`. A mutant that no test notices is `ALIVE`, unless the
 //! family's list of equivalent mutants says why it means the same. An excuse for a mutant that is caught, or that does not exist, is an
 //! error too.
 //!
@@ -12,8 +12,8 @@
 //! cargo xtask mutate --picks --only kernels/pieces.rs
 //! ```
 
+mod arms;
 mod picks;
-mod weave;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::shell::{Cmd, Res, fail, root};
-use weave::Mutant;
+use arms::Mutant;
 
 /// What is broken, and the tests that must notice.
 pub struct Family {
@@ -86,7 +86,7 @@ pub fn run(args: &[String]) -> Res {
         return Ok(());
     }
     let copy = copy_sources()?;
-    let built = weave::weave(&copy, family, &all, mine.iter().copied().collect())?;
+    let built = arms::insert(&copy, family, &all, mine.iter().copied().collect())?;
     println!("{} of {} mutants compile", built.len(), mine.len());
     let laws = test_programs(&copy, family)?;
     if let Some((law, _)) = failing(&laws, None)? {
@@ -122,7 +122,7 @@ fn all_rules() -> Res<Vec<Mutant>> {
     let mut all = Vec::new();
     for path in rust_files(RULES.folder.trim_end_matches('/'))? {
         let text = fs::read_to_string(root().join(&path)).map_err(|e| e.to_string())?;
-        all.extend(weave::find(&path, &text));
+        all.extend(arms::find(&path, &text));
     }
     Ok(all)
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::files::{ARROWS, File, tracked};
 use crate::shell::{Res, fail};
-use crate::{globals, layers, names, rooms, thresholds};
+use crate::{globals, layers, names, rooms, thresholds, words};
 
 /// The files in which `unsafe` may stand: kernels, routines and memory of the CPU, its own and what others lend, pipelines of the GPU, the interpreter's C interface,
 /// and tests that call one source compiled for several instruction sets, fork, count allocations, or fence memory in. What their blocks rely on,
@@ -99,7 +99,7 @@ const UNSAFE: &[&str] = &[
 ];
 
 /// Longer files are listed, not refused: the list is a question to their reader.
-const LONG: usize = 600;
+const MAX_LINES: usize = 600;
 
 type Rule = fn(&[File]) -> Vec<String>;
 
@@ -120,6 +120,7 @@ const RULES: &[Rule] = &[
     names::types_have_names_of_their_own,
     rooms::rooms_form_no_ring,
     thresholds::thresholds_stand_in_tunings,
+    words::words_are_the_fields,
 ];
 
 pub fn run(_: &[String]) -> Res {
@@ -310,7 +311,7 @@ fn no_path_of_one_machine(files: &[File]) -> Vec<String> {
     out
 }
 
-/// What a user reads names no other compiler, and sends nobody to other people's trackers. (One file says what JAX says, to those who wait for its words; one
+/// What a user reads names no other compiler, and sends users to no other people's trackers. (One file says what JAX says, to those who wait for its words; one
 /// reads a variable that programs set.)
 fn messages_speak_of_this_library(files: &[File]) -> Vec<String> {
     let words = ["XLA", "MLIR", "StableHLO", "open an issue"];
@@ -415,7 +416,7 @@ fn report_long_files(files: &[File]) {
         .filter(|f| f.path.ends_with(".rs") || f.path.ends_with(".py"))
         .filter(|f| !f.path.contains("tests/"))
         .map(|f| (f.text.lines().count(), f.path.as_str()))
-        .filter(|(n, _)| *n > LONG)
+        .filter(|(n, _)| *n > MAX_LINES)
         .collect();
     long.sort_unstable_by(|a, b| b.cmp(a));
     for (n, path) in &long {

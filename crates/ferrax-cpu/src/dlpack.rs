@@ -60,9 +60,9 @@ pub struct VersionedTensor {
     tensor: Header,
 }
 
-/// A tensor of DLPack that belongs to whoever holds this: dropped, its deleter is called.
+/// An owned DLPack tensor: its deleter is called on drop.
 pub struct Managed(NonNull<VersionedTensor>);
-// SAFETY: the elements are only read, and whoever made it from a pointer promised that the deleter may be called on any thread.
+// SAFETY: the elements are only read, and the code that made it from a pointer promised that the deleter may be called on any thread.
 unsafe impl Send for Managed {}
 // SAFETY: as above.
 unsafe impl Sync for Managed {}
@@ -91,10 +91,10 @@ unsafe extern "C" fn give_back(p: *mut VersionedTensor) {
 }
 
 impl Managed {
-    /// A tensor that another library handed over.
+    /// A tensor from another library.
     ///
     /// # Safety
-    /// `p` points at a `DLManagedTensorVersioned` that nobody else owns. Until its deleter is called, what it points at is there and the
+    /// `p` points at a `DLManagedTensorVersioned` that has no other owner. Until its deleter is called, what it points at is there and the
     /// elements do not change. The deleter may be called on any thread.
     pub unsafe fn from_raw(p: *mut VersionedTensor) -> Option<Managed> {
         NonNull::new(p).map(Managed)
@@ -138,7 +138,7 @@ impl Managed {
         };
         let shape = shape.iter().map(|n| *n as i64).collect();
         let lent = Box::into_raw(Box::new(Lent { head, shape, strides, _buffer: buffer }));
-        // SAFETY: `lent` was leaked from a box just now, and nobody else knows of it. It does not move, nor do the vectors' elements.
+        // SAFETY: `lent` was leaked from a box just now, and nothing else refers to it. It does not move, nor do the vectors' elements.
         unsafe {
             (*lent).head.context = lent.cast();
             (*lent).head.tensor.shape = (*lent).shape.as_mut_ptr();
@@ -202,7 +202,7 @@ fn sizes(t: &Header) -> Res<&[i64]> {
     let n = usize::try_from(t.ndim).ok().filter(|n| *n == 0 || !t.shape.is_null());
     let all: Option<&[i64]> = match n {
         Some(0) => Some(&[]),
-        // SAFETY: the tensor has as many sizes as axes, as whoever made it promised.
+        // SAFETY: the tensor has as many sizes as axes, as its producer promised.
         Some(n) => Some(unsafe { std::slice::from_raw_parts(t.shape, n) }),
         None => None,
     };
@@ -238,7 +238,7 @@ impl Memory for Borrowed {
         self.len
     }
     fn host(&self) -> Option<&[u8]> {
-        // SAFETY: `len` bytes stand there until the tensor is dropped, with this one, and nobody writes to them meanwhile: as promised
+        // SAFETY: `len` bytes stand there until the tensor is dropped, with this one, and nothing writes to them meanwhile: as promised
         // where the tensor was made from a pointer, and read-only where it was lent here.
         Some(unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) })
     }
@@ -252,7 +252,7 @@ mod tests {
 
     const F32: ElementCode = ElementCode::new(2, 32);
 
-    /// What another library would hand over; the deleter counts in `deleted`.
+    /// A tensor as another library would pass it; the deleter counts in `deleted`.
     struct Theirs {
         head: VersionedTensor,
         _elements: Vec<f32>,
@@ -335,10 +335,10 @@ mod tests {
         let (m, deleted) = theirs(&[], None, |_| ());
         drop(m);
         assert_eq!(deleted.load(Ordering::Relaxed), 1);
-        // no deleter: whoever lent it keeps it
+        // no deleter: the lender keeps it
         let (m, deleted) = theirs(&[1], None, |_| ());
         let p = m.into_raw();
-        // SAFETY: the tensor of `theirs`, which nobody else holds.
+        // SAFETY: the tensor of `theirs`, which has no other owner.
         unsafe {
             let own = (*p).deleter.take().unwrap();
             drop(Managed::from_raw(p).unwrap().into_buffer().unwrap());

@@ -3,7 +3,7 @@
 //! Every slot is a cell of the pointer table; slots that share memory (`Place::Same`) share a cell. A run sets the cells of inputs
 //! and outputs, those of the arena are set when the arena is made, and loops move those of their windows and carries.
 //!
-//! INVARIANT: between runs nobody holds the state; a run that finds it taken (a second thread) makes another.
+//! INVARIANT: between runs no thread holds the state; a run that finds it taken (a second thread) makes another.
 #![allow(unsafe_code)]
 mod control;
 mod row_groups;
@@ -302,7 +302,7 @@ impl CpuExecutable {
         let zeros = if self.zero_bytes > 0 { Some(Block::zeroed(self.zero_bytes)?) } else { None };
         Ok(RunState { ptrs, tapes, zeros, _arena: arena, launches: 0 })
     }
-    /// Calls `run` with a state that nobody else holds.
+    /// Calls `run` with a state that have no other owner.
     fn with_state(&self, run: impl FnOnce(&mut RunState) -> Res<Buffers>) -> Res<Buffers> {
         if !self.has_arena && self.n_tapes == 0 {
             // Nothing to keep between runs.
@@ -444,7 +444,7 @@ impl Executable for CpuExecutable {
         self.expect_inputs(args.len())?;
         self.with_state(|state| {
             let mut made = self.nothing_made();
-            // Inputs stay alive to the end of the run; donated ones that nobody else holds become outputs.
+            // Inputs stay alive to the end of the run; donated ones that have no other owner become outputs.
             for (k, arg) in args.iter_mut().enumerate() {
                 self.read(k, &arg.buffer, state)?;
                 if arg.donated

@@ -25,7 +25,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::thread::LocalKey;
 
-/// Working memory of the calling thread: of a kernel, and of a chain around its kernels.
+/// Working memory of the calling thread: of a kernel, and of a row-fused group around its kernels.
 #[derive(Clone, Copy)]
 pub struct Scratch;
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ impl GroupScratch {
         with_memory(&GROUP_MEMORY, bytes, f)
     }
 }
-/// Whoever asks again meanwhile gets other memory, which is not kept.
+/// A nested request gets other memory, which is not kept.
 #[inline]
 fn with_memory<T>(memory: &'static LocalKey<KeptLines>, bytes: usize, f: impl FnOnce(*mut u8) -> T) -> Res<T> {
     let mut m = memory.take();
@@ -216,7 +216,7 @@ impl CompiledKernel {
 }
 impl PieceList {
     /// # Safety
-    /// As `CompiledKernel::run`; nobody else runs these tiles.
+    /// As `CompiledKernel::run`; nothing else runs these tiles.
     #[inline]
     unsafe fn tiles(&self, r: Range<usize>, bases: Bases) -> Res<()> {
         let mut first = 0;

@@ -80,7 +80,7 @@ impl Drop for Free {
     }
 }
 
-/// The machine's memory, in bytes, where it can be told. A system that promises more ends the process when the promise is called in.
+/// The machine's memory, in bytes, where it is known. A system that promises more ends the process when the promise is called in.
 pub fn installed() -> Option<usize> {
     static TOTAL: OnceLock<Option<usize>> = OnceLock::new();
     *TOTAL.get_or_init(|| {
@@ -129,7 +129,7 @@ impl Block {
     }
     pub fn zeroed(len: usize) -> Res<Block> {
         let b = Block::new(len)?;
-        // SAFETY: the block has at least `len` bytes and nobody else holds it.
+        // SAFETY: the block has at least `len` bytes and has no other owner.
         unsafe { b.ptr.as_ptr().write_bytes(0, len) };
         Ok(b)
     }
@@ -240,7 +240,7 @@ impl Memory for Small {
         self.len
     }
     fn host(&self) -> Option<&[u8]> {
-        // SAFETY: `len` bytes stand there, and nobody writes to memory of a buffer.
+        // SAFETY: `len` bytes stand there, and nothing writes to memory of a buffer.
         Some(unsafe { std::slice::from_raw_parts(self.ptr(), self.len) })
     }
 }
@@ -249,7 +249,7 @@ impl Memory for Small {
 pub enum Fresh {
     Block(Block),
     Small(Arc<Small>),
-    /// What nobody else holds, taken over.
+    /// The memory of a sole owner.
     Taken(Buffer, *mut u8),
 }
 impl Fresh {
@@ -271,7 +271,7 @@ impl Fresh {
             Fresh::Taken(b, _) => b,
         }
     }
-    /// The memory of a buffer, to be written over, if it is of this device and nobody else holds it.
+    /// The memory of a buffer, to be written over, if it is of this device and has no other owner.
     pub fn taken(b: &mut Buffer) -> Option<Fresh> {
         let m = b.memory_mut()?;
         let ptr = match m.downcast_ref::<Block>() {

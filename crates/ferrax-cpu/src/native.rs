@@ -256,7 +256,7 @@ impl Segment {
     ///
     /// # Safety
     /// Each entry that the calls name points to n elements, those that do not move to a vector of them, or to one; what is written overlaps only what
-    /// the segment was told of.
+    /// the segment was compiled for.
     #[inline]
     pub unsafe fn run(&self, table: &[*mut u8], n: usize) {
         let mut p = self.pointers(table);

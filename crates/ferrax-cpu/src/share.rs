@@ -69,7 +69,7 @@ impl Job {
             self.caller.unpark();
         }
     }
-    /// Lets nobody in any more, and waits for those who are inside.
+    /// Closes the entrance and waits for the threads inside.
     fn close(&self) {
         self.gate.fetch_or(CLOSED, Ordering::AcqRel);
         for turn in 0.. {

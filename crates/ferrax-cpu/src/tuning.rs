@@ -123,7 +123,7 @@ impl NativeTuning {
 
 /// Threads: who does a piece of work. One for the process, since threads are.
 pub struct ThreadTuning {
-    /// Estimated nanoseconds of work below which nobody is asked.
+    /// Estimated nanoseconds of work below which no other thread is asked.
     pub min_nanos: f64,
     /// Nanoseconds of a piece: at least, and at most, so that no run takes longer to notice that it was cancelled.
     pub min_piece_nanos: f64,

@@ -1,4 +1,4 @@
-//! The cpu as a device: memory handed over, memory borrowed, results shared, devices talking to each other.
+//! The cpu as a device: memory donated, memory borrowed, results shared, devices talking to each other.
 use ferrax_cpu::CpuBackend;
 use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::kernel::Access;

@@ -113,7 +113,7 @@ fn try_kernel(k: &Kernel, ins: &[Vec<u8>], shared: &[bool], seed: u64) {
 /// A kernel and what it reads.
 fn made(seed: u64) -> (Kernel, Vec<Vec<u8>>, Vec<bool>) {
     /// Elements of all operands: strides over strides may ask for more than there is memory.
-    const MOST: usize = 1 << 20;
+    const MAX_ELEMENTS: usize = 1 << 20;
     let rng = &mut Rng(seed);
     let k = loop {
         let k = match seed % 8 {
@@ -122,7 +122,7 @@ fn made(seed: u64) -> (Kernel, Vec<Vec<u8>>, Vec<bool>) {
             2 => kernel_of_pairs(rng),
             _ => kernel_of_rows(rng),
         };
-        if k.inputs.iter().map(|i| i.1).sum::<usize>() <= MOST {
+        if k.inputs.iter().map(|i| i.1).sum::<usize>() <= MAX_ELEMENTS {
             break k;
         }
     };

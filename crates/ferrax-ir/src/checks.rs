@@ -3,7 +3,7 @@
 //! INVARIANT: this crate holds no configuration; a host that has one is asked at every trace, so that its answer may differ by thread.
 //!
 //! ```
-//! assert!(!ferrax_ir::checks::leaks()); // no host, nobody asks
+//! assert!(!ferrax_ir::checks::leaks()); // without a host there is no check
 //! ```
 use crate::error::Res;
 use crate::program::Program;

@@ -1,10 +1,11 @@
-//! From programs to plans: `lower` rules build a [`Graph`], fusion makes kernels of it, and the memory plan places every value.
+//! From programs to plans: `lower` rules build a [`Graph`], fusion groups it into kernels, and the
+//! memory plan assigns memory to every value.
 //!
 //! ```text
 //! Program --(lower rules)--> Graph --(fuse)--> steps --(buffers)--> Plan
 //! ```
 //!
-//! INVARIANT: nothing here names a primitive. What a primitive is, its own `lower` says.
+//! INVARIANT: this module names no primitive; each primitive defines its own `lower`.
 mod buffers;
 mod contract;
 mod control;
@@ -110,7 +111,7 @@ fn plan(p: &Program, simple: &Program, mut g: Graph) -> Res<Plan> {
     let steps = fuse::steps(&mut g);
     let mut plan = g.plan;
     plan.steps = steps;
-    ferrax_kernel::small::spell(&mut plan);
+    ferrax_kernel::small::legalize(&mut plan);
     buffers::assign(&mut plan);
     Ok(plan)
 }

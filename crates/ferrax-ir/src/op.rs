@@ -52,7 +52,7 @@ pub trait BodyRules {
     fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)>;
     /// The op as a program may hold it: closures traced, their captures among the operands.
     fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>>;
-    /// The function this op means when nobody transforms it (custom_jvp, custom_vjp).
+    /// The function that this op means without transforms (custom_jvp, custom_vjp).
     fn means(&self) -> Option<&Fun>;
     /// Whether its results vary over all that its operands vary over; else its programs' types say it.
     fn vary_alike(&self) -> bool;
@@ -77,7 +77,7 @@ macro_rules! ops {
             pub fn rules(&self) -> &dyn Rules { match self { $(Op::$V(p) => p,)* $(Op::$L(p) => &**p,)* } }
             pub fn name(&self) -> &'static str { match self { $(Op::$V(p) => Params::name(p),)* $(Op::$L(p) => Params::name(&**p),)* } }
             pub fn params(&self) -> ParamList { match self { $(Op::$V(p) => Params::params(p),)* $(Op::$L(p) => Params::params(&**p),)* } }
-            /// The sixth rule and its kin, for ops with bodies.
+            /// The additional rules, for ops with bodies.
             pub fn body(&self) -> Option<&dyn BodyRules> {
                 match self { $(Op::$V(_p) => ops!(@body $kind _p),)* $(Op::$L(_p) => ops!(@body $lkind (&**_p)),)* }
             }
@@ -200,7 +200,7 @@ impl Op {
     pub fn inlined(&self) -> Option<&Arc<Program>> {
         if let Op::Call(c) = self { Some(&c.jaxpr) } else { None }
     }
-    /// Does something that must happen, whoever reads its outputs.
+    /// Has effects, which happen even if its outputs are unused.
     pub fn has_io(&self) -> bool {
         !self.pure() && self.effects().io
     }

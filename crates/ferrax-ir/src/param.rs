@@ -132,7 +132,7 @@ impl ParamMap {
             None => T::missing(&self.outs).ok_or_else(|| Error::type_error(format!("needs {key}, {}", T::words()))),
         }
     }
-    /// What nobody took, but for the Nones.
+    /// The parameters left over, without the Nones.
     pub fn rest(&self) -> Option<&str> {
         self.map.iter().find(|(_, p)| !matches!(p, Param::None)).map(|(k, _)| &**k)
     }

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: variables are dense and in order of definition: held values, captured inputs, inputs, then the outputs of each
 //! equation. So an environment is a `Vec`, equality is `==` on the fields, and `parse(print(p))` needs no renaming.
-//! INVARIANT: a program in an op holds no arrays: what it captured is a leading input (`n_consts` of them), handed over beside it.
+//! INVARIANT: a program in an op holds no arrays: what it captured is a leading input (`n_consts` of them), passed beside it.
 //! `held` is not empty only between a transform that ran a user's rule and the `Cx::bind_body` that follows.
 use crate::aval::{Aval, Lit};
 use crate::effects::Effects;
@@ -292,7 +292,7 @@ fn finish(
         }
     };
     outs.iter().for_each(|a| mark(&mut live, a));
-    // backwards: what is alive; an op with bodies sheds outputs that nobody reads
+    // backwards: what is alive; an op with bodies sheds unread outputs
     let mut alive = vec![true; eqns.len()];
     let mut shed: FxHashMap<usize, Vec<bool>> = FxHashMap::default();
     for (i, (first, e)) in firsts.iter().zip(&mut eqns).enumerate().rev() {
@@ -372,7 +372,7 @@ impl Builder {
     pub fn keeping_arrays() -> Builder {
         Builder { all_inputs: true, ..Builder::default() }
     }
-    /// A builder whose program keeps equations that nobody reads.
+    /// A builder whose program keeps unused equations.
     pub fn keeping_dead() -> Builder {
         Builder { keep_dead: true, ..Builder::default() }
     }

@@ -120,7 +120,7 @@ impl Simplifier {
         }
     }
 }
-/// How often each variable of a program is read; those that leave it count twice, for nobody knows.
+/// How often each variable of a program is read; those that leave it count twice, because their readers are unknown.
 fn reads(p: &Program) -> Vec<u32> {
     let mut n = vec![0; p.avals().len()];
     let once = p.eqns().iter().flat_map(|e| &e.args);

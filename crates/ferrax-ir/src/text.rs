@@ -7,7 +7,7 @@
 //!   in (d,) }
 //! ```
 //!
-//! Names are given in order of appearance and mean nothing; `_` is an output nobody reads; a program that several equations share is
+//! Names are given in order of appearance and mean nothing; `_` is an unread output; a program that several equations share is
 //! printed once, before the others: `let f = { .. } in`. White space means nothing to the parser.
 //!
 //! INVARIANT: `parse(print(p))` equals `p` up to names, user lines and weakness of types, which text does not show, for every program

@@ -50,7 +50,7 @@ pub struct Tag {
     pub alive: AtomicBool,
     /// Which transform: `jit`, `grad`, `vmap`, ..
     pub what: &'static str,
-    /// The function that is transformed, where the host language told: `loss at model.py:12`.
+    /// The function that is transformed, where the host language named it: `loss at model.py:12`.
     pub of: OnceLock<Arc<str>>,
     /// The tracers made, while leaks are looked for.
     made: Option<Mutex<Vec<Weak<TracerData>>>>,

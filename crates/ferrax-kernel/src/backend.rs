@@ -1,4 +1,4 @@
-//! What a backend offers: memory, and plans compiled and run.
+//! The interface of a backend: memory, and compiling and running plans.
 use crate::buffer::Buffer;
 pub use crate::buffer::Look;
 use crate::collective::Across;
@@ -41,9 +41,9 @@ pub trait Backend: Send + Sync {
     fn asks_host(&self, _plan: &Plan) -> bool {
         false
     }
-    /// The bytes there are on the device, where it can be told.
+    /// The bytes there are on the device, where it is known.
     fn memory(&self) -> Option<usize>;
-    /// What its arrays take there now; `None` where nobody counts.
+    /// What its arrays take there now; `None` where it is not counted.
     fn memory_stats(&self) -> Option<MemoryStats> {
         None
     }
@@ -87,7 +87,7 @@ pub trait World: Send + Sync {
 
 pub struct RunArg {
     pub buffer: Buffer,
-    /// The caller gives it up: its memory may be reused if nobody else holds it.
+    /// The caller gives it up: its memory may be reused if it has no other owner.
     pub donated: bool,
 }
 

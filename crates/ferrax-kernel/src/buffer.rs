@@ -1,7 +1,8 @@
 //! `Buffer`: memory on a device, reference counted; ready, pending or poisoned.
 //!
-//! INVARIANT: a buffer that is ready never changes, unless its only holder hands it over (donation). A pending one names the run that will settle
-//! it, and nothing here waits: that is the scheduler's (`ferrax-runtime`), which knows what can be waited for.
+//! INVARIANT: a ready buffer never changes, unless its only owner donates it. A pending buffer
+//! names the run that will settle it. This module does not wait: the scheduler (`ferrax-runtime`)
+//! does.
 use crate::error::{Error, Res};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
@@ -21,7 +22,7 @@ pub trait Memory: Any + Send + Sync {
     fn is_done(&self) -> bool {
         true
     }
-    /// Waits for that, and tells what went wrong. Asks `look` every 50 ms or oftener whether to go on.
+    /// Waits for that, and returns its error. Asks `look` every 50 ms or oftener whether to go on.
     fn wait(&self, _look: &mut Look) -> Res<()> {
         Ok(())
     }
@@ -79,7 +80,7 @@ impl Buffer {
             },
         }
     }
-    /// Whoever reads a pending buffer gets this error.
+    /// Every reader of a pending buffer gets this error.
     pub fn poison(&self, e: Error) {
         self.settle(Err(e));
     }

@@ -1,8 +1,8 @@
-//! What devices do together: whom each meets ([`Across`]), what they exchange ([`Collective`]), and how a named axis is cut into
-//! [`Groups`] that have nothing to do with each other.
+//! Collectives: the partners of a device ([`Across`]), the exchange ([`Collective`]), and the
+//! partition of a named axis into independent [`Groups`].
 //!
-//! INVARIANT: this is the only place that knows how positions fall into groups, and how parts become a result: `vmap`'s lanes, the
-//! meetings of devices and every backend ask here.
+//! INVARIANT: only this module defines how positions form groups and how parts combine. Batch
+//! rules, devices and all backends use it.
 //!
 //! ```text
 //! Groups[[0, 2], [1, 3]]      position 2 is number 1 of its group, whose members are 0 and 2

@@ -1,9 +1,10 @@
-//! The dtype table: what an element of a buffer is. Facts about dtypes are stored here once.
+//! The dtype table: the type of an element of a buffer. Facts about dtypes are defined here only.
 //!
-//! Backends know the dtypes of `DType::ALL`. Those of `DType::SMALL`, of 8 bits and less, stand in programs; [`crate::small`] writes kernels that
-//! hold them in terms of bytes.
+//! Backends implement the dtypes of `DType::ALL`. Those of `DType::SMALL`, of at most 8 bits, occur
+//! in programs; [`crate::small`] legalizes kernels that use them.
 //!
-//! INVARIANT: `Scalar` compares and hashes by bits, so programs that hold `nan` or `-0.0` compare by what they are.
+//! INVARIANT: `Scalar` compares and hashes by bits, so programs with `nan` or `-0.0` compare
+//! correctly.
 use crate::minifloat::{Minifloat, Topmost};
 use half::{bf16, f16};
 use std::fmt;
@@ -250,7 +251,7 @@ impl Scalar {
     pub fn from_bytes(dtype: DType, b: &[u8]) -> Scalar {
         let mut w = [0; 8];
         w[..dtype.size()].copy_from_slice(&b[..dtype.size()]);
-        // what stands above the bits that count is nobody's
+        // the bits above those that count have no meaning
         let bits = u64::from_le_bytes(w) & (u64::MAX >> (64 - dtype.bits()));
         Scalar { dtype, bits }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong below the waist.
+//! Errors below the waist.
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub enum Error {
     Device(String),
     /// A buffer that was donated or deleted.
     Deleted(String),
-    /// A run that was told to stop.
+    /// A cancelled run.
     Cancelled,
     /// A host callback failed; the payload is its own error.
     Host(Arc<dyn Any + Send + Sync>),

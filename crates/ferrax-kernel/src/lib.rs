@@ -1,10 +1,12 @@
-//! The waist: everything a backend must be able to run, and nothing else.
+//! The waist: everything that a backend must be able to run, and nothing else.
 //!
-//! Above it, primitives are open: anyone adds one. Below it, backends are open. The waist itself is closed: a dtype table, a list
-//! of scalar functions, loop-nest kernels over them, a list of routines, and plans made of these. A backend is two exhaustive
-//! matches, over [`expr::Un`]/[`expr::Bin`] and over [`routine::Routine`].
+//! Primitives, above it, are an open set; so are backends, below it. The waist is closed: a dtype
+//! table, a list of scalar functions, loop-nest kernels over them, a list of routines, and plans
+//! made of these. A backend implements each scalar function ([`expr::Un`], [`expr::Bin`]) and each
+//! [`routine::Routine`], in exhaustive matches.
 //!
-//! INVARIANT: nothing here knows a primitive, a trace or a device API. Complex numbers and PRNG keys do not exist at this level.
+//! INVARIANT: this crate knows no primitive, trace or device API. Complex numbers and PRNG keys do
+//! not exist at this level.
 #![deny(unsafe_code)]
 pub mod backend;
 pub mod buffer;

@@ -1,12 +1,15 @@
-//! Matrix decompositions: the routine's parameters, and what each means, as textbooks have it, one matrix at a time.
+//! Matrix decompositions: the parameters of the routine and the reference implementations, one
+//! matrix at a time.
 //!
-//! The reference evaluator runs this text, and so does every backend where matrices are small; so their bits agree there.
+//! The reference evaluator runs this code, and so do backends for small matrices, so their bits
+//! agree there.
 //!
 //! ```text
 //! Svd { full: false, vectors: true } of m = 3, n = 2:      a[3,2] -> s[2] u[3,2] vt[2,2]
 //! ```
-//! INVARIANT: nothing here panics or loops for ever, whatever the elements: what does not converge, and what has no result, is nan. After
-//! the first matrix of a run, [`Workspace`] holds all the memory that the next one takes.
+//! INVARIANT: no matrix causes a panic or an endless loop. A result that does not exist or does not
+//! converge is nan. After the first matrix of a run, [`Workspace`] holds all the memory that the
+//! next one needs.
 mod batch;
 mod field;
 mod jacobi;
@@ -497,7 +500,7 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
     }
     fn eig(&mut self, a: &mut [T], n: usize, left: bool, right: bool) {
         let mut scales = self.reals(n);
-        // what is nothing beside the matrix is told by numbers near 1
+        // negligible elements are found by numbers near 1
         let scale = unit_scale(a);
         a.iter_mut().for_each(|x| *x = x.scale(scale));
         schur::balance(a, n, &mut scales);

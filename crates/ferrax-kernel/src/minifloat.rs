@@ -1,4 +1,4 @@
-//! Floats of 8 bits and fewer: which value a code stands for, and the code nearest to a value.
+//! Floats of at most 8 bits: the value of a code, and the code nearest to a value.
 /// What the uppermost codes of a float mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Topmost {

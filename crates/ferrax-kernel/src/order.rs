@@ -1,4 +1,4 @@
-//! The order in which a reduction is taken, written once; every backend that promises the CPU's bits follows it.
+//! The order of a reduction, defined once. Every backend that promises the CPU's bits follows it.
 //!
 //! The reduced elements are numbered `0..n` by their row-major position within the reduced dimensions: a logical index, so the
 //! order, and with it the bits, depend on nothing else (not on layout, threads, vector width or what the reduction is fused with).

@@ -1,7 +1,9 @@
-//! `Plan`: what a backend runs. Slots hold values; steps fill them, in order; a memory plan says where slots live.
+//! `Plan`: the program of a backend. Slots hold values, steps compute them in order, and a memory
+//! plan gives the slots' locations.
 //!
-//! INVARIANT: within one run of a block every slot is written by one step, before any step reads it. Slots of loop bodies and
-//! branches stand in the same table as all others, so one arena serves the whole plan and loops allocate nothing.
+//! INVARIANT: within one run of a block every slot is written by one step, before any step reads
+//! it. Slots of loop bodies and branches are in the same table as all others, so one arena serves
+//! the whole plan and loops allocate nothing.
 pub use crate::collective::{Across, Collective, Groups};
 use crate::dtype::{DType, Scalar};
 use crate::error::Res;

@@ -1,9 +1,10 @@
-//! The slow, obvious evaluator of everything in the waist: what every backend is tested against.
+//! The reference implementation of the waist: slow and simple. Every backend is tested against it.
 //!
-//! It evaluates kernels node by node and element by element, over [`Scalar`]s, and plans slot by slot: every slot is memory of its
-//! own, whatever the memory plan says, so that a backend which differs from it may have found an error in the memory plan too.
+//! It evaluates kernels node by node and element by element, over [`Scalar`]s, and plans slot by
+//! slot. Every slot has memory of its own, whatever the memory plan says, so a backend that differs
+//! may also reveal an error in the memory plan.
 //!
-//! INVARIANT: no cleverness. Each function here is meant to be seen to be right; speed is of no account.
+//! INVARIANT: each function is simple enough to be checked by reading it; speed does not matter.
 //!
 //! ```
 //! use ferrax_kernel::{Bin, DType, Scalar, reference};

@@ -1,4 +1,5 @@
-//! The closed list of what is not a loop nest over scalars. Each has one meaning, written in `reference/`, and one file per backend.
+//! The closed list of operations that are not loop nests over scalars. `reference/` defines each;
+//! every backend implements each in one file.
 //!
 //! Operands and results are dense row-major buffers; shapes are parameters, so a routine is checked and costed without its buffers.
 mod verify;

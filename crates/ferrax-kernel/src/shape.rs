@@ -46,14 +46,14 @@ impl Dims {
     }
     /// The byte count of an array of this shape, or an error where no machine could hold it, or count along one of its axes.
     pub fn checked(&self, element_bytes: usize) -> Res<usize> {
-        const MOST: usize = isize::MAX as usize;
-        let countable = self.iter().all(|d| *d <= MOST);
+        const MAX_SIZE: usize = isize::MAX as usize;
+        let countable = self.iter().all(|d| *d <= MAX_SIZE);
         // A zero anywhere makes the product zero, whatever the order.
         if countable && self.contains(&0) {
             return Ok(0);
         }
         let bytes = self.iter().try_fold(element_bytes, |n, d| n.checked_mul(*d));
-        bytes.filter(|n| countable && *n <= MOST).ok_or_else(|| {
+        bytes.filter(|n| countable && *n <= MAX_SIZE).ok_or_else(|| {
             Error::TooLarge(format!(
                 "an array of shape {self} with {element_bytes}-byte elements is larger than any memory"
             ))

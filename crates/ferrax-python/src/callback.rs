@@ -92,18 +92,18 @@ impl HostFn for PythonFn {
             };
             guarded(run).map_err(|e| Error::Host(Arc::new(explained(py, self.kind, e))))
         };
-        // An interpreter that is going lets nobody in.
+        // An interpreter that shuts down admits no thread.
         runtime::host(|| entered(call)).flatten().unwrap_or(Err(Error::Cancelled))
     }
 }
-/// The error of a callback that raised. It is logged as well: whoever reads the result may be far away, or nobody.
+/// The error of a callback that raised. It is logged as well: its reader may be far away, or there may be none.
 fn explained(py: Python, kind: CallbackKind, e: PyErr) -> PyErr {
     // An interrupt, and an index that is checked where it is used, are no errors of the callback.
     let index = || crate::error::class(py, "JAXIndexError");
     if e.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) || index().is_ok_and(|c| e.is_instance(py, &c)) {
         return e;
     }
-    // what a foreign function reported is told as it is
+    // a foreign function's report is passed on unchanged
     if e.value(py).hasattr("reported").unwrap_or(false) {
         return e;
     }

@@ -134,7 +134,7 @@ fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<V
     }
     Ok(program.outs().iter().map(|a| read(&env, a)).collect())
 }
-/// The same error with a sentence more.
+/// The same error with one more line.
 fn also(py: Python, e: &PyErr, sentence: &str) -> PyErr {
     PyFloatingPointError::new_err(format!("{}\n{sentence}", e.value(py)))
 }

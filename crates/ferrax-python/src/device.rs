@@ -63,7 +63,7 @@ impl PyDevice {
     fn description(&self) -> String {
         self.0.backend.description()
     }
-    /// What arrays take of its memory, by JAX's names; None where nobody counts.
+    /// What arrays take of its memory, by JAX's names; None where it is not counted.
     fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(stats) = self.0.backend.memory_stats() else { return Ok(None) };
         let d = PyDict::new(py);

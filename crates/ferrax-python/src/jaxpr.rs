@@ -424,7 +424,7 @@ impl Literal {
 /// One equation.
 ///
 /// `JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)` makes one, of variables of programs or of `Var(aval)`; its effects
-/// and its line are its primitive's and nobody's.
+/// and its line are its primitive's alone.
 #[pyclass(frozen, weakref, subclass, module = "ferrax.core", name = "JaxprEqn")]
 pub struct JaxprEqn {
     jaxpr: Jaxpr,

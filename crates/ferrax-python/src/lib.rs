@@ -1,4 +1,4 @@
-//! `ferrax._core`: the face that Python sees. Thin: it converts, flattens, looks up and forwards; it holds no mathematics.
+//! `ferrax._core`: the extension module. It is thin: it converts, flattens, looks up and forwards, and contains no mathematics.
 //!
 //! Python's side of the contract is `python/ferrax/_core.pyi`. Where things are:
 //!

@@ -1,7 +1,7 @@
 //! Modules that somebody has imported: asking for one imports nothing.
 //!
 //! ```text
-//! modules::imported(py, "logging")     // None where nobody logs
+//! modules::imported(py, "logging")     // None where logging is not imported
 //! ```
 //!
 //! INVARIANT: no Python code runs but the lookup in `sys.modules`, which is found once.

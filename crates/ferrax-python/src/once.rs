@@ -1,6 +1,6 @@
 //! Python objects that are made once and kept.
 //!
-//! Invariant: nobody waits for what another thread makes. A child that is forked while a thread of its parent makes something would wait for
+//! Invariant: no thread waits for a value that another thread makes. A child that is forked while a thread of its parent makes something would wait for
 //! ever, since that thread is not there; so it makes it itself. Where two threads come at once, both make it, and the first one's is kept.
 //! (pyo3's own cells wait for the interpreter while they count as being made.)
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! What the process does to the runtime: how many threads it lends, signals while a thread waits, forks, and the end.
 //!
-//! INVARIANT: whoever waits releases the interpreter's lock and looks for signals every 50 ms. A child of a fork finds no lock held by a thread
+//! INVARIANT: a waiting thread releases the interpreter's lock and looks for signals every 50 ms. A child of a fork finds no lock held by a thread
 //! that it does not have. Nothing enters the interpreter once it is being finalised.
 use crate::error::{IntoPyResult, from_py};
 use crate::ffi::fork::at_fork;
@@ -71,7 +71,7 @@ fn after_fork_in_child() {
 fn forget_lost() {
     drop(LOST.with(|l| l.take()));
 }
-/// Effects happen, all else stops. What an effect raised that nobody asked for is raised here, for Python to print.
+/// Effects happen, all else stops. An error of an effect that was not reported yet is raised here, for Python to print.
 #[pyfunction]
 fn shutdown(py: Python) -> PyResult<()> {
     runtime::close().py(py)

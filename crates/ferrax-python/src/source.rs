@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Beyond so many places (a program that makes code without end) new ones are unknown.
-const MOST: usize = 1 << 20;
+const MAX_LINES: usize = 1 << 20;
 
 /// INVARIANT: a code object in the table is kept alive by it, so its address stays its identity.
 #[derive(Default)]
@@ -68,7 +68,7 @@ fn moved(line: u32, beneath: u32, transform: Option<&'static str>) -> u32 {
         let key = (code.as_ptr() as usize, lasti, to);
         match t.ids.get(&key) {
             Some(id) => *id,
-            None if t.places.len() >= MOST => line,
+            None if t.places.len() >= MAX_LINES => line,
             None => {
                 let code = code.clone_ref(py);
                 t.places.push((code, lasti, to));
@@ -102,7 +102,7 @@ pub fn here() -> u32 {
         let t = table.get_or_insert_default();
         let id = match t.ids.get(&(at, lasti, scopes)) {
             Some(id) => *id,
-            None if t.places.len() >= MOST => 0,
+            None if t.places.len() >= MAX_LINES => 0,
             None => {
                 t.places.push((code.clone().unbind(), lasti, scopes));
                 let id = t.places.len() as u32;

@@ -83,7 +83,7 @@ fn owner(code: &Bound<PyAny>) -> Owner {
         let found = classified(code);
         let mut table = table();
         let t = table.get_or_insert_default();
-        // A program that makes code without end keeps none of it alive: the user's code is told apart each time.
+        // A program that makes code without end keeps none of it alive: the user's code is identified each time.
         if found != Owner::User {
             t.kept.push(code.clone().unbind());
             t.owners.insert(at, found);

@@ -1,4 +1,4 @@
-//! The scheduler: runs that were handed over, the threads that serve them, and those who wait.
+//! The scheduler: enqueued runs, the threads that execute them, and the threads that wait.
 //!
 //! Every device is a *lane*. A lane is served by one thread at a time, which takes the oldest run that is ready ([`state`] says when one is).
 //! A thread that goes into host code ([`Runtime::host`]: a callback into Python, which may wait for anything) stands aside, and another
@@ -26,7 +26,7 @@
 //!   for and nothing else ([`state::Schedule::cancel`]).
 //! - Members of pmaps are pushed together, and run in the order of pushing on each lane: all lanes have one order, so no two pmaps wait for
 //!   each other, whichever threads pushed them.
-//! - Whoever waits inside a run for what cannot end before that run does gets [`Stop::Circular`], at once.
+//! - Waiting inside a run for something that cannot end before that run returns [`Stop::Circular`] at once.
 #![forbid(unsafe_code)]
 #![allow(clippy::missing_const_for_thread_local)] // the model's have no such form
 pub mod state;
@@ -71,14 +71,14 @@ pub trait Work: Send + Sync + 'static {
 
 /// How many errors of runs with effects are kept for [`Runtime::barrier`].
 const MAX_FAILURES: usize = 16;
-/// More runs than this in flight on a lane, and [`Runtime::make_room`] waits: results that nobody has asked for hold memory.
+/// More runs than this in flight on a lane, and [`Runtime::make_room`] waits: unread results hold memory.
 const MAX_QUEUED: usize = 64;
 
 struct Inner<W: Work> {
     state: Schedule<W>,
     /// Of runs with effects, for [`Runtime::barrier`].
     failures: Vec<W::Error>,
-    /// Of runs whose pusher waits for them, for [`Runtime::told`].
+    /// Of runs whose pusher waits for them, for [`Runtime::awaited`].
     to_tell: Vec<(RunId, W::Error)>,
 }
 
@@ -231,12 +231,12 @@ impl<W: Work> Runtime<W> {
             work.fail(e.clone());
         }
         let mut g = self.lock();
-        let (told, effects) = (g.state.is_told(id), g.state.has_effects(id));
+        let (awaited, effects) = (g.state.is_awaited(id), g.state.has_effects(id));
         let gone = g.state.finish(id);
         let mut dropped = failure;
         if token.load(Ordering::Relaxed) {
-            // nobody wants it
-        } else if told {
+            // it is not needed
+        } else if awaited {
             g.to_tell.extend(dropped.take().map(|e| (id, e)));
         } else if effects && g.failures.len() < MAX_FAILURES {
             g.failures.extend(dropped.take());
@@ -315,15 +315,15 @@ impl<W: Work> Runtime<W> {
                 continue;
             }
             drop(g);
-            let told = tick();
+            let awaited = tick();
             g = self.lock();
-            if let Err(e) = told {
+            if let Err(e) = awaited {
                 return (g, Err(Woken::Interrupted(e)));
             }
         }
     }
-    /// Waits until a run that the caller pushed with [`RunFacts::told`] has ended; its error is told here, and no barrier repeats it.
-    pub fn told(&'static self, id: RunId, tick: Tick<W>) -> Result<(), W::Error> {
+    /// Waits until a run that the caller pushed with [`RunFacts::awaited`] has ended; its error is returned here, and no barrier repeats it.
+    pub fn awaited(&'static self, id: RunId, tick: Tick<W>) -> Result<(), W::Error> {
         let waited = self.wait(&[id], tick);
         let mut g = self.lock();
         let failed = g.to_tell.iter().position(|f| f.0 == id).map(|i| g.to_tell.swap_remove(i).1);
@@ -346,7 +346,7 @@ impl<W: Work> Runtime<W> {
         }
         Ok(())
     }
-    /// Waits until the effects of all that was handed over so far have happened. An error if one of them failed since the last time.
+    /// Waits until the effects of all runs enqueued so far have happened. An error if one of them failed since the last time.
     pub fn barrier(&'static self, tick: Tick<W>) -> Result<(), W::Error> {
         let ids = self.lock().state.effects();
         self.wait(&ids, tick)?;
@@ -355,7 +355,7 @@ impl<W: Work> Runtime<W> {
             None => Ok(()),
         }
     }
-    /// Whether anything that was handed over has not ended.
+    /// Whether an enqueued run has not ended.
     pub fn is_idle(&self) -> bool {
         self.lock().state.unfinished() == 0
     }

@@ -41,8 +41,8 @@ pub struct RunFacts {
     pub effects: bool,
     /// The pmap it is a member of. Members wait for each other while they run.
     pub gang: Option<u64>,
-    /// Whoever pushes it waits for it ([`crate::Runtime::told`]), and hears of its error there and nowhere else.
-    pub told: bool,
+    /// The thread that pushes it waits for it ([`crate::Runtime::awaited`]), and hears of its error there and nowhere else.
+    pub awaited: bool,
 }
 
 struct Run<W> {
@@ -70,7 +70,7 @@ pub struct DeviceQueue {
     /// Threads that serve this lane and are not inside a host function; the idle ones among them.
     pub serving: usize,
     pub idle: usize,
-    /// A thread was wanted and could not be had: whoever waits does the work.
+    /// A thread was wanted and could not be had: the waiting thread does the work.
     pub threadless: bool,
 }
 
@@ -111,8 +111,8 @@ impl<W> Schedule<W> {
     pub fn has_effects(&self, id: RunId) -> bool {
         self.runs.get(&id).is_some_and(|r| r.facts.effects)
     }
-    pub fn is_told(&self, id: RunId) -> bool {
-        self.runs.get(&id).is_some_and(|r| r.facts.told)
+    pub fn is_awaited(&self, id: RunId) -> bool {
+        self.runs.get(&id).is_some_and(|r| r.facts.awaited)
     }
     pub fn is_member(&self, id: RunId) -> bool {
         self.runs.get(&id).is_some_and(|r| r.facts.gang.is_some())
@@ -241,7 +241,7 @@ impl<W> Schedule<W> {
                 }
             }
         }
-        // Only now: till here the edges told who reads what.
+        // Only now: until here the edges say which run reads what.
         gone.retain(|id| self.runs.get(id).is_some_and(|r| !r.running));
         gone.into_iter().filter_map(|id| self.finish(id)).collect()
     }
@@ -269,8 +269,8 @@ impl<W> Schedule<W> {
         false
     }
 
-    /// What a forked child makes of it: no thread but the calling one is left, which may be inside the run `current`. Runs that nobody can
-    /// tell from run twice stay, and those that had begun begin again; the readers of the others are told.
+    /// What a forked child makes of it: no thread but the calling one is left, which may be inside the run `current`. Runs that cannot
+    /// tell from run twice stay, and those that had begun begin again; the readers of the others are notified.
     #[must_use]
     pub fn forked(&mut self, current: Option<RunId>, again: impl Fn(&W) -> bool, tell: impl Fn(&W)) -> Vec<Arc<W>> {
         let mut gone = vec![];
@@ -294,7 +294,7 @@ impl<W> Schedule<W> {
         }
         gone
     }
-    /// The process ends: cancels all that has no effects and nobody waits for.
+    /// The process ends: cancels all runs without effects that are not awaited.
     #[must_use]
     pub fn close(&mut self, tell: impl Fn(&W)) -> Vec<Arc<W>> {
         self.closed = true;

@@ -1,6 +1,6 @@
 //! Nanoseconds and allocations per primitive, by what handles it, with an executor that computes nothing. Least of 31 runs.
 use ferrax_ir::ops::pointwise::Pw;
-use ferrax_testkit::face::*;
+use ferrax_testkit::api::*;
 use ferrax_testkit::null;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;

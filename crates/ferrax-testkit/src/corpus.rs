@@ -11,8 +11,8 @@
 //!
 //! INVARIANT: a case reaches a backend as any program does, lowered to a plan; nothing here knows what it computes. Without a
 //! tolerance results are compared by bits, but that all nans are one.
+use crate::api::make_program;
 use crate::examples::Example;
-use crate::face::make_program;
 use ferrax_ir::text::parse;
 use ferrax_ir::{Op, Program};
 use ferrax_kernel::backend::{Backend, RunArg, RunCx};

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! INVARIANT: every primitive has an example here, or a line in [`ELSEWHERE`] that says where its laws are.
-use crate::face::{F, Res, Value, vmap_named};
+use crate::api::{F, Res, Value, vmap_named};
 use ferrax_ir::cx::bind;
 use ferrax_ir::ops::pointwise::{Domain, Pw};
 use ferrax_ir::text::parse_application;
@@ -139,7 +139,7 @@ fn spread(k: usize) -> f64 {
 }
 /// Values of a type over a range.
 pub fn values(a: &Aval, range: Option<(f64, f64)>, seed: usize) -> Value {
-    crate::face::init();
+    crate::api::init();
     let p = ferrax_ir::lower::physical(a);
     let (lo, hi) = range.unwrap_or(match a.dtype {
         d if d.is_bool() => (0.0, 2.0),

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A law panics with what it compared. INVARIANT: no law names a primitive.
+use crate::api::*;
 use crate::examples::{Example, values};
-use crate::face::*;
 use ferrax::{array, compiled::Compiled, device};
 use ferrax_ir::ErrorKind;
 use ferrax_ir::code::{Decoder, Encoder};

@@ -1,5 +1,5 @@
 //! One function under every composition of transforms, against finite differences, loops, and its own text.
-use crate::face::*;
+use crate::api::*;
 use ferrax_ir::{Fun, Param};
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -3,7 +3,7 @@ use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
 use ferrax_ir::ops::clamp::Clamp;
 use ferrax_ir::ops::dot::{Dot, DotDims};
 use ferrax_kernel::plan::HostFn;
-use ferrax_testkit::face::*;
+use ferrax_testkit::api::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -11,7 +11,7 @@ use ferrax_cpu::{CpuBackend, Tier};
 use ferrax_ir::lower::lower;
 use ferrax_ir::simplify::simplify;
 use ferrax_kernel::Backend;
-use ferrax_testkit::face::*;
+use ferrax_testkit::api::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

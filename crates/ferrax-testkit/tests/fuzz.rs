@@ -1,21 +1,10 @@
 //! Random programs with nested control flow and transforms inside, through the whole matrix. `SEEDS=from..to` chooses.
-use ferrax_testkit::face::*;
+use ferrax_testkit::api::*;
 use ferrax_testkit::matrix;
+use ferrax_testkit::rng::Rng;
 use std::rc::Rc;
 use std::sync::Arc;
 
-struct Rng(u64);
-impl Rng {
-    fn next(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-    fn unit(&mut self) -> f64 {
-        self.next(1000) as f64 / 1000.0
-    }
-}
 type B = Arc<Recipe>;
 #[derive(Debug)]
 enum Recipe {
@@ -41,34 +30,34 @@ use Recipe::*;
 
 fn random(r: &mut Rng, depth: usize, inner: usize) -> B {
     if depth == 0 {
-        return Arc::new(if r.next(3) == 0 { MulX(Arc::new(Id)) } else { Id });
+        return Arc::new(if r.below(3) == 0 { MulX(Arc::new(Id)) } else { Id });
     }
     let d = depth - 1;
-    let n = match r.next(18) {
+    let n = match r.below(18) {
         0 => Sin(random(r, d, inner)),
         1 => Affine(random(r, d, inner), r.unit() * 1.5, r.unit()),
         2 => MulX(random(r, d, inner)),
         3 => Sum(random(r, d, inner)),
         4 | 5 => Scan {
             body: random(r, d, inner),
-            n: r.next(4),
-            reverse: r.next(2) == 0,
-            xs: r.next(2) == 0,
-            out: r.next(3),
+            n: r.below(4),
+            reverse: r.below(2) == 0,
+            xs: r.below(2) == 0,
+            out: r.below(3),
             then: random(r, d, inner),
         },
         6 | 7 => Cond { at: r.unit() * 2.0, t: random(r, d, inner), f: random(r, d, inner), then: random(r, d, inner) },
         8 | 9 => While {
             below: 1.0 + r.unit() * 4.0,
-            most: 1 + r.next(4) as i64,
+            most: 1 + r.below(4) as i64,
             body: random(r, d, inner),
             then: random(r, d, inner),
         },
-        10 => CountWhile { n: r.next(4) as i64, body: random(r, d, inner), then: random(r, d, inner) },
+        10 => CountWhile { n: r.below(4) as i64, body: random(r, d, inner), then: random(r, d, inner) },
         11 => Jit(random(r, d, inner), random(r, d, inner)),
         12 if inner > 0 => Grad(random(r, d, inner - 1), random(r, d, inner)),
         13 if inner > 0 => Jvp(random(r, d, inner - 1), random(r, d, inner)),
-        14 => Vmap(random(r, d, inner), r.next(2), random(r, d, inner)),
+        14 => Vmap(random(r, d, inner), r.below(2), random(r, d, inner)),
         15 => CustomJvp(random(r, d, 0), random(r, d, inner)),
         16 => Checkpoint(random(r, d, inner), random(r, d, inner)),
         17 if inner > 0 => CustomVjp(random(r, d, 0), random(r, d, inner)),
@@ -213,7 +202,7 @@ fn random_programs() {
     for seed in from.parse::<u64>().unwrap()..to.parse().unwrap() {
         let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         (0..5).for_each(|_| {
-            r.next(2);
+            r.below(2);
         });
         let node = random(&mut r, depth, 1);
         if std::env::var("SHOW").is_ok() {
@@ -235,7 +224,7 @@ fn bit_for_bit() {
     for seed in 1..200u64 {
         let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         (0..5).for_each(|_| {
-            r.next(2);
+            r.below(2);
         });
         let node = random(&mut r, 3, 1);
         let f: matrix::S = Rc::new(move |x| Ok(sum(&(ev(&node, x, x)? * sin(x)))));

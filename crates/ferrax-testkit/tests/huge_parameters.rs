@@ -1,32 +1,17 @@
-//! Sizes, paddings, strides and dilations up to the ends of 64 bits: `infer` gives the shape that 128 bits give, or a sentence; and what has a
+//! Sizes, paddings, strides and dilations up to the ends of 64 bits: `infer` gives the shape that 128 bits give, or an error that says why; and what has a
 //! shape that a machine can hold can be lowered. Nothing panics, and nothing wraps around. `HUGE=n` sets how many are drawn of each primitive.
 use ferrax_ir::text::parse_application;
 use ferrax_ir::{Aval, ErrorKind, Op};
-use ferrax_testkit::face::{catch, init, make_program};
+use ferrax_testkit::api::{catch, init, make_program};
+use ferrax_testkit::rng::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-struct Rng(u64);
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
+/// Parameters at the edges of 64 bits.
+trait Huge {
     /// A size: mostly small, sometimes at an edge.
-    fn size(&mut self) -> i128 {
-        const EDGES: [i128; 8] =
-            [0, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 62, (1 << 63) - 1, (1 << 63) - 2, 3_037_000_500];
-        if self.below(3) == 0 { EDGES[self.below(EDGES.len())] } else { 1 + self.below(6) as i128 }
-    }
+    fn size(&mut self) -> i128;
     /// Of either sign.
-    fn signed(&mut self) -> i128 {
-        match self.below(12) {
-            0 => -(1 << 63),
-            1..6 => -self.size(),
-            _ => self.size(),
-        }
-    }
+    fn signed(&mut self) -> i128;
     fn sizes(&mut self, rank: usize) -> Vec<i128> {
         (0..rank).map(|_| self.size()).collect()
     }
@@ -34,6 +19,21 @@ impl Rng {
         (0..rank).map(|_| self.size().max(1)).collect()
     }
 }
+impl Huge for Rng {
+    fn size(&mut self) -> i128 {
+        const EDGES: [i128; 8] =
+            [0, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 62, (1 << 63) - 1, (1 << 63) - 2, 3_037_000_500];
+        if self.below(3) == 0 { EDGES[self.below(EDGES.len())] } else { 1 + self.below(6) as i128 }
+    }
+    fn signed(&mut self) -> i128 {
+        match self.below(12) {
+            0 => -(1 << 63),
+            1..6 => -self.size(),
+            _ => self.size(),
+        }
+    }
+}
+
 fn tuple<T: std::fmt::Debug>(x: &[T]) -> String {
     let all: Vec<String> = x.iter().map(|n| format!("{n:?}")).collect();
     format!("({}{})", all.join(", "), if x.len() == 1 { "," } else { "" })
@@ -193,9 +193,9 @@ const ALL: &[(&str, fn(&mut Rng) -> Drawn)] = &[
 
 /// Whether a machine could hold it: each axis countable, all of it addressable.
 fn held(shape: &[i128], bytes: i128) -> bool {
-    const MOST: i128 = i64::MAX as i128;
+    const MAX_SIZE: i128 = i64::MAX as i128;
     let all = shape.iter().try_fold(bytes, |n, d| n.checked_mul(*d));
-    shape.iter().all(|d| *d <= MOST) && (shape.contains(&0) || all.is_some_and(|n| n <= MOST))
+    shape.iter().all(|d| *d <= MAX_SIZE) && (shape.contains(&0) || all.is_some_and(|n| n <= MAX_SIZE))
 }
 /// Few elements, and no axis so long that products of several are beyond 64 bits.
 fn small(avals: &[Aval]) -> bool {

@@ -1,5 +1,5 @@
 //! Every function of a list, under every composition of transforms: see `support/matrix.rs`.
-use ferrax_testkit::face::*;
+use ferrax_testkit::api::*;
 use ferrax_testkit::matrix;
 use matrix::{S, close, jit1, matrix};
 use std::rc::Rc;

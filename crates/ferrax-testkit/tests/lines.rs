@@ -1,7 +1,7 @@
 //! The user's lines: asked for when an equation joins a program, kept through transforms, named by errors. A line is a counter here.
 use ferrax_ir::Program;
 use ferrax_ir::cx::{Lines, install_lines};
-use ferrax_testkit::face::*;
+use ferrax_testkit::api::*;
 use std::cell::Cell;
 
 thread_local! { static ASKED: Cell<u32> = const { Cell::new(0) } }

@@ -11,24 +11,11 @@ use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::plan::{Loop, Place, SlotId, Step, Trip};
 use ferrax_kernel::reference::{self, ReferenceBackend};
 use ferrax_kernel::{Backend, DType, Kernel, Node, Plan, Res, Routine, RunCx, Scalar, VerifiedPlan};
-use ferrax_testkit::face::*;
+use ferrax_testkit::api::*;
+use ferrax_testkit::rng::Rng;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-
-struct Rng(u64);
-impl Rng {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-    fn of<'a, T>(&mut self, x: &'a mut [T]) -> Option<&'a mut T> {
-        let k = self.below(x.len());
-        x.get_mut(k)
-    }
-}
 
 fn visit<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Step)) {
     for s in steps {
@@ -303,7 +290,7 @@ fn a_broken_plan_is_refused_or_right() {
     for (n, (name, plan)) in plans().into_iter().enumerate() {
         plan.clone().verify().unwrap_or_else(|e| panic!("{name}: {e}\n{plan}"));
         let mut r = Rng(0x9E37_79B9_7F4A_7C15 ^ (n as u64 + 1) << 32);
-        // Whoever changes a while loop may end up with one that never ends.
+        // A mutated while loop may never end.
         let ends = !plan.unbounded();
         for _ in 0..each {
             let mut p = plan.clone();

@@ -6,8 +6,8 @@ use ferrax_cpu::{CpuBackend, set_num_threads};
 use ferrax_ir::lower::lower;
 use ferrax_kernel::backend::{Backend, RunArg};
 use ferrax_kernel::{Error, Res, RunCx, VerifiedPlan};
+use ferrax_testkit::api::{self, Aval, Dtype, Value, k};
 use ferrax_testkit::examples::{Example, values};
-use ferrax_testkit::face::{self, Aval, Dtype, Value, k};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed};
@@ -73,8 +73,8 @@ struct Case {
     ins: Vec<Vec<u8>>,
 }
 impl Case {
-    fn of(name: &str, f: face::F, avals: &[Aval], ins: Vec<Value>) -> Case {
-        let (p, consts) = face::make_program(f, avals).unwrap_or_else(|e| panic!("{name}: {e}"));
+    fn of(name: &str, f: api::F, avals: &[Aval], ins: Vec<Value>) -> Case {
+        let (p, consts) = api::make_program(f, avals).unwrap_or_else(|e| panic!("{name}: {e}"));
         let bytes = |v: &Value| match v {
             Value::Array(a) => ferrax::array::bytes(a).expect("elements"),
             v => panic!("{name}: {v:?}"),
@@ -141,16 +141,16 @@ const TEXTS: &[&str] = &[
 /// The gradient of a loop whose length only the run knows, and of one within it: tapes, and tapes of tapes.
 fn tapes(nested: bool) -> Case {
     let wide = Aval::new(Dtype::F64, &[700]);
-    let counted = |step: face::F, x: &Value, n: f64| -> face::Res<Value> {
-        let more = |c: &[Value]| Ok(vec![face::lt(&c[1], &k(n))]);
+    let counted = |step: api::F, x: &Value, n: f64| -> api::Res<Value> {
+        let more = |c: &[Value]| Ok(vec![api::lt(&c[1], &k(n))]);
         let next = |c: &[Value]| Ok(vec![step(&c[..1])?.remove(0), &c[1] + &k(1.0)]);
-        Ok(face::while_loop(&more, &next, &[x.clone(), k(0.0)])?.remove(0))
+        Ok(api::while_loop(&more, &next, &[x.clone(), k(0.0)])?.remove(0))
     };
-    let sine = |x: &[Value]| Ok(vec![face::sin(&x[0])]);
+    let sine = |x: &[Value]| Ok(vec![api::sin(&x[0])]);
     let inner = |x: &[Value]| Ok(vec![counted(&sine, &x[0], 3.0)?]);
-    let step: face::F = if nested { &inner } else { &sine };
-    let f = |x: &[Value]| Ok(vec![face::sum(&counted(step, &x[0], 11.0)?)]);
-    let gradient = |x: &[Value]| Ok(face::value_and_grads(&f, x)?.1);
+    let step: api::F = if nested { &inner } else { &sine };
+    let f = |x: &[Value]| Ok(vec![api::sum(&counted(step, &x[0], 11.0)?)]);
+    let gradient = |x: &[Value]| Ok(api::value_and_grads(&f, x)?.1);
     Case::of(if nested { "tapes of tapes" } else { "a tape" }, &gradient, &[wide.clone()], vec![values(&wide, None, 1)])
 }
 
@@ -186,11 +186,11 @@ fn each_allocation_may_fail() {
     set_num_threads(0);
 }
 
-/// Members of a mesh that meet: if one has no memory for what it brings, all are told.
+/// Members of a mesh that meet: if one has no memory for what it brings, all get the error.
 #[test]
 fn whoever_meets_is_told() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-    face::init();
+    api::init();
     for body in [
         "let b:f64[2000] = psum[axes=(i,)] a",
         "let b:f64[3,2000] = all_gather[all_gather_dimension=0 axis_name=(i,) axis_size=3 tiled=False] a",
@@ -215,7 +215,7 @@ fn whoever_meets_is_told() {
 #[test]
 fn arrays_go_in_and_out() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-    face::init();
+    api::init();
     let x: Vec<f32> = (0..5000).map(|i| i as f32).collect();
     let through = || {
         let t = ferrax::Tensor::new(&x, &[50, 100]).map_err(|e| e.to_string())?;

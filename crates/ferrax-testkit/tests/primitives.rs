@@ -1,12 +1,12 @@
 //! Every law for every example of every primitive; see `laws.rs` and `examples.rs` of the crate. `FERRAX_ONLY=name` keeps the examples
 //! whose text contains the name.
+use ferrax_testkit::api::{nums, sc};
 use ferrax_testkit::examples::{self, ELSEWHERE, Example};
-use ferrax_testkit::face::{nums, sc};
 use ferrax_testkit::laws::LAWS;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// All examples under one law; every failure is told, not the first only.
+/// All examples under one law; every failure is reported, not only the first.
 fn holds(name: &str) {
     let law = LAWS.iter().find(|l| l.0 == name).expect("a law").1;
     let only = std::env::var("FERRAX_ONLY").unwrap_or_default();
@@ -108,7 +108,7 @@ fn a_refusal_names_what_does_not_fit() {
 fn a_pair_outside_the_axis_is_refused() {
     for pair in ["(0, 2)", "(2, 0)"] {
         let e = Example::parse(&format!("lanes 2: ppermute[axis_name=(i,) perm=({pair},)] f64[3]"));
-        let y = ferrax_testkit::face::catch(|| e.call(&e.values(&e.avals(), 0)));
+        let y = ferrax_testkit::api::catch(|| e.call(&e.values(&e.avals(), 0)));
         assert!(y.is_err_and(|e| e.message().contains("out of range")), "{pair}");
     }
 }

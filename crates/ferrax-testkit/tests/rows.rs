@@ -3,7 +3,7 @@
 use ferrax_ir::operators::emit;
 use ferrax_ir::ops::pointwise::{Pointwise, Pw};
 use ferrax_ir::verify::verify;
-use ferrax_testkit::face::*;
+use ferrax_testkit::api::*;
 
 const DTYPES: [Dtype; 10] = [
     Dtype::BOOL,

@@ -1,8 +1,8 @@
 //! What rules leave undone: zeros stay symbolic, results without lanes stay without, residuals that are operands are handed on.
 use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
 use ferrax_kernel::plan::HostFn;
+use ferrax_testkit::api::*;
 use ferrax_testkit::examples::Example;
-use ferrax_testkit::face::*;
 use std::sync::Arc;
 
 /// Applications of primitives with bodies whose results read some operands only: for each result, which.

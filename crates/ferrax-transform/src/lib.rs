@@ -21,7 +21,7 @@ use trace::programs::transposed;
 pub type FlatFn<'a> = &'a dyn Fn(&[Value]) -> Res<Values>;
 
 /// Traces `f` to a program; also returns the values it closed over, the program's leading `n_consts` inputs. Equations whose
-/// outputs nobody reads stay, as the user wrote them; lowering drops them.
+/// unread outputs stay, as the user wrote them; lowering drops them.
 pub fn make_program(f: FlatFn, ins: &[Aval]) -> Res<(Program, Vec<Value>)> {
     let _lines = Line::unset();
     let s = Trace::stage_all();

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use wgpu::{PollError, PollType, SubmissionIndex};
 
-/// How long the driver is asked at a time; in between whoever waits looks whether to go on.
+/// How long the driver is asked at a time; in between the waiting thread checks whether to continue.
 const SLICE: Duration = Duration::from_millis(20);
 /// The longest sleep between two questions whether a submission has been done; shorter ones are a part of the time that it has taken so far.
 const MAX_SLEEP: Duration = Duration::from_millis(1);
@@ -184,7 +184,7 @@ impl Gpu {
     pub fn is_done(&self, index: &SubmissionIndex) -> bool {
         !self.is_ours() || self.is_lost() || !matches!(self.poll(index), Err(PollError::Timeout))
     }
-    /// Waits until a submission has been done, and tells what went wrong. Asks `look` all the while whether to go on.
+    /// Waits until a submission has been done, and returns its error. Asks `look` all the while whether to go on.
     pub fn wait(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
         let mut seen = false;
         let (begun, mut looked) = (Instant::now(), Instant::now());
@@ -250,7 +250,7 @@ impl Gpu {
     }
 }
 
-/// What a fork is told that asks for a device which its parent found.
+/// The error of a fork that asks for a device which its parent found.
 pub fn of_another_process(name: &str) -> Error {
     Error::Device(format!(
         "{name}: a process that was forked cannot use the GPU of its parent\nhelp: use cpu here, or start the process with multiprocessing's \"spawn\""

@@ -4,7 +4,7 @@
 //! bits, on every adapter alike (narrow ones are packed in words and computed in 32 bits, as the waist has it). What they lack the host's backend runs in between, on
 //! copies: decompositions, Fourier transforms, and whatever computes with elements of 64 bits.
 //!
-//! INVARIANT: a slot's buffer never changes once written, but for updates in place of a buffer that nobody else holds; so copies,
+//! INVARIANT: a slot's buffer never changes once written, but for updates in place of a buffer that have no other owner; so copies,
 //! reshapes and carries of loops are references, and whatever the memory plan says about places need not be obeyed.
 //!
 //! ```no_run

@@ -76,7 +76,7 @@ impl CompiledPlan {
             return Err(Error::Invalid(format!("input slot {s} is given {} bytes", arg.buffer.bytes())));
         }
         let slab = memory::slab_of(&self.device, &arg.buffer)?;
-        // The argument is dropped here: a donated buffer that nobody else holds leaves its slab with one reference, the slot's.
+        // The argument is dropped here: a donated buffer that have no other owner leaves its slab with one reference, the slot's.
         Ok(Value::Array(slab))
     }
 }
@@ -326,8 +326,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The array that starts as operand `x`, whose reference `array` is: `x` itself where the plan gives both one place and nobody
-    /// else holds it, else a copy.
+    /// The array that starts as operand `x`, referenced by `array`: `x` itself where the plan gives both one place and `x` has no
+    /// other owner, else a copy.
     fn updated(&mut self, x: SlotId, out: SlotId, array: &mut Arc<Slab>) -> Res<Arc<Slab>> {
         // The slot's reference, and `array`.
         if self.compiled.plan.one_place(x, out) && Arc::strong_count(array) == 2 {

@@ -33,7 +33,7 @@ pub struct Task<P> {
     /// Bytes of each scratch buffer.
     pub scratch: Vec<usize>,
     pub passes: Vec<Pass<P>>,
-    /// Output 0 starts as input 0, in its place where nobody else needs that.
+    /// Output 0 starts as input 0, in its memory where nothing else needs that.
     pub updates: bool,
 }
 

@@ -20,7 +20,7 @@ fn energy(x: &Tensor, v: &Tensor) -> Tensor {
 /// `steps` of leapfrog; the energy after each, and where all are.
 fn run(x: &Tensor, v: &Tensor, steps: usize) -> Res<((Tensor, Tensor), Tensor)> {
     let (h, n) = (0.002, x.shape()[0] as f64);
-    // forces are minus the potential's derivative: nobody has to write them
+    // forces are minus the potential's derivative, so they need no code
     let pull = |x: &Tensor| -> Res<Tensor> { Ok(grad(potential)(x)? * -n) };
     let step = |(x, v): &(Tensor, Tensor), _: &()| -> Res<_> {
         let v = v + pull(x)? * (h / 2.0);

@@ -49,7 +49,7 @@ enum Storage {
 /// PERF: benches/dispatch, the 40-leaf row: a call takes it once, and reads its arguments' buffers in place.
 static PLACES: LazyLock<RwLock<TCellOwner<Storage>>> = LazyLock::new(|| RwLock::new(TCellOwner::new()));
 
-/// While one is held, no array is deleted; whoever deletes waits. Its holder deletes nothing, and takes no second one.
+/// While one is held, no array is deleted; a deletion waits. Its holder deletes nothing, and takes no second one.
 pub struct Reading(RwLockReadGuard<'static, TCellOwner<Storage>>);
 impl Reading {
     #[inline]

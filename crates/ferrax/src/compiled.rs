@@ -1,13 +1,13 @@
-//! Programs made ready to run: lowered, compiled for a device, and run at once or in the device's queue.
+//! Compiled programs: lowered, compiled for a device, and executed inline or in the device's queue.
 //!
-//! A run whose inputs are there and whose work is small is done on the spot; other runs are handed to the device's queue, and the
-//! arrays they return are pending. An error in a queued run poisons its results: whoever reads one gets it. A run that calls host functions
-//! is waited for if its inputs are there, so that what they do has been done, and what they raise is raised, when the call returns. Loops
-//! of unknown length are tried on the spot first ([`crate::trial`]).
+//! A run with little work whose inputs are ready executes inline; other runs are enqueued and return pending arrays. An error in an
+//! enqueued run poisons its results, and every reader gets it. A run that calls host functions is awaited if its inputs are ready, so
+//! that the functions' effects and errors belong to the call. Loops of unknown length first execute speculatively
+//! ([`crate::speculation`]).
 use crate::array::{self, Reading, Shard};
 use crate::device::Device;
 use crate::runtime::{self, NEVER, Order, RunArgs};
-use crate::trial::Pace;
+use crate::speculation::Pace;
 use crate::world::MeshMember;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::lower;
@@ -20,11 +20,11 @@ use std::borrow::Borrow;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
-/// Scalar operations from which a run is handed to the queue: about 100 microseconds of one core.
+/// Scalar operations from which a run is enqueued: about 100 microseconds of one core.
 const ASYNC_WORK: u64 = 200_000;
-/// Scalar operations up to which a run is tried on the spot all the same: the fastest take a hundredth of a nanosecond each, and to hand a run
-/// over costs as much as a megabyte takes to copy.
-const TRIED_WORK: u64 = 10_000_000;
+/// Scalar operations up to which a run executes speculatively all the same: the fastest take a hundredth of a nanosecond each, and
+/// enqueuing costs as much as copying a megabyte.
+const MAX_SPECULATIVE_WORK: u64 = 10_000_000;
 
 /// What a run returns.
 pub type Arrays = SmallVec<[Array; 2]>;
@@ -34,13 +34,13 @@ pub struct Compiled {
     pub device: &'static Device,
     exe: Arc<dyn Executable>,
     outs: Vec<Aval>,
-    /// Work is unknown or large, or others must be waited for.
+    /// Its work is unknown or large, or it must wait for other runs.
     queued: bool,
     /// It calls host functions.
     calls: bool,
-    /// The world can tell that it ran.
+    /// Its run is observable.
     effects: bool,
-    /// Of a run that may be brief though it is one of those that are handed over.
+    /// Set if it is enqueued but may be short enough to run inline.
     pace: Option<Pace>,
 }
 
@@ -80,7 +80,7 @@ impl Compiled {
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits() || asks;
         let (calls, effects) = (plan.calls(), program.effects().io);
         let ends = !plan.unbounded() && !plan.waits();
-        let brief = plan.work() <= if ends { TRIED_WORK } else { ASYNC_WORK };
+        let brief = plan.work() <= if ends { MAX_SPECULATIVE_WORK } else { ASYNC_WORK };
         let pace =
             (queued && brief && !plan.meets() && !effects && device.platform() == "cpu").then(|| Pace::new(ends));
         let exe = device.backend.compile(plan)?;
@@ -137,7 +137,7 @@ impl Compiled {
         let inside = runtime::inside();
         if let (Some(pace), None, true, false) = (&self.pace, &inside, ready, donated.contains(&true)) {
             let lent: SmallVec<[&Buffer; 8]> = ins.iter().map(|a| &a.buffer).collect();
-            if let Some(made) = pace.tried(|stop| self.exe.run_lent(&RunCx { cancel: stop, world: None }, &lent)) {
+            if let Some(made) = pace.run_inline(|stop| self.exe.run_lent(&RunCx { cancel: stop, world: None }, &lent)) {
                 return Ok((made?, committed));
             }
         }
@@ -176,9 +176,9 @@ impl Compiled {
         runtime::wait(ins.iter().map(|a| &a.buffer))?;
         Ok(self.exe.run(&RunCx { cancel, world: None }, ins)?)
     }
-    /// A run to be handed over, as one member of a pmap or by itself.
+    /// A run to enqueue, by itself or as one member of a pmap.
     pub fn order(&self, ins: RunArgs, member: Option<MeshMember>) -> Order {
-        Order { exe: self.exe.clone(), lane: self.device.id, ins, member, effects: self.effects, told: false }
+        Order { exe: self.exe.clone(), lane: self.device.id, ins, member, effects: self.effects, awaited: false }
     }
 }
 

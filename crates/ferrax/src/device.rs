@@ -3,7 +3,7 @@
 //! ```
 //! use ferrax::Tensor;
 //! use ferrax::device::{self, Device, Platform};
-//! let here: &'static Device = device::default_device(); // where arrays go that nobody places
+//! let here: &'static Device = device::default_device(); // the device of arrays without a placement
 //! assert_eq!(Tensor::ones(&[2]).sum().device(), Some(here));
 //! assert_eq!((here.platform(), device::numbered(here.id)), ("cpu", Some(here)));
 //! assert_eq!(here.memory_kind(), (device::HOST_MEMORY, 0)); // as DLPack numbers it
@@ -213,7 +213,7 @@ pub enum Platform {
     Gpu,
 }
 impl Platform {
-    /// As [`Device::platform`] tells it.
+    /// As [`Device::platform`] returns it.
     pub fn name(self) -> &'static str {
         match self {
             Platform::Cpu => "cpu",
@@ -252,7 +252,7 @@ pub fn set_platforms(order: &[Platform]) {
     let bits = without(Platform::Cpu, NO_CPU) | without(Platform::Gpu, NO_GPU) | first;
     let _ = ORDER.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |o| Some(o & !PLATFORMS | bits));
 }
-/// Where the process's arrays go that nobody places; `None` for the first device of the first platform.
+/// The process's device for arrays without a placement; `None` for the first device of the first platform.
 pub fn set_default_device(d: Option<&'static Device>) {
     let bits = d.map_or(0, |d| (d.id + 1) << NAMED_SHIFT);
     let _ = ORDER.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |o| Some(o & PLATFORMS | bits));
@@ -294,7 +294,7 @@ pub fn first_device() -> &'static Device {
 fn gpus_if(wanted: bool) -> &'static [Device] {
     if wanted { gpus() } else { &[] }
 }
-/// Where arrays go that nobody places.
+/// The device of arrays without a placement.
 pub fn default_device() -> &'static Device {
     match ORDER.load(Ordering::Relaxed) {
         o if o >> NAMED_SHIFT == 0 => first_device(),

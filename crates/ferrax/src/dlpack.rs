@@ -4,8 +4,8 @@
 //! use ferrax::dlpack::{self, Managed};
 //! use ferrax::{Tensor, views};
 //! let x = Tensor::from([[1.0f32, 2.0], [3.0, 4.0]]);
-//! let p = dlpack::export(&x)?.into_raw(); // a `DLManagedTensorVersioned *` for a C interface; whoever has it calls its deleter, once
-//! // SAFETY: the pointer is of a tensor that nobody else owns, and whose elements nobody changes
+//! let p = dlpack::export(&x)?.into_raw(); // a `DLManagedTensorVersioned *` for a C interface; its owner calls its deleter, once
+//! // SAFETY: the pointer is of a tensor that has no other owner, and whose elements do not change
 //! let lent = unsafe { Managed::from_raw(p) }.expect("no null");
 //! let y = dlpack::import(lent)?; // given back when the last tensor of this memory goes
 //! assert_eq!(views::view::<f32>(&y)?.slice().as_ptr(), views::view::<f32>(&x)?.slice().as_ptr());

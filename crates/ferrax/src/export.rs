@@ -110,7 +110,7 @@ fn is_float0(a: &Aval) -> bool {
 fn written(names: &[String], t: &TracedProgram) -> Res<(Encoder, Vec<Vec<u8>>, Vec<bool>)> {
     let (p, n) = (&t.program, t.consts.len());
     let outs = p.out_avals();
-    // outputs of dtype float0 say nothing, and so nobody computes them
+    // outputs of dtype float0 carry nothing and are not computed
     let wanted: Vec<usize> = (0..outs.len()).filter(|i| !is_float0(&outs[*i])).collect();
     let reads = p.dce(&outs.iter().map(|a| !is_float0(a)).collect::<Vec<_>>()).1;
     let ins = &p.in_avals()[n..];

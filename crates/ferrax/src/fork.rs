@@ -24,7 +24,7 @@ pub fn freeze() -> Still {
 impl Still {
     /// In the child, where no other thread is left. What the child has lost with them is the caller's to drop, where host code may run.
     pub fn in_child(self) -> Box<dyn std::any::Any> {
-        crate::trial::in_child();
+        crate::speculation::in_child();
         drop(self.others); // what the child gives up goes back to the pools
         Box::new(self.runtime.in_child())
     }

@@ -233,7 +233,7 @@ fn take(
 // ---- arrays ----
 
 type WeakArray = Weak<Handle<dyn Payload>>;
-/// By where an array lies, which is nobody else's while its entry is kept.
+/// By where an array lies, which is unique while its entry is kept.
 #[derive(Default)]
 struct KeyRegistry {
     entries: FxHashMap<usize, (WeakArray, Consumed)>,

@@ -18,7 +18,7 @@
 //! a panic of ours is the transform's error, and [`catch`] does the same anywhere.
 //!
 //! **Names.** An operation is the method or function of the name it has in Python, composed of the same primitives, so that bits agree:
-//! `tests/face/golden.rs`. What one face has and the other lacks is listed in `tests/face/faces.txt`. Every primitive is reached by
+//! `tests/api/golden.rs`. The differences between both APIs are listed in `tests/api/apis.txt`. Every primitive is reached by
 //! [`Tensor::bind`], whether it has a method or not.
 //!
 //! **Trees.** Functions take and return [`Tree`]s: tensors, tuples, `Vec`s, maps, and what `#[derive(Tree)]` is written over. A
@@ -44,7 +44,7 @@
 //! INVARIANT: no type that a rule needs lives here; a rule sees values and a context, never a device.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-// What the extension module is built of, beside the face.
+// The engine, which the extension module uses.
 #[doc(hidden)]
 pub mod array;
 #[doc(hidden)]
@@ -65,7 +65,7 @@ pub mod parts;
 pub mod pmap;
 #[doc(hidden)]
 pub mod runtime;
-mod trial;
+mod speculation;
 #[doc(hidden)]
 pub mod world;
 

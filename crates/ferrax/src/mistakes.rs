@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is told.
+//! Errors of the Rust API, and how they are reported.
 //!
 //! Operations on tensors cannot return a `Result` and stay readable, so a program's mistake (shapes that do not fit, an axis that is not
 //! there, a dtype that an operation does not take) is a panic, as an index out of bounds is, with the error's text and the caller's place.
@@ -8,9 +8,9 @@
 //! ```
 //! use ferrax::{Tensor, catch, grad};
 //! let (x, y) = (Tensor::zeros(&[2]), Tensor::zeros(&[3]));
-//! let told = catch(|| Ok(&x + &y)).unwrap_err();
-//! assert!(told.message().starts_with("add got incompatible shapes for broadcasting: (2,), (3,)."), "{told}");
-//! assert!(told.message().contains("\nat "), "{told}"); // and the place
+//! let error = catch(|| Ok(&x + &y)).unwrap_err();
+//! assert!(error.message().starts_with("add got incompatible shapes for broadcasting: (2,), (3,)."), "{error}");
+//! assert!(error.message().contains("\nat "), "{error}"); // and the place
 //! assert!(grad(|x: &Tensor| (x + &y).sum())(&x).is_err());
 //! ```
 use ferrax_ir::{Error, Res};

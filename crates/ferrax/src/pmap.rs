@@ -1,6 +1,6 @@
 //! pmap on real devices: one queue each, collectives between them.
 //!
-//! INVARIANT: the members of one pmap are handed over together, so two pmaps meet in the same order everywhere.
+//! INVARIANT: the members of one pmap are enqueued together, so two pmaps meet in the same order on every device.
 use crate::array::{self, Shards};
 use crate::compiled::Compiled;
 use crate::device::{self, Device};
@@ -80,7 +80,7 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
         };
         let parts = if *mapped { rows(&a, &devices)? } else { copies(&a, &devices)? };
         let donated = s.donated.get(i) == Some(&true);
-        // an array none of whose buffers is handed over as it is was copied, and stays
+        // an array none of whose buffers is passed unchanged was copied, and stays
         if donated && array::shards(&a)?.iter().any(|own| parts.iter().any(|p| p.buffer.same(&own.buffer))) {
             gone.push(a);
         }

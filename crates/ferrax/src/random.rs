@@ -15,7 +15,7 @@
 //!
 //! A key is a rank-0 tensor of keys: it goes through `vmap`, `jit` and loops as others do. Use each once; [`split`] it for more.
 //!
-//! INVARIANT: each function composes the primitives as Python's does, so that bits agree; `tests/face/golden.txt` holds what Python drew.
+//! INVARIANT: each function composes the primitives as Python's does, so that bits agree; `tests/api/golden.txt` holds what Python drew.
 mod counts;
 mod gamma;
 mod transformed;

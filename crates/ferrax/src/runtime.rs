@@ -7,7 +7,7 @@
 //!
 //! ORDER OF LOCKS, first to last: the host's own (Python's interpreter lock); the places of arrays (`array.rs`); the scheduler's; those of a
 //! pmap's meetings (`world.rs`); the thread pool's and the memory pool's (`ferrax-cpu`); the one under which devices are made (`device.rs`).
-//! Whoever waits holds none of them: [`detached`] gives up the host's. A fork takes all but the meetings' ([`crate::fork`]), whose members a child gives up.
+//! A waiting thread holds none of them: [`detached`] gives up the host's. A fork takes all but the meetings' ([`crate::fork`]), whose members a child gives up.
 use crate::device::{Device, found_gpus};
 use crate::world::MeshMember;
 use ferrax_ir::error::{Error, Res};
@@ -109,14 +109,14 @@ pub fn close() -> Res<()> {
 /// Runs code of the host from within a run. It may wait for any other run: another thread serves the device meanwhile. `None` where the run has
 /// been stopped.
 pub fn host<T>(f: impl FnOnce() -> T) -> Option<T> {
-    crate::trial::keep().then(|| RUNTIME.host(f))
+    crate::speculation::keep().then(|| RUNTIME.host(f))
 }
 /// Whether the calling thread is inside a run: what it computes is part of that, and runs on the spot.
 pub fn inside() -> Option<Token> {
     ferrax_runtime::current()
 }
 
-/// A run that was handed over.
+/// An enqueued run.
 pub struct Handed {
     pub exe: Arc<dyn Executable>,
     /// Taken when something is donated: then it cannot run twice.
@@ -163,7 +163,7 @@ fn kept(a: &RunArg) -> RunArg {
     RunArg { buffer: a.buffer.clone(), donated: false }
 }
 
-/// A run to be handed over: by itself, or with the other members of its pmap.
+/// A run to enqueue: by itself, or with the other members of its pmap.
 pub struct Order {
     pub exe: Arc<dyn Executable>,
     /// The device that runs it.
@@ -171,8 +171,8 @@ pub struct Order {
     pub ins: RunArgs,
     pub member: Option<MeshMember>,
     pub effects: bool,
-    /// Whoever hands it over waits for it: [`carry_out`].
-    pub told: bool,
+    /// The thread that enqueues it waits for it: [`carry_out`].
+    pub awaited: bool,
 }
 /// Waits until a device has room for another run.
 pub fn make_room(lane: usize) -> Res<()> {
@@ -184,8 +184,8 @@ pub fn hand_over(orders: impl IntoIterator<Item = Order>) -> SmallVec<[Buffers; 
 }
 /// Hands a run over and waits till it has ended; its error is the caller's, also where it has no result that could hold it.
 pub fn carry_out(order: Order) -> Res<Buffers> {
-    let (id, outs) = push([Order { told: true, ..order }]).remove(0);
-    waiting(|tick| RUNTIME.told(id, tick))?;
+    let (id, outs) = push([Order { awaited: true, ..order }]).remove(0);
+    waiting(|tick| RUNTIME.awaited(id, tick))?;
     for b in &outs {
         b.memory()?;
     }
@@ -207,8 +207,13 @@ fn push(orders: impl IntoIterator<Item = Order>) -> SmallVec<[(RunId, Buffers); 
         let outs: Buffers = plan.outputs.iter().map(pending).collect();
         results.push((id, outs.clone()));
         let inputs = o.ins.iter().filter_map(|a| a.buffer.awaited()).collect();
-        let facts =
-            RunFacts { lane: o.lane, inputs, effects: o.effects, gang: o.member.as_ref().and(gang), told: o.told };
+        let facts = RunFacts {
+            lane: o.lane,
+            inputs,
+            effects: o.effects,
+            gang: o.member.as_ref().and(gang),
+            awaited: o.awaited,
+        };
         (id, facts, Handed { exe: o.exe, ins: Mutex::new(Some(o.ins)), outs, member: o.member })
     });
     let runs = runs.collect();

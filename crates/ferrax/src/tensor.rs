@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Operations promote and broadcast as numpy's do. A Rust number beside a tensor is weak: it takes the tensor's dtype. The default dtypes
-//! are float32 and int32; 64-bit types are there for whoever names them.
+//! are float32 and int32; 64-bit types are used where they are named.
 //!
 //! INVARIANT: a file here is a family of operations; each composes the primitives as the function of that name in Python does, so that
 //! bits agree.

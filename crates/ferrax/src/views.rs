@@ -11,7 +11,7 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: a view holds its buffer, so whoever donates the tensor meanwhile gets a copy made, and the view's elements stay.
+//! INVARIANT: a view holds its buffer, so a donation of the tensor meanwhile makes a copy, and the view's elements stay.
 use crate::array;
 use crate::tensor::{Element, Tensor};
 use bytemuck::Pod;

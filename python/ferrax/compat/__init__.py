@@ -7,7 +7,7 @@
 `python -m ferrax program.py` does the same for a whole program, and `python -m ferrax adopt` for an environment (docs/libraries.md).
 
 Invariant: an installed JAX is never touched, and never half used: `jax.x.y` is the module `ferrax.x.y` itself or, for internals that libraries
-touch, a module of the names listed or mirrored in `_standins`; any other import fails with a sentence that says who asked for what.
+touch, a module of the names listed or mirrored in `_standins`; any other import fails with an error that says which module asked for which name.
 """
 
 import dis
@@ -37,7 +37,7 @@ _MACHINERY = ("<frozen importlib", "importlib/__init__.py", "importlib\\__init__
 
 
 def absent(what, library):
-    """The sentence about a name or module of JAX's that Ferrax does not have. library: the module that asked for it, or None."""
+    """The message about a name or module of JAX's that Ferrax does not have. library: the module that asked for it, or None."""
     asked = f", which {library} asked for" if library else ""
     return f"Ferrax has no {what}{asked}. Please report it with the library's version; docs/libraries.md lists what is known."
 
@@ -100,7 +100,7 @@ def _is_public(module):
 
 
 class _Speaking:
-    """The `__getattr__` of a public module: its own, if it has one, and the sentence about a name that is absent."""
+    """The `__getattr__` of a public module: its own, if it has one, and the message about an absent name."""
 
     def __init__(self, module, own):
         self.module, self.own = module, own
@@ -111,7 +111,7 @@ class _Speaking:
                 value = self.own(name)
                 return _speaking(value) if isinstance(value, types.ModuleType) else value
             except AttributeError as e:
-                # what failed within is told as it is
+                # errors within are passed on unchanged
                 if e.__traceback__.tb_next is None or e.__traceback__.tb_next.tb_next is not None:
                     raise
         spec = self.module.__spec__.name
@@ -253,7 +253,7 @@ class _Finder(importlib.metadata.DistributionFinder):
             return None
         module = self._module(name, root, below)
         if module is None:
-            # An import is told what is absent; who only asks (importlib.util.find_spec) gets None.
+            # An import gets an error that says what is absent; a query (importlib.util.find_spec) gets None.
             frame = sys._getframe(1)
             if frame.f_back is not None and frame.f_back.f_code.co_name == "_find_and_load_unlocked":
                 raise ModuleNotFoundError(absent(f"module {name}", _library(_caller(frame))), name=name)

@@ -1,4 +1,4 @@
-"""`jax._src.core`, `.effects` and their kin: what libraries take of how programs are made.
+"""`jax._src.core`, `.effects` and related modules: what libraries take of how programs are made.
 
 Invariant: questions about the state of tracing are answered by the extension; a size is a number, so what asks about symbolic ones says no.
 """

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 version_info = tuple(map(int, FOLLOWS.split(".")))
-# A run is one process, and nobody coordinates it.
+# A run is one process, without a coordinator.
 global_state = types.SimpleNamespace(process_id=0, num_processes=1, client=None)
 ifrt_programs = None  # there are no programs of another runtime
 Out = typing.TypeVar("Out")

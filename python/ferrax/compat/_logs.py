@@ -1,8 +1,8 @@
-"""What the runtime tells of tracing and compiling, told under JAX's names to those who listen there.
+"""The runtime's log of tracing and compiling, forwarded to the loggers of JAX's names.
 
     logging.getLogger("jax._src.interpreters.pxla").addHandler(mine)    # hears "Compiling jit(f) with global shapes and types ..."
 
-Invariant: a line is told once: under its name of JAX's, and to the handlers of the log `ferrax` itself; not to the root's twice.
+Invariant: a line is logged once: under its name of JAX's, and to the handlers of the log `ferrax` itself; not to the root's twice.
 """
 
 import logging
@@ -46,7 +46,7 @@ class Forward(logging.Handler):
 
 
 def install():
-    """From here on, JAX's names say what is told; the log `ferrax` has the level of the log `jax` unless it is given one. Doing so again changes nothing."""
+    """From here on, JAX's names say what is logged; the log `ferrax` has the level of the log `jax` unless it is given one. Doing so again changes nothing."""
     ours = logging.getLogger("ferrax")
     if any(isinstance(h, Forward) for h in ours.handlers):
         return

@@ -78,7 +78,7 @@ all_checks = automatic_checks | user_checks
 
 
 class _Check:
-    """The function of a `check` in a program. Run as it stands, where nobody made it functional, it raises."""
+    """The function of a `check` in a program. Run as it stands, where it was not made functional, it raises."""
 
     def __init__(self, site, slots, debug):
         self.site, self.slots, self.debug = site, slots, debug

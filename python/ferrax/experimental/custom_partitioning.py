@@ -83,7 +83,7 @@ class custom_partitioning:
 
         Args:
           partition, infer_sharding_from_operands, propagate_user_sharding: functions of shardings.
-          decode_shardings, sharding_rule, reduction_factors, need_replication_factors, permutation_factors, **factor_sizes: how shardings are told.
+          decode_shardings, sharding_rule, reduction_factors, need_replication_factors, permutation_factors, **factor_sizes: how shardings are described.
         """
         self.partition, self.infer_sharding_from_operands = partition, infer_sharding_from_operands
         self.propagate_user_sharding, self.sharding_rule = propagate_user_sharding, sharding_rule

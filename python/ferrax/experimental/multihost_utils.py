@@ -2,7 +2,7 @@
 
     process_allgather(jnp.arange(3))          # [[0, 1, 2]]: the values of each process
 
-Invariant: the result is that of a run of one process; there is nobody to wait for.
+Invariant: the result is that of a run of one process; there is no other process to wait for.
 """
 
 import contextlib
@@ -80,7 +80,7 @@ def live_devices(devices):
 
 
 def reached_preemption_sync_point(step_id):
-    """Whether the run is about to be stopped, and this is the step at which all processes save: nobody stops it."""
+    """Whether the run is about to be stopped, and this is the step at which all processes save: runs here are not stopped."""
     return step_id < 0
 
 

@@ -2,7 +2,7 @@
 
     register_exclusion(__file__)            # never from this file of a library
 
-Invariant: the innermost line that is neither Ferrax's nor excluded. Who asks for a line of his own is told that of the caller; names around operations are `jax.named_scope`'s.
+Invariant: the innermost line that is neither Ferrax's nor excluded. A user-defined line is that of the caller; names around operations are `jax.named_scope`'s.
 """
 
 import contextlib

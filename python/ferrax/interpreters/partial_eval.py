@@ -54,7 +54,7 @@ def _each(flags, n):
 def dce_jaxpr(jaxpr, used_outputs, instantiate=False):
     """An open program with those outputs alone that are used, and the equations and inputs that they need, or that have effects.
 
-    used_outputs: a truth for each output, or one for all. instantiate: inputs to keep though nobody reads them.
+    used_outputs: a truth for each output, or one for all. instantiate: unused inputs to keep.
     Returns (program, which inputs it has).
     """
     used = _each(used_outputs, len(jaxpr.outvars))

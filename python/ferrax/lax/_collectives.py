@@ -167,7 +167,7 @@ def pmin(x, axis_name, *, axis_index_groups=None):
 
 
 def ppermute(x, axis_name, perm):
-    """x sent along (source, destination) pairs; positions that nobody sends to get zeros. x: a pytree.
+    """x sent along (source, destination) pairs; positions without a source get zeros. x: a pytree.
 
     >>> jax.vmap(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)]), axis_name="i")(jnp.array([1, 2]))
     Array([2, 1], dtype=int32)

@@ -69,7 +69,7 @@ def psend(x, axis_name, perm):
 
 
 def precv(token, out_shape, axis_name, perm):
-    """What was sent with a token, as `ppermute` gives it: zeros where nobody sends to.
+    """What was sent with a token, as `ppermute` gives it: zeros where there is no source.
 
     Args:
       token: of a `psend` along the same axis and pairs.

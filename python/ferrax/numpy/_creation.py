@@ -233,7 +233,7 @@ def _filled(value, shape, device):
 
 
 def _dtype_beside(name, shape, dtype):
-    """The dtype asked for, float by default. A second size in its place is told apart."""
+    """The dtype asked for, float by default. A second size in its place is recognized."""
     if isinstance(dtype, int) and ndim_of(shape) == 0:
         raise TypeError(
             f"Cannot interpret '{dtype}' as a data type.\n\nDid you accidentally write `jax.numpy.{name}({shape}, {dtype})` "

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a function listed here is pure, or makes its choice once for each compiled kernel, routine or loop, so that the text of the
 //! compiled plan shows the choice.
-use super::weave::{self, Mutant};
+use super::arms::{self, Mutant};
 use super::{Family, Res, root};
 use crate::shell::fail;
 use std::fs;
@@ -69,7 +69,7 @@ fn all_picks() -> Res<Vec<Mutant>> {
         {
             return fail(format!("{path} has no function {name}: see xtask/src/mutate/picks.rs"));
         }
-        all.extend(weave::find_picks(&path, &text, functions));
+        all.extend(arms::find_picks(&path, &text, functions));
     }
     Ok(all)
 }

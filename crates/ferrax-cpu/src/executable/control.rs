@@ -331,7 +331,7 @@ impl CompiledLoop {
                 None => {
                     let to = state.ptrs[c.out as usize];
                     if to != from {
-                        // SAFETY: verify, sizes: the four slots of a carry are equal in size, `bytes`; loops: nobody touched them meanwhile.
+                        // SAFETY: verify, sizes: the four slots of a carry are equal in size, `bytes`; loops: nothing touched them meanwhile.
                         unsafe { to.copy_from(from, c.bytes) };
                     }
                 }

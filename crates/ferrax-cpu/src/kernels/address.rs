@@ -32,7 +32,7 @@ pub struct IndexArrays {
     pub components: SmallVec<[*const u8; 4]>,
     pub every: usize,
 }
-// SAFETY: what they point at, those who read it prove that nobody writes meanwhile.
+// SAFETY: what they point at, readers prove that nothing writes meanwhile.
 unsafe impl Sync for IndexArrays {}
 
 type AddressFn = unsafe fn(ix: &IndexArrays, from: usize, n: usize, parts: &[Component], drop: bool, at: *mut i64);

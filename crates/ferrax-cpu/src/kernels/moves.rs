@@ -1,6 +1,6 @@
 //! Moving elements between buffers and lanes: loads with any stride, stores, constants, index values.
 //!
-//! INVARIANT: loads read exactly the elements they are told to; the callers' verified kernels say that these lie in the buffer.
+//! INVARIANT: loads read exactly the elements that their arguments name; the callers' verified kernels say that these lie in the buffer.
 use super::block::{BlockFn, BlockLoop, F1, map1, pick, tiers};
 use super::lane::*;
 use crate::tier::Tier;

@@ -7,7 +7,7 @@
 //!                                  call add out0 <- in0, r1
 //! ```
 //!
-//! Positions are linear over the loop dimensions, after neighbouring ones that every access walks alike were merged. Values that
+//! Positions are linear over the loop dimensions, after merging neighbouring ones that have one stride in every access. Values that
 //! do not vary are computed once per run. Registers are reused when their last reader has run.
 //!
 //! INVARIANT: evaluating a range of positions touches only these positions of what is read in place or written, and the elements that
@@ -357,7 +357,7 @@ impl TileProgram {
     /// The frame is one of this program's; the positions lie below `total`; no other thread evaluates them.
     #[inline]
     pub unsafe fn eval(&self, frame: &mut Frame, pos: usize, n: usize) {
-        // SAFETY: what is used in place walks its buffer by one element a position (`build` takes only such accesses), so that `pos` below
+        // SAFETY: an operand used in place advances by one element a position (`build` takes only such accesses), so that `pos` below
         // `total` stays inside by `Kernel::verify`; registers hold `tile` lanes, and n is no more.
         unsafe {
             if self.by_rows {

@@ -750,7 +750,7 @@ impl ArgPlaces {
     }
 }
 
-/// How many trailing grid dimensions are walked inside the reduced ones: those along which the widest load takes smaller steps.
+/// How many trailing grid dimensions are inner loops of the reduced ones: those along which the widest load takes smaller steps.
 fn column_dims(k: &Kernel, reduces: &[(NodeId, ReduceKind, NodeId)]) -> usize {
     let g = k.grid.len();
     let mut needed = vec![false; k.nodes.len()];

@@ -672,7 +672,7 @@ impl Asm<'_> {
     fn long(&mut self, code: Opcode, [d, a, m]: [u8; 3], b: Site, form: MaskForm) {
         let wide = self.f.wide;
         let row = code.row(wide);
-        // elements are told apart by this bit
+        // this bit distinguishes the sizes of elements
         let row = match code {
             Opcode::FromI32 | Opcode::ToI32 | Opcode::Rotation(_) => row,
             Opcode::MulEvens | Opcode::MulEvensUnsigned | Opcode::OddsDown => Coded { w: true, ..row },

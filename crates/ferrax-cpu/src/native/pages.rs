@@ -15,7 +15,7 @@ pub struct Pages {
     at: NonNull<u8>,
     bytes: usize,
 }
-// SAFETY: the pages are read and run only, by whoever holds them.
+// SAFETY: the pages are read and run only, by their owner.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -38,7 +38,7 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         MAPPED.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: what `new` mapped; nobody runs it any more, since it is owned.
+        // SAFETY: what `new` mapped; it does not run any more, since it is owned.
         unsafe { unmap(self.at, self.bytes) };
     }
 }
@@ -47,7 +47,7 @@ impl Drop for Pages {
 fn fill(code: &[u8]) -> Option<NonNull<u8>> {
     let writable = libc::PROT_READ | libc::PROT_WRITE;
     let private = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a fresh mapping of as many bytes, which nobody else knows of. It is filled while it is writable, and given back if it
+    // SAFETY: a fresh mapping of as many bytes, which nothing else refers to. It is filled while it is writable, and given back if it
     // cannot be made executable.
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), code.len(), writable, private, -1, 0);
@@ -64,7 +64,7 @@ fn fill(code: &[u8]) -> Option<NonNull<u8>> {
     }
 }
 /// # Safety
-/// The mapping is one of `fill`'s, and nobody uses it.
+/// The mapping is one of `fill`'s, and nothing uses it.
 #[cfg(unix)]
 unsafe fn unmap(at: NonNull<u8>, bytes: usize) {
     // SAFETY: as this function demands.

@@ -250,13 +250,13 @@ impl<T: FftNum> CompiledRoutine for FftPlan<T> {
 /// `n` numbers from the `at`-th on.
 ///
 /// # Safety
-/// They exist, and nobody writes to them while the slice lives.
+/// They exist, and nothing writes to them while the slice lives.
 unsafe fn slice<'a, E>(p: SharedPtr, at: usize, n: usize) -> &'a [E] {
     // SAFETY: by the contract; numbers are aligned to their parts, and any bits are a number.
     unsafe { std::slice::from_raw_parts(p.get().cast::<E>().add(at), n) }
 }
 /// # Safety
-/// They exist, and nobody else touches them while the slice lives.
+/// They exist, and nothing else touches them while the slice lives.
 unsafe fn slice_mut<'a, E>(p: SharedPtr, at: usize, n: usize) -> &'a mut [E] {
     // SAFETY: by the contract; as above.
     unsafe { std::slice::from_raw_parts_mut(p.get().cast::<E>().add(at), n) }
@@ -291,7 +291,7 @@ impl<T: FftNum> FftPlan<T> {
             _ => threads::try_ranges(self.rows, parallel.then_some(&self.cost), cancel, &|r: Range<usize>| {
                 let own = working::<T>(self.room())?;
                 for row in r {
-                    // SAFETY: row of operand and result, which nobody else touches; the block is this piece's own.
+                    // SAFETY: row of operand and result, which nothing else touches; the block is this piece's own.
                     unsafe { self.run_row(x, row * self.from, y, row * self.to, scale, SharedPtr(own.ptr())) };
                 }
                 Ok(())
@@ -310,7 +310,7 @@ impl<T: FftNum> FftPlan<T> {
     /// The row that begins with the elements `at` and `to` of operand and result.
     ///
     /// # Safety
-    /// They exist; nobody else touches the result's, or writes to the others; `own` has [`Self::room`].
+    /// They exist; nothing else touches the result's, or writes to the others; `own` has [`Self::room`].
     unsafe fn run_row(&self, x: SharedPtr, at: usize, y: SharedPtr, to: usize, scale: T, own: SharedPtr) {
         let n = self.from.max(self.to);
         // SAFETY: by the contract; pairs of reals are numbers, as large and as aligned as asked for.
@@ -442,7 +442,7 @@ impl SomeColumns {
     /// that are far apart in turns, which takes five times as long.
     ///
     /// # Safety
-    /// They exist, and nobody writes to them; `to` holds the rows.
+    /// They exist, and nothing writes to them; `to` holds the rows.
     unsafe fn gather<E: Copy>(self, x: SharedPtr, to: SharedPtr, apart: usize) {
         let (x, to) = (self.start::<E>(x), to.get().cast::<E>());
         for j in 0..self.n {
@@ -455,7 +455,7 @@ impl SomeColumns {
     /// Puts them back.
     ///
     /// # Safety
-    /// They exist, and nobody else touches them; `from` holds the rows.
+    /// They exist, and nothing else touches them; `from` holds the rows.
     unsafe fn scatter<E: Copy>(self, y: SharedPtr, from: SharedPtr, apart: usize) {
         let (y, from) = (self.start::<E>(y), from.get().cast::<E>());
         for j in 0..self.n {

@@ -80,7 +80,7 @@ impl MatrixBatch<'_> {
     #[allow(clippy::mut_from_ref)] // what is written is others' memory
     unsafe fn slices(&self, i: usize, count: usize) -> (SmallVec<[&[u8]; 4]>, SmallVec<[&mut [u8]; 4]>) {
         // SAFETY: the plan's verification has compared sizes with the routine's; no result lies where an operand does, and by the contract
-        // nobody else has these.
+        // these have no other user.
         unsafe {
             let ins = self.from.iter().zip(self.ins);
             let outs = self.to.iter().zip(self.outs);

@@ -28,7 +28,7 @@ pub struct Matrices {
     pub c_row: usize,
     /// Whether the product is added to what c holds: it goes on where another ended.
     pub adds: bool,
-    /// For panels: [`MEMORY`] bytes, 64-byte aligned, that nobody else uses.
+    /// For panels: [`MEMORY`] bytes, 64-byte aligned, that nothing else uses.
     pub scratch: *mut u8,
     /// Of a large product: [`BLOCKS`] bytes like these; else null.
     pub blocks: *mut u8,

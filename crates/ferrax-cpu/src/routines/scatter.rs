@@ -216,7 +216,7 @@ impl Scattering {
     /// Applies one window, or one element of it.
     ///
     /// # Safety
-    /// It lies inside the operand, and its update inside the updates; nobody else touches it.
+    /// It lies inside the operand, and its update inside the updates; nothing else touches it.
     unsafe fn put(&self, walk: &StridedLoop, to: *mut u8, from: *const u8) {
         // SAFETY: by the contract.
         unsafe {
@@ -318,7 +318,7 @@ impl Scattering {
     /// The routine was verified.
     unsafe fn run_windows(&self, bases: Bases, ix: &IndexArrays, parallel: bool) {
         let shared = parallel && !self.moves_in_window && self.is_worth_threads();
-        // Windows that move by whole windows only are the same or apart: they belong to whoever has their first byte.
+        // Windows that move by whole windows only are the same or apart: they belong to the thread that has their first byte.
         let parts = if shared { threads::num_threads() } else { 1 };
         let first_of = |part: usize| (self.total as u128 * part as u128 / parts as u128) as i64;
         threads::for_ranges(parts, (parts > 1).then_some(&self.cost), bases.cancel, &|r| {
@@ -329,7 +329,7 @@ impl Scattering {
     /// Applies the windows that begin in a part of the operand.
     ///
     /// # Safety
-    /// The routine was verified; nobody else touches these windows.
+    /// The routine was verified; nothing else touches these windows.
     unsafe fn windows_of(&self, mine: Range<i64>, bases: Bases, ix: &IndexArrays) {
         let (out, new) = (bases.output(0), bases.input(2).cast_const());
         // The bytes from one update to the next, where that is all there is to a position.

@@ -95,7 +95,7 @@ impl Row {
 /// Puts 32 bits of the key of each word's element above its position, or, where it is `alone`, above the element itself.
 ///
 /// # Safety
-/// The elements exist; nobody writes to them.
+/// The elements exist; nothing writes to them.
 unsafe fn keyed<const BYTES: usize>(words: &mut [u64], p: SharedPtr, d: DType, row: Row, shift: u32, alone: bool) {
     #[inline(always)]
     unsafe fn pass<const BYTES: usize>(
@@ -124,7 +124,7 @@ unsafe fn keyed<const BYTES: usize>(words: &mut [u64], p: SharedPtr, d: DType, r
 /// The elements at the words' positions, in their order.
 ///
 /// # Safety
-/// They exist on both sides; nobody else touches those of the result, or writes to the others.
+/// They exist on both sides; nothing else touches those of the result, or writes to the others.
 unsafe fn gathered<const BYTES: usize>(words: &[u64], from: SharedPtr, to: SharedPtr, row: Row) {
     for (i, w) in words.iter().enumerate() {
         // SAFETY: by the contract.
@@ -134,7 +134,7 @@ unsafe fn gathered<const BYTES: usize>(words: &[u64], from: SharedPtr, to: Share
 /// The words' low halves.
 ///
 /// # Safety
-/// The elements exist, and nobody else touches them.
+/// The elements exist, and nothing else touches them.
 unsafe fn written<const BYTES: usize>(words: &[u64], to: SharedPtr, row: Row) {
     for (i, w) in words.iter().enumerate() {
         // SAFETY: by the contract.
@@ -179,7 +179,7 @@ fn radix<const DIGITS: usize>(v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Sh
         let digit = |w: u64| (w >> shift) as usize & (DIGITS - 1);
         let (from, to) = (SharedPtr(v.as_mut_ptr().cast()), SharedPtr(spare.as_mut_ptr().cast()));
         let of_parts = SharedPtr(counts.as_mut_ptr().cast());
-        // SAFETY: the words of a part, which nobody writes in this pass, and its own counts.
+        // SAFETY: the words of a part, which nothing writes in this pass, and its own counts.
         let own = |p: usize| unsafe {
             let first = (p * part).min(n);
             let words = std::slice::from_raw_parts(from.get().cast::<u64>().add(first), part.min(n - first));

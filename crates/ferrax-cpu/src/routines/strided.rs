@@ -59,7 +59,7 @@ impl StridedLoop {
         let (_, a, b) = self.dims[0];
         rows.for_each(|k| inner(&self.dims[1..], (k as isize * a, k as isize * b), f));
     }
-    /// The bytes of a walk over elements that lie one after the other on both sides.
+    /// The bytes of a strided iteration over elements that are contiguous on both sides.
     pub fn run_of_bytes(&self, bytes: usize) -> Option<usize> {
         match self.dims[..] {
             [(n, a, b)] if a == bytes as isize && b == a => Some(n * bytes),
@@ -67,7 +67,7 @@ impl StridedLoop {
         }
     }
     /// # Safety
-    /// All elements of the walk exist in both buffers, and `f` may be run over them.
+    /// All elements of the iteration exist in both buffers, and `f` may be run over them.
     #[inline]
     pub unsafe fn run(&self, dst: *mut u8, src: *const u8, f: RunFn) {
         if self.elements == 0 {
@@ -144,7 +144,7 @@ pub fn strides(dims: &[usize]) -> SmallVec<[isize; 6]> {
     s
 }
 
-/// Dimensions (size and two strides) with those merged that are walked as one; at most one where the walk is even.
+/// Dimensions (size and two strides), merged where one loop covers both; at most one where the iteration is even.
 pub fn merged(dims: impl IntoIterator<Item = (usize, isize, isize)>) -> SmallVec<[(usize, isize, isize); 4]> {
     let mut out: SmallVec<[(usize, isize, isize); 4]> = SmallVec::new();
     for (n, a, b) in dims.into_iter().filter(|d| d.0 != 1) {
@@ -211,7 +211,7 @@ impl<'a> Odometer<'a> {
 /// A pointer that threads share; each touches its own elements.
 #[derive(Clone, Copy)]
 pub struct SharedPtr(pub *mut u8);
-// SAFETY: a pointer is only a number; whoever follows it proves there that no two threads write one element.
+// SAFETY: a pointer is only a number; code that dereferences it proves that no two threads write one element.
 unsafe impl Send for SharedPtr {}
 // SAFETY: as above.
 unsafe impl Sync for SharedPtr {}

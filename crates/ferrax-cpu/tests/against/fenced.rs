@@ -1,4 +1,4 @@
-//! Memory between pages that nobody may touch: what reads or writes beyond it ends the process, and says so.
+//! Memory between protected pages: an access beyond it ends the process with a message.
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -61,7 +61,7 @@ impl Fenced {
         watch();
         let pages = Pages::new(len.div_ceil(PAGE).max(1));
         let whole = pages.count * PAGE;
-        // SAFETY: these pages are writable, and nobody else's.
+        // SAFETY: these pages are writable, and this test's alone.
         unsafe { pages.first.write_bytes(UNTOUCHED, whole) };
         Fenced { pages, at: if side == Side::First { 0 } else { whole - len }, len }
     }
@@ -74,7 +74,7 @@ impl Fenced {
     pub fn ptr(&self) -> *mut u8 {
         self.pages.first.wrapping_add(self.at)
     }
-    /// What is there, once nobody writes any more; nothing was written beside it.
+    /// What is there, once nothing writes any more; nothing was written beside it.
     pub fn bytes(&self) -> Vec<u8> {
         // SAFETY: these pages are readable.
         let all = unsafe { std::slice::from_raw_parts(self.pages.first, self.pages.count * PAGE) };
@@ -99,7 +99,7 @@ impl Drop for Fenced {
     }
 }
 
-/// What is being tried, which a fault tells.
+/// The access under test, which a fault reports.
 pub static SEED: AtomicU64 = AtomicU64::new(0);
 
 fn watch() {

@@ -454,7 +454,7 @@ fn push_functions(rng: &mut Rng, k: &mut Kernel, from: usize) {
         }
     }
 }
-/// Complex numbers: two parts that lie side by side are read apart, and woven at the end.
+/// Complex numbers: two adjacent parts are read separately and interleaved at the end.
 pub fn kernel_of_pairs(rng: &mut Rng) -> Kernel {
     let n = length(rng);
     let outer = rng.pick(&[1, 1, 2, 5]);

@@ -106,7 +106,7 @@ impl Drop for Named {
     }
 }
 /// Puts named axes in scope, the outermost first. Here, and nowhere else, stands which names user code may use: `vmap` and `pmap`
-/// put theirs, and so does whoever calls a user's rule after they have returned (a bwd).
+/// put theirs, and so does code that calls a user's rule after they have returned (a bwd).
 pub fn name_axes(new: impl IntoIterator<Item = NamedAxis>) -> Named {
     AXES.with(|a| {
         let mut a = a.borrow_mut();
@@ -251,7 +251,7 @@ impl Drop for Line {
 }
 const TRACED_AT: &str = "The operation was traced at ";
 
-/// Tells which captured rank-0 arrays are written as literals. The face installs it, because only it can open an array without
+/// Tells which captured rank-0 arrays are written as literals. The frontend installs it, because only it can open an array without
 /// waiting for it; `None` keeps the array a captured input.
 pub type ToLit = fn(&Array) -> Option<Lit>;
 static TO_LIT: OnceLock<ToLit> = OnceLock::new();

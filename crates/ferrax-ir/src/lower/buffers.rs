@@ -1,10 +1,12 @@
-//! The memory plan: where every slot lives.
+//! The memory plan: the location of every slot.
 //!
-//! Slots that are never alive at once share bytes of one arena; a reshape, an update in place and the carry of a loop share a place
-//! outright. Time is the position of a step in the order in which the plan runs, loop bodies laid out where their loop stands.
+//! Slots whose lifetimes do not overlap share bytes of one arena. A reshape, an in-place update and
+//! the carry of a loop share one location. Time is the position of a step in execution order, with
+//! loop bodies at the position of their loop.
 //!
-//! INVARIANT: two slots share bytes only if one is never read after the other is written. A slot made outside a loop and read inside
-//! lives to the loop's end, since the next iteration reads it again.
+//! INVARIANT: two slots share bytes only if neither is read after the other is written. A slot that
+//! is made outside of a loop and read inside lives to the end of the loop, because the next
+//! iteration reads it again.
 use ferrax_kernel::plan::timeline::{Lives, Moment, Timeline, Touch};
 use ferrax_kernel::plan::{Place, SlotId};
 use ferrax_kernel::{Plan, Step};
@@ -253,7 +255,7 @@ fn donations(plan: &Plan, line: &Timeline, life: &Lives, sets: &Sets) -> Vec<Opt
             continue;
         }
         let Some((t, m)) = line.moments().find(|(_, m)| writes(m, root, sets)) else { continue };
-        // The input, if it is one that nobody else takes or reads later, and that the step reads under one name only.
+        // The input, if nothing else takes or reads it later, and that the step reads under one name only.
         let candidate = |input: SlotId, ins: &[SlotId]| {
             let Place::Input(j) = plan.places[input as usize] else { return None };
             let bytes = plan.slots[input as usize].bytes() == plan.slots[root as usize].bytes();

@@ -1,4 +1,5 @@
-//! Contractions: axes gathered into the four groups of [`Dot`], transposes and broadcasts of what stands in memory read as strides.
+//! Contractions: axes are sorted into the four groups of [`Dot`]. Transposes and broadcasts of
+//! operands in memory become strides.
 //!
 //! ```text
 //! x f32[4,3] transposed, times y f32[4,5]: b = 1, m = 3, n = 5, k = 4, lhs strides (0, 1, 3), rhs strides (0, 5, 1)

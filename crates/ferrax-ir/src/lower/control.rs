@@ -1,5 +1,6 @@
-//! Blocks within blocks: loops, branches, host calls. What a block reads and writes stands in memory: a pair as its two parts, so that nothing in a loop
-//! goes by every second element; but windows of stacked values, and all that others see, in their physical form.
+//! Nested blocks: loops, branches, host calls. Operands and results of a block are materialized.
+//! Inside a loop a pair is two arrays, so that no step strides over every second element; stacked
+//! windows and the results of the plan have their physical, interleaved form.
 use super::graph::{Def, Graph, Guard, TensorId, TensorIds, unit};
 use super::{Physical, physical};
 use crate::aval::Aval;
@@ -48,7 +49,7 @@ impl Graph {
         let rank = self.rank(a);
         let shape = self.shape(a).insert(rank, 2);
         let map: SmallVec<[Affine; 4]> = (0..rank).map(unit).collect();
-        // Each part is read at its own index of the new axis only, so that nobody computes it twice.
+        // Each part is read at its own index of the new axis only, so that it is computed once.
         let mut part = |x: TensorId, k: i64| {
             let guard = Guard { at: unit(rank), lo: k, hi: k + 1 };
             self.guarded(x, shape.clone(), &map, &[guard], None)

@@ -1,5 +1,5 @@
-//! Convolutions: the axes of both operands and of the result gathered into those of [`Conv`], in the order in which they lie in memory, so
-//! that no operand of a usual layout is copied.
+//! Convolutions: the axes of the operands and of the result become those of [`Conv`], in memory
+//! order, so that operands in the usual layouts are not copied.
 //!
 //! ```text
 //! NHWC, HWIO: rows (n, h, w), terms (h', w', i), columns o: read where they lie, written where they belong

@@ -1,11 +1,13 @@
-//! From tensors to kernels: which tensors are written, which of them share a kernel, and the kernels' nodes.
+//! Fusion: which tensors are materialized, which of them share a kernel, and the kernels' nodes.
 //!
-//! A tensor is written if something needs it in memory, or if computing it again where it is used would cost more than reading it; what
-//! only its own kernel reads stays in registers after all. Written tensors over one grid share a kernel where the order of steps allows:
-//! an Adam step is one pass with three outputs, and a mean is its sum's epilogue. All others dissolve into the kernels of those who use
-//! them, by substituting index maps.
+//! A tensor is materialized if memory is required, or if recomputing it in its users would cost
+//! more than reading it. A tensor that only its own kernel reads stays in registers after all.
+//! Materialized tensors over one grid share a kernel where the order of steps allows: an Adam step
+//! is one pass with three outputs, and a mean is the epilogue of its sum. All other tensors are
+//! fused into their users by composing index maps.
 //!
-//! INVARIANT: fusion changes no bits: each node rounds to its own dtype, and reductions have an order of their own.
+//! INVARIANT: fusion changes no bits: each node rounds to its own dtype, and the order of a
+//! reduction does not depend on its kernel.
 use super::graph::{Def, Graph, TensorId, View, unit};
 use ferrax_kernel::kernel::{self, Access, Guard, NodeId};
 use ferrax_kernel::plan::SlotId;

@@ -1,10 +1,11 @@
 //! `Graph`: one block of a plan under construction, as tensors that are not computed yet.
 //!
-//! A primitive's `lower` rule says what it is in terms of pointwise functions, views, reductions and routines; which of these become
-//! one kernel is decided later, for the whole block, in [`super::fuse`]. So rules never think about fusion or buffers.
+//! A primitive's `lower` rule expresses it by pointwise functions, views, reductions and routines.
+//! [`super::fuse`] decides later, for the whole block, which of them form a kernel. Rules deal with
+//! neither fusion nor buffers.
 //!
-//! INVARIANT: tensors are in order of definition. A pair (a complex number, a PRNG key) is two tensors of one shape; the methods that
-//! move elements about take pairs as they take single tensors.
+//! INVARIANT: tensors are in order of definition. A pair (a complex number, a PRNG key) is two
+//! tensors of one shape. Methods that move elements accept pairs as well as single tensors.
 //!
 //! ```text
 //! softplus'(x) = logistic(x):      let y = g.un(Un::Logistic, x);
@@ -42,7 +43,7 @@ pub(super) struct TensorEntry {
 }
 
 pub(super) enum Def {
-    /// Written by whoever made the block: an input.
+    /// An input, which the creator of the block wrote.
     Input,
     /// Written by `steps[i]`.
     Step(u32),
@@ -108,7 +109,7 @@ pub struct Graph {
     pub(super) plan: Plan,
     /// What was concatenated of several: the axis, and the parts.
     pub(super) joined: HashMap<TensorId, (usize, TensorIds)>,
-    /// Every value that is computed or moved stands apart.
+    /// Every computed or moved value is materialized.
     pub(super) unfused: bool,
 }
 
@@ -207,7 +208,7 @@ impl Graph {
         n.map_operands(|o| self.spread(o, &shape));
         self.push(dtype, shape, Def::Map(n))
     }
-    /// The value of a function of constants. (What is computed in small elements is spelled out later.)
+    /// The value of a function of constants. (Computations on small elements are legalized later.)
     fn folded(&self, dtype: DType, n: &kernel::Node) -> Option<Scalar> {
         let known = |o: TensorId| if let Def::Const(s) = self.tensors[o as usize].def { Some(s) } else { None };
         let all = n.operands().iter().all(|o| known(*o).is_some_and(|s| !s.dtype.is_small()));

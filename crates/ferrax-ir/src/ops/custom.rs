@@ -88,7 +88,7 @@ fn n_outputs(out: &[Tan]) -> Option<usize> {
 }
 
 /// Which results of a function under `vmap` have lanes, and which of them have cotangents. The function and its rules tell it as they
-/// run, one from the other's sight; what runs later keeps to what was told first.
+/// run, one from the other's sight; later runs keep what was recorded first.
 ///
 /// A bwd is handed the one cotangent of an output that is the same for all lanes; on devices each output has its own.
 #[derive(Clone, Default)]
@@ -198,7 +198,7 @@ impl Rules for CustomJvp {
         b.inline(traced("custom_jvp_call", &self.call_jaxpr)?, x)
     }
 }
-/// How many of fwd's results are outputs: told by a closure when it has run, shared by all copies of the op, and no part of equality
+/// How many of fwd's results are outputs: recorded by a closure when it has run, shared by all copies of the op, and no part of equality
 /// (fwd decides it).
 #[derive(Clone, Default, Debug)]
 pub struct NumOuts(Arc<AtomicUsize>);
@@ -296,7 +296,7 @@ impl Rules for CustomVjp {
         let own = &d[self.num_consts..];
         let own_tan = of_inexact(&x[self.num_consts..], own);
         let told = Told::new(ax);
-        // what fwd tells bwd: which residuals have lanes, and which cotangents
+        // what fwd records for bwd: which residuals have lanes, and which cotangents
         let seen: Arc<Mutex<(Vec<bool>, Vec<bool>)>> = Arc::default();
         let (outs, tells, num_outs) = (told.clone(), seen.clone(), self.num_outs.clone());
         let fwd = move |out: &[Tan], found: &[bool]| {

@@ -404,7 +404,7 @@ impl Rules for Gather {
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;
         let dtype = physical(&out[0]).dtype;
-        // index vectors that were woven of a few arrays are read from these
+        // index vectors interleaved from a few arrays are read from these
         let columns = b.columns(x[1]).filter(|c| c.len() <= MOST_APART);
         let r = |b: &Graph, v: TensorId, fill: Scalar| routine::Gather {
             operand: b.shape(v),

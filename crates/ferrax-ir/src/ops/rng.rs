@@ -1,5 +1,5 @@
 //! The ciphers threefry2x32 and philox4x32, which `ferrax-prng` has; rng_bit_generator: random bits and the state moved on by what was drawn;
-//! rng_uniform: numbers that nobody can draw again.
+//! rng_uniform: numbers that cannot be drawn again.
 //!
 //! ```text
 //! rng_bit_generator[algorithm=.. dtype=uint32 shape=(3,)] u32[4] -> u32[4] u32[3]

@@ -225,7 +225,7 @@ impl Scatter {
                 cx.bind1(self.with(ScatterKind::Add), &[none.clone(), i.clone(), Self::indicator(cx, &is0, d)?])?;
             let (p, z) = (self.read(cx, &product, i, &shape)?, self.read(cx, &count, i, &shape)?);
             let own = Self::indicator(cx, &is0, d)?;
-            // nobody else is zero
+            // no other element is zero
             let clear = cx.pw2(Pw::Eq, &z, &own)?;
             let others = cx.div(&p, &safe)?;
             let others = cx.select(&clear, &cx.zeros(&others.aval())?, &others)?;

@@ -38,7 +38,7 @@ primitive! {
     }
 }
 /// Positions are int32.
-const MOST: usize = i32::MAX as usize;
+const MAX_K: usize = i32::MAX as usize;
 
 fn types(a: &Aval, axis: usize, k: usize) -> Avals {
     let mut shape = a.shape.clone();
@@ -74,9 +74,9 @@ impl Rules for TopK {
             ));
         }
         // the last position is one less than the size
-        if a.shape[self.axis] > MOST + 1 {
+        if a.shape[self.axis] > MAX_K + 1 {
             return value_err(format!(
-                "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32 ({MOST}). Got operand.shape={}",
+                "top_k returns int32 indices, which will overflow for array dimensions larger than the maximum int32 ({MAX_K}). Got operand.shape={}",
                 a.shape
             ));
         }

@@ -4,7 +4,7 @@
 //! ```text
 //! x * 1 = x    x - 0 = x    x / 1 = x    x + -0 = x    x ^ 1 = x    -(-x) = x    not (not x) = x    copy x = x
 //! x + 0 = x of integers     max(x, x) = min(x, x) = x             select(p, x, x) = x       convert to its own dtype = x
-//! transpose of x y = transpose of y times transpose of x, where nobody else reads x y
+//! transpose of x y = transpose of y times transpose of x, where nothing else reads x y
 //! transpose of transpose, reshape of reshape, squeeze of reshape: one of them; a permutation or shape that changes nothing: none
 //! ```
 use super::Simplifier;
@@ -58,7 +58,7 @@ pub(super) fn apply(s: &mut Simplifier, op: &Op, x: &[Atom], out: &Aval) -> Opti
     }
 }
 /// Operands this long both ways are summed in one order, whichever stands on the left.
-const LONG: usize = 32;
+const MIN_ORDERED_LENGTH: usize = 32;
 
 /// The product with its operands exchanged, and the permutation that is left, if then elements that lie together do so in the result.
 fn transposed_dot(s: &Simplifier, d: &Dot, x: &[Atom], permutation: &[usize]) -> Option<(Dot, Dims)> {
@@ -75,7 +75,7 @@ fn transposed_dot(s: &Simplifier, d: &Dot, x: &[Atom], permutation: &[usize]) ->
         a if a >= b => a + rf.len(),
         a => a,
     });
-    let long = l.shape.pick(&lf).size() >= LONG && r.shape.pick(&rf).size() >= LONG;
+    let long = l.shape.pick(&lf).size() >= MIN_ORDERED_LENGTH && r.shape.pick(&rf).size() >= MIN_ORDERED_LENGTH;
     let dims = DotDims { lc: rc.clone(), rc: lc.clone(), lb: rb.clone(), rb: lb.clone() };
     (long && is_left).then(|| (Dot { dimension_numbers: Box::new(dims), ..d.clone() }, exchanged.collect()))
 }

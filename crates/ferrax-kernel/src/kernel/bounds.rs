@@ -1,13 +1,14 @@
-//! Whether a load stays inside its input, given all guards on it.
+//! Proofs that a load stays inside its input, given all guards on it.
 //!
 //! ```text
 //!     x[3 i + j - 3]  over 2 x 3, where 0 <= 3 i + j - 3 < 3 and 0 <= 3 i + j - 3 < 2      in 0..2
 //! ```
 //!
-//! The position is written as a sum of guarded forms, each times a number, and of what is left; each part has bounds, and so has the
-//! sum. Indices that a guard narrows are narrowed first, again and again, each guard by what the others left.
+//! The position is a sum of guarded forms, each times a number, and a remainder. Each part has
+//! bounds, hence the sum has. Guards first narrow the ranges of indices, repeatedly, because one
+//! guard may narrow a range that another depends on.
 //!
-//! INVARIANT: "inside" is proved. Where this module finds no proof, the load may be inside all the same.
+//! INVARIANT: "inside" is proved. Without a proof the load may still be inside.
 use super::{Access, Affine, Guard};
 use smallvec::SmallVec;
 

@@ -1,4 +1,4 @@
-//! Decompositions of several matrices at a time, a lane to each.
+//! Decompositions of several matrices at a time, one in each lane.
 //!
 //! ```text
 //! 3 matrices of 2 by 2, in 4 lanes:   a00 a00 a00 a00   a01 a01 a01 a01   ..       the last matrix fills what is left

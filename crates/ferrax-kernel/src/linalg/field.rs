@@ -1,6 +1,8 @@
-//! The numbers of one matrix, and what vectors and arrays of elements need. Matrices of single precision are computed in double and rounded once.
+//! The element types of one matrix, and operations on vectors and arrays of them. Single precision
+//! is computed in double precision and rounded once.
 //!
-//! Loops over lanes are loops, and no closures: the compiler would give one of its own the instructions that any machine has.
+//! Loops over lanes are written as loops, not closures: the compiler would compile a closure as a
+//! function of its own, without the instruction set of its caller.
 //!
 //! INVARIANT: a number is finite or not as its parts are; no operation panics.
 use super::lanes::{ComplexLanes, ElementLanes, LaneMask, Masks, RealLanes};

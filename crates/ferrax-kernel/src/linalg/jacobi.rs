@@ -1,8 +1,10 @@
-//! Rotations of pairs: eigenvalues and vectors of small Hermitian matrices by rotations from both sides, singular values by those of columns.
+//! Jacobi rotations: eigenvalues and eigenvectors of small Hermitian matrices by two-sided
+//! rotations, singular values by one-sided rotations of columns.
 //!
-//! Every pair of columns meets once in a sweep, in rounds of disjoint pairs, as players do in a tournament; so the rotations of a round do
-//! not wait for each other. Jacobi, Crelle 30 (1846); Hestenes, J. SIAM 6 (1958); Demmel and Veselic, SIAM J. Matrix Anal. 13 (1992): small
-//! singular values come out as accurate as the columns say, and it converges whatever the matrix is.
+//! A sweep rotates every pair of columns once, in rounds of disjoint pairs as in a tournament, so
+//! the rotations of a round are independent. Jacobi, Crelle 30 (1846); Hestenes, J. SIAM 6 (1958);
+//! Demmel and Veselic, SIAM J. Matrix Anal. 13 (1992): small singular values are as accurate as the
+//! columns determine them, and the method converges for every matrix.
 //!
 //! ```text
 //! (x, y) of vectors, g = x' y:     x, y  ->  c x - s p y, s x + c p y      p = conj(g) / |g|

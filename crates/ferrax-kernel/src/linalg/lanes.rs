@@ -1,9 +1,11 @@
-//! Numbers of several matrices at a time, a lane to a matrix: what the text of decompositions is written over.
+//! Vectors with one matrix in each lane: the type over which the reference decompositions are
+//! written.
 //!
-//! The reference has one lane, an `f64`; a backend brings vectors. Lanes never meet: every operation here is one of IEEE 754 in each of them, and
-//! what differs between matrices is a choice by a mask, not a branch.
+//! The reference has one lane, an `f64`; a backend provides vectors. Lanes are independent: every
+//! operation is one of IEEE 754 in each lane, and choices that differ between matrices use masks,
+//! not branches.
 //!
-//! INVARIANT: so the bits of a matrix depend neither on what stands in other lanes nor on how many there are.
+//! INVARIANT: the bits of a matrix depend neither on the other lanes nor on their number.
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
 /// In which lanes something holds.

@@ -1,4 +1,5 @@
-//! Schur forms `a = z t z'` of Hessenberg matrices, and eigenvectors of what is nearly triangular.
+//! Schur forms `a = z t z'` of Hessenberg matrices, and eigenvectors of (quasi-)triangular
+//! matrices.
 //!
 //! Real: Francis's double shifts, as in `hqr2` (Peters and Wilkinson, Numerische Mathematik 16, 1970); a block of two rows has equal
 //! diagonal elements and conjugate eigenvalues. Complex: single shifts. Golub and Van Loan, chapter 7.5.

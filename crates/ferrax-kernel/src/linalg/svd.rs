@@ -1,4 +1,5 @@
-//! Singular values of a bidiagonal matrix by implicit shifts, and what its rotations make of the rows of others.
+//! Singular values of a bidiagonal matrix by implicit shifts; the rotations are applied to the rows
+//! of other matrices.
 //!
 //! Golub and Reinsch, Numerische Mathematik 14 (1970), with the tests of LINPACK.
 use super::field::{RealOrComplex, rows};

@@ -1,4 +1,5 @@
-//! Eigenvalues of a real symmetric tridiagonal matrix, and what its rotations make of the rows of another.
+//! Eigenvalues of a real symmetric tridiagonal matrix; the rotations are applied to the rows of
+//! another matrix.
 //!
 //! Implicit QL with Wilkinson's shift: Bowdler, Martin, Reinsch and Wilkinson, Numerische Mathematik 11 (1968), `tql2`.
 use super::field::{RealOrComplex, rows};

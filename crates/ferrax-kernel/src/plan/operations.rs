@@ -1,7 +1,8 @@
-//! What a plan computes, counted: the operations on numbers, without those on indices.
+//! Operation counts of a plan: operations on numbers, not those on indices.
 //!
-//! Moving is no operation (loads, guards, copies), nor is a constant. A product of matrices is a multiplication and an addition
-//! for each term. Loops whose length only the run knows count as one iteration, switches as their longest branch.
+//! Loads, guards, copies and constants count as nothing. A matrix product is a multiplication and
+//! an addition for each term. Loops of unknown length count as one iteration, switches as their
+//! longest branch.
 //!
 //! `y = tanh(x @ w + b)` for x `f32[2,3]` and w `f32[3,4]`: 2 * 2 * 3 * 4 + 2 * 4 operations, and 2 * 4 transcendental ones.
 use super::{Plan, Step, Trip};
@@ -117,7 +118,7 @@ fn routine_operations(r: &Routine) -> u64 {
 /// The products of elements that lie inside, each with its addition. Guards ask for few axes each: those that share none are counted apart.
 fn conv_operations(c: &Conv) -> u64 {
     /// More places than this are not gone through: then all count as inside.
-    const MOST: usize = 1 << 16;
+    const MAX_POINTS: usize = 1 << 16;
     let domain = c.batch.concat(&c.rows).concat(&c.terms);
     let mut groups: Vec<(Vec<usize>, Vec<&Guard>)> = vec![];
     for g in &c.guards {
@@ -137,7 +138,7 @@ fn conv_operations(c: &Conv) -> u64 {
     let mut count = 2 * c.columns as u64;
     for (axes, guards) in groups {
         let sizes: Dims = axes.iter().map(|k| domain[*k]).collect();
-        if sizes.size() > MOST {
+        if sizes.size() > MAX_POINTS {
             continue;
         }
         let places = (0..sizes.size()).map(|i| sizes.unravel(i));

@@ -1,7 +1,8 @@
-//! A plan's steps as one flat list: everything that happens, in the order in which it happens.
+//! The steps of a plan as one flat list in execution order.
 //!
-//! Whoever asks when a slot is alive reads this list: the packing of the arena, donation, and [`super::verify`]. A moment's place in
-//! the list is its time. Bodies and branches stand between the moments at which their step begins and ends:
+//! The arena's packing, donation, and [`super::verify`] read the lifetimes of slots from this list.
+//! A moment's position in the list is its time. Bodies and branches lie between the begin and the
+//! end of their step:
 //!
 //! ```text
 //!     x = kernel a            1  Step

@@ -1,21 +1,25 @@
-//! What a plan must keep to be run without further checks, and the only way to a plan that does.
+//! The rules that make a plan safe to run without further checks, and the only constructor of
+//! verified plans.
 //!
-//! The verifier walks the [`Timeline`] once and keeps, for every cell (slots that share memory by `Place::Same`), which slot's value
-//! stands in it. Writing a slot ends every value in memory that the slot's overlaps; reading one demands that its value still stands.
-//! A loop is walked once: what an iteration reads of outside must stand at its end as well, so that the next finds it.
+//! The verifier goes through the [`Timeline`] once. For every cell (slots that share memory by
+//! `Place::Same`) it keeps the slot whose value the cell holds. A write ends every value in
+//! overlapping memory; a read requires that its value is still held. A loop is visited once: values
+//! from outside that an iteration reads must still be held at its end, for the next iteration.
 //!
-//! INVARIANT: a [`VerifiedPlan`], run step by step in the memory its places name, computes what it would with memory of its own for
-//! each slot, and touches no byte outside of it. The proofs of the backends' `unsafe` blocks name its rules:
+//! INVARIANT: a [`VerifiedPlan`], run step by step in the memory that its places name, computes the
+//! same as with separate memory for each slot, and touches no byte outside of it. The proofs of the
+//! backends' `unsafe` blocks name its rules:
 //!
 //! - *places*: a slot lies inside the arena, at a multiple of 64, or is the one root of its input or output; slots that share are equal in
 //!   size; tapes are tapes, windows belong to a loop that is running
 //! - *sizes*: operands and results of kernels, routines, copies and control steps have the sizes that these state; kernels and routines pass
 //!   [`crate::Kernel::verify`] and [`Routine::verify`]
 //! - *written*: a slot is written once in a run of its block, before it is read; a block's own slots end with it
-//! - *apart*: results of a step overlap neither each other nor its operands, but: result 0 of a routine that updates its operand 0, and results of
-//!   kernels that read the operand only where they write; also where an output takes over a donated input
+//! - *disjoint*: results of a step overlap neither each other nor its operands, except result 0 of a routine that updates its
+//!   operand 0, and results of kernels that read the operand only where they write; also where an output reuses a donated input
 //! - *inputs*: they are never written; a donated one is not read once its output is begun
-//! - *loops*: the places of a loop's carries (both of each: they trade) and of what it stacks are touched by nobody else while it runs
+//! - *loops*: no other step touches the places of a loop's carries (both of each: they are exchanged) and of its stacked
+//!   results while it runs
 mod loops;
 
 use super::timeline::{Moment, Timeline};

@@ -1,4 +1,4 @@
-//! Arrays of the evaluator: a `Vec` of scalars, and its bytes.
+//! Arrays of the reference evaluator: a `Vec` of scalars, and its bytes.
 use crate::error::{Error, Res};
 use crate::{DType, Scalar};
 

@@ -1,4 +1,4 @@
-//! The evaluator as a backend, so that any plan can be run on it.
+//! The reference evaluator as a backend that runs any plan.
 use super::plan;
 use crate::DType;
 use crate::backend::{Backend, Buffers, Executable, Look, RunArg, RunCx};

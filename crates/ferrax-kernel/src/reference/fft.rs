@@ -1,4 +1,4 @@
-//! `Fft`: each sum as it is written, in double precision, one axis after the other.
+//! `Fft`: direct sums in double precision, one axis after the other.
 use crate::math;
 use crate::routine::{Fft, FftKind};
 use crate::{Dims, Scalar};

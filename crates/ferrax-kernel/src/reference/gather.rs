@@ -1,4 +1,4 @@
-//! `Gather`: for each element of the output, where it comes from.
+//! `Gather`: the source of each element of the output.
 use super::array::{as_index, clamp_start, position};
 use crate::Scalar;
 use crate::routine::{Gather, OutOfBounds};

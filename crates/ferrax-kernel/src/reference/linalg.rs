@@ -1,4 +1,4 @@
-//! `Linalg`: one matrix after the other, by the text in [`crate::linalg`].
+//! `Linalg`: one matrix after the other, by the reference implementations in [`crate::linalg`].
 use crate::linalg::{Entries, Linalg, Workspace};
 
 pub fn linalg(l: &Linalg, ins: &[&[u8]]) -> Vec<Vec<u8>> {

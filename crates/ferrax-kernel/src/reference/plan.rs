@@ -1,4 +1,4 @@
-//! A plan, slot by slot and step by step; every slot has memory of its own.
+//! Plans, step by step; every slot has memory of its own.
 use super::scalar::{bin, convert};
 use super::{array, kernel, undefined};
 use crate::backend::RunCx;

@@ -1,4 +1,4 @@
-//! `Scatter`: for each element of the updates, in order, where it goes.
+//! `Scatter`: the destination of each element of the updates, in order.
 use super::array::{as_index, clamp_start, position};
 use super::scalar::bin;
 use super::undefined;

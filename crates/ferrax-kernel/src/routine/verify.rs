@@ -1,4 +1,5 @@
-//! What the parameters of a routine must keep, so that code made of them stays inside its operands whatever these hold.
+//! The conditions on a routine's parameters under which compiled code stays inside its operands,
+//! whatever their contents.
 use super::{Conv, Dot, Fft, Gather, Routine, Scatter};
 use crate::dtype::DType;
 use crate::error::{Error, Res};

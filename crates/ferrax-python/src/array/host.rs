@@ -219,7 +219,7 @@ impl PyArray {
         let rebuild = crate::hooks::own(py, "_from_pickle")?;
         Ok((rebuild, (to_ndarray(py, v)?, me.value.weak()).into_pyobject(py)?))
     }
-    /// Another array of the same elements: it shares the memory, which nobody writes to, and outlives the deletion of this one.
+    /// Another array of the same elements: it shares the memory, which nothing writes to, and outlives the deletion of this one.
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         match &slf.get().value {

@@ -96,7 +96,7 @@ impl PyArray {
         }
         crate::hooks::getitem(py)?.call1((slf, index))
     }
-    /// `x.at[index].set(y)` and its kin: a new array with some elements changed.
+    /// `x.at[index].set(y)` and related methods: a new array with some elements changed.
     #[getter]
     fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         crate::hooks::index_update_helper(slf.py())?.call1((slf,))

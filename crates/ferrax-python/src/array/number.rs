@@ -1,4 +1,4 @@
-//! Arithmetic and comparison: each slot promotes, broadcasts and emits one primitive, or hands over to `ferrax.numpy`.
+//! Arithmetic and comparison: each slot promotes, broadcasts and emits one primitive, or forwards to `ferrax.numpy`.
 //!
 //! INVARIANT: an operand that is no array and no scalar gives `NotImplemented`, so that its own class may answer; lists and tuples
 //! (those of exactly these classes) are refused by name.

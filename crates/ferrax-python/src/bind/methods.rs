@@ -1,4 +1,4 @@
-//! What a primitive object does with operands: binds them, computes their results, tells the results' types.
+//! What a primitive object does with operands: binds them, computes their results and the results' types.
 //!
 //! INVARIANT: a primitive of the language goes through [`super::bind`], one that Python defines through its own functions.
 use super::bind;

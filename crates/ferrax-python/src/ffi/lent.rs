@@ -60,7 +60,7 @@ fn with_tensor<T>(capsule: &Bound<PyAny>, f: impl FnOnce(&mut LentTensor) -> T) 
     use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid};
     let c = capsule.as_ptr();
     // SAFETY: the interpreter is attached, `c` is an object, and the pointer is asked for by the name that the capsule was found to have.
-    // A capsule of that name which nobody has taken (it would be called "used_..") owns a tensor that lies as DLPack says, and who has the
+    // A capsule of that name that is not taken (it would be called "used_..") owns a tensor that lies as DLPack says, and who has the
     // capsule has the tensor: nothing else reads its head, and the reference ends with `f`.
     let tensor = unsafe {
         if PyCapsule_IsValid(c, VERSIONED_NAME.as_ptr()) == 1 {

@@ -7,7 +7,7 @@
 //! entered(|py| callback.call1(py, args))
 //! ```
 //!
-//! INVARIANT: nobody is inside the gate, and the interpreter's lock over threads is free, when a process forks.
+//! INVARIANT: no thread is inside the gate, and the interpreter's lock over threads is free, when a process forks.
 #![allow(unsafe_code)]
 use pyo3::{Python, ffi};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -250,7 +250,7 @@ pub(super) fn of(function: &Bound<PyAny>, options: &Options) -> Arc<Mutex<TraceC
     }
     cache
 }
-/// A jitted function goes; its traces stay if nobody else has them and they are plain.
+/// A jitted function goes; its traces stay if they have no other owner and they are plain.
 pub(super) fn leave(function: &Py<PyAny>, options: &Options, cache: &Arc<Mutex<TraceCache>>) {
     if Arc::strong_count(cache) > 1 || lock(cache).len() == 0 {
         return;

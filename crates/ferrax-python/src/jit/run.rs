@@ -201,7 +201,7 @@ impl Variant {
         }
         Ok(c)
     }
-    /// For the collector: the Python objects of the program, which nobody else holds.
+    /// For the collector: the Python objects of the program, which has no other owner.
     pub(super) fn visit(&self, each: &mut dyn FnMut(&Py<PyAny>)) {
         let Ok(compiled) = self.compiled.try_lock() else { return };
         if compiled.iter().all(|c| Arc::strong_count(c) == 1) {
@@ -225,7 +225,7 @@ impl Listener<'_> {
 pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
     static LOGGER: Once<Py<PyAny>> = Once::new();
     if !loud && LOGGER.get().is_none() && imported(py, crate::once::intern!(py, "logging")).is_none() {
-        return Ok(None); // nobody can be listening
+        return Ok(None); // there can be no listener
     }
     let named = || Ok::<_, PyErr>(py.import("logging")?.call_method1("getLogger", (crate::hooks::PACKAGE,))?.unbind());
     let logger = LOGGER.get_or_try_init(py, named)?.bind(py);

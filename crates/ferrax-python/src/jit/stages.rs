@@ -342,7 +342,7 @@ impl PyLowered {
         };
         Ok(PyCompiled { compiled: self.0.made(py, on)?, stage: self.0.clone() })
     }
-    /// The operations and bytes of the program as it was written; a `Compiled` tells those of its plan.
+    /// The operations and bytes of the program as it was written; a `Compiled` gives those of its plan.
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let p = &self.0.variant.program;
         let operations = guarded(|| ferrax_ir::lower::operations(p).py(py))?;

@@ -303,7 +303,7 @@ unsafe extern "C" fn getattro(slf: *mut PyObject, name: *mut PyObject) -> *mut P
         finish(py, companion.map_err(|e| if e.is_instance_of::<PyAttributeError>(py) { first } else { e }))
     }
 }
-/// That of the function: `inspect` asks the class for it where it is told not to follow `__wrapped__`.
+/// That of the function: `inspect` asks the class for it when it does not follow `__wrapped__`.
 unsafe extern "C" fn signature(slf: *mut PyObject, _: *mut c_void) -> *mut PyObject {
     // SAFETY: CPython passes a live object, with the interpreter attached.
     unsafe {

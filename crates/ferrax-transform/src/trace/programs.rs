@@ -104,7 +104,7 @@ fn new_supports(s: &Trace, all: &[Option<Support<Aval>>], ins: &mut Vec<Value>) 
     };
     all.iter().map(|s| s.as_ref().map(|s| s.map(&mut leaf)).transpose()).collect()
 }
-/// The program of `y` and of tangents, whose supports are told and not applied.
+/// The program of `y` and of tangents, whose supports are recorded and not applied.
 fn crossing(s: &Trace, w: &Trace, ins: &[Value], y: Vec<Value>, t: &[Tan]) -> Res<Arc<Crossing>> {
     let (mut flat, mut selectors, mut outs) = (y, Vec::<Value>::new(), vec![]);
     for t in t {

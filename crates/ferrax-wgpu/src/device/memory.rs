@@ -1,6 +1,6 @@
 //! Device memory: pooled storage buffers, and their way to and from the host.
 //!
-//! INVARIANT: a buffer enters the pool only when all commands that use it have been submitted, so whoever takes it out may write it
+//! INVARIANT: a buffer enters the pool only when all commands that use it have been submitted, so its new owner may write it
 //! in any later submission. (A run therefore holds every buffer it used until it has submitted.)
 use super::{Gpu, count};
 use ferrax_kernel::backend::Look;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use wgpu::SubmissionIndex;
 
-/// Buffers that nobody uses, by size class and use.
+/// Unused buffers, by size class and use.
 #[derive(Default)]
 pub struct Pool {
     free: HashMap<(Use, u64), Vec<wgpu::Buffer>>,
@@ -93,7 +93,7 @@ impl Slab {
     }
 }
 
-/// Gives the driver all memory that nobody uses, also what commands under way still read.
+/// Gives the driver all unused memory, also what commands under way still read.
 fn give_back(device: &Gpu) -> Res<()> {
     device.drain(&mut || Ok(()))?;
     let free = std::mem::take(&mut *device.pool.lock().unwrap_or_else(|p| p.into_inner()));

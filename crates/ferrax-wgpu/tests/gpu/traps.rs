@@ -225,7 +225,7 @@ fn bytes_of_any_length_come_back() {
     assert!(matches!(gpu.download(&other), Err(Error::Invalid(_))));
 }
 
-/// `tanh`, `logistic` and their kin do not overflow on the way; nan and infinities come through.
+/// `tanh`, `logistic` and related functions do not overflow on the way; nan and infinities come through.
 #[test]
 fn ends_of_domains() {
     let Some(gpu) = gpu() else { return };

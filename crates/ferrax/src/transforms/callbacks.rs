@@ -33,7 +33,7 @@ use ferrax_kernel::plan::HostFn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What `f(x)` gives, of the structure, shapes and dtypes of `like`. It may be called any number of times, or not at all where nobody
+/// What `f(x)` gives, of the structure, shapes and dtypes of `like`. It may be called any number of times, or not at all where nothing
 /// reads its result.
 ///
 /// # Errors

@@ -183,8 +183,8 @@ pub fn jit_static<S: Clone + Eq + Hash, X: Tree, Y: Tree, R: Output<Y>>(
     let cache: Traces<S, Y> = Traces::default();
     move |s, x| run(&cache, s.clone(), &|x: &X| f(s, x), x, false)
 }
-/// The same; the argument is given up, and its memory may become the result's: for steps of training. Whoever holds a tensor of the
-/// argument elsewhere gets an error when it is read.
+/// The same; the argument is given up, and its memory may become the result's: for steps of training. Reading another
+/// reference to a tensor of the argument is an error.
 ///
 /// ```
 /// use ferrax::{Tensor, jit_donate};

@@ -26,7 +26,7 @@ pub fn checkpoint<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R) -> impl F
     }
 }
 
-/// What a closure returned last, told by whoever calls it.
+/// What a closure returned last, reported by its caller.
 struct Returned<T>(Arc<Mutex<Option<T>>>);
 impl<T> Clone for Returned<T> {
     fn clone(&self) -> Returned<T> {

@@ -3,7 +3,7 @@
     BlockSpec((128, None), lambda i, j: (i, j))        # 128 rows of column j, at rows 128 * i ..
 
 Invariant: a specification says which elements a block is; nothing here says where memory is. There is one kind of memory, so memory spaces, buffers
-and what a compiler is told change no result.
+and parameters of a compiler change no result.
 """
 
 import dataclasses
@@ -177,7 +177,7 @@ class MemorySpace(Space, enum.Enum):
 
 
 class CompilerParams:
-    """The base class of what a compiler is told; there is nothing to tell it."""
+    """The base class of compiler parameters, which have no effect here."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,7 @@
     pltpu.VMEM((8, 128), jnp.float32)            # scratch
     pltpu.sync_copy(x_ref.at[0], scratch_ref)    # a copy is made when it is started
 
-Invariant: memory spaces, semaphores and what the compiler is told change no result; a copy is over when it has begun. What needs a TPU says so.
+Invariant: memory spaces, semaphores and compiler parameters change no result; a copy is over when it has begun. What needs a TPU says so.
 """
 
 import contextlib
@@ -96,7 +96,7 @@ SUBCORE_PARALLEL, ARBITRARY = GridDimensionSemantics.SUBCORE_PARALLEL, GridDimen
 
 
 class SideEffectType(enum.Enum):
-    """Whether a kernel is kept though nobody reads its results."""
+    """Whether a kernel is kept although its results are unused."""
 
     PURE = "pure"
     DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"
@@ -132,7 +132,7 @@ dma_semaphore = SemaphoreType.DMA
 
 @dataclasses.dataclass(frozen=True)
 class CompilerParams:
-    """What the compiler of TPUs is told. Nothing here asks for it."""
+    """Parameters of the TPU compiler. They have no effect here."""
 
     dimension_semantics: Any = None
     allow_input_fusion: Any = None

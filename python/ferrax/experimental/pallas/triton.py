@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class CompilerParams:
-    """What the compiler of Triton is told. Nothing here asks for it."""
+    """Parameters of the Triton compiler. They have no effect here."""
 
     num_warps: int | None = None
     num_stages: int | None = None

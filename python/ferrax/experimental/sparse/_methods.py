@@ -29,7 +29,7 @@ def _operand(x):
 
 
 def _binary(function, name, swapped=False):
-    # compiled once for each type of operands; a failure is told as the function tells it
+    # compiled once for each type of operands; a failure is reported as the function reports it
     compiled = jit(sparsify(function))
 
     def method(self, other):

@@ -204,7 +204,7 @@ def bcoo_concatenate(operands, *, dimension):
     axis = min(dimension, nb)
     data, indices = (jnp.concatenate([p[k] for p in parts], axis=axis) for k in (0, 1))
     whole = dimension < nb or dimension == nb
-    # behind an element outside comes one inside: only arrays that have none outside stay sorted, and that nobody promised
+    # behind an element outside comes one inside: only arrays that have none outside stay sorted, and that was not promised
     return made(data, indices, shape, dimension < nb and all(op.indices_sorted for op in operands), whole and all(op.unique_indices for op in operands))
 
 

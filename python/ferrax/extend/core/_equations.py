@@ -24,7 +24,7 @@ Effects = Set[Effect]
 
 
 class DropVar(Var):
-    """A variable that nobody reads. In programs that were traced such variables are `Var`, and print as `_`."""
+    """An unused variable. In programs that were traced such variables are `Var`, and print as `_`."""
 
 
 class AbstractToken:

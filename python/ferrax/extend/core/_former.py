@@ -1,6 +1,6 @@
 """Names that stood in `jax.core` once, and are read there with a warning.
 
-Invariant: tables here are read by nobody; types of values and of rules are the extension's.
+Invariant: tables here are not read; types of values and of rules are the extension's.
 """
 
 import enum

@@ -1,4 +1,4 @@
-"""Matrices of given structure: toeplitz and its kin, companions, and those with names.
+"""Matrices of given structure: toeplitz and related ones, companions, and those with names.
 
 Invariant: leading axes of the vectors they are made of are a batch; what depends on sizes alone is computed by numpy.
 

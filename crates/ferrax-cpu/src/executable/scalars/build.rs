@@ -109,7 +109,7 @@ impl ScalarBuilder {
         *far = offset.max(*far);
         Some(reg)
     }
-    /// Whether a cell may be set to `n` elements: nobody looked farther.
+    /// Whether a cell may be set to `n` elements: no access reaches farther.
     fn may_set(&self, cell: Cell, d: DType, n: usize) -> bool {
         self.read.get(&cell).is_none_or(|far| *far < n * d.size())
             && self.written.get(&cell).is_none_or(|(_, e, m)| m * e.size() <= n * d.size())

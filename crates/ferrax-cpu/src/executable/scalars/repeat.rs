@@ -65,13 +65,13 @@ impl LazyLoop {
             return code.as_ref();
         }
         let done = self.done.fetch_add(operations, Ordering::Relaxed).saturating_add(operations);
-        // As in tile programs, one thread makes it, and nobody waits for it.
+        // As in tile programs, one thread makes it, and no thread waits for it.
         if done >= native::min_nanos() && !self.is_claimed.swap(true, Ordering::Relaxed) {
             let _ = self.code.set(self.text.compile(&|r| file[r as usize]));
         }
         self.code.get()?.as_ref()
     }
-    /// Says that so many operations were interpreted, which nobody knew before.
+    /// Says that so many operations were interpreted, whose number was unknown before.
     fn worked(&self, operations: u64) {
         self.done.fetch_add(operations, Ordering::Relaxed);
     }

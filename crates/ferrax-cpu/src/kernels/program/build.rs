@@ -1,4 +1,4 @@
-//! From nodes to a program: merging loop dimensions, choosing how each load is made, allotting registers.
+//! From nodes to a program: merging loop dimensions, choosing how each load is done, allocating registers.
 //!
 //! INVARIANT: an instruction reads only what earlier ones, the setup or the caller have written; a register has one value at a time.
 use super::super::block::{self, BlockFn, choose};

@@ -71,7 +71,7 @@ impl TileProgram {
             return; // PERF: a few elements, which never come to anything
         }
         let before = self.code.done.fetch_add(nanos, Ordering::Relaxed);
-        // One thread goes over the limit and makes the code. Nobody waits for it: it may be a thread that a forked child does not have.
+        // One thread goes over the limit and makes the code. No thread waits for it: that thread may be a thread that a forked child does not have.
         let worth = native::min_nanos();
         if before < worth && before.saturating_add(nanos) >= worth {
             let there = self.code.tier != Tier::Portable && native::is_available();

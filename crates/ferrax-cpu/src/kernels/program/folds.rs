@@ -132,7 +132,7 @@ impl TileProgram {
     /// # Safety
     /// As `fold`, which has pointed them, or moved by `fold_steps` since.
     pub unsafe fn fold_here(&self, code: &RegisterFold, memory: &mut FoldMemory, n: usize) {
-        // SAFETY: what is used in place walks its buffer by an element a position, and so do loads, or they stay, as `compile_folds` saw; all of it
+        // SAFETY: an operand used in place advances by an element a position, and so do loads, or they stay, as `compile_folds` saw; all of it
         // inside, by `Kernel::verify`. Registers hold a vector at least.
         unsafe { code.run(memory, n) }
     }

@@ -15,7 +15,7 @@ pub struct Rotation {
     pub of: NodeId,
     pub by: u32,
     pub with: Option<NodeId>,
-    /// Whether nobody else reads the shifts it is made of.
+    /// Whether nothing else reads the shifts it is made of.
     alone: bool,
 }
 /// Rounds over two words.

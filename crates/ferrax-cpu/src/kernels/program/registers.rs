@@ -22,7 +22,7 @@ impl TileBuilder<'_> {
             self.body.sort_by_key(|i| !loads(i));
         }
         let n_virtual = self.uniform.len();
-        let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where nobody may take the register
+        let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where the register is not reused
         for (at, i) in self.body.iter_mut().enumerate() {
             for o in i.operands() {
                 if *o & DIRECT == 0 && !self.uniform[*o as usize] {

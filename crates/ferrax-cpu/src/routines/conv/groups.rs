@@ -97,7 +97,7 @@ fn levels(mut rows: &[ReadAxis], mut terms: &[ReadAxis]) -> Option<Vec<Level>> {
     Some(levels)
 }
 
-/// Axes of more than one index; two that no guard tells apart, and that have one stride, as one.
+/// Axes of more than one index; two that no guard distinguishes, and that have one stride, as one.
 fn joined(axes: &[ReadAxis]) -> Vec<ReadAxis> {
     let mut out: Vec<ReadAxis> = vec![];
     for a in axes.iter().filter(|a| a.n > 1) {

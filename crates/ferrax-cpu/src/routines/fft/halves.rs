@@ -58,7 +58,7 @@ impl<T: FftNum> RealHalves<T> {
     /// Some of the pairs.
     ///
     /// # Safety
-    /// `row` has `m + 1` numbers, and nobody else touches those of these pairs.
+    /// `row` has `m + 1` numbers, and nothing else touches those of these pairs.
     unsafe fn run_part(&self, row: SharedPtr, pairs: std::ops::Range<usize>, scale: T) {
         let half = T::from_f64(0.5).unwrap_or_else(T::one);
         let (scale, n) = (if self.inverse { scale } else { half }, pairs.len());

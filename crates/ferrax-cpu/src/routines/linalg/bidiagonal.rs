@@ -247,7 +247,7 @@ unsafe fn step<T: RowElement>(
 /// Multiplies a range of elements.
 ///
 /// # Safety
-/// They exist, and nobody else touches them.
+/// They exist, and nothing else touches them.
 unsafe fn scale<T: RowElement>(x: *mut T, range: std::ops::Range<usize>, by: f64) {
     for i in range {
         // SAFETY: by the contract.

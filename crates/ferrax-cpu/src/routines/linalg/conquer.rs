@@ -113,7 +113,7 @@ pub unsafe fn tridiagonal<T: RowElement>(
     Ok(Some(order))
 }
 
-/// Up to [`LEAF`] rows by implicit QR steps (Golub and Van Loan, algorithm 8.3.3), and whether they converged. `order` tells the rows of rising values.
+/// Up to [`LEAF`] rows by implicit QR steps (Golub and Van Loan, algorithm 8.3.3), and whether they converged. `order` gives the rows of ascending values.
 ///
 /// # Safety
 /// The rows are this caller's.
@@ -143,7 +143,7 @@ pub fn sort(d: &[f64], start: usize, order: &mut [usize]) {
     order.iter_mut().enumerate().for_each(|(i, o)| *o = start + i);
     order.sort_by(|i, j| d[i - start].total_cmp(&d[j - start]));
 }
-/// Diagonalises a tridiagonal matrix; `turn(i, c, s)` is told each rotation of i and i + 1.
+/// Diagonalises a tridiagonal matrix; `turn(i, c, s)` is called for each rotation of i and i + 1.
 fn steps(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(usize, f64, f64)) -> bool {
     const MAX_STEPS: usize = 40;
     let n = d.len();

@@ -280,14 +280,14 @@ impl<T: Number> At<T> {
         self.p.get().cast::<T>().wrapping_add(i * self.row + j * self.column)
     }
     /// # Safety
-    /// It lies inside, and nobody else writes or reads it while it lives.
+    /// It lies inside, and nothing else writes or reads it while it lives.
     unsafe fn block<'a>(&self, rows: Range<usize>, columns: Range<usize>) -> MatMut<'a, T> {
         let p = self.ptr(rows.start, columns.start);
         // SAFETY: by the contract.
         unsafe { MatMut::from_raw_parts_mut(p, rows.len(), columns.len(), self.row as isize, self.column as isize) }
     }
     /// # Safety
-    /// It lies inside, and nobody writes it while it lives.
+    /// It lies inside, and nothing writes it while it lives.
     unsafe fn read<'a>(&self, rows: Range<usize>, columns: Range<usize>) -> MatRef<'a, T> {
         let p = self.ptr(rows.start, columns.start);
         // SAFETY: by the contract.
@@ -488,7 +488,7 @@ impl Task<'_> {
             }
             let rest = n - end;
             self.wide(rest, rest * (end - k) * (end - k), 0, &|r, _| {
-                // SAFETY: rows of this piece, and the square that nobody writes.
+                // SAFETY: rows of this piece, and the square that nothing writes.
                 let (square, rows) = unsafe { (a.read(k..end, k..end), a.block(end + r.start..end + r.end, k..end)) };
                 triangular::solve_lower_triangular_in_place_with_conj(
                     square,
@@ -529,7 +529,7 @@ impl Task<'_> {
         let sides = if t.left { k } else { m };
         let conj = if t.conjugate { Conj::Yes } else { Conj::No };
         self.wide(sides, n * n * sides / 2, 0, &|r, _| {
-            // SAFETY: columns of this piece; the triangle is an operand, which nobody writes.
+            // SAFETY: columns of this piece; the triangle is an operand, which nothing writes.
             let (a, x) = unsafe { (a.read(0..n, 0..n), x.block(0..n, r)) };
             let a = if transposed { a.transpose() } else { a };
             match (t.lower != transposed, t.unit) {
@@ -551,7 +551,7 @@ impl Task<'_> {
         let (a, x) = (SharedPtr(self.ins[0].cast_mut()), SharedPtr(self.outs[0]));
         let bytes = substitute::memory(n, size_of::<T>());
         self.pieces(sides, substitute::SIDES, n * n * sides / 2, bytes, &|r, scratch| {
-            // SAFETY: sides of this piece; the triangle is an operand, which nobody writes.
+            // SAFETY: sides of this piece; the triangle is an operand, which nothing writes.
             unsafe {
                 solve(&substitute::System {
                     a: a.get(),

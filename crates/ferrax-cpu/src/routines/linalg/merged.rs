@@ -78,10 +78,10 @@ pub struct Halves {
 }
 
 impl<T: RowElement> Vectors<T> {
-    /// An element, of which nobody has a slice.
+    /// An element, without a slice of it.
     ///
     /// # Safety
-    /// It lies inside, and nobody writes it meanwhile.
+    /// It lies inside, and nothing writes it meanwhile.
     pub unsafe fn at(&self, i: usize, j: usize) -> f64 {
         // SAFETY: by the contract.
         unsafe { (*self.q.add(i * self.lead + j)).wide() }

@@ -99,7 +99,7 @@ pub struct Sequence<T> {
     pub turned: *mut T,
     pub triangles: *mut T,
 }
-// SAFETY: as its pointers, of which those who follow them prove that nobody writes there.
+// SAFETY: as its pointers, of which those who follow them prove that nothing writes there.
 unsafe impl<T> Sync for Sequence<T> {}
 
 impl<T: RowElement> Sequence<T> {

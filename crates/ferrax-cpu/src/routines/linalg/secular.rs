@@ -1,8 +1,8 @@
 //! Roots of `1 / rho + sum z_i^2 / (d_i - x)`, which are the eigenvalues of `D + rho z z'`; and the vectors that belong to them. Of singular values, poles and roots
-//! are squares, told by what they are squares of.
+//! are squares, given by their roots.
 //!
 //! Between two poles the function is taken for one of two poles and a constant, which agrees with it and with the slopes of its two parts ("the middle way", Ren-Cang Li
-//! 1993, LAPACK working note 89), within a bracket that each value narrows. Roots are told by their distance from the nearer pole, so that all differences
+//! 1993, LAPACK working note 89), within a bracket that each value narrows. Roots are represented by their distance from the nearer pole, so that all differences
 //! `d_i - x` have their digits. Vectors are those of the `z` of which the roots found are exact ones (Gu and Eisenstat 1994), so they are orthogonal however exact
 //! the roots are.
 //!
@@ -46,7 +46,7 @@ fn total(x: [f64; LANES]) -> f64 {
     ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
 }
 
-/// A pole less `x`, both told by an origin; squares where `S` says so.
+/// A pole less `x`, both relative to an origin; squares where `S` says so.
 #[inline(always)]
 fn difference<const S: bool>(d: f64, origin: f64, by: f64) -> f64 {
     let near = (d - origin) - by;

@@ -306,7 +306,7 @@ fn squared(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(bool, usize, f64, 
         turn(true, i, c, s);
     }
 }
-/// Diagonalises an upper bidiagonal matrix; `turn(left, i, c, s)` is told each rotation of i and i + 1 (Golub and Van Loan, algorithm 8.6.2; Demmel and Kahan
+/// Diagonalises an upper bidiagonal matrix; `turn(left, i, c, s)` is called for each rotation of i and i + 1 (Golub and Van Loan, algorithm 8.6.2; Demmel and Kahan
 /// 1990, without shift where a value is nothing).
 fn steps(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(bool, usize, f64, f64)) -> bool {
     const MAX_STEPS: usize = 60;

@@ -38,7 +38,7 @@ pub mod x86 {
     macro_rules! compiled {
         ($($name:ident $inner:ident $R:ty, $features:literal;)*) => {$(
             pub fn $name(l: &Linalg, lanes: &mut LaneWorkspace<$R>, count: usize, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
-                // SAFETY: whoever chooses this has found the tier, or, of its vectors, has them.
+                // SAFETY: the caller has checked the tier, or has its vectors.
                 unsafe { $inner(l, lanes, count, ins, outs) }
             }
             #[target_feature(enable = $features)]
@@ -85,7 +85,7 @@ pub mod x86 {
     impl LaneMask for Mask4 {
         #[inline(always)]
         fn any(self) -> bool {
-            // SAFETY: whoever has a `Mask4` has AVX2.
+            // SAFETY: a `Mask4` exists only where AVX2 does.
             unsafe { _mm256_movemask_pd(self.0) != 0 }
         }
         #[inline(always)]
@@ -111,7 +111,7 @@ pub mod x86 {
                 type Output = $T;
                 #[inline(always)]
                 fn neg(self) -> $T {
-                    // SAFETY: whoever has a vector has its instructions.
+                    // SAFETY: a vector exists only where its instructions do.
                     $T(unsafe { $xor(self.0, $set(-0.0)) })
                 }
             }
@@ -159,7 +159,7 @@ pub mod x86 {
                 type Output = $T;
                 #[inline(always)]
                 fn $f(self, o: $T) -> $T {
-                    // SAFETY: whoever has a vector has its instructions.
+                    // SAFETY: a vector exists only where its instructions do.
                     $T(unsafe { $intrinsic(self.0, o.0) })
                 }
             }
@@ -193,7 +193,7 @@ pub mod x86 {
                 #[inline(always)]
                 fn abs(self) -> $T {
                     let $a = self.0;
-                    // SAFETY: whoever has a vector has its instructions.
+                    // SAFETY: a vector exists only where its instructions do.
                     $T(unsafe { $abs })
                 }
                 #[inline(always)]

@@ -54,7 +54,7 @@ impl Policy {
         };
         Some(Policy { name: name.into(), identity: 0, keeps: Arc::new(keeps), host: None })
     }
-    /// The host language's policy of that name, read from text: the program runs, but nobody can ask the policy.
+    /// The host language's policy of that name, read from text: the program runs, but the policy cannot be called.
     fn unknown(name: &str) -> Policy {
         let shown = name.to_string();
         let keeps = move |_: &Op, _: &[Aval]| {
@@ -312,7 +312,7 @@ fn cut_loop(cx: &dyn Cx, l: &Loop, unk: &[bool], policy: &Policy) -> Res<Option<
     Ok(Some(CutOp { known: known.into(), ins_unk, rest: rest.into(), out_unk: parts.out_unk, arrange }))
 }
 
-/// Every branch hands over every branch's kept values; those of the branches not taken are zeros.
+/// Every branch returns the kept values of all branches; those of the branches not taken are zeros.
 fn cut_cond(cx: &dyn Cx, c: &Cond, unk: &[bool], policy: &Policy) -> Res<Option<CutOp>> {
     let Some(first) = c.branches.first().filter(|_| !unk[0]) else { return Ok(None) };
     let (out_unk, cuts) = fixpoint(vec![false; first.n_outs()], |force| {

@@ -1,4 +1,4 @@
-//! Plans without small dtypes, from plans with them.
+//! Legalizing plans: small dtypes become bytes.
 use super::nodes::Nodes;
 use crate::dtype::{DType, Scalar};
 use crate::expr::{Bin, ReduceKind, Un};
@@ -8,19 +8,19 @@ use crate::routine::{Combine, Routine};
 use std::sync::Arc;
 
 /// Writes the plan in terms of bytes. Its routines move small elements at most.
-pub fn spell(plan: &mut Plan) {
+pub fn legalize(plan: &mut Plan) {
     if plan.slots.iter().any(|s| s.dtype.is_small()) || holds(&plan.steps) {
         plan.slots.iter_mut().for_each(|s| s.dtype = s.dtype.storage());
         steps(&mut plan.steps);
     }
 }
-fn is_spelt(k: &Kernel) -> bool {
+fn is_legal(k: &Kernel) -> bool {
     !k.inputs.iter().any(|i| i.0.is_small()) && !k.nodes.iter().any(|n| n.0.is_small())
 }
 /// Whether a kernel computes with small elements, though none stands in memory.
 fn holds(all: &[Step]) -> bool {
     all.iter().any(|s| match s {
-        Step::Kernel { kernel, .. } => !is_spelt(kernel),
+        Step::Kernel { kernel, .. } => !is_legal(kernel),
         Step::Loop(l) => holds(&l.body) || matches!(&l.trip, Trip::While { cond, .. } if holds(cond)),
         Step::Switch { branches, .. } => branches.iter().any(|b| holds(b)),
         _ => false,
@@ -29,7 +29,7 @@ fn holds(all: &[Step]) -> bool {
 fn steps(all: &mut [Step]) {
     for s in all {
         match s {
-            Step::Kernel { kernel, .. } if !is_spelt(kernel) => *kernel = Arc::new(spelt(kernel)),
+            Step::Kernel { kernel, .. } if !is_legal(kernel) => *kernel = Arc::new(legalized(kernel)),
             Step::Routine { routine, .. } => {
                 if let Some(r) = moved(routine) {
                     *routine = Arc::new(r);
@@ -112,7 +112,7 @@ struct Speller<'k> {
 }
 
 /// A kernel in terms of bytes.
-pub fn spelt(k: &Kernel) -> Kernel {
+pub fn legalized(k: &Kernel) -> Kernel {
     let mut s = Speller { k, nodes: Nodes::default(), became: Vec::with_capacity(k.nodes.len()) };
     for (d, n) in &k.nodes {
         let became = s.node(*d, n);

@@ -1,4 +1,4 @@
-//! The Rust face: one binary, for each one links all of the library.
+//! The Rust API: one binary, because each one links the whole library.
 mod golden;
 mod misuse;
 mod programs;

@@ -37,7 +37,7 @@ fn callbacks() {
     close(&y, &[0f32.sin(), 1f32.sin(), 2f32.sin()]);
     let rows = vmap(move |x: &Tensor| pure_callback(sine, x, x))(&zero_to(6).reshape(&[2, 3])).unwrap();
     close(&rows, &[0, 1, 2, 3, 4, 5].map(|x| (x as f32).sin()));
-    // what goes wrong in one is told to whoever reads the result
+    // an error in one reaches the reader of its result
     let told = |y: Res<Tensor>| y.and_then(|y| y.to_vec::<f32>()).unwrap_err().to_string();
     let fails = |_: &Tensor| -> Res<Tensor> { Err(Error::value("nothing there")) };
     assert!(told(jit(move |x: &Tensor| pure_callback(fails, x, x))(&f(1.0))).contains("nothing there"));

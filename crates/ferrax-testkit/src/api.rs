@@ -1,4 +1,4 @@
-//! A small face for tests: functions of `f64` values, control flow and derivatives over closures. Operators panic with their error;
+//! A small API for tests: functions of `f64` values, control flow and derivatives over closures. Operators panic with their error;
 //! `catch` turns it back into one.
 use ferrax_ir::cx::{Fun, bind, current};
 use ferrax_ir::mask::cat;

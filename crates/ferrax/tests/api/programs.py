@@ -1,6 +1,6 @@
-"""Random programs that both faces run: lines of operations, and a hash of every value that Python gives. `programs.rs` runs them in Rust.
+"""Random programs that both APIs run: lines of operations, and a hash of every value that Python gives. `programs.rs` runs them in Rust.
 
-PYTHONPATH=python python crates/ferrax/tests/face/programs.py [PROGRAMS] [SEED] > crates/ferrax/tests/face/programs.txt
+PYTHONPATH=python python crates/ferrax/tests/api/programs.py [PROGRAMS] [SEED] > crates/ferrax/tests/api/programs.txt
 
 A program begins with its inputs, `in KIND SHAPE SEED`, drawn by `random`. A line is `OP OPERANDS; PARAMETERS = DTYPE SHAPE HASH`.
 """

@@ -5,21 +5,9 @@ use ferrax_ir::text::parse;
 use ferrax_kernel::VerifiedPlan;
 use ferrax_kernel::backend::{Backend, RunArg, RunCx};
 use ferrax_kernel::reference::ReferenceBackend;
+use ferrax_testkit::rng::Rng;
 use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
-
-struct Rng(u64);
-impl Rng {
-    fn next(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-    fn within(&mut self, lo: i64, hi: i64) -> i64 {
-        lo + self.next((hi - lo + 1) as usize) as i64
-    }
-}
 
 /// An array in row-major order.
 #[derive(Clone)]
@@ -64,19 +52,19 @@ struct Nest {
     lines: String,
 }
 type Made = (String, Array);
-const MOST: usize = 48;
+const MAX_ELEMENTS: usize = 48;
 const MAX_RANK: usize = 4;
 
 impl Nest {
     fn any(&mut self) -> usize {
         // a recent one: nests, not bushes
         let n = self.vars.len();
-        n - 1 - self.rng.next(n.min(3))
+        n - 1 - self.rng.below(n.min(3))
     }
     fn step(&mut self) {
         let v = self.any();
         let x = self.vars[v].clone();
-        let made = match self.rng.next(13) {
+        let made = match self.rng.below(13) {
             0 | 1 => self.concatenate(v, &x),
             2 | 3 => self.pad(v, &x),
             4 => self.slice(v, &x),
@@ -88,7 +76,7 @@ impl Nest {
             11 => self.masked(v, &x),
             _ => Some(self.taken(v, &x)),
         };
-        if let Some((call, y)) = made.filter(|(_, y)| y.data.len() <= MOST && y.shape.len() <= MAX_RANK) {
+        if let Some((call, y)) = made.filter(|(_, y)| y.data.len() <= MAX_ELEMENTS && y.shape.len() <= MAX_RANK) {
             self.push(&call, y);
         }
     }
@@ -102,14 +90,14 @@ impl Nest {
         if x.shape.is_empty() {
             return None;
         }
-        let d = self.rng.next(x.shape.len());
+        let d = self.rng.below(x.shape.len());
         let alike = |y: &Array| {
             y.shape.len() == x.shape.len() && (0..y.shape.len()).all(|k| k == d || y.shape[k] == x.shape[k])
         };
         let mut parts: Vec<usize> = vec![v];
-        for _ in 0..1 + self.rng.next(3) {
+        for _ in 0..1 + self.rng.below(3) {
             let fit: Vec<usize> = (0..self.vars.len()).filter(|w| alike(&self.vars[*w])).collect();
-            parts.insert(self.rng.next(parts.len() + 1), fit[self.rng.next(fit.len())]);
+            parts.insert(self.rng.below(parts.len() + 1), fit[self.rng.below(fit.len())]);
         }
         let mut shape = x.shape.clone();
         shape[d] = parts.iter().map(|p| self.vars[*p].shape[d]).sum();
@@ -131,7 +119,7 @@ impl Nest {
         let config: Vec<[i64; 3]> = x
             .shape
             .iter()
-            .map(|_| match self.rng.next(4) {
+            .map(|_| match self.rng.below(4) {
                 0 => [0, 0, 0],
                 1 => [self.rng.within(-2, 3), self.rng.within(-2, 3), 0],
                 2 => [self.rng.within(0, 3), self.rng.within(0, 3), 0],
@@ -162,9 +150,9 @@ impl Nest {
     fn slice(&mut self, v: usize, x: &Array) -> Option<Made> {
         let mut parts = vec![];
         for n in &x.shape {
-            let start = self.rng.next(n + 1);
-            let limit = start + self.rng.next(n - start + 1);
-            parts.push((start, limit, 1 + self.rng.next(3)));
+            let start = self.rng.below(n + 1);
+            let limit = start + self.rng.below(n - start + 1);
+            parts.push((start, limit, 1 + self.rng.below(3)));
         }
         let shape: Vec<usize> = parts.iter().map(|(a, b, s)| (b - a).div_ceil(*s)).collect();
         let y = Array::by(&shape, |i| {
@@ -182,7 +170,7 @@ impl Nest {
         }
         while left > 1 && shape.len() < MAX_RANK - 1 {
             let divisors: Vec<usize> = (1..=left).filter(|d| left.is_multiple_of(*d)).collect();
-            let d = divisors[self.rng.next(divisors.len())];
+            let d = divisors[self.rng.below(divisors.len())];
             shape.push(d);
             left /= d;
         }
@@ -196,7 +184,7 @@ impl Nest {
     fn transpose(&mut self, v: usize, x: &Array) -> Option<Made> {
         let mut perm: Vec<usize> = (0..x.shape.len()).collect();
         for k in (1..perm.len()).rev() {
-            perm.swap(k, self.rng.next(k + 1));
+            perm.swap(k, self.rng.below(k + 1));
         }
         let shape: Vec<usize> = perm.iter().map(|p| x.shape[*p]).collect();
         let y = Array::by(&shape, |i| {
@@ -207,7 +195,7 @@ impl Nest {
         Some((format!("transpose[permutation={}] v{v}", tuple(&perm)), y))
     }
     fn rev(&mut self, v: usize, x: &Array) -> Option<Made> {
-        let dims: Vec<usize> = (0..x.shape.len()).filter(|_| self.rng.next(2) == 0).collect();
+        let dims: Vec<usize> = (0..x.shape.len()).filter(|_| self.rng.below(2) == 0).collect();
         let y = Array::by(&x.shape, |i| {
             let mut from = i.to_vec();
             dims.iter().for_each(|d| from[*d] = x.shape[*d] - 1 - i[*d]);
@@ -218,14 +206,14 @@ impl Nest {
     fn broadcast(&mut self, v: usize, x: &Array) -> Option<Made> {
         let (mut shape, mut dims) = (vec![], vec![]);
         for n in &x.shape {
-            if self.rng.next(3) == 0 {
-                shape.push(1 + self.rng.next(3));
+            if self.rng.below(3) == 0 {
+                shape.push(1 + self.rng.below(3));
             }
             dims.push(shape.len());
-            shape.push(if *n == 1 { 1 + self.rng.next(3) } else { *n });
+            shape.push(if *n == 1 { 1 + self.rng.below(3) } else { *n });
         }
-        if self.rng.next(2) == 0 {
-            shape.push(1 + self.rng.next(3));
+        if self.rng.below(2) == 0 {
+            shape.push(1 + self.rng.below(3));
         }
         let y = Array::by(&shape, |i| {
             x.at(&dims.iter().zip(&x.shape).map(|(d, n)| if *n == 1 { 0 } else { i[*d] }).collect::<Vec<_>>())
@@ -235,7 +223,7 @@ impl Nest {
     }
     fn add(&mut self, v: usize, x: &Array) -> Option<Made> {
         let fit: Vec<usize> = (0..self.vars.len()).filter(|w| self.vars[*w].shape == x.shape).collect();
-        let w = fit[self.rng.next(fit.len())];
+        let w = fit[self.rng.below(fit.len())];
         let data = x.data.iter().zip(&self.vars[w].data).map(|(a, b)| a.wrapping_add(*b)).collect();
         Some((format!("add v{v} v{w}"), Array { shape: x.shape.clone(), data }))
     }
@@ -244,7 +232,7 @@ impl Nest {
         if x.shape.is_empty() {
             return None;
         }
-        let d = self.rng.next(x.shape.len());
+        let d = self.rng.below(x.shape.len());
         let i = Array::by(&x.shape, |i| i[d] as i32);
         let shape = tuple(&x.shape);
         let w = self.push(&format!("iota[dimension={d} dtype=int32 shape={shape} sharding=None]"), i.clone());
@@ -253,7 +241,7 @@ impl Nest {
     }
     /// A reduction, which is the end of its nest.
     fn taken(&mut self, v: usize, x: &Array) -> Made {
-        let axes: Vec<usize> = (0..x.shape.len()).filter(|_| self.rng.next(2) == 0).collect();
+        let axes: Vec<usize> = (0..x.shape.len()).filter(|_| self.rng.below(2) == 0).collect();
         let kept: Vec<usize> = (0..x.shape.len()).filter(|k| !axes.contains(k)).collect();
         let shape: Vec<usize> = kept.iter().map(|k| x.shape[*k]).collect();
         let inner: Vec<usize> = axes.iter().map(|k| x.shape[*k]).collect();
@@ -274,12 +262,12 @@ impl Nest {
 fn drawn(seed: u64) -> (String, Vec<Array>, Vec<Array>) {
     let mut n = Nest { rng: Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1), vars: vec![], lines: String::new() };
     (0..5).for_each(|_| {
-        n.rng.next(2);
+        n.rng.below(2);
     });
-    for k in 0..1 + n.rng.next(3) {
-        let rank = n.rng.next(3) + (k == 0) as usize;
+    for k in 0..1 + n.rng.below(3) {
+        let rank = n.rng.below(3) + (k == 0) as usize;
         let shape: Vec<usize> = (0..rank)
-            .map(|_| [1, 2, 2, 3, 3, 4, 5, 0][n.rng.next(if seed.is_multiple_of(8) { 8 } else { 7 })])
+            .map(|_| [1, 2, 2, 3, 3, 4, 5, 0][n.rng.below(if seed.is_multiple_of(8) { 8 } else { 7 })])
             .collect();
         let mut next = 10 * (k as i32 + 1);
         n.vars.push(Array::by(&shape, |_| {
@@ -288,12 +276,12 @@ fn drawn(seed: u64) -> (String, Vec<Array>, Vec<Array>) {
         }));
     }
     let ins = n.vars.clone();
-    for _ in 0..3 + n.rng.next(8) {
+    for _ in 0..3 + n.rng.below(8) {
         n.step();
     }
     let last = n.vars.len() - 1;
     let mut outs = vec![last];
-    if last > ins.len() && n.rng.next(3) == 0 {
+    if last > ins.len() && n.rng.below(3) == 0 {
         outs.push(n.any());
     }
     let args: Vec<String> = ins.iter().enumerate().map(|(k, x)| format!("v{k}:{}", x.ty())).collect();

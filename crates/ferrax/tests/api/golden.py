@@ -1,6 +1,6 @@
 """What Python gives for the cases of `golden.rs`, a line each: name, dtype, shape, a hash of all bytes, the first words.
 
-PYTHONPATH=python python crates/ferrax/tests/face/golden.py > crates/ferrax/tests/face/golden.txt
+PYTHONPATH=python python crates/ferrax/tests/api/golden.py > crates/ferrax/tests/api/golden.txt
 """
 
 import ferrax as fx

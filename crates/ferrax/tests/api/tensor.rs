@@ -1,4 +1,4 @@
-//! The tensor of the Rust face: values, shapes, dtypes, and what mistakes say.
+//! The tensor of the Rust API: values, shapes, dtypes, and what mistakes say.
 use ferrax::*;
 
 fn v(t: &Tensor) -> Vec<f32> {

@@ -1,6 +1,6 @@
 """Writes weights.safetensors, which the Rust test reads and writes again: a tree's leaves under the names that `keystr` gives them.
 
-PYTHONPATH=python python crates/ferrax/tests/face/weights.py     (wants the package `safetensors`)
+PYTHONPATH=python python crates/ferrax/tests/api/weights.py     (wants the package `safetensors`)
 """
 
 from pathlib import Path

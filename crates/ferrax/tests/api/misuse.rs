@@ -1,4 +1,4 @@
-//! What a program does wrong is an error with a sentence, whatever it is: never a panic of another kind, a wrong answer or a hang.
+//! Every misuse is an error that says why: never a panic of another kind, a wrong result or a hang.
 #![allow(clippy::reversed_empty_ranges)] // such are asked for
 use ferrax::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 fn sized(shape: &[usize]) -> Tensor {
     Tensor::ones(shape)
 }
-/// Whether it gave a value; an error must have something to say. Anything else is told by name.
+/// Whether it gave a value; an error must have a message. Anything else is reported by name.
 fn told<T>(wrong: &mut Vec<String>, name: &str, f: impl FnOnce() -> Res<T>) -> bool {
     match catch_unwind(AssertUnwindSafe(|| catch(f))) {
         Ok(Ok(_)) => true,

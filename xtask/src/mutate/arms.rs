@@ -207,7 +207,7 @@ fn edits(line: &str) -> BTreeSet<String> {
 }
 
 /// Writes the chosen mutants into the copy and drops those that do not compile; what is left.
-pub fn weave(copy: &Path, family: &Family, all: &[Mutant], mut chosen: BTreeSet<usize>) -> Res<Vec<usize>> {
+pub fn insert(copy: &Path, family: &Family, all: &[Mutant], mut chosen: BTreeSet<usize>) -> Res<Vec<usize>> {
     let lib = format!("crates/{}/src/lib.rs", family.package);
     let text = fs::read_to_string(root().join(&lib)).map_err(|e| e.to_string())?;
     write(&copy.join(lib), &(text + SWITCH + family.switch))?;
@@ -218,8 +218,8 @@ pub fn weave(copy: &Path, family: &Family, all: &[Mutant], mut chosen: BTreeSet<
             let text = fs::read_to_string(root().join(file)).map_err(|e| e.to_string())?;
             let mine: Vec<(usize, &Mutant)> =
                 chosen.iter().map(|n| (*n, &all[*n])).filter(|(_, m)| m.file == *file).collect();
-            let (woven, places) = one_file(&text, &mine, family.uses);
-            write(&copy.join(file), &woven)?;
+            let (edited, places) = one_file(&text, &mine, family.uses);
+            write(&copy.join(file), &edited)?;
             arms.extend(places.into_iter().map(|(n, lines)| (*file, n, lines)));
         }
         let args = [&["check", "--message-format", "short", "--package", family.package], family.features].concat();
@@ -305,8 +305,8 @@ mod tests {
     }
     #[test]
     fn an_arm_lies_where_it_says() {
-        let (woven, places) = one_file(TEXT, &[(7, &find("x.rs", TEXT)[0])], "");
-        let lines: Vec<&str> = woven.lines().map(str::trim).collect();
+        let (edited, places) = one_file(TEXT, &[(7, &find("x.rs", TEXT)[0])], "");
+        let lines: Vec<&str> = edited.lines().map(str::trim).collect();
         assert_eq!(places, [(7, 7..10)]);
         assert_eq!(
             lines[4..14],

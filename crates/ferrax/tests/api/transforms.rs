@@ -1,4 +1,4 @@
-//! Transforms of the Rust face: values, nesting in any order, threads, trees, and what mistakes say.
+//! Transforms of the Rust API: values, nesting in any order, threads, trees, and what mistakes say.
 use ferrax::*;
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,7 +1,7 @@
-"""What Python's face has and Rust's lacks, and the other way round, is what `crates/ferrax/tests/face/faces.txt` lists.
+"""The differences between the Python API and the Rust API are listed in `crates/ferrax/tests/api/apis.txt`.
 
-A name is in Rust's face if a public function or method of `crates/ferrax/src` has it, or one that `_OTHERWISE` gives for it. A new function in
-one face changes the list: write it down (`FERRAX_BLESS=1`), or write the function.
+A name is in the Rust API if a public function or method of `crates/ferrax/src` has it, or one that `_OTHERWISE` gives for it. A new function in
+one API changes the list: write it down (`FERRAX_BLESS=1`), or write the function.
 """
 
 import inspect
@@ -164,18 +164,18 @@ def _functions(module):
 
 def _listing():
     rust = _rust_names()
-    faces = {"lax": lax, "numpy": jnp, "nn": nn, "nn.initializers": nn.initializers, "random": random, "numpy.linalg": jnp.linalg}
-    faces |= {"numpy.fft": jnp.fft, "ops": ops, "ferrax": ferrax}
+    apis = {"lax": lax, "numpy": jnp, "nn": nn, "nn.initializers": nn.initializers, "random": random, "numpy.linalg": jnp.linalg}
+    apis |= {"numpy.fft": jnp.fft, "ops": ops, "ferrax": ferrax}
     lines, python = [], set()
     without_use = {name for names in _WITHOUT_USE.values() for name in names.split()}
-    for face, module in faces.items():
+    for api, module in apis.items():
         names = _functions(module)
         python |= set(names) | {_OTHERWISE[n] for n in names if n in _OTHERWISE}
         lacking = sorted(n for n in names if n not in rust and _OTHERWISE.get(n) not in rust)
         useless = [n for n in lacking if n in without_use]
         lacking = [n for n in lacking if n not in without_use]
         there = len(names) - len(lacking) - len(useless)
-        lines += [f"{face}: {there} of {len(names)} are in Rust too, {len(useless)} have no use there; these are not:"]
+        lines += [f"{api}: {there} of {len(names)} are in Rust too, {len(useless)} have no use there; these are not:"]
         lines += _wrapped(lacking)
     lines += ["Without use in Rust, and why:"]
     for why, names in _WITHOUT_USE.items():
@@ -195,8 +195,8 @@ def _wrapped(words, width=120):
 
 
 @pytest.mark.skipif(not _ROOT.exists(), reason="the sources of the crate are not here")
-def test_what_one_face_has_and_the_other_lacks_is_listed():
-    path, now = _ROOT / "tests/face/faces.txt", _listing()
+def test_differences_between_the_apis_are_listed():
+    path, now = _ROOT / "tests/api/apis.txt", _listing()
     if os.environ.get("FERRAX_BLESS"):
         path.write_text(now)
     assert path.read_text() == now

@@ -1,0 +1,30 @@
+//! Random numbers for generated tests: the same on every machine, from a seed that a failure prints.
+//!
+//! ```
+//! let mut r = ferrax_testkit::rng::Rng(7);
+//! assert!(r.below(10) < 10 && (-3..=3).contains(&r.within(-3, 3)));
+//! ```
+
+/// Marsaglia's xorshift with a state of 64 bits, which is not 0.
+pub struct Rng(pub u64);
+impl Rng {
+    /// A number below `n`; 0 if there is none.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n.max(1)
+    }
+    pub fn within(&mut self, lo: i64, hi: i64) -> i64 {
+        lo + self.below((hi - lo + 1) as usize) as i64
+    }
+    /// A multiple of 1/1000 below 1.
+    pub fn unit(&mut self) -> f64 {
+        self.below(1000) as f64 / 1000.0
+    }
+    /// An element, if there is one.
+    pub fn of<'a, T>(&mut self, x: &'a mut [T]) -> Option<&'a mut T> {
+        let k = self.below(x.len());
+        x.get_mut(k)
+    }
+}
