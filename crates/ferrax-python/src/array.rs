@@ -1,12 +1,13 @@
 //! `Array`: a frozen base class with every slot, and two leaf classes without any: concrete arrays and tracers.
 //!
 //! ```text
-//! Array ── ArrayImpl     a value that stands on a device
-//!       └─ Tracer        a value that a transformation follows
+//! Array ── ArrayImpl     a value on a device
+//!       └─ Tracer        a value that a transform traces
 //! ```
 //!
-//! INVARIANT: an object never changes; operators, indexing with static indices and conversions run without a Python frame. Methods
-//! that are compositions (`sum`, `reshape`, ...) are attributes that `ferrax.numpy` puts on the class by [`install_methods`].
+//! INVARIANT: an object never changes. Operators, indexing with static indices and conversions run
+//! without a Python frame. Methods that are compositions (`sum`, `reshape`, ...) are attributes
+//! that `ferrax.numpy` sets on the class with [`install_methods`].
 pub mod buffers;
 mod concrete;
 mod host;

@@ -1,6 +1,7 @@
 //! `ShapedArray`: the type of an array as Python sees it.
 //!
-//! INVARIANT: immutable; equal types compare and hash equal. The dtype is what the type says, canonical or not.
+//! INVARIANT: immutable; equal types compare and hash equal. The dtype is that of the type,
+//! canonical or not.
 use crate::dtype;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::dtype::Dtype;

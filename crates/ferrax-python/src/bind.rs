@@ -1,6 +1,7 @@
-//! `bind`: one primitive by its name; and the functions that promote and broadcast before it.
+//! `bind`: binds one primitive by its name; and the functions that promote and broadcast before it.
 //!
-//! INVARIANT: `bind` itself promotes nothing; a primitive of several results gives a tuple, even of one.
+//! INVARIANT: `bind` itself promotes nothing; a primitive with a sequence of results returns a
+//! tuple, even for one result.
 mod methods;
 
 use crate::array::number_warning as warn;

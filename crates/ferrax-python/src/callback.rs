@@ -1,7 +1,9 @@
 //! Calls from a running program back into Python.
 //!
-//! INVARIANT: a callback gets arrays of its own (copies, on the host) and what it returns is copied out before it is let go; the
-//! interpreter is attached only while it runs. It may wait for anything: another thread serves the device meanwhile. What it raises comes out as `JaxRuntimeError` with its traceback, the exception itself as cause.
+//! INVARIANT: a callback receives copies of its arrays on the host, and its results are copied
+//! before they are released. The interpreter is attached only while the callback runs. It may wait
+//! for anything: another thread serves the device meanwhile. An exception becomes a
+//! `JaxRuntimeError` with its traceback and the exception as cause.
 use crate::array::buffers;
 use crate::array::value::avals;
 use crate::array::value::{self, all_required, wrap_all};

@@ -1,10 +1,11 @@
-//! The configuration: one value for the process, overridden for a thread.
+//! The configuration: one value for the process, with overrides per thread.
 //!
-//! What flags there are, with their defaults and what they take, is said once, by the table in `python/ferrax/_config.py`, which
-//! [`config_define`]s each. Here are their values, and a packed word of those that hot paths read.
+//! The table in `python/ferrax/_config.py` defines the flags, their defaults and their types, and
+//! registers each with [`config_define`]. This module holds their values, and a packed word of
+//! those that hot paths read.
 //!
-//! INVARIANT: a flag's value is part of [`Flags::epoch`] if it can change what a function traces to; a traced program is only reused
-//! under an equal epoch.
+//! INVARIANT: a flag that can change traced programs is part of [`Flags::epoch`]; a traced program
+//! is reused only under an equal epoch.
 use crate::device::{self, PyDevice};
 use crate::whose;
 use ferrax::numpy::{Promotion, Rank};

@@ -1,6 +1,7 @@
-//! `jax_debug_nans` and `jax_debug_infs`: the operation that made the first bad number is named.
+//! `jax_debug_nans` and `jax_debug_infs`: find the operation that made the first bad number.
 //!
-//! A composition of this library may make bad numbers and mask them: what counts is what its public function gives back ([`crate::returned`]).
+//! A composition of this library may make bad numbers and mask them: only the results of its public
+//! function count ([`crate::returned`]).
 //!
 //! INVARIANT: nothing is read from a device unless one of the flags is on.
 use crate::config::{self, Flags};

@@ -1,6 +1,7 @@
 //! Devices as Python objects.
 //!
-//! INVARIANT: two objects of one device are equal; a device of one platform is found by any of JAX's names for it.
+//! INVARIANT: two objects of one device are equal; each of JAX's names for a platform finds its
+//! devices.
 use crate::error::{IntoPyResult, from_py};
 use crate::ffi::threads::entered;
 use ferrax::compiled::{CompileCheck, set_check};

@@ -1,7 +1,7 @@
-//! Dtypes between Python and the language, and the one place where 64-bit types become 32-bit ones.
+//! Conversion of dtypes, and the one place where 64-bit types become 32-bit ones.
 //!
-//! INVARIANT: a dtype that comes in is canonical for the thread's configuration, unless the caller asks for it as it is.
-//! The numpy dtype objects that go out are always the same ones.
+//! INVARIANT: an incoming dtype is made canonical for the thread's configuration, unless the caller
+//! asks for it unchanged. Outgoing numpy dtype objects are always the same ones.
 use crate::config;
 use crate::once::Once;
 use ferrax::numpy::promotion;

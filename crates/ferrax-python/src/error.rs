@@ -1,7 +1,7 @@
-//! The one table from error kinds to Python's classes, and back.
+//! The table that maps error kinds to Python classes, and back.
 //!
-//! INVARIANT: an exception that a Python callable raised comes out unchanged, as the same object; a panic comes out as
-//! `RuntimeError` with its text, never as `PanicException`.
+//! INVARIANT: an exception of a Python callable is passed on as the same object; a panic becomes a
+//! `RuntimeError` with its text, never a `PanicException`.
 use ferrax_ir::error::{Error, Res};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;

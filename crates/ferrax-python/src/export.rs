@@ -1,6 +1,7 @@
-//! Exported programs as Python objects: what `ferrax.export` makes its classes of.
+//! Exported programs as Python objects, from which `ferrax.export` builds its classes.
 //!
-//! INVARIANT: trees are Python's business: the core takes and gives leaves, and keeps Python's notes about them as bytes.
+//! INVARIANT: Python handles trees; the core takes and returns leaves, and stores Python's
+//! description of trees as bytes.
 use crate::array::value::{operand, type_text, wrap_all};
 use crate::config;
 use crate::error::{IntoPyResult, from_py, guarded};

@@ -1,6 +1,7 @@
-//! The corner of the crate where `unsafe` is allowed: calls that CPython offers and pyo3 does not.
+//! The modules of this crate that may use `unsafe`: CPython functions that pyo3 does not wrap.
 //!
-//! INVARIANT: every function here is safe to call with the interpreter attached; each `unsafe` block has its proof.
+//! INVARIANT: every function here is safe to call with the interpreter attached; each `unsafe`
+//! block has its proof.
 #![allow(unsafe_code)]
 pub mod fork;
 pub mod frames;

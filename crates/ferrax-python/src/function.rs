@@ -2,7 +2,8 @@
 //!
 //! A flat function takes leaves and returns a sequence of leaves.
 //!
-//! INVARIANT: an exception of the function comes out as it is. A function is called with the interpreter attached.
+//! INVARIANT: an exception of the function is passed on unchanged. Functions are called with the
+//! interpreter attached.
 use crate::array::value::{all_required, operand, type_text, wrap_all};
 use crate::config;
 use crate::error::{IntoPyResult, from_py, guarded};

@@ -1,4 +1,4 @@
-//! What programs hold of Python, for those who keep programs.
+//! The Python objects that programs hold, for caches that keep programs.
 use crate::primitive::bound_objects;
 use crate::program::PyProgram;
 use ferrax_ir::host;

@@ -1,4 +1,5 @@
-//! The hooks: what the extension calls in the Python package, one typed slot each.
+//! Hooks: the functions, classes and tables of the Python package that the extension uses, one
+//! typed slot each.
 //!
 //! `python/ferrax/_hooks.py` registers a loader for every slot when the package is imported. A loader imports the module
 //! that defines the function, class or table, and runs at the slot's first use. So `import ferrax` stays quick, and a

@@ -1,4 +1,5 @@
-//! What `jit` returns: a function that traces once per signature and runs the compiled program after that.
+//! The function that `jit` returns: it traces once per signature and then runs the compiled
+//! program.
 //!
 //! ```text
 //! call ── match the arguments' structure ── leaves to values ── look their types up ── run ── put the outputs together
@@ -9,8 +10,9 @@
 //! A signature is the structure of the arguments, the static arguments, the types of the leaves (weakness included), the
 //! configuration and the named axes in scope.
 //!
-//! INVARIANT: on a hit no Python code runs, unless an argument's own class defines how it is taken apart. The cache is not locked
-//! while Python runs. A trace that captured tracers belongs to its caller and is not kept.
+//! INVARIANT: a cache hit runs no Python code, except the flatten functions of user-defined
+//! classes. The cache is not locked while Python runs. A trace that captured tracers belongs to its
+//! caller and is not cached.
 mod cache;
 mod run;
 mod stages;

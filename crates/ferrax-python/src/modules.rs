@@ -1,10 +1,10 @@
-//! Modules that somebody has imported: asking for one imports nothing.
+//! Modules that are already imported: a lookup imports nothing.
 //!
 //! ```text
 //! modules::imported(py, "logging")     // None where logging is not imported
 //! ```
 //!
-//! INVARIANT: no Python code runs but the lookup in `sys.modules`, which is found once.
+//! INVARIANT: no Python code runs except the lookup in `sys.modules`, which is found once.
 use crate::once::Once;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};

@@ -1,8 +1,8 @@
-//! Python objects that are made once and kept.
+//! Python objects that are created once and kept.
 //!
-//! Invariant: no thread waits for a value that another thread makes. A child that is forked while a thread of its parent makes something would wait for
-//! ever, since that thread is not there; so it makes it itself. Where two threads come at once, both make it, and the first one's is kept.
-//! (pyo3's own cells wait for the interpreter while they count as being made.)
+//! INVARIANT: no thread waits for a value that another thread creates. In a forked child the
+//! creating thread does not exist, so a waiting child would hang. If two threads create a value at
+//! once, the first one's is kept. (pyo3's own cells wait for the interpreter during creation.)
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::sync::OnceLock;

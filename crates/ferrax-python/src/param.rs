@@ -1,6 +1,7 @@
-//! Parameters of primitives between Python and the language, both ways.
+//! Conversion of primitives' parameters between Python and the language.
 //!
-//! INVARIANT: what goes out and comes back in is equal. Enumerations go by class and member name; named tuples are tuples.
+//! INVARIANT: a parameter converted to Python and back is equal. Enumerations convert by class and
+//! member name; named tuples are tuples.
 use crate::aval::ShapedArray;
 use crate::callback::HostCallable;
 use crate::dtype;

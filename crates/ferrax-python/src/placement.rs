@@ -1,10 +1,11 @@
-//! Where arrays are put, as Python says it: devices and shardings, both ways.
+//! Placements of arrays: conversion of devices and shardings.
 //!
 //! ```text
 //! NamedSharding(mesh, P("x")) --layout--> Layout {mesh, dims} --sharding--> the same object
 //! ```
 //!
-//! INVARIANT: an array gives back the very sharding that the user gave; one that was computed makes its sharding when it is first asked for.
+//! INVARIANT: an array returns the sharding object that the user gave; a computed array creates its
+//! sharding at first request.
 use crate::device::{self, PyDevice};
 use crate::error::IntoPyResult;
 use ferrax::array;

@@ -1,4 +1,4 @@
-//! Objects that refer to no other: what holds them keeps nothing else alive.
+//! Objects without references to others: holding one keeps nothing else alive.
 use crate::aval::ShapedArray;
 use crate::dtype;
 use pyo3::prelude::*;

@@ -1,6 +1,7 @@
 //! Primitives as Python objects, and primitives that Python defines.
 //!
-//! INVARIANT: one object for each primitive, so that `is` tells them apart; those of the language know nothing but `Op::facts`.
+//! INVARIANT: there is one object for each primitive, so `is` compares primitives; objects of
+//! built-in primitives know only `Op::facts`.
 use crate::array::value::{all_required, avals, wrap, wrap_all};
 use crate::aval::ShapedArray;
 use crate::callback;

@@ -1,7 +1,8 @@
-//! What the process does to the runtime: how many threads it lends, signals while a thread waits, forks, and the end.
+//! Process-wide settings of the runtime: thread count, signals during waits, forks, shutdown.
 //!
-//! INVARIANT: a waiting thread releases the interpreter's lock and looks for signals every 50 ms. A child of a fork finds no lock held by a thread
-//! that it does not have. Nothing enters the interpreter once it is being finalised.
+//! INVARIANT: a waiting thread releases the interpreter's lock and checks for signals every 50 ms.
+//! A forked child finds no lock held by a thread that it does not have. Nothing enters the
+//! interpreter during finalization.
 use crate::error::{IntoPyResult, from_py};
 use crate::ffi::fork::at_fork;
 use crate::ffi::threads;

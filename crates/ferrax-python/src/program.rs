@@ -1,4 +1,4 @@
-//! A closed program as a Python object: `ClosedJaxpr`. What is seen of it is [`crate::jaxpr`]'s.
+//! A closed program as a Python object: `ClosedJaxpr`. [`crate::jaxpr`] defines its views.
 //!
 //! INVARIANT: the captured values beside a program are its leading inputs.
 use ferrax_ir::program::Program;

@@ -1,9 +1,11 @@
-//! A bad number that was made inside a function of this library, until that function returns.
+//! Bad numbers made inside a function of this library, until that function returns.
 //!
-//! The function's frame is watched by the interpreter's profiling hook, from where the bad number was made to where the frame ends: what it
-//! gives back is looked at, and if it has a bad number the error is raised there. A number that was masked raises nothing.
+//! The interpreter's profiling hook watches the function's frame from the bad number to the frame's
+//! end and checks the returned values: a bad number among them raises the error there; a masked one
+//! raises nothing.
 //!
-//! INVARIANT: a hook that somebody else has installed sees every event, and is back in its place once the frame has ended.
+//! INVARIANT: a hook that was installed before receives every event, and is restored when the frame
+//! has ended.
 use crate::array::value::held;
 use crate::config;
 use crate::debug;

@@ -1,9 +1,11 @@
-//! The user's lines: which Python instruction an equation was traced at, and in which `named_scope`s; and how functions are called.
+//! Source locations: the Python instruction and the `named_scope`s at which an equation was traced;
+//! and how functions are called.
 //!
-//! A line is a number in a table of (code object, instruction, scopes); file, line and column are worked out when somebody asks. Frames
-//! of this library are passed over.
+//! A location is a number in a table of (code object, instruction, scopes). File, line and column
+//! are computed on request. Frames of this library are skipped.
 //!
-//! INVARIANT: finding the line never fails and runs no Python code, but for the first instruction of each code object.
+//! INVARIANT: finding the location never fails and runs no Python code, except at the first
+//! instruction of each code object.
 pub mod scopes;
 
 use crate::ffi::frames;

@@ -1,6 +1,7 @@
 //! Tracing a flat Python function to a program.
 //!
-//! INVARIANT: whatever trace was current before is current after; named scopes and devices asked for in a body are its own.
+//! INVARIANT: the current trace is restored afterwards; named scopes and device requests of a body
+//! are local to it.
 use crate::array::value::{KnownScalars, avals, held, wrap_all};
 use crate::config;
 use crate::error::{IntoPyResult, guarded};

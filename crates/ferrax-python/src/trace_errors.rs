@@ -1,6 +1,7 @@
 //! Errors about tracers, in JAX's words: which function was being traced, and which argument the value depends on.
 //!
-//! INVARIANT: looking up the origin of a value never fails; where it is not known the message is shorter.
+//! INVARIANT: looking up the origin of a value never fails; if it is unknown the message is
+//! shorter.
 use crate::error::named;
 use ferrax_ir::cx::Cx;
 use ferrax_ir::error::ErrorKind;

@@ -1,6 +1,7 @@
-//! Arrays on the way between devices.
+//! Transfers of arrays between devices.
 //!
-//! INVARIANT: an array that a user put on a device is committed to it; one that went along with its operands is not.
+//! INVARIANT: an array that a user put on a device is committed to it; one that was moved along
+//! with its operands is not.
 use crate::array::value::{self, held};
 use crate::array::{ArrayImpl, PyArray};
 use crate::config;

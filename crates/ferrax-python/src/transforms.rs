@@ -2,7 +2,8 @@
 //!
 //! A flat function takes leaves and returns a sequence of leaves. `None` among tangents and cotangents is a symbolic zero.
 //!
-//! INVARIANT: an exception of the function comes out as it is, and whatever trace was current before is current after.
+//! INVARIANT: an exception of the function is passed on unchanged, and the current trace is
+//! restored.
 pub mod batching;
 pub mod derivatives;
 pub mod rules;

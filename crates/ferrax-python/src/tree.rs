@@ -1,7 +1,7 @@
-//! Pytrees: nested containers taken apart into leaves and a structure, and put together again.
+//! Pytrees: flattening nested containers into leaves and a structure, and unflattening.
 //!
-//! A `TreeDef` is its nodes in preorder; each node knows how many nodes and leaves its subtree has, so that walking needs no
-//! pointers and comparing is a loop.
+//! A `TreeDef` is its nodes in preorder. Each node knows the numbers of nodes and leaves of its
+//! subtree, so traversal needs no pointers and comparison is a loop.
 //!
 //! INVARIANT: the keys of a dict are sorted; `unflatten(flatten(x)) == x`; a structure never holds leaves.
 //!

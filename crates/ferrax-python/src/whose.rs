@@ -1,17 +1,18 @@
-//! Whose code asks: settings that say how users may write (strict promotion of dtypes and ranks) bind the user's code and not this
-//! library's compositions.
+//! The calling code: settings about user code (strict promotion of dtypes and ranks) apply to the
+//! user's code and not to this library's compositions.
 //!
-//! The Python frames answer, and only where such a setting is on, so calls cost nothing while none is. Seen from the innermost frame
-//! outwards, a check applies
+//! The Python frames identify the caller. They are inspected only while such a setting is on, so
+//! calls cost nothing otherwise. Seen from the innermost frame outwards, a check applies
 //!
 //! - to an operator (`x + y`), if it stands in the user's code;
 //! - to a function's arguments (`promote_dtypes`, `elementwise`), if the first public function of this library on the way outwards was
 //!   called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not. (One that hands its
 //!   arguments on to another of its own name is one with it.)
 //!
-//! Transforms stand in between and count for neither: `vmap(jnp.add)` is the user's call of `jnp.add`.
+//! Frames of transforms are skipped: `vmap(jnp.add)` is the user's call of `jnp.add`.
 //!
-//! INVARIANT: a trace is reused only for callers of the same standing, which is part of the key (`config::Flags::placed`).
+//! INVARIANT: a trace is reused only for callers of the same kind, which is part of the key
+//! (`config::Flags::placed`).
 use crate::ffi::frames;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;

@@ -1,6 +1,7 @@
-//! What stands behind an `ir::Array`: buffers on devices.
+//! The data of an `ir::Array`: buffers on devices.
 //!
-//! INVARIANT: an array's elements never change. Donation empties it: the buffers go, and every later use says so.
+//! INVARIANT: an array's elements never change. Donation empties it: the buffers are gone, and
+//! every later use is an error that says so.
 use crate::device::Device;
 use crate::parts::{self, DeviceMesh, Extents, Layout};
 use crate::runtime;

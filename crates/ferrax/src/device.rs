@@ -1,4 +1,4 @@
-//! Devices: a backend each, and a lane of the scheduler ([`crate::runtime`]).
+//! Devices: a backend and a queue of the scheduler ([`crate::runtime`]) each.
 //!
 //! ```
 //! use ferrax::Tensor;
@@ -18,8 +18,8 @@
 //! }
 //! ```
 //!
-//! The list is made once, at first use: `cpu:0`, more by `FERRAX_NUM_CPU_DEVICES` or `XLA_FLAGS` (or [`set_num_cpu_devices`] before first use), then
-//! every GPU that can be reached.
+//! The list is created at first use: `cpu:0`, more with `FERRAX_NUM_CPU_DEVICES` or `XLA_FLAGS` (or
+//! [`set_num_cpu_devices`] before first use), then every available GPU.
 use ferrax_cpu::CpuBackend;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_kernel::Backend;

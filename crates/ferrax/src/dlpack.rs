@@ -1,4 +1,4 @@
-//! DLPack: tensors that other libraries read in place, and theirs that are read in place here.
+//! DLPack: tensors that other libraries read in place, and their tensors read in place here.
 //!
 //! ```
 //! use ferrax::dlpack::{self, Managed};
@@ -13,8 +13,8 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: no element is copied, and none is written: what is exported says that it is read-only, and what is imported is never taken over by a
-//! result, not even when it is donated.
+//! INVARIANT: no element is copied or written: exports are marked read-only, and results never
+//! reuse imported memory, even if it is donated.
 use crate::array;
 use crate::device;
 use crate::tensor::Tensor;

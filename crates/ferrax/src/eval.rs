@@ -1,4 +1,5 @@
-//! Eager evaluation: the root of every chain of traces. One primitive is a program of one equation, compiled once per type.
+//! Eager evaluation: the root of every stack of traces. One primitive is a program of one equation,
+//! compiled once per type.
 use crate::array;
 use crate::compiled::{Compiled, device_of};
 use crate::device::{Device, default_device, numbered};

@@ -1,4 +1,5 @@
-//! Programs in files: written where they were traced, loaded and called elsewhere, without the language that traced them.
+//! Exported programs: written where they were traced, loaded and called elsewhere, without the
+//! language that traced them.
 //!
 //! ```no_run
 //! use ferrax::{Tensor, export};
@@ -7,7 +8,7 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! A Rust program writes one, too:
+//! A Rust program can write one:
 //!
 //! ```
 //! use ferrax::export::{Constraint, Exported, ExportedSize, ExportedType, ProgramFamily, Signature, TracedProgram};
@@ -28,11 +29,12 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! A file holds a program, or one for each platform, with the arrays it captured, the types of its inputs and outputs, and as many of its
-//! reverse-mode derivatives as the writer asked for. Sizes may be symbolic: they are bound by the arguments' shapes, and each binding is
-//! compiled once.
+//! A file holds a program, or one for each platform, with the arrays that it captured, the types of
+//! its inputs and outputs, and as many reverse-mode derivatives as requested. Sizes may be
+//! symbolic: the arguments' shapes bind them, and each binding is compiled once.
 //!
-//! INVARIANT: what a file says is checked when it is loaded, its programs equation by equation; nothing in it makes the reader panic.
+//! INVARIANT: loading checks a file, its programs equation by equation; no file makes the reader
+//! panic.
 mod bytes;
 mod file;
 mod signature;

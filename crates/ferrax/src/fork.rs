@@ -1,7 +1,8 @@
-//! Forks: the locks that the forking thread takes before, so that parent and child find what they guard whole.
+//! Forks: the forking thread takes all locks first, so that parent and child find the guarded state
+//! consistent.
 //!
-//! INVARIANT: they are taken in the order that [`crate::runtime`] states. Between taking them and giving them back nothing runs but the fork:
-//! what a lock guards is never wanted by the thread that holds it.
+//! INVARIANT: locks are taken in the order that [`crate::runtime`] states. Nothing but the fork
+//! runs while they are held, and the thread that holds a lock does not need what it guards.
 //!
 //! ```
 //! let still = ferrax::fork::freeze(); // before

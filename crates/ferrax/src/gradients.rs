@@ -1,4 +1,4 @@
-//! Whether derivatives are right: compared with differences.
+//! Checks derivatives against finite differences.
 use crate::mistakes::catch;
 use crate::random;
 use crate::tensor::Tensor;

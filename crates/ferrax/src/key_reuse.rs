@@ -1,4 +1,5 @@
-//! `jax_debug_key_reuse`: random keys that are consumed a second time, found when a program is called.
+//! `jax_debug_key_reuse`: detects random keys that are consumed a second time, when a program is
+//! called.
 //!
 //! ```text
 //! drawing from a key and splitting it consume it; a slice consumes its part, and gives keys that are new; other operations read
@@ -7,7 +8,7 @@
 //! What a program consumes is found from its text, bodies included, element by element. What is consumed of an array is kept beside it, for as
 //! long as it lives.
 //!
-//! INVARIANT: nothing is looked at unless the flag is on; a call that fails consumes nothing.
+//! INVARIANT: nothing is inspected unless the flag is on; a call that fails consumes nothing.
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::ops::cond::Cond;
 use ferrax_ir::ops::loops::{Loop, Trip};

@@ -1,6 +1,6 @@
-//! Which counters threefry draws from: the partitionable layout, or the original one while somebody asks for it.
+//! The counters that threefry uses: the partitionable layout, or the original one on request.
 //!
-//! INVARIANT: what is traced depends on it, so it is part of what traces are found by.
+//! INVARIANT: traced programs depend on it, so it is part of the keys of trace caches.
 use std::cell::Cell;
 
 thread_local! {

@@ -1,5 +1,5 @@
-//! Pseudo-inverses, and what is fitted by them. The derivative is theirs at constant rank, not that of singular values, which two equal ones
-//! do not have.
+//! Pseudo-inverses and least-squares solutions. The derivative is that at constant rank, not that
+//! of singular values, which does not exist where two are equal.
 //!
 //! ```
 //! use ferrax::{Tensor, grad, linalg, poly};

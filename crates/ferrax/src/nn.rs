@@ -15,7 +15,7 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: each composes the primitives as Python's function of that name does.
+//! INVARIANT: each function composes the same primitives as the Python function of its name.
 use crate::mistakes::{ok, raise};
 use crate::random;
 use crate::tensor::{

@@ -1,7 +1,7 @@
-//! numpy's conveniences over the explicit language: type promotion, broadcasting, indexing.
+//! numpy semantics over the explicit language: type promotion, broadcasting, indexing.
 //!
-//! INVARIANT: what comes out of here needs no promotion and no rank change any more; the primitives get operands of one dtype, of
-//! equal rank or rank 0. Nothing here reads a global: the configuration is passed.
+//! INVARIANT: results need no further promotion or change of rank: primitives get operands of one
+//! dtype, of equal rank or rank 0. This module reads no globals; the configuration is passed.
 //!
 //! ```text
 //! f32[3,4] + i32[4]   ->   convert b, broadcast_in_dim to [1,4], add

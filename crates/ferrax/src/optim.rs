@@ -1,4 +1,5 @@
-//! Optimisers as functions over trees: a state, and a step that makes new parameters of old ones and gradients.
+//! Optimisers as functions over trees: a state, and a step that computes new parameters from old
+//! ones and gradients.
 //!
 //! ```
 //! use ferrax::{Tensor, grad, optim};
@@ -16,7 +17,7 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! A state is a tree: it goes through `jit` and loops, and is saved like parameters.
+//! A state is a tree: it passes through `jit` and loops and is saved like parameters.
 use crate::tensor::{IntoTensor, Tensor, where_};
 use crate::tree::{Outline, Tree};
 use ferrax_ir::Dtype;

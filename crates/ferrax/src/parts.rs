@@ -1,10 +1,11 @@
-//! How arrays lie over several devices: a mesh of devices, and which of its axes cut each dimension.
+//! Sharded arrays: a mesh of devices, and the mesh axes that partition each dimension.
 //!
 //! ```text
 //! mesh {x: 2, y: 2} on devices a b / c d,  dims [[x], []]  -->  rows 0..n/2 on a and b, rows n/2..n on c and d
 //! ```
 //!
-//! INVARIANT: every device of a mesh holds one part, all parts of an array have one shape, and those along axes that cut nothing are equal.
+//! INVARIANT: every device of a mesh holds one part, all parts of an array have one shape, and
+//! parts along axes that partition nothing are equal.
 use crate::device::Device;
 use ferrax_ir::error::{Error, Res};
 use ferrax_kernel::error::room;

@@ -1,4 +1,4 @@
-//! pmap on real devices: one queue each, collectives between them.
+//! pmap on several devices: one queue each, collectives between them.
 //!
 //! INVARIANT: the members of one pmap are enqueued together, so two pmaps meet in the same order on every device.
 use crate::array::{self, Shards};

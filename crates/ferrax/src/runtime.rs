@@ -1,13 +1,16 @@
-//! The one scheduler of the process, and what the library asks of its host: how to block, and how to look up from a wait.
+//! The scheduler of the process, and the hooks of its host: how to block, and what to check during
+//! a wait.
 //!
 //! ```text
-//!   a call --> inputs there, little to do --> runs on the spot
+//!   a call --> inputs ready, little work --> runs inline
 //!          `-> else a [`Handed`] run --> the device's lane --> its results are filled, or poisoned
 //! ```
 //!
-//! ORDER OF LOCKS, first to last: the host's own (Python's interpreter lock); the places of arrays (`array.rs`); the scheduler's; those of a
-//! pmap's meetings (`world.rs`); the thread pool's and the memory pool's (`ferrax-cpu`); the one under which devices are made (`device.rs`).
-//! A waiting thread holds none of them: [`detached`] gives up the host's. A fork takes all but the meetings' ([`crate::fork`]), whose members a child gives up.
+//! ORDER OF LOCKS, first to last: the host's own (Python's interpreter lock); the locations of
+//! arrays (`array.rs`); the scheduler's; those of a pmap's collectives (`world.rs`); the thread
+//! pool's and the memory pool's (`ferrax-cpu`); the lock for creating devices (`device.rs`). A
+//! waiting thread holds none of them: [`detached`] releases the host's. A fork takes all but the
+//! collectives' ([`crate::fork`]), whose members a child abandons.
 use crate::device::{Device, found_gpus};
 use crate::world::MeshMember;
 use ferrax_ir::error::{Error, Res};

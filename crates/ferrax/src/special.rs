@@ -1,4 +1,4 @@
-//! Functions whose derivatives or iterations are their own: `sinc`, `i0`, `gcd`, `frexp` ..
+//! Functions with derivatives or iterations of their own: `sinc`, `i0`, `gcd`, `frexp` ..
 //!
 //! ```
 //! use ferrax::{Tensor, grad, special};

@@ -16,8 +16,9 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! A closure sees tensors and may close over others; every transform takes closures that any transform returns, in any order, on any
-//! thread. It returns a tree, or a `Result` of one: `?` works inside. A mistake inside comes out as the transform's error.
+//! A closure receives tensors and may capture others. Every transform accepts closures that any
+//! transform returns, in any order, on any thread. A closure returns a tree, or a `Result` of one:
+//! `?` works inside. A mistake inside becomes the transform's error.
 mod batching;
 mod callbacks;
 mod collectives;

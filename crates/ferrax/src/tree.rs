@@ -1,4 +1,4 @@
-//! `Tree`: what a function of tensors takes and returns: a tensor, or a structure of them.
+//! `Tree`: the arguments and results of functions of tensors: a tensor, or a structure of them.
 //!
 //! Tuples, arrays, `Vec`, `Option`, `HashMap`, `BTreeMap`, `Box`, `Arc` of trees are trees; a type of your own is one by
 //! `#[derive(Tree)]`.

@@ -11,7 +11,8 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: a view holds its buffer, so a donation of the tensor meanwhile makes a copy, and the view's elements stay.
+//! INVARIANT: a view holds its buffer, so a donation of the tensor meanwhile makes a copy, and the
+//! view's elements stay unchanged.
 use crate::array;
 use crate::tensor::{Element, Tensor};
 use bytemuck::Pod;

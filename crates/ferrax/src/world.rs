@@ -1,6 +1,8 @@
-//! The devices of a pmap, meeting: each runs its own plan on its own thread, and collectives bring them together.
+//! The devices of a pmap: each runs its own plan on its own thread, and collectives synchronize
+//! them.
 //!
-//! INVARIANT: either every device of a group gets what all handed in, or every one gets an error: a device that fails wakes all.
+//! INVARIANT: either every member of a group gets the result of all contributions, or every member
+//! gets an error: a failing member wakes all others.
 use ferrax_kernel::backend::World;
 use ferrax_kernel::collective::Across;
 use ferrax_kernel::error::copied;

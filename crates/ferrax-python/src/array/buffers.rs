@@ -1,7 +1,8 @@
-//! Memory in and out: bytes of a Python object by the buffer protocol, and device memory that the host can read, as a read-only buffer
-//! of bytes (`numpy.frombuffer`) or of an array's elements (`memoryview(x)`).
+//! Buffers: bytes of a Python object through the buffer protocol, and host-readable device memory
+//! as a read-only buffer of bytes (`numpy.frombuffer`) or of an array's elements (`memoryview(x)`).
 //!
-//! INVARIANT: what goes out is read-only and is kept alive by its exporter; what comes in is copied before the interpreter runs again.
+//! INVARIANT: exported memory is read-only and kept alive by its exporter; imported memory is
+//! copied before the interpreter runs again.
 #![allow(unsafe_code)]
 use super::PyArray;
 use crate::error::{IntoPyResult, kernel_to_py};

@@ -1,6 +1,6 @@
-//! What only concrete arrays have: readiness, deletion, placement.
+//! Methods of concrete arrays only: readiness, deletion, placement.
 //!
-//! INVARIANT: a tracer answers each of these with JAX's error for it.
+//! INVARIANT: on a tracer each of them raises JAX's error.
 use super::PyArray;
 use crate::device;
 use crate::error::{IntoPyResult, named};

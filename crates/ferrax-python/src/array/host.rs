@@ -1,7 +1,8 @@
 //! Values on the host: numpy arrays, Python numbers, text.
 //!
-//! INVARIANT: a tracer that has no number says so in JAX's words, by the class for that conversion. Under `grad` and `jvp` there is a
-//! number; it is given for `if`, `int` and `item` as in JAX, and refused wherever a float would silently become a constant.
+//! INVARIANT: converting a tracer without a value raises JAX's error for that conversion. Under
+//! `grad` and `jvp` there is a value; `if`, `int` and `item` use it as in JAX, and conversions that
+//! would silently turn a float into a constant are refused.
 use super::value::{to_ndarray, wrap};
 use super::{PyArray, tracer_text};
 use crate::dtype;

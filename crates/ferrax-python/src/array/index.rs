@@ -1,4 +1,5 @@
-//! `x[i]`: integers, slices, `...` and `None` known now are emitted from here; any other index is `ferrax._indexing`'s.
+//! `x[i]`: static integers, slices, `...` and `None` are emitted here; other indices go to
+//! `ferrax._indexing`.
 use super::PyArray;
 use super::value::{held, wrap};
 use crate::error::{IntoPyResult, guarded};

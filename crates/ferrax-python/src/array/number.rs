@@ -1,7 +1,7 @@
 //! Arithmetic and comparison: each slot promotes, broadcasts and emits one primitive, or forwards to `ferrax.numpy`.
 //!
-//! INVARIANT: an operand that is no array and no scalar gives `NotImplemented`, so that its own class may answer; lists and tuples
-//! (those of exactly these classes) are refused by name.
+//! INVARIANT: an operand that is neither an array nor a scalar gives `NotImplemented`, so that its
+//! own class may answer; lists and tuples (exactly these classes) are refused by name.
 use super::PyArray;
 use super::value::{converting, held, operand, python_scalar, wrap};
 use crate::config::{self, Flags};

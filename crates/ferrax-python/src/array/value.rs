@@ -1,7 +1,7 @@
 //! Python objects as operands, and values as Python objects.
 //!
-//! INVARIANT: a Python scalar is a weakly typed literal, a numpy scalar a strongly typed one, a numpy array a copied array; 64-bit
-//! types become what the thread's configuration says.
+//! INVARIANT: a Python scalar becomes a weakly typed literal, a numpy scalar a strongly typed one,
+//! a numpy array a copied array; the thread's configuration decides about 64-bit types.
 use super::buffers;
 use super::{ArrayImpl, PyArray, PyTracer};
 use crate::aval::ShapedArray;

@@ -1,6 +1,7 @@
-//! What a primitive object does with operands: binds them, computes their results and the results' types.
+//! Methods of primitive objects: bind, compute results, infer the results' types.
 //!
-//! INVARIANT: a primitive of the language goes through [`super::bind`], one that Python defines through its own functions.
+//! INVARIANT: built-in primitives use [`super::bind`]; primitives defined in Python use their own
+//! functions.
 use super::bind;
 use crate::array::value::avals as avals_of;
 use crate::aval::ShapedArray;

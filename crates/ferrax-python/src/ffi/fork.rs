@@ -1,4 +1,5 @@
-//! What the C library calls around a fork, with nothing in between: neither the interpreter's hooks nor another thread of the interpreter's.
+//! Handlers that the C library calls around a fork, without running the interpreter's hooks or its
+//! other threads in between.
 //!
 //! ```text
 //! at_fork(take_locks, give_back, repair)

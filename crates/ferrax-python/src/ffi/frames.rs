@@ -1,4 +1,4 @@
-//! The Python frames that run now: pyo3 has no safe way to walk them.
+//! The running Python frames, which pyo3 has no safe way to iterate over.
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;

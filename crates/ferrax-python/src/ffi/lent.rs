@@ -1,4 +1,5 @@
-//! DLPack's capsules of elements that numpy has no code for: it lends and reads their bytes as unsigned integers, and only the code is changed here.
+//! DLPack capsules of dtypes that numpy has no code for: numpy lends and reads their bytes as
+//! unsigned integers, and this module changes only the code.
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::ffi::{CStr, c_void};

@@ -1,4 +1,5 @@
-//! Python's recursion limit for recursion in Rust: deep or cyclic input gives `RecursionError`, never a stack overflow.
+//! Python's recursion limit applied to recursion in Rust: deep or cyclic input raises
+//! `RecursionError` and never overflows the stack.
 use pyo3::prelude::*;
 
 /// One level of recursion, left when dropped.

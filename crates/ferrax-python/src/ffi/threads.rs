@@ -1,13 +1,15 @@
-//! Entering the interpreter from threads that are not its own: those that serve devices and call back.
+//! Attaching threads of the runtime to the interpreter, for callbacks.
 //!
-//! The interpreter makes a record of such a thread under a lock of its own, and before CPython 3.12 a fork does not take that lock: a child that
-//! is forked meanwhile waits for it for ever. So records are made behind a gate that is closed around forks.
+//! The interpreter creates a thread state under a lock of its own, and before CPython 3.12 a fork
+//! does not take that lock: a child forked at that moment would wait for it forever. So thread
+//! states are created behind a gate that is closed around forks.
 //!
 //! ```text
 //! entered(|py| callback.call1(py, args))
 //! ```
 //!
-//! INVARIANT: no thread is inside the gate, and the interpreter's lock over threads is free, when a process forks.
+//! INVARIANT: when a process forks, no thread is inside the gate, and the interpreter's lock on
+//! thread states is free.
 #![allow(unsafe_code)]
 use pyo3::{Python, ffi};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

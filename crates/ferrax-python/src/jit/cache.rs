@@ -1,9 +1,10 @@
-//! The traces that a jitted function keeps: by the structure of its arguments, then by the types of their leaves.
+//! The trace cache of a jitted function: by the structure of its arguments, then by the types of
+//! their leaves.
 //!
-//! Functions jitted twice with the same options share theirs ([`of`]), and traces that hold no Python objects outlive the jitted
-//! function, as long as the function itself: `jit(f)(1); jit(f)(2)` traces once.
+//! Functions jitted twice with the same options share a cache ([`of`]). Traces without Python
+//! objects live as long as the function itself: `jit(f)(1); jit(f)(2)` traces once.
 //!
-//! INVARIANT: no lock is held while Python runs. What a cache of this module's table keeps alive cannot keep the function alive.
+//! INVARIANT: no lock is held while Python runs. A cached value does not keep the function alive.
 use super::Options;
 use super::structure::{ArgSlot, Structure};
 use crate::plain::is_plain;

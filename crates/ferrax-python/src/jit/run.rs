@@ -1,6 +1,8 @@
-//! A traced signature runs: here and now on a device, bound as one equation where something is traced, donating what it was given.
+//! Running a traced signature: at once on a device, or bound as one equation while something is
+//! traced; with donation.
 //!
-//! INVARIANT: an array is deleted only where it is donated: given up by the user, used by the program, and fit for one of its results.
+//! INVARIANT: an array is deleted only if it is donated: marked by the user, used by the program,
+//! and of a type and size that one of the results can reuse.
 use super::cache::{self, lock};
 use super::typed::Typed;
 use super::{Jit, Variant};

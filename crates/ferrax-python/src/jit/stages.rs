@@ -1,6 +1,7 @@
-//! The stages of a jitted function as objects: traced, lowered, compiled; and the methods that lead there.
+//! The stages of a jitted function as objects: traced, lowered, compiled; and the methods that
+//! create them.
 //!
-//! INVARIANT: looking at a stage runs nothing.
+//! INVARIANT: inspecting a stage runs nothing.
 use super::vectorcall;
 use super::{Flat, Jit, Variant, types_of};
 use crate::array::value::{held, operand};

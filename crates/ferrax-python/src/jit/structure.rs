@@ -1,6 +1,6 @@
-//! How a call's arguments are put together: the part of a signature that is not the types of its leaves.
+//! The structure of a call's arguments: the part of a signature other than the types of its leaves.
 //!
-//! INVARIANT: `arguments` undoes what `matches` does: the same leaves give the same arguments.
+//! INVARIANT: `arguments` is the inverse of `matches`: the same leaves give the same arguments.
 use super::Variant;
 use super::vectorcall::Args;
 use crate::array::value::type_text;

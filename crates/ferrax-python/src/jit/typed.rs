@@ -1,6 +1,6 @@
-//! What traces are looked up by: the types of a call's values, or types that stand for them.
+//! Keys of the trace cache: the types of a call's values, or explicit types in their place.
 //!
-//! INVARIANT: a value and its type have one hash, so that a call finds the trace that `lower` left.
+//! INVARIANT: a value and its type have the same hash, so a call finds the trace that `lower` made.
 use ferrax_ir::Dtype;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::value::Value;

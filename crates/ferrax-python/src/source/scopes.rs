@@ -1,7 +1,7 @@
 //! Stacks of scopes: the names of `named_scope`s and the transforms between them, as numbers; 0 is the empty one. Transforms are written
 //! around the next name: `vmap`, `jvp`, `outer`, `f` is `vmap(jvp(outer))/f`.
 //!
-//! INVARIANT: a number means one stack as long as the process lives.
+//! INVARIANT: a number means the same stack for the life of the process.
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! jvp, linearize, linear_transpose, and the linear maps that they give.
+//! jvp, linearize, linear_transpose, and their linear maps.
 //!
 //! INVARIANT: `None` among tangents and cotangents is a symbolic zero.
 use crate::array::value::{all_optional, all_required, avals, operand, wrap_all, wrap_optional};

@@ -1,7 +1,7 @@
-//! Checkpoints, and functions with derivative rules of their own.
+//! Checkpoints, and functions with custom derivative rules.
 //!
-//! INVARIANT: a rule is called with the interpreter attached, when its derivative is asked for; `None` among its tangents and cotangents is
-//! a symbolic zero.
+//! INVARIANT: a rule is called with the interpreter attached, when its derivative is needed; `None`
+//! among its tangents and cotangents is a symbolic zero.
 use crate::array::value::{all_optional, all_required, wrap_all, wrap_optional};
 use crate::error::{IntoPyResult, from_py, guarded};
 use crate::function::{call, host, host_rule};

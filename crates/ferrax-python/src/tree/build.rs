@@ -1,6 +1,6 @@
-//! Putting a tree together, and structures out of structures; how structures print.
+//! Unflattening, structures composed of structures, and how structures print.
 //!
-//! INVARIANT: as many leaves go in as the structure has, in the order in which they came out.
+//! INVARIANT: unflattening takes as many leaves as the structure has, in flattening order.
 use super::{NodeKind, TreeDef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

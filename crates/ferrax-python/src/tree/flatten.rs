@@ -1,6 +1,6 @@
-//! Taking a tree apart: into leaves and structure, by a structure that is known, or one level at a time.
+//! Flattening: into leaves and structure, by a known structure, or one level at a time.
 //!
-//! INVARIANT: leaves come in one order, that of the sorted keys, whichever of these walks finds them.
+//! INVARIANT: every traversal visits leaves in one order, with dict keys sorted.
 use super::registry::Registration;
 use super::{Leaves, NodeKind, ObjectShape, TreeDef, changed, collection_kind, keys, nodes_equal, shape, sorted_keys};
 use crate::ffi::recursion;

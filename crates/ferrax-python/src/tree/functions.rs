@@ -1,6 +1,6 @@
 //! The functions of pytrees that Python calls.
 //!
-//! INVARIANT: they convert and forward; the walks are in `flatten` and `build`.
+//! INVARIANT: they convert and forward; the traversals are in `flatten` and `build`.
 use super::flatten::one_level;
 use super::{Leaves, PyTreeDef, TreeDef};
 use pyo3::exceptions::PyTypeError;

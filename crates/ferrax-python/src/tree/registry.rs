@@ -1,6 +1,6 @@
-//! Which Python types are inner nodes: the containers Python comes with, and what users register.
+//! The Python types that are inner nodes: built-in containers and types registered by users.
 //!
-//! INVARIANT: an entry is never changed or removed, so a `PyTreeDef` may hold it for ever.
+//! INVARIANT: an entry is never changed or removed, so a `PyTreeDef` may hold it forever.
 use crate::once::Once;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

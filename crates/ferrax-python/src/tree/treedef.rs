@@ -1,4 +1,4 @@
-//! `PyTreeDef`: a structure as Python sees it.
+//! `PyTreeDef`: a structure as a Python object.
 //!
 //! INVARIANT: immutable; equal structures hash alike.
 use super::{NodeKind, TreeDef};

@@ -1,10 +1,11 @@
-//! The frame of a file: what it is, how long, and its checksum; and the fields inside.
+//! The container format of a file: magic, version, length, checksum, and the fields inside.
 //!
 //! ```text
 //! "\x89ferrax\n"   version: u32   length of all: u64   fields ..   checksum of all before: u64
 //! ```
 //!
-//! INVARIANT: a file of which any byte was changed, or any bytes are missing or too many, is refused. Numbers are little-endian.
+//! INVARIANT: a file with a changed, missing or additional byte is refused. Numbers are
+//! little-endian.
 use ferrax_ir::error::{Res, value_err};
 use ferrax_kernel::error::room;
 

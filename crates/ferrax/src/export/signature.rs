@@ -1,4 +1,5 @@
-//! What an exported program takes and gives, and how the arguments' shapes bind its symbolic sizes.
+//! The inputs and outputs of an exported program, and how the arguments' shapes bind its symbolic
+//! sizes.
 //!
 //! INVARIANT: a binding that is found agrees with every size of every argument and with every constraint.
 use super::sizes::SizeExpr;

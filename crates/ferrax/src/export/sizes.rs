@@ -1,6 +1,7 @@
-//! Expressions over sizes, as exported programs have them in their shapes: `2*b + floordiv(c, 3) - 1`.
+//! Expressions over symbolic sizes in exported programs' shapes: `2*b + floordiv(c, 3) - 1`.
 //!
-//! INVARIANT: evaluation is exact: what does not fit 64 bits, or divides by zero, is an error. Text is read with bounded recursion.
+//! INVARIANT: evaluation is exact: overflow of 64 bits and division by zero are errors. Parsing has
+//! bounded recursion.
 use ferrax_ir::error::{Res, value_err};
 
 /// Brackets nested deeper than this are refused.

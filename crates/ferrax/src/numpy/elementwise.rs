@@ -1,4 +1,4 @@
-//! Pointwise functions on operands of any dtypes and shapes that go together.
+//! Pointwise functions on operands whose dtypes and shapes promote and broadcast.
 //!
 //! INVARIANT: emits at most one conversion and one change of rank per operand, then the primitive.
 use super::promotion::{Promotion, Rank, convert, one, result_type, to_inexact};

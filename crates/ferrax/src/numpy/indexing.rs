@@ -1,4 +1,4 @@
-//! Indexing by integers, slices, `...` and `None` that are known now.
+//! Indexing by static integers, slices, `...` and `None`.
 //!
 //! ```text
 //! x[::-1, -1]     slice, rev, squeeze         x[None, 2]     slice, squeeze, broadcast_in_dim

@@ -1,11 +1,12 @@
-//! Which dtype an operation on several is done in: JAX's lattice, with the weak types of Python scalars.
+//! Type promotion: JAX's lattice, with the weak types of Python scalars.
 //!
 //! ```text
 //! b1 -> i* -> u1 -> u2 -> u4 -> u8 -> f* -> bf16, f16 -> f32 -> f64        f* -> c*    f32, c* -> c64    f64, c64 -> c128
 //!       i* -> i1 -> i2 -> i4 -> i8 -> f*      u1 -> i2, u2 -> i4, u4 -> i8
 //! ```
 //!
-//! The small floats are each above `f*`, the small integers each above `i*`, and nothing is above them.
+//! The small floats are each above `f*`, the small integers each above `i*`; no other type is above
+//! them.
 //!
 //! The result is the least upper bound; `i* f* c*` are the weak types.
 //! INVARIANT: the answer does not depend on the order of the operands.

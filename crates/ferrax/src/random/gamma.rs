@@ -1,4 +1,4 @@
-//! The gamma distribution, by rejection, and those made of it.
+//! The gamma distribution, by rejection, and distributions derived from it.
 //!
 //! INVARIANT: draws are differentiable in the shape parameter (implicit reparameterisation): `d sample / d a = -(dP/da) / p`, where P is the
 //! distribution function: Figurnov, Mohamed and Mnih (2018).

@@ -1,4 +1,4 @@
-//! Draws that are a few operations away from uniform ones.
+//! Distributions that are short transforms of uniform draws.
 use super::{Finfo, pair, randint, random_bits, single, uniform, uniform_between};
 use crate::mistakes::{ok, raise};
 use crate::numpy::elementwise::broadcast_shapes;

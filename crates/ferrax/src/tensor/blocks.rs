@@ -1,4 +1,4 @@
-//! Products whose rows fall into groups, each with a right side of its own, or whose terms come in blocks, each with a scale.
+//! Grouped products, whose groups of rows have different right operands, and block-scaled products.
 //!
 //! ```
 //! use ferrax::{Dtype, Tensor, ragged_dot, scaled_dot};

@@ -1,6 +1,6 @@
-//! Blocks whose places are computed.
+//! Slices and updates at computed positions.
 //!
-//! INVARIANT: a block that would not lie inside is moved until it does.
+//! INVARIANT: a block that would extend beyond the tensor is moved inside.
 use super::{IntoTensor, Tensor, axis_of, emit, where_};
 use crate::mistakes;
 use ferrax_ir::ops::dynamic_slice::{DynamicSlice, DynamicUpdateSlice};

@@ -1,4 +1,4 @@
-//! Rust's numbers as elements and as operands, and how tensors are made from them and shown.
+//! Rust numbers as elements and operands; construction and display of tensors.
 use super::Tensor;
 use crate::mistakes::{self, ok};
 use ferrax_ir::{Dtype, Lit, Value};

@@ -11,7 +11,8 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: each is one transform of axes that were moved to the end, of an operand padded with zeros there, or cut, to its lengths.
+//! INVARIANT: each is one transform over the last axes of the transposed operand, padded with zeros
+//! or cut to the lengths.
 use super::{IntoAxes, Tensor, axis_of, concatenate, constant, emit, inexact, pw};
 use crate::mistakes;
 use ferrax_ir::ops::fft::Fft;

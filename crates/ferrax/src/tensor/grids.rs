@@ -1,4 +1,5 @@
-//! Tensors from few numbers: grids, spaced points, triangles' positions, windows; and parts put together.
+//! Creation from few numbers: grids, spaced points, triangular indices, windows; and assembling
+//! blocks.
 //!
 //! ```
 //! use ferrax::{Tensor, meshgrid, vstack, windows};

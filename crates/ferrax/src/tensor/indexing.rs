@@ -15,9 +15,10 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! A Rust integer that is out of bounds is a mistake; an element of an index tensor that is reads the nearest element, and writes nothing.
+//! A Rust integer out of bounds is a mistake. An index tensor's element out of bounds reads the
+//! nearest element and writes nothing.
 //!
-//! INVARIANT: what is known now becomes slices; one gather or scatter does the rest.
+//! INVARIANT: static indices become slices; one gather or scatter does the rest.
 use super::{IntoTensor, Tensor, axis_of, concatenate, emit, where_};
 use crate::mistakes::{self, ok};
 use crate::numpy::elementwise::broadcast_shapes;

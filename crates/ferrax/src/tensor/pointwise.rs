@@ -1,6 +1,7 @@
 //! Elementwise functions, one row each: the method's name, the primitive of the language's table, what it computes.
 //!
-//! A test asks that every row of that table (`Pw::ALL`) is here, is an operator, or is listed as no function of the user's.
+//! A test checks that every row of that table (`Pw::ALL`) is a method, an operator, or listed as
+//! internal.
 use super::{IntoTensor, PROMOTION, Tensor, constant, emit, exactly, pointwise, pointwise_in, pw};
 use crate::mistakes::{self, ok};
 use crate::numpy::elementwise::{Coercion, promote_shapes};

@@ -1,4 +1,4 @@
-//! Reductions over axes, and running ones along an axis.
+//! Reductions over axes, and cumulative ones along an axis.
 //!
 //! Each reduction has three forms: `sum()` of everything, `sum_axes(axes)`, and `sum_keep(axes)`, which keeps the axes with size 1.
 mod nans;

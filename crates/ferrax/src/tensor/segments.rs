@@ -1,4 +1,4 @@
-//! Reductions of rows that share a number: `segment_sum` and its like.
+//! Segment reductions: `segment_sum` and related functions.
 //!
 //! ```
 //! use ferrax::Tensor;
@@ -10,7 +10,8 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: the result has a row for each segment, and a row's number outside of them, negative ones too, puts it nowhere.
+//! INVARIANT: the result has a row for each segment; rows with a number outside of the segments,
+//! negative ones too, are dropped.
 use super::{Tensor, constant, emit};
 use crate::mistakes;
 use ferrax_ir::ops::scatter::{Scatter, ScatterDims, ScatterKind};

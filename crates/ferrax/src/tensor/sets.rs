@@ -1,4 +1,4 @@
-//! Sets as ascending vectors: which elements there are, and which of them elsewhere.
+//! Sets as ascending vectors: unique elements and membership.
 //!
 //! ```
 //! use ferrax::Tensor;
@@ -12,7 +12,8 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: what has no size given must be known, and is an error under `jit` and `vmap`.
+//! INVARIANT: without a given size the elements must be known; under `jit` and `vmap` that is an
+//! error.
 use super::{IntoTensor, Tensor, concatenate, constant, exactly, promote, where_};
 use ferrax_ir::Dtype;
 

@@ -1,4 +1,4 @@
-//! The same elements in another shape or order.
+//! Changes of shape and order.
 use super::{IntoAxes, IntoTensor, Tensor, axis_of, constant, emit};
 use crate::mistakes;
 use ferrax_ir::ops::broadcast::BroadcastInDim;

@@ -16,7 +16,7 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: everything but what passes over nan gives nan where there is one.
+//! INVARIANT: a nan among the elements gives nan, except in functions that ignore nan.
 use super::{
     IntoAxes, IntoTensor, Tensor, axis_of, concatenate, constant, exactly, inexact, promote, pw, stack, where_,
 };

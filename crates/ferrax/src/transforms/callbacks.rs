@@ -1,4 +1,5 @@
-//! Calls from a running program back into Rust: what no primitive computes, and what a program has to say while it runs.
+//! Calls from a running program back into Rust: computations without a primitive, and output during
+//! a run.
 //!
 //! ```
 //! use ferrax::{Tensor, debug_callback, effects_barrier, jit, pure_callback};
@@ -20,7 +21,8 @@
 //!
 //! None has a derivative: [`crate::custom_vjp`] gives one. Under `vmap` one is called slice by slice.
 //!
-//! INVARIANT: a callback gets tensors of its own, on the host, and may compute with them; whatever it wants is copied out before they go.
+//! INVARIANT: a callback gets copies of its tensors on the host and may compute with them; results
+//! are copied before they are released.
 use super::{Output, flat, unflat};
 use crate::mistakes::{self, catch};
 use crate::tensor::{IntoTensor, Tensor};

@@ -1,4 +1,4 @@
-//! What the slices of a `vmap` that has a name tell each other.
+//! Collectives over the named axis of a `vmap` or `pmap`.
 //!
 //! ```
 //! use ferrax::{Tensor, VmapOptions, all_gather, axis_index, pmean, ppermute, vmap_with};

@@ -20,8 +20,8 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: one equation each; what a closure closes over becomes its leading operands. Carries do not change structure, shape or dtype;
-//! weak dtypes are made strong on the way in and out.
+//! INVARIANT: each is one equation; values that a closure captures become its leading operands.
+//! Carries keep structure, shape and dtype; weak dtypes are made strong on entry and exit.
 use super::{Output, body, call, flat, returned, unflat};
 use crate::mistakes::{self, catch};
 use crate::tensor::{IntoTensor, Tensor, concatenate, emit};

@@ -1,4 +1,4 @@
-//! Derivatives of what an iteration finds, by what it satisfies; and reductions by any function.
+//! Implicit derivatives of iterative solutions; and reductions by any function.
 use super::control::same;
 use super::{Output, body, custom_jvp, flat, jvp, linearize, unflat, vjp};
 use crate::mistakes::{self, catch};

@@ -1,4 +1,4 @@
-//! Functions that say more of themselves: their derivatives, and what to keep for them.
+//! Functions with custom derivative rules, and checkpoints.
 use super::{Output, body, call, flat, returned, unflat};
 use crate::mistakes::{self, catch};
 use crate::tree::Tree;

@@ -1,6 +1,6 @@
-//! Reductions that pass over nan.
+//! Reductions that ignore nan.
 //!
-//! INVARIANT: of other dtypes than floats they are the plain ones.
+//! INVARIANT: for other dtypes than floats they are the plain reductions.
 use super::{all, keep, max, min, most_of, prod, root, sum};
 use crate::tensor::{Tensor, constant, inexact, where_};
 use ferrax_ir::{Dims, Dtype};
