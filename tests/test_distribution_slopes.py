@@ -182,3 +182,62 @@ def test_slopes_of_power_transforms(f, end):
             second = both_modes(lambda t: jax.jvp(lambda t: f(x, t), (t,), (jnp.ones_like(t),))[1], lmbda)
             h = 1e-3
             np.testing.assert_allclose(second, (f(x, lmbda + h) - 2 * f(x, lmbda) + f(x, lmbda - h)) / h**2, rtol=1e-4, atol=1e-4)
+
+
+_OUTSIDE = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
+# Slopes of the density by the point at the ends of the support, from within.
+INF = np.inf
+DENSITY_ENDS = {
+    ("gamma", (0.5,), 0.0): (INF, -INF), ("gamma", (1.0,), 0.0): (1, -1), ("gamma", (1.5,), 0.0): (0, INF), ("gamma", (2.0,), 0.0): (0, 1),
+    ("gamma", (3.0,), 0.0): (0, 0), ("chi2", (1.0,), 0.0): (INF, -INF), ("chi2", (2.0,), 0.0): (0.5, -0.25), ("chi2", (3.0,), 0.0): (0, INF),
+    ("chi2", (4.0,), 0.0): (0, 0.25), ("chi2", (6.0,), 0.0): (0, 0), ("beta", (1.0, 1.0), 0.0): (1, 0), ("beta", (1.0, 1.0), 1.0): (1, 0),
+    ("beta", (2.0, 3.0), 0.0): (0, 12), ("beta", (2.0, 3.0), 1.0): (0, 0), ("beta", (3.0, 2.0), 1.0): (0, -12), ("beta", (1.0, 3.0), 0.0): (3, -6),
+    ("beta", (1.5, 1.5), 0.0): (0, INF), ("beta", (1.5, 1.5), 1.0): (0, -INF), ("beta", (0.5, 0.5), 0.0): (INF, -INF), ("beta", (0.5, 0.5), 1.0): (INF, INF),
+    ("expon", (), 0.0): (1, -1), ("pareto", (2.0,), 1.0): (2, -6), ("uniform", (), 0.0): (1, 0), ("uniform", (), 1.0): (1, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DENSITY_ENDS, ids=str)
+def test_slopes_at_the_ends_of_the_support(case):
+    """Of the density, its logarithm and the distribution functions: those from within, in both modes, also where a scale moves the end; outside, zero."""
+    name, shapes, end = case
+    family, (value, slope) = getattr(stats, name), DENSITY_ENDS[case]
+    np.testing.assert_allclose(family.pdf(end, *shapes), value, rtol=1e-12)
+    np.testing.assert_allclose(both_modes(lambda x: family.pdf(x, *shapes), end), slope, rtol=1e-12)
+    np.testing.assert_allclose(both_modes(lambda x: family.pdf(x, *shapes, loc=3.0, scale=2.0), 3 + 2 * end), slope / 4, rtol=1e-12)
+    if 0 < value < INF:
+        np.testing.assert_allclose(both_modes(lambda x: family.logpdf(x, *shapes), end), slope / value, rtol=1e-12, atol=1e-15)
+    elif value == 0:
+        assert both_modes(lambda x: family.logpdf(x, *shapes), end) == (INF if slope > 0 or end == 0 else -INF)
+    sign = {"cdf": 1, "sf": -1}
+    for of in ("cdf", "sf", "logcdf", "logsf"):
+        if not hasattr(family, of):
+            continue
+        f = lambda x, of=of: getattr(family, of)(x, *shapes)
+        got, at = both_modes(f, end), float(f(end))
+        if of in sign:
+            np.testing.assert_allclose(got, sign[of] * value, rtol=1e-12, atol=1e-15)
+        elif at == -INF:
+            assert got == (INF if of == "logcdf" else -INF)
+        else:
+            np.testing.assert_allclose(got, (1 if of == "logcdf" else -1) * value, rtol=1e-12, atol=1e-15)
+    for beyond in (end - 1e-3, end + 1e-3):
+        if float(family.pdf(beyond, *shapes)) == 0:
+            assert all(both_modes(lambda x, of=of: getattr(family, of)(x, *shapes), beyond) == 0 for of in _OUTSIDE if hasattr(family, of))
+
+
+@pytest.mark.parametrize("case", [c for c in DENSITY_ENDS if c[1]], ids=str)
+def test_slopes_of_densities_by_their_shapes_at_the_ends(case):
+    """Zero where the density stays zero, minus infinity where it goes from infinite to zero, else those of differences."""
+    name, shapes, end = case
+    family, h = getattr(stats, name), 1e-6
+    for k, shape in enumerate(shapes):
+        if k != end and np.isinf(family.pdf(end, *shapes)):
+            continue  # by the shape of the other end: infinity times a sum of slopes
+        f = lambda v, k=k: family.pdf(end, *shapes[:k], v, *shapes[k + 1 :])
+        got = both_modes(f, shape)
+        low, at, high = (float(f(jnp.asarray(v))) for v in (shape - h, shape, shape + h))
+        if np.isfinite([low, at, high]).all():
+            np.testing.assert_allclose(got, (high - low) / (2 * h), rtol=1e-5, atol=1e-8)
+        else:
+            assert abs(got) == INF

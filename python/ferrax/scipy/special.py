@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import lax, numpy as jnp
 from .._api import jit
-from ..custom_derivatives import custom_jvp
+from ..custom_derivatives import SymbolicZero, custom_jvp
 from ..numpy._arguments import Array, as_floats, broadcast_together, pointwise, promote_inexact
 from . import _softmax
 from ._bessel import bessel_jn, sph_harm_y
@@ -505,10 +505,17 @@ def xlogy(x, y):
     return jnp.where(nothing, 0, x * jnp.log(jnp.where(nothing, 1, y)))
 
 
-@xlogy.defjvp
+def sum_of_tangents(terms, like):
+    """The sum of slope() * tangent over those tangents that are not zero by structure, beside which an infinite slope is nothing."""
+    parts = [slope() * t for slope, t in terms if not isinstance(t, SymbolicZero)]
+    return functools.reduce(jnp.add, parts) if parts else jnp.zeros_like(like)
+
+
+@functools.partial(xlogy.defjvp, symbolic_zeros=True)
 def _xlogy_jvp(primals, tangents):
     (x, y), (dx, dy) = primals, tangents
-    return xlogy(x, y), dx * jnp.log(y) + _ratio(x, y) * dy
+    out = xlogy(x, y)
+    return out, sum_of_tangents([(lambda: jnp.log(y), dx), (lambda: _ratio(x, y), dy)], out)
 
 
 def _ratio(x, y):
@@ -529,10 +536,11 @@ def xlog1py(x, y):
     return jnp.where(nothing, 0, x * jnp.log1p(jnp.where(nothing, 0, y)))
 
 
-@xlog1py.defjvp
+@functools.partial(xlog1py.defjvp, symbolic_zeros=True)
 def _xlog1py_jvp(primals, tangents):
     (x, y), (dx, dy) = primals, tangents
-    return xlog1py(x, y), dx * jnp.log1p(y) + _ratio(x, 1 + y) * dy
+    out = xlog1py(x, y)
+    return out, sum_of_tangents([(lambda: jnp.log1p(y), dx), (lambda: _ratio(x, 1 + y), dy)], out)
 
 
 def entr(x):

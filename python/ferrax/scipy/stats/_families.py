@@ -95,12 +95,29 @@ class _Family:
         parameters = [*inspect.signature(f).parameters.values(), *(self.placed if self.moved else ())]
         return self.published(f, f.__name__, f.__doc__, parameters, functools.partial(compute, f))
 
-    def density(self, logarithm, prints):
-        """exp of a log density: the function `pdf` or `pmf`. Its example is that of the logarithm; prints: what it says here."""
+    def density(self, logarithm, prints, end=None):
+        """exp of a log density: the function `pdf` or `pmf`. Its example is that of the logarithm; prints: what it says here.
+
+        end: the density at the ends of the support as a product of powers, where it is 0 or infinite and the slope of exp(-inf) would be 0 * inf.
+        """
         name, parameters = logarithm.__name__.removeprefix("log"), inspect.signature(logarithm).parameters.values()
         call = next(line for line in logarithm.__doc__.splitlines() if line.startswith(f">>> {logarithm.__name__}("))
         doc = f"exp({logarithm.__name__})\n{call.replace('log', '', 1)}\n{prints}"
-        return self.published(logarithm, name, doc, parameters, lambda _, arguments: jnp.exp(logarithm(**arguments)))
+        if end is None:
+            return self.published(logarithm, name, doc, parameters, lambda _, arguments: jnp.exp(logarithm(**arguments)))
+        return self.published(logarithm, name, doc, parameters, functools.partial(self.closed, logarithm, end))
+
+    def closed(self, logarithm, end, name, arguments):
+        """The density on the support with its ends, of which it takes the slopes from within."""
+        x, *shapes, loc, scale = self.split(name, arguments)
+        z = x if loc is None else x - loc
+        z = z if scale is None else z / scale
+        low, high = self.ends(shapes)
+        at_end = ((z == low) | (z == high)) & jnp.isfinite(z)
+        there = end(jnp.where(at_end, z, low), *shapes)
+        there = there if scale is None else there / scale
+        y = jnp.exp(logarithm(**{**arguments, "x": jnp.where(at_end, np.nan, x)}))
+        return jnp.where(at_end & self.known(z, shapes, scale), there, y)
 
     def published(self, f, name, doc, parameters, compute):
         """compute(full name, arguments by name) as a jitted function of these parameters, documented."""

@@ -5,12 +5,14 @@ Invariant: p and q are a probability and its complement, each accurate in itself
     log_of(1.0, 1e-20) is -1e-20
 """
 
+import functools
+
 import numpy as np
 
 from ... import lax, numpy as jnp
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import broadcast_together
-from ..special import betaln, gammaln, xlog1py, xlogy
+from ..special import betaln, gammaln, sum_of_tangents, xlog1py, xlogy
 
 _LOG2 = float(np.log(2))
 # Below this the logarithm of a probability is found without the probability.
@@ -49,6 +51,33 @@ def _log_minus_log1p_jvp(primals, tangents):
 def _size(p, log):
     """|p log(p)|, 0 at 0."""
     return abs(p * jnp.where(p == 0, 1, log))
+
+
+@custom_jvp
+def power(x, p):
+    """x^p for x >= 0, with the slopes that it has at 0 from the right."""
+    return lax.pow(*broadcast_together(x, p))
+
+
+@functools.partial(power.defjvp, symbolic_zeros=True)
+def _power_jvp(primals, tangents):
+    (x, p), (dx, dp) = primals, tangents
+    out = power(x, p)
+
+    def by_base():
+        flat = p == 0
+        return jnp.where(flat, 0, p * power(x, jnp.where(flat, 1, p - 1)))
+
+    def by_exponent():
+        at_0 = x == 0
+        return jnp.where(at_0, jnp.where(p > 0, 0, -np.inf), out * jnp.log(jnp.where(at_0, 1, x)))
+
+    return out, sum_of_tangents([(by_base, dx), (by_exponent, dp)], out)
+
+
+def without_slope(where, x):
+    """x, whose slope is 0 there: beside an infinite power, which alone says where the product goes."""
+    return jnp.where(where, lax.stop_gradient(x), x)
 
 
 def log1p_square(x):
@@ -125,7 +154,9 @@ def log_gammainc(a, x):
         half = jnp.floor(n / 2)
         return jnp.where(n % 2 == 0, half * z, -(s + half) * z), s + n
 
-    return _chosen(far, s * jnp.log(z) - z - gammaln(s) - jnp.log(continued_fraction(term, z)), p, lax.igammac(a, x))
+    log = _chosen(far, s * jnp.log(z) - z - gammaln(s) - jnp.log(continued_fraction(term, z)), jnp.where(x == 0, 1, p), lax.igammac(a, x))
+    # P ~ x^a / Gamma(a + 1) at 0
+    return jnp.where(x == 0, a * jnp.log(jnp.where(x == 0, x, 1)) - gammaln(a + 1), log)
 
 
 def log_betainc(a, b, x):
@@ -143,4 +174,6 @@ def log_betainc(a, b, x):
         return jnp.where(n % 2 == 0, even, odd), jnp.ones_like(z)
 
     tail = xlogy(a, z) + xlog1py(b, -z) - jnp.log(a) - betaln(a, b) - jnp.log(continued_fraction(term, z))
-    return _chosen(far, tail, p, lax.betainc(b, a, 1 - x))
+    log = _chosen(far, tail, jnp.where(x == 0, 1, p), lax.betainc(b, a, 1 - x))
+    # I_x ~ x^a / (a B(a, b)) at 0
+    return jnp.where(x == 0, a * jnp.log(jnp.where(x == 0, x, 1)) - jnp.log(a) - betaln(a, b), log)

@@ -4,9 +4,10 @@
 Array(0.25, dtype=float32, weak_type=True)
 """
 
+from ... import numpy as jnp
 from ..special import betainc, betaln, xlog1py, xlogy
 from ._families import Continuous
-from ._tails import log_betainc
+from ._tails import log_betainc, power, without_slope
 
 _family = Continuous(low=0, high=1, valid=lambda a, b: (a > 0) & (b > 0), a="the first shape, positive", b="the second shape, positive")
 
@@ -21,7 +22,13 @@ def logpdf(x, a, b):
     return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
 
 
-pdf = _family.density(logpdf, "Array([1.125, 1.5  ], dtype=float32)")
+def _at_ends(x, a, b):
+    left, right = (x == 0) & (a < 1), (x == 1) & (b < 1)
+    low, high = without_slope(right, power(x, a - 1)), without_slope(left, power(1 - x, b - 1))
+    return low * high * jnp.exp(-betaln(without_slope(left, a), without_slope(right, b)))
+
+
+pdf = _family.density(logpdf, "Array([1.125, 1.5  ], dtype=float32)", _at_ends)
 
 
 @_family

@@ -6,9 +6,10 @@ Array(0.3678795, dtype=float32, weak_type=True)
 
 import numpy as np
 
+from ... import numpy as jnp
 from ..special import gammainc, gammaincc, gammaln, xlogy
 from ._families import Continuous
-from ._tails import log_gammainc, log_gammaincc
+from ._tails import log_gammainc, log_gammaincc, power, without_slope
 
 _family = Continuous(low=0, valid=lambda df: df > 0, df="the degrees of freedom, positive")
 
@@ -23,7 +24,12 @@ def logpdf(x, df):
     return xlogy(df / 2 - 1, x) - x / 2 - gammaln(df / 2) - df * float(np.log(2) / 2)
 
 
-pdf = _family.density(logpdf, "Array([0.24197073, 0.20755376], dtype=float32)")
+def _at_end(x, df):
+    shape = without_slope(df < 2, df / 2)
+    return power(x, df / 2 - 1) * jnp.exp(-x / 2 - gammaln(shape) - shape * float(np.log(2)))
+
+
+pdf = _family.density(logpdf, "Array([0.24197073, 0.20755376], dtype=float32)", _at_end)
 
 
 @_family

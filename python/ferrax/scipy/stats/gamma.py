@@ -4,9 +4,10 @@
 Array(0.3678795, dtype=float32, weak_type=True)
 """
 
+from ... import numpy as jnp
 from ..special import gammainc, gammaincc, gammaln, xlogy
 from ._families import Continuous
-from ._tails import log_gammainc, log_gammaincc
+from ._tails import log_gammainc, log_gammaincc, power, without_slope
 
 _family = Continuous(low=0, valid=lambda a: a > 0, a="the shape, positive")
 
@@ -21,7 +22,11 @@ def logpdf(x, a):
     return xlogy(a - 1, x) - x - gammaln(a)
 
 
-pdf = _family.density(logpdf, "Array([0.18393973, 0.27067056], dtype=float32)")
+def _at_end(x, a):
+    return power(x, a - 1) * jnp.exp(-x - gammaln(without_slope(a < 1, a)))
+
+
+pdf = _family.density(logpdf, "Array([0.18393973, 0.27067056], dtype=float32)", _at_end)
 
 
 @_family
