@@ -509,6 +509,17 @@ POLYMORPHIC = {
     "gradient": (lambda jax, x: jax.grad(lambda x: (x**3).mean())(x), ["b,3"], "float32[b,3]"),
     "hessian": (lambda jax, x: jax.hessian(lambda x: (x**3).sum() * x[0])(x), ["b"], "float32[b,b]"),
     "lanes": (lambda jax, x: jax.vmap(lambda a: a @ a)(x), ["b,c,c"], "float32[b,c,c]"),
+    "shapes": (lambda jax, x: (jax.numpy.asarray(x.shape), jax.numpy.array([[x.shape[0], 2], [3, x.shape[1] * 2]]) * 1.5), ["b,c"], "int32[2] float32[2,2]"),
+    "mixed": (lambda jax, x: jax.numpy.array([x.shape[0], x[0], 1.5]), ["b"], "float32[3]"),
+    "triangles": (lambda jax, x: (jax.numpy.tril_indices(x.shape[0]), x[jax.numpy.triu_indices(x.shape[0])]), ["b,b"],
+                  "int32[floordiv(b^2 + b, 2)] int32[floordiv(b^2 + b, 2)] float32[floordiv(b^2 + b, 2)]"),
+    "dot_product_attention": (lambda jax, q: jax.nn.dot_product_attention(q, q, q), ["b,t,3,4"], "float32[b,t,3,4]"),
+    "causal": (lambda jax, q: jax.nn.dot_product_attention(q, q, q, is_causal=True, local_window_size=(2, 1)), ["b,t,3,4"], "float32[b,t,3,4]"),
+    "made": (
+        lambda jax, x: (jax.numpy.eye(x.shape[0]), jax.numpy.linspace(0, 1, x.shape[0]), jax.numpy.zeros(x.shape).at[0].set(1.0), jax.numpy.full(x.shape[::-1], 7),
+                        jax.numpy.broadcast_to(x[0], x.shape), jax.numpy.indices(x.shape)[1]),
+        ["b,c"], "float32[b,b] float32[b] float32[b,c] int32[c,b] float32[b,c] int32[b,c]",
+    ),
     "extremes": (lambda jax, x: jax.numpy.ones(jax.core.max_dim(x.shape[0], 5)) * 2, ["b"], "float32[max(b, 5)]"),
 }  # fmt: skip
 

@@ -297,7 +297,27 @@ def test_beside_jax(oracle):
 def test_integers_are_summed_as_such_where_a_dtype_is_named(jnp, name, mode, dtype):
     a, v = np.arange(100, 107).astype(dtype), np.array([1, 5, 7], dtype)
     for kind in (np.int32, np.uint32, np.int8, np.float32):
+        if np.dtype(kind).itemsize < a.itemsize or (kind is np.uint32 and dtype != "uint8"):
+            continue  # refused, as in JAX
         got = getattr(jnp, name)(a, v, mode, preferred_element_type=kind)
         assert got.dtype == kind
         np.testing.assert_array_equal(got, getattr(np, name)(a.astype(kind), v.astype(kind), mode))
     assert getattr(jnp, name)(a, v, mode).dtype == np.float32
+
+
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+@pytest.mark.parametrize(
+    ("given", "asked", "says"),
+    [
+        ("int32", "int8", "narrower"), ("int32", "bfloat16", "narrower"), ("int32", "float16", "narrower"), ("int16", "int8", "narrower"),
+        ("int32", "complex64", "incompatible"), ("int8", "complex64", "incompatible"), ("int32", "uint32", "signedness"), ("int8", "bool", "incompatible"),
+        ("float32", "int32", "incompatible"), ("float32", "float16", "narrower"), ("float32", "complex64", "incompatible"), ("complex64", "float32", "incompatible"),
+    ],
+)  # fmt: skip
+def test_convolutions_refuse_to_sum_as_less(jax, jnp, lax, name, given, asked, says):
+    """Integers that are summed as what has no room for them would wrap, silently."""
+    a, v = jnp.ones(4, given), jnp.ones(2, given)
+    with pytest.raises(TypeError, match=says):
+        getattr(jnp, name)(a, v, preferred_element_type=asked)
+    with pytest.raises(TypeError, match=says):
+        lax.conv_general_dilated(a[None, None], v[None, None], (1,), "VALID", preferred_element_type=asked)

@@ -320,18 +320,18 @@ class _SymbolicSource(_Source):
     def _first(self):
         return self._symbolically(self.platforms[0], self.sizes)[0]
 
-    def _symbolically(self, platform, sizes):
+    def _symbolically(self, platform, sizes, sample=None):
         # what was traced with plain sizes before is no answer where they are symbolic: such a trace is one of its own
-        context = f"{platform}#{next(self._contexts)}"
-        return traced_symbolically(lambda: self.trace_at(context, self.samples[0]), self.samples[0], sizes)
+        context, sample = f"{platform}#{next(self._contexts)}", self.samples[0] if sample is None else sample
+        return traced_symbolically(lambda: self.trace_at(context, sample), sample, sizes)
 
     def _family(self, platform, names):
         _, made, _ = self._symbolically(platform, self.sizes)
-        family, found = family_of(names, lambda sample: self.trace_at(platform, sample).jaxpr, self.samples, made)
+        family, found = family_of(names, lambda sample: self._symbolically(platform, self.sizes, sample)[0].jaxpr, self.samples, made)
         every = [e for e in symbolic_shape(", ".join(found), scope=self.sizes[0].scope) if is_symbolic_dim(e)]
         _, _, assumed = self._symbolically(platform, [*made, *every])
         self.assumed = list(dict.fromkeys([*self.assumed, *assumed]))
-        return family, found, repr((str(self.trace_at(platform, self.samples[0]).jaxpr), found))
+        return family, found, repr((str(self._symbolically(platform, self.sizes)[0].jaxpr), found))
 
     def _variables(self):
         known = [(text, repr(d), equal) for text, d, equal in self.sizes[0].scope.constraints if d.names() <= set(self.samples.names)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._config import no_sharding
 from .._core import bind
-from .._dtypes import dtype_of, requested
+from .._dtypes import dtype_of, is_bool, is_complex, is_integer, is_unsigned, requested
 from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision
 from ._reductions import _dilate, check_dilations, check_lengths, check_positive, padtype_to_pads
@@ -141,6 +141,9 @@ def conv_general_dilated(
     """
     if out_sharding is not None:
         no_sharding("conv_general_dilated", out_sharding)
+    if preferred_element_type is not None:
+        preferred_element_type = requested("conv_general_dilated", preferred_element_type)
+        check_preferred(dtype_of(lhs), preferred_element_type)
     numbers = conv_dimension_numbers(np.shape(lhs), np.shape(rhs), dimension_numbers)
     n = len(numbers.lhs_spec) - 2
     lhs_dilation = (1,) * n if lhs_dilation is None else (lhs_dilation,) * n if isinstance(lhs_dilation, int) else tuple(lhs_dilation)
@@ -179,8 +182,24 @@ def conv_general_dilated(
         feature_group_count=feature_group_count,
         batch_group_count=batch_group_count,
         precision=canonicalize_precision(precision),
-        preferred_element_type=requested("conv_general_dilated", preferred_element_type),
+        preferred_element_type=preferred_element_type,
     )
+
+
+def check_preferred(dtype, preferred):
+    """Raises TypeError where operands of integers cannot be summed as what is asked for: complex, without signs, or narrower."""
+    if preferred is None or not is_integer(dtype):
+        return
+    preferred = np.dtype(preferred)
+    if is_complex(preferred) or is_bool(preferred):
+        raise TypeError(
+            "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, preferred_element_type) are "
+            "(integral, integral), (integral, floating), (floating, floating), (complex, complex."
+        )
+    if is_unsigned(preferred) and not is_unsigned(dtype):
+        raise TypeError("`preferred_element_type` must have the same signedness as the original type.")
+    if preferred.itemsize < np.dtype(dtype).itemsize:
+        raise TypeError("`preferred_element_type` must not be narrower than the original type.")
 
 
 def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None):

@@ -128,14 +128,14 @@ def _attend(query, key, value, bias, mask, q_lengths, kv_lengths, *, scale, is_c
 def _visible(mask, is_causal, window, q_lengths, kv_lengths, n_target, n_source):
     """Where a query may see a key, broadcastable to (B, N, T, S); None if everywhere."""
     parts = [] if mask is None else [mask]
-    t, s = np.arange(n_target)[:, None], np.arange(n_source)[None]
+    t, s = jnp.arange(n_target)[None, None, :, None], jnp.arange(n_source)[None, None, None]
     if is_causal:
-        parts.append(jnp.asarray((t >= s)[None, None]))
+        parts.append(t >= s)
     if window is not None:
         left, right = window
-        parts.append(jnp.asarray(((s >= t - left) & (s <= t + right))[None, None]))
+        parts.append((s >= t - left) & (s <= t + right))
     if q_lengths is not None:
-        parts.append(jnp.asarray(t)[None, None] < q_lengths[:, None, None, None])
+        parts.append(t < q_lengths[:, None, None, None])
     if kv_lengths is not None:
-        parts.append(jnp.asarray(s)[None, None] < kv_lengths[:, None, None, None])
+        parts.append(s < kv_lengths[:, None, None, None])
     return functools.reduce(lambda a, b: a & b, parts) if parts else None

@@ -35,7 +35,8 @@ def _invalid(value, dtype):
 def _contains_arrays(x):
     if isinstance(x, (list, tuple)):
         return any(_contains_arrays(v) for v in x)
-    return isinstance(x, Array) or hasattr(x, "__jax_array__")
+    # a symbolic size is a number of the program, of another value at each call
+    return type(x) not in _SCALARS and (isinstance(x, Array) or hasattr(x, "__jax_array__") or hasattr(x, "slicing"))
 
 
 def _leaves(x):

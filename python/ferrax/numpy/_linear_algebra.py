@@ -18,6 +18,7 @@ from .._core import bind
 from .._dtypes import is_complex, requested
 from .._shapes import canonicalize_axis
 from ..lax import conv_general_dilated, dot_general
+from ..lax._convolution import check_preferred
 from . import _reductions
 from ._arguments import as_array, check_arraylike, constant, convert, jitted, ndim_of, operands_of, shape_of, unsupported
 from ._complex import conj
@@ -364,6 +365,7 @@ def _conv(x, y, mode, op, precision, dtype):
         x, y = _core.promote_dtypes_inexact(x, y)
     else:
         x, y = _core.promote_dtypes(x, y)
+        check_preferred(x.dtype, dtype)
         if x.dtype.kind in "biu":  # summed as what is asked for: exact, whatever the signs of the two
             x, y = x.astype(dtype), y.astype(dtype)
     out_order = slice(None)

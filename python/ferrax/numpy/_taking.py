@@ -17,7 +17,7 @@ import numpy as np
 from .. import _bounds, _core
 from .._core import bind
 from .._dtypes import iinfo, is_bool, is_integer, is_unsigned, requested
-from .._shapes import canonicalize_axis, canonicalize_shape
+from .._shapes import canonicalize_axis, canonicalize_shape, static_size
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather, tile
 from . import _arithmetic
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of, scalar_like, unsupported
@@ -315,12 +315,23 @@ def diag_indices_from(arr):
     return diag_indices(arr.shape[0], ndim=arr.ndim)
 
 
-def _tri_mask(n, k, m, lower):
-    mask = np.tri(n, m, k if lower else k - 1, bool)
-    count = int(mask.sum()) if lower else int((~mask).sum())
-    table = tri(n, m, k if lower else k - 1)
+def _triangle_size(n, m, k):
+    """How many elements of an [n, m] array lie on the k-th diagonal and above; the sizes may be symbolic."""
+    if k < 0:
+        return n * m - _triangle_size(m, n, 1 - k)
+    if k >= m:
+        return 0
+    rows = min(n, m - k)
+    return rows * (rows + 1) // 2 + rows * (m - k - rows)
 
-    truth = logical_truth(table)
+
+def _tri_mask(n, k, m, lower):
+    n = static_size(n)
+    m = n if m is None else static_size(m)
+    if n < 0 or m < 0:
+        raise ValueError(f"negative dimensions are not allowed, got {n}, {m}")
+    count = _triangle_size(m, n, -k) if lower else _triangle_size(n, m, k)
+    truth = logical_truth(tri(n, m, k if lower else k - 1))
     return nonzero(truth if lower else bind("not", truth), size=count)
 
 
@@ -330,7 +341,7 @@ def tril_indices(n, k=0, m=None):
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _tri_mask(operator.index(n), operator.index(k), operator.index(n if m is None else m), True)
+    return _tri_mask(n, operator.index(k), m, True)
 
 
 def triu_indices(n, k=0, m=None):
@@ -339,7 +350,7 @@ def triu_indices(n, k=0, m=None):
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _tri_mask(operator.index(n), operator.index(k), operator.index(n if m is None else m), False)
+    return _tri_mask(n, operator.index(k), m, False)
 
 
 def tril_indices_from(arr, k=0):
