@@ -120,6 +120,22 @@ def test_uniform_stays_below_one(jax):
     assert draws.min() >= 0 and draws.max() < 1
 
 
+def test_the_finest_gumbel_draws(jax, jnp):
+    """Of 64 bits, in float32: JAX's within their last digits, right far out, and as "high" in other dtypes."""
+    key = jax.random.key(3)
+    draws = np.asarray(jax.random.gumbel(key, (1000,), mode="highest"))
+    first = np.array([1076110585, 3213034100, 3174794875, 3215455103, 1066360522], np.uint32).view(np.float32)
+    np.testing.assert_allclose(draws[:5], first, rtol=1e-6)
+    np.testing.assert_allclose([draws.max(), draws.min()], [8.77985, -1.9760613], rtol=1e-5)
+    # both ends of the interval: no draw is infinite, and few are equal
+    many = np.asarray(jax.random.gumbel(key, (200_000,), mode="highest"))
+    assert np.isfinite(many).all() and len(np.unique(many)) > 190_000
+    np.testing.assert_allclose([many.mean(), many.var()], [0.5772157, np.pi**2 / 6], rtol=0.02)
+    half = [np.asarray(jax.random.gumbel(key, (5,), jnp.float16, mode=m)) for m in ("high", "highest")]
+    np.testing.assert_array_equal(*half)
+    assert int(jax.random.categorical(key, jnp.arange(5.0), mode="highest")) == 4
+
+
 def test_gamma_is_differentiable_in_its_shape(jax, jnp):
     key = jax.random.key(2)
     a = jnp.array([0.5, 1.5, 8.0])
@@ -151,6 +167,7 @@ ERRORS = [
     (lambda r, k: r.choice(k, 5, (10,), replace=False), ValueError, "Cannot take a larger sample (size 10) than population (size 5) when 'replace=False'"),
     (lambda r, k: r.choice(k, 5, (2,), p=np.ones(4, np.float32)), ValueError, "p has shape (4,) and a.shape[axis] is 5."),
     (lambda r, k: r.choice(k, 0), ValueError, "a must be greater than 0 unless no samples are taken"),
+    (lambda r, k: r.gumbel(k, mode="lowest"), ValueError, "Must provide valid mode for gumbel got: lowest"),
     (lambda r, k: r.gumbel(k, mode="x"), ValueError, "Must provide valid mode for gumbel got: x"),
     (lambda r, k: r.truncated_normal(k, np.zeros(3), 1.0, (2,)), ValueError, "Incompatible shapes for broadcasting"),
     (lambda r, k: r.dirichlet(k, 2.0), ValueError, "dirichlet requires alpha.ndim >= 1, got alpha.ndim == 0"),

@@ -218,3 +218,18 @@ def test_short_reductions_do_not_depend_on_how_many_there_are(jax, jnp, name, dt
         for values, axis, first in ((x, -1, np.s_[:200]), (x.T.copy(), 0, np.s_[:, :200])):
             many, few = np.asarray(f(jnp.asarray(values), axis))[:200], np.asarray(f(jnp.asarray(values[first]), axis))
             np.testing.assert_array_equal(many.view(np.uint8), few.view(np.uint8), err_msg=f"{n}, axis {axis}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_halves_can_be_forbidden(jax, jnp, dtype):
+    """`lax.reduce_sum` alone: what numpy's functions add up is of 32 bits, and one element is no sum."""
+    x = jnp.ones((2, 3), dtype)
+    f = jax.jit(lambda x: jax.lax.reduce_sum(x, (0,)))
+    assert f(x).tolist() == [2, 2, 2]
+    with jax.allow_f16_reductions(False):
+        for call in (f, lambda x: jax.lax.reduce_sum(x, (0, 1))):
+            with pytest.raises(ValueError, match=r"reduce_sum on operand b?f16\[2,3\] is not allowed when jax_allow_f16_reductions=False"):
+                call(x)
+        assert jax.lax.reduce_sum(x[:1], (0,)).tolist() == [1, 1, 1] and jnp.sum(x) == 6 and jax.lax.reduce_max(x, (0, 1)) == 1
+        assert jax.lax.reduce_sum(x.astype("float32"), (0, 1)) == 6
+    assert f(x).tolist() == [2, 2, 2]

@@ -277,7 +277,7 @@ FLAGS = {
             "leave mesh axes of size one out of types",
             inert="types do not say how arrays lie",
         ),
-        Flag("jax_allow_f16_reductions", _bool, False, "sum halves in half precision", inert="they are summed in single precision"),
+        Flag("jax_allow_f16_reductions", _bool, True, "let lax.reduce_sum add up elements of 16 bits", traced=True),
         Flag("jax_use_direct_linearize", _bool, True, "how linearize is derived", inert=_ONE_WAY),
         Flag("jax_remat3", _bool, False, "how checkpoint is derived", inert=_ONE_WAY),
         Flag("jax_custom_vjp3", _bool, False, "how custom_vjp is derived", inert=_ONE_WAY),

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import operator
 
+import ml_dtypes
 import numpy as np
 
-from .. import _core
+from .. import _config, _core
 from .._config import no_sharding
 from .._core import bind
 from .._dtypes import dtype_of, highest, is_bool, lowest, requested
 from . import _elementwise
 from ._shaping import convert_element_type
+
+_HALVES = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
 
 
 def _reduce(name, operand, axes):
@@ -35,7 +38,15 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     """
     if out_sharding is not None:
         no_sharding("reduce_sum", out_sharding)
+    if not _config.config.jax_allow_f16_reductions:
+        _refuse_halves(operand, axes)
     return _reduce("reduce_sum", operand, axes)
+
+
+def _refuse_halves(operand, axes):
+    aval = _core.get_aval(operand)
+    if aval.dtype in _HALVES and any(aval.shape[d] != 1 for d in axes):
+        raise ValueError(f"reduce_sum on operand {aval.str_short(True)} is not allowed when jax_allow_f16_reductions=False.")
 
 
 def reduce_prod(operand, axes):

@@ -11,7 +11,7 @@ from .._dtypes import is_complex, requested
 from ..numpy._arguments import promote_inexact, shape_of
 from . import _normal_tails
 from ._keys import clone, single
-from ._uniform import _pair, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
+from ._uniform import _pair, _random_bits, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
 
 def described(distribution, parameters=False, at=""):
@@ -159,7 +159,8 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
       key: a key.
       shape: the result's shape.
       dtype: a float dtype; by default the default one.
-      mode: "low", or "high" for twice the bits, which the upper tail shows; by default what `jax_high_dynamic_range_gumbel` says.
+      mode: "low", "high" for twice the bits, which the upper tail shows, or "highest" for float32 numbers that take all of them into account; by default
+        what `jax_high_dynamic_range_gumbel` says.
 
     Raises:
       ValueError: the dtype is not floating point, or the mode unknown.
@@ -173,7 +174,7 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
     dtype = float_dtype("gumbel", dtype)
     if mode is None:
         mode = "high" if _config.config.jax_high_dynamic_range_gumbel else "low"
-    if mode not in ("high", "low"):
+    if mode not in ("highest", "high", "low"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
     return _gumbel(key, shape=checked_shape("gumbel", shape), dtype=dtype, mode=mode)
 
@@ -182,12 +183,38 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
 def _gumbel(key, *, shape, dtype, mode):
     if mode == "low":
         return lax.neg(lax.log(lax.neg(lax.log(_open_unit(key, shape, dtype)))))
+    if mode == "highest" and dtype == np.float32:
+        return _gumbel_of_64_bits(key, shape)
     info = jnp.finfo(dtype)
     u = uniform(key, (2, *shape), dtype)
     high, low = u[0], u[1]
     fine = jnp.add(jnp.add(high, jnp.multiply(_scalar(info.eps, dtype), low)), _scalar(info.tiny, dtype))
     x = jnp.where(high >= _scalar(0.5, dtype), high, fine)
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
+
+
+def _gumbel_of_64_bits(key, shape):
+    """Draws by the nearer end of the interval, from which 64 bits have as many digits as float32 holds: -log(-log(x)) of x or of 1 - x."""
+    high, low = _random_bits(key, 32, (2, *shape))
+    near_0 = lax.lt(high, np.uint32(1 << 31))
+    carry = lax.eq(low, np.uint32(0)).astype(np.uint32)
+    from_1 = lax.add(lax.bitwise_not(high), carry), lax.add(lax.bitwise_not(low), np.uint32(1))
+    x = _fraction(lax.select(near_0, high, from_1[0]), lax.select(near_0, low, from_1[1]))
+    minus_log = lax.neg(lax.select(near_0, lax.log1p(lax.neg(x)), lax.log(x)))
+    return lax.neg(lax.log(minus_log))
+
+
+def _fraction(high, low):
+    """The float32 number in [0, 1) of 64 bits after the point, rounded down."""
+    u = lambda n: np.uint32(n)
+    empty = lax.eq(high, lax.full_like(high, 0))
+    n_high, n_low = lax.clz(high), lax.clz(low)
+    joined = lax.bitwise_or(lax.shift_left(high, n_high), lax.shift_right_logical(low, lax.sub(u(32), n_high)))
+    digits = lax.select(empty, lax.shift_left(low, n_low), joined)
+    n_zeros = lax.select(empty, lax.add(u(32), n_low), n_high)
+    mantissa = lax.bitwise_and(lax.shift_right_logical(digits, u(8)), u((1 << 23) - 1))
+    exponent = lax.shift_left(lax.sub(u(126), n_zeros), u(23))
+    return lax.bitcast_convert_type(lax.bitwise_or(exponent, mantissa), np.float32)
 
 
 @described("the standard Laplace distribution")
