@@ -260,6 +260,42 @@ def test_copies(jax, pl, pltpu):
     np.testing.assert_allclose(got, x(3, 4)[[1, 2, 0]])
 
 
+def test_copies_that_add(jax, pl, pltpu):
+    def kernel(a, o, sem):
+        o[...] = jax.numpy.ones_like(o)
+        copy = pltpu.make_async_copy(a.at[pl.ds(1, 2)], o.at[pl.ds(0, 2)], sem)
+        copy.start(add=True)
+        copy.wait()
+        pltpu.sync_copy(a.at[pl.ds(0, 1)], o.at[pl.ds(2, 1)], add=True)
+
+    any_space = pl.BlockSpec(memory_space=pl.ANY)
+    got = run(jax, pl, kernel, ((3, 4), F32), x(3, 4), in_specs=[any_space], out_specs=any_space, scratch_shapes=[pltpu.SemaphoreType.DMA])
+    np.testing.assert_allclose(got, 1 + x(3, 4)[[1, 2, 0]])
+
+
+@pytest.mark.parametrize("axis, stride_axis", [(0, 1), (1, 0), (2, 0), (1, 2)])
+@pytest.mark.parametrize("shift, stride", [(0, 1), (2, 3), (7, 0), (1, 40)])
+def test_rolls_with_a_stride(jax, pl, pltpu, axis, stride_axis, shift, stride):
+    a = x(3, 4, 5)
+    rows = [np.roll(r, shift + i * stride, axis) for i, r in enumerate(np.split(a, a.shape[stride_axis], stride_axis))]
+    roll = lambda a: pltpu.roll(a, shift, axis, stride=stride, stride_axis=stride_axis)
+    np.testing.assert_array_equal(jax.jit(roll)(a), np.concatenate(rows, stride_axis))
+
+
+def test_rolls_that_are_refused(jax, pltpu):
+    a = jax.numpy.asarray(x(3, 4))
+    for args, options, words in (
+        ((-1, 0), {}, "shift must be non-negative."),
+        ((1, 2), {}, "axis is out of range."),
+        ((1, 0), {"stride": 1}, "stride and stride_axis must be both specified or not."),
+        ((1, 0), {"stride": -1, "stride_axis": 1}, "stride must be non-negative."),
+        ((1, 0), {"stride": 1, "stride_axis": 2}, "stride_axis is out of range"),
+        ((1, 0), {"stride": 1, "stride_axis": 0}, "expected axis and stride_axis are different."),
+    ):
+        with pytest.raises(ValueError, match=words):
+            pltpu.roll(a, *args, **options)
+
+
 def _rows(jax, pl):
     def kernel(a, o):
         o[...] = jax.numpy.sin(a[...]) * (1 + pl.program_id(0))

@@ -15,7 +15,7 @@ import numpy as np
 
 from ... import lax
 from ..._refused import refused as _refused
-from ...numpy import roll as _roll
+from ...numpy import roll as _roll, take_along_axis as _take_along_axis
 from ._inside import (
     semaphore_read as semaphore_read,
     semaphore_signal as semaphore_signal,
@@ -175,13 +175,16 @@ class InterpretParams:
 class _Copy:
     """A copy from one reference to another."""
 
-    def __init__(self, src, dst, sem):
-        self.src_ref, self.dst_ref, self.sem = src, dst, sem
+    def __init__(self, src, dst, sem, add):
+        self.src_ref, self.dst_ref, self.sem, self._add = src, dst, sem, add
 
-    def start(self, priority=0):
-        """Makes it."""
+    def start(self, priority=0, *, add=False):
+        """Makes it; with `add`, onto what is there."""
         del priority
-        self.dst_ref[...] = self.src_ref[...]
+        if add or self._add:
+            self.dst_ref[...] += self.src_ref[...]
+        else:
+            self.dst_ref[...] = self.src_ref[...]
 
     def wait(self):
         """It is over."""
@@ -195,14 +198,9 @@ def make_async_copy(src_ref, dst_ref, sem, *, add=False):
     Args:
       src_ref, dst_ref: references, or parts of them.
       sem: what counts it.
-      add: refused where True.
-
-    Raises:
-      NotImplementedError: `add` is True.
+      add: whether what is copied is added to what is there.
     """
-    if add:
-        raise NotImplementedError("make_async_copy: add=True: write dst_ref[...] += src_ref[...]")
-    return _Copy(src_ref, dst_ref, sem)
+    return _Copy(src_ref, dst_ref, sem, add)
 
 
 def async_copy(src_ref, dst_ref, sem, *, priority=0, add=False):
@@ -213,7 +211,7 @@ def async_copy(src_ref, dst_ref, sem, *, priority=0, add=False):
 
 
 def sync_copy(src_ref, dst_ref, *, add=False):
-    """Copies what one reference holds to another. add: refused where True."""
+    """Copies what one reference holds to another; with `add`, onto what is there."""
     make_async_copy(src_ref, dst_ref, None, add=add).start()
 
 
@@ -237,14 +235,29 @@ def roll(x, shift, axis, *, stride=None, stride_axis=None):
       x: an array.
       shift: how far, not negative.
       axis: along which axis.
-      stride, stride_axis: refused; each row moved further than the last.
+      stride, stride_axis: element i of that axis is moved further, by i times the stride.
 
     Raises:
-      NotImplementedError: a stride is asked for.
+      ValueError: a shift or a stride is negative, an axis is not x's, or one of `stride` and `stride_axis` is given alone.
     """
-    if stride is not None or stride_axis is not None:
-        raise NotImplementedError("roll: stride: rows that move by different amounts are gathered: take_along_axis")
-    return _roll(x, shift, axis)
+    if isinstance(shift, int) and shift < 0:
+        raise ValueError("shift must be non-negative.")
+    if not 0 <= axis < x.ndim:
+        raise ValueError("axis is out of range.")
+    if (stride is None) != (stride_axis is None):
+        raise ValueError("stride and stride_axis must be both specified or not.")
+    if stride is None:
+        return _roll(x, shift, axis)
+    if stride < 0:
+        raise ValueError("stride must be non-negative.")
+    if not 0 <= stride_axis < x.ndim:
+        raise ValueError("stride_axis is out of range")
+    if axis == stride_axis:
+        raise ValueError("expected axis and stride_axis are different.")
+    size = x.shape[axis]
+    moved = lax.broadcasted_iota(np.int32, x.shape, stride_axis) * np.int32(stride) + shift
+    source = lax.rem(lax.broadcasted_iota(np.int32, x.shape, axis) - lax.rem(moved, np.int32(size)) + np.int32(size), np.int32(size))
+    return _take_along_axis(x, source, axis)
 
 
 def bitcast(x, ty):
