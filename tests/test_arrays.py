@@ -438,6 +438,13 @@ def test_copies_to_the_host_begin(jax, jnp):
 
 
 def test_putting_with_options(jax, jnp):
+    x = jnp.arange(3)
+    here = jax.device_put(x, jax.devices()[0])
+    assert jax.device_put(x) is x and jax.device_put(x, may_alias=True) is x and jax.device_put(here, here.sharding) is here
+    for copied in (jax.device_put(x, may_alias=False), jax.device_put(here, here.sharding, may_alias=False)):
+        assert copied is not x and copied is not here and copied.tolist() == [0, 1, 2]
+        copied.delete()
+    assert x.tolist() == here.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="may_alias and donate cannot be True at the same time"):
         jax.device_put(jnp.ones(3), jax.devices()[0], donate=True, may_alias=True)
 

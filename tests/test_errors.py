@@ -155,6 +155,9 @@ wrong("iteration over a scalar", "TypeError", "iteration over a 0-d array", lamb
 wrong("hash", "TypeError", "unhashable type", lambda jax, jnp, lax: hash(jnp.ones(3)))
 wrong("list operand", "TypeError", "sum requires ndarray or scalar arguments, got <class 'list'> at position 0.", lambda jax, jnp, lax: jnp.sum([1, 2]))
 wrong("object", "TypeError", "is not a valid JAX array type. Only arrays of numeric types are supported by JAX.", lambda jax, jnp, lax: jnp.asarray(object()))
+wrong("function as an index of switch", "TypeError", "Index type must be an integer, got <", lambda jax, jnp, lax: lax.switch(len, [abs, abs], 1.0))
+wrong("tangents in a list", "TypeError", "primal and tangent arguments to jax.jvp must have the same tree structure",
+      lambda jax, jnp, lax: jax.jvp(lambda x: x, (1.0,), [1.0]))  # fmt: skip
 wrong("ragged list", "ValueError", "setting an array element with a sequence.", lambda jax, jnp, lax: jnp.array([[1, 2], [3]]))
 wrong("not a key", "TypeError", "JAX encountered invalid PRNG key data: expected key_data.shape to end with (2,); got shape=(3,)",
       lambda jax, jnp, lax: jax.random.normal(jnp.ones(3)))  # fmt: skip
@@ -263,7 +266,7 @@ wrong("at in place", "NotImplementedError", "Because JAX arrays are immutable, j
       lambda jax, jnp, lax: jnp.add.at(jnp.ones(3), 0, 1.0))  # fmt: skip
 wrong("isin by an unknown method", "ValueError", "method='foo' is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'",
       lambda jax, jnp, lax: jnp.isin(jnp.ones(3), 1.0, method="foo"))  # fmt: skip
-wrong("no platform", "NotImplementedError", "platform_dependent: none of the functions is for platform cpu, and there is no default; they are for (('cuda',),)",
+wrong("no platform", "NotImplementedError", "translation rule for primitive 'platform_index' not found for platform cpu: platform_dependent has no function for it, and no default;",
       lambda jax, jnp, lax: lax.platform_dependent(1.0, cuda=lambda a: a))  # fmt: skip
 wrong("take by an unknown mode", "ValueError", "Invalid mode 'drop' for np.take", lambda jax, jnp, lax: jnp.take(jnp.ones(3), jnp.array([1]), mode="drop"))
 wrong("place of a list", "TypeError", "place requires ndarray or scalar arguments, got <class 'list'> at position 2.",

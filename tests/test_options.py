@@ -196,7 +196,6 @@ ONES = np.ones(3, np.float32)
 # An option that is accepted: a call that sets it. It warns the first time and not the second, and its result is as without it.
 INERT = {
     ("_devices.py:device_put", "donate"): lambda jax, **k: jax.device_put(ONES, **{"donate": True} if k else {}),
-    ("_devices.py:device_put", "may_alias"): lambda jax, **k: jax.device_put(ONES, **{"may_alias": False} if k else {}),
     ("_batching.py:vmap", "spmd_axis_name"): lambda jax, **k: jax.vmap(lambda x: x + 1, **{"spmd_axis_name": "x"} if k else {})(ONES),
     ("core.py:eval_jaxpr", "propagate_source_info"): lambda jax, **k: _eval(jax, **{"propagate_source_info": False} if k else {}),
     ("debug.py:callback", "partitioned"): lambda jax, **k: jax.debug.callback(len, ONES, **{"partitioned": True} if k else {}),
@@ -225,7 +224,7 @@ PROVED_ELSEWHERE = {"out_sharding", "wrap_negative_indices", "args"}
 # scipy's: each saves a copy, or a check that raises, and here there is neither. Programs set them everywhere; JAX, too, takes them in silence.
 PROVED_ELSEWHERE |= {"overwrite_a", "overwrite_b", "overwrite_c", "check_finite", "turbo", "lwork", "lapack_driver", "debug"}
 # These are read once more, to refuse them together.
-CHECKED = {("_devices.py:device_put", "donate"), ("_devices.py:device_put", "may_alias")}
+CHECKED = {("_devices.py:device_put", "donate")}
 
 
 def _stopped(jax, **options):

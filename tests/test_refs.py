@@ -297,6 +297,15 @@ def test_a_pullback_adds_its_gradients_to_references(jax, jnp):
         return r[...]
 
     assert float(jax.jit(twice)(2.0, 3.0)) == float(twice(2.0, 3.0)) == 9
+    _, pull = jax.vjp(f, 2.0, 3.0)
+    want = jax.ad.DontWant()
+    out = pull.with_refs(a, want)(1.0)
+    assert out == (jax.ad.GradRef(), jax.ad.DidntWant()) and float(a[...]) == 22
+    out = pull.with_refs(want, jax.ad.GradValue())(1.0)
+    assert out[0] == jax.ad.DidntWant() and float(out[1]) == 2 and jax.tree.leaves(out) == [out[1]]
+    assert jax.jit(pull.with_refs(want, want))(1.0) == (jax.ad.DidntWant(),) * 2
+
+    _, pull = jax.vjp(lambda d, n: d["a"] * d["b"] * n, {"a": 2.0, "b": 3.0}, 2)
     for wrong in ((), (a,), (a, a), (None, a, a)):
         with pytest.raises(ValueError, match="with_refs takes a reference or a placeholder for each leaf"):
             pull.with_refs(*wrong)

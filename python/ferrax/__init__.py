@@ -31,7 +31,7 @@ from ._batching import vmap
 from . import errors, tree, tree_util
 
 _MODULES = {
-    "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes", "example_libraries", "experimental",
+    "ad", "ad_checkpoint", "api_util", "core", "custom_batching", "custom_derivatives", "debug", "distributed", "dlpack", "dtypes", "example_libraries", "experimental",
     "export", "extend", "ffi", "flatten_util", "graph", "image", "interpreters", "lax", "memory", "monitoring", "nn", "numpy", "ops", "profiler", "progress", "random", "ref", "scipy", "sharding", "stages",
     "test_util", "typing",
 }

@@ -176,6 +176,10 @@ def _with_prefixes(fun, in_shardings, out_shardings, static):
     return checked
 
 
+# Options of the compiler that JAX has; those of its passes begin with xla_.
+_EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
+
+
 def check_compiler_options(options):
     """Refuses options that no compiler has; those of another compiler are warned of, once each.
 
@@ -183,7 +187,7 @@ def check_compiler_options(options):
       ferrax.errors.JaxRuntimeError: there is no such option.
     """
     for name in dict(options):
-        if not str(name).startswith("xla_"):
+        if name not in _EFFORTS and not str(name).startswith("xla_"):
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: {name!r}")
         warn_once(("compiler_options", name), f"the compiler option {name} is accepted and has no effect: {NO_OTHER_COMPILER}")
 
@@ -210,8 +214,8 @@ def _numbers_and_names(fun, numbers, names, kind):
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
-        if given_names and names:
-            raise ValueError(f"Jitted function has invalid argnames {set(names)} in {kind}_argnames. Function does not take these args.") from None
+        if kind == "donate" and names:
+            raise ValueError(f"Getting the signature of function {fun} failed. Pass donate_argnums instead of donate_argnames.") from None
         return numbers, names
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     has_varargs = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -361,6 +365,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
         program, _ = _flat.references.forgetting_writes(make)
         return (program, flat.out_tree.unflatten(_structs(program.out_avals))) if return_shape else program
 
+    make_jaxpr_f.__module__ = __package__
     return make_jaxpr_f
 
 

@@ -9,7 +9,7 @@ import operator
 
 import numpy as np
 
-from . import _core, _flat
+from . import _core, _flat, ad
 from ._api import jit
 from ._batching import vmap
 from ._config import exporting_for, refused
@@ -251,10 +251,10 @@ def jvp(fun, primals, tangents, has_aux=False):
         raise TypeError(f"primal and tangent arguments to jax.jvp must be tuples or lists; found {type(primals).__name__} and {type(tangents).__name__}.")
     leaves, in_tree = tree_flatten((tuple(primals), {}))
     t_leaves, t_tree = tree_flatten((tuple(tangents), {}))
-    if in_tree != t_tree:
+    if in_tree != t_tree or isinstance(primals, list) != isinstance(tangents, list):
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree structure"
-            f" {tree_structure(tuple(primals))} whereas tangents have tree structure {tree_structure(tuple(tangents))}."
+            f" {tree_structure(primals)} whereas tangents have tree structure {tree_structure(tangents)}."
         )
     flat = FlatFun(fun, in_tree, has_aux)
     outs, out_tangents = _core.jvp(flat, leaves, [_checked_tangent(p, t) for p, t in zip(leaves, t_leaves, strict=True)])
@@ -432,7 +432,7 @@ class VJP:
         residuals, linear = _core._linear_flatten(linear)
         where = {i: k for k, i in enumerate(_core.identities(leaves)) if i is not None}
         sources = tuple(where.get(i) for i in _core.identities(residuals))
-        kept = dict(zip(sources, residuals, strict=True))
+        kept = {k: leaves[k] if isinstance(leaves[k], _core.Array) else r for k, r in zip(sources, residuals, strict=True) if k is not None}
         args_res = spec.in_tree.unflatten([kept.get(k, NotNeeded()) for k in range(len(leaves))])
         return cls((spec, n_aux, linear, sources), list(args_res), [r for r, k in zip(residuals, sources, strict=True) if k is None])
 
@@ -454,8 +454,9 @@ class VJP:
         """The pullback that adds the gradients of some arguments to mutable references.
 
         Args:
-          *refs: one tree for each primal, of its structure: where a leaf is a `Ref` the gradient is added to it, and `GradRef()` stands in its
-            place in what the pullback returns; any other leaf leaves the gradient where it is.
+          *refs: one tree for each primal, of its structure: where a leaf is a `Ref` the gradient is added to it, and `ad.GradRef()` stands in its
+            place in what the pullback returns; where it is `ad.DontWant()` there is none, and `ad.DidntWant()` stands there; any other leaf, as
+            `ad.GradValue()`, leaves the gradient where it is.
 
         Raises:
           ValueError: the trees are not the primals'.
@@ -466,42 +467,13 @@ class VJP:
         >>> total[...]
         Array([2., 2., 2.], dtype=float32)
         """
-        leaves, tree = tree_flatten(refs, is_leaf=lambda x: isinstance(x, _flat.references.Ref))
-        if tree != self.in_tree:
-            raise ValueError(f"with_refs takes a reference or a placeholder for each leaf of the primals, of structure {self.in_tree}, but was given {tree}")
-        return Partial(_add_to_refs, self, leaves)
+        return Partial(ad.placed, self, ad.places(self, refs))
 
     def __repr__(self):
         return f"VJP(jaxpr={self.jaxpr}, in_tree={self.in_tree}, out_tree={self.out_tree}, args_res={self.args_res}, opaque_residuals={self.opaque_residuals})"
 
 
 register_pytree_node(VJP, lambda f: ((f.args_res, f.opaque_residuals), f._fixed), lambda fixed, xs: VJP(fixed, *xs))
-
-
-class GradRef:
-    """Stands in what a pullback returns for a gradient that was added to a reference."""
-
-    def __repr__(self):
-        return "GradRef()"
-
-    def __eq__(self, other):
-        return isinstance(other, GradRef)
-
-    __hash__ = None
-
-
-register_pytree_node(GradRef, lambda _: ((), None), lambda _, __: GradRef())
-
-
-def _add_to_refs(f_vjp, refs, *cotangents):
-    grads = tree_flatten(f_vjp(*cotangents))[0]
-    out = []
-    for ref, g in zip(refs, grads, strict=True):
-        to_ref = isinstance(ref, _flat.references.Ref)
-        if to_ref and getattr(g, "dtype", None) != float0:
-            _flat.references.ref_addupdate(ref, ..., g)
-        out.append(GradRef() if to_ref else g)
-    return f_vjp.in_tree.unflatten(out)
 
 
 def _pull_back(spec, n_aux, linear, *cotangents):

@@ -60,7 +60,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
       device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
       src: where cotangents go back to, if that is not where the leaves are.
       donate: the arrays may be given up. They are kept, with a warning: what stays on its device shares its memory, and what leaves is copied.
-      may_alias: whether what is on the device already may share the argument's memory. It does: nothing writes to it. False warns.
+      may_alias: False for arrays of their own, whose deletion and donation are not the argument's; else what is there already is returned.
 
     Raises:
       TypeError: a leaf is not an array type.
@@ -73,8 +73,6 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         raise ValueError("may_alias and donate cannot be True at the same time.")
     if donate:
         inert("device_put", "donate", "the arrays are kept")
-    if may_alias is not None:
-        inert("device_put", "may_alias", "arrays are not written to, so a copy makes no difference")
     leaves, treedef = tree_flatten(x)
     if is_place(device):
         devices = [device] * len(leaves)
@@ -94,8 +92,20 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
             d = devices[i] = d.in_context("device_put", "device")
         if is_sharding(d):
             check_fit(d, np.shape(leaf), "device_put args")
-    put = lambda leaf, d: leaf if getattr(leaf, "dtype", None) == float0 else _core.device_put(leaf, d, src)  # which has nothing to move
-    return treedef.unflatten([put(leaf, d) for leaf, d in zip(leaves, devices, strict=True)])
+    return treedef.unflatten([_put(leaf, d, src, may_alias) for leaf, d in zip(leaves, devices, strict=True)])
+
+
+def _put(leaf, device, src, may_alias):
+    if getattr(leaf, "dtype", None) == float0:  # which has nothing to move
+        return leaf
+    is_there = isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) and (device is None or (leaf.committed and _is_on(leaf, device)))
+    if not is_there:
+        return _core.device_put(leaf, device, src)
+    return _core.device_put(_core.asarray(leaf, copy=True), device, src) if may_alias is False else leaf
+
+
+def _is_on(x, device):
+    return x.sharding == device if is_sharding(device) else x.device == device
 
 
 def device_get(x):

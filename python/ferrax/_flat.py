@@ -78,7 +78,7 @@ def wraps(fun, namestr, docstr=None):
     def decorate(out):
         name = name_of(fun)
         out.__name__ = namestr.format(fun=name)
-        out.__qualname__ = out.__name__
+        out.__qualname__ = namestr.format(fun=getattr(fun, "__qualname__", name))
         out.__module__ = getattr(fun, "__module__", out.__module__)
         doc = getattr(fun, "__doc__", None)
         original = f"\n\nOriginal documentation:\n\n{doc}" if doc else ""

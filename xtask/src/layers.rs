@@ -56,6 +56,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_forward_of_vjp",
             "_vmappable",
             "_refs",
+            "ad",
             "custom_derivatives",
             "interpreters",
             "stages",

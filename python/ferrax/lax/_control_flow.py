@@ -209,7 +209,7 @@ def switch(index, branches, *operands, operand=_absent):
     operands = _operands(operands, operand)
     if not all(callable(branch) for branch in branches):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-    if isinstance(index, str):
+    if isinstance(index, str) or callable(index):
         raise TypeError(f"Index type must be an integer, got {index}.")
     if np.shape(index) != ():
         raise TypeError(f"Branch index must be scalar, got {index} of shape {np.shape(index)}.")

@@ -207,7 +207,10 @@ def platform_dependent(*args, default=None, **per_platform):
             return per_platform[name](*args)
     if default is None:
         platforms = tuple([(name,) for name in per_platform])
-        raise NotImplementedError(f"platform_dependent: none of the functions is for platform {platform}, and there is no default; they are for {platforms}")
+        raise NotImplementedError(
+            f"translation rule for primitive 'platform_index' not found for platform {platform}: platform_dependent has no function for it, and no default;"
+            f" there are {platforms}"
+        )
     return default(*args)
 
 
