@@ -456,3 +456,10 @@ def test_places_that_fit_no_value(jax, jnp, place):
         ValueError, match=r"device_put device specification must be a tree prefix of the corresponding value; \n  Mismatch details \(1 found\):\n"
     ):
         jax.device_put((x, {"a": x}), place(d))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bfloat16", "complex64", "bool"])
+def test_an_array_is_no_dtype(jax, jnp, dtype):
+    x = jnp.zeros(2, dtype)
+    with pytest.warns(DeprecationWarning, match="Implicit conversion of an array to a dtype is deprecated"):
+        assert np.dtype(x) == x.dtype

@@ -193,16 +193,11 @@ def jvp(fun, has_aux=False, instantiate=True, transform_stack=True):
 
 
 def linearize(traceable, *primals, has_aux=False):
-    """(results, the linear map of tangents) of a `WrappedFun` of leaves, as `jax.linearize` has them.
+    """(results, the linear map of tangents) of a `WrappedFun` of leaves, as `jax.linearize` has them; and what else it returns, with `has_aux`.
 
     Args:
       traceable: the function.
       *primals: where.
-      has_aux: refused where True.
-
-    Raises:
-      NotImplementedError: `has_aux` is True.
+      has_aux: the function returns a pair: results that are differentiated, and others.
     """
-    if has_aux:
-        raise NotImplementedError("interpreters.ad.linearize: has_aux=True: jax.linearize(f, *primals, has_aux=True)")
-    return _linearize(lambda *xs: list(traceable.call_wrapped(*xs)), *primals)
+    return _linearize(lambda *xs: traceable.call_wrapped(*xs) if has_aux else list(traceable.call_wrapped(*xs)), *primals, has_aux=has_aux)

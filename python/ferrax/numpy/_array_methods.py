@@ -6,6 +6,7 @@ Invariant: a method is the function of the same name with the array as first arg
 import functools
 import operator
 import sys
+import warnings
 
 import numpy as np
 
@@ -158,6 +159,16 @@ def _round(self, ndigits=None):
     return _rounding.rint(self.real if self.dtype.kind == "c" else self).astype(int)
 
 
+def _as_dtype(self):
+    """What `np.dtype(x)` asks an array for, which gives its dtype and warns."""
+    warnings.warn(
+        "Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use dtype=arr.dtype. In the future this will result in an error.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return self.dtype
+
+
 def _namespace(self, *, api_version=None):
     """The functions of the array API standard for this array: `ferrax.numpy`. ValueError for a version of it that is not known."""
     if api_version is not None and api_version not in _API_VERSIONS:
@@ -219,6 +230,7 @@ def install():
         "device_buffers": _withdrawn("device_buffers", "[x.data for x in arr.addressable_shards]"),
         "flat": operator.methodcaller("ravel"),
         "_trace": _core.trace_of,
+        "__numpy_dtype__": _as_dtype,
     }
     _core.install_methods(methods, properties)
 
