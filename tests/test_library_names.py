@@ -307,6 +307,7 @@ INTERNALS = {
     "gufuncs": ("from jax._src.numpy.vectorize import _parse_gufunc_signature as p, _parse_input_dimensions as d; print(p('(a,b),(b)->(a)'), d((jnp.ones((4, 2, 3)), jnp.ones(3)), p('(a,b),(b)->(a)')[0]))", "([('a', 'b'), ('b',)], [('a',)]) ((4,), {'a': 2, 'b': 3})"),
     "jacobians": ("from jax._src.api import _std_basis, _jacfwd_unravel; t = {'a': jnp.ones(2), 'b': jnp.float32(1)}; print(_std_basis(t)['a'].tolist(), _jacfwd_unravel(t, None, jnp.eye(3))['b'].shape)", "[[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]] (3,)"),
     "primitives": ("from jax._src.lax.utils import standard_primitive; p = standard_primitive(lambda x: x.shape, lambda x: np.dtype('int32'), 'mine'); print(jax.eval_shape(p.bind, jnp.ones(2)))", "ShapeDtypeStruct(shape=(2,), dtype=int32)"),
+    "linear maps": ("from jax.interpreters import ad; from jax.extend.linear_util import wrap_init; y, f, aux = ad.linearize(wrap_init(lambda x: ([x * x], [x + 1, 's']), debug_info=None), 3.0, has_aux=True); print(float(y[0]), float(f(1.0)[0]), float(aux[0]), aux[1]); y, f = ad.linearize(wrap_init(lambda x: [x * x], debug_info=None), 3.0); print(float(y[0]), float(f(2.0)[0]))", "9.0 6.0 4.0 s\n9.0 12.0"),
     "forward mode": ("from jax.interpreters import ad; from jax.extend.linear_util import wrap_init; print(*[float(x) for pair in ad.jvp(wrap_init(lambda x: [x * x], debug_info=None)).call_wrapped((3.0,), (1.0,)) for x in pair])", "9.0 6.0"),
     "bind with a trace": ("print(jax.lax.add_p.bind_with_trace(jax._src.core.unsafe_get_current_trace(), (1.0, 2.0), {}))", "3.0"),
 }  # fmt: skip
