@@ -104,6 +104,10 @@ impl KernelTuning {
         min_split_blocks: 4,
         min_split_nanos: 60_000.0,
     };
+    /// Whether several threads make each of a few results of a reduction, which has so many blocks.
+    pub fn splits_results(&self, results: usize, blocks: usize, nanos: f64, threads: usize) -> bool {
+        threads > 1 && results < 2 * threads && blocks >= self.min_split_blocks && nanos > self.min_split_nanos
+    }
 }
 
 /// Native code of kernels and scalar loops.
@@ -276,7 +280,8 @@ pub struct LinalgTuning {
     pub min_batch: usize,
     /// Elements of the largest operand with which several matrices still fit into the nearer caches.
     pub max_elements_in_lanes: usize,
-    /// The largest matrices for which several in lanes are quicker than each by itself, whose rows the compiler makes vectors of.
+    /// The largest matrices for which several in lanes are quicker than each by itself, whose rows the compiler vectorizes; and the most
+    /// right-hand sides of such systems with the matrix on the left.
     pub max_cholesky_in_lanes: usize,
     pub max_lu_in_lanes: usize,
     pub max_left_system_in_lanes: usize,

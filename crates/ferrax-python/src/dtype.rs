@@ -12,40 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
 
-pub const ALL: [Dtype; 32] = [
-    Dtype::BOOL,
-    Dtype::I8,
-    Dtype::I16,
-    Dtype::I32,
-    Dtype::I64,
-    Dtype::U8,
-    Dtype::U16,
-    Dtype::U32,
-    Dtype::U64,
-    Dtype::F16,
-    Dtype::BF16,
-    Dtype::F32,
-    Dtype::F64,
-    Dtype::C64,
-    Dtype::C128,
-    Dtype::FRY,
-    Dtype::Float0,
-    Dtype::RBG,
-    Dtype::URBG,
-    Dtype::Num(DType::I2),
-    Dtype::Num(DType::I4),
-    Dtype::Num(DType::U2),
-    Dtype::Num(DType::U4),
-    Dtype::Num(DType::F4E2M1FN),
-    Dtype::Num(DType::F8E3M4),
-    Dtype::Num(DType::F8E4M3),
-    Dtype::Num(DType::F8E4M3B11FNUZ),
-    Dtype::Num(DType::F8E4M3FN),
-    Dtype::Num(DType::F8E4M3FNUZ),
-    Dtype::Num(DType::F8E5M2),
-    Dtype::Num(DType::F8E5M2FNUZ),
-    Dtype::Num(DType::F8E8M0FNU),
-];
+/// The dtypes without numbers.
+const OTHERS: [Dtype; 4] = [Dtype::FRY, Dtype::Float0, Dtype::RBG, Dtype::URBG];
 /// The unsigned integer of its size under which numpy hands out the memory of a dtype that the buffer protocol has no letter for.
 pub fn without_letter(d: Dtype) -> Option<&'static str> {
     match d {
@@ -55,7 +23,7 @@ pub fn without_letter(d: Dtype) -> Option<&'static str> {
     }
 }
 fn index(d: Dtype) -> usize {
-    ALL.iter().position(|a| *a == d).unwrap_or(0)
+    promotion::NUMBERS.iter().chain(&OTHERS).position(|a| *a == d).unwrap_or(0)
 }
 
 /// The dtype of typed PRNG keys, which numpy lacks.
@@ -122,7 +90,8 @@ pub fn ndarray(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 /// The dtype object that Python sees.
 pub fn to_py(py: Python<'_>, d: Dtype) -> PyResult<&Bound<'_, PyAny>> {
-    static OBJECTS: [Once<Py<PyAny>>; ALL.len()] = [const { Once::new() }; ALL.len()];
+    const N: usize = promotion::NUMBERS.len() + OTHERS.len();
+    static OBJECTS: [Once<Py<PyAny>>; N] = [const { Once::new() }; N];
     let make = || -> PyResult<Py<PyAny>> {
         let np = numpy(py)?;
         Ok(match d {

@@ -12,7 +12,7 @@ type Body = Box<dyn Fn(&Token) -> Result<(), Stop> + Send + Sync>;
 type Told = Arc<(Mutex<Option<Result<(), Stop>>>, Condvar)>;
 struct Job {
     body: Body,
-    awaited: Told,
+    outcome: Told,
 }
 fn tell(t: &Told, r: Result<(), Stop>) {
     t.0.lock().unwrap().get_or_insert(r);
@@ -22,11 +22,11 @@ impl Work for Job {
     type Error = Stop;
     fn run(&self, token: &Token) -> Result<(), Stop> {
         (self.body)(token)?;
-        tell(&self.awaited, Ok(()));
+        tell(&self.outcome, Ok(()));
         Ok(())
     }
     fn fail(&self, e: Stop) {
-        tell(&self.awaited, Err(e));
+        tell(&self.outcome, Err(e));
     }
     fn again(&self) -> bool {
         false
@@ -35,15 +35,15 @@ impl Work for Job {
 type Rt = &'static Runtime<Job>;
 struct Handle {
     id: RunId,
-    awaited: Told,
+    outcome: Told,
 }
 impl Handle {
-    fn awaited(&self) -> Option<Result<(), Stop>> {
-        *self.awaited.0.lock().unwrap()
+    fn outcome(&self) -> Option<Result<(), Stop>> {
+        *self.outcome.0.lock().unwrap()
     }
     fn wait(&self, rt: Rt) -> Result<(), Stop> {
         rt.wait(&[self.id], &mut || Ok(()))?;
-        self.awaited().expect("what has ended has awaited its readers")
+        self.outcome().expect("a run that ended has notified its readers")
     }
 }
 fn job(
@@ -51,8 +51,8 @@ fn job(
     facts: RunFacts,
     body: impl Fn(&Token) -> Result<(), Stop> + Send + Sync + 'static,
 ) -> (Handle, (RunId, RunFacts, Job)) {
-    let (id, awaited) = (rt.next_id(), Told::new((Mutex::new(None), Condvar::new())));
-    (Handle { id, awaited: awaited.clone() }, (id, facts, Job { body: Box::new(body), awaited }))
+    let (id, outcome) = (rt.next_id(), Told::new((Mutex::new(None), Condvar::new())));
+    (Handle { id, outcome: outcome.clone() }, (id, facts, Job { body: Box::new(body), outcome }))
 }
 fn push(rt: Rt, facts: RunFacts, body: impl Fn(&Token) -> Result<(), Stop> + Send + Sync + 'static) -> Handle {
     let (h, run) = job(rt, facts, body);
@@ -111,9 +111,9 @@ fn what_is_pushed_ends_and_its_readers_see_it() {
         });
         let x = push(rt, on(0), |_| Ok(()));
         let y = push(rt, after(&x), {
-            let awaited = x.awaited.clone();
+            let outcome = x.outcome.clone();
             move |_| {
-                assert!(awaited.0.lock().unwrap().is_some(), "an input is there before its reader runs");
+                assert!(outcome.0.lock().unwrap().is_some(), "an input is there before its reader runs");
                 Ok(())
             }
         });
@@ -169,21 +169,21 @@ fn an_interrupt_cancels_what_is_waited_for_and_no_bystander() {
     model("interrupt", 2, |rt| {
         // runs until it is stopped
         let (x, run) = job(rt, on(0), |_| Ok(()));
-        let awaited = x.awaited.clone();
+        let outcome = x.outcome.clone();
         let body = move |_: &Token| {
-            let mut g = awaited.0.lock().unwrap();
+            let mut g = outcome.0.lock().unwrap();
             while g.is_none() {
-                g = awaited.1.wait(g).unwrap();
+                g = outcome.1.wait(g).unwrap();
             }
             Err(Stop::Cancelled)
         };
-        rt.push(vec![(run.0, run.1, Job { body: Box::new(body), awaited: x.awaited.clone() })]);
+        rt.push(vec![(run.0, run.1, Job { body: Box::new(body), outcome: x.outcome.clone() })]);
         let y = push(rt, after(&x), |_| Ok(()));
         let bystander = push(rt, on(1), |_| Ok(()));
         assert_eq!(rt.wait(&[y.id], &mut || Err(Stop::NoThread)), Err(Stop::NoThread));
-        assert_eq!(y.awaited(), Some(Err(Stop::Cancelled)));
+        assert_eq!(y.outcome(), Some(Err(Stop::Cancelled)));
         // what was to run for it alone is cancelled too, and the lane is free again
-        assert_eq!(x.awaited(), Some(Err(Stop::Cancelled)));
+        assert_eq!(x.outcome(), Some(Err(Stop::Cancelled)));
         assert_eq!(bystander.wait(rt), Ok(()));
         assert_eq!(push(rt, on(0), |_| Ok(())).wait(rt), Ok(()));
     });
@@ -227,7 +227,7 @@ fn effects_happen_before_the_end_and_in_order() {
         };
         effect(1);
         effect(2);
-        assert_eq!(rt.close(&mut || Ok(())), Err(Stop::Panicked), "an error that nobody read is awaited at the end");
+        assert_eq!(rt.close(&mut || Ok(())), Err(Stop::Panicked), "an unread error is reported at the end");
         assert_eq!(*log.lock().unwrap(), [1, 2]);
         // after the end the caller does the work
         assert_eq!(push(rt, on(0), |_| Ok(())).wait(rt), Ok(()));
@@ -242,6 +242,6 @@ fn whoever_is_told_of_an_error_is_the_one_who_waits_for_the_run() {
         let h = push(rt, facts, |_| Err(Stop::NoThread));
         assert_eq!(rt.awaited(h.id, &mut || Ok(())), Err(Stop::NoThread));
         assert_eq!(other.join().unwrap(), Ok(()), "another's barrier does not take it");
-        assert_eq!(rt.barrier(&mut || Ok(())), Ok(()), "it is awaited once");
+        assert_eq!(rt.barrier(&mut || Ok(())), Ok(()), "it is reported once");
     });
 }

@@ -19,7 +19,7 @@ struct Known {
     facts: RunFacts,
     token: Option<ferrax_runtime::Token>,
     ended: bool,
-    awaited: bool,
+    notified: bool,
 }
 
 fn drive(seed: u64, events: usize) {
@@ -27,7 +27,7 @@ fn drive(seed: u64, events: usize) {
     let mut s: Schedule<RunId> = Schedule::default();
     let mut runs: BTreeMap<RunId, Known> = BTreeMap::new();
     let mut running: Vec<RunId> = vec![];
-    let awaited = RefCell::new(BTreeSet::new());
+    let notified = RefCell::new(BTreeSet::new());
     let mut next = 1;
     for _ in 0..events {
         match r.below(8) {
@@ -41,7 +41,7 @@ fn drive(seed: u64, events: usize) {
                         .collect();
                     let facts = RunFacts { lane, inputs, effects: r.below(4) == 0, gang, awaited: false };
                     s.push(next, facts.clone(), Arc::new(next));
-                    runs.insert(next, Known { facts, token: None, ended: false, awaited: false });
+                    runs.insert(next, Known { facts, token: None, ended: false, notified: false });
                     next += 1;
                 }
             }
@@ -51,7 +51,7 @@ fn drive(seed: u64, events: usize) {
                     let k = &runs[&id];
                     for i in &k.facts.inputs {
                         assert!(
-                            runs[i].ended || runs[i].awaited,
+                            runs[i].ended || runs[i].notified,
                             "{id} began before its input {i} had ended (seed {seed})"
                         );
                     }
@@ -75,18 +75,18 @@ fn drive(seed: u64, events: usize) {
                 let waited = (r.below(2) == 0).then(|| 1 + r.below(next as usize - 1) as RunId);
                 waited.into_iter().for_each(|w| s.wait_begins(w));
                 let gone = s.cancel(&[id], |w| {
-                    awaited.borrow_mut().insert(*w);
+                    notified.borrow_mut().insert(*w);
                 });
-                for t in awaited.take() {
+                for t in notified.take() {
                     assert_ne!(Some(t), waited, "what somebody waits for was cancelled (seed {seed})");
-                    let reads = |o: &Known| o.facts.inputs.contains(&t) && !o.ended && !o.awaited;
-                    runs.get_mut(&t).unwrap().awaited = true;
+                    let reads = |o: &Known| o.facts.inputs.contains(&t) && !o.ended && !o.notified;
+                    runs.get_mut(&t).unwrap().notified = true;
                     let gang = |k: RunId| runs[&k].facts.gang;
                     if t != id && (gang(t).is_none() || gang(t) != gang(id)) {
                         let later: Vec<_> = runs.iter().filter(|o| reads(o.1)).map(|o| *o.0).collect();
                         let all: BTreeSet<_> = gone.iter().map(|g| **g).collect();
                         assert!(
-                            later.iter().all(|l| all.contains(l) || runs[l].awaited || !s.pending(*l)),
+                            later.iter().all(|l| all.contains(l) || runs[l].notified || !s.pending(*l)),
                             "a bystander lost its input (seed {seed})"
                         );
                     }
@@ -95,7 +95,7 @@ fn drive(seed: u64, events: usize) {
                     runs.get_mut(&g).unwrap().ended = true;
                 }
                 waited.into_iter().for_each(|w| s.wait_ends(w));
-                for (id, k) in runs.iter().filter(|k| k.1.awaited && !k.1.ended) {
+                for (id, k) in runs.iter().filter(|k| k.1.notified && !k.1.ended) {
                     assert!(running.contains(id) && k.token.as_ref().is_some_and(|t| t.load(Ordering::Relaxed)));
                 }
             }

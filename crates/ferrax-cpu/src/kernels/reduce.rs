@@ -55,11 +55,6 @@ pub struct Reducing {
     tuning: KernelTuning,
 }
 
-/// Whether several threads make each of a few results: so many, of so many blocks.
-fn is_split(results: usize, blocks: usize, nanos: f64, threads: usize, t: &KernelTuning) -> bool {
-    threads > 1 && results < 2 * threads && blocks >= t.min_split_blocks && nanos > t.min_split_nanos
-}
-
 impl Reducing {
     pub fn compile(k: &Kernel, aliased: bool, target: &Target) -> Res<Reducing> {
         let (tier, t) = (target.tier, &target.tuning.kernels);
@@ -208,7 +203,7 @@ impl Reducing {
                     self.rows(m, bases, r.start * per, (r.end * per).min(self.outer))
                 })
             })
-        } else if cost.is_some_and(|c| is_split(units, blocks, c.estimate, threads::num_threads(), &self.tuning)) {
+        } else if cost.is_some_and(|c| self.tuning.splits_results(units, blocks, c.estimate, threads::num_threads())) {
             self.split(scratch, bases, cost, units, blocks)
         } else {
             threads::try_ranges(units, cost, bases.cancel, &|r| {

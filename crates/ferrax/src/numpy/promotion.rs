@@ -50,38 +50,20 @@ pub fn canonical(d: Dtype, x64: bool) -> Dtype {
     }
 }
 
-const NODES: [Dtype; 28] = [
-    Dtype::BOOL,
-    Dtype::U8,
-    Dtype::U16,
-    Dtype::U32,
-    Dtype::U64,
-    Dtype::I8,
-    Dtype::I16,
-    Dtype::I32,
-    Dtype::I64,
-    Dtype::BF16,
-    Dtype::F16,
-    Dtype::F32,
-    Dtype::F64,
-    Dtype::C64,
-    Dtype::C128,
-    Dtype::Num(DType::I2),
-    Dtype::Num(DType::I4),
-    Dtype::Num(DType::U2),
-    Dtype::Num(DType::U4),
-    Dtype::Num(DType::F4E2M1FN),
-    Dtype::Num(DType::F8E3M4),
-    Dtype::Num(DType::F8E4M3),
-    Dtype::Num(DType::F8E4M3B11FNUZ),
-    Dtype::Num(DType::F8E4M3FN),
-    Dtype::Num(DType::F8E4M3FNUZ),
-    Dtype::Num(DType::F8E5M2),
-    Dtype::Num(DType::F8E5M2FNUZ),
-    Dtype::Num(DType::F8E8M0FNU),
-];
-const N: usize = NODES.len() + 3;
-const WEAK_INT: usize = NODES.len();
+/// All dtypes of numbers: those of the waist, and complex ones.
+pub const NUMBERS: [Dtype; DType::ALL.len() + DType::SMALL.len() + 2] = {
+    let (wide, all) = (DType::ALL.len(), DType::ALL.len() + DType::SMALL.len());
+    let mut out = [Dtype::C64; DType::ALL.len() + DType::SMALL.len() + 2];
+    let mut k = 0;
+    while k < all {
+        out[k] = Dtype::Num(if k < wide { DType::ALL[k] } else { DType::SMALL[k - wide] });
+        k += 1;
+    }
+    out[all + 1] = Dtype::C128;
+    out
+};
+const N: usize = NUMBERS.len() + 3;
+const WEAK_INT: usize = NUMBERS.len();
 const WEAK_FLOAT: usize = WEAK_INT + 1;
 const WEAK_COMPLEX: usize = WEAK_INT + 2;
 
@@ -107,7 +89,7 @@ fn node(d: Dtype, weak: bool) -> Res<usize> {
         d if weak && d.is_int() => WEAK_INT,
         d if weak && d.is_float() => WEAK_FLOAT,
         d if weak && d.is_complex() => WEAK_COMPLEX,
-        d => match NODES.iter().position(|n| *n == d) {
+        d => match NUMBERS.iter().position(|n| *n == d) {
             Some(i) => i,
             None => {
                 return Err(Error::value(format!("dtype={} is not a valid dtype for JAX type promotion.", d.long())));
@@ -122,11 +104,11 @@ fn above(strict: bool) -> &'static [u32; N] {
     static STRICT: OnceLock<[u32; N]> = OnceLock::new();
     let cell = if strict { &STRICT } else { &STANDARD };
     cell.get_or_init(|| {
-        let at = |d: Dtype| NODES.iter().position(|n| *n == d).unwrap_or(0);
+        let at = |d: Dtype| NUMBERS.iter().position(|n| *n == d).unwrap_or(0);
         use Dtype as D;
         let mut edges: Vec<(usize, usize)> = vec![];
         if strict {
-            for d in NODES {
+            for d in NUMBERS {
                 if d.is_int() {
                     edges.push((WEAK_INT, at(d)));
                 } else if d.is_float() {
@@ -169,7 +151,7 @@ fn above(strict: bool) -> &'static [u32; N] {
                 (WEAK_FLOAT, WEAK_COMPLEX),
                 (WEAK_COMPLEX, at(D::C64)),
             ]);
-            let small = NODES.iter().filter(|d| is_small(**d));
+            let small = NUMBERS.iter().filter(|d| is_small(**d));
             edges.extend(small.map(|d| (if d.is_int() { WEAK_INT } else { WEAK_FLOAT }, at(*d))));
         }
         let mut up = [0u32; N];
@@ -237,7 +219,7 @@ pub fn result_type(xs: &[(Dtype, bool)], p: Promotion) -> Res<(Dtype, bool)> {
     let nodes = xs.iter().map(|(d, weak)| node(*d, *weak && !demote)).collect::<Res<Vec<_>>>()?;
     let up = join(&nodes, p.strict).ok_or_else(fail)?;
     let (dtype, weak) =
-        if up >= WEAK_INT { (default_of(up, p.x64), true) } else { (canonical(NODES[up], p.x64), demote) };
+        if up >= WEAK_INT { (default_of(up, p.x64), true) } else { (canonical(NUMBERS[up], p.x64), demote) };
     Ok((dtype, weak && dtype != Dtype::BOOL))
 }
 fn weak_name(d: Dtype) -> String {
@@ -317,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_bound_is_commutative_and_idempotent() {
-        let all: Vec<(Dtype, bool)> = NODES
+        let all: Vec<(Dtype, bool)> = NUMBERS
             .iter()
             .filter(|d| !is_small(**d)) // promoted by nothing
             .map(|d| (*d, false))
