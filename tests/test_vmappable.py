@@ -189,3 +189,8 @@ def test_the_rule_is_what_is_differentiated(jax):
     assert jax.jvp(value, (2.0,), (1.0,)) == (8, 10)
     with pytest.raises(TypeError, match="can't apply forward-mode autodiff"):
         jax.jvp(f, (2.0,), (1.0,))
+
+
+def test_batches_of_size_zero_beside_registered_types(jax, jnp, registered):
+    assert jax.vmap(lambda a, b: a @ b)(jnp.zeros((0, 3)), jnp.zeros((0, 3))).shape == (0,)
+    assert jax.vmap(lambda a: a * 2, in_axes=1)(jnp.zeros((3, 0))).shape == (0, 3)

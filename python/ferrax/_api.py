@@ -406,6 +406,9 @@ def without_static(fun, static, args):
     return tuple(x for i, x in enumerate(args) if i not in static), functools.update_wrapper(dyn_fun, fun) if hasattr(fun, "__name__") else dyn_fun
 
 
+symbolic_shapes = []  # what `eval_shape` does where sizes are symbolic; `export`, which makes such sizes, puts it here
+
+
 def eval_shape(fun, *args, **kwargs):
     """The output's shapes and dtypes, without computing anything: a pytree of `ShapeDtypeStruct`.
 
@@ -420,6 +423,8 @@ def eval_shape(fun, *args, **kwargs):
     if isinstance(fun, _core.PjitFunction) and fun._options()["device"] is not None:
         return fun.eval_shape(*args, **kwargs)  # whose results say where they are
     leaves, in_tree = tree_flatten((args, kwargs))
+    if any(isinstance(x, ShapeDtypeStruct) and not all(isinstance(n, int) for n in x.shape) for x in leaves):
+        return symbolic_shapes[0](fun, args, kwargs)
     flat = FlatFun(fun, in_tree)
     known = []
 

@@ -80,7 +80,8 @@ def vmap_over(fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, mapped
         x = x if isinstance(x, _core.Array) else _core.asarray(x)
         arrays.append(x)
         axes.append(axis % x.ndim)
-        return x[(slice(None),) * (axis % x.ndim) + (0,)]
+        # a stand-in that only shapes are read of; a batch of size 0 has no element
+        return np.zeros(np.delete(x.shape, axis % x.ndim), x.dtype) if not x.shape[axis] else x[(slice(None),) * (axis % x.ndim) + (0,)]
 
     size = axis_size
     lanes = lambda: make_iota_handlers[type(size)](size) if type(size) in make_iota_handlers else np.arange(int(size), dtype=np.int32)

@@ -15,7 +15,7 @@ import json
 import typing
 
 from . import _core
-from ._api import ShapeDtypeStruct, jit
+from ._api import ShapeDtypeStruct, jit, symbolic_shapes
 from ._autodiff import vjp
 from ._config import exporting_for
 from ._differences import tree_differences
@@ -424,3 +424,12 @@ def deserialize(blob):
       TypeError: `blob` is no bytes.
     """
     return _wrapped(_core.ExportedProgram.load(bytes(memoryview(blob))))
+
+
+def _eval_shape(fun, args, kwargs):
+    """`jax.eval_shape` of arguments with symbolic sizes."""
+    closed = export(jit(fun))(*args, **kwargs)
+    return closed.out_tree.unflatten([ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in closed.out_avals])
+
+
+symbolic_shapes.append(_eval_shape)

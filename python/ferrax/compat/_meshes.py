@@ -5,7 +5,7 @@ Invariant: the mesh in use is the one that `set_mesh` or `with mesh:` said.
 
 from .._mesh import get_abstract_mesh, get_mesh
 from ..interpreters.pxla import ResourceEnv, thread_resources
-from ..sharding import AbstractMesh, NamedSharding
+from ..sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 __all__ = ["EMPTY_ENV", "UNSPECIFIED", "ResourceEnv", "UnspecifiedValue", "empty_abstract_mesh", "get_abstract_mesh", "get_concrete_mesh", "thread_resources"]
 
@@ -38,3 +38,26 @@ def is_unspecified(s):
 def cached_named_sharding(mesh, pspec, memory_kind=None):
     """A `NamedSharding`."""
     return NamedSharding(mesh, pspec, memory_kind=memory_kind)
+
+
+def canonicalize_sharding(sharding, api_name, check_mesh_consistency=True):
+    """A `NamedSharding` over the mesh in use; None where nothing is said or the mesh is empty."""
+    if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
+        return None
+    if not isinstance(sharding, (NamedSharding, PartitionSpec)):
+        raise TypeError(
+            f"`out_sharding` argument of {api_name} only supports instances of `NamedSharding` or `PartitionSpec`. Got {sharding} of type: {type(sharding)}"
+        )
+    mesh = get_abstract_mesh()
+    if isinstance(sharding, NamedSharding):
+        own = getattr(sharding.mesh, "abstract_mesh", sharding.mesh)
+        free = own.are_all_axes_auto and mesh.are_all_axes_auto
+        if check_mesh_consistency and not free and not mesh.empty and own != mesh:
+            raise ValueError(f"Context mesh {mesh} should match the mesh of sharding {own} passed to {api_name}.")
+        return NamedSharding(own, sharding.spec)
+    if mesh.empty:
+        raise ValueError(
+            "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding instance or enter into a mesh"
+            f" context via `jax.set_mesh`. Got {sharding}"
+        )
+    return NamedSharding(mesh, sharding)

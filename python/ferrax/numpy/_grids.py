@@ -155,7 +155,27 @@ def _place(x, small, ndmin, trans1d):
 
 mgrid = _Grid("mgrid", sparse=False)
 ogrid = _Grid("ogrid", sparse=True)
-r_ = _Joiner("r_", axis=0, ndmin=1, trans1d=-1)
-c_ = _Joiner("c_", axis=-1, ndmin=2, trans1d=0)
+
+
+class RClass(_Joiner):
+    """The type of `r_`, which joins along the first axis."""
+
+    __slots__ = ()
+
+    def __init__(self):
+        super().__init__("r_", axis=0, ndmin=1, trans1d=-1)
+
+
+class CClass(_Joiner):
+    """The type of `c_`, which joins along the last axis."""
+
+    __slots__ = ()
+
+    def __init__(self):
+        super().__init__("c_", axis=-1, ndmin=2, trans1d=0)
+
+
+r_ = RClass()
+c_ = CClass()
 
 __all__ = ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]

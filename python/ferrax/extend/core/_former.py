@@ -72,8 +72,13 @@ trace_ctx = _TraceContext()
 
 
 def is_concrete(x):
-    """Whether the value of `x` is known now."""
-    return not isinstance(x, _core.Tracer)
+    """Whether the value of `x` is known now: that of an array, and of what is differentiated at one."""
+    if not isinstance(x, _core.Tracer):
+        return True
+    try:
+        return bool((x != x).any()) in (False, True)
+    except TypeError:
+        return False
 
 
 def concretization_function_error(fun, suggest_astype=False):

@@ -1,0 +1,74 @@
+"""What libraries take of `jax._src.interpreters.batching`, `dispatch`, `partial_eval` and `source_info_util` beside the public names.
+
+Invariant: what would change how programs are traced says so when it is called; the rest is as in JAX.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+from .. import effects_barrier, lax
+from .._mesh import get_abstract_mesh
+from .._refused import refused
+
+prim_requires_devices_during_lowering = set()  # a lowering is given no devices here: what is added says nothing
+_wrapper_types = set()
+
+TracingEqn = refused("jax._src.interpreters.partial_eval.TracingEqn", "programs take no equations that were written in Python; bind a primitive")
+to_elt = refused("jax._src.interpreters.batching.to_elt", "elements of a batch are made by jax.vmap alone")
+
+
+def make_iota(axis_size):
+    """The indices of a batch."""
+    return lax.iota("int32", int(axis_size))
+
+
+def register_custom_decorator_type(cls):
+    """Notes a class of objects that wrap functions, as `custom_vjp` is."""
+    _wrapper_types.add(cls)
+    return cls
+
+
+@dataclasses.dataclass(frozen=True)
+class JaxprEqnContext:
+    """What held where an equation was made."""
+
+    compute_type: Any = None
+    threefry_partitionable: bool = True
+    xla_metadata: Any = None
+    cur_abstract_mesh: Any = dataclasses.field(default_factory=get_abstract_mesh)
+
+
+class _Tokens:
+    """The order of effects, which a device's queue keeps here."""
+
+    def clear(self):
+        """Forgets what was waited for: nothing is kept."""
+
+    def block_until_ready(self):
+        """Waits until effects have happened."""
+        effects_barrier()
+
+
+runtime_tokens = _Tokens()
+
+
+class Frame(NamedTuple):
+    """A place in a source file."""
+
+    file_name: str
+    function_name: str
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+
+
+def user_frame(traceback):
+    """The line that a traceback or a `SourceInfo` names; None where none is known."""
+    frame = getattr(traceback, "traceback", traceback)
+    while getattr(frame, "tb_next", None) is not None:
+        frame = frame.tb_next
+    frame = getattr(frame, "tb_frame", frame)
+    if not hasattr(frame, "f_code"):
+        return None
+    return Frame(frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno, 0, frame.f_lineno, 0)
