@@ -49,6 +49,14 @@ with pytest.raises(TypeError, match="only supports instances"):
 mesh = served.make_mesh((1,), ("x",))
 assert canonicalize_sharding(served.sharding.NamedSharding(mesh, served.sharding.PartitionSpec("x")), "f").spec == served.sharding.PartitionSpec("x")
 """,
+    "dialects": """
+import jax._src.lib.mlir.ir as ir
+from jax._src.lib.mlir.dialects import func, hlo
+
+for name in (hlo.ReshapeOp, func.CallOp, ir.Type):
+    with pytest.raises(NotImplementedError, match="another compiler"):
+        name()
+""",
     "small names": """
 from jax._src import custom_api_util, dispatch, source_info_util
 from jax._src.core import JaxprEqnContext, call_p
