@@ -76,14 +76,10 @@ PROTOCOL = {
     ("sharding.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
     ("_tree_proto.py:deserialize", "registry"),  # there is one
-    *{  # a single process has no others to find or to wait for
+    *{  # MPI has its own ways to find processes and to end
         ("distributed.py:initialize", p)
         for p in (
             "coordinator_address",
-            "local_device_ids",
-            "cluster_detection_method",
-            "initialization_timeout",
-            "heartbeat_timeout_seconds",
             "shutdown_timeout_seconds",
             "coordinator_bind_address",
             "slice_index",

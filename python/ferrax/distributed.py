@@ -1,11 +1,18 @@
-"""Runs of several processes: there is one.
+"""Runs of several processes, which an MPI launcher or Slurm starts: `mpirun -n 4 python train.py`.
 
-Invariant: a program written for several processes runs as the only one of its run; asking for more is refused.
+    jax.distributed.initialize()
+    print(jax.process_index(), jax.process_count(), len(jax.devices()), len(jax.local_devices()))
+
+Invariant: a program that does not call `initialize` is the only process of its run, however it was started.
 """
+
+from . import _core, _processes
+from ._processes import environment
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
 _state = {"initialized": False}
+_HOW = "mpirun -n 2 python program.py"
 
 
 def initialize(
@@ -21,22 +28,54 @@ def initialize(
     slice_index=None,
     partition_index=None,
 ):
-    """Begins a run of one process.
+    """Joins the run that this process was started for: its devices are then those of all processes.
+
+    The launcher (`mpirun`, `mpiexec`, `srun`) says how many processes there are and which this one is, and MPI finds the others, so that no argument is needed. What
+    one says about them is checked. Needs `mpi4py` (the extra `ferrax[mpi]`) where there are several processes.
 
     Args:
-      num_processes, process_id: 1 and 0, or None.
-      coordinator_address, coordinator_bind_address, cluster_detection_method, local_device_ids, slice_index, partition_index, initialization_timeout,
-        heartbeat_timeout_seconds, shutdown_timeout_seconds: how processes find each other and wait; a single process has none to find.
+      num_processes, process_id: how many processes there are, and this one's number; checked against the launcher's.
+      local_device_ids: the CPU devices of this process, of which there are as many as it names.
+      cluster_detection_method: "mpi4py" asks MPI even where no launcher's variables are set; others are found by their variables.
+      initialization_timeout: seconds after which processes that do not appear are an error.
+      heartbeat_timeout_seconds: after how many seconds a wait for a process during a computation is an error; 0 for never.
+      coordinator_address, coordinator_bind_address, slice_index, partition_index, shutdown_timeout_seconds: MPI has its own; accepted.
 
     Raises:
-      RuntimeError: it was called before.
-      NotImplementedError: there are to be several processes.
+      RuntimeError: it was called before, there are devices already, several processes are asked for and no launcher started them, or there is no mpi4py.
+      ValueError: the launcher says otherwise.
     """
-    if num_processes not in (None, 1) or process_id not in (None, 0):
-        raise NotImplementedError(f"distributed.initialize: num_processes={num_processes}, process_id={process_id}: a run has one process")
     if _state["initialized"]:
         raise RuntimeError("distributed.initialize should only be called once.")
+    launched = environment()
+    if cluster_detection_method == "mpi4py" or (launched is not None and launched[1] > 1):
+        if _core.has_cpus():
+            raise RuntimeError(
+                "jax.distributed.initialize() must be called before any JAX calls that might initialise the XLA backend. This includes any computation, but also"
+                " calls to jax.devices, jax.device_put, and others."
+            )
+        _join(num_processes, process_id, local_device_ids, initialization_timeout, heartbeat_timeout_seconds)
+    elif num_processes not in (None, 1) or process_id not in (None, 0):
+        raise RuntimeError(
+            f"distributed.initialize: num_processes={num_processes}, process_id={process_id}, but no launcher started this process: processes find each other by MPI."
+            f" Start them with one, as in: {_HOW}"
+        )
     _state["initialized"] = True
+
+
+def _join(num_processes, process_id, local_device_ids, timeout, heartbeat):
+    engine = _processes.start(heartbeat or None)
+    for name, said, found in (("num_processes", num_processes, engine.size), ("process_id", process_id, engine.rank)):
+        if said not in (None, found):
+            raise ValueError(f"distributed.initialize: {name}={said}, but MPI says {found}")
+    if local_device_ids is not None:
+        ids = [local_device_ids] if isinstance(local_device_ids, int) else list(local_device_ids)
+        _core.config_set("jax_num_cpu_devices", len(ids))
+    begun = engine.begin(0, 0, engine.everybody(), [str(_core.wanted_cpus()).encode()] * (engine.size - 1), lambda: "distributed.initialize")
+    found = [int(n) for n in _processes.wait(begun, timeout)]
+    cpus = [*found[: engine.rank], _core.wanted_cpus(), *found[engine.rank :]]
+    _core.set_processes(engine.rank, cpus, engine)
+    _processes.abort_on_uncaught()
 
 
 def is_initialized():
@@ -45,5 +84,8 @@ def is_initialized():
 
 
 def shutdown():
-    """Ends the run."""
+    """Ends the run: waits until all processes are here."""
+    engine = _processes.engine()
+    if engine is not None and engine.size > 1:
+        engine.allgather("distributed.shutdown", b"")
     _state["initialized"] = False

@@ -49,15 +49,16 @@ impl PyDevice {
     }
     #[getter]
     fn process_index(&self) -> usize {
-        0
+        self.0.process
     }
     #[getter]
     fn host_id(&self) -> usize {
-        0
+        self.0.process
     }
+    /// Its number among those of its platform and process.
     #[getter]
     fn local_hardware_id(&self) -> usize {
-        self.0.index
+        self.0.platform_devices().iter().take_while(|d| *d != self.0).filter(|d| d.process == self.0.process).count()
     }
     /// What the backend says of itself: the adapter's name, the instruction set.
     #[getter]
@@ -226,12 +227,4 @@ pub fn before_compiling(f: Option<Py<PyAny>>) {
 #[pyfunction]
 pub fn default_backend() -> &'static str {
     ferrax::eval::current_device().platform()
-}
-#[pyfunction]
-pub fn process_index() -> usize {
-    0
-}
-#[pyfunction]
-pub fn process_count() -> usize {
-    1
 }

@@ -41,6 +41,7 @@ mod placement;
 mod plain;
 mod primitive;
 mod process;
+mod processes;
 mod program;
 mod returned;
 mod source;
@@ -74,9 +75,7 @@ mod core {
     #[pymodule_export]
     use crate::debug::checks_values;
     #[pymodule_export]
-    use crate::device::{
-        PyDevice, before_compiling, default_backend, devices, has_cpus, inventory, process_count, process_index,
-    };
+    use crate::device::{PyDevice, before_compiling, default_backend, devices, has_cpus, inventory};
     #[pymodule_export]
     use crate::dtype::{_key_dtype, KeyDtype};
     #[pymodule_export]
@@ -97,6 +96,8 @@ mod core {
     use crate::primitive::{PyPrimitive, primitive, primitives};
     #[pymodule_export]
     use crate::process::{effects_barrier, num_threads, set_num_threads};
+    #[pymodule_export]
+    use crate::processes::{process_count, process_index, set_processes, wanted_cpus};
     #[pymodule_export]
     use crate::program::PyProgram;
     #[pymodule_export]

@@ -20,6 +20,7 @@
 //!
 //! The list is created at first use: `cpu:0`, more with `FERRAX_NUM_CPU_DEVICES` or `XLA_FLAGS` (or
 //! [`set_num_cpu_devices`] before first use), then every available GPU.
+use crate::processes;
 use ferrax_cpu::CpuBackend;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_kernel::Backend;
@@ -34,17 +35,23 @@ pub const HOST_MEMORY: u32 = 1;
 pub struct Device {
     /// Unique among all devices; its lane.
     pub id: usize,
-    /// Among those of its platform.
+    /// Among those of its platform, in all processes of the run.
     pub index: usize,
+    /// The process that it belongs to. Those of other processes can be named, and hold parts of arrays; this one reaches none of them.
+    pub process: usize,
     /// What compiles and runs for it.
     pub backend: Arc<dyn Backend>,
     /// The run that was handed to it last, 0 where there was none; of GPUs.
     pub(crate) handed: AtomicU64,
 }
 impl Device {
-    /// Nothing was handed to it yet.
+    /// One of this process. Nothing was handed to it yet.
     pub fn new(id: usize, index: usize, backend: Arc<dyn Backend>) -> Device {
-        Device { id, index, backend, handed: AtomicU64::new(0) }
+        Device { id, index, process: processes::here(), backend, handed: AtomicU64::new(0) }
+    }
+    /// Whether it belongs to this process.
+    pub fn is_local(&self) -> bool {
+        self.process == processes::here()
     }
     /// `cpu` or `gpu`.
     pub fn platform(&self) -> &'static str {
@@ -121,16 +128,28 @@ pub fn num_threads() -> usize {
 pub fn set_num_threads(n: usize) {
     ferrax_cpu::set_num_threads(n);
 }
-/// All CPU devices.
-pub fn cpus() -> &'static [Device] {
+/// How many CPU devices this process is to have.
+pub fn wanted_cpus() -> usize {
+    match NUM_CPU.load(Ordering::Relaxed) {
+        0 => num_cpus_of_environment(|name| std::env::var(name).ok()).max(1),
+        n => n,
+    }
+}
+/// The CPU devices of all processes, those of the first process first.
+pub fn all_cpus() -> &'static [Device] {
     made(&CPUS, || {
-        let n = match NUM_CPU.load(Ordering::Relaxed) {
-            0 => num_cpus_of_environment(|name| std::env::var(name).ok()),
-            n => n,
-        };
-        let device = |i| Device::new(i, i, Arc::new(CpuBackend::new()));
-        (0..n.max(1)).map(device).collect()
+        let each = processes::cpus_of_each().unwrap_or_else(|| vec![wanted_cpus()]);
+        let owners = each.iter().enumerate().flat_map(|(process, n)| std::iter::repeat_n(process, *n));
+        let device = |(i, process)| Device { process, ..Device::new(i, i, Arc::new(CpuBackend::new())) };
+        owners.enumerate().map(device).collect()
     })
+}
+/// The CPU devices of this process.
+pub fn cpus() -> &'static [Device] {
+    let all = all_cpus();
+    let first = all.iter().position(Device::is_local).unwrap_or(0);
+    let n = all[first..].iter().take_while(|d| d.is_local()).count();
+    &all[first..first + n]
 }
 
 /// `FERRAX_NUM_CPU_DEVICES`, else what programs written for JAX put into `XLA_FLAGS`, else one.
@@ -152,7 +171,7 @@ pub fn has_cpus() -> bool {
 
 /// All GPUs, found at first use.
 pub fn gpus() -> &'static [Device] {
-    let first = cpus().len();
+    let first = all_cpus().len();
     made(&GPUS, || reachable(first))
 }
 /// What this machine has, for reports: the instruction tiers, and each adapter with its driver and limits, opened or not.
@@ -229,9 +248,9 @@ impl Platform {
     }
 }
 impl Device {
-    /// This device and the others of its platform.
+    /// This device and the others of its platform, in all processes.
     pub fn platform_devices(&self) -> &'static [Device] {
-        if self.platform() == Platform::Cpu.name() { cpus() } else { gpus() }
+        if self.platform() == Platform::Cpu.name() { all_cpus() } else { gpus() }
     }
 }
 
@@ -284,7 +303,7 @@ pub fn devices(platform: &str) -> Res<&'static [Device]> {
 
 /// The device whose `id` this is.
 pub fn numbered(id: usize) -> Option<&'static Device> {
-    cpus().get(id).or_else(|| gpus().iter().find(|d| d.id == id))
+    all_cpus().get(id).or_else(|| gpus().iter().find(|d| d.id == id))
 }
 /// The first device of the first platform.
 pub fn first_device() -> &'static Device {

@@ -64,6 +64,8 @@ pub mod parts;
 #[doc(hidden)]
 pub mod pmap;
 #[doc(hidden)]
+pub mod processes;
+#[doc(hidden)]
 pub mod runtime;
 mod speculation;
 #[doc(hidden)]

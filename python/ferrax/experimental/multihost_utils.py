@@ -1,18 +1,20 @@
-"""What the processes of a run do together, where there is one.
+"""What the processes of a run do together.
 
-    process_allgather(jnp.arange(3))          # [[0, 1, 2]]: the values of each process
+    process_allgather(jnp.arange(3))          # [[0, 1, 2]] where there is one process: the values of each
 
-Invariant: the result is that of a run of one process; there is no other process to wait for.
+Invariant: all processes call the same functions in the same order; one that calls another is told so, with both names.
 """
 
 import contextlib
 
 import numpy as np
 
-from .._devices import device_put
+from .. import _processes
+from .._core import Array
+from .._devices import device_put, process_index
 from ..interpreters._composed import composed
 from ..sharding import NamedSharding, PartitionSpec as P
-from ..tree_util import broadcast_prefix, tree_flatten, tree_map, tree_unflatten
+from ..tree_util import broadcast_prefix, tree_flatten, tree_unflatten
 
 __all__ = [
     "P",
@@ -45,32 +47,84 @@ class ProcessFailureError(RuntimeError):
         self.failed_devices = failed_devices
 
 
+def _of_all(what, in_tree):
+    """The leaves of a pytree on all processes, as lists of numpy arrays."""
+    leaves, tree = tree_flatten(in_tree)
+    engine = _processes.engine()
+    if engine is None or engine.size == 1:
+        return [[np.asarray(x)] for x in leaves], tree
+    shown = f"{what} of {len(leaves)} leaves, {tree}"
+    packed = [_processes.pack(x) for x in leaves]
+    lengths = np.array([len(p) for p in packed], np.int64)
+    found = engine.allgather(shown, lengths.tobytes() + b"".join(packed))
+    out = [[] for _ in leaves]
+    for message in found:
+        at = lengths.nbytes
+        for to, n in zip(out, np.frombuffer(message[:at], np.int64), strict=True):
+            to.append(_processes.unpack(message[at : at + n]))
+            at += n
+    return out, tree
+
+
 def process_allgather(in_tree, tiled=False):
-    """The values of a pytree on all processes, as numpy arrays: with a first axis for the processes, or joined along the first axis if `tiled`."""
-    return tree_map(lambda x: np.asarray(x) if tiled else np.asarray(x)[None], in_tree)
+    """The values of a pytree on all processes, as numpy arrays: with a first axis for the processes, or joined along the first axis if `tiled`.
+
+    An array in parts over several processes is given whole.
+
+    Raises:
+      ValueError: shapes differ between processes.
+    """
+    leaves, tree = tree_flatten(in_tree)
+    whole = [isinstance(x, Array) and not x.is_fully_addressable for x in leaves]
+    if any(whole):
+        leaves = [_replicated(x) if w else x for x, w in zip(leaves, whole, strict=True)]
+    found, _ = _of_all("process_allgather", [x for x, w in zip(leaves, whole, strict=True) if not w])
+    found = iter(found)
+    join = lambda parts: np.concatenate([np.atleast_1d(p) for p in parts]) if tiled else np.stack(parts)
+    return tree.unflatten([x if w else join(next(found)) for x, w in zip(leaves, whole, strict=True)])
+
+
+def _replicated(x):
+    """The whole of an array in parts, as a numpy array."""
+    return np.asarray(device_put(x, NamedSharding(x.sharding.mesh, P())).addressable_data(0))
 
 
 def broadcast_one_to_all(in_tree, is_source=None):
-    """The values of a pytree on the first process (or that which `is_source`), as numpy arrays.
+    """The values of a pytree on the first process, or on that whose `is_source` is true, as numpy arrays.
 
     Raises:
-      ValueError: this process, the only one, is said not to be the source.
+      ValueError: no process is the source, or several are.
     """
-    if is_source is False:
-        raise ValueError("broadcast_one_to_all: there is one process, and it is not the source")
-    return tree_map(np.asarray, in_tree)
+    if is_source is None:
+        is_source = process_index() == 0
+    sources, _ = _of_all("broadcast_one_to_all: who is the source", [np.array(bool(is_source))])
+    if sum(map(bool, sources[0])) != 1:
+        raise ValueError(f"broadcast_one_to_all: one process must be the source, and these are: {[i for i, s in enumerate(sources[0]) if s]}")
+    at = int(np.argmax(sources[0]))
+    found, tree = _of_all("broadcast_one_to_all", in_tree)
+    return tree.unflatten([x[at] for x in found])
 
 
 def sync_global_devices(name):
-    """Waits for all processes to get here; `name` says where that is."""
+    """Waits for all processes to get here; `name` says where that is.
+
+    Raises:
+      TypeError: the name is no string.
+      AssertionError: another process waits for another name.
+    """
     if not isinstance(name, str):
         raise TypeError(f"sync_global_devices: the name must be a string, got {name!r}")
+    engine = _processes.engine()
+    if engine is not None and engine.size > 1:
+        names = [m.decode() for m in engine.allgather("sync_global_devices", name.encode())]
+        assert len(set(names)) == 1, f"sync_global_devices name mismatch ({names})"
 
 
 def assert_equal(in_tree, fail_message=""):
-    """Raises AssertionError with `fail_message` unless a pytree has the same values on all processes: with one it has."""
-    leaves, _ = tree_flatten(process_allgather(in_tree))
-    assert all(len(x) == 1 for x in leaves), fail_message
+    """Raises AssertionError with `fail_message` unless a pytree has the same values on all processes."""
+    found, _ = _of_all("assert_equal", in_tree)
+    same = all(x.shape == xs[0].shape and np.array_equal(x, xs[0], equal_nan=x.dtype.kind in "fc") for xs in found for x in xs)
+    assert same, fail_message
 
 
 @contextlib.contextmanager
@@ -80,7 +134,7 @@ def live_devices(devices):
 
 
 def reached_preemption_sync_point(step_id):
-    """Whether the run is about to be stopped, and this is the step at which all processes save: runs here are not stopped."""
+    """Whether the run is about to be stopped, and this is the step at which all processes save: no one announces that here."""
     return step_id < 0
 
 

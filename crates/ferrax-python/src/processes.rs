@@ -1,0 +1,75 @@
+//! The processes of a run as Python knows them: the engine that carries messages is an object of the package's.
+//!
+//! INVARIANT: a message is copied before the interpreter's lock is given up, so that the engine may keep it while it is on its way.
+use crate::error::IntoPyResult;
+use ferrax::device;
+use ferrax::processes::{self, Exchange, MeetingId, Processes, ProgramText, Transport};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
+use std::sync::Arc;
+
+/// `engine.begin(number, digest, peers, messages, program)` gives an object with `poll()`, `complain(seconds)` and `cancel()`.
+struct PyTransport(Py<PyAny>);
+struct PyExchange(Py<PyAny>);
+
+fn failed(e: PyErr) -> ferrax_kernel::Error {
+    ferrax_kernel::Error::Host(Arc::new(e))
+}
+
+impl Transport for PyTransport {
+    fn begin(
+        &self,
+        id: MeetingId,
+        messages: &[(usize, &[u8])],
+        program: &ProgramText,
+    ) -> ferrax_kernel::Res<Box<dyn Exchange>> {
+        let program = program.clone();
+        Python::attach(|py| {
+            let peers: Vec<usize> = messages.iter().map(|m| m.0).collect();
+            let bytes: Vec<Bound<PyBytes>> = messages.iter().map(|m| PyBytes::new(py, m.1)).collect();
+            let text = move |_: &Bound<PyTuple>, _: Option<&Bound<PyDict>>| program();
+            let text = PyCFunction::new_closure(py, None, None, text)?;
+            let begun = self.0.call_method1(py, "begin", (id.number, id.digest, peers, bytes, text))?;
+            Ok(Box::new(PyExchange(begun)) as Box<dyn Exchange>)
+        })
+        .map_err(failed)
+    }
+}
+impl Exchange for PyExchange {
+    fn poll(&mut self) -> ferrax_kernel::Res<Option<Vec<Vec<u8>>>> {
+        Python::attach(|py| self.0.call_method0(py, "poll")?.extract(py)).map_err(failed)
+    }
+    fn complain(&self, seconds: u64) {
+        Python::attach(|py| {
+            if let Err(e) = self.0.call_method1(py, "complain", (seconds,)) {
+                e.write_unraisable(py, None);
+            }
+        });
+    }
+    fn cancel(&mut self) {
+        Python::attach(|py| {
+            if let Err(e) = self.0.call_method0(py, "cancel") {
+                e.write_unraisable(py, None);
+            }
+        });
+    }
+}
+
+/// set_processes(here, cpus, engine): this process's number, how many CPU devices each process has, and what carries messages.
+#[pyfunction]
+pub fn set_processes(py: Python, here: usize, cpus: Vec<usize>, engine: Py<PyAny>) -> PyResult<()> {
+    processes::set(Processes { here, cpus, transport: Arc::new(PyTransport(engine)) }).py(py)
+}
+/// wanted_cpus(): how many CPU devices this process is to have.
+#[pyfunction]
+pub fn wanted_cpus() -> usize {
+    device::wanted_cpus()
+}
+#[pyfunction]
+pub fn process_index() -> usize {
+    processes::here()
+}
+#[pyfunction]
+pub fn process_count() -> usize {
+    processes::count()
+}

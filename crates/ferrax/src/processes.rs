@@ -1,0 +1,81 @@
+//! The processes of a run: which of them this one is, what CPU devices each has, and how they exchange messages.
+//!
+//! The transport is the host's: the Python package brings MPI (`ferrax[mpi]`), whose functions a run calls between its steps. A message
+//! carries the meeting that it belongs to, so that processes which have begun to differ find out by the first message that does not fit.
+//!
+//! INVARIANT: what this process is does not change once its devices exist.
+use ferrax_ir::error::{Error, ErrorKind, Res};
+use std::sync::{Arc, OnceLock};
+
+/// What processes meet for: equal on all of them, and unlike that of any other meeting between them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MeetingId {
+    /// Which meeting it is: of which processes, in which of their runs, and which in that run.
+    pub number: u64,
+    /// Of the program that runs.
+    pub digest: u64,
+}
+
+/// What runs, as text: asked for where peers turn out to run something else.
+pub type ProgramText = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Messages on their way.
+pub trait Exchange: Send {
+    /// The messages to this process in the order of the peers, once all are here and this process's own have left.
+    fn poll(&mut self) -> ferrax_kernel::Res<Option<Vec<Vec<u8>>>>;
+    /// Tells the user that it takes long: who has not sent, since how many seconds.
+    fn complain(&self, seconds: u64);
+    /// Gives the exchange up.
+    fn cancel(&mut self);
+}
+
+/// How processes exchange messages.
+pub trait Transport: Send + Sync {
+    /// Begins to send each peer its message and to receive one from each.
+    fn begin(
+        &self,
+        id: MeetingId,
+        messages: &[(usize, &[u8])],
+        program: &ProgramText,
+    ) -> ferrax_kernel::Res<Box<dyn Exchange>>;
+}
+
+/// The run that this process takes part in.
+pub struct Processes {
+    /// This process's number.
+    pub here: usize,
+    /// How many CPU devices each process has.
+    pub cpus: Vec<usize>,
+    pub transport: Arc<dyn Transport>,
+}
+static PROCESSES: OnceLock<Processes> = OnceLock::new();
+
+/// Says what this process is. An error once there are devices, or where it was said before.
+pub fn set(p: Processes) -> Res<()> {
+    if crate::device::has_cpus() {
+        return Err(Error::new(
+            ErrorKind::Runtime,
+            "jax.distributed.initialize() must be called before any JAX calls that might initialise the XLA backend. \
+             This includes any computation, but also calls to jax.devices, jax.device_put, and others.",
+        ));
+    }
+    PROCESSES
+        .set(p)
+        .map_err(|_| Error::new(ErrorKind::Runtime, "distributed.initialize should only be called once."))
+}
+/// This process's number; 0 where it is the only one.
+pub fn here() -> usize {
+    PROCESSES.get().map_or(0, |p| p.here)
+}
+/// How many processes there are.
+pub fn count() -> usize {
+    PROCESSES.get().map_or(1, |p| p.cpus.len())
+}
+/// How many CPU devices each process has; `None` where there is one process.
+pub fn cpus_of_each() -> Option<Vec<usize>> {
+    PROCESSES.get().map(|p| p.cpus.clone())
+}
+/// How messages go; `None` where there is one process.
+pub fn transport() -> Option<&'static Arc<dyn Transport>> {
+    PROCESSES.get().map(|p| &p.transport)
+}
