@@ -13,11 +13,11 @@ project = "Ferrax"
 author = "the authors of Ferrax"
 copyright = f"{datetime.date.today().year}, {author}"
 version = release = ferrax.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "charts", "reference"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"Ferrax {version}"
-html_static_path = []
+html_static_path = ["static"]
 html_show_search_summary = False  # a page opened from a folder may not read its neighbours, which summaries are made of
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}

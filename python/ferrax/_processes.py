@@ -130,7 +130,9 @@ class Exchange:
         except TimeoutError:
             theirs = None
         where = "meet for different collectives" if number != self.number else "run different programs"
-        raise Different(f"processes {self.engine.rank} and {peer} {where}: every process must run the same programs in the same order.{first_difference(mine, theirs)}")
+        raise Different(
+            f"processes {self.engine.rank} and {peer} {where}: every process must run the same programs in the same order.{first_difference(mine, theirs)}"
+        )
 
     def complain(self, seconds):
         """Says who is waited for, since when, and where this process's main thread is."""

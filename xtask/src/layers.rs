@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_layouts",
             "_refused",
             "_shapes",
+            "_processes",
             "_traced",
             "_transformed",
             "dlpack",

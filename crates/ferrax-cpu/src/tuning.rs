@@ -78,6 +78,8 @@ pub struct KernelTuning {
     pub max_reduced_columns: usize,
     /// Elements from which columns are reduced by one pointwise program.
     pub min_column_elements: usize,
+    /// Elements that devices combine at a time in a collective: what stays in the nearest cache, and what one device does for the others at least.
+    pub combined_elements: usize,
     /// Blocks of a result, and estimated nanoseconds, from which several threads make it.
     pub min_split_blocks: usize,
     pub min_split_nanos: f64,
@@ -101,6 +103,7 @@ impl KernelTuning {
         max_unrolled_nodes: 256,
         max_reduced_columns: 256,
         min_column_elements: 256,
+        combined_elements: 4096,
         min_split_blocks: 4,
         min_split_nanos: 60_000.0,
     };

@@ -3,9 +3,10 @@ use ferrax_cpu::CpuBackend;
 use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Across, Collective, HostCall, HostFn, Place, Step};
+use ferrax_kernel::reference::{ReferenceBackend, together};
 use ferrax_kernel::{Affine, Backend, Bin, Buffer, DType, Error, Kernel, Node, Plan, ReduceKind, Res, RunCx, Scalar};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Barrier, Mutex};
 
 fn f32s(x: &[f32]) -> Vec<u8> {
     x.iter().flat_map(|v| v.to_le_bytes()).collect()
@@ -126,24 +127,6 @@ fn host_functions_get_bytes_and_their_errors_come_back() {
     assert!(matches!(go(&[0, 4]), Err(Error::Host(_))));
 }
 
-/// Devices as threads that meet at a barrier.
-struct Meeting {
-    barrier: Barrier,
-    all: Mutex<Vec<Option<Arc<Vec<u8>>>>>,
-}
-struct Device<'a>(usize, &'a Meeting);
-impl World for Device<'_> {
-    fn rank(&self, _: &Across) -> Res<(usize, usize)> {
-        Ok((self.0, self.1.all.lock().unwrap().len()))
-    }
-    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
-        self.1.all.lock().unwrap()[self.0] = Some(Arc::new(mine.to_vec()));
-        self.1.barrier.wait();
-        let all = self.1.all.lock().unwrap().iter().map(|x| x.clone().unwrap()).collect();
-        self.1.barrier.wait();
-        Ok(all)
-    }
-}
 #[test]
 fn collectives_meet() {
     const N: usize = 3;
@@ -157,25 +140,19 @@ fn collectives_meet() {
         }),
     ];
     for (kind, m, want) in cases {
-        let meeting = Meeting { barrier: Barrier::new(N), all: Mutex::new(vec![None; N]) };
-        std::thread::scope(|s| {
-            for i in 0..N {
-                let (kind, meeting) = (kind.clone(), &meeting);
-                s.spawn(move || {
-                    let plan = one_step(DType::I32, 3, m, |x, y| Step::Collective {
-                        kind,
-                        across: Across::axes(["i".into()]),
-                        ins: vec![x],
-                        outs: vec![y],
-                    });
-                    let mine: Vec<u8> = [0, 10, 20].iter().flat_map(|x| (x + i as i32).to_le_bytes()).collect();
-                    let device = CpuBackend::new();
-                    let out =
-                        run_in(plan, vec![(device.upload(&mine).unwrap(), false)], Some(&Device(i, meeting))).unwrap();
-                    let want: Vec<u8> = want(i).iter().flat_map(|x| x.to_le_bytes()).collect();
-                    assert_eq!(device.download(&out[0]).unwrap(), want);
-                });
-            }
+        together(N, |i, world| {
+            let kind = kind.clone();
+            let plan = one_step(DType::I32, 3, m, |x, y| Step::Collective {
+                kind,
+                across: Across::axes(["i".into()]),
+                ins: vec![x],
+                outs: vec![y],
+            });
+            let mine: Vec<u8> = [0, 10, 20].iter().flat_map(|x| (x + i as i32).to_le_bytes()).collect();
+            let device = CpuBackend::new();
+            let out = run_in(plan, vec![(device.upload(&mine).unwrap(), false)], Some(world)).unwrap();
+            let want: Vec<u8> = want(i).iter().flat_map(|x| x.to_le_bytes()).collect();
+            assert_eq!(device.download(&out[0]).unwrap(), want);
         });
     }
     let plan = one_step(DType::I32, 3, 3, |x, y| Step::Collective {
@@ -185,4 +162,27 @@ fn collectives_meet() {
         outs: vec![y],
     });
     assert!(run_in(plan, vec![(CpuBackend::new().zeros(12).unwrap(), false)], None).is_err());
+}
+
+/// Sums long enough to be shared among devices are those of the reference, which adds in their order.
+#[test]
+fn long_reductions_are_shared() {
+    for (n, len) in [(2, 4096 * 2), (3, 4096 * 7 + 5), (4, 4095), (5, 4096 * 5), (3, 0)] {
+        let mine = |i: usize| f32s(&(0..len).map(|k| 0.1 + (k * (i + 3) % 97) as f32 * 0.37).collect::<Vec<_>>());
+        let run = |device: &(dyn Backend + Sync)| {
+            together(n, |i, world| {
+                let plan = one_step(DType::F32, len, len, |x, y| Step::Collective {
+                    kind: Collective::AllReduce(ReduceKind::Sum),
+                    across: Across::axes(["i".into()]),
+                    ins: vec![x],
+                    outs: vec![y],
+                });
+                let exe = device.compile(plan.verify().unwrap()).unwrap();
+                let arg = RunArg { buffer: device.upload(&mine(i)).unwrap(), donated: false };
+                let cx = RunCx { cancel: &AtomicBool::new(false), world: Some(world) };
+                device.download(&exe.run(&cx, [arg].into_iter().collect()).unwrap()[0]).unwrap()
+            })
+        };
+        assert_eq!(run(&CpuBackend::new()), run(&ReferenceBackend), "{n} devices, {len} floats");
+    }
 }

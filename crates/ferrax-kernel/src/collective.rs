@@ -7,9 +7,12 @@
 //! ```text
 //! Groups[[0, 2], [1, 3]]      position 2 is number 1 of its group, whose members are 0 and 2
 //! ```
+use crate::backend::{Part, Parts, World};
 use crate::error::{Error, Res};
 use crate::expr::ReduceKind;
+use smallvec::SmallVec;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The positions of a named axis, cut into groups; within a group the order is as given.
@@ -99,47 +102,117 @@ pub enum Collective {
     AxisIndex,
 }
 
+/// Writes to `out` what a block of the results is, of the same block of what each device handed in, in the order of device index.
+pub type Combine<'a> = dyn FnMut(&[&[u8]], &mut [u8]) -> Res<()> + 'a;
+
 impl Collective {
-    /// Whether operand, result and what the `size` devices handed in have the bytes they must.
-    pub fn check(&self, size: usize, mine: usize, out: usize, all: &[Arc<Vec<u8>>]) -> Res<()> {
+    /// Takes part in it: `mine` is this device's operand, `out` its result. Numbers are combined in blocks of `block` bytes, shared
+    /// among the devices where there are enough: each combines some and hands the results round, so that of n bytes over p devices
+    /// each reads 2n(p-1)/p of the others'.
+    pub fn run(
+        &self,
+        world: &dyn World,
+        across: &Across,
+        mine: &[u8],
+        out: &mut [u8],
+        block: usize,
+        combine: &mut Combine,
+    ) -> Res<()> {
+        let (rank, size) = world.rank(across)?;
+        self.check(size, mine.len(), out.len())?;
+        let ranges = self.ranges(rank, size, mine.len());
+        match self {
+            Collective::AllReduce(_) => {
+                return all_reduce(world, across, (rank, size), mine, out, block.max(1), combine);
+            }
+            Collective::AllGather => {
+                let all = met(world, across, mine, Parts::Whole, |_| mine.len())?;
+                all.iter().zip(out.chunks_mut(mine.len().max(1))).for_each(|(part, to)| to.copy_from_slice(part));
+            }
+            Collective::AllToAll => {
+                let n = mine.len() / size;
+                let all = met(world, across, mine, Parts::Each(&ranges), |_| n)?;
+                all.iter().zip(out.chunks_mut(n.max(1))).for_each(|(part, to)| to.copy_from_slice(part));
+            }
+            Collective::Permute(_) => {
+                let source = self.source(rank);
+                let all =
+                    met(world, across, mine, Parts::Each(&ranges), |k| if Some(k) == source { mine.len() } else { 0 })?;
+                match source {
+                    Some(k) => out.copy_from_slice(&all[k]),
+                    None => out.fill(0),
+                }
+            }
+            Collective::AxisIndex => {}
+        }
+        Ok(())
+    }
+    /// Whether operand and result have the bytes they must.
+    pub fn check(&self, size: usize, mine: usize, out: usize) -> Res<()> {
         let fits = match self {
-            Collective::AllReduce(_) => mine == out && !all.is_empty(),
+            Collective::AllReduce(_) => mine == out,
             Collective::AllGather => mine.checked_mul(size) == Some(out),
             Collective::AllToAll => mine == out && size > 0 && mine.is_multiple_of(size),
             Collective::Permute(pairs) => mine == out && pairs.iter().all(|p| (p.0 as usize) < size),
             Collective::AxisIndex => false,
         };
-        if all.len() != size || all.iter().any(|p| p.len() != mine) {
-            return Err(Error::Invalid("devices handed in arrays of different sizes".into()));
+        if fits {
+            return Ok(());
         }
-        if !fits {
-            return Err(Error::Invalid(format!(
-                "{self:?} of {mine} bytes over {size} devices does not give {out} bytes"
-            )));
-        }
-        Ok(())
+        Err(Error::Invalid(format!("{self:?} of {mine} bytes over {size} devices does not give {out} bytes")))
     }
-    /// The result on the device at `rank`, for those that only move bytes; they were checked. False where numbers are combined.
-    pub fn arrange(&self, rank: usize, all: &[Arc<Vec<u8>>], out: &mut [u8]) -> bool {
+    /// The range of the operand that each device reads of the one at `rank`, where not all read all.
+    fn ranges(&self, rank: usize, size: usize, n: usize) -> Vec<Range<usize>> {
         match self {
-            Collective::AllGather => {
-                let n = out.len() / all.len().max(1);
-                all.iter().enumerate().for_each(|(k, part)| out[k * n..(k + 1) * n].copy_from_slice(part));
+            Collective::AllToAll => (0..size).map(|k| k * (n / size)..(k + 1) * (n / size)).collect(),
+            Collective::Permute(_) => {
+                (0..size).map(|to| if self.source(to) == Some(rank) { 0..n } else { 0..0 }).collect()
             }
-            Collective::AllToAll => {
-                let n = out.len() / all.len().max(1);
-                for (k, part) in all.iter().enumerate() {
-                    out[k * n..(k + 1) * n].copy_from_slice(&part[rank * n..(rank + 1) * n]);
-                }
-            }
-            Collective::Permute(pairs) => match pairs.iter().find(|p| p.1 as usize == rank) {
-                Some((source, _)) => out.copy_from_slice(&all[*source as usize]),
-                None => out.fill(0),
-            },
-            Collective::AllReduce(_) | Collective::AxisIndex => return false,
+            _ => vec![],
         }
-        true
     }
+    /// Whose operand a permutation brings to the device at `rank`.
+    fn source(&self, rank: usize) -> Option<usize> {
+        let Collective::Permute(pairs) = self else { return None };
+        pairs.iter().find(|p| p.1 as usize == rank).map(|p| p.0 as usize)
+    }
+}
+
+/// The parts that all devices have for this one, each of as many bytes as `want` says.
+fn met(world: &dyn World, across: &Across, mine: &[u8], parts: Parts, want: impl Fn(usize) -> usize) -> Res<Vec<Part>> {
+    let all = world.exchange(across, mine, parts)?;
+    match all.iter().enumerate().all(|(k, part)| part.len() == want(k)) {
+        true => Ok(all),
+        false => Err(Error::Invalid("devices handed in arrays of different sizes".into())),
+    }
+}
+
+fn all_reduce(
+    world: &dyn World,
+    across: &Across,
+    (rank, size): (usize, usize),
+    mine: &[u8],
+    out: &mut [u8],
+    block: usize,
+    combine: &mut Combine,
+) -> Res<()> {
+    let (n, blocks) = (mine.len(), mine.len().div_ceil(block));
+    let mut combined = |all: &[Part], out: &mut [u8]| {
+        out.chunks_mut(block).enumerate().try_for_each(|(k, to)| {
+            let parts: SmallVec<[&[u8]; 8]> = all.iter().map(|p| &p[k * block..k * block + to.len()]).collect();
+            combine(&parts, to)
+        })
+    };
+    if blocks < size || size == 1 {
+        return combined(&met(world, across, mine, Parts::Whole, |_| n)?, out);
+    }
+    let end = |k: usize| (blocks * k / size * block).min(n);
+    let ranges: Vec<Range<usize>> = (0..size).map(|k| end(k)..end(k + 1)).collect();
+    let own = ranges[rank].clone();
+    combined(&met(world, across, mine, Parts::Each(&ranges), |_| own.len())?, &mut out[own.clone()])?;
+    let results = met(world, across, &out[own], Parts::Whole, |k| ranges[k].len())?;
+    ranges.iter().zip(&results).for_each(|(r, part)| out[r.clone()].copy_from_slice(part));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -168,13 +241,11 @@ mod tests {
     }
     #[test]
     fn sizes_that_do_not_fit_are_errors() {
-        let all = |n: usize, bytes: usize| -> Vec<Arc<Vec<u8>>> { (0..n).map(|_| Arc::new(vec![0; bytes])).collect() };
-        assert!(Collective::AllGather.check(2, 4, 8, &all(2, 4)).is_ok());
-        assert!(Collective::AllGather.check(2, 4, 12, &all(2, 4)).is_err());
-        assert!(Collective::AllGather.check(2, 4, 8, &all(3, 4)).is_err());
-        assert!(Collective::AllToAll.check(3, 4, 4, &all(3, 4)).is_err());
-        assert!(Collective::Permute(vec![(2, 0)]).check(2, 4, 4, &all(2, 4)).is_err());
-        assert!(Collective::AllReduce(ReduceKind::Sum).check(2, 4, 8, &all(2, 4)).is_err());
-        assert!(Collective::AxisIndex.check(1, 4, 4, &all(1, 4)).is_err());
+        assert!(Collective::AllGather.check(2, 4, 8).is_ok());
+        assert!(Collective::AllGather.check(2, 4, 12).is_err());
+        assert!(Collective::AllToAll.check(3, 4, 4).is_err());
+        assert!(Collective::Permute(vec![(2, 0)]).check(2, 4, 4).is_err());
+        assert!(Collective::AllReduce(ReduceKind::Sum).check(2, 4, 8).is_err());
+        assert!(Collective::AxisIndex.check(1, 4, 4).is_err());
     }
 }

@@ -26,12 +26,14 @@ mod plan;
 mod scalar;
 mod scatter;
 mod sort;
+mod world;
 
 pub use array::{read, write};
 pub use backend::ReferenceBackend;
 pub use kernel::{function, kernel};
 pub use plan::SlotValue;
 pub use scalar::{bin, bitcast, convert, round, un};
+pub use world::together;
 
 use crate::Scalar;
 use crate::error::{Error, Res};

@@ -5,7 +5,10 @@ mod examples;
 use examples::{Build, Example, f32s, i32s};
 use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::plan::{Across, Collective, HostCall, HostFn, Plan, Step};
-use ferrax_kernel::{Backend, Bin, DType, Error, ReduceKind, Res, RunCx, reference::ReferenceBackend};
+use ferrax_kernel::{
+    Backend, Bin, DType, Error, ReduceKind, Res, RunCx,
+    reference::{ReferenceBackend, together},
+};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -60,27 +63,19 @@ fn callbacks_get_bytes_and_may_fail() {
     assert!(run(reverse(0), &[vec![]]).is_err());
 }
 
-/// Three devices, of which this one is number 1; each of the others hands in what it would.
-struct Three(fn(usize, &[u8]) -> Vec<u8>);
-impl World for Three {
-    fn rank(&self, _: &Across) -> Res<(usize, usize)> {
-        Ok((1, 3))
-    }
-    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
-        Ok((0..3).map(|i| Arc::new(if i == 1 { mine.to_vec() } else { (self.0)(i, mine) })).collect())
-    }
-}
-
 #[test]
 fn collectives_combine_in_the_order_of_devices() {
-    let other =
-        |i: usize, mine: &[u8]| i32s(&mine.chunks(4).map(|b| b[0] as i32 * 10 * (i as i32 + 1)).collect::<Vec<_>>());
     let collect = |kind: Collective, out: usize| {
-        let mut b = Build::default();
-        let (x, y) = (b.input(DType::I32, 3), b.output(DType::I32, out));
-        let ins = if kind == Collective::AxisIndex { vec![] } else { vec![x] };
-        b.0.steps = vec![Step::Collective { kind, across: Across::axes(["i".into()]), ins, outs: vec![y] }];
-        run_in(b.0, &[i32s(&[1, 2, 3])], false, Some(&Three(other))).unwrap().remove(0)
+        let one = |rank: usize, world: &dyn World| {
+            let mut b = Build::default();
+            let (x, y) = (b.input(DType::I32, 3), b.output(DType::I32, out));
+            let ins = if kind == Collective::AxisIndex { vec![] } else { vec![x] };
+            b.0.steps =
+                vec![Step::Collective { kind: kind.clone(), across: Across::axes(["i".into()]), ins, outs: vec![y] }];
+            let mine = [1, 2, 3].map(|v| v * [10, 1, 30][rank]);
+            run_in(b.0, &[i32s(&mine)], false, Some(world)).unwrap().remove(0)
+        };
+        together(3, one).remove(1)
     };
     assert_eq!(collect(Collective::AllReduce(ReduceKind::Sum), 3), i32s(&[41, 82, 123]));
     assert_eq!(collect(Collective::AllReduce(ReduceKind::Max), 3), i32s(&[30, 60, 90]));

@@ -39,12 +39,8 @@ impl Exchange for PyExchange {
     fn poll(&mut self) -> ferrax_kernel::Res<Option<Vec<Vec<u8>>>> {
         Python::attach(|py| self.0.call_method0(py, "poll")?.extract(py)).map_err(failed)
     }
-    fn complain(&self, seconds: u64) {
-        Python::attach(|py| {
-            if let Err(e) = self.0.call_method1(py, "complain", (seconds,)) {
-                e.write_unraisable(py, None);
-            }
-        });
+    fn complain(&self, seconds: u64) -> ferrax_kernel::Res<()> {
+        Python::attach(|py| self.0.call_method1(py, "complain", (seconds,)).map(drop)).map_err(failed)
     }
     fn cancel(&mut self) {
         Python::attach(|py| {

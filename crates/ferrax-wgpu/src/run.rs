@@ -10,7 +10,7 @@ use crate::device::pipeline::Pipeline;
 use crate::recorder::{Copiers, Recorder};
 use crate::task::{Limits, Pass, Task};
 use crate::{routines, wgsl};
-use ferrax_kernel::backend::{Backend, Buffers, RunArg, RunCx};
+use ferrax_kernel::backend::{Backend, Buffers, Part, Parts, RunArg, RunCx};
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
@@ -441,20 +441,20 @@ impl Run<'_> {
         }
         for (x, out) in ins.iter().zip(outs) {
             let mine = self.bytes(*x)?;
-            let all = world.exchange(across, &mine)?;
             let mut bytes = filled(self.slot(*out).bytes(), 0)?;
-            kind.check(size, mine.len(), bytes.len(), &all)?;
             if let Collective::AllReduce(by) = kind {
+                kind.check(size, mine.len(), bytes.len())?;
+                let all = world.exchange(across, &mine, Parts::Whole)?;
                 self.all_reduce(*by, *out, &all)?;
             } else {
-                kind.arrange(rank, &all, &mut bytes);
+                kind.run(world, across, &mine, &mut bytes, usize::MAX, &mut |_, _| Ok(()))?;
                 self.set_bytes(*out, &bytes)?;
             }
         }
         Ok(())
     }
     /// What all devices handed in, combined here in the order of their index.
-    fn all_reduce(&mut self, kind: ReduceKind, out: SlotId, all: &[Arc<Vec<u8>>]) -> Res<()> {
+    fn all_reduce(&mut self, kind: ReduceKind, out: SlotId, all: &[Part]) -> Res<()> {
         let (d, len) = (self.slot(out).dtype, self.slot(out).len);
         let f = kind.bin().ok_or_else(|| Error::Invalid(format!("a collective by {}", kind.name())))?;
         let acc = if d == DType::Bool { d } else { d.lane() };

@@ -23,8 +23,8 @@ pub type ProgramText = Arc<dyn Fn() -> String + Send + Sync>;
 pub trait Exchange: Send {
     /// The messages to this process in the order of the peers, once all are here and this process's own have left.
     fn poll(&mut self) -> ferrax_kernel::Res<Option<Vec<Vec<u8>>>>;
-    /// Tells the user that it takes long: who has not sent, since how many seconds.
-    fn complain(&self, seconds: u64);
+    /// Tells the user that it takes long: who has not sent, since how many seconds. An error where it took too long.
+    fn complain(&self, seconds: u64) -> ferrax_kernel::Res<()>;
     /// Gives the exchange up.
     fn cancel(&mut self);
 }
@@ -59,9 +59,7 @@ pub fn set(p: Processes) -> Res<()> {
              This includes any computation, but also calls to jax.devices, jax.device_put, and others.",
         ));
     }
-    PROCESSES
-        .set(p)
-        .map_err(|_| Error::new(ErrorKind::Runtime, "distributed.initialize should only be called once."))
+    PROCESSES.set(p).map_err(|_| Error::new(ErrorKind::Runtime, "distributed.initialize should only be called once."))
 }
 /// This process's number; 0 where it is the only one.
 pub fn here() -> usize {

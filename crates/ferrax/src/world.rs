@@ -1,20 +1,45 @@
-//! The devices of a pmap: each runs its own plan on its own thread, and collectives synchronize
-//! them.
+//! The devices of a mesh, meeting: each runs its own plan on its own thread, and collectives bring them together.
 //!
-//! INVARIANT: either every member of a group gets the result of all contributions, or every member
-//! gets an error: a failing member wakes all others.
-use ferrax_kernel::backend::World;
+//! ```text
+//! a device hands in its operand -- the last of this process sends other processes their parts, and gets theirs -- each reads what is its own
+//! ```
+//!
+//! INVARIANT: either every device of a group gets what all have for it, or every one gets an error: a device that fails wakes all.
+use crate::processes::{self, Exchange, MeetingId, ProgramText, Transport};
+use crate::runtime;
+use ferrax_kernel::backend::{Part, Parts, World};
 use ferrax_kernel::collective::Across;
 use ferrax_kernel::error::copied;
 use ferrax_kernel::{Error, Res};
+use rustc_hash::FxHasher;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 /// A grid of devices with named axes, row major.
 pub struct Mesh {
     pub axes: Vec<(Arc<str>, usize)>,
+    /// Where some of its devices belong to other processes.
+    remote: Option<Remote>,
     state: Mutex<State>,
     changed: Condvar,
+    /// Bytes that devices read of what others handed in.
+    moved: AtomicU64,
+}
+
+/// What the processes of a mesh must know to meet.
+pub struct Remote {
+    /// The process of each device.
+    pub hosts: Vec<usize>,
+    /// Which run on this mesh it is; the runs of all processes are numbered alike.
+    pub run: u64,
+    /// Of the program that runs.
+    pub digest: u64,
+    pub program: ProgramText,
+    pub transport: Arc<dyn Transport>,
 }
 
 #[derive(Default)]
@@ -23,19 +48,38 @@ struct State {
     meetings: HashMap<(Vec<usize>, u64), Meeting>,
     failed: Option<Error>,
 }
+/// What a device handed in: which bytes each of the group reads of it, or that all read all.
+#[derive(Clone)]
+struct Brought {
+    bytes: Arc<Vec<u8>>,
+    ranges: Option<Vec<Range<usize>>>,
+}
+impl Brought {
+    fn range(&self, at: usize) -> Range<usize> {
+        self.ranges.as_ref().map_or(0..self.bytes.len(), |r| r[at].clone())
+    }
+}
 #[derive(Default)]
 struct Meeting {
-    brought: Vec<Option<Arc<Vec<u8>>>>,
+    brought: Vec<Option<Brought>>,
     present: usize,
     left: usize,
 }
 
 impl Mesh {
     pub fn new(axes: Vec<(Arc<str>, usize)>) -> Arc<Mesh> {
-        Arc::new(Mesh { axes, state: Mutex::default(), changed: Condvar::new() })
+        Mesh::over(axes, None)
+    }
+    /// A mesh some of whose devices may belong to other processes.
+    pub fn over(axes: Vec<(Arc<str>, usize)>, remote: Option<Remote>) -> Arc<Mesh> {
+        Arc::new(Mesh { axes, remote, state: Mutex::default(), changed: Condvar::new(), moved: AtomicU64::new(0) })
     }
     pub fn size(&self) -> usize {
         self.axes.iter().map(|a| a.1).product()
+    }
+    /// The bytes that the devices of this process have read of what others handed in.
+    pub fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
     }
     /// The mesh as device `rank` sees it.
     pub fn member(self: &Arc<Mesh>, rank: usize) -> MeshMember {
@@ -49,6 +93,99 @@ impl Mesh {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
+    /// Whether a device belongs to this process.
+    fn is_local(&self, rank: usize) -> bool {
+        self.remote.as_ref().is_none_or(|r| r.hosts[rank] == processes::here())
+    }
+}
+
+impl Remote {
+    /// What the devices of other processes handed in, for those of this one, which have `brought` theirs; by place in the group.
+    fn exchange(&self, members: &[usize], number: u64, brought: &[Option<Brought>]) -> Res<Vec<(usize, Brought)>> {
+        let here = processes::here();
+        let places_of = |process: usize| -> Vec<usize> {
+            (0..members.len()).filter(|at| self.hosts[members[*at]] == process).collect()
+        };
+        let mut peers: Vec<usize> = members.iter().map(|m| self.hosts[*m]).filter(|p| *p != here).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        let messages = peers.iter().map(|p| packed(brought, &places_of(*p))).collect::<Res<Vec<_>>>()?;
+        let to: Vec<(usize, &[u8])> = peers.iter().zip(&messages).map(|(p, m)| (*p, &m[..])).collect();
+        let mut h = FxHasher::default();
+        (self.run, members, number).hash(&mut h);
+        let id = MeetingId { number: h.finish(), digest: self.digest };
+        let received = arrived(&mut *self.transport.begin(id, &to, &self.program)?)?;
+        let own = places_of(here);
+        let mut all = vec![];
+        for (process, message) in peers.iter().zip(received) {
+            all.extend(unpacked(message, &places_of(*process), &own, members.len())?);
+        }
+        Ok(all)
+    }
+}
+/// Waits for messages, and looks in between whether the run was stopped.
+fn arrived(exchange: &mut dyn Exchange) -> Res<Vec<Vec<u8>>> {
+    let (begun, token) = (Instant::now(), runtime::inside());
+    let (mut told, mut pause) = (10, Duration::ZERO);
+    loop {
+        if let Some(messages) = exchange.poll()? {
+            return Ok(messages);
+        }
+        if token.as_ref().is_some_and(|t| t.load(Ordering::Relaxed)) {
+            exchange.cancel();
+            return Err(Error::Cancelled);
+        }
+        let waited = begun.elapsed().as_secs();
+        if waited >= told {
+            exchange.complain(waited)?;
+            told *= 2;
+        }
+        std::thread::sleep(pause);
+        pause = (pause + Duration::from_micros(2)).min(Duration::from_millis(1));
+    }
+}
+/// What the devices of this process have for those at `to`: one after the other, each with its length before it; what all read once.
+fn packed(brought: &[Option<Brought>], to: &[usize]) -> Res<Vec<u8>> {
+    let mut message = vec![];
+    for b in brought.iter().flatten() {
+        let ranges = match &b.ranges {
+            None => vec![0..b.bytes.len()],
+            Some(r) => to.iter().map(|at| r[*at].clone()).collect(),
+        };
+        message.push(b.ranges.is_none() as u8);
+        for r in ranges {
+            message.extend((r.len() as u64).to_le_bytes());
+            message.extend_from_slice(&b.bytes[r]);
+        }
+    }
+    Ok(message)
+}
+/// The reverse of [`packed`]: what the devices at `from` have for those at `to`, of a group of `size`.
+fn unpacked(message: Vec<u8>, from: &[usize], to: &[usize], size: usize) -> Res<Vec<(usize, Brought)>> {
+    let short = || Error::Device("a message of another process is too short".into());
+    let (bytes, mut at) = (Arc::new(message), 0);
+    let mut all = vec![];
+    for place in from {
+        let whole = *bytes.get(at).ok_or_else(short)? == 1;
+        at += 1;
+        let mut ranges = vec![0..0; size];
+        let mut one = || {
+            let n = bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes).ok_or_else(short)?
+                as usize;
+            let range = at + 8..(at + 8).saturating_add(n);
+            at = range.end;
+            if range.end > bytes.len() { Err(short()) } else { Ok(range) }
+        };
+        if whole {
+            ranges.fill(one()?);
+        } else {
+            for t in to {
+                ranges[*t] = one()?;
+            }
+        }
+        all.push((*place, Brought { bytes: bytes.clone(), ranges: Some(ranges) }));
+    }
+    Ok(all)
 }
 
 pub struct MeshMember {
@@ -93,8 +230,11 @@ impl World for MeshMember {
         let (members, at) = self.group(across)?;
         Ok((at, members.len()))
     }
-    fn exchange(&self, across: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
-        let mine = Arc::new(copied(mine)?);
+    fn exchange(&self, across: &Across, mine: &[u8], parts: Parts) -> Res<Vec<Part>> {
+        let brought = Brought {
+            bytes: Arc::new(copied(mine)?),
+            ranges: if let Parts::Each(r) = parts { Some(r.to_vec()) } else { None },
+        };
         let (members, at) = self.group(across)?;
         let number = {
             let mut met = self.met.lock().unwrap_or_else(|e| e.into_inner());
@@ -102,15 +242,26 @@ impl World for MeshMember {
             *n += 1;
             *n
         };
+        let (size, locals) = (members.len(), members.iter().filter(|m| self.mesh.is_local(**m)).count());
         let key = (members, number);
-        let size = key.0.len();
         let mut s = self.mesh.lock();
         let m = s
             .meetings
             .entry(key.clone())
             .or_insert_with(|| Meeting { brought: vec![None; size], ..Meeting::default() });
-        m.brought[at] = Some(mine);
+        m.brought[at] = Some(brought);
         m.present += 1;
+        if let (Some(remote), true) = (&self.mesh.remote, m.present == locals && locals < size) {
+            // the last of this process speaks for it
+            let own = m.brought.clone();
+            drop(s);
+            let found = remote.exchange(&key.0, number, &own).inspect_err(|e| self.mesh.fail(e.clone()))?;
+            s = self.mesh.lock();
+            if let Some(m) = s.meetings.get_mut(&key) {
+                m.present += found.len();
+                found.into_iter().for_each(|(place, b)| m.brought[place] = Some(b));
+            }
+        }
         self.mesh.changed.notify_all();
         loop {
             if let Some(e) = &s.failed {
@@ -119,22 +270,33 @@ impl World for MeshMember {
             if let Some(m) = s.meetings.get_mut(&key)
                 && m.present == size
             {
-                let all = m.brought.iter().flatten().cloned().collect();
+                let all: Vec<Brought> = m.brought.iter().flatten().cloned().collect();
                 m.left += 1;
-                if m.left == size {
+                if m.left == locals {
                     s.meetings.remove(&key);
                 }
-                return Ok(all);
+                drop(s);
+                return self.mesh.read(&all, at);
             }
             s = self.mesh.changed.wait(s).unwrap_or_else(|e| e.into_inner());
         }
+    }
+}
+impl Mesh {
+    /// What a group handed in for its member at `at`.
+    fn read(&self, all: &[Brought], at: usize) -> Res<Vec<Part>> {
+        let of_others = all.iter().enumerate().filter(|(k, _)| *k != at).map(|(_, b)| b.range(at).len() as u64).sum();
+        self.moved.fetch_add(of_others, Ordering::Relaxed);
+        let outside = || Error::Invalid("a device has bytes for another that it did not hand in".into());
+        all.iter().map(|b| Part::new(b.bytes.clone(), b.range(at)).ok_or_else(outside)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrax_kernel::collective::Groups;
+    use ferrax_kernel::ReduceKind;
+    use ferrax_kernel::collective::{Collective, Groups};
 
     fn on_all<T: Send>(mesh: &Arc<Mesh>, f: impl Fn(MeshMember) -> T + Sync) -> Vec<T> {
         std::thread::scope(|s| {
@@ -155,7 +317,13 @@ mod tests {
         let mesh = Mesh::new(vec![("i".into(), 2), ("j".into(), 3)]);
         let met = |across: &Across| {
             on_all(&mesh, |m| {
-                let round = |_| m.exchange(across, &[m.rank as u8]).expect("no failure").iter().map(|b| b[0]).collect();
+                let round = |_| {
+                    m.exchange(across, &[m.rank as u8], Parts::Whole)
+                        .expect("no failure")
+                        .iter()
+                        .map(|b| b[0])
+                        .collect()
+                };
                 (0..3).map(round).next_back().expect("three rounds")
             })
         };
@@ -178,9 +346,55 @@ mod tests {
                 m.mesh.fail(Error::Cancelled);
                 Err(Error::Cancelled)
             } else {
-                m.exchange(&Across::axes(["i".into()]), &[0]).map(|_| ())
+                m.exchange(&Across::axes(["i".into()]), &[0], Parts::Whole).map(|_| ())
             }
         });
         assert!(r.iter().all(|x| x.is_err()));
+    }
+    /// An all-reduce of n bytes over p devices reads 2n(p-1)/p of the others' on each; the other collectives read what they bring.
+    #[test]
+    fn bytes_are_those_of_the_model() {
+        let n = 4096;
+        let bytes = |p: usize, kind: &Collective, out: usize| {
+            let mesh = Mesh::new(vec![("i".into(), p)]);
+            on_all(&mesh, |m| {
+                let (mine, mut to) = (vec![1u8; n], vec![0; out]);
+                let sum = &mut |all: &[&[u8]], to: &mut [u8]| {
+                    (0..to.len()).for_each(|k| to[k] = all.iter().map(|x| x[k]).sum());
+                    Ok(())
+                };
+                kind.run(&m, &Across::axes(["i".into()]), &mine, &mut to, 64, sum).expect("no failure");
+                if let Collective::AllReduce(_) = kind {
+                    assert!(to.iter().all(|x| *x == p as u8));
+                }
+            });
+            mesh.moved() as usize
+        };
+        for p in [1, 2, 4, 8] {
+            let each = n * (p - 1);
+            assert_eq!(bytes(p, &Collective::AllReduce(ReduceKind::Sum), n), 2 * each);
+            assert_eq!(bytes(p, &Collective::AllGather, n * p), each * p);
+            assert_eq!(bytes(p, &Collective::AllToAll, n), each);
+            let shift = (0..p as u32).map(|i| (i, (i + 1) % p as u32)).collect();
+            assert_eq!(bytes(p, &Collective::Permute(shift), n), if p == 1 { 0 } else { n * p });
+        }
+    }
+    /// Two processes of two devices each, whose messages a channel carries: the same as four devices of one.
+    #[test]
+    fn messages_hold_what_each_process_reads() {
+        let part = |i: usize, k: usize| vec![(10 * i + k) as u8; i + 1];
+        let one = |i: usize| {
+            let ranges = (0..4).map(|k| k * (i + 1)..(k + 1) * (i + 1)).collect();
+            Some(Brought { bytes: Arc::new((0..4).flat_map(|k| part(i, k)).collect()), ranges: Some(ranges) })
+        };
+        let theirs = [None, one(1), None, one(3)];
+        let message = packed(&theirs, &[0, 2]).expect("memory");
+        for (place, b) in unpacked(message, &[1, 3], &[0, 2], 4).expect("a whole message") {
+            for k in [0, 2] {
+                assert_eq!(b.bytes[b.range(k)], part(place, k));
+            }
+        }
+        assert!(unpacked(vec![1, 9, 0, 0, 0, 0, 0, 0, 0], &[1], &[0], 2).is_err());
+        assert!(unpacked(vec![], &[1], &[0], 2).is_err());
     }
 }

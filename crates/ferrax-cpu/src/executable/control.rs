@@ -11,10 +11,12 @@ use crate::memory::Block;
 use crate::routines::CompiledRoutine;
 use crate::tape::{Items, Tape, Writing};
 use crate::threads::Cost;
+use crate::tuning::Target;
+
 use ferrax_kernel::backend::RunCx;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::{Across, Collective, HostCall, SlotId, Step, Trip};
-use ferrax_kernel::{Affine, DType, Error, Kernel, Node, Res, Scalar};
+use ferrax_kernel::{Affine, DType, Error, Kernel, Node, ReduceKind, Res, Scalar};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
@@ -35,7 +37,7 @@ pub enum Control {
         across: Across,
         ins: Vec<(Cell, usize)>,
         outs: Vec<(Cell, usize)>,
-        combine: Vec<Option<CompiledKernel>>,
+        combine: Vec<Option<Combiner>>,
     },
     TapeLen {
         tape: usize,
@@ -117,21 +119,12 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
             Control::Callback { call: call.clone(), ins: c.sized(ins), outs: c.sized(outs) }
         }
         Step::Collective { kind, across, ins, outs } => {
-            let combine = match kind {
-                Collective::AllReduce(r) => {
-                    let bin = r.bin().ok_or_else(|| Error::Invalid("devices cannot combine positions".into()))?;
-                    ins.iter()
-                        .map(|s| {
-                            Ok(Some(CompiledKernel::new(
-                                &pairwise(bin, c.plan.slots[*s as usize].dtype, c.plan.slots[*s as usize].len),
-                                true,
-                                c.target,
-                            )?))
-                        })
-                        .collect::<Res<_>>()?
-                }
-                _ => ins.iter().map(|_| None).collect(),
+            let combiner = |s: &SlotId| {
+                let Collective::AllReduce(r) = kind else { return Ok(None) };
+                let slot = &c.plan.slots[*s as usize];
+                Combiner::new(*r, slot.dtype, slot.len, c.target).map(Some)
             };
+            let combine = ins.iter().map(combiner).collect::<Res<_>>()?;
             Control::Collective {
                 kind: kind.clone(),
                 across: across.clone(),
@@ -148,6 +141,40 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
             return Err(Error::Invalid("not a control step".into()));
         }
     })
+}
+/// Kernels that combine what devices hand in: of a whole block, and of the rest.
+pub struct Combiner {
+    block_bytes: usize,
+    block: Option<CompiledKernel>,
+    rest: Option<CompiledKernel>,
+}
+impl Combiner {
+    fn new(kind: ReduceKind, dtype: DType, len: usize, target: Target) -> Res<Combiner> {
+        let bin = kind.bin().ok_or_else(|| Error::Invalid("devices cannot combine positions".into()))?;
+        let kernel = |n: usize| match n {
+            0 => Ok(None),
+            n => CompiledKernel::new(&pairwise(bin, dtype, n), true, target).map(Some),
+        };
+        let n = target.tuning.kernels.combined_elements;
+        let block = kernel(if len < n { 0 } else { n })?;
+        Ok(Combiner { block_bytes: n * dtype.size(), block, rest: kernel(len % n)? })
+    }
+    /// Combines the blocks of all devices, in their order. `out` begins at a block of the result's slot, `scratch` has a block's bytes.
+    fn run(&self, all: &[&[u8]], out: &mut [u8], scratch: &Block, cx: &RunCx) -> Res<()> {
+        let kernel = if out.len() == self.block_bytes { &self.block } else { &self.rest };
+        let (Some(f), Some(first)) = (kernel, all.first()) else { return Ok(()) };
+        out.copy_from_slice(first);
+        for part in &all[1..] {
+            let ptrs = [out.as_mut_ptr(), scratch.ptr()];
+            // SAFETY: `part` is as long as `out`, a block at most, and `scratch` has a block and is this call's alone. The kernel was made for the
+            // block's elements, or for those of the last one. Its result may be its operand: it reads that only where it writes (`pairwise`).
+            unsafe {
+                scratch.ptr().copy_from_nonoverlapping(part.as_ptr(), part.len());
+                f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0], cancel: cx.cancel }, true)?;
+            }
+        }
+        Ok(())
+    }
 }
 /// `out[i] = f(in0[i], in1[i])`.
 fn pairwise(f: ferrax_kernel::Bin, d: DType, n: usize) -> Kernel {
@@ -257,13 +284,13 @@ fn collective(
     across: &Across,
     ins: &[(Cell, usize)],
     outs: &[(Cell, usize)],
-    combine: &[Option<CompiledKernel>],
+    combine: &[Option<Combiner>],
     state: &mut RunState,
     cx: &RunCx,
 ) -> Res<()> {
     let world = cx.world.ok_or_else(|| Error::Invalid(format!("a collective over {across:?} outside of any mesh")))?;
-    let (rank, size) = world.rank(across)?;
     if let Collective::AxisIndex = kind {
+        let (rank, _) = world.rank(across)?;
         for (c, bytes) in outs {
             // SAFETY: verify, sizes: the result of an axis index is one i32; `bytes` is its slot's.
             unsafe { write_int(state.ptrs[*c as usize], *bytes, rank) };
@@ -273,23 +300,16 @@ fn collective(
     for (((from, bytes), (to, out_bytes)), combine) in ins.iter().zip(outs).zip(combine) {
         // SAFETY: `bytes` is the slot's; verify, places: the cell points at so many; written: they stand. The slice ends before `out` begins.
         let mine = unsafe { std::slice::from_raw_parts(state.ptrs[*from as usize].cast_const(), *bytes) };
-        let all = world.exchange(across, mine)?;
-        kind.check(size, *bytes, *out_bytes, &all)?;
         // SAFETY: as above for the result, which overlaps no other slot that stands (apart), hence is this slice's alone; should a later
         // operand lie there, it would have ended with this write (written).
         let out = unsafe { std::slice::from_raw_parts_mut(state.ptrs[*to as usize], *out_bytes) };
-        let Some(f) = combine else {
-            kind.arrange(rank, &all, out);
-            continue;
+        let block = combine.as_ref().map_or(0, |c| c.block_bytes);
+        let scratch = Block::new(block)?;
+        let mut combined = |all: &[&[u8]], to: &mut [u8]| match combine {
+            Some(f) => f.run(all, to, &scratch, cx),
+            None => Ok(()),
         };
-        out.copy_from_slice(&all[0]);
-        for part in &all[1..] {
-            let part = Block::copy_of(part)?;
-            let ptrs = [out.as_mut_ptr(), part.ptr()];
-            // SAFETY: the kernel was made for `len` elements of the operand's slot; `check` found `out` and every part as long as that.
-            // It was compiled as one whose result may be its operand, and reads that only where it writes (`pairwise`).
-            unsafe { f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0], cancel: cx.cancel }, true) }?;
-        }
+        kind.run(world, across, mine, out, block, &mut combined)?;
     }
     Ok(())
 }

@@ -5,7 +5,6 @@ use crate::backend::RunCx;
 use crate::error::{Error, Res};
 use crate::plan::{Across, Carry, Collective, Loop, Plan, SlotId, Step, Trip, Window};
 use crate::{DType, ReduceKind, Scalar};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What a slot holds.
@@ -202,20 +201,18 @@ impl Run<'_> {
             .cx
             .world
             .ok_or_else(|| Error::Invalid(format!("a collective over {across:?} runs on a single device")))?;
-        let (rank, size) = world.rank(across)?;
+        let (rank, _) = world.rank(across)?;
         if *kind == Collective::AxisIndex {
             return outs.iter().try_for_each(|o| self.set_number(*o, rank));
         }
         for (x, out) in ins.iter().zip(outs) {
-            let mine = self.bytes(*x)?;
-            let all = world.exchange(across, mine)?;
             let mut value = vec![0; self.plan.slots[*out as usize].bytes()];
-            kind.check(size, mine.len(), value.len(), &all)?;
-            if let Collective::AllReduce(by) = kind {
-                value = all_reduce(*by, self.dtype(*x), &all)?;
-            } else {
-                kind.arrange(rank, &all, &mut value);
-            }
+            let d = self.dtype(*x);
+            let mut combine = |all: &[&[u8]], to: &mut [u8]| match kind {
+                Collective::AllReduce(by) => Ok(to.copy_from_slice(&all_reduce(*by, d, all)?)),
+                _ => Ok(()),
+            };
+            kind.run(world, across, self.bytes(*x)?, &mut value, d.size() * 64, &mut combine)?;
             self.set(*out, SlotValue::Bytes(value))?;
         }
         Ok(())
@@ -227,7 +224,7 @@ fn stacked(elements: Vec<SlotValue>) -> SlotValue {
 }
 
 /// In the order of device index; the accumulator has the lane dtype and is rounded once.
-fn all_reduce(kind: ReduceKind, d: DType, all: &[Arc<Vec<u8>>]) -> Res<Vec<u8>> {
+fn all_reduce(kind: ReduceKind, d: DType, all: &[&[u8]]) -> Res<Vec<u8>> {
     let f = kind.bin().ok_or_else(|| undefined(kind.name(), Scalar::zero(d)))?;
     let devices: Vec<Vec<Scalar>> = all.iter().map(|b| array::read(d, b)).collect();
     let one = |i: usize| {

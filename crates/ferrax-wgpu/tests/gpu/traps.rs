@@ -4,7 +4,7 @@ use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, own_gpu, run, run_in}
 use ferrax_kernel::backend::{RunArg, World};
 use ferrax_kernel::kernel::{Affine, Kernel, Node};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, HostFn, Loop, Place, Step, Trip, Window};
-use ferrax_kernel::reference::ReferenceBackend;
+use ferrax_kernel::reference::{ReferenceBackend, together};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Backend, Bin, Buffer, DType, Dims, Error, ReduceKind, Res, Routine, RunCx, Scalar, Un};
 use ferrax_wgpu::Counts;
@@ -462,27 +462,20 @@ fn callbacks_see_what_was_computed() {
     assert_eq!(run(&*gpu, b.0, &[vec![1, 2, 3, 4, 5]]).unwrap(), [[11, 10, 9, 8, 7]]);
 }
 
-/// Three devices, of which this one is number 1; the others hand in ten times as much, or thirty.
-struct Three;
-impl World for Three {
-    fn rank(&self, _: &Across) -> Res<(usize, usize)> {
-        Ok((1, 3))
-    }
-    fn exchange(&self, _: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
-        let times = |by: i32| -> Vec<u8> { mine.chunks(4).flat_map(|b| (b[0] as i32 * by).to_le_bytes()).collect() };
-        Ok([times(10), mine.to_vec(), times(30)].map(Arc::new).into())
-    }
-}
-
 #[test]
 fn collectives_combine_on_the_device() {
     let Some(gpu) = gpu() else { return };
     let collect = |kind: Collective, out: usize| {
-        let mut b = Build::default();
-        let (x, y) = (b.input(DType::I32, 3), b.output(DType::I32, out));
-        let ins = if kind == Collective::AxisIndex { vec![] } else { vec![x] };
-        b.0.steps = vec![Step::Collective { kind, across: Across::axes(["i".into()]), ins, outs: vec![y] }];
-        run_in(&*gpu, b.0, &[i32s(&[1, 2, 3])], false, Some(&Three)).unwrap().remove(0)
+        let one = |rank: usize, world: &dyn World| {
+            let mut b = Build::default();
+            let (x, y) = (b.input(DType::I32, 3), b.output(DType::I32, out));
+            let ins = if kind == Collective::AxisIndex { vec![] } else { vec![x] };
+            b.0.steps =
+                vec![Step::Collective { kind: kind.clone(), across: Across::axes(["i".into()]), ins, outs: vec![y] }];
+            let mine = [1, 2, 3].map(|v| v * [10, 1, 30][rank]);
+            run_in(&*gpu, b.0, &[i32s(&mine)], false, Some(world)).unwrap().remove(0)
+        };
+        together(3, one).remove(1)
     };
     assert_eq!(collect(Collective::AllReduce(ReduceKind::Sum), 3), i32s(&[41, 82, 123]));
     assert_eq!(collect(Collective::AllReduce(ReduceKind::Max), 3), i32s(&[30, 60, 90]));

@@ -1,0 +1,153 @@
+"""Runs of several processes: who each is, what they gather, and what they say when they differ. Programs run under `mpirun` where mpi4py and an MPI are installed."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+pytestmark = pytest.mark.ours  # JAX's processes find each other by a coordinator
+
+RUN = shutil.which("mpirun", path=os.path.dirname(sys.executable)) or shutil.which("mpirun")
+
+
+def mpirun(program, processes=2, devices=1, timeout=120):
+    """The output of a program on each of several processes."""
+    pytest.importorskip("mpi4py")
+    if RUN is None:
+        pytest.skip("no mpirun")
+    import ferrax
+
+    package = pathlib.Path(ferrax.__file__).parents[1]
+    quiet = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+    env = {**os.environ, **quiet, "PYTHONPATH": str(package), "FERRAX_NUM_CPU_DEVICES": str(devices), "FERRAX_NUM_THREADS": "1"}
+    begin = "import ferrax as jax, numpy as np\nimport ferrax.numpy as jnp\njax.distributed.initialize()\nfrom ferrax.experimental import multihost_utils as m\ni = jax.process_index()\n"
+    return subprocess.run(
+        [RUN, "--oversubscribe", "-n", str(processes), sys.executable, "-c", begin + textwrap.dedent(program)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+
+
+def lines(program, **options):
+    """The lines that processes print, sorted."""
+    done = mpirun(program, **options)
+    assert done.returncode == 0, done.stderr
+    return sorted(done.stdout.splitlines())
+
+
+def test_devices_are_those_of_all_processes():
+    assert lines(
+        """
+        mine = [d.id for d in jax.local_devices()]
+        print(i, jax.process_count(), jax.device_count(), jax.local_device_count(), mine, [d.process_index for d in jax.devices()],
+              [d.local_hardware_id for d in jax.devices()], jnp.ones(2).devices() == {jax.local_devices()[0]}, jax.process_indices())
+        """,
+        processes=3,
+        devices=2,
+    ) == [f"{i} 3 6 2 {[2 * i, 2 * i + 1]} [0, 0, 1, 1, 2, 2] [0, 1, 0, 1, 0, 1] True [0, 1, 2]" for i in range(3)]
+
+
+def test_values_are_gathered_and_sent_and_compared():
+    assert (
+        lines(
+            """
+        x = {"a": jnp.arange(3) + i, "b": np.float32(i), "c": jnp.bfloat16(i)}
+        all = m.process_allgather(x)
+        assert all["a"].tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 4]] and all["b"].tolist() == [0, 1, 2] and all["c"].dtype == jnp.bfloat16
+        assert m.process_allgather(x["a"], tiled=True).tolist() == [0, 1, 2, 1, 2, 3, 2, 3, 4]
+        assert m.broadcast_one_to_all(x)["a"].tolist() == [0, 1, 2] and m.broadcast_one_to_all(i, is_source=i == 2) == 2
+        big = m.process_allgather(np.full(300_000, i))  # in pieces
+        assert big.shape == (3, 300_000) and big.sum() == 900_000
+        m.sync_global_devices("here"), m.assert_equal(all)
+        for wrong in (lambda: m.assert_equal(i, "differ"), lambda: m.sync_global_devices(f"at {i}")):
+            try:
+                wrong()
+            except AssertionError as e:
+                print(str(e)[:6])
+        try:
+            m.broadcast_one_to_all(i, is_source=True)
+        except ValueError as e:
+            print("source")
+        """,
+            processes=3,
+        )
+        == ["differ"] * 3 + ["source"] * 3 + ["sync_g"] * 3
+    )
+
+
+def test_processes_that_do_different_things_are_told_both():
+    out = lines(
+        """
+        try:
+            m.sync_global_devices("a") if i == 0 else m.process_allgather(3)
+        except RuntimeError as e:
+            print(str(e).replace(chr(10), " "))
+        """
+    )
+    assert len(out) == 2
+    for line in out:
+        assert (
+            "every process must run the same programs in the same order" in line and "sync_global_devices" in line and "process_allgather of 1 leaves" in line
+        )
+
+
+def test_an_exception_in_one_process_ends_all():
+    done = mpirun(
+        """
+        if i == 1:
+            raise ValueError("this one is broken")
+        m.sync_global_devices("never")
+        """
+    )
+    assert done.returncode != 0 and "ValueError: this one is broken" in done.stderr and "process 1 of 2 ends by an exception" in done.stderr
+
+
+def test_what_the_launcher_says_is_checked():
+    done = mpirun("pass\n", processes=1)
+    assert done.returncode == 0
+    out = lines(
+        """
+        import ferrax._processes
+        for options in (dict(num_processes=3), dict(process_id=7)):
+            jax.distributed._state["initialized"] = False
+            try:
+                jax.distributed.initialize(**options)
+            except (ValueError, RuntimeError) as e:
+                print(type(e).__name__, e)
+        """
+    )
+    assert len(out) == 4 and all("MPI says" in line or "should only be called once" in line or "must be called before" in line for line in out)
+
+
+def test_launchers_are_known_by_their_variables():
+    from ferrax._processes import environment
+
+    assert environment({}) is None and environment({"OMPI_COMM_WORLD_RANK": "1"}) is None
+    for rank, size in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
+        assert environment({rank: "1", size: "4"}) == (1, 4)
+
+
+def test_differences_are_shown():
+    from ferrax._processes import first_difference
+
+    assert "line 2" in first_difference("a\nb\nc", "a\nx\nc") and "here:  b" in first_difference("a\nb", "a\nx")
+    assert "from line 2 on" in first_difference("a\nb", "a") and "not known" in first_difference("a", None)
+
+
+@given(st.sampled_from(["float32", "bfloat16", "int8", "bool", "complex64", "float64", "uint32", "float8_e4m3fn"]), st.lists(st.integers(0, 3), max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_arrays_survive_messages(dtype, shape):
+    import ml_dtypes  # noqa: F401
+    from ferrax._processes import pack, unpack
+
+    x = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
+    y = unpack(pack(x))
+    assert y.dtype == x.dtype and y.shape == x.shape and y.tobytes() == x.tobytes()
