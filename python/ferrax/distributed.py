@@ -51,8 +51,7 @@ def initialize(
     if cluster_detection_method == "mpi4py" or (launched is not None and launched[1] > 1):
         if _core.has_cpus():
             raise RuntimeError(
-                "jax.distributed.initialize() must be called before any JAX calls that might initialise the XLA backend. This includes any computation, but also"
-                " calls to jax.devices, jax.device_put, and others."
+                "distributed.initialize() must be called before the first computation, and before devices are asked for (jax.devices, jax.device_put and others)"
             )
         _join(num_processes, process_id, local_device_ids, initialization_timeout, heartbeat_timeout_seconds)
     elif num_processes not in (None, 1) or process_id not in (None, 0):

@@ -55,8 +55,7 @@ pub fn set(p: Processes) -> Res<()> {
     if crate::device::has_cpus() {
         return Err(Error::new(
             ErrorKind::Runtime,
-            "jax.distributed.initialize() must be called before any JAX calls that might initialise the XLA backend. \
-             This includes any computation, but also calls to jax.devices, jax.device_put, and others.",
+            "distributed.initialize() must be called before the first computation, and before devices are asked for",
         ));
     }
     PROCESSES.set(p).map_err(|_| Error::new(ErrorKind::Runtime, "distributed.initialize should only be called once."))
