@@ -208,9 +208,11 @@ impl Run<'_> {
         for (x, out) in ins.iter().zip(outs) {
             let mut value = vec![0; self.plan.slots[*out as usize].bytes()];
             let d = self.dtype(*x);
-            let mut combine = |all: &[&[u8]], to: &mut [u8]| match kind {
-                Collective::AllReduce(by) => Ok(to.copy_from_slice(&all_reduce(*by, d, all)?)),
-                _ => Ok(()),
+            let mut combine = |all: &[&[u8]], to: &mut [u8]| {
+                if let Collective::AllReduce(by) = kind {
+                    to.copy_from_slice(&all_reduce(*by, d, all)?);
+                }
+                Ok(())
             };
             kind.run(world, across, self.bytes(*x)?, &mut value, d.size() * 64, &mut combine)?;
             self.set(*out, SlotValue::Bytes(value))?;
