@@ -6,7 +6,6 @@ use crate::config;
 use crate::once::Once;
 use ferrax::numpy::promotion;
 use ferrax_ir::dtype::{Dtype, KeyImpl};
-use ferrax_kernel::DType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
