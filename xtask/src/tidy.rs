@@ -30,6 +30,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/kernels/program/rows.rs",
     "crates/ferrax-cpu/src/kernels/reduce.rs",
     "crates/ferrax-cpu/src/kernels/scalar.rs",
+    "crates/ferrax-cpu/src/kernels/scalar/convert.rs",
     "crates/ferrax-cpu/src/memory.rs",
     "crates/ferrax-cpu/src/native.rs",
     "crates/ferrax-cpu/src/native/folding.rs",

@@ -60,7 +60,7 @@ pub enum Operand {
 }
 
 /// Operands of one segment.
-const MAX_OPERANDS: usize = asm::TABLE;
+pub const MAX_OPERANDS: usize = asm::TABLE;
 /// Limits of a segment.
 const TUNING: NativeTuning = NativeTuning::DEFAULT;
 

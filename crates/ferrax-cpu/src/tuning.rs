@@ -56,8 +56,13 @@ pub struct KernelTuning {
     pub min_row: usize,
     /// The same where native code goes through the rows by itself.
     pub min_native_row: usize,
-    /// Rows from which native code uses the longest vectors.
-    pub min_long_vector_row: usize,
+    /// The same where it is known that all of a program becomes such code.
+    pub min_short_row: usize,
+    /// Elements of a row that all of so many rows read, and that lie apart, up to which they are copied once: a register holds them.
+    pub max_shared_row: usize,
+    pub min_rows_sharing: usize,
+    /// Bytes of a row from which native code uses the longest vectors.
+    pub min_long_vector_bytes: usize,
     /// Loads that may come before what is computed: each holds a register until it is read.
     pub max_early_loads: usize,
     /// Guard-free tiles of a kernel, and nodes of all of them, beyond which it stays whole.
@@ -91,7 +96,10 @@ impl KernelTuning {
         max_tile_bytes: 24 << 10,
         min_row: 48,
         min_native_row: 32,
-        min_long_vector_row: 32,
+        min_short_row: 8,
+        max_shared_row: 128,
+        min_rows_sharing: 8,
+        min_long_vector_bytes: 128,
         max_early_loads: 8,
         max_pieces: 64,
         max_nodes_of_pieces: 1 << 13,
@@ -239,8 +247,12 @@ pub struct DotTuning {
     pub max_loop_work_without_panels: usize,
     /// Estimated nanoseconds from which several threads do one product of the library.
     pub min_strip_nanos: f64,
-    /// Sums over a matrix's columns up to which these stay in registers.
-    pub max_sums_in_registers: usize,
+    /// Columns, and bytes of a matrix, up to which a vector is multiplied by a vector of columns at a time, whose sums stay in registers: such a matrix
+    /// stays in the nearer caches.
+    pub max_few_columns: usize,
+    pub max_bytes_by_few_columns: usize,
+    /// Bytes of a right operand from which panels ask for what the next panel reads: no prefetcher of the machine sees it coming.
+    pub min_prefetched_bytes: usize,
     /// Rows and columns from which the library's sums do not depend on an operand's layout.
     pub min_library_side: usize,
 }
@@ -249,7 +261,9 @@ impl DotTuning {
         max_loop_work: 512,
         max_loop_work_without_panels: 8192,
         min_strip_nanos: 20_000.0,
-        max_sums_in_registers: 64,
+        max_few_columns: 64,
+        max_bytes_by_few_columns: 512 << 10,
+        min_prefetched_bytes: 512 << 10,
         min_library_side: 32,
     };
 }
@@ -294,6 +308,8 @@ pub struct LinalgTuning {
     pub min_blocked_cholesky: usize,
     pub min_blocked_spectral: usize,
     pub min_blocked_system: usize,
+    /// The most that one side of a matrix is the longer where singular values alone are made without a triangular factor.
+    pub max_aspect_of_values: usize,
     /// Rows of what is left of a symmetric matrix, and elements of what is left of another, from which products with vectors are cut into pieces, which
     /// threads share. The pieces' order is part of the results' bits, so tests do not override these.
     pub min_rows_in_pieces: usize,
@@ -310,6 +326,7 @@ impl LinalgTuning {
         min_blocked_cholesky: 33,
         min_blocked_spectral: 17,
         min_blocked_system: 24,
+        max_aspect_of_values: 4,
         min_rows_in_pieces: 192,
         min_elements_in_pieces: 128 * 128,
     };

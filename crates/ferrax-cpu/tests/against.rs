@@ -7,7 +7,7 @@ use ferrax_cpu::kernels::{Bases, CompiledKernel};
 use ferrax_cpu::memory::Block;
 use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
-use generate::{Rng, elementwise, guarded_kernel, random_bytes, random_kernel};
+use generate::{Rng, elementwise, guarded_kernel, load, random_bytes, random_kernel};
 use proptest::prelude::*;
 use std::sync::atomic::AtomicBool;
 
@@ -306,5 +306,30 @@ fn rounds_of_words_mean_what_their_nodes_say() {
         }
         let ins = [random_bytes(rng, DType::U32, n), random_bytes(rng, DType::U32, n)];
         compare(&k, &ins, 0);
+    }
+}
+
+/// Where the first of the greatest is, and of the least: among few different numbers, zeros of both signs and nans.
+#[test]
+fn positions_of_extremes_are_the_reference() {
+    let mut rng = Rng(29);
+    for d in [DType::F32, DType::F64, DType::I32, DType::I64, DType::U32, DType::F16] {
+        for kind in [ReduceKind::ArgMax, ReduceKind::ArgMin] {
+            for (rows, n) in [(5, 1), (70, 2), (9, 15), (300, 16), (20, 17), (7, 40), (3, 500), (2, 1025), (1, 5000)] {
+                for out in [DType::I32, DType::I64] {
+                    let k = Kernel {
+                        grid: [rows].into(),
+                        rdims: [n].into(),
+                        inputs: vec![(d, rows * n)],
+                        nodes: vec![load(0, d, Affine::new(0, [n as i64, 1])), (out, Node::Reduce { kind, of: 0 })],
+                        outputs: vec![1],
+                    };
+                    let values = [0.0, -0.0, 1.0, 2.0, 3.0, f64::NAN];
+                    let most = if rng.below(2) == 0 { 6 } else { 5 };
+                    let x: Vec<Scalar> = (0..rows * n).map(|_| Scalar::from_f64(d, values[rng.below(most)])).collect();
+                    compare(&k, &[reference::write(&x)], 0);
+                }
+            }
+        }
     }
 }

@@ -258,6 +258,44 @@ fn no_page_is_both_writable_and_executable() {
     assert!(kept.is_empty() || !native::is_available() || maps.lines().any(nameless), "{maps}");
 }
 
+/// Rows of a few vectors, cut out of longer ones, with an element of each row and one of each column: by code that goes through the rows.
+#[test]
+fn short_rows_keep_their_bits() {
+    let rng = &mut Rng(23);
+    for d in [DType::F32, DType::F64, DType::I32] {
+        for (rows, n) in [(40, 8), (33, 9), (50, 15), (20, 16), (30, 17), (29, 25), (31, 31), (12, 33)] {
+            let (wide, w) = (n + 3, n as i64 + 3);
+            let x = |at: i64| load(0, d, Affine::new(at, [w, 1]));
+            let nodes = vec![
+                x(0),
+                x(2),
+                load(1, d, Affine::new(0, [1, 0])),
+                load(2, d, Affine::new(0, [0, 1])),
+                (d, Node::Bin(Bin::Sub, 1, 0)),
+                (d, Node::Bin(Bin::Mul, 4, 2)),
+                (DType::Bool, Node::Bin(Bin::Gt, 5, 3)),
+                (d, Node::Select { p: 6, t: 5, f: 3 }),
+                (d, Node::Bin(Bin::Max, 7, 0)),
+            ];
+            let k = Kernel {
+                grid: [rows, n].into(),
+                inputs: vec![(d, rows * wide), (d, rows), (d, n)],
+                nodes,
+                outputs: vec![8, 7],
+                ..Kernel::default()
+            };
+            k.verify().unwrap();
+            let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
+            same(&k, &ins, &[], true);
+            for tier in tiers() {
+                let c = CompiledKernel::new(&k, false, tier).unwrap();
+                c.expect(1 << 40);
+                assert!(c.text().contains("by rows") && c.text().contains("code whole"), "{d}\n{}", c.text());
+            }
+        }
+    }
+}
+
 /// Reductions of rows of `x`, of what is left of them after an element of each row, and of that times another row: side by side.
 fn reductions(d: DType, kind: ReduceKind, [outer, n]: [usize; 2]) -> Kernel {
     let (rows, whole) = (n as i64, n * outer);

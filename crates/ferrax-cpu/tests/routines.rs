@@ -261,7 +261,7 @@ proptest! {
     #[test]
     fn products_by_vectors_do_not_depend_on_layout(seed: u64) {
         let rng = &mut Rng(seed);
-        let (rows, k, b) = (rng.pick(&[2, 5, 37, 128, 300]), rng.pick(&[3, 15, 16, 70, 257]), 1 + rng.below(2));
+        let (rows, k, b) = (rng.pick(&[2, 5, 37, 128, 300, 1100]), rng.pick(&[3, 15, 16, 70, 257, 520]), 1 + rng.below(2));
         let dtype = rng.pick(&[DType::F32, DType::F64]);
         let numbers = |rng: &mut Rng, n: usize| -> Vec<f64> { (0..n).map(|_| rng.below(2001) as f64 / 1000.0 - 1.0).collect() };
         let (a, v) = (numbers(rng, b * rows * k), numbers(rng, b * k));

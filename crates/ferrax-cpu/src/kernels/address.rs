@@ -103,13 +103,15 @@ unsafe fn component<T: WideIndex>(
     [adds, drops]: [bool; 2],
     at: *mut i64,
 ) {
+    // copies: what is written might be them
+    let (last, stride) = (c.last, c.stride as i64);
     for p in 0..n {
         // SAFETY: p < n.
         unsafe {
             let x = (*ix.add(p * every)).wide();
-            let inside = x.max(0).min(c.last);
+            let inside = x.max(0).min(last);
             let old = if adds { *at.add(p) } else { 0 };
-            let new = old + inside * c.stride as i64;
+            let new = old + inside * stride;
             *at.add(p) = if drops & ((old < 0) | (inside != x)) { OUTSIDE } else { new };
         }
     }
@@ -308,8 +310,6 @@ tiers!(
 impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
     #[inline(always)]
     unsafe fn run(out: *mut u8, at: *const i64, of: *const u16, n: usize, new: *const u8, every: isize, run: usize) {
-        /// Elements that are read before the first of them is written: what writes over an operand is no vector loop otherwise.
-        const BATCH: usize = 16;
         for k in 0..n {
             // SAFETY: by the contract; elements j.. of a window are below `run`.
             unsafe {
@@ -317,18 +317,25 @@ impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
                 let (to, from) =
                     (out.offset(*at.add(p) as isize).cast::<F::A>(), new.offset(p as isize * every).cast::<F::A>());
                 let mut j = 0;
-                while j + BATCH <= run {
-                    let mut old = to.add(j).cast::<[F::A; BATCH]>().read();
-                    let new = from.add(j).cast::<[F::A; BATCH]>().read();
-                    for l in 0..BATCH {
-                        old[l] = F::f(old[l], new[l]);
-                    }
-                    to.add(j).cast::<[F::A; BATCH]>().write(old);
-                    j += BATCH;
+                // So many elements are read before the first of them is written: what writes over an operand is no vector loop otherwise.
+                macro_rules! together {
+                    ($N:literal) => {
+                        while j + $N <= run {
+                            let mut old = to.add(j).cast::<[F::A; $N]>().read();
+                            let new = from.add(j).cast::<[F::A; $N]>().read();
+                            for l in 0..$N {
+                                old[l] = F::f(old[l], new[l]);
+                            }
+                            to.add(j).cast::<[F::A; $N]>().write(old);
+                            j += $N;
+                        }
+                    };
                 }
-                for j in j..run {
-                    *to.add(j) = F::f(*to.add(j), *from.add(j));
-                }
+                together!(16);
+                together!(8);
+                together!(4);
+                together!(2);
+                together!(1);
             }
         }
     }

@@ -371,6 +371,14 @@ pub trait ArgFold {
     unsafe fn run(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize);
 }
 tiers!(pick_arg_fold, ArgFold, fn(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize));
+/// Positions of the extremes of `rows` rows of `n` elements each, as integers of `bytes` bytes.
+pub type ArgRowsFn = unsafe fn(d: *mut u8, bytes: usize, src: *const u8, rows: usize, n: usize);
+pub trait ArgRows {
+    /// # Safety
+    /// `src` holds rows * n elements, `d` an integer for each row; n is 1 at least.
+    unsafe fn run(d: *mut u8, bytes: usize, src: *const u8, rows: usize, n: usize);
+}
+tiers!(pick_arg_rows, ArgRows, fn(d: *mut u8, bytes: usize, src: *const u8, rows: usize, n: usize));
 pub trait ArgFinish {
     /// # Safety
     /// `best` and `at` hold LANES * width, `run_best` and `run_at` width.
@@ -382,10 +390,17 @@ tiers!(
     fn(best: *mut u8, at: *mut u32, width: usize, run_best: *mut u8, run_at: *mut i64, base: i64)
 );
 
-/// A strict order: whether `x` beats `y`. A nan beats all that is none.
+/// A strict order.
 trait Beats {
     type A: Copy;
-    fn beats(x: Self::A, y: Self::A) -> bool;
+    /// Of numbers.
+    fn is_beyond(x: Self::A, y: Self::A) -> bool;
+    fn is_nan(x: Self::A) -> bool;
+    /// Whether `x` beats `y`: a nan beats all that is none.
+    #[inline(always)]
+    fn beats(x: Self::A, y: Self::A) -> bool {
+        Self::is_beyond(x, y) | (Self::is_nan(x) & !Self::is_nan(y))
+    }
 }
 struct Greater<T>(PhantomData<T>);
 struct Less<T>(PhantomData<T>);
@@ -394,20 +409,108 @@ macro_rules! beats {
         impl Beats for Greater<$T> {
             type A = $T;
             #[inline(always)]
+            fn is_beyond(x: $T, y: $T) -> bool { x > y }
+            #[inline(always)]
             #[allow(clippy::eq_op)]
-            fn beats(x: $T, y: $T) -> bool { (x > y) | ((x != x) & (y == y)) }
+            fn is_nan(x: $T) -> bool { x != x }
         }
         impl Beats for Less<$T> {
             type A = $T;
             #[inline(always)]
+            fn is_beyond(x: $T, y: $T) -> bool { x < y }
+            #[inline(always)]
             #[allow(clippy::eq_op)]
-            fn beats(x: $T, y: $T) -> bool { (x < y) | ((x != x) & (y == y)) }
+            fn is_nan(x: $T) -> bool { x != x }
         }
     )*};
 }
 beats!(u8 i32 u32 i64 u64 f32 f64);
 
+/// The first of the greatest of `n` elements, in the order of `B`: the greatest is found first, nans apart, then its place.
+///
+/// # Safety
+/// `src` holds n elements, one at least.
+#[inline(always)]
+unsafe fn first_best<B: Beats>(src: *const B::A, n: usize) -> usize {
+    // SAFETY: by the contract.
+    unsafe {
+        if n < LANES {
+            let mut best = 0;
+            for k in 1..n {
+                best = if B::beats(*src.add(k), *src.add(best)) { k } else { best };
+            }
+            return best;
+        }
+        // the last chunk are the last elements, some of which were taken before
+        let chunk = |k: usize| src.add(k.min(n - LANES)).cast::<[B::A; LANES]>().read();
+        let mut a = chunk(0);
+        let mut k = LANES;
+        while k < n {
+            let x = chunk(k);
+            for j in 0..LANES {
+                a[j] = if B::is_beyond(x[j], a[j]) { x[j] } else { a[j] };
+            }
+            k += LANES;
+        }
+        // PERF: the compiler arranges the lanes of the loop above for what follows, and shuffles them at each step, unless it cannot see it.
+        let mut a = std::hint::black_box(a);
+        let (mut k, mut is_nan) = (0, [0u8; LANES]);
+        while k < n {
+            let x = chunk(k);
+            for j in 0..LANES {
+                is_nan[j] |= B::is_nan(x[j]) as u8;
+            }
+            k += LANES;
+        }
+        macro_rules! halve {
+            ($($w:literal)*) => {$(
+                for j in 0..$w {
+                    a[j] = if B::is_beyond(a[j + $w], a[j]) { a[j + $w] } else { a[j] };
+                }
+            )*};
+        }
+        halve!(8 4 2 1);
+        // The first element that the best is not beyond, or the first nan.
+        macro_rules! first {
+            ($is_it:expr) => {{
+                let mut k = 0;
+                loop {
+                    let (x, mut found) = (chunk(k), [0u8; LANES]);
+                    for j in 0..LANES {
+                        found[j] = $is_it(x[j]) as u8;
+                    }
+                    let found = u128::from_le_bytes(found);
+                    if found != 0 || k + LANES >= n {
+                        return k.min(n - LANES) + found.trailing_zeros() as usize / 8 % LANES;
+                    }
+                    k += LANES;
+                }
+            }};
+        }
+        if u128::from_le_bytes(is_nan) != 0 {
+            first!(|x| B::is_nan(x))
+        } else {
+            let best = a[0];
+            first!(|x| !B::is_beyond(best, x))
+        }
+    }
+}
 struct ArgBest<B>(PhantomData<B>);
+impl<B: Beats> ArgRows for ArgBest<B> {
+    #[inline(always)]
+    unsafe fn run(d: *mut u8, bytes: usize, src: *const u8, rows: usize, n: usize) {
+        for row in 0..rows {
+            // SAFETY: by the contract.
+            unsafe {
+                let at = first_best::<B>(src.cast::<B::A>().add(row * n), n);
+                match bytes {
+                    4 => *d.cast::<u32>().add(row) = at as u32,
+                    _ => *d.cast::<u64>().add(row) = at as u64,
+                }
+            }
+        }
+    }
+}
 impl<B: Beats> ArgFold for ArgBest<B> {
     #[inline(always)]
     unsafe fn run(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize) {
@@ -421,25 +524,18 @@ impl<B: Beats> ArgFold for ArgBest<B> {
                 *at.add(k) = if wins { r } else { *at.add(k) };
             }
         };
-        let mut r = r0;
-        let end = r0 + rows;
-        while r < end {
+        if width == 1 && rows > 0 {
+            // One lane is enough where the best of the rows is found at once.
             // SAFETY: as above.
-            unsafe {
-                let src = src.add((r - r0) * width);
-                let lane = r % LANES;
-                if width == 1 {
-                    let run = (LANES - lane).min(end - r);
-                    for j in 0..run {
-                        one(lane + j, src.add(j), (r + j) as u32);
-                    }
-                    r += run;
-                } else {
-                    for i in 0..width {
-                        one(lane * width + i, src.add(i), r as u32);
-                    }
-                    r += 1;
-                }
+            return unsafe {
+                let at = first_best::<B>(src, rows);
+                one(0, src.add(at), (r0 + at) as u32)
+            };
+        }
+        for r in r0..r0 + rows {
+            for i in 0..width {
+                // SAFETY: as above.
+                unsafe { one(r % LANES * width + i, src.add((r - r0) * width + i), r as u32) };
             }
         }
     }
@@ -469,13 +565,18 @@ impl<B: Beats> ArgFinish for ArgBest<B> {
 
 #[derive(Clone, Copy)]
 pub struct ArgFolder {
+    pub rows: ArgRowsFn,
     pub fold: ArgFoldFn,
     pub finish: ArgFinishFn,
 }
 /// `d` is the dtype of what is compared.
 pub fn arg_folder(greatest: bool, d: DType, t: Tier) -> ArgFolder {
     fn of<B: Beats>(t: Tier) -> ArgFolder {
-        ArgFolder { fold: pick_arg_fold::<ArgBest<B>>(t), finish: pick_arg_finish::<ArgBest<B>>(t) }
+        ArgFolder {
+            rows: pick_arg_rows::<ArgBest<B>>(t),
+            fold: pick_arg_fold::<ArgBest<B>>(t),
+            finish: pick_arg_finish::<ArgBest<B>>(t),
+        }
     }
     macro_rules! lanes {
         ($B:ident) => {

@@ -161,11 +161,31 @@ mod transposed {
         }
     }
 }
+/// What `n` lanes at `d` hold, in as many rows behind them as there are left.
+///
+/// # Safety
+/// `d` holds rows * n lanes.
+#[inline(always)]
+unsafe fn repeat<L: Copy>(d: *mut L, rows: usize, n: usize) {
+    let (mut done, all) = (n, rows * n);
+    while done < all {
+        let count = done.min(all - done);
+        // SAFETY: by the contract; what is done lies before what is written.
+        unsafe { d.add(done).copy_from_nonoverlapping(d, count) };
+        done += count;
+    }
+}
 struct Loading<E>(PhantomData<E>);
 impl<E: Element> Load for Loading<E> {
     #[inline(always)]
-    unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize) {
+    unsafe fn run(d: *mut u8, src: *const u8, mut rows: usize, row_stride: isize, n: usize, stride: isize) {
         let (mut d, src) = (d.cast::<E::L>(), src.cast::<E::S>());
+        // PERF: rows that are all the same are read once.
+        let (first, all) = (d, rows);
+        let repeats = row_stride == 0 && rows > 1 && n > 0;
+        if repeats {
+            rows = 1;
+        }
         if row_stride == 1 && stride.abs() > FAR && rows >= TRANSPOSED_SIDE && n >= TRANSPOSED_SIDE {
             // SAFETY: this contract is that one's.
             return unsafe { transposed::<E>(d, src, rows, n, stride) };
@@ -199,7 +219,11 @@ impl<E: Element> Load for Loading<E> {
                     0 => {
                         if n > 0 {
                             let x = E::load(*row);
-                            for j in 0..n {
+                            let whole = n / TRANSPOSED_SIDE * TRANSPOSED_SIDE;
+                            for j in (0..whole).step_by(TRANSPOSED_SIDE) {
+                                d.add(j).cast::<[E::L; TRANSPOSED_SIDE]>().write([x; TRANSPOSED_SIDE]);
+                            }
+                            for j in whole..n {
                                 *d.add(j) = x;
                             }
                         }
@@ -212,6 +236,10 @@ impl<E: Element> Load for Loading<E> {
                 }
                 d = d.add(n);
             }
+        }
+        if repeats {
+            // SAFETY: by the contract; the first row was written.
+            unsafe { repeat(first, all, n) };
         }
     }
 }

@@ -15,6 +15,7 @@
 mod build;
 mod code;
 mod folds;
+mod nest;
 mod pairs;
 mod patterns;
 mod registers;
@@ -43,6 +44,8 @@ enum Buf {
     Out(u32),
     /// The numbers from 0 on.
     Counted(Lane),
+    /// The register that holds what every row reads.
+    Row(Op),
 }
 /// A buffer that is used in place: its elements lie one after the other along the innermost loop, or as far apart as a interleaving call wants them.
 struct Direct {
@@ -151,9 +154,35 @@ struct Indices {
     lane_bytes: usize,
 }
 enum Setup {
-    Fill { d: Op, bytes: usize, bits: u64 },
-    Splat { d: Op, f: moves::LoadFn, buf: Buf, size: usize, offset: i64 },
-    Call { f: BlockFn, d: Op, a: Op, b: Op, c: Op },
+    Fill {
+        d: Op,
+        bytes: usize,
+        bits: u64,
+    },
+    Splat {
+        d: Op,
+        f: moves::LoadFn,
+        buf: Buf,
+        size: usize,
+        offset: i64,
+    },
+    /// `n` elements that lie `stride` apart: a row that all rows read.
+    Row {
+        d: Op,
+        f: moves::LoadFn,
+        buf: Buf,
+        size: usize,
+        offset: i64,
+        stride: i64,
+        n: usize,
+    },
+    Call {
+        f: BlockFn,
+        d: Op,
+        a: Op,
+        b: Op,
+        c: Op,
+    },
 }
 
 pub struct TileProgram {
@@ -228,6 +257,7 @@ impl Bases<'_> {
             Buf::In(k) => (self.ins, k),
             Buf::Out(k) => (self.outs, k),
             Buf::Counted(lane) => return moves::counted(lane).cast_mut(),
+            Buf::Row(_) => return std::ptr::null_mut(), // the frame's own
         };
         cells.get(k as usize).map_or(std::ptr::null_mut(), |c| self.ptrs[*c as usize])
     }
@@ -318,10 +348,17 @@ impl TileProgram {
                 *slot = regs.add(r * self.reg_bytes);
             }
             for (b, d) in base.iter_mut().zip(&self.directs) {
-                *b = bases.of(d.buf).wrapping_offset(d.offset as isize * d.size as isize);
+                *b = match d.buf {
+                    Buf::Row(r) => p[r as usize],
+                    buf => bases.of(buf).wrapping_offset(d.offset as isize * d.size as isize),
+                };
             }
             for s in &self.setup {
                 match s {
+                    Setup::Row { d, f, buf, size, offset, stride, n } => {
+                        let from = bases.of(*buf).wrapping_offset(*offset as isize * *size as isize);
+                        f(p[*d as usize], from, 1, 0, *n, *stride as isize)
+                    }
                     Setup::Fill { d, bytes, bits } => moves::fill(p[*d as usize], *bytes, *bits, n),
                     Setup::Splat { d, f, buf, size, offset } => {
                         f(p[*d as usize], bases.of(*buf).offset(*offset as isize * *size as isize), 1, 0, n, 0)
@@ -503,6 +540,7 @@ impl TileProgram {
             Buf::In(k) => format!("in{k}"),
             Buf::Out(k) => format!("out{k}"),
             Buf::Counted(_) => "numbers".into(),
+            Buf::Row(r) => format!("r{r}"),
         };
         let op = |o: Op| match (o as usize).checked_sub(self.n_regs) {
             None => format!("r{o}"),
@@ -515,6 +553,9 @@ impl TileProgram {
             s += &match i {
                 Setup::Fill { d, bits, .. } => format!("  once {} = {bits:#x}\n", op(*d)),
                 Setup::Splat { d, buf: b, offset, .. } => format!("  once {} = {}[{offset}]\n", op(*d), buf(*b)),
+                Setup::Row { d, buf: b, offset, stride, .. } => {
+                    format!("  once {} = {}[{offset} + [{stride}]]\n", op(*d), buf(*b))
+                }
                 Setup::Call { d, a, b, c, .. } => {
                     format!("  once {} = call {} {} {}\n", op(*d), op(*a), op(*b), op(*c))
                 }

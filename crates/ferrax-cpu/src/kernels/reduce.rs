@@ -385,7 +385,7 @@ impl Reducing {
         }
         // SAFETY: see above; result registers hold a tile of the epilogue.
         unsafe {
-            let (mut inner, mut epilogue, acc) = self.start(m, bases, None);
+            let (mut inner, mut epilogue, _) = self.start(m, bases, None);
             let at_once = self.inner.tile() / self.n;
             let mut g = from;
             while g < to {
@@ -399,16 +399,7 @@ impl Reducing {
                         let d = self.epilogue.lanes(&epilogue, r.result).add(row * r.out.size());
                         match &r.how {
                             How::Fold(f, _) => (f.rows)(d, src, k, self.n),
-                            How::Arg(f) => {
-                                for j in 0..k {
-                                    let a = ArgPlaces::of(acc.add(r.at), r.bytes, 1);
-                                    a.begin(1);
-                                    a.begin_block(1);
-                                    (f.fold)(a.best, a.at, src.add(j * self.n * r.bytes), 1, 0, self.n);
-                                    (f.finish)(a.best, a.at, 1, a.run_best, a.run_at, 0);
-                                    a.write(d.add(j * r.out.size()), r.out, 1);
-                                }
-                            }
+                            How::Arg(f) => (f.rows)(d, r.out.size(), src, k, self.n),
                         }
                     }
                     row += k;

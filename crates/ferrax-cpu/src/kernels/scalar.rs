@@ -3,10 +3,12 @@
 //! INVARIANT: a function sees and gives lanes that are canonical for their dtype; [`un`] and [`bin`] give a result of the lane's
 //! width, which [`canonical`] then brings back to a narrow dtype.
 #![allow(clippy::eq_op)] // `x != x` asks for NaN in every lane type
+mod convert;
 use super::address::PutFns;
 use super::block::{BlockFn, BlockLoop, F1, F2, map1, map2, pick};
 use super::lane::*;
 use crate::tier::Tier;
+pub use convert::convert;
 use ferrax_kernel::{Bin, DType, Un, math};
 use std::marker::PhantomData;
 
@@ -369,76 +371,6 @@ pub fn put(f: Bin, d: DType, t: Tier) -> Option<PutFns> {
         Bin::Xor => row!(combine t lane: Xor int),
         _ => return None,
     })
-}
-
-/// What a conversion gives, by its target dtype. `L` is the target's lane.
-trait To<S> {
-    type L: Copy;
-    fn to(x: S) -> Self::L;
-}
-macro_rules! target {
-    ($Name:ident -> $L:ty; $($S:ty)*; |$x:ident| $e:expr) => {
-        struct $Name;
-        $(impl To<$S> for $Name {
-            type L = $L;
-            #[inline(always)]
-            fn to($x: $S) -> $L { $e }
-        })*
-    };
-}
-target!(ToI8 -> i32; u8 i32 u32 i64 u64 f32 f64; |x| x as i8 as i32);
-target!(ToI16 -> i32; u8 i32 u32 i64 u64 f32 f64; |x| x as i16 as i32);
-target!(ToI32 -> i32; u8 i32 u32 i64 u64 f32 f64; |x| x as i32);
-target!(ToI64 -> i64; u8 i32 u32 i64 u64 f32 f64; |x| x as i64);
-target!(ToU8 -> u32; u8 i32 u32 i64 u64 f32 f64; |x| x as u8 as u32);
-target!(ToU16 -> u32; u8 i32 u32 i64 u64 f32 f64; |x| x as u16 as u32);
-target!(ToU32 -> u32; u8 i32 u32 i64 u64 f32 f64; |x| x as u32);
-target!(ToU64 -> u64; u8 i32 u32 i64 u64 f32 f64; |x| x as u64);
-target!(ToF32 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| x as f32);
-target!(ToF64 -> f64; u8 i32 u32 i64 u64 f32 f64; |x| x as f64);
-target!(ToF16 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| round_f16(f32_to_odd(x as f64)));
-target!(ToBF16 -> f32; u8 i32 u32 i64 u64 f32 f64; |x| round_bf16(x as f32));
-target!(ToBool -> u8; u8 i32 u32 i64 u64 f32 f64; |x| (x != (0u8 as _)) as u8);
-
-struct Convert<S, D>(PhantomData<(S, D)>);
-impl<S: Copy, D: To<S>> F1 for Convert<S, D> {
-    type A = S;
-    type R = D::L;
-    #[inline(always)]
-    fn f(x: S) -> D::L {
-        D::to(x)
-    }
-}
-
-/// From a canonical lane of `from` to a canonical lane of `to`.
-pub fn convert(from: DType, to: DType, t: Tier) -> BlockFn {
-    fn source<D: To<u8> + To<i32> + To<u32> + To<i64> + To<u64> + To<f32> + To<f64>>(from: DType, t: Tier) -> BlockFn {
-        match Lane::of(from) {
-            Lane::Bool => map1::<Convert<u8, D>>(t),
-            Lane::I32 => map1::<Convert<i32, D>>(t),
-            Lane::U32 => map1::<Convert<u32, D>>(t),
-            Lane::I64 => map1::<Convert<i64, D>>(t),
-            Lane::U64 => map1::<Convert<u64, D>>(t),
-            Lane::F32 => map1::<Convert<f32, D>>(t),
-            Lane::F64 => map1::<Convert<f64, D>>(t),
-        }
-    }
-    match to {
-        DType::Bool => source::<ToBool>(from, t),
-        DType::I8 => source::<ToI8>(from, t),
-        DType::I16 => source::<ToI16>(from, t),
-        DType::I32 => source::<ToI32>(from, t),
-        DType::I64 => source::<ToI64>(from, t),
-        DType::U8 => source::<ToU8>(from, t),
-        DType::U16 => source::<ToU16>(from, t),
-        DType::U32 => source::<ToU32>(from, t),
-        DType::U64 => source::<ToU64>(from, t),
-        DType::F16 => source::<ToF16>(from, t),
-        DType::BF16 => source::<ToBF16>(from, t),
-        DType::F32 => source::<ToF32>(from, t),
-        DType::F64 => source::<ToF64>(from, t),
-        small => convert(from, small.storage(), t),
-    }
 }
 
 f1s!(WrapI8[i32] | x | x as i8 as i32);

@@ -12,6 +12,7 @@ pub mod grouped;
 
 use crate::kernels::lane::Lane;
 use crate::tier::Tier;
+use crate::tuning::DotTuning;
 
 /// `c[m, n] = sum_k a[m, k] b[k, n]` for one batch element or a part of it, strided operands, dense rows.
 #[derive(Clone, Copy)]
@@ -192,9 +193,9 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
         }
         let mut a = a;
         for p in 0..k {
-            let mut y = [V::zero(); W];
+            let (from, mut y) = (row(p), [V::zero(); W]);
             for w in 0..W {
-                y[w] = V::load(row(p).add(w * V::LANES));
+                y[w] = V::load(from.add(w * V::LANES));
             }
             for i in 0..M {
                 let x = V::splat(*a.offset(i as isize * a_strides[0]));
@@ -401,6 +402,18 @@ unsafe fn pack_rows<T: Copy>(to: *mut T, from: *const T, strides: [isize; 2], m:
     if by_columns { [1, step as isize] } else { [step as isize, 1] }
 }
 
+/// Asks for the line of the cache at `p`, which need not be memory.
+#[inline(always)]
+fn prefetch<V: Vector>(p: *const V::Element) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which every machine of this kind knows and whose address is not read.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(p.cast())
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
 /// What the terms from `from` on add to the columns from `j` on.
 ///
 /// # Safety
@@ -430,9 +443,21 @@ unsafe fn panel<V: Vector, const M: usize>(
             pack(packed, b, x.b_strides, k, columns, width);
             (packed.cast_const(), width as isize)
         };
-        let row = |p: usize| b.wrapping_offset(p as isize * b_row);
+        let in_place = b_row != width as isize;
+        let is_large =
+            x.k * x.b_strides[0].unsigned_abs() * size_of::<V::Element>() > DotTuning::DEFAULT.min_prefetched_bytes;
         let mut i = 0;
         while i < x.m {
+            // PERF: what the next panel reads of a row lies behind this one's part, where no prefetcher of the machine sees it coming.
+            let ahead = in_place && is_large && i == 0 && x.n - j > width;
+            let row = |p: usize| {
+                let from = b.wrapping_offset(p as isize * b_row);
+                if ahead {
+                    prefetch::<V>(from.wrapping_add(width));
+                    prefetch::<V>(from.wrapping_add(width + V::LANES));
+                }
+                from
+            };
             let a = a.offset(i as isize * x.a_strides[0]);
             let to = c.add(i * x.c_row + j);
             let rows = together::<M>(x.m - i);

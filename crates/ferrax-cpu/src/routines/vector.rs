@@ -20,14 +20,15 @@ use ferrax_kernel::routine::Dot;
 const SUMS: usize = 16;
 /// Rows whose sums stay in registers.
 const ROWS: usize = 4;
-/// Elements whose sums stay in the nearest cache, where columns are read; and where there are few.
-const COLUMNS: usize = 256;
+/// Elements whose sums stay in the nearer caches, where columns are read; and where there are few.
+const COLUMNS: usize = 512;
 const FEW_COLUMNS: usize = 32;
 /// Nanoseconds of an element of four bytes.
 const NANOS: f64 = 0.1;
 
 /// Part of a product: `rows` elements of the result.
 pub struct VectorPart {
+    strategy: VectorStrategy,
     a: *const u8,
     /// From row to row, and along a row.
     strides: [isize; 2],
@@ -185,18 +186,25 @@ unsafe fn by_elements<T: Summed>(x: &VectorPart) {
 pub enum VectorStrategy {
     /// Elements of a row lie together: rows at a time, their sums in vectors.
     Rows,
-    /// Elements of a column do: a vector of columns at a time, their sums in registers, or in the nearest cache.
+    /// Elements of a column do: a vector of columns at a time, their sums in registers; or some hundred columns, their sums in memory, so that a matrix that
+    /// no cache holds is read along its lines.
     FewColumns,
     Columns,
     Elements,
 }
-/// The strategy for `rows` sums over a matrix of these strides, from row to row and along a row. [`product`]'s functions keep to it.
-pub fn pick_strategy(strides: [isize; 2], rows: usize, tier: Tier) -> VectorStrategy {
+/// The strategy for `rows` sums of k elements of `size` bytes over a matrix of these strides, from row to row and along a row.
+pub fn pick_strategy(
+    strides: [isize; 2],
+    [rows, k]: [usize; 2],
+    size: usize,
+    tier: Tier,
+    t: &DotTuning,
+) -> VectorStrategy {
+    let is_near =
+        rows <= t.max_few_columns || rows.saturating_mul(k).saturating_mul(size) <= t.max_bytes_by_few_columns;
     match strides {
         [_, 1] => VectorStrategy::Rows,
-        [1, _] if tier > Tier::Portable && rows.min(COLUMNS) <= DotTuning::DEFAULT.max_sums_in_registers => {
-            VectorStrategy::FewColumns
-        }
+        [1, _] if tier > Tier::Portable && is_near => VectorStrategy::FewColumns,
         [1, _] => VectorStrategy::Columns,
         _ => VectorStrategy::Elements,
     }
@@ -205,7 +213,7 @@ pub fn pick_strategy(strides: [isize; 2], rows: usize, tier: Tier) -> VectorStra
 /// A batch of `rows` sums over k products each.
 struct MatrixVector {
     product: unsafe fn(&VectorPart),
-    tier: Tier,
+    strategy: VectorStrategy,
     /// Which operand is the matrix, its elements from one of the batch to the next, and its strides: from row to row, and along a row.
     matrix: u32,
     batch: i64,
@@ -223,6 +231,13 @@ struct MatrixVector {
 impl MatrixVector {
     fn bytes(&self, i: usize, stride: i64) -> isize {
         i as isize * stride as isize * self.size as isize
+    }
+    /// Elements of the result that are made at a time, no more than [`COLUMNS`]: as many by each thread, and whole lines of columns.
+    fn unit(&self, threads: usize) -> usize {
+        const LINE: usize = 32;
+        let fewest = self.rows.div_ceil(COLUMNS);
+        let shared = if self.b < threads { fewest.next_multiple_of(threads) } else { fewest };
+        self.rows.div_ceil(shared.min(self.rows.div_ceil(LINE))).next_multiple_of(LINE)
     }
     /// Whether elements of a vector lie apart, so that they are copied first.
     fn copies_vector(&self) -> bool {
@@ -251,16 +266,17 @@ impl CompiledRoutine for MatrixVector {
             Some(dense) => (SharedPtr(dense.ptr()), self.k as i64),
             None => (v, self.others),
         };
-        // whole lines of columns, and some rows
-        let units = self.rows.div_ceil(COLUMNS);
+        let unit = self.unit(if parallel { threads::num_threads() } else { 1 });
+        let units = self.rows.div_ceil(unit);
         threads::try_ranges(self.b * units, parallel.then_some(&self.cost), bases.cancel, &|r| {
             for i in r {
-                let (i, from) = (i / units, i % units * COLUMNS);
+                let (i, from) = (i / units, i % units * unit);
                 let start = self.bytes(i, self.batch) + self.bytes(from, self.strides[0] as i64);
                 let part = VectorPart {
+                    strategy: self.strategy,
                     a: a.get().wrapping_offset(start),
                     strides: self.strides,
-                    rows: COLUMNS.min(self.rows - from),
+                    rows: unit.min(self.rows - from),
                     v: vector.0.get().wrapping_offset(self.bytes(i, vector.1)),
                     k: self.k,
                     out: out.get().wrapping_add((i * self.rows + from) * self.size),
@@ -273,7 +289,7 @@ impl CompiledRoutine for MatrixVector {
         })
     }
     fn text(&self) -> String {
-        let strategy = match pick_strategy(self.strides, self.rows, self.tier) {
+        let strategy = match self.strategy {
             VectorStrategy::Rows => "rows",
             VectorStrategy::FewColumns => "few_columns",
             VectorStrategy::Columns => "columns",
@@ -285,7 +301,7 @@ impl CompiledRoutine for MatrixVector {
 }
 
 /// `d` has one row or one column, and floats of `size` bytes throughout.
-pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
+pub fn compile(d: &Dot, size: usize, tier: Tier, t: &DotTuning) -> Res<Run> {
     let (matrix, [batch, row, along], [others, step], rows) = match d.n {
         1 => (0, d.lhs, [d.rhs[0], d.rhs[1]], d.m),
         _ => (1, [d.rhs[0], d.rhs[2], d.rhs[1]], [d.lhs[0], d.lhs[2]], d.n),
@@ -295,16 +311,17 @@ pub fn compile(d: &Dot, size: usize, tier: Tier) -> Res<Run> {
     let strides = [if rows == 1 { k as i64 } else { row }, if k == 1 { 1 } else { along }].map(|s| s as isize);
     let cost = Cost::of((b * rows * k) as f64 * NANOS * (size / 4) as f64);
     let product = product(size, tier);
-    Ok(Box::new(MatrixVector { product, tier, matrix, batch, strides, others, step, b, rows, k, size, cost }))
+    let strategy = pick_strategy(strides, [rows, k], size, tier, t);
+    Ok(Box::new(MatrixVector { product, strategy, matrix, batch, strides, others, step, b, rows, k, size, cost }))
 }
 
 /// Rows whose sums are vectors: as the loops above say, which the compiler keeps in memory.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::panel::Vector;
-    use super::{ByVector, Products, SUMS, Summed, VectorPart, VectorStrategy, folded, pick_strategy};
-    use crate::tier::Tier;
+    use super::{ByVector, COLUMNS, Products, SUMS, Summed, VectorPart, VectorStrategy, folded};
     use std::arch::x86_64::*;
+    use std::mem::MaybeUninit;
 
     trait Rounding: Vector<Element: Summed> {
         /// `self + a * b`, each rounded.
@@ -460,6 +477,78 @@ mod x86 {
             }
         }
     }
+    /// All columns of the part at a time, whose sums lie in memory: rows are read from end to end, `STREAMS` of them at once, those whose terms go to one
+    /// sum, so that each sum is read and written once for so many terms.
+    ///
+    /// # Safety
+    /// As [`ByVector::run`]; there are [`COLUMNS`] columns at most, whose elements lie side by side, and the machine has these vectors.
+    #[inline(always)]
+    unsafe fn by_columns<V: Rounding>(x: &VectorPart) {
+        const STREAMS: usize = 4;
+        let (a, v, out) = (x.a.cast::<V::Element>(), x.v.cast::<V::Element>(), x.out.cast::<V::Element>());
+        let (whole, rest) = (x.rows / V::LANES * V::LANES, x.rows % V::LANES);
+        let width = x.rows.next_multiple_of(V::LANES);
+        let mut memory = MaybeUninit::<[[V::Element; COLUMNS]; SUMS]>::uninit();
+        let sums = memory.as_mut_ptr().cast::<V::Element>();
+        // SAFETY: by the contract; no more than COLUMNS elements of each sum, which is a multiple of LANES; the sums are written before they are read.
+        unsafe {
+            for l in 0..SUMS {
+                for j in (0..width).step_by(V::LANES) {
+                    V::zero().store(sums.add(l * COLUMNS + j));
+                }
+            }
+            // `S` rows, SUMS apart, from the `p`-th on, added to the sums of the first.
+            macro_rules! add {
+                ($p:expr, $S:expr) => {{
+                    let p = $p;
+                    let to = sums.add(p % SUMS * COLUMNS);
+                    let rows: [*const V::Element; $S] =
+                        std::array::from_fn(|u| a.offset((p + u * SUMS) as isize * x.strides[1]));
+                    let by: [V; $S] = std::array::from_fn(|u| V::splat(*v.add(p + u * SUMS)));
+                    for j in (0..whole).step_by(V::LANES) {
+                        let mut s = V::load(to.add(j));
+                        for u in 0..$S {
+                            s = s.plus_product(V::load(rows[u].add(j)), by[u]);
+                        }
+                        s.store(to.add(j));
+                    }
+                    if rest > 0 {
+                        let mut s = V::load(to.add(whole));
+                        for u in 0..$S {
+                            s = s.plus_product(V::load_first(rows[u].add(whole), rest), by[u]);
+                        }
+                        s.store(to.add(whole));
+                    }
+                }};
+            }
+            let mut from = 0;
+            while from + STREAMS * SUMS <= x.k {
+                for p in from..from + SUMS {
+                    add!(p, STREAMS);
+                }
+                from += STREAMS * SUMS;
+            }
+            for p in from..x.k {
+                add!(p, 1);
+            }
+            for j in (0..width).step_by(V::LANES) {
+                let mut s: [V; SUMS] = std::array::from_fn(|l| V::load(sums.add(l * COLUMNS + j)));
+                let mut half = SUMS / 2;
+                while half > 0 {
+                    for l in 0..half {
+                        s[l] = s[l].plus(s[l + half]);
+                    }
+                    half /= 2;
+                }
+                if j < whole {
+                    s[0].store(out.add(j));
+                } else {
+                    s[0].store(sums.add(j));
+                    out.add(j).copy_from_nonoverlapping(sums.add(j), rest);
+                }
+            }
+        }
+    }
     macro_rules! parts {
         ($features:literal $($name:ident $V:ident $R:literal $W:literal;)*) => {$(
             /// # Safety
@@ -468,10 +557,11 @@ mod x86 {
             pub unsafe fn $name(x: &VectorPart) {
                 // SAFETY: the same contract, and these are the features.
                 unsafe {
-                    match pick_strategy(x.strides, x.rows, Tier::Avx2) {
+                    match x.strategy {
                         VectorStrategy::Rows => by_rows::<$V, $R, $W>(x),
                         VectorStrategy::FewColumns => by_few_columns::<$V>(x),
-                        _ => Products::<<$V as Vector>::Element>::run(x),
+                        VectorStrategy::Columns => by_columns::<$V>(x),
+                        VectorStrategy::Elements => Products::<<$V as Vector>::Element>::run(x),
                     }
                 }
             }

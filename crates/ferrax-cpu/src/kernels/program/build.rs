@@ -4,6 +4,7 @@
 use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
+use super::nest::{is_counted, is_for_code, is_shared_row, merged_dims};
 use super::pairs::{Pair, Pairs};
 use super::patterns::{Rotation, Rounds, WordPatterns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
@@ -46,6 +47,18 @@ enum Stepping {
 impl TileProgram {
     /// Also gives the operands of `keep` and of `given`.
     pub fn compile(spec: &Spec) -> Res<(TileProgram, Vec<u16>, Vec<u16>)> {
+        let t = &spec.target.tuning.kernels;
+        let by_short_rows = Self::compile_by_rows(spec, t.min_short_row.min(t.min_native_row))?;
+        let p = &by_short_rows.0;
+        let is_short = p.by_rows && p.dims.len() > 1 && p.row() < t.min_native_row;
+        if is_short && !p.becomes_rows_of_code() {
+            Self::compile_by_rows(spec, t.min_native_row)
+        } else {
+            Ok(by_short_rows)
+        }
+    }
+    /// The same, where code may take rows from `row_in_code` on.
+    fn compile_by_rows(spec: &Spec, row_in_code: usize) -> Res<(TileProgram, Vec<u16>, Vec<u16>)> {
         let k = spec.kernel;
         let mut needed = vec![false; k.nodes.len()];
         for n in spec.outs.iter().map(|o| o.0).chain(spec.keep.iter().copied()) {
@@ -67,8 +80,7 @@ impl TileProgram {
             innermost.push(usize::MAX);
         }
         let t = &spec.target.tuning.kernels;
-        let for_code = is_for_code(spec, &needed, innermost[innermost.len() - 1]);
-        let row = if for_code { t.min_native_row } else { t.min_row };
+        let row = if is_for_code(spec, &needed, &dims, &innermost) { row_in_code } else { t.min_row };
         let by_rows = !spec.places.is_empty() && (dims.len() == 1 || dims[dims.len() - 1] >= row);
         let mut b = TileBuilder {
             spec,
@@ -151,64 +163,6 @@ fn unconverted(k: &Kernel, n: NodeId) -> NodeId {
         Node::Convert(x) if k.dtype(x) == k.dtype(n) => unconverted(k, x),
         _ => n,
     }
-}
-
-/// Whether an index is always one of the numbers that lie in memory.
-fn is_counted(k: &Kernel, d: DType, a: &Affine) -> bool {
-    let below = |(lo, hi)| lo >= 0 && hi < moves::COUNTED;
-    d != DType::Bool && a.range(&k.domain()).is_some_and(below)
-}
-/// Whether all that is read and written along a loop dimension lies side by side, as it is, or stays.
-fn is_for_code(spec: &Spec, needed: &[bool], innermost: usize) -> bool {
-    let is_even = |a: &Affine| matches!(a.stride(innermost), 0 | 1);
-    let is_simple = |(d, node): &(DType, Node)| match node {
-        Node::Index(a) => is_even(a) && is_counted(spec.kernel, *d, a),
-        Node::Load(l) => l.guards.is_empty() && is_even(&l.at) && Lane::of(*d).is_storage_of(*d) && d.size() >= 4,
-        _ => true,
-    };
-    let mut nodes = spec.kernel.nodes.iter().zip(needed);
-    nodes.all(|(n, needed)| !needed || is_simple(n)) && spec.places.iter().all(|p| is_even(p))
-}
-
-/// The loop dimensions, without those of size 1, and with neighbours merged where every affine form of a needed node allows it.
-fn merged_dims(spec: &Spec, needed: &[bool]) -> (SmallVec<[usize; 4]>, SmallVec<[usize; 4]>) {
-    let domain = spec.kernel.domain();
-    let mut forms: Vec<&Affine> = vec![];
-    for (n, (_, node)) in spec.kernel.nodes.iter().enumerate() {
-        match node {
-            _ if !needed[n] || spec.given.contains(&(n as u32)) => (),
-            Node::Index(a) => forms.push(a),
-            Node::Load(l) => {
-                forms.push(&l.at);
-                forms.extend(l.guards.iter().map(|g| &g.at));
-            }
-            _ => (),
-        }
-    }
-    forms.extend(spec.places);
-    let mut out: SmallVec<[usize; 4]> = SmallVec::new(); // innermost first
-    let mut innermost: SmallVec<[usize; 4]> = SmallVec::new();
-    let mut inner: Option<usize> = None; // the domain dimension that the last merged one ends with, outermost
-    let mut inner_size = 1;
-    for k in spec.loops.iter().rev().copied() {
-        let n = domain[k];
-        if n == 1 {
-            continue;
-        }
-        if let Some(i) = inner
-            && forms.iter().all(|f| f.stride(k) == f.stride(i) * inner_size as i64)
-        {
-            *out.last_mut().expect("inner is set with the first") *= n;
-        } else {
-            out.push(n);
-            innermost.push(k);
-        }
-        inner = Some(k);
-        inner_size = n;
-    }
-    out.reverse();
-    innermost.reverse();
-    (out, innermost)
 }
 
 impl TileBuilder<'_> {
@@ -482,6 +436,20 @@ impl TileBuilder<'_> {
         {
             self.cost += 0.025 * dtype.size() as f64;
             return Ok(self.direct(d));
+        }
+        let strides = self.strides(&a.at);
+        if pass == Some(true)
+            && lane.is_storage_of(dtype)
+            && !is_moved
+            && self.by_rows
+            && !self.spec.aliased
+            && is_shared_row(&self.dims, &strides, &self.spec.target.tuning.kernels)
+        {
+            let (row, last) = (self.dims[self.dims.len() - 1], strides.len() - 1);
+            let (d, f, size) = (self.fresh(true, lane.size())?, moves::load(dtype, tier), dtype.size());
+            self.setup.push(Setup::Row { d, f, buf, size, offset: a.at.offset, stride: strides[last], n: row });
+            let strides = (0..=last).map(|k| (k == last) as i64).collect();
+            return Ok(self.direct(Direct { buf: Buf::Row(d), offset: 0, size, strides }));
         }
         match self.walk(&a.at) {
             Stepping::Still(offset) if pass == Some(true) && self.total > 0 => {

@@ -27,7 +27,7 @@ pub struct Lazy {
     aliased: bool,
     /// As in the tuning.
     min_row: usize,
-    min_long_vector_row: usize,
+    min_long_vector_bytes: usize,
 }
 impl Lazy {
     pub fn new(target: &Target, aliased: bool, cost: f64) -> Lazy {
@@ -40,7 +40,7 @@ impl Lazy {
             tier: target.tier,
             aliased,
             min_row: t.min_row,
-            min_long_vector_row: t.min_long_vector_row,
+            min_long_vector_bytes: t.min_long_vector_bytes,
         }
     }
     /// A position takes longer than was said.
@@ -207,10 +207,25 @@ impl TileProgram {
         }
         (calls, width)
     }
+    /// Whether all of it can become one segment that goes through rows by itself: after what is read once a row.
+    pub(super) fn becomes_rows_of_code(&self) -> bool {
+        let of_rows =
+            |i: &&Ins| matches!(**i, Ins::Load { load, d } if (d as usize) < self.n_regs && self.is_of_row(load));
+        let first = self.body.iter().take_while(of_rows).count();
+        let (calls, width) = self.run_from(first);
+        let still = self.setup.iter().filter(|s| matches!(s, Setup::Splat { .. } | Setup::Call { .. })).count();
+        self.code.tier != Tier::Portable
+            && native::is_available()
+            && !self.code.aliased
+            && first + calls.len() == self.body.len()
+            && self.directs.len() + first + still <= native::MAX_OPERANDS
+            && self.row() >= self.vector().lanes(width == LaneWidth::Wide)
+    }
     /// Long ones where rows have several.
     pub(super) fn vector(&self) -> VectorSize {
         let row = if self.by_rows { self.dims[self.dims.len() - 1] } else { self.total };
-        if self.code.tier == Tier::Avx512 && row >= self.code.min_long_vector_row {
+        let element = self.directs.iter().map(|d| d.size).max().unwrap_or(1);
+        if self.code.tier == Tier::Avx512 && row * element >= self.code.min_long_vector_bytes {
             VectorSize::Zmm
         } else {
             VectorSize::Ymm

@@ -3,7 +3,7 @@
 //! INVARIANT: a register holds one value at a time.
 use super::build::TileBuilder;
 use super::code::Lazy;
-use super::{DIRECT, Ins, Op, Setup, TileProgram};
+use super::{Buf, DIRECT, Ins, Op, Setup, TileProgram};
 use ferrax_kernel::Res;
 use smallvec::SmallVec;
 
@@ -18,7 +18,10 @@ impl TileBuilder<'_> {
     pub(super) fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
         // Loads want nothing that is computed: before the calls, they leave these in one run.
         let loads = |i: &Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
-        if self.body.iter().filter(|i| loads(i)).count() <= self.spec.target.tuning.kernels.max_early_loads {
+        let is_of_row =
+            |i: &Ins| matches!(*i, Ins::Load { load, .. } if self.by_rows && self.loads[load as usize].is_of_row());
+        let of_rows = self.body.iter().filter(|i| loads(i)).all(is_of_row);
+        if of_rows || self.body.iter().filter(|i| loads(i)).count() <= self.spec.target.tuning.kernels.max_early_loads {
             self.body.sort_by_key(|i| !loads(i));
         }
         let n_virtual = self.uniform.len();
@@ -74,8 +77,13 @@ impl TileBuilder<'_> {
         self.body.iter_mut().flat_map(Ins::operands).for_each(|o| *o = map(*o));
         for s in &mut self.setup {
             match s {
-                Setup::Fill { d, .. } | Setup::Splat { d, .. } => *d = map(*d),
+                Setup::Fill { d, .. } | Setup::Splat { d, .. } | Setup::Row { d, .. } => *d = map(*d),
                 Setup::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().for_each(|o| *o = map(*o)),
+            }
+        }
+        for d in &mut self.directs {
+            if let Buf::Row(r) = &mut d.buf {
+                *r = real[*r as usize];
             }
         }
         let tile = self.tile(n_regs as usize);

@@ -1,0 +1,86 @@
+//! The loops of a program: which dimensions are one, and what is read and written along the last of them.
+//!
+//! INVARIANT: merged dimensions are walked by every affine form as the dimensions were.
+use super::Spec;
+use crate::kernels::lane::Lane;
+use crate::kernels::moves;
+use crate::tuning::KernelTuning;
+use ferrax_kernel::{Affine, DType, Kernel, Node};
+use smallvec::SmallVec;
+
+/// Whether an index is always one of the numbers that lie in memory.
+pub(super) fn is_counted(k: &Kernel, d: DType, a: &Affine) -> bool {
+    let below = |(lo, hi)| lo >= 0 && hi < moves::COUNTED;
+    d != DType::Bool && a.range(&k.domain()).is_some_and(below)
+}
+/// Whether all that is read and written along the last of some loop dimensions lies side by side, as it is, or stays, or is one row for all.
+pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize]) -> bool {
+    let last = innermost[innermost.len() - 1];
+    let is_even = |a: &Affine| matches!(a.stride(last), 0 | 1);
+    let is_shared = |a: &Affine| {
+        let strides: SmallVec<[i64; 4]> = innermost.iter().map(|k| a.stride(*k)).collect();
+        !spec.aliased && is_shared_row(dims, &strides, &spec.target.tuning.kernels)
+    };
+    let is_simple = |(d, node): &(DType, Node)| match node {
+        Node::Index(a) => is_even(a) && is_counted(spec.kernel, *d, a),
+        Node::Load(l) => {
+            l.guards.is_empty()
+                && (is_even(&l.at) || is_shared(&l.at))
+                && Lane::of(*d).is_storage_of(*d)
+                && d.size() >= 4
+        }
+        _ => true,
+    };
+    let mut nodes = spec.kernel.nodes.iter().zip(needed);
+    nodes.all(|(n, needed)| !needed || is_simple(n)) && spec.places.iter().all(|p| is_even(p))
+}
+
+/// Whether what these strides say is the same elements in all rows, which lie apart, and worth a copy.
+pub(super) fn is_shared_row(dims: &[usize], strides: &[i64], t: &KernelTuning) -> bool {
+    let (row, outer) = (dims[dims.len() - 1], &strides[..strides.len() - 1]);
+    row <= t.max_shared_row.min(t.min_tile)
+        && dims[..dims.len() - 1].iter().product::<usize>() >= t.min_rows_sharing
+        && outer.iter().all(|s| *s == 0)
+        && !matches!(strides[strides.len() - 1], 0 | 1)
+}
+
+/// The loop dimensions, without those of size 1, and with neighbours merged where every affine form of a needed node allows it.
+pub(super) fn merged_dims(spec: &Spec, needed: &[bool]) -> (SmallVec<[usize; 4]>, SmallVec<[usize; 4]>) {
+    let domain = spec.kernel.domain();
+    let mut forms: Vec<&Affine> = vec![];
+    for (n, (_, node)) in spec.kernel.nodes.iter().enumerate() {
+        match node {
+            _ if !needed[n] || spec.given.contains(&(n as u32)) => (),
+            Node::Index(a) => forms.push(a),
+            Node::Load(l) => {
+                forms.push(&l.at);
+                forms.extend(l.guards.iter().map(|g| &g.at));
+            }
+            _ => (),
+        }
+    }
+    forms.extend(spec.places);
+    let mut out: SmallVec<[usize; 4]> = SmallVec::new(); // innermost first
+    let mut innermost: SmallVec<[usize; 4]> = SmallVec::new();
+    let mut inner: Option<usize> = None; // the domain dimension that the last merged one ends with, outermost
+    let mut inner_size = 1;
+    for k in spec.loops.iter().rev().copied() {
+        let n = domain[k];
+        if n == 1 {
+            continue;
+        }
+        if let Some(i) = inner
+            && forms.iter().all(|f| f.stride(k) == f.stride(i) * inner_size as i64)
+        {
+            *out.last_mut().expect("inner is set with the first") *= n;
+        } else {
+            out.push(n);
+            innermost.push(k);
+        }
+        inner = Some(k);
+        inner_size = n;
+    }
+    out.reverse();
+    innermost.reverse();
+    (out, innermost)
+}
