@@ -73,6 +73,19 @@ pub unsafe fn bidiagonal<T: RowElement>(
     Ok(Some(order))
 }
 
+/// Singular values in the place of `d`, from the greatest down, of the upper bidiagonal matrix of `d` and `e` (whose last element is none); or whether QR
+/// steps do not converge. Without vectors there is nothing to turn, and steps are quicker than dividing.
+pub fn values(d: &mut [f64], e: &mut [f64]) -> bool {
+    if d.iter().chain(e.iter().take(d.len() - 1)).all(|x| *x == 0.0) {
+        d.fill(0.0);
+        return true;
+    }
+    let done = steps(d, e, &mut |_, _, _, _| ());
+    d.iter_mut().for_each(|x| *x = x.abs());
+    d.sort_unstable_by(|x, y| y.total_cmp(x));
+    done
+}
+
 struct Both<'a, T> {
     u: Vectors<T>,
     v: Vectors<T>,
@@ -282,7 +295,9 @@ fn left_or_right(
 
 /// A rotation that takes (f, g) to (r, 0).
 fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
-    let r = f.hypot(g);
+    // PERF: of numbers whose squares are none too small, as nearly all are, no more is needed.
+    let r = (f * f + g * g).sqrt();
+    let r = if (1e-140..1e140).contains(&r) { r } else { f.hypot(g) };
     if r == 0.0 { (1.0, 0.0, 0.0) } else { (f / r, g / r, r) }
 }
 /// Takes the column that is too much to zero: by rotations of columns, which make it lower bidiagonal, then of rows.
@@ -308,7 +323,7 @@ fn squared(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(bool, usize, f64, 
 }
 /// Diagonalises an upper bidiagonal matrix; `turn(left, i, c, s)` is called for each rotation of i and i + 1 (Golub and Van Loan, algorithm 8.6.2; Demmel and Kahan
 /// 1990, without shift where a value is nothing).
-fn steps(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(bool, usize, f64, f64)) -> bool {
+fn steps(d: &mut [f64], e: &mut [f64], turn: &mut impl FnMut(bool, usize, f64, f64)) -> bool {
     const MAX_STEPS: usize = 60;
     let n = d.len();
     let norm = d.iter().chain(&e[..n - 1]).fold(0.0f64, |m, x| m.max(x.abs()));

@@ -63,6 +63,9 @@ impl Task<'_> {
         let mut order = unsafe {
             let mut to = UpperBidiagonal { d: &mut d, e: &mut e, left: &mut left_taus, right: &mut right_taus };
             bidiagonal::reduce(&General { a, m, n, high, wide, left, right, work }, &mut to, &ops, workers)?;
+            if !vectors {
+                return Ok(Some(self.put_values::<T>(&mut d, &mut e, scale)));
+            }
             let [x, y] = [u, v].map(|q| Vectors { q, gathered: a, small, lead });
             let Some(order) = singular::bidiagonal([&x, &y], &d, &e, &mut values, ops.product, workers)? else {
                 return Ok(Some(false));
@@ -76,9 +79,6 @@ impl Task<'_> {
         for (i, k) in order.iter().enumerate() {
             // SAFETY: the result's values.
             unsafe { *self.output::<T>(0).add(i) = T::of(values[*k] / scale) };
-        }
-        if !vectors {
-            return Ok(Some(true));
         }
         let (turned, taus) = (small, [left_taus.as_ptr(), right_taus.as_ptr()]);
         // SAFETY: as above; columns that were not in the matrix begin as unit vectors.
@@ -108,6 +108,17 @@ impl Task<'_> {
             }
         }
         Ok(Some(true))
+    }
+    /// The values of a bidiagonal matrix alone, from the greatest down, and whether they were found.
+    fn put_values<T: RowElement + Number>(&self, d: &mut [f64], e: &mut [f64], scale: f64) -> bool {
+        if !singular::values(d, e) || !d.iter().all(|x| x.is_finite()) {
+            return false;
+        }
+        for (i, x) in d.iter().enumerate() {
+            // SAFETY: the result's values.
+            unsafe { *self.output::<T>(0).add(i) = T::of(x / scale) };
+        }
+        true
     }
     /// The operand, or its adjoint, in strips of columns.
     fn put_in_strips<T: RowElement + Number>(&self, to: *mut T, adjoint: bool, scale: f64) -> Res<()> {

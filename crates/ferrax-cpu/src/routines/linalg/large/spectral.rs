@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 use super::orthogonal::Reflected;
 use super::{At, NARROW, Number, Task, lead, reflections, turned};
+use crate::tuning::LinalgTuning;
 use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::MemStack;
 use faer::linalg::evd::{self, tridiag};
@@ -32,9 +33,15 @@ pub fn is_in_rows(l: &Linalg) -> bool {
     let least = if matches!(l.kind, Decomposition::Svd { .. }) { 33 } else { 64 };
     !l.complex && l.m.min(l.n) >= least
 }
-/// Whether a triangular factor comes first: one side is much the longer.
+/// Whether a triangular factor comes first: one side is much the longer. Our own reductions to values alone are the better way for longer.
 pub fn is_long(l: &Linalg) -> bool {
-    6 * l.m.max(l.n) > 11 * l.m.min(l.n)
+    let (most, least) = (l.m.max(l.n), l.m.min(l.n));
+    match l.kind {
+        Decomposition::Svd { vectors: false, .. } if is_in_rows(l) => {
+            most > LinalgTuning::DEFAULT.max_aspect_of_values * least
+        }
+        _ => 6 * most > 11 * least,
+    }
 }
 
 impl Task<'_> {
