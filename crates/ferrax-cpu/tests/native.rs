@@ -258,7 +258,7 @@ fn no_page_is_both_writable_and_executable() {
     assert!(kept.is_empty() || !native::is_available() || maps.lines().any(nameless), "{maps}");
 }
 
-/// Rows of a few vectors, cut out of longer ones, with an element of each row and one of each column: by code that goes through the rows.
+/// Rows of a few vectors, cut out of longer ones, with an element of each row, one of each column, and others that lie apart: by code that goes through the rows.
 #[test]
 fn short_rows_keep_their_bits() {
     let rng = &mut Rng(23);
@@ -271,17 +271,18 @@ fn short_rows_keep_their_bits() {
                 x(2),
                 load(1, d, Affine::new(0, [1, 0])),
                 load(2, d, Affine::new(0, [0, 1])),
+                load(3, d, Affine::new(1, [0, 5])),
                 (d, Node::Bin(Bin::Sub, 1, 0)),
-                (d, Node::Bin(Bin::Mul, 4, 2)),
-                (DType::Bool, Node::Bin(Bin::Gt, 5, 3)),
-                (d, Node::Select { p: 6, t: 5, f: 3 }),
-                (d, Node::Bin(Bin::Max, 7, 0)),
+                (d, Node::Bin(Bin::Mul, 5, 2)),
+                (DType::Bool, Node::Bin(Bin::Gt, 6, 3)),
+                (d, Node::Select { p: 7, t: 6, f: 4 }),
+                (d, Node::Bin(Bin::Max, 8, 0)),
             ];
             let k = Kernel {
                 grid: [rows, n].into(),
-                inputs: vec![(d, rows * wide), (d, rows), (d, n)],
+                inputs: vec![(d, rows * wide), (d, rows), (d, n), (d, 5 * n)],
                 nodes,
-                outputs: vec![8, 7],
+                outputs: vec![9, 8],
                 ..Kernel::default()
             };
             k.verify().unwrap();
