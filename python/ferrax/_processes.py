@@ -4,9 +4,10 @@ A message is a header (the meeting's number, the digest of the program that runs
 that follow their header. Pieces of one pair of processes and one tag arrive in the order in which they were sent, and the number in the header tells
 meetings apart whose tags are equal.
 
-Invariant: nothing here blocks. Whoever waits polls, so that signals are heard and a wait that is long can be told.
+Invariant: nothing here blocks. A caller that waits polls, so that signals are heard and a long wait is reported.
 """
 
+import hashlib
 import logging
 import os
 import struct
@@ -15,6 +16,8 @@ import threading
 import time
 
 import numpy as np
+
+from ._dtypes import _named as dtype_of
 
 HEADER = struct.Struct("<QQQ")
 SHORT = 1 << 16
@@ -223,8 +226,6 @@ def user_line():
 
 def _hash(text):
     """64 bits of a text, equal in all processes."""
-    import hashlib
-
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
@@ -310,8 +311,6 @@ def pack(x):
 
 def unpack(data):
     """The array that `pack` wrote."""
-    from ._dtypes import _named as dtype_of
-
     head, rest = bytes(data).split(b"\n", 1)
     name, shape = head.decode().split(";")
     return np.frombuffer(rest, dtype=dtype_of(name)).reshape([int(n) for n in shape.split(",") if n])

@@ -116,6 +116,7 @@ const LAZY: &[&str] = &[
     "dataclasses",
     "difflib",
     "ml_dtypes",
+    "mpi4py",
     "opt_einsum",
     "rich",
     "tqdm",

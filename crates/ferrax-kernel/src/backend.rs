@@ -1,13 +1,12 @@
 //! The interface of a backend: memory, and compiling and running plans.
 use crate::buffer::Buffer;
 pub use crate::buffer::Look;
-use crate::collective::Across;
+pub use crate::collective::{Part, Parts, World};
 use crate::dtype::DType;
 use crate::error::Res;
 use crate::plan::{Plan, VerifiedPlan};
 use crate::routine::Routine;
 use smallvec::SmallVec;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -76,56 +75,6 @@ pub struct RunCx<'a> {
     pub cancel: &'a AtomicBool,
     /// The other devices, for collectives.
     pub world: Option<&'a dyn World>,
-}
-
-/// The devices of a pmap, seen from one of them.
-pub trait World: Send + Sync {
-    /// This device's index among those it meets, and how many they are.
-    fn rank(&self, across: &Across) -> Res<(usize, usize)>;
-    /// Hands in `mine`, of which each device that this one meets reads its part; waits for them, and gets the part that each has for this
-    /// one, by index. Fails if one of them failed.
-    fn exchange(&self, across: &Across, mine: &[u8], parts: Parts) -> Res<Vec<Part>>;
-}
-
-/// Which bytes of what a device hands in the others read.
-#[derive(Clone, Copy, Debug)]
-pub enum Parts<'a> {
-    /// All read all.
-    Whole,
-    /// One range for each device, by index.
-    Each(&'a [Range<usize>]),
-}
-impl Parts<'_> {
-    /// The range that the device of this index reads of `n` bytes.
-    pub fn of(&self, index: usize, n: usize) -> Range<usize> {
-        match self {
-            Parts::Whole => 0..n,
-            Parts::Each(ranges) => ranges[index].clone(),
-        }
-    }
-}
-/// What one device has for another: a range of the bytes that it handed in.
-#[derive(Clone, Debug)]
-pub struct Part {
-    bytes: Arc<Vec<u8>>,
-    range: Range<usize>,
-}
-impl Part {
-    /// `None` where the range leaves the bytes.
-    pub fn new(bytes: Arc<Vec<u8>>, range: Range<usize>) -> Option<Part> {
-        (range.start <= range.end && range.end <= bytes.len()).then_some(Part { bytes, range })
-    }
-}
-impl From<Vec<u8>> for Part {
-    fn from(bytes: Vec<u8>) -> Part {
-        Part { range: 0..bytes.len(), bytes: Arc::new(bytes) }
-    }
-}
-impl std::ops::Deref for Part {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        &self.bytes[self.range.clone()]
-    }
 }
 
 pub struct RunArg {

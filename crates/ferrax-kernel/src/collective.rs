@@ -7,7 +7,6 @@
 //! ```text
 //! Groups[[0, 2], [1, 3]]      position 2 is number 1 of its group, whose members are 0 and 2
 //! ```
-use crate::backend::{Part, Parts, World};
 use crate::error::{Error, Res};
 use crate::expr::ReduceKind;
 use smallvec::SmallVec;
@@ -102,8 +101,58 @@ pub enum Collective {
     AxisIndex,
 }
 
+/// The devices of a pmap, seen from one of them.
+pub trait World: Send + Sync {
+    /// This device's index among those it meets, and how many they are.
+    fn rank(&self, across: &Across) -> Res<(usize, usize)>;
+    /// Hands in `mine`, of which each device that this one meets reads its part; waits for them, and gets the part that each has for this
+    /// one, by index. Fails if one of them failed.
+    fn exchange(&self, across: &Across, mine: &[u8], parts: Parts) -> Res<Vec<Part>>;
+}
+
+/// Which bytes of what a device hands in the others read.
+#[derive(Clone, Copy, Debug)]
+pub enum Parts<'a> {
+    /// All read all.
+    Whole,
+    /// One range for each device, by index.
+    Each(&'a [Range<usize>]),
+}
+impl Parts<'_> {
+    /// The range that the device of this index reads of `n` bytes.
+    pub fn of(&self, index: usize, n: usize) -> Range<usize> {
+        match self {
+            Parts::Whole => 0..n,
+            Parts::Each(ranges) => ranges[index].clone(),
+        }
+    }
+}
+/// What one device has for another: a range of the bytes that it handed in.
+#[derive(Clone, Debug)]
+pub struct Part {
+    bytes: Arc<Vec<u8>>,
+    range: Range<usize>,
+}
+impl Part {
+    /// `None` where the range leaves the bytes.
+    pub fn new(bytes: Arc<Vec<u8>>, range: Range<usize>) -> Option<Part> {
+        (range.start <= range.end && range.end <= bytes.len()).then_some(Part { bytes, range })
+    }
+}
+impl From<Vec<u8>> for Part {
+    fn from(bytes: Vec<u8>) -> Part {
+        Part { range: 0..bytes.len(), bytes: Arc::new(bytes) }
+    }
+}
+impl std::ops::Deref for Part {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.range.clone()]
+    }
+}
+
 /// Writes to `out` what a block of the results is, of the same block of what each device handed in, in the order of device index.
-pub type Combine<'a> = dyn FnMut(&[&[u8]], &mut [u8]) -> Res<()> + 'a;
+pub type CombineBlocks<'a> = dyn FnMut(&[&[u8]], &mut [u8]) -> Res<()> + 'a;
 
 impl Collective {
     /// Takes part in it: `mine` is this device's operand, `out` its result. Numbers are combined in blocks of `block` bytes, shared
@@ -116,7 +165,7 @@ impl Collective {
         mine: &[u8],
         out: &mut [u8],
         block: usize,
-        combine: &mut Combine,
+        combine: &mut CombineBlocks,
     ) -> Res<()> {
         let (rank, size) = world.rank(across)?;
         self.check(size, mine.len(), out.len())?;
@@ -194,7 +243,7 @@ fn all_reduce(
     mine: &[u8],
     out: &mut [u8],
     block: usize,
-    combine: &mut Combine,
+    combine: &mut CombineBlocks,
 ) -> Res<()> {
     let (n, blocks) = (mine.len(), mine.len().div_ceil(block));
     let mut combined = |all: &[Part], out: &mut [u8]| {

@@ -4,6 +4,7 @@
 use crate::error::IntoPyResult;
 use ferrax::device;
 use ferrax::processes::{self, Exchange, MeetingId, Processes, ProgramText, Transport};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 use std::sync::Arc;
@@ -54,6 +55,9 @@ impl Exchange for PyExchange {
 /// set_processes(here, cpus, engine): this process's number, how many CPU devices each process has, and what carries messages.
 #[pyfunction]
 pub fn set_processes(py: Python, here: usize, cpus: Vec<usize>, engine: Py<PyAny>) -> PyResult<()> {
+    if device::has_cpus() {
+        return Err(PyRuntimeError::new_err("the devices of this process have been made already"));
+    }
     processes::set(Processes { here, cpus, transport: Arc::new(PyTransport(engine)) }).py(py)
 }
 /// wanted_cpus(): how many CPU devices this process is to have.

@@ -50,14 +50,8 @@ pub struct Processes {
 }
 static PROCESSES: OnceLock<Processes> = OnceLock::new();
 
-/// Says what this process is. An error once there are devices, or where it was said before.
+/// Says what this process is, before there are devices. An error where it was said before.
 pub fn set(p: Processes) -> Res<()> {
-    if crate::device::has_cpus() {
-        return Err(Error::new(
-            ErrorKind::Runtime,
-            "distributed.initialize() must be called before the first computation, and before devices are asked for",
-        ));
-    }
     PROCESSES.set(p).map_err(|_| Error::new(ErrorKind::Runtime, "distributed.initialize should only be called once."))
 }
 /// This process's number; 0 where it is the only one.

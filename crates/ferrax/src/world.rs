@@ -6,12 +6,12 @@
 //!
 //! INVARIANT: either every device of a group gets what all have for it, or every one gets an error: a device that fails wakes all.
 use crate::processes::{self, Exchange, MeetingId, ProgramText, Transport};
-use crate::runtime;
 use ferrax_kernel::backend::{Part, Parts, World};
 use ferrax_kernel::collective::Across;
 use ferrax_kernel::error::copied;
 use ferrax_kernel::{Error, Res};
 use rustc_hash::FxHasher;
+use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -125,7 +125,7 @@ impl Remote {
 }
 /// Waits for messages, and looks in between whether the run was stopped.
 fn arrived(exchange: &mut dyn Exchange) -> Res<Vec<Vec<u8>>> {
-    let (begun, token) = (Instant::now(), runtime::inside());
+    let (begun, token) = (Instant::now(), ferrax_runtime::current());
     let (mut told, mut pause) = (10, Duration::ZERO);
     loop {
         if let Some(messages) = exchange.poll()? {
@@ -149,8 +149,8 @@ fn packed(brought: &[Option<Brought>], to: &[usize]) -> Res<Vec<u8>> {
     let mut message = vec![];
     for b in brought.iter().flatten() {
         let ranges = match &b.ranges {
-            None => vec![0..b.bytes.len()],
-            Some(r) => to.iter().map(|at| r[*at].clone()).collect(),
+            None => smallvec![0..b.bytes.len()],
+            Some(r) => to.iter().map(|at| r[*at].clone()).collect::<SmallVec<[Range<usize>; 4]>>(),
         };
         message.push(b.ranges.is_none() as u8);
         for r in ranges {

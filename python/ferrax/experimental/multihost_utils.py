@@ -2,7 +2,7 @@
 
     process_allgather(jnp.arange(3))          # [[0, 1, 2]] where there is one process: the values of each
 
-Invariant: all processes call the same functions in the same order; one that calls another is told so, with both names.
+Invariant: all processes call the same functions in the same order; one that calls another gets an error that names both.
 """
 
 import contextlib
