@@ -455,6 +455,13 @@ def device_put(F):
         F.apply("device_put", [v], v, "devices=(0,) srcs=()")
 
 
+def sharding_constraint(F):
+    x = moved()
+    for j in range(6):
+        v = x((2, 3), j)
+        F.apply("sharding_constraint", [v], v, "mesh=((x, 2),) spec=((x,), ()) unconstrained_dims=(1,)")
+
+
 def iota(F):
     for d in [*INTS, *FLOATS, np.complex64]:
         for shape, dim in [((5,), 0), ((2, 3), 1), ((2, 3), 0), ((2, 0), 1), ((1,), 0), ((2, 3, 2), 1)]:
@@ -1188,7 +1195,7 @@ def pmap(F):
               in (b,) } mapped=(True,) name=f] a in (b,) }""", [x], [np.stack([x[0] + x[2], x[1], x[0] + x[2]])])
 
 
-FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
+FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, sharding_constraint, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
             argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, top_k, stack, tile, special, dot, fft, ragged_dot, conv, random, rng, barrier, call, custom, cond, linalg, linear_solve, loops, collective, pmap]
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ const EXCUSED: &[(&str, &[&str], &str)] = &[
         &[
             "checks",
             "cx",
+            "factors",
             "lower",
             "mask",
             "op",

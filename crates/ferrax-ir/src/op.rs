@@ -5,6 +5,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
+use crate::factors::{Factors, Ties};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
@@ -40,6 +41,18 @@ pub trait Rules {
     fn repeats(&self) -> Option<&Dims> {
         None
     }
+    /// What each device can do on its part of the operands. Not a rule that a primitive must state: what says nothing gets whole operands.
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::whole(x, out)
+    }
+    /// The same on parts of these types, where parameters tell sizes.
+    fn local(&self, _x: &[Aval], _out: &[Aval]) -> Option<Op> {
+        None
+    }
+    /// The program that runs in its place, and the operands that it takes, where there is one.
+    fn expanded(&self, _x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
+        Ok(None)
+    }
     /// The same function in terms of the waist.
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds>;
 }
@@ -60,6 +73,14 @@ pub trait BodyRules {
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)>;
     fn effects(&self) -> Effects;
     fn bodies(&self) -> Vec<&Arc<Program>>;
+    /// How its bodies go together with operands and results; `None` where another program runs in its place, or nothing can be cut.
+    fn ties(&self, _x: &[Aval]) -> Option<Ties> {
+        None
+    }
+    /// The same with other bodies, of as many operands and results; only asked where there are ties.
+    fn with_bodies(&self, _bodies: Vec<Arc<Program>>) -> Option<Op> {
+        None
+    }
 }
 /// What primitives with effects but no bodies state besides.
 pub trait Effectful {
@@ -251,6 +272,7 @@ ops! {
     first Slice(slice::Slice);
     first Split(concatenate::Split) => many;
     first DevicePut(device_put::DevicePut);
+    first ShardingConstraint(sharding_constraint::ShardingConstraint);
     first Iota(iota::Iota);
     first ArgReduce(argreduce::ArgReduce);
     first Gather(gather::Gather);

@@ -7,6 +7,7 @@
 //! INVARIANT: no primitive is named here, but for the words of `Cx` (zeros, sums, broadcasts).
 #![forbid(unsafe_code)]
 pub mod backward;
+pub mod partition;
 pub mod trace;
 
 use ferrax_ir::cx::{AxisKind, Cx, Dim, Line, Tan, current, moved, open_scopes, transforming};

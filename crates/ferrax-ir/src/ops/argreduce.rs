@@ -4,6 +4,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Member;
@@ -65,6 +66,12 @@ impl Rules for ArgReduce {
         let axes: Dims = self.axes.iter().map(|k| k + (*k >= d) as usize).collect();
         let at = d - axes.iter().filter(|k| **k < d).count();
         Ok((cx.bind(&ArgReduce { axes, ..self.clone() }.into(), x)?, smallvec![Some(at)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        let kept = (0..x[0].rank()).filter(|k| !self.axes.contains(k));
+        kept.enumerate().for_each(|(d, k)| f.link(x[0].shape[k], &[In(0, k), Out(0, d)]));
+        f
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {

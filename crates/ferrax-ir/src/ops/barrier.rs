@@ -3,6 +3,7 @@
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::Res;
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -37,6 +38,13 @@ impl Rules for OptimizationBarrier {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         Ok(Some((cx.bind(&OptimizationBarrier {}.into(), x)?, s.iter().cloned().collect())))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        for (i, a) in x.iter().enumerate() {
+            (0..a.rank()).for_each(|d| f.link(a.shape[d], &[In(i, d), Out(i, d)]));
+        }
+        f
     }
     fn lower(&self, _: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(x.into())

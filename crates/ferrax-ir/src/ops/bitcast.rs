@@ -5,6 +5,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -56,6 +57,9 @@ impl Rules for Bitcast {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let x = cx.to_front(&x[0], d[0])?;
         Ok((cx.bind(&self.clone().into(), &[x])?, smallvec![d[0].map(|_| 0)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().min(out[0].rank()))
     }
     /// Between sizes, the low part first.
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
@@ -133,6 +137,9 @@ impl Rules for ReducePrecision {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         Ok(within_each(cx.bind1(self.clone(), x)?, x, s))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::pointwise(x, out)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.round(x[0], self.exponent_bits as u8, self.mantissa_bits as u8)])

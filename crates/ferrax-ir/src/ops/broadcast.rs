@@ -4,8 +4,9 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::reduce::Monoid;
 use crate::param::Shape;
 use crate::primitive;
@@ -95,6 +96,19 @@ impl Rules for BroadcastInDim {
     }
     fn repeats(&self) -> Option<&Dims> {
         Some(&self.broadcast_dimensions)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        for (d, n) in self.shape.iter().enumerate() {
+            match self.broadcast_dimensions.iter().position(|k| *k == d).filter(|k| x[0].shape[*k] == *n) {
+                Some(k) => f.link(*n, &[In(0, k), Out(0, d)]),
+                None => f.link(*n, &[Out(0, d)]),
+            }
+        }
+        f
+    }
+    fn local(&self, _: &[Aval], out: &[Aval]) -> Option<Op> {
+        Some(BroadcastInDim { shape: out[0].shape.clone().into(), ..self.clone() }.into())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

@@ -118,6 +118,9 @@ impl Rules for Call {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(&self.jaxpr, |p| self.with(p), cx, ax, x, d)
     }
+    fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
+        Ok(Some((self.jaxpr.clone(), (0..x.len()).collect())))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         b.inline(&self.jaxpr, x)
     }

@@ -8,6 +8,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res, not_linear};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Effectful, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
@@ -157,6 +158,9 @@ impl Rules for Callback {
         let y = cx.bind(&op.into(), &x)?;
         let dims = y.iter().map(|_| Some(0)).collect();
         Ok((y, dims))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::once(x, out)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let f = (self.callback.make)(&self.ins, out);

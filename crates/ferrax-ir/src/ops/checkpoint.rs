@@ -14,6 +14,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res};
+use crate::factors::{BodyTies, Ties};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, merge, not, pick};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
@@ -135,5 +136,11 @@ impl BodyRules for Remat {
     }
     fn bodies(&self) -> Vec<&Arc<Program>> {
         vec![&self.jaxpr]
+    }
+    fn ties(&self, x: &[Aval]) -> Option<Ties> {
+        Some(Ties { bodies: vec![BodyTies::same(0..x.len(), self.jaxpr.n_outs())] })
+    }
+    fn with_bodies(&self, bodies: Vec<Arc<Program>>) -> Option<Op> {
+        bodies.into_iter().next().map(|b| self.with(b))
     }
 }

@@ -4,6 +4,7 @@ use super::pointwise::lower::lower;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::error::{Res, mixed_dtypes, not_linear, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -89,6 +90,9 @@ impl Rules for Clamp {
             }
         };
         Ok((cx.bind(&Clamp {}.into(), &[fit(&x[0], d[0])?, v, fit(&x[2], d[2])?])?, smallvec![Some(0)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::pointwise(x, out)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let y = lower(Pw::Max, 0, b, &[x[1], x[0]])?;

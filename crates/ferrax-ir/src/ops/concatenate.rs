@@ -3,6 +3,7 @@ use super::{joint_jvp, linear_jvp};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, mixed_dtypes, type_err, value_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -66,6 +67,9 @@ impl Rules for Concatenate {
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_joined(cx, &self.clone().into(), x, s, self.dimension, &|k| k)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| d != self.dimension)
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;
         Ok(smallvec![b.concatenate(x, self.dimension)])
@@ -121,6 +125,9 @@ impl Rules for Split {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_parts(cx, &self.clone().into(), x, s, self.axis, Some(&self.sizes))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| d != self.axis)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (rank, mut at) = (b.rank(x[0]), 0);

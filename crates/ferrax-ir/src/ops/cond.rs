@@ -5,6 +5,7 @@ use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
 use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
+use crate::factors::{BodyTies, Ties};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, fixpoint, merge, nonzero, not, or, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
@@ -333,5 +334,11 @@ impl BodyRules for Cond {
     }
     fn bodies(&self) -> Vec<&Arc<Program>> {
         self.branches.iter().collect()
+    }
+    fn ties(&self, x: &[Aval]) -> Option<Ties> {
+        Some(Ties { bodies: self.branches.iter().map(|b| BodyTies::same(1..x.len(), b.n_outs())).collect() })
+    }
+    fn with_bodies(&self, branches: Vec<Arc<Program>>) -> Option<Op> {
+        Some(Cond { branches }.into())
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! `dimension_numbers` say which axes are (n, c, space..), (o, c, window..) and (n, o, space..). What lies outside of lhs, or in a hole of it,
 //! is zero, also where it meets an infinite weight.
+use super::reduce::Monoid;
 use super::reshape::Reshape;
 use super::rev::Rev;
 use super::windows::Windows;
@@ -14,6 +15,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Convolution, Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Param, ParamValue};
@@ -498,6 +500,18 @@ impl Rules for Conv {
             (None, None) => return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])),
         };
         Ok((values1(y), smallvec![Some(at)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);
+        let (l, r) = (&x[0].shape, &x[1].shape);
+        if self.batch_group_count == 1 {
+            f.link(l[d.lhs_spec[0]], &[In(0, d.lhs_spec[0]), Out(0, d.out_spec[0])]);
+        }
+        if self.batch_group_count == 1 && self.feature_group_count == 1 {
+            f.link(r[d.rhs_spec[0]], &[In(1, d.rhs_spec[0]), Out(0, d.out_spec[1])]);
+            f.fold(l[d.lhs_spec[1]], Monoid::Sum, &[In(0, d.lhs_spec[1]), In(1, d.rhs_spec[1])]);
+        }
+        f
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let n = &*self.dimension_numbers;

@@ -5,6 +5,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -47,6 +48,9 @@ impl Rules for Convert {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         if self.new_dtype.is_inexact() { Ok(within_each(cx.bind1(self.clone(), x)?, x, s)) } else { Ok(None) }
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::pointwise(x, out)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let to = crate::lower::physical(&out[0]);

@@ -10,6 +10,7 @@ use super::slice::Slice;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::error::{Res, not_linear, type_err, value_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Member;
@@ -151,6 +152,9 @@ impl Rules for Cumulative {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let axis = self.axis + d[0].is_some_and(|d| self.axis >= d) as usize;
         Ok((cx.bind(&Cumulative { axis, ..self.clone() }.into(), x)?, d.into()))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| d != self.axis)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = &out[0].shape;

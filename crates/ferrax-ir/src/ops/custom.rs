@@ -194,6 +194,9 @@ impl Rules for CustomJvp {
         let axes = told.axes(y.len());
         Ok((y, axes))
     }
+    fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
+        Ok(self.call_jaxpr.prog().map(|p| (p.clone(), (0..x.len()).collect())))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         b.inline(traced("custom_jvp_call", &self.call_jaxpr)?, x)
     }
@@ -327,6 +330,9 @@ impl Rules for CustomVjp {
         let y = cx.bind(&op.into(), &fronts(cx, x, d)?)?;
         let axes = told.axes(y.len());
         Ok((y, axes))
+    }
+    fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
+        Ok(self.call_jaxpr.prog().map(|p| (p.clone(), (0..x.len()).collect())))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         b.inline(traced("custom_vjp_call", &self.call_jaxpr)?, x)

@@ -10,6 +10,7 @@ use super::pmap::Places;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -38,6 +39,9 @@ impl Rules for DevicePut {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, d.into()))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::pointwise(x, out)
     }
     fn lower(&self, _: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![x[0]])

@@ -1,10 +1,12 @@
 //! dot_general: `out[b.., l.., r..] = sum_c lhs[b, l, c] * rhs[b, r, c]`; which axes are contracted (c) and which are batch axes (b)
 //! is named by `dimension_numbers`. numpy: `einsum`.
 use super::conv::Asked;
+use super::reduce::Monoid;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{DotAxes, Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
@@ -228,6 +230,22 @@ impl Rules for Dot {
         let first = n.lb.len() + if i == 0 { 0 } else { its_free.len() };
         let stays = stays.cleaned(false).moved(&|k| at(mine.1, k).or(at(&my_free, k).map(|f| first + f)).unwrap_or(k));
         Ok(Some((values1(cx.bind1(self.clone(), &args)?), smallvec![Some(stays)])))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);
+        let (l, r) = (&x[0], &x[1]);
+        let (lf, rf) = (free(l.rank(), &d.lc, &d.lb), free(r.rank(), &d.rc, &d.rb));
+        for (k, (i, j)) in d.lb.iter().zip(d.rb.iter()).enumerate() {
+            f.link(l.shape[*i], &[In(0, *i), In(1, *j), Out(0, k)]);
+        }
+        let at = d.lb.len();
+        lf.iter().enumerate().for_each(|(k, i)| f.link(l.shape[*i], &[In(0, *i), Out(0, at + k)]));
+        let at = at + lf.len();
+        rf.iter().enumerate().for_each(|(k, j)| f.link(r.shape[*j], &[In(1, *j), Out(0, at + k)]));
+        for (i, j) in d.lc.iter().zip(d.rc.iter()) {
+            f.fold(l.shape[*i], Monoid::Sum, &[In(0, *i), In(1, *j)]);
+        }
+        f
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let n = &*self.dimension_numbers;

@@ -7,8 +7,9 @@ use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int};
 use crate::error::{Res, mixed_dtypes, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::primitive;
 use crate::support::{Supports, Within, within_moved};
@@ -120,6 +121,12 @@ impl Rules for DynamicSlice {
         let cut = |k: &usize| self.slice_sizes[*k] != x[0].shape()[*k];
         within_moved(cx, &self.clone().into(), x, s, &(0..x[0].rank()).filter(cut).collect::<Vec<_>>())
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| x[0].shape[d] == out[0].shape[d])
+    }
+    fn local(&self, _: &[Aval], out: &[Aval]) -> Option<Op> {
+        Some(DynamicSlice { slice_sizes: out[0].shape.clone() }.into())
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let s = lowered_starts(b, &x[1..]);
         let one = |b: &mut Graph, v: TensorId| {
@@ -214,6 +221,9 @@ impl Rules for DynamicUpdateSlice {
             unique_indices: true,
         };
         Ok((cx.bind(&op.into(), &[operand, index, update])?, smallvec![Some(0)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| x[0].shape[d] == x[1].shape[d])
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let s = lowered_starts(b, &x[2..]);

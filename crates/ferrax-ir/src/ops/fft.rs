@@ -14,6 +14,7 @@ use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::iota::Iota;
@@ -180,6 +181,9 @@ impl Rules for Fft {
         let before = x[0].rank() - self.fft_lengths.len();
         let (v, at) = if at < before { (x[0].clone(), at) } else { (cx.move_axis(&x[0], at, 0)?, 0) };
         Ok((cx.bind(&self.clone().into(), &[v])?, smallvec![Some(at)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| d + self.fft_lengths.len() < x[0].rank())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let y = physical(&out[0]);

@@ -97,6 +97,9 @@ impl Rules for Foreign {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         self.definition.batch(&self.opaque, cx, ax, x, d)
     }
+    fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
+        Ok(Some((self.definition.program(&self.opaque, &self.ins)?, (0..x.len()).collect())))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let body = self.definition.program(&self.opaque, &self.ins)?;
         b.inline(&body, x)

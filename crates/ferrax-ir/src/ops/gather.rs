@@ -6,14 +6,16 @@
 //! `p` runs over the axes of `indices` but its last, `w` over `slice_sizes` without the collapsed and batching axes; `offset_dims`
 //! says where the window's axes stand in the output. Operand axis `operand_batching_dims[j]` goes along with axis
 //! `start_indices_batching_dims[j]` of `indices`.
+use super::dot::free;
 use super::linear_jvp;
 use super::scatter::{Scatter, ScatterDims, ScatterKind};
 use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, truth};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::pointwise::Pw;
 use crate::param::{Param, ParamValue};
 use crate::primitive;
@@ -400,6 +402,32 @@ impl Rules for Gather {
             cx.bind1(mask.clone(), &[cx.broadcast(&truth(true), &shape, &[])?, index.clone()])
         }));
         Ok(Some((y, s.into_iter().map(|s| s.map(|s| s.and(&inside))).collect())))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);
+        let (operand, indices) = (&x[0], &x[1]);
+        let batch = free(out[0].rank(), &d.offset_dims, &[]);
+        for k in 0..indices.rank() - 1 {
+            let beside = d.start_indices_batching_dims.iter().position(|b| *b == k);
+            let dims =
+                [In(1, k), Out(0, batch[k])].into_iter().chain(beside.map(|j| In(0, d.operand_batching_dims[j])));
+            f.link(indices.shape[k], &dims.collect::<Vec<_>>());
+        }
+        // what every window has whole
+        let kept = free(operand.rank(), &d.collapsed_slice_dims, &d.operand_batching_dims);
+        for (k, o) in kept.iter().zip(d.offset_dims.iter()) {
+            if self.slice_sizes[*k] == operand.shape[*k] && !d.start_index_map.contains(k) {
+                f.link(operand.shape[*k], &[In(0, *k), Out(0, *o)]);
+            }
+        }
+        f
+    }
+    fn local(&self, x: &[Aval], out: &[Aval]) -> Option<Op> {
+        let d = &*self.dimension_numbers;
+        let mut slice_sizes = self.slice_sizes.clone();
+        let kept = free(x[0].rank(), &d.collapsed_slice_dims, &d.operand_batching_dims);
+        kept.iter().zip(d.offset_dims.iter()).for_each(|(k, o)| slice_sizes[*k] = out[0].shape[*o]);
+        Some(Gather { slice_sizes, ..self.clone() }.into())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;

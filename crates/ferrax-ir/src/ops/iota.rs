@@ -4,8 +4,9 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
+use crate::factors::{Factors, Out};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::Shape;
 use crate::primitive;
 use crate::value::{Value, Values};
@@ -46,6 +47,15 @@ impl Rules for Iota {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], _: &[Dim]) -> Res<(Values, Axes)> {
         Ok((cx.bind(&self.clone().into(), x)?, smallvec![None]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        let others = (0..self.shape.len()).filter(|d| *d != self.dimension);
+        others.for_each(|d| f.link(self.shape[d], &[Out(0, d)]));
+        f
+    }
+    fn local(&self, _: &[Aval], out: &[Aval]) -> Option<Op> {
+        Some(Iota { shape: out[0].shape.clone().into(), ..self.clone() }.into())
     }
     fn lower(&self, b: &mut Graph, _: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let p = physical(&out[0]);

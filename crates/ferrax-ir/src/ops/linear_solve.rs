@@ -150,6 +150,10 @@ impl Rules for LinearSolve {
         let axes = smallvec![Some(0); y.len()];
         Ok((y, axes))
     }
+    fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
+        let all: Vec<usize> = (0..x.len()).collect();
+        Ok(Some((self.program(SOLVE)?.clone(), cat(&[self.consts(SOLVE, &all), &all[self.n_consts()..]]))))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         b.inline(self.program(SOLVE)?, &cat(&[self.consts(SOLVE, x), &x[self.n_consts()..]]))
     }

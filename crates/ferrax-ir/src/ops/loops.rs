@@ -20,6 +20,7 @@ use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
 use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, not_linear, type_err};
+use crate::factors::{BodyTies, Tie, Ties};
 use crate::lower::{Graph, LoopOf, TensorId, TensorIds, TripOf};
 use crate::mask::{cat, count, fixpoint, merge, nonzero, not, or, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
@@ -595,6 +596,25 @@ impl BodyRules for Loop {
         let h = self.n_head();
         let op = Loop { trip, n_consts: held.len() + self.n_consts, body, ..self.clone() };
         Some((op.into(), cat(&[&cond_held, &x[..h], &held, &x[h..]]).into()))
+    }
+    /// In the order of `bodies`.
+    fn ties(&self, _: &[Aval]) -> Option<Ties> {
+        let [h, c, k, s] = self.groups();
+        let ins = c.chain(k.clone()).map(Tie::Same).chain(s.map(Tie::Element)).collect();
+        let outs = (0..k.len()).map(Tie::Same).chain((k.len()..k.len() + self.n_ys()).map(Tie::Element)).collect();
+        let carried = (0..k.len()).map(|i| (i, k.start + i)).collect();
+        let mut bodies = vec![BodyTies { ins, outs, carried }];
+        if let Trip::While { .. } = &self.trip {
+            let ins = h.chain(k).map(Tie::Same).collect();
+            bodies.insert(0, BodyTies { ins, outs: vec![Tie::Whole], carried: vec![] });
+        }
+        Some(Ties { bodies })
+    }
+    fn with_bodies(&self, bodies: Vec<Arc<Program>>) -> Option<Op> {
+        let mut bodies = bodies.into_iter();
+        let trip = self.with_cond(|p| bodies.next().unwrap_or_else(|| p.clone()));
+        let body = bodies.next()?;
+        Some(Loop { trip, body, ..self.clone() }.into())
     }
     fn effects(&self) -> Effects {
         let mut all = self.body.effects().clone();

@@ -4,6 +4,7 @@ use super::slice::Slice;
 use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, truth, values1};
 use crate::error::{Res, type_err, value_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
@@ -155,6 +156,9 @@ impl Rules for Pad {
         let f: Move = Arc::new(move |cx, w| cx.bind1(op.clone(), &[w.clone(), Value::Lit(Lit::zero(w.dtype()))]));
         let s = s.by(&Dims::new(x[0].shape()), &Dims::new(y.shape()), &axes, &f);
         Ok(Some((values1(y), smallvec![Some(s)])))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| self.padding_config[d] == (0, 0, 0))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

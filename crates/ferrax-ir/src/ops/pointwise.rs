@@ -16,6 +16,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, mixed_dtypes, no_jvp, not_linear, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 
@@ -625,6 +626,9 @@ impl Rules for Pointwise {
             }
             _ => Ok(None),
         }
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::pointwise(x, out)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let spread = |b: &mut Graph, v: TensorId| {

@@ -12,6 +12,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::{Dtype, KeyImpl};
 use crate::error::{Error, Res, not_linear, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
@@ -170,6 +171,9 @@ impl Rules for RandomKey {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().min(out[0].rank()))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let x = x[0];
         let wide = self.r#impl != KeyImpl::Fry;
@@ -213,6 +217,9 @@ impl Rules for RandomMap {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().min(out[0].rank()))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![match self.kind {
             KeyMap::Unwrap if rbg::are(b, x[0]) => rbg::words(b, x[0])?,
@@ -242,6 +249,9 @@ impl Rules for RandomBits {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         if rbg::are(b, x[0]) {
@@ -277,6 +287,9 @@ impl Rules for RandomSplit {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch_front(&self.clone().into(), cx, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         if rbg::are(b, x[0]) {
@@ -316,6 +329,9 @@ impl Rules for RandomFoldIn {
         }
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&RandomFoldIn {}.into(), &x)?, smallvec![Some(at)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().min(out[0].rank()))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = &out[0].shape;

@@ -5,6 +5,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
@@ -189,6 +190,17 @@ impl Rules for Reduce {
         let stays = stays.moved(&|k| k - self.axes.iter().filter(|a| **a < k).count());
         let any = applied.any_along(&self.axes, &Dims::new(x[0].shape()));
         Ok(Some((values1(y), smallvec![Some(stays.and(&any))])))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let (mut f, a) = (Factors::whole(x, out), &x[0]);
+        for (d, k) in self.kept(a.rank()).iter().enumerate() {
+            f.link(a.shape[*k], &[In(0, *k), Out(0, d)]);
+        }
+        // complex numbers have no order that devices share
+        if !a.dtype.is_complex() || self.kind == Monoid::Sum {
+            self.axes.iter().for_each(|k| f.fold(a.shape[*k], self.kind, &[In(0, *k)]));
+        }
+        f
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {

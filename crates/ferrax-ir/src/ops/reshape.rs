@@ -3,8 +3,9 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
 use crate::support::{Supports, Within, within_reshape};
 use crate::value::{Value, Values};
@@ -41,6 +42,12 @@ impl Rules for Reshape {
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let y = cx.bind1(self.clone(), x)?;
         Ok(within_reshape(x, s, y))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::reshape(x, out)
+    }
+    fn local(&self, _: &[Aval], out: &[Aval]) -> Option<Op> {
+        Some(Reshape { new_sizes: out[0].shape.clone() }.into())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

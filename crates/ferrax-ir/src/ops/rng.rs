@@ -15,6 +15,7 @@ use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind};
 use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, not_linear, type_err, value_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Effectful, Rules, Tans};
 use crate::operators::emit;
@@ -156,6 +157,9 @@ impl Rules for Threefry {
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&Threefry {}.into(), &x)?, smallvec![Some(at), Some(at)]))
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::pointwise(x, out)
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let both = &out[0].shape;
         let mut at = |k: usize| over(b, x[k], both);
@@ -182,6 +186,9 @@ impl Rules for Philox {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let (x, at) = align(cx, x, d)?;
         Ok((cx.bind(&Philox {}.into(), &x)?, smallvec![Some(at), Some(at), Some(at), Some(at)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::pointwise(x, out)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let all = &out[0].shape;

@@ -7,6 +7,7 @@
 //!
 //! Derivatives: set and add are linear in operand and updates. mul: `dy = dx * prod u + sum_k du_k * x * prod of the others`. min and
 //! max: the tangent of what was chosen, equal shares among ties.
+use super::dot::free;
 use super::gather::{Check, Gather, GatherDims, five, others, shift};
 use super::loops::{Loop, Trip};
 use super::meaning::{self, converted};
@@ -16,6 +17,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, lit, one, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, mixed_dtypes, not_linear, type_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::operators::emit;
@@ -375,6 +377,21 @@ impl Rules for Scatter {
         }
         let op = Scatter { dimension_numbers: Box::new(dims), ..self.clone() };
         Ok((cx.bind(&op.into(), &[operand, indices, updates])?, smallvec![Some(0)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);
+        let (operand, updates) = (&x[0], &x[2]);
+        let kept = free(operand.rank(), &d.inserted_window_dims, &d.operand_batching_dims);
+        for (k, w) in kept.iter().zip(d.update_window_dims.iter()) {
+            if updates.shape[*w] == operand.shape[*k] && !d.scatter_dims_to_operand_dims.contains(k) {
+                f.link(operand.shape[*k], &[In(0, *k), In(2, *w), Out(0, *k)]);
+            }
+        }
+        let batch = free(updates.rank(), &d.update_window_dims, &[]);
+        for (k, i) in d.operand_batching_dims.iter().zip(d.scatter_indices_batching_dims.iter()) {
+            f.link(operand.shape[*k], &[In(0, *k), In(1, *i), In(2, batch[*i]), Out(0, *k)]);
+        }
+        f
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;

@@ -3,6 +3,7 @@ use super::pointwise::{align, common_shape};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::error::{Res, mixed_dtypes, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -105,6 +106,9 @@ impl Rules for Select {
             _ => cx.stretch(&cx.bind1(Select {}, x)?, &shape)?,
         };
         Ok(Some((values1(y), SmallVec::from_iter([Some(support)]))))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::pointwise(x, out)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let spread =

@@ -4,8 +4,9 @@ use super::pad::Pad;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit};
 use crate::error::{Res, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
 use crate::support::{Supports, Within, within_moved};
 use crate::value::{Value, Values};
@@ -80,6 +81,14 @@ impl Rules for Slice {
         let cut = |k: usize, n: usize| self.start_indices[k] != 0 || self.limit_indices[k] != n || self.stride(k) != 1;
         let axes: Vec<usize> = x[0].shape().iter().enumerate().filter(|(k, n)| cut(*k, **n)).map(|(k, _)| k).collect();
         within_moved(cx, &self.clone().into(), x, s, &axes)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| x[0].shape[d] == out[0].shape[d])
+    }
+    fn local(&self, x: &[Aval], out: &[Aval]) -> Option<Op> {
+        // an axis that stays as it is may be cut
+        let limit = |d: usize| if x[0].shape[d] == out[0].shape[d] { x[0].shape[d] } else { self.limit_indices[d] };
+        Some(Slice { limit_indices: (0..x[0].rank()).map(limit).collect(), ..self.clone() }.into())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let strides: Dims = (0..self.start_indices.len()).map(|k| self.stride(k)).collect();

@@ -4,6 +4,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::iota::Iota;
@@ -57,6 +58,9 @@ impl Rules for Sort {
         let y = cx.bind(&Sort { dimension: self.dimension + 1, ..self.clone() }.into(), &x)?;
         let dims = y.iter().map(|_| Some(0)).collect();
         Ok((y, dims))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| d != self.dimension)
     }
     /// A complex operand is two: real parts decide before imaginary ones.
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {

@@ -3,6 +3,7 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, value_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -48,6 +49,12 @@ impl Rules for Squeeze {
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let y = cx.bind1(self.clone(), x)?;
         Ok(within_reshape(x, s, y))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        let kept = (0..x[0].rank()).filter(|k| !self.dimensions.contains(k));
+        kept.enumerate().for_each(|(d, k)| f.link(x[0].shape[k], &[In(0, k), Out(0, d)]));
+        f
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.reshape(x[0], out[0].shape.clone())])

@@ -7,6 +7,7 @@ use super::{joint_jvp, linear_jvp};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::error::{Res, type_err, value_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -60,6 +61,14 @@ impl Rules for Stack {
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_joined(cx, &self.clone().into(), x, s, usize::MAX, &|k| k + (k >= self.axis) as usize)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let (mut f, a) = (Factors::whole(x, out), &x[0]);
+        for d in 0..a.rank() {
+            let dims: Vec<_> = (0..x.len()).map(|i| In(i, d)).chain([Out(0, d + (d >= self.axis) as usize)]).collect();
+            f.link(a.shape[d], &dims);
+        }
+        f
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape = out[0].shape.clone();
         shape[self.axis] = 1;
@@ -104,6 +113,14 @@ impl Rules for Unstack {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_parts(cx, &self.clone().into(), x, s, self.axis, None)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let (mut f, a) = (Factors::whole(x, out), &x[0]);
+        for d in (0..a.rank()).filter(|d| *d != self.axis) {
+            let dims: Vec<_> = (0..out.len()).map(|i| Out(i, d - (d > self.axis) as usize)).chain([In(0, d)]).collect();
+            f.link(a.shape[d], &dims);
+        }
+        f
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape: Dims = b.shape(x[0]);

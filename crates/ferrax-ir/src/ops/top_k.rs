@@ -11,6 +11,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::FloatParam;
@@ -92,6 +93,9 @@ impl Rules for TopK {
         let axis = self.axis + d[0].is_some_and(|d| self.axis >= d) as usize;
         Ok((cx.bind(&TopK { axis, k: self.k }.into(), x)?, smallvec![d[0]; 2]))
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| d != self.axis)
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (x, shape) = (x[0], b.shape(x[0]));
         let r = Routine::TopK {
@@ -157,6 +161,9 @@ impl Rules for ApproxTopK {
             op.reduction_dimension = (axis + (axis >= d) as usize) as i64;
         }
         Ok((cx.bind(&op.into(), x)?, smallvec![d[0]; 2]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| self.axis(x[0].rank()) != Some(d))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let axis = self.known_axis(b.rank(x[0]));

@@ -3,6 +3,7 @@ use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::error::{Res, type_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
@@ -48,6 +49,11 @@ impl Rules for Transpose {
         let Some(s) = &s[0] else { return Ok(None) };
         let s = s.moved(&|k| self.permutation.iter().position(|p| *p == k).unwrap_or(k));
         Ok(Some((smallvec![cx.bind1(self.clone(), x)?], smallvec![Some(s)])))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        self.permutation.iter().enumerate().for_each(|(d, k)| f.link(x[0].shape[*k], &[In(0, *k), Out(0, d)]));
+        f
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

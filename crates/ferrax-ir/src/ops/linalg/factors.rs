@@ -13,6 +13,7 @@
 use super::*;
 use crate::cx::{Arg, current};
 use crate::error::{no_jvp, not_linear, value_err};
+use crate::factors::Factors;
 use crate::op::{Avals, Rules};
 use crate::ops::gather::take_along;
 use crate::ops::{with_zeros, zero_jvp};
@@ -101,6 +102,9 @@ impl Rules for Cholesky {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
         Ok(lower(b, Decomposition::Cholesky, x, 2, [m, n, 0], out))
@@ -147,6 +151,9 @@ impl Rules for CholeskyUpdate {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
@@ -217,6 +224,9 @@ impl Rules for TriangularSolve {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[1]));
@@ -290,6 +300,9 @@ impl Rules for TridiagonalSolve {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(1))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [n, k] = sizes(&b.shape(x[3]));
         Ok(lower(b, Decomposition::TridiagonalSolve, x, 1, [n, n, k], out))
@@ -340,6 +353,9 @@ impl Rules for Lu {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
         Ok(lower(b, Decomposition::Lu, x, 2, [m, n, 0], out))
@@ -376,6 +392,9 @@ impl Rules for PivotsToPermutation {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(1))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = b.shape(x[0]);
@@ -420,6 +439,9 @@ impl Rules for SymmetricProduct {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         meaning::lower(b, x, &|x| self.meaning(x))

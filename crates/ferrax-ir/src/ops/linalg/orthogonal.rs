@@ -13,6 +13,7 @@ use super::factors::{TriangularSolve, no_derivative};
 use super::*;
 use crate::cx::Arg;
 use crate::error::{no_jvp, not_linear, value_err};
+use crate::factors::Factors;
 use crate::op::{Avals, Rules};
 use crate::ops::gather::take_along;
 use crate::ops::{meaning, with_zeros, zero_jvp};
@@ -123,6 +124,9 @@ impl Rules for Qr {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
         let kind = Decomposition::Qr { full: self.full_matrices, pivoting: self.pivoting };
@@ -192,6 +196,9 @@ impl Rules for Geqrf {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
@@ -267,6 +274,9 @@ impl Rules for HouseholderProduct {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let ([m, n], taus) = (sizes(&b.shape(x[0])), b.shape(x[1]));
         Ok(lower(b, Decomposition::HouseholderProduct, x, 2, [m, n, taus[taus.len() - 1]], out))
@@ -324,6 +334,9 @@ impl Rules for Ormqr {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let ([_, k], [m, n]) = (sizes(&b.shape(x[0])), sizes(&b.shape(x[2])));
         let kind = Decomposition::Multiply { left: self.left, adjoint: self.transpose };
@@ -346,6 +359,9 @@ impl Rules for Hessenberg {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
@@ -374,6 +390,9 @@ impl Rules for Tridiagonal {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));

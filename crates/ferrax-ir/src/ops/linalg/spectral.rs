@@ -14,6 +14,7 @@ use super::factors::no_derivative;
 use super::*;
 use crate::cx::Arg;
 use crate::error::{not_linear, value_err};
+use crate::factors::Factors;
 use crate::op::{Avals, Rules};
 use crate::primitive;
 use smallvec::smallvec;
@@ -110,6 +111,9 @@ impl Rules for Eigh {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
         let whole = [with_tail(&out[0], 2, &[n, n]), with_tail(&out[1], 1, &[n])];
@@ -191,6 +195,9 @@ impl Rules for Eig {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
@@ -282,6 +289,9 @@ impl Rules for Svd {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));
         let kind = Decomposition::Svd { full: self.full_matrices, vectors: self.compute_uv };
@@ -314,6 +324,9 @@ impl Rules for Schur {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         batch(self.clone().into(), cx, ax, x, d)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::batched(x, out, x[0].rank().saturating_sub(2))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let [m, n] = sizes(&b.shape(x[0]));

@@ -1,0 +1,227 @@
+//! What of an operation each device can do on its part: [`Factors`], which name the dimensions of operands and results that go together,
+//! and [`Ties`], which name the operands and results that go together with those of an op's bodies.
+//!
+//! ```text
+//! dot_general  [b, i, k] x [b, k, j] -> [b, i, j]      factors b, i, j; k is summed
+//! reshape      [i*j] -> [i, j]                         a dimension may be several factors, the coarsest first
+//! sort         [i, whole] -> [i, whole]                a dimension without a factor must be whole
+//! ```
+//!
+//! INVARIANT: if all dimensions of a factor are cut by the same axes, the same primitive on the parts gives the part of the result; for
+//! a factor that is folded, a part of the fold.
+use crate::aval::Aval;
+use crate::ops::collective::Names;
+use crate::ops::reduce::Monoid;
+use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
+
+/// A dimension's factors, the coarsest first; none where it must be whole.
+pub type DimFactors = SmallVec<[u8; 2]>;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Factor {
+    pub size: usize,
+    /// Results do not have it: those of the parts are folded.
+    pub fold: Option<Monoid>,
+}
+/// A dimension of an operand or of a result.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Dimension {
+    In(usize, usize),
+    Out(usize, usize),
+}
+pub use Dimension::{In, Out};
+
+/// A factor for each group of dimensions that go together.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Factors {
+    pub factors: Vec<Factor>,
+    pub ins: Vec<SmallVec<[DimFactors; 4]>>,
+    pub outs: Vec<SmallVec<[DimFactors; 4]>>,
+    /// It talks to the host: one device does it for all.
+    pub once: bool,
+    /// The program says how the result is to be cut: for each dimension the names of axes, or nothing.
+    pub wanted: Option<Vec<Option<Names>>>,
+}
+/// The most factors that one operation has.
+const MAX_FACTORS: usize = 64;
+
+impl Factors {
+    /// Everything must be whole.
+    pub fn whole(x: &[Aval], out: &[Aval]) -> Factors {
+        let none = |a: &Aval| smallvec![DimFactors::new(); a.rank()];
+        Factors { ins: x.iter().map(none).collect(), outs: out.iter().map(none).collect(), ..Factors::default() }
+    }
+    /// Of what the host does: whole, and once.
+    pub fn once(x: &[Aval], out: &[Aval]) -> Factors {
+        Factors { once: true, ..Factors::whole(x, out) }
+    }
+    /// Results of operands element by element: dimensions of one place and size go together; smaller operands are repeated.
+    pub fn pointwise(x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        let Some(first) = out.first() else { return f };
+        for d in 0..first.rank() {
+            let alike = |a: &Aval| a.rank() == first.rank() && a.shape[d] == first.shape[d];
+            let ins = (0..x.len()).filter(|i| alike(&x[*i])).map(|i| In(i, d));
+            let outs = (0..out.len()).filter(|i| alike(&out[*i])).map(|i| Out(i, d));
+            f.link(first.shape[d], &ins.chain(outs).collect::<Vec<_>>());
+        }
+        f
+    }
+    /// All operands and results alike along the axes of the first operand for which `along`; its other dimensions are whole.
+    pub fn along(x: &[Aval], out: &[Aval], along: impl Fn(usize) -> bool) -> Factors {
+        let mut f = Factors::whole(x, out);
+        let Some(first) = x.first() else { return f };
+        for d in (0..first.rank()).filter(|d| along(*d)) {
+            let alike = |a: &Aval| a.rank() == first.rank() && a.shape[d] == first.shape[d];
+            let ins = (0..x.len()).filter(|i| alike(&x[*i])).map(|i| In(i, d));
+            let outs = (0..out.len()).filter(|i| alike(&out[*i])).map(|i| Out(i, d));
+            f.link(first.shape[d], &ins.chain(outs).collect::<Vec<_>>());
+        }
+        f
+    }
+    /// All operands and results alike along the first `n` axes of each.
+    pub fn batched(x: &[Aval], out: &[Aval], n: usize) -> Factors {
+        let mut f = Factors::whole(x, out);
+        let Some(first) = x.first() else { return f };
+        for d in 0..n.min(first.rank()) {
+            let alike = |a: &Aval| a.shape.get(d) == first.shape.get(d);
+            let ins = (0..x.len()).filter(|i| alike(&x[*i])).map(|i| In(i, d));
+            let outs = (0..out.len()).filter(|i| alike(&out[*i])).map(|i| Out(i, d));
+            f.link(first.shape[d], &ins.chain(outs).collect::<Vec<_>>());
+        }
+        f
+    }
+    fn add(&mut self, factor: Factor, dims: &[Dimension]) {
+        if factor.size <= 1 || self.factors.len() == MAX_FACTORS {
+            return;
+        }
+        let id = self.factors.len() as u8;
+        self.factors.push(factor);
+        for d in dims {
+            match *d {
+                In(i, d) => self.ins[i][d].push(id),
+                Out(i, d) => self.outs[i][d].push(id),
+            }
+        }
+    }
+    /// Dimensions that go together. Called again for a dimension, it adds a finer factor of it.
+    pub fn link(&mut self, size: usize, dims: &[Dimension]) {
+        self.add(Factor { size, fold: None }, dims);
+    }
+    /// Dimensions of operands that are folded.
+    pub fn fold(&mut self, size: usize, monoid: Monoid, dims: &[Dimension]) {
+        self.add(Factor { size, fold: Some(monoid) }, dims);
+    }
+    /// The dimensions of operand and result 0 of a reshape: the longest runs of sizes with equal products, cut at common divisors.
+    pub fn reshape(x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        let (from, to) = (&x[0].shape, &out[0].shape);
+        if from.contains(&0) {
+            return f;
+        }
+        let (mut i, mut j) = (0, 0);
+        // what is left of the dimensions at hand
+        let (mut m, mut n) = (1, 1);
+        loop {
+            while m == 1 && i < from.len() {
+                (m, i) = (from[i], i + 1);
+            }
+            while n == 1 && j < to.len() {
+                (n, j) = (to[j], j + 1);
+            }
+            if m == 1 || n == 1 {
+                return f;
+            }
+            // coarsest first: one divides the other, or nothing finer can be said of the two
+            let size = if m.is_multiple_of(n) {
+                n
+            } else if n.is_multiple_of(m) {
+                m
+            } else {
+                f.common(gcd(m, n), (i - 1, j - 1));
+                let (mut a, mut b) = (m, n);
+                // to where both end together
+                while a != b && (i < from.len() || j < to.len()) {
+                    if a < b && i < from.len() {
+                        (a, i) = (a * from[i], i + 1);
+                    } else if j < to.len() {
+                        (b, j) = (b * to[j], j + 1);
+                    } else {
+                        break;
+                    }
+                }
+                (m, n) = (1, 1);
+                continue;
+            };
+            f.link(size, &[In(0, i - 1), Out(0, j - 1)]);
+            (m, n) = (m / size, n / size);
+        }
+    }
+    /// The coarsest parts of two dimensions of which neither divides the other.
+    fn common(&mut self, size: usize, (i, j): (usize, usize)) {
+        self.link(size, &[In(0, i), Out(0, j)]);
+    }
+}
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Where an input of a body comes from, or where an output of it goes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Tie {
+    /// The operand, or the result, of this number.
+    Same(usize),
+    /// One element along its leading axis, or of the sequence that it is.
+    Element(usize),
+    /// Whole on every device.
+    Whole,
+}
+/// How the bodies of an op go together with its operands and results. Operands and results that no body has are whole.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Ties {
+    pub bodies: Vec<BodyTies>,
+}
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BodyTies {
+    pub ins: Vec<Tie>,
+    pub outs: Vec<Tie>,
+    /// (result, operand): what one iteration returns the next one takes.
+    pub carried: Vec<(usize, usize)>,
+}
+impl BodyTies {
+    /// Of a body that takes these operands and gives the results.
+    pub fn same(ins: Range<usize>, outs: usize) -> BodyTies {
+        BodyTies { ins: ins.map(Tie::Same).collect(), outs: (0..outs).map(Tie::Same).collect(), carried: vec![] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Dtype;
+
+    fn reshaped(from: &[usize], to: &[usize]) -> (Vec<usize>, Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let f = Factors::reshape(&[Aval::new(Dtype::F32, from)], &[Aval::new(Dtype::F32, to)]);
+        let ids = |d: &SmallVec<[DimFactors; 4]>| d.iter().map(|d| d.to_vec()).collect();
+        (f.factors.iter().map(|f| f.size).collect(), ids(&f.ins[0]), ids(&f.outs[0]))
+    }
+    #[test]
+    fn reshapes_split_and_merge() {
+        assert_eq!(
+            reshaped(&[6, 5], &[2, 3, 5]),
+            (vec![2, 3, 5], vec![vec![0, 1], vec![2]], vec![vec![0], vec![1], vec![2]])
+        );
+        assert_eq!(
+            reshaped(&[2, 3, 5], &[6, 1, 5]),
+            (vec![2, 3, 5], vec![vec![0], vec![1], vec![2]], vec![vec![0, 1], vec![], vec![2]])
+        );
+        assert_eq!(reshaped(&[8, 4], &[2, 16]), (vec![2, 4, 4], vec![vec![0, 1], vec![2]], vec![vec![0], vec![1, 2]]));
+        // 4 and 6 have halves in common, and the threes that follow are in order again
+        assert_eq!(
+            reshaped(&[4, 3, 5], &[6, 2, 5]),
+            (vec![2, 5], vec![vec![0], vec![], vec![1]], vec![vec![0], vec![], vec![1]])
+        );
+        assert_eq!(reshaped(&[0, 4], &[4, 0]).0, Vec::<usize>::new());
+    }
+}

@@ -1,0 +1,87 @@
+//! A program of whole arrays to the program that each device of a mesh runs on its parts, with collectives as equations.
+//!
+//! ```text
+//! { a:f32[8,4] b:f32[4,6]. c = dot_general a b }        a cut in rows by x, b in columns by y, of a mesh x:2 y:3
+//! { a:f32[4,4] b:f32[4,2]. c:f32[4,2] = dot_general a b }                 nothing moves, the result is cut by both
+//! { a:f32[4,4] b:f32[2,6]. d = all_gather[x] b; c:f32[4,6] = .. }         b cut in rows by x: it is gathered
+//! ```
+//!
+//! Two steps: every variable is given a spec, forwards and backwards through the factors of its equations ([`flow`]); then the equations are
+//! emitted on parts ([`emit`]), operands brought to where they must be ([`Here::reshard`](ferrax_ir::parts::Here::reshard)) when they are read, and no earlier.
+//!
+//! INVARIANT: no primitive is named: what is asked is their `factors`, `local`, `expanded` and `ties`. A primitive that says nothing is
+//! given whole operands. All devices run the same equations, so they meet in the same order.
+mod emit;
+mod flow;
+
+use crate::trace::Trace;
+use ferrax_ir::cx::{Cx, Fun, Line, read};
+use ferrax_ir::error::value_err;
+use ferrax_ir::layout::{Grid, Spec};
+use ferrax_ir::value::Values;
+use ferrax_ir::{Aval, Op, Program, Res, Value};
+use std::sync::Arc;
+
+/// What each device runs, and how its results are cut.
+pub struct Partitioned {
+    pub program: Arc<Program>,
+    pub outs: Vec<Spec>,
+}
+
+/// The program of one device of `grid`, for inputs (captured ones first) cut as `ins` say, and outputs as `outs` do where they do.
+pub fn partition(p: &Program, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Res<Partitioned> {
+    if ins.len() != p.n_ins() || outs.len() != p.n_outs() {
+        return value_err(format!(
+            "a program of {} inputs and {} outputs was given {} and {} specs",
+            p.n_ins(),
+            p.n_outs(),
+            ins.len(),
+            outs.len()
+        ));
+    }
+    for (spec, a) in ins.iter().zip(p.in_avals()) {
+        spec.check(grid, &a.shape)?;
+    }
+    for (spec, a) in outs.iter().zip(p.out_avals()) {
+        spec.as_ref().map_or(Ok(()), |s| s.check(grid, &a.shape))?;
+    }
+    let n_consts = p.n_consts();
+    let flat = expanded(p)?;
+    let mut flow = flow::Flow::new(flat, grid)?;
+    flow.fix_inputs(ins);
+    flow.ask_outputs(outs);
+    flow.settle(grid);
+    let (program, outs) = emit::emit(&flow, grid, ins, outs)?;
+    Ok(Partitioned { program: Arc::new(program.with_consts(n_consts)), outs })
+}
+
+/// The same program with calls, and whatever else stands for a program, replaced by its equations.
+fn expanded(p: &Program) -> Res<Arc<Program>> {
+    let s = Trace::stage();
+    let ins: Vec<Value> = p.in_avals().iter().map(|a| s.new_in(a.clone())).collect();
+    let outs = inline(&*s, p, &ins)?;
+    Ok(Arc::new(s.close(&outs)?.0.open()))
+}
+fn inline(cx: &dyn Cx, p: &Program, x: &[Value]) -> Res<Values> {
+    let mut env: Vec<Value> = p.held().iter().chain(x).cloned().collect();
+    let at = Line::kept();
+    for (e, line) in p.eqns().iter().zip(p.lines()) {
+        at.set(*line);
+        let args: Values = e.args.iter().map(|a| read(&env, a)).collect();
+        env.extend(replaced(cx, &e.op, &args).map_err(|e| at.blame(e))?);
+    }
+    Ok(p.outs().iter().map(|a| read(&env, a)).collect())
+}
+fn replaced(cx: &dyn Cx, op: &Op, x: &[Value]) -> Res<Values> {
+    if let Some((op, x)) = op.body().map(|b| b.stage(cx, x)).transpose()?.flatten() {
+        return replaced(cx, &op, &x);
+    }
+    let avals: Vec<Aval> = x.iter().map(Value::aval).collect();
+    if let Some((p, which)) = op.rules().expanded(&avals)? {
+        return inline(cx, &p, &which.iter().map(|i| x[*i].clone()).collect::<Vec<_>>());
+    }
+    if let Some(Fun::Prog(p)) = op.means() {
+        return inline(cx, p, x);
+    }
+    cx.bind(op, x)
+}

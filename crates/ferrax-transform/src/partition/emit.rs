@@ -1,0 +1,220 @@
+//! The equations on parts: which axes cut each factor of an equation, its operands brought to that, the same primitive on the parts, and
+//! what its folded factors leave to be folded among the devices.
+//!
+//! INVARIANT: a value is brought to another spec when it is read so, and once: each variable keeps the versions there are.
+use super::flow::{Bodies, Flow, Way, join, project, unstacked};
+use crate::trace::Trace;
+use ferrax_ir::cx::{Cx, Line};
+use ferrax_ir::factors::{DimFactors, Factors, Tie};
+use ferrax_ir::layout::{CutAxes, Grid, Spec};
+use ferrax_ir::op::Avals;
+use ferrax_ir::ops::reduce::Monoid;
+use ferrax_ir::parts::Here;
+use ferrax_ir::program::{Atom, Eqn};
+use ferrax_ir::value::Values;
+use ferrax_ir::{Aval, Op, Program, Res, Value};
+
+/// A program on parts: inputs cut as `ins` say, outputs as `outs` do, or as they come.
+pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Res<(Program, Vec<Spec>)> {
+    let s = Trace::stage();
+    let p = &flow.program;
+    let here = Here::new(&*s, grid);
+    let mut e = Emitter { flow, grid, here, env: vec![] };
+    for (a, spec) in p.in_avals().iter().zip(ins) {
+        e.env.push(vec![(spec.clone(), s.new_in(spec.shard(grid, a)))]);
+    }
+    let at = Line::kept();
+    for ((eqn, way), line) in p.eqns().iter().zip(&flow.eqns).zip(p.lines()) {
+        at.set(*line);
+        e.equation(eqn, way).map_err(|e| at.blame(e))?;
+    }
+    let (mut values, mut specs) = (vec![], vec![]);
+    for (i, (a, wanted)) in p.outs().iter().zip(outs).enumerate() {
+        let spec = wanted.clone().unwrap_or_else(|| flow.out_spec(i));
+        values.push(e.read(a, &spec)?);
+        specs.push(spec);
+    }
+    let program = s.close(&values)?.0;
+    Ok((program, specs))
+}
+
+struct Emitter<'a> {
+    flow: &'a Flow,
+    grid: &'a Grid,
+    here: Here<'a>,
+    /// The versions of each variable, the one it was made as first.
+    env: Vec<Vec<(Spec, Value)>>,
+}
+
+impl Emitter<'_> {
+    fn cx(&self) -> &dyn Cx {
+        self.here.cx
+    }
+    fn read(&mut self, a: &Atom, spec: &Spec) -> Res<Value> {
+        let v = match a {
+            Atom::Lit(l) => return Ok(Value::Lit(*l)),
+            Atom::Var(v) => *v as usize,
+        };
+        let known = &self.env[v];
+        // what is whole is only cut
+        let source = known.iter().find(|k| k.0 == *spec).or_else(|| known.iter().find(|k| k.0.is_whole()));
+        let (from, value) = source.unwrap_or(&known[0]).clone();
+        if from == *spec {
+            return Ok(value);
+        }
+        let value = self.here.reshard(&value, &from, spec)?;
+        self.env[v].push((spec.clone(), value.clone()));
+        Ok(value)
+    }
+    /// How a variable was made; a literal is whole.
+    fn made(&self, a: &Atom) -> Spec {
+        match a {
+            Atom::Var(v) => self.env[*v as usize][0].0.clone(),
+            Atom::Lit(_) => Spec::whole(0),
+        }
+    }
+    fn wholes(&mut self, args: &[Atom]) -> Res<Values> {
+        args.iter().map(|a| self.read(a, &Spec::whole(self.flow.program.atom_aval(a).rank()))).collect()
+    }
+    fn equation(&mut self, e: &Eqn, way: &Way) -> Res<()> {
+        let first = self.env.len();
+        let wanted = &self.flow.specs[first..first + e.n_out as usize];
+        match way {
+            Way::Factors(f) if f.wanted.is_some() => {
+                let v = self.read(&e.args[0], &wanted[0])?;
+                self.env.push(vec![(wanted[0].clone(), v)]);
+            }
+            Way::Factors(f) if f.once && self.grid.size() > 1 => self.once(e)?,
+            Way::Factors(f) => self.on_parts(e, f, wanted)?,
+            Way::Bodies(b) => self.with_bodies(e, b)?,
+        }
+        Ok(())
+    }
+    fn on_parts(&mut self, e: &Eqn, f: &Factors, wanted: &[Spec]) -> Res<()> {
+        let p = &self.flow.program;
+        let avals: Avals = e.args.iter().map(|a| p.atom_aval(a)).collect();
+        let first = self.env.len();
+        let outs = &p.avals()[first..first + e.n_out as usize];
+        let made: Vec<Spec> = e.args.iter().map(|a| self.made(a)).collect();
+        let chosen = choose(f, (&avals, &made), (outs, wanted), self.grid);
+        let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
+        let (ins, natural): (Vec<Spec>, Vec<Spec>) =
+            (f.ins.iter().map(|d| cut(d)).collect(), f.outs.iter().map(|d| cut(d)).collect());
+        let x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
+        let parts: Avals = natural.iter().zip(outs).map(|(s, a)| s.shard(self.grid, a)).collect();
+        let local: Avals = x.iter().map(Value::aval).collect();
+        let op = e.op.rules().local(&local, &parts).unwrap_or_else(|| e.op.clone());
+        let y = self.cx().bind(&op, &x)?;
+        for ((y, spec), wanted) in y.into_iter().zip(natural).zip(wanted) {
+            let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes)));
+            let (mut y, mut spec) = (y, spec);
+            for (monoid, axes) in folded.filter(|(_, axes)| !axes.is_empty()) {
+                (y, spec) = self.fold(y, spec, monoid, axes, wanted)?;
+            }
+            self.env.push(vec![(spec, y)]);
+        }
+        Ok(())
+    }
+    /// The fold of what the devices along `axes` have, on all of them; each only its part, if that is what is wanted.
+    fn fold(&self, y: Value, mut spec: Spec, monoid: Monoid, axes: &[u8], wanted: &Spec) -> Res<(Value, Spec)> {
+        let ends_so = |d: &usize| {
+            let to = &wanted.dims[*d];
+            to.starts_with(&spec.dims[*d]) && to[spec.dims[*d].len()..] == *axes
+        };
+        let part = (0..spec.dims.len()).find(|d| ends_so(d) && y.shape()[*d].is_multiple_of(self.grid.parts(axes)));
+        if let (Some(d), Monoid::Sum) = (part, monoid) {
+            spec.dims[d].extend_from_slice(axes);
+            return Ok((self.here.sum_parts(&y, axes, d)?, spec));
+        }
+        Ok((self.here.fold(&y, monoid, axes)?, spec))
+    }
+    /// What talks to the host: the first device does it, and the others are told what it gave.
+    fn once(&mut self, e: &Eqn) -> Res<()> {
+        let x = self.wholes(&e.args)?;
+        let y = self.here.once(&e.op, &x)?;
+        self.env.extend(y.into_iter().map(|v| vec![(Spec::whole(v.rank()), v)]));
+        Ok(())
+    }
+    /// An op with bodies: they are partitioned, for operands and results cut as the flow found.
+    fn with_bodies(&mut self, e: &Eqn, b: &Bodies) -> Res<()> {
+        let x: Values = e.args.iter().zip(&b.ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
+        let mut outs = b.outs.clone();
+        let first = self.env.len();
+        for (aval, spec) in self.flow.program.avals()[first..].iter().zip(&mut outs) {
+            if aval.tape > 0 {
+                *spec = Spec::whole(aval.rank());
+            }
+        }
+        for (result, operand) in b.ties.bodies.iter().flat_map(|t| &t.carried) {
+            outs[*result] = b.ins[*operand].clone();
+        }
+        let mut programs = vec![];
+        for (ties, body) in b.ties.bodies.iter().zip(&b.bodies) {
+            let of = |tie: &Tie, specs: &[Spec], avals: &[Aval], rank: usize| match tie {
+                Tie::Same(i) => specs[*i].clone(),
+                Tie::Element(i) if avals[*i].tape > 0 => Spec::whole(rank),
+                Tie::Element(i) => unstacked(&specs[*i]),
+                Tie::Whole => Spec::whole(rank),
+            };
+            let args: Vec<Aval> = e.args.iter().map(|a| self.flow.program.atom_aval(a)).collect();
+            let results = &self.flow.program.avals()[first..];
+            let ins: Vec<Spec> =
+                ties.ins.iter().zip(body.program.in_avals()).map(|(t, a)| of(t, &b.ins, &args, a.rank())).collect();
+            let wanted: Vec<Option<Spec>> = ties
+                .outs
+                .iter()
+                .zip(body.program.out_avals())
+                .map(|(t, a)| Some(of(t, &outs, results, a.rank())))
+                .collect();
+            programs.push(std::sync::Arc::new(emit(body, self.grid, &ins, &wanted)?.0));
+        }
+        let op: Op = e.op.body().and_then(|o| o.with_bodies(programs)).unwrap_or_else(|| e.op.clone());
+        let y = self.cx().bind(&op, &x)?;
+        self.env.extend(y.into_iter().zip(outs).map(|(v, s)| vec![(s, v)]));
+        Ok(())
+    }
+}
+
+/// Which axes cut each factor: those that cut most bytes already, of factors that results have first; an axis cuts one of them.
+fn choose(
+    f: &Factors,
+    (ins, made): (&[Aval], &[Spec]),
+    (outs, wanted): (&[Aval], &[Spec]),
+    grid: &Grid,
+) -> Vec<CutAxes> {
+    let mut votes: Vec<(u8, CutAxes, usize)> = vec![];
+    let results = outs.iter().zip(wanted).zip(&f.outs);
+    let operands = ins.iter().zip(made).zip(&f.ins);
+    for ((a, spec), dims) in results.chain(operands) {
+        let bytes = a.shape.size().saturating_mul(a.dtype.size());
+        for (cut, ids) in spec.dims.iter().zip(dims) {
+            for (id, part) in project(cut, ids, f, grid) {
+                match votes.iter_mut().find(|v| v.0 == id && v.1 == part) {
+                    Some(v) => v.2 = v.2.saturating_add(bytes),
+                    None => votes.push((id, part, bytes)),
+                }
+            }
+        }
+    }
+    votes.sort_by_key(|(id, _, bytes)| (f.factors[*id as usize].fold.is_some(), std::cmp::Reverse(*bytes)));
+    let mut chosen = vec![CutAxes::new(); f.factors.len()];
+    let mut used: Vec<u8> = vec![];
+    for (id, part, _) in votes {
+        let mine = &mut chosen[id as usize];
+        if mine.is_empty() {
+            mine.extend(part.into_iter().take_while(|a| !used.contains(a)));
+            used.extend_from_slice(mine);
+        }
+    }
+    // a finer factor of a dimension is cut only where all coarser ones are, entirely
+    for ids in f.ins.iter().chain(&f.outs).flatten() {
+        let mut full = true;
+        for id in ids {
+            if !full {
+                chosen[*id as usize].clear();
+            }
+            full &= grid.parts(&chosen[*id as usize]) == f.factors[*id as usize].size;
+        }
+    }
+    chosen
+}

@@ -1,0 +1,304 @@
+//! How each variable of a program is cut: from inputs, wanted outputs and constraints through the factors of the equations, forwards and
+//! backwards, until nothing changes.
+//!
+//! INVARIANT: a spec only grows (an axis is added to the finer end of a dimension), so the walk ends. Each spec is one that its array can
+//! have: axes cut one dimension each, and into equal parts.
+use super::expanded;
+use ferrax_ir::error::value_err;
+use ferrax_ir::factors::{DimFactors, Factors, Tie, Ties};
+use ferrax_ir::layout::{CutAxes, Grid, Spec};
+use ferrax_ir::ops::collective::Names;
+use ferrax_ir::program::Atom;
+use ferrax_ir::{Aval, Program, Res};
+use std::sync::Arc;
+
+/// A program, and how its variables are cut.
+pub struct Flow {
+    pub program: Arc<Program>,
+    pub specs: Vec<Spec>,
+    /// Which variables take no other spec than they have.
+    fixed: Vec<bool>,
+    pub eqns: Vec<Way>,
+}
+/// How specs go through an equation.
+pub enum Way {
+    Factors(Factors),
+    Bodies(Bodies),
+}
+pub struct Bodies {
+    pub ties: Ties,
+    pub bodies: Vec<Flow>,
+    /// As which the op takes its operands and gives its results.
+    pub ins: Vec<Spec>,
+    pub outs: Vec<Spec>,
+}
+
+/// One of an equation's operands or results.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    at: Atom,
+    dims: &'a [DimFactors],
+}
+
+impl Flow {
+    pub fn new(program: Arc<Program>, grid: &Grid) -> Res<Flow> {
+        let specs: Vec<Spec> = program.avals().iter().map(|a| Spec::whole(a.rank())).collect();
+        let fixed = program.avals().iter().map(|a| a.tape > 0).collect();
+        let mut flow = Flow { specs, fixed, eqns: vec![], program: program.clone() };
+        let mut first = program.first_var();
+        for e in program.eqns() {
+            let x: Vec<Aval> = e.args.iter().map(|a| program.atom_aval(a)).collect();
+            let out = &program.avals()[first..first + e.n_out as usize];
+            let ties = e.op.body().and_then(|b| b.ties(&x));
+            let way = match ties {
+                Some(ties) => {
+                    let body = |b: &Arc<Program>| Flow::new(expanded(b)?, grid);
+                    let bodies = e.op.bodies().into_iter().map(body).collect::<Res<Vec<Flow>>>()?;
+                    let whole = |a: &[Aval]| a.iter().map(|a| Spec::whole(a.rank())).collect();
+                    Way::Bodies(Bodies { ties, bodies, ins: whole(&x), outs: whole(out) })
+                }
+                None if e.op.has_io() => Way::Factors(Factors::once(&x, out)),
+                None => Way::Factors(e.op.rules().factors(&x, out)),
+            };
+            if let Way::Factors(Factors { wanted: Some(wanted), .. }) = &way {
+                flow.constrain(first, wanted, grid)?;
+            }
+            flow.eqns.push(way);
+            first += e.n_out as usize;
+        }
+        Ok(flow)
+    }
+    /// The result of a constraint: where it says nothing, anything may come. What does not divide evenly stays whole.
+    fn constrain(&mut self, v: usize, wanted: &[Option<Names>], grid: &Grid) -> Res<()> {
+        for (d, names) in wanted.iter().enumerate() {
+            let Some(names) = names else { continue };
+            let mut cut = CutAxes::new();
+            for name in &names.0 {
+                match grid.find(name) {
+                    Some(a) => cut.push(a),
+                    None => {
+                        return value_err(format!(
+                            "a sharding constraint names the mesh axis {name}, which is not one of {:?}",
+                            grid.axes
+                        ));
+                    }
+                }
+            }
+            if self.program.avals()[v].shape[d].is_multiple_of(grid.parts(&cut)) {
+                self.specs[v].dims[d] = cut;
+            }
+        }
+        self.fixed[v] = wanted.iter().all(Option::is_some);
+        Ok(())
+    }
+    pub fn fix_inputs(&mut self, ins: &[Spec]) {
+        let n_held = self.program.held().len();
+        for (i, s) in ins.iter().enumerate() {
+            self.specs[n_held + i] = s.clone();
+            self.fixed[n_held + i] = true;
+        }
+    }
+    /// Specs that outputs should have; their variables take them where they can.
+    pub fn ask_outputs(&mut self, outs: &[Option<Spec>]) {
+        let atoms = self.program.outs().to_vec();
+        for (a, s) in atoms.iter().zip(outs) {
+            if let (Atom::Var(v), Some(s)) = (a, s)
+                && !self.fixed[*v as usize]
+            {
+                self.specs[*v as usize] = s.clone();
+            }
+        }
+    }
+    /// The spec of an output that nobody asked for another.
+    pub fn out_spec(&self, i: usize) -> Spec {
+        match self.program.outs()[i] {
+            Atom::Var(v) => self.specs[v as usize].clone(),
+            Atom::Lit(_) => Spec::whole(0),
+        }
+    }
+    /// Walks forwards and backwards until nothing changes; whether anything did.
+    pub fn settle(&mut self, grid: &Grid) -> bool {
+        let (mut ever, n) = (false, self.eqns.len());
+        let mut firsts = vec![];
+        let mut v = self.program.first_var();
+        for e in self.program.eqns() {
+            firsts.push(v);
+            v += e.n_out as usize;
+        }
+        loop {
+            let mut changed = false;
+            for i in (0..n).chain((0..n).rev()) {
+                changed |= self.step(i, firsts[i], grid);
+            }
+            ever |= changed;
+            if !changed {
+                return ever;
+            }
+        }
+    }
+    fn step(&mut self, i: usize, first: usize, grid: &Grid) -> bool {
+        let program = self.program.clone();
+        let e = &program.eqns()[i];
+        let outs: Vec<Atom> = (first..first + e.n_out as usize).map(|v| Atom::Var(v as u32)).collect();
+        // taken out while the specs are written
+        let mut way = std::mem::replace(&mut self.eqns[i], Way::Factors(Factors::default()));
+        let changed = match &mut way {
+            Way::Factors(f) => self.through(f, &e.args, &outs, grid),
+            Way::Bodies(b) => self.through_bodies(b, &e.args, &outs, grid),
+        };
+        self.eqns[i] = way;
+        changed
+    }
+    fn through(&mut self, f: &Factors, args: &[Atom], outs: &[Atom], grid: &Grid) -> bool {
+        if f.factors.is_empty() {
+            return false;
+        }
+        let places = args.iter().zip(&f.ins).chain(outs.iter().zip(&f.outs));
+        let places: Vec<Place> = places.map(|(at, dims)| Place { at: *at, dims }).collect();
+        let mut axes: Vec<CutAxes> = vec![CutAxes::new(); f.factors.len()];
+        for p in &places {
+            let Atom::Var(v) = p.at else { continue };
+            for (cut, ids) in self.specs[v as usize].dims.iter().zip(p.dims) {
+                for (id, part) in project(cut, ids, f, grid) {
+                    let known = &mut axes[id as usize];
+                    if part.starts_with(known) {
+                        *known = part;
+                    }
+                }
+            }
+        }
+        let mut changed = false;
+        for p in &places {
+            let Atom::Var(v) = p.at else { continue };
+            for (d, ids) in p.dims.iter().enumerate() {
+                changed |= self.extend(v as usize, d, join(ids, &axes, f, grid), grid);
+            }
+        }
+        changed
+    }
+    /// Makes a dimension's cut finer, as far as axes are free and parts are equal.
+    fn extend(&mut self, v: usize, d: usize, to: CutAxes, grid: &Grid) -> bool {
+        let size = self.program.avals()[v].shape[d];
+        if self.fixed[v] { false } else { grow(&mut self.specs[v], d, &to, size, grid) }
+    }
+    fn merge(&mut self, v: usize, with: &Spec, grid: &Grid) -> bool {
+        let mut changed = false;
+        for (d, cut) in with.dims.iter().enumerate() {
+            changed |= self.extend(v, d, cut.clone(), grid);
+        }
+        changed
+    }
+    fn through_bodies(&mut self, b: &mut Bodies, args: &[Atom], outs: &[Atom], grid: &Grid) -> bool {
+        let mut changed = false;
+        let ends = [(args, &mut b.ins, true), (outs, &mut b.outs, false)];
+        for (atoms, specs, ins) in ends {
+            for (i, a) in atoms.iter().enumerate() {
+                let Atom::Var(v) = a else { continue };
+                // one end of the op: a variable here, and those of the bodies
+                let aval = self.program.avals()[*v as usize].clone();
+                if aval.tape > 0 {
+                    continue;
+                }
+                let ties = b.ties.bodies.iter().zip(&mut b.bodies);
+                let mut inner: Vec<(&mut Flow, Atom, bool)> = vec![];
+                for (t, body) in ties {
+                    let of = if ins { &t.ins } else { &t.outs };
+                    let found =
+                        of.iter().enumerate().find(|(_, t)| matches!(t, Tie::Same(k) | Tie::Element(k) if *k == i));
+                    let Some((at, tie)) = found else { continue };
+                    let at = match ins {
+                        true => Atom::Var((body.program.held().len() + at) as u32),
+                        false => body.program.outs()[at],
+                    };
+                    inner.push((body, at, matches!(tie, Tie::Element(_))));
+                }
+                let spec = &mut specs[i];
+                changed |= merge_into(spec, &self.specs[*v as usize], &aval, inner.iter().any(|i| i.2), grid);
+                for (body, at, element) in &mut inner {
+                    let Atom::Var(w) = at else { continue };
+                    let own = &body.specs[*w as usize];
+                    let own = if *element { stacked(own) } else { own.clone() };
+                    changed |= merge_into(spec, &own, &aval, *element, grid);
+                }
+                for (body, at, element) in &mut inner {
+                    let Atom::Var(w) = at else { continue };
+                    let own = if *element { unstacked(spec) } else { spec.clone() };
+                    changed |= body.merge(*w as usize, &own, grid);
+                }
+                changed |= self.merge(*v as usize, &specs[i], grid);
+            }
+        }
+        for (result, operand) in b.ties.bodies.iter().flat_map(|t| &t.carried) {
+            let aval = self.program.atom_aval(&args[*operand]);
+            let (i, o) = (b.ins[*operand].clone(), b.outs[*result].clone());
+            changed |= merge_into(&mut b.ins[*operand], &o, &aval, false, grid);
+            changed |= merge_into(&mut b.outs[*result], &i, &aval, false, grid);
+        }
+        for body in &mut b.bodies {
+            changed |= body.settle(grid);
+        }
+        changed
+    }
+}
+fn merge_into(spec: &mut Spec, with: &Spec, a: &Aval, but_first: bool, grid: &Grid) -> bool {
+    let mut changed = false;
+    for (d, cut) in with.dims.iter().enumerate().skip(but_first as usize) {
+        changed |= grow(spec, d, cut, a.shape[d], grid);
+    }
+    changed
+}
+pub fn stacked(s: &Spec) -> Spec {
+    Spec::new(std::iter::once(CutAxes::new()).chain(s.dims.iter().cloned()))
+}
+pub fn unstacked(s: &Spec) -> Spec {
+    Spec::new(s.dims.iter().skip(1).cloned())
+}
+/// Makes dimension `d` of a spec as fine as `to`, as far as axes are free and parts are equal.
+fn grow(spec: &mut Spec, d: usize, to: &[u8], size: usize, grid: &Grid) -> bool {
+    if size == 0 || !to.starts_with(&spec.dims[d]) {
+        return false;
+    }
+    let mut changed = false;
+    for a in to[spec.dims[d].len()..].iter() {
+        let n = grid.parts(&spec.dims[d]) * grid.axis_size(*a);
+        if spec.uses(*a) || !size.is_multiple_of(n) {
+            break;
+        }
+        spec.dims[d].push(*a);
+        changed = true;
+    }
+    changed
+}
+/// Which axes cut each factor of a dimension: the coarsest factor takes what it can; a finer one is cut only if all coarser are, entirely.
+pub fn project(cut: &[u8], ids: &DimFactors, f: &Factors, grid: &Grid) -> Vec<(u8, CutAxes)> {
+    let (mut rest, mut found) = (cut, vec![]);
+    for id in ids {
+        let (size, mut mine, mut n) = (f.factors[*id as usize].size, CutAxes::new(), 1);
+        while let [a, tail @ ..] = rest
+            && size.is_multiple_of(n * grid.axis_size(*a))
+        {
+            n *= grid.axis_size(*a);
+            mine.push(*a);
+            rest = tail;
+        }
+        if !mine.is_empty() {
+            found.push((*id, mine));
+        }
+        if n != size {
+            break;
+        }
+    }
+    found
+}
+/// The cut of a dimension whose factors are cut by these axes.
+pub fn join(ids: &DimFactors, axes: &[CutAxes], f: &Factors, grid: &Grid) -> CutAxes {
+    let mut cut = CutAxes::new();
+    for id in ids {
+        let mine = &axes[*id as usize];
+        cut.extend_from_slice(mine);
+        if grid.parts(mine) != f.factors[*id as usize].size {
+            break;
+        }
+    }
+    cut
+}
