@@ -48,9 +48,8 @@ CONVENTIONS = {
     "reduce_precision": "that of the identity, as in JAX",
     "sign": "zero, at complex numbers too, as in JAX",
 }
-# Programs do not show these by make_jaxpr: they stand in the reverse of a `while_loop`, run outside of programs, or are left out as they do nothing
-# (a constraint to one device).
-UNSEEN = {"tape_len", "empty_tape", "xla_pmap", "custom_lin", "sharding_constraint"}
+# Programs do not show these by make_jaxpr: they stand in the reverse of a `while_loop`, run outside of programs, or are left out as they do nothing.
+UNSEEN = {"tape_len", "empty_tape", "xla_pmap", "custom_lin"}
 
 
 def as_dtype(x, dtype):

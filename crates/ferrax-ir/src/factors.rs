@@ -20,9 +20,12 @@ pub type DimFactors = SmallVec<[u8; 2]>;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Factor {
+    /// 0 where its dimensions have several sizes.
     pub size: usize,
     /// Results do not have it: those of the parts are folded.
     pub fold: Option<Monoid>,
+    /// It must be whole, but results are cut as operands are.
+    pub whole: bool,
 }
 /// A dimension of an operand or of a result.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -38,6 +41,8 @@ pub struct Factors {
     pub factors: Vec<Factor>,
     pub ins: Vec<SmallVec<[DimFactors; 4]>>,
     pub outs: Vec<SmallVec<[DimFactors; 4]>>,
+    /// Operands that a sum starts with: where devices sum, all but the first take zeros.
+    pub start: Vec<usize>,
     /// It talks to the host: one device does it for all.
     pub once: bool,
     /// The program says how the result is to be cut: for each dimension the names of axes, or nothing.
@@ -68,15 +73,21 @@ impl Factors {
         }
         f
     }
-    /// All operands and results alike along the axes of the first operand for which `along`; its other dimensions are whole.
+    /// All operands and results alike along the axes of the first operand for which `along`; its other dimensions must be whole, and the
+    /// results' are cut as they are.
     pub fn along(x: &[Aval], out: &[Aval], along: impl Fn(usize) -> bool) -> Factors {
         let mut f = Factors::whole(x, out);
         let Some(first) = x.first() else { return f };
-        for d in (0..first.rank()).filter(|d| along(*d)) {
+        for d in 0..first.rank() {
             let alike = |a: &Aval| a.rank() == first.rank() && a.shape[d] == first.shape[d];
             let ins = (0..x.len()).filter(|i| alike(&x[*i])).map(|i| In(i, d));
-            let outs = (0..out.len()).filter(|i| alike(&out[*i])).map(|i| Out(i, d));
-            f.link(first.shape[d], &ins.chain(outs).collect::<Vec<_>>());
+            if along(d) {
+                let outs = (0..out.len()).filter(|i| alike(&out[*i])).map(|i| Out(i, d));
+                f.link(first.shape[d], &ins.chain(outs).collect::<Vec<_>>());
+            } else {
+                let outs = (0..out.len()).filter(|i| out[*i].rank() == first.rank()).map(|i| Out(i, d));
+                f.keep(&ins.chain(outs).collect::<Vec<_>>());
+            }
         }
         f
     }
@@ -93,7 +104,7 @@ impl Factors {
         f
     }
     fn add(&mut self, factor: Factor, dims: &[Dimension]) {
-        if factor.size <= 1 || self.factors.len() == MAX_FACTORS {
+        if factor.size == 1 || (factor.size == 0 && !factor.whole) || self.factors.len() == MAX_FACTORS {
             return;
         }
         let id = self.factors.len() as u8;
@@ -107,11 +118,15 @@ impl Factors {
     }
     /// Dimensions that go together. Called again for a dimension, it adds a finer factor of it.
     pub fn link(&mut self, size: usize, dims: &[Dimension]) {
-        self.add(Factor { size, fold: None }, dims);
+        self.add(Factor { size, fold: None, whole: false }, dims);
     }
     /// Dimensions of operands that are folded.
     pub fn fold(&mut self, size: usize, monoid: Monoid, dims: &[Dimension]) {
-        self.add(Factor { size, fold: Some(monoid) }, dims);
+        self.add(Factor { size, fold: Some(monoid), whole: false }, dims);
+    }
+    /// Dimensions that must be whole, where the result is cut as the operand is.
+    pub fn keep(&mut self, dims: &[Dimension]) {
+        self.add(Factor { size: 0, fold: None, whole: true }, dims);
     }
     /// The dimensions of operand and result 0 of a reshape: the longest runs of sizes with equal products, cut at common divisors.
     pub fn reshape(x: &[Aval], out: &[Aval]) -> Factors {

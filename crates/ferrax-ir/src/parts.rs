@@ -150,6 +150,11 @@ impl<'a> Here<'a> {
         };
         self.cx.bind1(op, std::slice::from_ref(v))
     }
+    /// The value on the first of the devices along `axes`; zeros on the others.
+    pub fn on_first(&self, v: &Value, axes: &[u8]) -> Res<Value> {
+        let first = self.cx.pw2(Pw::Eq, &self.number(axes)?, &int(Dtype::I32, 0))?;
+        self.cx.select(&first, &self.cx.zeros(&v.aval())?, v)
+    }
     /// Results of what the first device alone does, on all.
     pub fn once(&self, op: &Op, x: &[Value]) -> Res<Values> {
         let all: Vec<u8> = (0..self.grid.axes.len() as u8).collect();

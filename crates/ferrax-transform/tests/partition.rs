@@ -2,7 +2,7 @@
 //! meshes of one and of two axes and many ways to cut the operands.
 use ferrax_ir::layout::{CutAxes, Grid, Spec};
 use ferrax_ir::lower::{physical, verified};
-use ferrax_ir::program::Builder;
+use ferrax_ir::program::{Atom, Builder};
 use ferrax_ir::text::{parse, parse_application};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dtype, Op, Program, Value};
@@ -249,9 +249,9 @@ fn application(line: &str) -> Program {
     let (op, avals) = parse_application(line).unwrap_or_else(|e| panic!("{line}: {e:?}"));
     let outs = op.results(&avals).unwrap_or_else(|e| panic!("{line}: {e:?}"));
     let mut b = Builder::default();
-    let args = avals.iter().map(|a| ferrax_ir::program::Atom::Var(b.new_in(a.clone()))).collect();
+    let args = avals.iter().map(|a| Atom::Var(b.new_in(a.clone()))).collect();
     let first = b.push(&op, args, &outs, 0);
-    let outs = (0..outs.len() as u32).map(|k| ferrax_ir::program::Atom::Var(first + k)).collect();
+    let outs = (0..outs.len() as u32).map(|k| Atom::Var(first + k)).collect();
     b.close(outs).0
 }
 
@@ -321,6 +321,12 @@ const LINES: &[&str] = &[
     "gather[dimension_numbers=GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,), operand_batching_dims=(), start_indices_batching_dims=()) fill_value=None indices_are_sorted=False mode=GatherScatterMode.CLIP slice_sizes=(1, 4) unique_indices=False] f32[12,4] i32[6,1]",
     "gather[dimension_numbers=GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(1,), start_index_map=(1,), operand_batching_dims=(0,), start_indices_batching_dims=(0,)) fill_value=None indices_are_sorted=False mode=GatherScatterMode.CLIP slice_sizes=(1, 1) unique_indices=False] f32[4,12] i32[4,6,1]",
     "scatter-add[dimension_numbers=ScatterDimensionNumbers(update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), operand_batching_dims=(), scatter_indices_batching_dims=()) indices_are_sorted=False mode=GatherScatterMode.CLIP unique_indices=False] f32[12,4] i32[6,1] f32[6,4]",
+    "scatter-add[dimension_numbers=ScatterDimensionNumbers(update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), operand_batching_dims=(), scatter_indices_batching_dims=()) indices_are_sorted=False mode=GatherScatterMode.CLIP unique_indices=False] i32[4,12] i32[12,1] i32[12,12]",
+    "scatter-max[dimension_numbers=ScatterDimensionNumbers(update_window_dims=(), inserted_window_dims=(1,), scatter_dims_to_operand_dims=(1,), operand_batching_dims=(0,), scatter_indices_batching_dims=(0,)) indices_are_sorted=False mode=GatherScatterMode.CLIP unique_indices=False] f32[4,12] i32[4,6,1] f32[4,6]",
+    "scatter[dimension_numbers=ScatterDimensionNumbers(update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,), operand_batching_dims=(), scatter_indices_batching_dims=()) indices_are_sorted=False mode=GatherScatterMode.CLIP unique_indices=False] f32[12,4] i32[6,1] f32[6,4]",
+    "reduce_window_sum[base_dilation=(1, 1) padding=((0, 0), (1, 1)) window_dilation=(1, 1) window_dimensions=(1, 3) window_strides=(1, 1)] f32[4,12]",
+    "reduce[dimensions=(1,) jaxpr={ lambda ; a:f32[] b:f32[]. let c:f32[] = max a b in (c,) }] f32[12,4] f32[]",
+    "rng_bit_generator[algorithm=RandomAlgorithm.RNG_THREE_FRY dtype=uint32 shape=(12, 4)] u32[4]",
     "igamma f32[12] f32[12]",
     "sharding_constraint[mesh=((x, 2),) spec=((x,), ()) unconstrained_dims=()] f32[12,4]",
 ];
@@ -338,6 +344,143 @@ fn primitives_on_parts() {
         })
         .collect();
     assert!(failed.is_empty(), "{} of {}\n{}", failed.len(), chosen.len(), failed.join("\n\n"));
+}
+
+/// A random program over arrays of a few sizes, which most meshes divide: each equation takes what there is, and all that nobody takes is returned.
+fn random_program(seed: u64) -> Program {
+    let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+    let mut b = Builder::default();
+    let sizes = [2, 4, 6, 12];
+    let mut there: Vec<(u32, Aval)> = vec![];
+    for _ in 0..2 + rng.below(2) {
+        let shape: Vec<usize> = (0..1 + rng.below(3)).map(|_| sizes[rng.below(4)]).collect();
+        let a = Aval::new(if rng.below(3) == 0 { Dtype::I32 } else { Dtype::F64 }, &shape);
+        there.push((b.new_in(a.clone()), a));
+    }
+    let mut read = vec![0; 64];
+    let (mut made, mut tries) = (0, 0);
+    while made < 4 + (seed % 8) as usize && tries < 200 {
+        tries += 1;
+        let (v, a) = there[rng.below(there.len())].clone();
+        let Some((line, args)) = equation(&mut rng, v, &a, &there) else { continue };
+        let types: Vec<String> =
+            args.iter().map(|v| there.iter().find(|t| t.0 == *v).expect("it is there").1.to_string()).collect();
+        let Ok((op, avals)) = parse_application(&format!("{line} {}", types.join(" "))) else {
+            panic!("{line} {types:?}")
+        };
+        let Ok(outs) = op.results(&avals) else { continue };
+        if outs.iter().any(|a| a.shape.size() > 2000 || a.rank() > 4) {
+            continue;
+        }
+        args.iter().for_each(|v| read[*v as usize] += 1);
+        let first = b.push(&op, args.iter().map(|v| Atom::Var(*v)).collect(), &outs, 0);
+        there.extend(outs.iter().enumerate().map(|(k, a)| (first + k as u32, a.clone())));
+        read.resize(read.len() + outs.len(), 0);
+        made += 1;
+    }
+    let outs: Vec<Atom> =
+        there.iter().filter(|(v, _)| read[*v as usize] == 0 || rng.below(4) == 0).map(|(v, _)| Atom::Var(*v)).collect();
+    b.close(outs).0
+}
+/// One equation that takes `v`: its text without types, and its operands.
+fn equation(rng: &mut Rng, v: u32, a: &Aval, there: &[(u32, Aval)]) -> Option<(String, Vec<u32>)> {
+    let rank = a.rank();
+    let list = |v: &[usize]| {
+        let items: Vec<String> = v.iter().map(|i| i.to_string()).collect();
+        format!("({}{})", items.join(", "), if v.len() == 1 { "," } else { "" })
+    };
+    let alike: Vec<u32> = there.iter().filter(|t| t.1.same(a)).map(|t| t.0).collect();
+    let other = alike[rng.below(alike.len())];
+    let float = a.dtype.is_float();
+    if rank == 0 {
+        return Some(("broadcast_in_dim[broadcast_dimensions=() shape=(4, 6)]".into(), vec![v]));
+    }
+    let d = rng.below(rank);
+    let n = a.shape[d];
+    let mut sizes = a.shape.to_vec();
+    Some(match rng.below(20) {
+        0 => ("neg".into(), vec![v]),
+        1 => ("add".into(), vec![v, other]),
+        2 => ("mul".into(), vec![v, other]),
+        3 => ("max".into(), vec![v, other]),
+        4 => {
+            let kind = ["reduce_sum", "reduce_max", "reduce_min", "reduce_sum"][rng.below(4)];
+            (format!("{kind}[axes={}]", list(&[d])), vec![v])
+        }
+        5 => {
+            let mut perm: Vec<usize> = (0..rank).collect();
+            perm.swap(d, 0);
+            (format!("transpose[permutation={}]", list(&perm)), vec![v])
+        }
+        6 if rank > 1 => {
+            let e = rng.below(rank - 1);
+            sizes[e] *= sizes[e + 1];
+            sizes.remove(e + 1);
+            (format!("reshape[new_sizes={}]", list(&sizes)), vec![v])
+        }
+        7 if n % 2 == 0 && n > 2 => {
+            sizes[d] = if rng.below(2) == 0 { 2 } else { n / 2 };
+            sizes.insert(d + 1, n / sizes[d]);
+            (format!("reshape[new_sizes={}]", list(&sizes)), vec![v])
+        }
+        8 | 9 => {
+            let fits: Vec<(u32, usize, usize)> = there
+                .iter()
+                .filter(|t| t.1.dtype == a.dtype)
+                .flat_map(|t| {
+                    (0..t.1.rank()).filter(|e| t.1.shape[*e] == n).map(|e| (t.0, e, t.1.rank())).collect::<Vec<_>>()
+                })
+                .collect();
+            let (w, e, _) = fits[rng.below(fits.len())];
+            (
+                format!("dot_general[dimension_numbers=(([{d}], [{e}]), ([], [])) preferred_element_type=None]"),
+                vec![v, w],
+            )
+        }
+        10 => (format!("concatenate[dimension={d}]"), vec![v, other]),
+        11 => {
+            let mut start = vec![0; rank];
+            start[d] = 1;
+            (format!("slice[limit_indices={} start_indices={} strides=None]", list(&sizes), list(&start)), vec![v])
+        }
+        12 => (format!("cumsum[axis={d} reverse=False]"), vec![v]),
+        13 => (format!("sort[dimension={d} is_stable=True num_keys=1]"), vec![v]),
+        14 => (format!("rev[dimensions={}]", list(&[d])), vec![v]),
+        15 => {
+            sizes.insert(d, 4);
+            let at: Vec<usize> = (0..rank + 1).filter(|k| *k != d).collect();
+            (format!("broadcast_in_dim[broadcast_dimensions={} shape={}]", list(&at), list(&sizes)), vec![v])
+        }
+        16 => (format!("argmax[axes={} index_dtype=int32]", list(&[d])), vec![v]),
+        17 if float => ("convert_element_type[new_dtype=int32 weak_type=False]".into(), vec![v]),
+        18 => {
+            let pads: Vec<String> =
+                (0..rank).map(|k| if k == d { "(1, 1, 0)".into() } else { "(0, 0, 0)".into() }).collect();
+            let zero = there.iter().find(|t| t.1.rank() == 0 && t.1.dtype == a.dtype)?.0;
+            (format!("pad[padding_config=({}{})]", pads.join(", "), if rank == 1 { "," } else { "" }), vec![v, zero])
+        }
+        19 if rank == 1 => {
+            let body = format!(
+                "{{ lambda ; c:{t}[{n}] x:{t}[{n}]. let d:{t}[{n}] = add c x; e:{t}[] = reduce_max[axes=(0,)] d in (d, e) }}",
+                t = a.dtype
+            );
+            let xs = there.iter().find(|t| t.1.rank() == 2 && t.1.shape[1] == n && t.1.dtype == a.dtype)?;
+            (
+                format!("scan[jaxpr={body} num_carry=1 num_consts=0 length={} reverse=False unroll=1]", xs.1.shape[0]),
+                vec![v, xs.0],
+            )
+        }
+        _ => return None,
+    })
+}
+/// `SEEDS=0..10000` draws others.
+#[test]
+fn random_programs_on_parts() {
+    let seeds = std::env::var("SEEDS").unwrap_or("0..150".into());
+    let (from, to) = seeds.split_once("..").expect("SEEDS=from..to");
+    for seed in from.parse::<u64>().expect("a number")..to.parse::<u64>().expect("a number") {
+        holds(&format!("seed {seed}"), &random_program(seed), 2);
+    }
 }
 
 const PROGRAMS: &[&str] = &[
@@ -370,6 +513,25 @@ fn constraints_and_wishes_are_obeyed() {
     let q = partition(&p, &grid, &[rows], &[None]).unwrap();
     assert_eq!(q.outs[0].text(&grid), "PartitionSpec('x', 'y')");
     assert_eq!(q.program.in_avals()[0].shape, Dims::new(&[2, 4]));
+    // each line: operands, their cuts, what the result is cut as
+    let told = |line: &str, cuts: &[&[&[u8]]]| {
+        let p = application(line);
+        let spec = |c: &&[&[u8]]| Spec::new(c.iter().map(|c| CutAxes::from_slice(c)));
+        let q = partition(&p, &grid, &cuts.iter().map(spec).collect::<Vec<_>>(), &[None]).unwrap();
+        q.outs[0].text(&grid)
+    };
+    let add = "add f32[4,4] f32[4,4]";
+    assert_eq!(told(add, &[&[&[0], &[]], &[&[1], &[]]]), "PartitionSpec(None, None)");
+    assert_eq!(told(add, &[&[&[], &[1]], &[&[1], &[]]]), "PartitionSpec(None, 'y')");
+    assert_eq!(told(add, &[&[&[0, 1], &[]], &[&[0], &[1]]]), "PartitionSpec(('x', 'y'), None)");
+    assert_eq!(told(add, &[&[&[0], &[]], &[&[], &[1]]]), "PartitionSpec('x', 'y')");
+    let dot = "dot_general[dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=None] f32[4,4] f32[4,4]";
+    assert_eq!(told(dot, &[&[&[0], &[1]], &[&[], &[1]]]), "PartitionSpec('x', 'y')");
+    assert_eq!(told("cumsum[axis=0 reverse=False] f32[4,4]", &[&[&[0], &[1]]]), "PartitionSpec('x', 'y')");
+    assert_eq!(
+        told("pad[padding_config=((1, 0, 0), (1, 1, 0))] f32[4,4] f32[]", &[&[&[0], &[1]], &[]]),
+        "PartitionSpec(None, 'y')"
+    );
     let elsewhere = Grid::new([("z".into(), 2)]);
     assert!(partition(&p, &elsewhere, &[Spec::whole(2)], &[None]).is_err());
 }

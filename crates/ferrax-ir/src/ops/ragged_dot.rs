@@ -25,10 +25,12 @@ use crate::ops::reduce::{Monoid, Reduce};
 use crate::ops::transpose::Transpose;
 use crate::param::{Param, ParamValue, Shape};
 use crate::primitive;
+use crate::program::Program;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use ferrax_kernel::routine::CumulativeKind;
 use smallvec::smallvec;
+use std::sync::Arc;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct RaggedDims {
@@ -237,6 +239,9 @@ impl Rules for RaggedDot {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         meaning::batch(&|x| self.meaning(x), cx, ax, x, d)
+    }
+    fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
+        Ok(Some((meaning::program(x, &|x| self.meaning(x))?, (0..x.len()).collect())))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         meaning::lower(b, x, &|x| self.meaning(x))

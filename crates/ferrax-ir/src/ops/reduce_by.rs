@@ -13,6 +13,7 @@ use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, AxisKind, Cx, Dim, Tan};
 use crate::error::{Res, not_linear, type_err, value_err};
+use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{nonzero, spread};
 use crate::op::{Avals, Axes, Rules, Tans};
@@ -194,6 +195,15 @@ impl Rules for ReduceBy {
         let dimensions = self.dimensions.iter().map(|k| k + 1).collect();
         self.batched(cx, ax, x, d, ReduceBy { dimensions, ..self.clone() })
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let mut f = Factors::whole(x, out);
+        let kept = (0..x[0].rank()).filter(|k| !self.dimensions.contains(k));
+        for (d, k) in kept.enumerate() {
+            let ins = (0..x.len() / 2).map(|i| In(i, k));
+            f.link(x[0].shape[k], &ins.chain((0..out.len()).map(|i| Out(i, d))).collect::<Vec<_>>());
+        }
+        f
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| self.meaning(cx, x))
     }
@@ -247,6 +257,9 @@ impl Rules for ReduceWindowBy {
             ..self.clone()
         };
         self.batched(cx, ax, x, d, op)
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| self.windows().stays(d))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| self.meaning(cx, x))

@@ -8,6 +8,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::pad::Pad;
@@ -115,6 +116,9 @@ impl Rules for ReduceWindow {
         let w = self.windows();
         let w = d[0].map_or(w.clone(), |d| w.insert(d));
         Ok((cx.bind(&ReduceWindow::new(self.kind, w).into(), x)?, d.into()))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| self.windows().stays(d))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| self.meaning(cx, &x[0]))

@@ -28,6 +28,7 @@ use crate::ops::slice::Slice;
 use crate::ops::stack::{Stack, Unstack};
 use crate::param::{Param, ParamValue, Shape};
 use crate::primitive;
+use crate::program::Program;
 use crate::value::{Value, Values};
 use crate::vary::Vary;
 use ferrax_kernel::plan::{HostCall, HostFn};
@@ -382,6 +383,9 @@ impl Rules for RngBitGenerator {
         let states = cx.to_front(&x[0], d[0])?;
         let p = meaning::program(&[states.aval()], &|x| self.of_lanes(&x[0]))?;
         Ok((cx.inline(&p, &[states])?, smallvec![Some(0), Some(0)]))
+    }
+    fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
+        Ok(Some((meaning::program(x, &|x| self.meaning(x))?, (0..x.len()).collect())))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         meaning::lower(b, x, &|x| self.meaning(x))

@@ -12,6 +12,7 @@ use super::gather::{Check, Gather, GatherDims, five, others, shift};
 use super::loops::{Loop, Trip};
 use super::meaning::{self, converted};
 use super::pointwise::Pw;
+use super::reduce::Monoid;
 use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, lit, one, values1};
@@ -390,6 +391,25 @@ impl Rules for Scatter {
         let batch = free(updates.rank(), &d.update_window_dims, &[]);
         for (k, i) in d.operand_batching_dims.iter().zip(d.scatter_indices_batching_dims.iter()) {
             f.link(operand.shape[*k], &[In(0, *k), In(1, *i), In(2, batch[*i]), Out(0, *k)]);
+        }
+        for k in 0..operand.rank() {
+            if f.ins[0][k].is_empty() {
+                f.keep(&[In(0, k), Out(0, k)]);
+            }
+        }
+        // each device takes some of the updates
+        let monoid = match self.kind {
+            ScatterKind::Add => Monoid::Sum,
+            ScatterKind::Min => Monoid::Min,
+            ScatterKind::Max => Monoid::Max,
+            _ => return f,
+        };
+        if !operand.dtype.is_complex() || monoid == Monoid::Sum {
+            let others = (0..batch.len()).filter(|i| !d.scatter_indices_batching_dims.contains(i));
+            others.for_each(|i| f.fold(updates.shape[batch[i]], monoid, &[In(1, i), In(2, batch[i])]));
+        }
+        if monoid == Monoid::Sum {
+            f.start.push(0);
         }
         f
     }

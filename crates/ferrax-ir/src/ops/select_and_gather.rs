@@ -17,6 +17,7 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, truth, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err};
+use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Param, ParamValue};
@@ -277,6 +278,9 @@ impl Rules for SelectAndGatherAdd {
         let op = SelectAndGatherAdd::new(self.select_prim, self.windows().insert(0));
         Ok((cx.bind(&op.into(), &both(cx, ax, x, d)?)?, smallvec![Some(0)]))
     }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        Factors::along(x, out, |d| self.windows().stays(d))
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let w = self.windows();
         lower_as(b, x, &|cx, x| {
@@ -385,6 +389,10 @@ impl Rules for SelectAndScatterAdd {
             window_strides: w.strides,
         };
         Ok((cx.bind(&op.into(), &both(cx, ax, x, d)?)?, smallvec![Some(0)]))
+    }
+    fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
+        let stays = |d: usize| self.windows().stays(d) && x[0].shape[d] == x[1].shape[d];
+        Factors::along(x, out, stays)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| Ok(values1(self.meaning(cx, &x[0], &x[1])?)))

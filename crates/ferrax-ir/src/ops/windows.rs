@@ -75,6 +75,10 @@ impl Windows {
             dilation: one(&self.dilation),
         }
     }
+    /// Whether along axis `d` each window is one element, in order.
+    pub fn stays(&self, d: usize) -> bool {
+        (self.size[d], self.strides[d], self.base[d], self.padding[d]) == (1, 1, 1, (0, 0))
+    }
     /// The shape of the results over an array of this shape, or why there is none.
     pub fn over(&self, name: &str, shape: &Dims) -> Res<Dims> {
         let rank = shape.len();

@@ -100,7 +100,12 @@ impl Emitter<'_> {
         let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
         let (ins, natural): (Vec<Spec>, Vec<Spec>) =
             (f.ins.iter().map(|d| cut(d)).collect(), f.outs.iter().map(|d| cut(d)).collect());
-        let x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
+        let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
+        let folds = f.factors.iter().zip(&chosen).filter(|(f, _)| f.fold.is_some());
+        let folds: Vec<u8> = folds.flat_map(|(_, axes)| axes.iter().copied()).collect();
+        for i in f.start.iter().filter(|_| !folds.is_empty()) {
+            x[*i] = self.here.on_first(&x[*i], &folds)?;
+        }
         let parts: Avals = natural.iter().zip(outs).map(|(s, a)| s.shard(self.grid, a)).collect();
         let local: Avals = x.iter().map(Value::aval).collect();
         let op = e.op.rules().local(&local, &parts).unwrap_or_else(|| e.op.clone());
@@ -175,7 +180,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Which axes cut each factor: those that cut most bytes already, of factors that results have first; an axis cuts one of them.
+/// Which axes cut each factor: those that cut most bytes already, so that least moves; of equals, a factor that results have. An axis cuts one.
 fn choose(
     f: &Factors,
     (ins, made): (&[Aval], &[Spec]),
@@ -188,7 +193,7 @@ fn choose(
     for ((a, spec), dims) in results.chain(operands) {
         let bytes = a.shape.size().saturating_mul(a.dtype.size());
         for (cut, ids) in spec.dims.iter().zip(dims) {
-            for (id, part) in project(cut, ids, f, grid) {
+            for (id, part) in project(cut, ids, f, grid).into_iter().filter(|p| !f.factors[p.0 as usize].whole) {
                 match votes.iter_mut().find(|v| v.0 == id && v.1 == part) {
                     Some(v) => v.2 = v.2.saturating_add(bytes),
                     None => votes.push((id, part, bytes)),
@@ -196,7 +201,7 @@ fn choose(
             }
         }
     }
-    votes.sort_by_key(|(id, _, bytes)| (f.factors[*id as usize].fold.is_some(), std::cmp::Reverse(*bytes)));
+    votes.sort_by_key(|(id, _, bytes)| (std::cmp::Reverse(*bytes), f.factors[*id as usize].fold.is_some()));
     let mut chosen = vec![CutAxes::new(); f.factors.len()];
     let mut used: Vec<u8> = vec![];
     for (id, part, _) in votes {

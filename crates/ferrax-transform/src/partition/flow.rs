@@ -155,22 +155,40 @@ impl Flow {
         }
         let places = args.iter().zip(&f.ins).chain(outs.iter().zip(&f.outs));
         let places: Vec<Place> = places.map(|(at, dims)| Place { at: *at, dims }).collect();
-        let mut axes: Vec<CutAxes> = vec![CutAxes::new(); f.factors.len()];
+        // what all that cut a factor agree on, and who cut it first
+        let mut axes: Vec<Option<CutAxes>> = vec![None; f.factors.len()];
+        let mut order: Vec<u8> = vec![];
         for p in &places {
             let Atom::Var(v) = p.at else { continue };
             for (cut, ids) in self.specs[v as usize].dims.iter().zip(p.dims) {
                 for (id, part) in project(cut, ids, f, grid) {
                     let known = &mut axes[id as usize];
-                    if part.starts_with(known) {
-                        *known = part;
+                    match known {
+                        None => {
+                            order.push(id);
+                            *known = Some(part);
+                        }
+                        Some(known) if part.starts_with(known) => *known = part,
+                        Some(known) => {
+                            let common = known.iter().zip(&part).take_while(|(a, b)| a == b).count();
+                            if common < part.len() {
+                                known.truncate(common);
+                            }
+                        }
                     }
                 }
             }
         }
+        let axes: Vec<CutAxes> = axes.into_iter().map(Option::unwrap_or_default).collect();
         let mut changed = false;
         for p in &places {
             let Atom::Var(v) = p.at else { continue };
-            for (d, ids) in p.dims.iter().enumerate() {
+            // of two dimensions that an axis might cut, the one whose factor was cut first
+            let rank = |ids: &DimFactors| order.iter().position(|id| ids.contains(id));
+            let mut dims: Vec<(usize, &DimFactors)> =
+                p.dims.iter().enumerate().filter(|(_, ids)| rank(ids).is_some()).collect();
+            dims.sort_by_key(|(_, ids)| rank(ids));
+            for (d, ids) in dims {
                 changed |= self.extend(v as usize, d, join(ids, &axes, f, grid), grid);
             }
         }
