@@ -346,7 +346,7 @@ fn primitives_on_parts() {
     assert!(failed.is_empty(), "{} of {}\n{}", failed.len(), chosen.len(), failed.join("\n\n"));
 }
 
-/// A random program over arrays of a few sizes, which most meshes divide: each equation takes what there is, and all that nobody takes is returned.
+/// A random program over arrays of a few sizes, which most meshes divide: each equation takes what there is, and what no equation takes is returned.
 fn random_program(seed: u64) -> Program {
     let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
     let mut b = Builder::default();

@@ -133,7 +133,7 @@ impl Emitter<'_> {
         }
         Ok((self.here.fold(&y, monoid, axes)?, spec))
     }
-    /// What talks to the host: the first device does it, and the others are told what it gave.
+    /// What talks to the host: the first device does it, and the others get its results.
     fn once(&mut self, e: &Eqn) -> Res<()> {
         let x = self.wholes(&e.args)?;
         let y = self.here.once(&e.op, &x)?;

@@ -109,7 +109,7 @@ impl Flow {
             }
         }
     }
-    /// The spec of an output that nobody asked for another.
+    /// The spec of an output that has no wanted one.
     pub fn out_spec(&self, i: usize) -> Spec {
         match self.program.outs()[i] {
             Atom::Var(v) => self.specs[v as usize].clone(),
