@@ -418,7 +418,7 @@ fn equation(rng: &mut Rng, v: u32, a: &Aval, there: &[(u32, Aval)]) -> Option<(S
             sizes.remove(e + 1);
             (format!("reshape[new_sizes={}]", list(&sizes)), vec![v])
         }
-        7 if n % 2 == 0 && n > 2 => {
+        7 if n.is_multiple_of(2) && n > 2 => {
             sizes[d] = if rng.below(2) == 0 { 2 } else { n / 2 };
             sizes.insert(d + 1, n / sizes[d]);
             (format!("reshape[new_sizes={}]", list(&sizes)), vec![v])
