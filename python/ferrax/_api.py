@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _core, _flat
 from ._config import NO_OTHER_COMPILER, refused, warn_once
-from ._devices import is_place
+from ._devices import check_fit, is_place, is_sharding
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
 from ._transformed import public_name, restorable
 from .errors import JaxRuntimeError
@@ -51,8 +51,8 @@ def jit(
         Where only one of the two is given, the other is found from the signature.
       donate_argnums, donate_argnames: arguments whose arrays may be overwritten; those that a result can stand in count as deleted after the
         call.
-      in_shardings, out_shardings: where the arguments are brought and the results stay: a `Sharding` of one device, or a pytree prefix of them and
-        of None (for anywhere) - `in_shardings` of the tuple of arguments that are not static. All must name one device, which is where it runs.
+      in_shardings, out_shardings: how the arguments are laid out and the results stay: a `Sharding`, a `PartitionSpec` in the mesh in use, or a pytree
+        prefix of them and of None (for as it comes) - `in_shardings` of the tuple of arguments that are not static. All must name the same devices.
       keep_unused: keep arguments that the function does not use as inputs of the program.
       device, backend: where to run, whatever the arguments say.
       inline: when traced inside another function, put the equations in place of a call.
@@ -96,14 +96,18 @@ def jit(
             raise ValueError(f"static_argnums and donate_argnums cannot intersect. Argument indices {both} appear in both")
     if device is not None and backend is not None:
         raise ValueError(f"can't specify both a device and a backend for jit, got device={device} and backend={backend}")
-    checked = None
+    checked = shardings = None
     if not (in_shardings is out_shardings is None):
-        placed = _device_of_shardings(in_shardings, out_shardings)
+        over_mesh = _are_over_mesh(in_shardings, out_shardings)
+        placed = None if over_mesh else _device_of_shardings(in_shardings, out_shardings)
         if device is not None or backend is not None:
             for name, given in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
                 if given is not None:
                     raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
-        device, checked = placed, _with_prefixes(fun, in_shardings, out_shardings, numbers)
+        if over_mesh:
+            shardings = in_shardings, out_shardings
+        else:
+            device, checked = placed, _with_prefixes(fun, in_shardings, out_shardings, numbers)
     return _core.jit(
         checked or fun,
         static_argnums=numbers,
@@ -114,8 +118,15 @@ def jit(
         inline=inline,
         device=device,
         backend=backend,
+        shardings=shardings,
         compiler_options=compiler_options,
     )
+
+
+def _are_over_mesh(in_shardings, out_shardings):
+    """Whether one of them is over a mesh: a `PartitionSpec`, or a sharding that has one."""
+    leaves = [leaf for tree in (in_shardings, out_shardings) for leaf in tree_leaves(tree, is_leaf=is_place)]
+    return any(hasattr(leaf, "in_context") or hasattr(leaf, "mesh") for leaf in leaves)
 
 
 def _device_of_shardings(in_shardings, out_shardings):
@@ -125,12 +136,8 @@ def _device_of_shardings(in_shardings, out_shardings):
         for leaf in tree_leaves(tree, is_leaf=is_place):
             if leaf is None:
                 continue
-            if hasattr(leaf, "in_context"):  # a PartitionSpec
-                leaf = leaf.in_context("jit", name)
             if not hasattr(leaf, "device_set"):
                 raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {leaf}")
-            if len(leaf.device_set) != 1:
-                raise NotImplementedError(f"{name}: a jitted function runs on one device, and {leaf} has {len(leaf.device_set)}; use pmap or shard_map")
             (device,) = leaf.device_set
             found.setdefault(device, name)
     if len(found) > 1:
@@ -145,35 +152,84 @@ def _device_of_shardings(in_shardings, out_shardings):
 def _with_prefixes(fun, in_shardings, out_shardings, static):
     """`fun`, which says when it is traced whether the shardings are prefixes of its arguments and its result."""
 
-    def fits(name, prefix, tree):
-        broadcast_prefix(prefix, tree, name=f"pjit {name}", prefix_is_leaf=is_place)
-
     @restorable(_with_prefixes, fun, in_shardings, out_shardings, static)
     @functools.wraps(fun, updated=())
     def checked(*args, **kwargs):
-        if in_shardings is not None:
-            if kwargs:
-                raise ValueError("pjit does not support kwargs when in_shardings is specified.")
-            if not is_place(in_shardings):
-                dynamic = [x for i, x in enumerate(args) if i not in static and i - len(args) not in static]
-                rule = (
-                    "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit in_shardings must either"
-                    " be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional arguments. But pjit in_shardings is"
-                )
-                if not isinstance(in_shardings, (tuple, list)):
-                    raise ValueError(
-                        f"{rule} not a tuple: got {type(in_shardings)} instead. Given the corresponding argument being passed, it looks like pjit"
-                        " in_shardings might need to be wrapped in a singleton tuple."
-                    )
-                if len(in_shardings) != len(dynamic):
-                    raise ValueError(f"{rule} the wrong length: got a tuple or list of length {len(in_shardings)} for an args tuple of length {len(dynamic)}.")
-                for prefix, x in zip(in_shardings, dynamic, strict=True):
-                    fits("in_shardings", prefix, x)
+        _input_leaves(in_shardings, static, args, kwargs)
         out = fun(*args, **kwargs)
-        fits("out_shardings", out_shardings, out)
+        broadcast_prefix(out_shardings, out, name="pjit out_shardings", prefix_is_leaf=is_place)
         return out
 
     return checked
+
+
+def _input_leaves(in_shardings, static, args, kwargs):
+    """What `in_shardings` says of each leaf of the arguments that are not static; None where it says nothing.
+
+    Raises:
+      ValueError: it is no prefix of them, or there are keyword arguments.
+    """
+    if in_shardings is None:
+        return None
+    if kwargs:
+        raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+    dynamic = tuple(x for i, x in enumerate(args) if i not in static and i - len(args) not in static)
+    if is_place(in_shardings):
+        return [in_shardings] * len(tree_leaves(dynamic))
+    rule = (
+        "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit in_shardings must either"
+        " be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional arguments. But pjit in_shardings is"
+    )
+    if not isinstance(in_shardings, (tuple, list)):
+        raise ValueError(
+            f"{rule} not a tuple: got {type(in_shardings)} instead. Given the corresponding argument being passed, it looks like pjit"
+            " in_shardings might need to be wrapped in a singleton tuple."
+        )
+    if len(in_shardings) != len(dynamic):
+        raise ValueError(f"{rule} the wrong length: got a tuple or list of length {len(in_shardings)} for an args tuple of length {len(dynamic)}.")
+    prefixes = [broadcast_prefix(p, x, name="pjit in_shardings", prefix_is_leaf=is_place) for p, x in zip(in_shardings, dynamic, strict=True)]
+    return [place for leaves in prefixes for place in leaves]
+
+
+def input_places(in_shardings, static, args, kwargs):
+    """A sharding or None for each leaf of the arguments of a jitted function that are not static, or None for all of them.
+
+    Raises:
+      ValueError: `in_shardings` is no prefix of the arguments, or does not fit one.
+    """
+    places = _input_leaves(in_shardings, static, args, kwargs)
+    if places is None:
+        return None
+    return _resolved(places, tree_leaves([x for i, x in enumerate(args) if i not in static and i - len(args) not in static]), "in_shardings", "pjit arguments")
+
+
+def output_places(out_shardings, out):
+    """A sharding or None for each leaf of the result of a jitted function, or None for all of them.
+
+    Raises:
+      ValueError: `out_shardings` is no prefix of the result, or does not fit a leaf.
+    """
+    if out_shardings is None:
+        return None
+    return _resolved(
+        broadcast_prefix(out_shardings, out, name="pjit out_shardings", prefix_is_leaf=is_place), tree_leaves(out), "out_shardings", "pjit outputs"
+    )
+
+
+def _resolved(places, leaves, name, what):
+    """The shardings that places mean in the mesh in use, each of which fits its leaf."""
+    out = []
+    for place, leaf in zip(places, leaves, strict=True):
+        if hasattr(place, "in_context"):  # a PartitionSpec
+            place = place.in_context("jit", name)
+        if hasattr(place, "layout") and hasattr(place, "sharding"):  # a Format
+            place = place.sharding
+        if place is not None:
+            if not is_sharding(place):
+                raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {place}")
+            check_fit(place, leaf.shape, what)
+        out.append(place)
+    return out
 
 
 # Options of the compiler that JAX has; those of its passes begin with xla_.

@@ -98,6 +98,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 def _put(leaf, device, src, may_alias):
     if getattr(leaf, "dtype", None) == float0:  # which has nothing to move
         return leaf
+    if isinstance(leaf, _core.Tracer) and hasattr(device, "mesh"):
+        return device._constrain(leaf)
     is_there = isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) and (device is None or (leaf.committed and _is_on(leaf, device)))
     if not is_there:
         return _core.device_put(leaf, device, src)

@@ -64,6 +64,18 @@ def manual_axis_type():
     return ManualAxisType
 
 
+def input_places():
+    from ._api import input_places
+
+    return input_places
+
+
+def output_places():
+    from ._api import output_places
+
+    return output_places
+
+
 def shards():
     from ._parts import shards_of
 
@@ -237,6 +249,8 @@ _core.register_hooks(
             unpickled_key,
             mesh_of_devices,
             sharding_of_cuts,
+            input_places,
+            output_places,
             manual_axis_type,
             shards,
             sharding_of_type,

@@ -156,7 +156,8 @@ class Mesh(_Axes):
         """The devices and the sizes of the axes, as layouts of arrays refer to them."""
         if self._devices_there is None:
             axes = [(str(name), n) for name, n in self.shape.items()]
-            self._devices_there = _core.DeviceMesh(axes, list(self.devices.flat))
+            label = "" if self.are_all_axes_auto else str(self.axis_types)
+            self._devices_there = _core.DeviceMesh(axes, list(self.devices.flat), label)
         return self._devices_there
 
     @property
@@ -304,14 +305,23 @@ _EMPTY_ABSTRACT = AbstractMesh((), ())
 _local = threading.local()
 
 
+# what is traced depends on the mesh in use: specifications mean shardings over it
+_core.config_define("_mesh_in_use", None, True)
+
+
 def _enter(mesh):
     outer = getattr(_local, "mesh", None)
-    _local.mesh = mesh
+    _restore(mesh)
     return outer
 
 
-def _restore(outer):
-    _local.mesh = outer
+def _restore(mesh):
+    if getattr(_local, "mesh", None) is not None:
+        _core.config_pop("_mesh_in_use")
+    _local.mesh = mesh
+    if mesh is not None:
+        ids = [str(d) for d in mesh.devices.flat] if isinstance(mesh, Mesh) else []
+        _core.config_push("_mesh_in_use", f"{mesh!r} {ids}")
 
 
 def current():

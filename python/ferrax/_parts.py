@@ -36,7 +36,8 @@ def reshard(xs, out_shardings):
                 )
             place = place.in_context("reshard", "out_shardings")
         place.shard_shape(np.shape(x))
-        out.append(x if isinstance(x, _core.Tracer) else _core.device_put(x, place))
+        traced = isinstance(x, _core.Tracer) and hasattr(place, "mesh")
+        out.append(place._constrain(x) if traced else _core.device_put(x, place))
     return tree.unflatten(out)
 
 

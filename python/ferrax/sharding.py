@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from . import _core
 from ._config import inert, refused
 from ._mesh import AbstractDevice, AbstractMesh, AxisType, ManualAxisType, Mesh, current, get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
 from ._parts import (
@@ -330,6 +331,17 @@ class NamedSharding(Sharding):
             self._known_cuts = self.mesh._for_extension(), dims
         return self._known_cuts
 
+    def _constrain(self, x):
+        """A traced value that is to lie so where the program is partitioned: where dimensions cannot be cut evenly, as it comes."""
+        shape = np.shape(x)
+        if any(n % math.prod(self._cuts(d)) for d, n in enumerate(shape)):
+            return x
+        concrete = isinstance(self.mesh, Mesh) and not self.mesh.empty
+        spec = [[str(a) for a in self.spec.axes_of(d)] for d in range(len(shape))]
+        free = [d for d, p in enumerate(self.spec) if p is PartitionSpec.UNCONSTRAINED]
+        axes = [(str(name), n) for name, n in self.mesh.shape.items()]
+        return _core.constrain(x, axes, spec, free, list(self.mesh.devices.flat) if concrete else [])
+
     def __reduce__(self):
         return NamedSharding, (self.mesh, self.spec)
 
@@ -397,6 +409,6 @@ def _of_type(ndim):
 def _of_cuts(mesh, dims):
     """The sharding of a computed array: `dims` has the numbers of the mesh axes that cut each dimension."""
     names = [None if not d else mesh.axis_names[d[0]] if len(d) == 1 else tuple(mesh.axis_names[i] for i in d) for d in dims]
-    while names and names[-1] is None:
+    while names and names[-1] is None and not mesh.explicit_axes:
         names.pop()
     return NamedSharding(mesh, PartitionSpec(*names))

@@ -59,6 +59,10 @@ loaded! {
     mesh_of_devices: PyAny;
     /// `sharding_of_cuts(mesh, dims)`: the sharding that cuts each dimension along the mesh axes of these numbers.
     sharding_of_cuts: PyAny;
+    /// `input_places(in_shardings, static, args, kwargs)`: a sharding or None for each leaf of the arguments that are not static.
+    input_places: PyAny;
+    /// `output_places(out_shardings, result)`: a sharding or None for each leaf of the result.
+    output_places: PyAny;
     /// `shards(array, parts)`: the parts as `Shard` objects.
     shards: PyAny;
     /// The sharding of a type of this rank.

@@ -14,6 +14,7 @@
 //! classes. The cache is not locked while Python runs. A trace that captured tracers belongs to its
 //! caller and is not cached.
 mod cache;
+mod laid;
 mod run;
 mod stages;
 mod structure;
@@ -33,6 +34,7 @@ use crate::whose;
 use cache::{TraceCache, clear_all, lock};
 use ferrax::compiled::Compiled;
 use ferrax::device::Device;
+use ferrax::spmd::Spmd;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::cx::NamedAxis;
 use ferrax_ir::program::Program;
@@ -60,6 +62,8 @@ pub struct Options {
     pub inline: bool,
     /// Where it runs, whatever its arguments say: `device`, `backend`, and shardings of one device.
     pub device: Option<&'static Device>,
+    /// `in_shardings` and `out_shardings`, where they are over meshes.
+    pub shardings: Option<(Py<PyAny>, Py<PyAny>)>,
     pub compiler_options: Option<Py<PyAny>>,
 }
 
@@ -91,6 +95,10 @@ pub struct Variant {
     pinned: Option<&'static Device>,
     call: OnceLock<ferrax_ir::Op>,
     compiled: Mutex<SmallVec<[Arc<Compiled>; 1]>>,
+    /// Where arguments and results are wanted; none where nothing was said.
+    laid: Option<Box<laid::Laid>>,
+    /// Partitioned, for the layouts of arguments that were met.
+    spmd: Mutex<Vec<Arc<Spmd>>>,
     used: std::sync::atomic::AtomicU64,
 }
 
@@ -416,6 +424,7 @@ impl Jit {
         let f = self.function.bind(py);
         let started = std::time::Instant::now();
         let structure = &flat.structure;
+        let wanted = self.wanted_ins(py, flat, &ins)?;
         let pins = Pins::open();
         let mut out_def = None;
         let cell = std::cell::RefCell::new(&mut out_def);
@@ -470,6 +479,7 @@ impl Jit {
         let is_float0 = |a: &Aval| a.dtype == ferrax_ir::Dtype::Float0;
         let float0 = (0..program.out_avals().len()).filter(|i| is_float0(&program.out_avals()[*i])).collect();
         let donated = usable(py, &program, &given_up)?;
+        let laid = self.laid(py, wanted, &program, &out_def)?;
         Ok(Variant {
             ins,
             float0,
@@ -483,6 +493,8 @@ impl Jit {
             pinned: pins.found(),
             call: OnceLock::new(),
             compiled: Mutex::default(),
+            laid,
+            spmd: Mutex::default(),
             used: Default::default(),
         })
     }
@@ -514,9 +526,9 @@ pub fn attribute<'py>(slf: &Bound<'py, PyAny>, name: &Bound<'py, PyAny>) -> PyRe
     Bound::new(py, PyJit(jit))?.as_any().getattr(text)
 }
 
-/// jit(fun, *, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline, device, backend, compiler_options)
+/// jit(fun, *, static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused, inline, device, backend, shardings, compiler_options)
 #[pyfunction]
-#[pyo3(signature = (fun, static_argnums=vec![], static_argnames=vec![], donate_argnums=vec![], donate_argnames=vec![], keep_unused=false, inline=false, device=None, backend=None, compiler_options=None))]
+#[pyo3(signature = (fun, static_argnums=vec![], static_argnames=vec![], donate_argnums=vec![], donate_argnames=vec![], keep_unused=false, inline=false, device=None, backend=None, shardings=None, compiler_options=None))]
 pub fn jit<'py>(
     fun: &Bound<'py, PyAny>,
     static_argnums: Vec<isize>,
@@ -527,6 +539,7 @@ pub fn jit<'py>(
     inline: bool,
     device: Option<&Bound<'py, PyAny>>,
     backend: Option<&str>,
+    shardings: Option<(Py<PyAny>, Py<PyAny>)>,
     compiler_options: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = fun.py();
@@ -549,6 +562,7 @@ pub fn jit<'py>(
         keep_unused,
         inline,
         device,
+        shardings,
         compiler_options,
     };
     let out = vectorcall::new(py, Jit::new(fun, options))?;

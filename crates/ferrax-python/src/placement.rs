@@ -9,7 +9,8 @@
 use crate::device::{self, PyDevice};
 use crate::error::IntoPyResult;
 use ferrax::array;
-use ferrax::parts::{Cut, DeviceMesh, HostObject, Layout};
+use ferrax::parts::{DeviceMesh, HostObject, Layout};
+use ferrax_ir::layout::{CutAxes, Grid, Spec};
 use ferrax_ir::value::Array;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,10 +23,15 @@ pub struct PyDeviceMesh(Arc<DeviceMesh>);
 #[pymethods]
 impl PyDeviceMesh {
     #[new]
-    fn new(py: Python, axes: Vec<(String, usize)>, devices: Vec<Bound<PyDevice>>) -> PyResult<PyDeviceMesh> {
-        let axes = axes.into_iter().map(|(name, n)| (name.into(), n)).collect();
+    fn new(
+        py: Python,
+        axes: Vec<(String, usize)>,
+        devices: Vec<Bound<PyDevice>>,
+        label: &str,
+    ) -> PyResult<PyDeviceMesh> {
+        let grid = Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n)));
         let devices = devices.iter().map(|d| d.get().0).collect();
-        Ok(PyDeviceMesh(Arc::new(DeviceMesh::new(axes, devices).py(py)?)))
+        Ok(PyDeviceMesh(Arc::new(DeviceMesh::new(grid, devices, label).py(py)?)))
     }
 }
 
@@ -56,12 +62,25 @@ pub fn layout(x: &Bound<PyAny>, rank: usize) -> PyResult<Option<Arc<Layout>>> {
             dims.len()
         )));
     }
-    let mut dims: Vec<Cut> = dims.into_iter().map(Cut::from_vec).collect();
-    dims.resize(rank, Cut::new());
+    let mut spec = Spec::new(dims.into_iter().map(CutAxes::from_vec));
+    spec.dims.resize(rank, CutAxes::new());
     let host_mesh = kept(&x.getattr(crate::once::intern!(py, "mesh"))?);
-    let made = Layout::new(mesh.get().0.clone(), dims, Some(host_mesh));
+    let made = Layout::new(mesh.get().0.clone(), spec, Some(host_mesh));
     let _ = made.host.set(kept(x));
     Ok(Some(Arc::new(made)))
+}
+/// The layout of any sharding: of one device, a mesh without axes.
+pub fn layout_of_any(x: &Bound<PyAny>, rank: usize) -> PyResult<Arc<Layout>> {
+    if let Some(l) = layout(x, rank)? {
+        return Ok(l);
+    }
+    let Some(d) = device::from_py_object(x)? else {
+        return Err(PyValueError::new_err(format!("{} names no device", x.repr()?)));
+    };
+    let mesh = DeviceMesh::new(Grid::default(), vec![d], "").py(x.py())?;
+    let made = Layout::new(Arc::new(mesh), Spec::whole(rank), None);
+    let _ = made.host.set(kept(x));
+    Ok(Arc::new(made))
 }
 /// The sharding object of a layout.
 pub fn sharding<'py>(py: Python<'py>, l: &Layout) -> PyResult<Bound<'py, PyAny>> {
@@ -73,11 +92,12 @@ pub fn sharding<'py>(py: Python<'py>, l: &Layout) -> PyResult<Bound<'py, PyAny>>
         Some(m) => m,
         None => {
             let devices = l.devices().iter().map(|d| device::object(py, d)).collect::<PyResult<Vec<_>>>()?;
-            let axes: Vec<(&str, usize)> = l.mesh.axes.iter().map(|a| (&*a.0, a.1)).collect();
+            let axes: Vec<(&str, usize)> = l.mesh.grid.axes.iter().map(|a| (&*a.0, a.1)).collect();
             crate::hooks::mesh_of_devices(py)?.call1((axes, devices))?
         }
     };
-    let dims = l.dims.iter().map(|c| PyTuple::new(py, c.iter().map(|a| *a as usize))).collect::<PyResult<Vec<_>>>()?;
+    let dims = l.spec.dims.iter().map(|c| PyTuple::new(py, c.iter().map(|a| *a as usize)));
+    let dims = dims.collect::<PyResult<Vec<_>>>()?;
     let made = crate::hooks::sharding_of_cuts(py)?.call1((mesh, dims))?;
     let _ = l.host.set(kept(&made));
     Ok(made)

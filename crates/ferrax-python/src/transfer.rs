@@ -5,7 +5,7 @@
 use crate::array::value::{self, held};
 use crate::array::{ArrayImpl, PyArray};
 use crate::config;
-use crate::device::from_py_object;
+use crate::device::{PyDevice, from_py_object};
 use crate::dtype;
 use crate::error::IntoPyResult;
 use crate::placement;
@@ -13,8 +13,11 @@ use ferrax::array;
 use ferrax::device::Device;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::error::Res;
+use ferrax_ir::layout::Grid;
+use ferrax_ir::ops::collective::Names;
 use ferrax_ir::ops::device_put::DevicePut;
 use ferrax_ir::ops::pmap::Places;
+use ferrax_ir::ops::sharding_constraint::ShardingConstraint;
 use ferrax_ir::value::Value;
 use ferrax_kernel::Buffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -115,4 +118,26 @@ pub fn array_of_parts<'py>(
         buffers.push(array::single(&array::put(a, d, true).py(py)?).py(py)?.buffer);
     }
     ArrayImpl::object(py, Value::Array(array::in_parts(aval, l, buffers).py(py)?))
+}
+/// constrain(x, axes, spec, unconstrained, devices): x, which a program that is partitioned cuts along the axes of these names; on these devices if any are given.
+#[pyfunction]
+pub fn constrain<'py>(
+    x: &Bound<'py, PyAny>,
+    axes: Vec<(String, usize)>,
+    spec: Vec<Vec<String>>,
+    unconstrained: Vec<usize>,
+    devices: Vec<Bound<'py, PyDevice>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let Some(v) = value::operand(x, config::flags())? else { return Err(value::no_array(x)?) };
+    let names = |n: Vec<String>| Names(n.into_iter().map(Into::into).collect());
+    let mut spec: Vec<Names> = spec.into_iter().map(names).collect();
+    spec.resize_with(v.rank(), || names(vec![]));
+    let op = ShardingConstraint {
+        mesh: Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n))),
+        spec,
+        unconstrained_dims: unconstrained.into_iter().collect(),
+        devices: Places(devices.iter().map(|d| d.get().0.id).collect()),
+    };
+    value::wrap(py, ferrax_ir::bind(&op.into(), &[v]).py(py)?.remove(0))
 }

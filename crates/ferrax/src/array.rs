@@ -6,6 +6,7 @@ use crate::device::Device;
 use crate::parts::{self, DeviceMesh, Extents, Layout};
 use crate::runtime;
 use ferrax_ir::error::{Error, ErrorKind, Res};
+use ferrax_ir::layout::{Grid, Spec};
 use ferrax_ir::lower::physical;
 use ferrax_ir::value::{Array, Payload};
 use ferrax_ir::{Aval, Dtype, Lit};
@@ -149,14 +150,14 @@ pub fn in_parts(aval: Aval, layout: Arc<Layout>, mut parts: Vec<Buffer>) -> Res<
     };
     Ok(Array::new(aval, Data { layout: Some(layout), ..Data::new(place, device, true) }))
 }
-/// The layout of what `pmap` returns: equal parts along axis 0, one a device.
+/// The layout of what `pmap` takes and returns: equal parts along axis 0, one a device; of rank 0: whole on each.
 pub fn rows_layout(devices: &[&'static Device], rank: usize) -> Res<Layout> {
-    let mesh = DeviceMesh::new(vec![("_internal_pmap_axis_name".into(), devices.len())], devices.to_vec())?;
-    let mut dims = vec![parts::Cut::new(); rank];
-    if let Some(first) = dims.first_mut() {
+    let grid = Grid::new([("_internal_pmap_axis_name".into(), devices.len())]);
+    let mut spec = Spec::whole(rank);
+    if let Some(first) = spec.dims.first_mut() {
         first.push(0);
     }
-    Ok(Layout::new(Arc::new(mesh), dims, None))
+    Ok(Layout::new(Arc::new(DeviceMesh::new(grid, devices.to_vec(), "")?), spec, None))
 }
 /// What stands behind an array.
 pub fn data(a: &Array) -> Res<&Data> {

@@ -93,6 +93,16 @@ impl Compiled {
     pub fn text(&self) -> String {
         self.exe.text()
     }
+    pub fn executable(&self) -> &dyn Executable {
+        &*self.exe
+    }
+    /// Whether it is short enough for the calling thread.
+    pub fn is_brief(&self) -> bool {
+        !self.queued
+    }
+    pub fn calls_host(&self) -> bool {
+        self.calls
+    }
     pub fn out_avals(&self) -> &[Aval] {
         &self.outs
     }
@@ -180,24 +190,4 @@ impl Compiled {
     pub fn order(&self, ins: RunArgs, member: Option<MeshMember>) -> Order {
         Order { exe: self.exe.clone(), lane: self.device.id, ins, member, effects: self.effects, awaited: false }
     }
-}
-
-/// The device that a set of values asks for: a committed array's, else the default, to which the others are brought.
-pub fn device_of<V: Borrow<Value>>(x: &[V], default: &'static Device) -> Res<&'static Device> {
-    let mut found: Option<&'static Device> = None;
-    for v in x {
-        let Value::Array(a) = v.borrow() else { continue };
-        let d = array::data(a)?;
-        match found {
-            _ if !d.committed => (),
-            Some(f) if f != d.device => {
-                return Err(Error::value(format!(
-                    "Received incompatible devices for jitted computation. Got arguments on {f} and on {}\nhelp: move one of them with device_put",
-                    d.device
-                )));
-            }
-            _ => found = Some(d.device),
-        }
-    }
-    Ok(found.unwrap_or(default))
 }

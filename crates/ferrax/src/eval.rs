@@ -1,13 +1,16 @@
 //! Eager evaluation: the root of every stack of traces. One primitive is a program of one equation,
 //! compiled once per type.
 use crate::array;
-use crate::compiled::{Compiled, device_of};
+use crate::compiled::Compiled;
 use crate::device::{Device, default_device, numbered};
 use crate::key_reuse::{self, KeyCall};
+use crate::parts::Layout;
+use crate::spmd::{self, Where};
 use ferrax_ir::error::Res;
 use ferrax_ir::host;
 use ferrax_ir::ops::callback::CallbackKind;
 use ferrax_ir::ops::device_put::DevicePut;
+use ferrax_ir::ops::sharding_constraint::ShardingConstraint;
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Op, Program, Value};
@@ -49,6 +52,7 @@ pub fn current_device() -> &'static Device {
 }
 /// Forgets all compiled primitives of this thread.
 pub fn clear_cache() {
+    spmd::clear_cache();
     drop(CACHE.with(|c| c.take())); // not while it is borrowed: a callback's finaliser may compute
 }
 
@@ -73,7 +77,17 @@ impl Executor for Eager {
             // it happens where it stands, whatever it has to wait for
             x.iter().try_for_each(ready)?;
         }
-        let device = device_of(x, current_device())?;
+        if let Op::ShardingConstraint(c) = op {
+            return constrained(c, x);
+        }
+        let device = match spmd::place_of(x)? {
+            Some(Where::Mesh(place)) => {
+                let made = spmd::equation(op, x, &place, |ins| single(op, ins))?;
+                return Ok(made.into_iter().map(Value::Array).collect());
+            }
+            Some(Where::One(d)) => d,
+            None => current_device(),
+        };
         // What the cache keeps refers to nothing that a user's rule closes over.
         let bare = if op.body().is_some() { host::without_rules(op)? } else { None };
         let op = bare.as_ref().unwrap_or(op);
@@ -93,6 +107,17 @@ impl Executor for Eager {
 fn ready(v: &Value) -> Res<()> {
     let Value::Array(a) = v else { return Ok(()) };
     array::shards(a)?.iter().try_for_each(|s| array::wait(&s.buffer))
+}
+
+/// The operand laid out as a constraint says, on the devices that it names or else on those that it lies on.
+fn constrained(c: &ShardingConstraint, x: &[Value]) -> Res<Values> {
+    let Some(to) = Layout::of_constraint(c).map(Arc::new) else { return Ok(x.into()) };
+    let one = |v: &Value| match v {
+        Value::Array(a) => Ok(Value::Array(array::lay_out(a, &to)?)),
+        Value::Lit(l) => Ok(Value::Array(array::lay_out(&array::from_lit(l, to.devices()[0])?, &to)?)),
+        Value::Tracer(_) => Err(v.leaked()),
+    };
+    x.iter().map(one).collect()
 }
 
 /// The operand where a `device_put` says; a place that is no device's changes nothing.

@@ -47,8 +47,9 @@ use signature::read_types;
 
 #[cfg(feature = "api")]
 use crate::Tensor;
-use crate::compiled::{Compiled, device_of};
+use crate::compiled::Compiled;
 use crate::device::Device;
+use crate::spmd::device_of;
 use crate::{array, eval};
 use ferrax_ir::code::{Decoder, Encoder, Family};
 use ferrax_ir::cx::{Fun, at_root};

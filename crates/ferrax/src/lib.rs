@@ -69,6 +69,8 @@ pub mod processes;
 pub mod runtime;
 mod speculation;
 #[doc(hidden)]
+pub mod spmd;
+#[doc(hidden)]
 pub mod world;
 
 #[cfg(all(doctest, feature = "api"))]

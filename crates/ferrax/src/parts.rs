@@ -6,53 +6,46 @@
 //!
 //! INVARIANT: every device of a mesh holds one part, all parts of an array have one shape, and
 //! parts along axes that partition nothing are equal.
-use crate::device::Device;
+use crate::device::{Device, numbered};
 use ferrax_ir::error::{Error, Res};
+use ferrax_ir::layout::{CutAxes, Grid, Spec};
+use ferrax_ir::ops::collective::Names;
+use ferrax_ir::ops::pmap::Places;
+use ferrax_ir::ops::sharding_constraint::ShardingConstraint;
+use ferrax_kernel::Dims;
 use ferrax_kernel::error::room;
 use smallvec::SmallVec;
 use std::any::Any;
-use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 /// Something of the program that this library is loaded into, which is kept and given back.
 pub type HostObject = Arc<dyn Any + Send + Sync>;
-/// Which mesh axes cut a dimension, coarsest first.
-pub type Cut = SmallVec<[u8; 2]>;
 /// Start and length along each dimension.
 pub type Extents = SmallVec<[(usize, usize); 4]>;
 
 /// Devices in a grid with named axes, row major.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DeviceMesh {
-    pub axes: Vec<(Arc<str>, usize)>,
+    pub grid: Grid,
     pub devices: Vec<&'static Device>,
+    /// What else the host says of the mesh: meshes of which it says different things are not the same.
+    pub label: Arc<str>,
 }
 impl DeviceMesh {
-    pub fn new(axes: Vec<(Arc<str>, usize)>, devices: Vec<&'static Device>) -> Res<DeviceMesh> {
-        let n: usize = axes.iter().map(|a| a.1).product();
+    pub fn new(grid: Grid, devices: Vec<&'static Device>, label: &str) -> Res<DeviceMesh> {
+        let n = grid.size();
         if n != devices.len() || n == 0 {
             return Err(Error::value(format!("a mesh of {n} places needs as many devices, got {}", devices.len())));
         }
-        Ok(DeviceMesh { axes, devices })
-    }
-    /// Where a device stands along an axis.
-    fn coordinate(&self, position: usize, axis: usize) -> usize {
-        let stride: usize = self.axes[axis + 1..].iter().map(|a| a.1).product();
-        position / stride % self.axes[axis].1
-    }
-}
-impl Hash for DeviceMesh {
-    fn hash<H: Hasher>(&self, h: &mut H) {
-        self.axes.hash(h);
-        self.devices.iter().for_each(|d| d.id.hash(h));
+        Ok(DeviceMesh { grid, devices, label: label.into() })
     }
 }
 
 /// Where the parts of an array lie.
 pub struct Layout {
     pub mesh: Arc<DeviceMesh>,
-    /// One for each dimension of the array.
-    pub dims: Vec<Cut>,
+    /// Of as many dimensions as the array has.
+    pub spec: Spec,
     /// The host's object for the mesh, where it gave one.
     pub host_mesh: Option<HostObject>,
     /// The host's object for the layout: the one that the user gave, or one made when first asked for.
@@ -60,58 +53,94 @@ pub struct Layout {
 }
 impl PartialEq for Layout {
     fn eq(&self, o: &Layout) -> bool {
-        (Arc::ptr_eq(&self.mesh, &o.mesh) || self.mesh == o.mesh) && self.dims == o.dims
+        self.on_same_mesh(o) && self.spec == o.spec
     }
 }
 impl Layout {
-    pub fn new(mesh: Arc<DeviceMesh>, dims: Vec<Cut>, host_mesh: Option<HostObject>) -> Layout {
-        Layout { mesh, dims, host_mesh, host: OnceLock::new() }
+    pub fn new(mesh: Arc<DeviceMesh>, spec: Spec, host_mesh: Option<HostObject>) -> Layout {
+        Layout { mesh, spec, host_mesh, host: OnceLock::new() }
     }
     /// The same mesh, cut otherwise.
-    pub fn with(&self, dims: Vec<Cut>) -> Layout {
-        Layout::new(self.mesh.clone(), dims, self.host_mesh.clone())
+    pub fn with(&self, spec: Spec) -> Layout {
+        Layout::new(self.mesh.clone(), spec, self.host_mesh.clone())
     }
     pub fn devices(&self) -> &[&'static Device] {
         &self.mesh.devices
     }
-    /// Into how many pieces a dimension is cut.
-    pub fn pieces(&self, dim: usize) -> usize {
-        self.dims.get(dim).map_or(1, |c| c.iter().map(|a| self.mesh.axes[*a as usize].1).product())
+    pub fn on_same_mesh(&self, o: &Layout) -> bool {
+        Arc::ptr_eq(&self.mesh, &o.mesh) || self.mesh == o.mesh
     }
     pub fn is_replicated(&self) -> bool {
-        (0..self.dims.len()).all(|d| self.pieces(d) == 1)
+        self.spec.dims.iter().all(|d| self.mesh.grid.parts(d) == 1)
     }
     /// The shape of one device's part.
-    pub fn part_shape(&self, shape: &[usize]) -> Res<SmallVec<[usize; 4]>> {
-        if self.dims.len() > shape.len() {
-            return Err(Error::value(format!(
-                "a layout of {} dimensions for an array of rank {}",
-                self.dims.len(),
-                shape.len()
-            )));
-        }
-        let each = shape.iter().enumerate().map(|(d, n)| match self.pieces(d) {
-            k if n % k == 0 => Ok(n / k),
-            k => Err(Error::value(format!("dimension {d} of size {n} cannot be cut into {k} equal parts"))),
-        });
-        each.collect()
-    }
-    /// What the device at a position of the mesh holds.
-    pub fn region(&self, position: usize, shape: &[usize]) -> Extents {
-        let along = |(d, n): (usize, &usize)| {
-            let (mut at, mut k) = (0, 1);
-            for a in self.dims.get(d).into_iter().flatten() {
-                at = at * self.mesh.axes[*a as usize].1 + self.mesh.coordinate(position, *a as usize);
-                k *= self.mesh.axes[*a as usize].1;
-            }
-            (at * (n / k), n / k)
-        };
-        shape.iter().enumerate().map(along).collect()
+    pub fn part_shape(&self, shape: &[usize]) -> Res<Dims> {
+        self.spec.check(&self.mesh.grid, shape)?;
+        Ok(self.spec.shard_shape(&self.mesh.grid, shape))
     }
     /// What each device holds, in order.
     pub fn regions(&self, shape: &[usize]) -> Vec<Extents> {
-        (0..self.devices().len()).map(|p| self.region(p, shape)).collect()
+        let (grid, part) = (&self.mesh.grid, self.spec.shard_shape(&self.mesh.grid, shape));
+        let held = |rank| {
+            let start = self.spec.start(grid, shape, &grid.position(rank));
+            start.iter().copied().zip(part.iter().copied()).collect()
+        };
+        (0..self.devices().len()).map(held).collect()
     }
+    /// Whether the same devices hold the same parts, in one order.
+    pub fn lies_as(&self, o: &Layout, shape: &[usize]) -> bool {
+        let same = std::ptr::eq(self, o) || self == o;
+        same || self.devices() == o.devices() && self.regions(shape) == o.regions(shape)
+    }
+    /// The same parts in terms of another mesh of the same devices, if its axes can say so.
+    pub fn named_by(&self, o: &Layout, shape: &[usize]) -> Option<Layout> {
+        let parts = |cut: &CutAxes, l: &Layout| l.mesh.grid.parts(cut);
+        let n_axes = o.mesh.grid.axes.len() as u8;
+        let mut found = vec![Spec::default()];
+        for cut in &self.spec.dims {
+            let pieces = parts(cut, self);
+            let mut further = vec![];
+            for s in found {
+                for cut in orders(n_axes).into_iter().filter(|c| parts(c, o) == pieces && c.iter().all(|a| !s.uses(*a)))
+                {
+                    further.push(Spec::new(s.dims.iter().cloned().chain([cut])));
+                }
+            }
+            found = further;
+        }
+        let wanted = self.regions(shape);
+        found.into_iter().map(|s| o.with(s)).find(|l| l.regions(shape) == wanted)
+    }
+    /// What a constraint asks for; `None` where it names no devices.
+    pub fn of_constraint(c: &ShardingConstraint) -> Option<Layout> {
+        let devices: Vec<&'static Device> = c.devices.0.iter().map(|id| numbered(*id)).collect::<Option<_>>()?;
+        let mesh = DeviceMesh::new(c.mesh.clone(), devices, "").ok()?;
+        let cut = |names: &Names| names.0.iter().filter_map(|n| c.mesh.find(n)).collect::<CutAxes>();
+        Some(Layout::new(Arc::new(mesh), Spec::new(c.spec.iter().map(cut)), None))
+    }
+    /// The constraint that asks for it.
+    pub fn to_constraint(&self) -> ShardingConstraint {
+        ShardingConstraint {
+            mesh: self.mesh.grid.clone(),
+            spec: self.spec.dims.iter().map(|cut| Names(self.mesh.grid.names(cut).into_iter().collect())).collect(),
+            unconstrained_dims: Dims::default(),
+            devices: Places(self.devices().iter().map(|d| d.id).collect()),
+        }
+    }
+}
+/// Every order of some of the first `n` axes, none included; of more than six axes those of up to two.
+fn orders(n: u8) -> Vec<CutAxes> {
+    let mut all = vec![CutAxes::new()];
+    let mut last = all.clone();
+    for _ in 0..if n > 6 { 2 } else { n } {
+        let longer = |c: &CutAxes| -> Vec<CutAxes> {
+            let free = (0..n).filter(|a| !c.contains(a));
+            free.map(|a| c.iter().copied().chain([a]).collect()).collect()
+        };
+        last = last.iter().flat_map(longer).collect();
+        all.extend(last.iter().cloned());
+    }
+    all
 }
 
 /// All of an array.
@@ -180,19 +209,29 @@ mod tests {
 
     fn layout(axes: &[(&str, usize)], dims: &[&[u8]]) -> Layout {
         let n = axes.iter().map(|a| a.1).product();
-        let axes = axes.iter().map(|(name, n)| (Arc::from(*name), *n)).collect();
-        let mesh = DeviceMesh::new(axes, vec![&device::cpus()[0]; n]).expect("as many devices");
-        Layout::new(Arc::new(mesh), dims.iter().map(|d| Cut::from_slice(d)).collect(), None)
+        let grid = Grid::new(axes.iter().map(|(name, n)| (Arc::from(*name), *n)));
+        let mesh = DeviceMesh::new(grid, vec![&device::cpus()[0]; n], "").expect("as many devices");
+        Layout::new(Arc::new(mesh), Spec::new(dims.iter().map(|d| CutAxes::from_slice(d))), None)
     }
     #[test]
     fn regions_follow_the_mesh() {
         let l = layout(&[("x", 2), ("y", 3)], &[&[1], &[], &[0]]);
         assert_eq!(l.part_shape(&[6, 5, 4]).expect("it divides")[..], [2, 5, 2]);
-        assert_eq!(l.region(4, &[6, 5, 4])[..], [(2, 2), (0, 5), (2, 2)]);
+        assert_eq!(l.regions(&[6, 5, 4])[4][..], [(2, 2), (0, 5), (2, 2)]);
         assert!(l.part_shape(&[5, 5, 4]).is_err());
         let both = layout(&[("x", 2), ("y", 3)], &[&[1, 0]]);
         assert_eq!(both.regions(&[6]).iter().map(|r| r[0].0).collect::<Vec<_>>(), [0, 2, 4, 1, 3, 5]);
         assert!(layout(&[("x", 2)], &[&[], &[]]).is_replicated());
+    }
+    #[test]
+    fn another_mesh_names_the_same_parts() {
+        let one = layout(&[("a", 6)], &[&[], &[0]]);
+        let other = layout(&[("x", 2), ("y", 3)], &[]);
+        assert_eq!(
+            one.named_by(&other, &[2, 6]).expect("x, then y").spec,
+            Spec::new([CutAxes::new(), CutAxes::from_slice(&[0, 1])])
+        );
+        assert!(layout(&[("a", 3), ("b", 2)], &[&[0]]).named_by(&other, &[6]).is_none());
     }
     /// Every layout's parts, made of every other layout's, are what the whole array has there.
     #[test]
@@ -201,7 +240,8 @@ mod tests {
         let bytes: Vec<u8> = (0..48u8).flat_map(|i| [i, 100 + i]).collect();
         let cuts: [&[&[u8]]; 7] =
             [&[], &[&[0]], &[&[], &[1]], &[&[0], &[1]], &[&[], &[1, 0]], &[&[], &[0, 1]], &[&[], &[1], &[0]]];
-        let all: Vec<Layout> = cuts.iter().map(|c| layout(&[("x", 2), ("y", 3)], c)).collect();
+        let padded = |c: &[&[u8]]| (0..3).map(|d| c.get(d).copied().unwrap_or(&[])).collect::<Vec<_>>();
+        let all: Vec<Layout> = cuts.iter().map(|c| layout(&[("x", 2), ("y", 3)], &padded(c))).collect();
         let everything = whole(&shape);
         let cut = |l: &Layout| -> Vec<(Extents, Vec<u8>)> {
             let part = |r: Extents| {

@@ -7,6 +7,7 @@ use crate::device::{self, Device};
 use crate::runtime;
 use crate::world::Mesh;
 use ferrax_ir::error::{Error, Res};
+use ferrax_ir::layout::Spec;
 use ferrax_ir::ops::pmap::Spread;
 use ferrax_ir::value::{Array, Values};
 use ferrax_ir::{Program, Value};
@@ -114,5 +115,6 @@ fn rows(a: &Array, devices: &[&'static Device]) -> Res<Shards> {
 }
 /// The whole on every device.
 fn copies(a: &Array, devices: &[&'static Device]) -> Res<Shards> {
-    array::shards(&array::lay_out(a, &Arc::new(array::rows_layout(devices, 0)?))?)
+    let whole = array::rows_layout(devices, 0)?;
+    array::shards(&array::lay_out(a, &Arc::new(whole.with(Spec::whole(a.aval().rank()))))?)
 }

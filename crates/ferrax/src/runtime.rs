@@ -194,6 +194,15 @@ pub fn carry_out(order: Order) -> Res<Buffers> {
     }
     Ok(outs)
 }
+/// As [`carry_out`], of the members of one gang.
+pub fn carry_out_all(orders: impl IntoIterator<Item = Order>) -> Res<Vec<Buffers>> {
+    let runs = push(orders.into_iter().map(|o| Order { awaited: true, ..o }));
+    for (id, _) in &runs {
+        waiting(|tick| RUNTIME.awaited(*id, tick))?;
+    }
+    runs.iter().flat_map(|r| &r.1).try_for_each(|b| b.memory().map(drop))?;
+    Ok(runs.into_iter().map(|r| r.1).collect())
+}
 fn push(orders: impl IntoIterator<Item = Order>) -> SmallVec<[(RunId, Buffers); 1]> {
     let mut results = SmallVec::new();
     let mut gang = None;

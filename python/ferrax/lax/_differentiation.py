@@ -246,9 +246,11 @@ def with_sharding_constraint(x, shardings):
         if hasattr(place, "in_context"):
             place = place.in_context("with_sharding_constraint", "shardings")
         if hasattr(place, "check_compatible_aval"):
-            check_fit(place, np.shape(v), "with_sharding_constraint arguments")
-        # a mesh without devices, which is its own abstract mesh, says how parts lie, and there is one part: it stays where it is
-        mesh = getattr(place, "mesh", None)
-        stays = isinstance(v, _core.Tracer) or (mesh is not None and mesh.abstract_mesh is mesh)
-        out.append(v if stays else _core.device_put(as_array(v), place))
+            check_fit(place, np.shape(v), "with_sharding_constraint arguments", uneven=isinstance(v, _core.Tracer))
+        over_mesh = hasattr(place, "mesh")
+        if isinstance(v, _core.Tracer):
+            out.append(place._constrain(v) if over_mesh else v)
+            continue
+        # a mesh without devices, which is its own abstract mesh, says how parts lie on the devices that they are on
+        out.append(v if over_mesh and place.mesh.abstract_mesh is place.mesh else _core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)

@@ -97,9 +97,11 @@ def keys_of(word, shape, dtype):
 
 
 def beside(out, x):
-    """`out`, on the device that x is committed to, if there is one: a new array stays with what it is like."""
+    """`out`, where x is committed to: a new array stays with what it is like, laid out as it where it has x's shape."""
     if isinstance(x, _core.Tracer) or not isinstance(x, _core.Array) or isinstance(out, _core.Tracer) or not x.committed or out.committed:
         return out
+    if out.shape == x.shape:
+        return _core.device_put(out, x.sharding)
     devices = x.devices()
     return _core.device_put(out, *devices) if len(devices) == 1 else out
 

@@ -185,7 +185,7 @@ struct SharedTraces {
 type Key = (Vec<isize>, Vec<String>, Vec<isize>, Vec<String>, bool, bool, Option<usize>);
 fn key(o: &Options) -> Option<Key> {
     let device = o.device.map(|d| d.id);
-    o.compiler_options.is_none().then(|| {
+    (o.compiler_options.is_none() && o.shardings.is_none()).then(|| {
         let (n, m) = (o.static_argnums.clone(), o.static_argnames.clone());
         (n, m, o.donate_argnums.clone(), o.donate_argnames.clone(), o.keep_unused, o.inline, device)
     })

@@ -15,10 +15,11 @@ use crate::modules::imported;
 use crate::once::Once;
 use crate::trace::Pins;
 use crate::tree::Leaves;
-use ferrax::compiled::{Arrays, Compiled, device_of};
+use ferrax::compiled::{Arrays, Compiled};
 use ferrax::device::Device;
 use ferrax::eval;
 use ferrax::key_reuse::KeyCall;
+use ferrax::spmd::{Where, place_of};
 use ferrax_ir::aval::Aval;
 use ferrax_ir::ops::call::Call;
 use ferrax_ir::program::{Atom, Program};
@@ -45,10 +46,19 @@ impl Variant {
         if !ferrax_ir::cx::at_root() || all.iter().any(|v| v.is_tracer()) {
             return self.bind_on(py, jit, all, forced)?.into_iter().map(|v| wrap(py, v)).collect();
         }
+        if let Some(laid) = &self.laid
+            && let Some(place) = self.mesh_for(py, all, laid)?
+        {
+            return self.run_parts(py, jit, all, &place);
+        }
         if let Some(device) = forced {
             return self.run_on(py, jit, all, device);
         }
-        let device = device_of(all, eval::current_device()).py(py)?;
+        let device = match place_of(all).py(py)? {
+            Some(Where::One(d)) => d,
+            Some(Where::Mesh(place)) => return self.run_parts(py, jit, all, &place),
+            None => eval::current_device(),
+        };
         let out = self.checked_run(py, jit, &*self.compiled(py, jit, device)?, all)?;
         self.objects(py, out)
     }
@@ -99,7 +109,7 @@ impl Variant {
         Ok(())
     }
     /// An error if an array that is donated is also another argument that the function uses.
-    fn given_once(&self, py: Python, all: &[&Value]) -> PyResult<()> {
+    pub(super) fn given_once(&self, py: Python, all: &[&Value]) -> PyResult<()> {
         for i in (0..all.len()).filter(|i| self.donated[*i] && all[*i].id().is_some()) {
             let same = |j: &usize| *j != i && all[*j].id() == all[i].id() && uses(&self.program, *j);
             if let Some(j) = (0..all.len()).find(same) {
@@ -153,6 +163,13 @@ impl Variant {
     /// As `bind`, where the user named a device. While a jitted function is traced all of that runs there; a transformation that runs as
     /// it goes moves the arguments and the results.
     fn bind_on(&self, py: Python, jit: &Jit, all: &[&Value], forced: Option<&'static Device>) -> PyResult<Values> {
+        if let Some(laid) = &self.laid {
+            let n = self.consts.len();
+            let values: Values = all.iter().map(|v| (*v).clone()).collect();
+            let there = laid.constrained_ins(&values[n..]).py(py)?;
+            let there: SmallVec<[&Value; 8]> = values[..n].iter().chain(&there).collect();
+            return self.bind(jit, &there).and_then(|out| laid.constrained_outs(&out)).py(py);
+        }
         let Some(device) = forced else { return self.bind(jit, all).py(py) };
         if Pins::pin(device).py(py)? {
             return self.bind(jit, all).py(py);

@@ -2,6 +2,7 @@
 //! create them.
 //!
 //! INVARIANT: inspecting a stage runs nothing.
+use super::laid::Layouts;
 use super::vectorcall;
 use super::{Flat, Jit, Variant, types_of};
 use crate::array::value::{held, operand};
@@ -9,12 +10,15 @@ use crate::aval::ShapedArray;
 use crate::config;
 use crate::device;
 use crate::error::{IntoPyResult, guarded};
+use crate::placement;
 use crate::program::PyProgram;
 use crate::tree::{Leaves, PyTreeDef, TreeDef};
-use ferrax::compiled::{Compiled, device_of};
+use ferrax::compiled::Compiled;
 use ferrax::device::Device;
 use ferrax::eval;
 use ferrax::key_reuse;
+use ferrax::parts::Layout;
+use ferrax::spmd::{Spmd, device_of};
 use ferrax_ir::aval::Aval;
 use ferrax_ir::value::{Value, Values};
 use ferrax_kernel::plan::Operations;
@@ -36,7 +40,8 @@ impl PyJit {
         let flat = jit.flatten_call(args, kwargs)?;
         let ins = types_of(&flat.leaves)?;
         let flags = config::flags().placed();
-        let device = jit.options.device.map_or_else(|| committed(&flat.leaves), |d| Ok(Some(d)))?;
+        let (given, device) = asked(&flat.leaves, &ins)?;
+        let device = jit.options.device.or(device);
         let variant = if jit.refers() {
             Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, ferrax_ir::cx::axes()))?)
         } else {
@@ -46,7 +51,8 @@ impl PyJit {
             key_reuse::check(&variant.program).py(py)?;
         }
         let names = flat.leaves_of(py, jit)?;
-        Ok(PyTraced(Stage { variant, in_def: Arc::new(flat.arguments_def(py)?), names, jit: jit.clone(), device }))
+        let in_def = Arc::new(flat.arguments_def(py)?);
+        Ok(PyTraced(Stage { variant, in_def, names, jit: jit.clone(), device, given: given.into() }))
     }
 }
 impl PyJit {
@@ -67,26 +73,33 @@ impl PyJit {
         if made.is_none() { Err(e) } else { Ok(made) }
     }
 }
-/// The device that a call's leaves ask for: that of a committed array, or of a sharding that stands for one.
-fn committed(leaves: &[Bound<PyAny>]) -> PyResult<Option<&'static Device>> {
-    for x in leaves {
+/// What a call's leaves ask for: the layouts of those over meshes, and the device of the first other one that is committed, or whose sharding names one.
+fn asked(leaves: &[Bound<PyAny>], ins: &[Aval]) -> PyResult<(Layouts, Option<&'static Device>)> {
+    let (mut layouts, mut device) = (vec![], None);
+    for (x, a) in leaves.iter().zip(ins) {
+        let mut found = None;
         match held(x) {
             Some(Value::Array(a)) => {
                 let d = ferrax::array::data(a).py(x.py())?;
-                if d.committed {
-                    return Ok(Some(d.device));
+                found.clone_from(&d.layout);
+                if d.committed && found.is_none() {
+                    device = device.or(Some(d.device));
                 }
             }
             Some(_) => (),
             None if x.cast::<ShapedArray>().is_ok() => (),
             None => {
                 if let Some(s) = x.getattr_opt("sharding")?.filter(|s| !s.is_none()) {
-                    return device::from_py_object(&s);
+                    found = placement::layout(&s, a.rank())?;
+                    if found.is_none() {
+                        device = device.map_or_else(|| device::from_py_object(&s), |d| Ok(Some(d)))?;
+                    }
                 }
             }
         }
+        layouts.push(found);
     }
-    Ok(None)
+    Ok((layouts, device))
 }
 #[pymethods]
 impl PyJit {
@@ -144,6 +157,7 @@ impl PyJit {
         d.set_item("keep_unused", o.keep_unused)?;
         d.set_item("inline", o.inline)?;
         d.set_item("device", o.device.map(|d| device::object(py, d)).transpose()?)?;
+        d.set_item("shardings", o.shardings.as_ref().map(|s| (s.0.bind(py), s.1.bind(py))))?;
         d.set_item("compiler_options", o.compiler_options.as_ref())?;
         Ok(d)
     }
@@ -185,8 +199,25 @@ struct Stage {
     names: Arc<[String]>,
     /// Where the user, or a committed argument, wants it.
     device: Option<&'static Device>,
+    /// How the arguments lie that are over meshes.
+    given: Arc<[Option<Arc<Layout>>]>,
 }
 impl Stage {
+    /// The program of the devices of a mesh, where the arguments, or the function, ask for one.
+    fn parted(&self, py: Python) -> PyResult<Option<Arc<Spmd>>> {
+        let v = &self.variant;
+        let place = v.laid.as_ref().and_then(|l| l.mesh()).or_else(|| self.given.iter().flatten().next());
+        let Some(place) = place else { return Ok(None) };
+        let given = ferrax::spmd::layouts_of(&v.consts).into_iter().chain(self.given.iter().cloned()).collect();
+        guarded(|| v.partitioned(py, place, given)).map(Some)
+    }
+    /// What one device runs.
+    fn on_one(&self, py: Python, on: Option<&'static Device>) -> PyResult<Arc<Compiled>> {
+        match self.parted(py)? {
+            Some(s) => Ok(s.compiled().clone()),
+            None => self.made(py, on),
+        }
+    }
     fn made(&self, py: Python, on: Option<&'static Device>) -> PyResult<Arc<Compiled>> {
         let device = match on.or(self.device).or(self.variant.pinned) {
             Some(d) => d,
@@ -307,8 +338,12 @@ impl PyLowered {
     #[pyo3(signature = (dialect=None, *, debug_info=false))]
     fn as_text(&self, py: Python, dialect: Option<&str>, debug_info: bool) -> PyResult<String> {
         Ok(match self::dialect(dialect)? {
-            Dialect::Jaxpr => ferrax_ir::text::print_with(&self.0.variant.program, debug_info, debug_info),
-            Dialect::Plan => self.0.made(py, None)?.text(),
+            Dialect::Jaxpr => {
+                let parted = self.0.parted(py)?;
+                let program = parted.as_ref().map_or(&self.0.variant.program, |s| &s.compiled().program);
+                ferrax_ir::text::print_with(program, debug_info, debug_info)
+            }
+            Dialect::Plan => self.0.on_one(py, None)?.text(),
         })
     }
     /// The program as an object: a closed `jaxpr` (the default), or the text of the `plan`.
@@ -317,7 +352,7 @@ impl PyLowered {
         let v = &self.0.variant;
         Ok(match self::dialect(dialect)? {
             Dialect::Jaxpr => Bound::new(py, PyProgram::closed(v.program.clone(), v.consts.clone()))?.into_any(),
-            Dialect::Plan => self.0.made(py, None)?.text().into_pyobject(py)?.into_any(),
+            Dialect::Plan => self.0.on_one(py, None)?.text().into_pyobject(py)?.into_any(),
         })
     }
     /// Compiles it. `device_assignment` is a sequence of one device.
@@ -341,7 +376,12 @@ impl PyLowered {
                 )));
             }
         };
-        Ok(PyCompiled { compiled: self.0.made(py, on)?, stage: self.0.clone() })
+        let spmd = if on.is_none() { self.0.parted(py)? } else { None };
+        let compiled = match &spmd {
+            Some(s) => s.compiled().clone(),
+            None => self.0.made(py, on)?,
+        };
+        Ok(PyCompiled { compiled, spmd, stage: self.0.clone() })
     }
     /// The operations and bytes of the program as it was written; a `Compiled` gives those of its plan.
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -387,7 +427,10 @@ impl PyExecutable {
 /// A function compiled for one device and one signature.
 #[pyclass(frozen, weakref, module = "ferrax.stages", name = "Compiled")]
 pub struct PyCompiled {
+    /// What one device runs.
     compiled: Arc<Compiled>,
+    /// Of a function over a mesh.
+    spmd: Option<Arc<Spmd>>,
     stage: Stage,
 }
 infos!(PyCompiled);
@@ -395,8 +438,17 @@ impl PyCompiled {
     fn stage(&self) -> &Stage {
         &self.stage
     }
-    fn shardings<'py>(&self, py: Python<'py>, def: &TreeDef) -> PyResult<Bound<'py, PyAny>> {
-        let all = (0..def.n_leaves()).map(|_| sharding(py, self.compiled.device)).collect::<PyResult<Vec<_>>>()?;
+    fn shardings<'py>(
+        &self,
+        py: Python<'py>,
+        def: &TreeDef,
+        of: impl Fn(&Spmd) -> &[Arc<Layout>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let one = |i: usize| match &self.spmd {
+            Some(s) => placement::sharding(py, &of(s)[i]),
+            None => sharding(py, self.compiled.device),
+        };
+        let all = (0..def.n_leaves()).map(one).collect::<PyResult<Vec<_>>>()?;
         def.unflatten(py, &mut all.into_iter())
     }
 }
@@ -434,12 +486,13 @@ impl PyCompiled {
     /// Where the arguments are wanted, as (args, kwargs).
     #[getter]
     fn input_shardings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shardings(py, &self.stage.in_def)
+        let n = self.stage.variant.consts.len();
+        self.shardings(py, &self.stage.in_def, |s| &s.ins[n..])
     }
     /// Where the results will be.
     #[getter]
     fn output_shardings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shardings(py, &self.stage.variant.out_def)
+        self.shardings(py, &self.stage.variant.out_def, |s| &s.outs)
     }
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
@@ -479,9 +532,11 @@ impl PyCompiled {
         })?;
         let all: Values = v.consts.iter().cloned().chain(values).collect();
         let all: Vec<&Value> = all.iter().collect();
-        let out = guarded(|| match stage.jit.options.device.or(v.pinned) {
-            Some(d) => v.run_on(py, &stage.jit, &all, d),
-            None => {
+        let forced = stage.jit.options.device.or(v.pinned);
+        let out = guarded(|| match (&self.spmd, forced) {
+            (Some(s), _) => v.run_spmd(py, &stage.jit, &all, s),
+            (None, Some(d)) => v.run_on(py, &stage.jit, &all, d),
+            (None, None) => {
                 let out = v.checked_run(py, &stage.jit, &self.compiled, &all)?;
                 v.objects(py, out)
             }
@@ -524,16 +579,28 @@ impl PyCompiled {
     /// A committed argument must be where the function runs.
     fn check_devices(&self, py: Python, values: &[Value]) -> PyResult<()> {
         let mut wrong = vec![];
+        let first = self.stage.variant.consts.len();
         for (i, v) in values.iter().enumerate() {
             if let Value::Array(a) = v {
                 let d = ferrax::array::data(a).py(py)?;
-                if d.committed && d.device != self.compiled.device {
+                let wanted = self.spmd.as_ref().map(|s| &s.ins[first + i]);
+                let fits = match (&d.layout, wanted) {
+                    _ if !d.committed => true,
+                    (Some(l), Some(w)) => l.lies_as(w, v.shape()),
+                    (Some(l), None) => l.devices() == [self.compiled.device],
+                    (None, Some(w)) => w.devices() == [d.device],
+                    (None, None) => d.device == self.compiled.device,
+                };
+                if !fits {
                     wrong.push(format!(
                         "Argument {} with shape {}:\n  Passed sharding: {}\n  Required sharding: {}",
                         self.name(i),
                         a.aval().long(),
-                        sharding(py, d.device)?.repr()?,
-                        sharding(py, self.compiled.device)?.repr()?
+                        placement::sharding_of(py, a)?.repr()?,
+                        match wanted {
+                            Some(w) => placement::sharding(py, w)?.repr()?,
+                            None => sharding(py, self.compiled.device)?.repr()?,
+                        }
                     ));
                 }
             }

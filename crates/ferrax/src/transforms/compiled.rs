@@ -1,7 +1,8 @@
 //! `jit`: a function traced and compiled once for each structure, shapes and dtypes.
 use super::{Output, body, flat, unflat};
-use crate::compiled::{Compiled, device_of};
+use crate::compiled::Compiled;
 use crate::eval;
+use crate::spmd::device_of;
 use crate::tree::{Outline, Tree};
 use ferrax_ir::cx::{NamedAxis, bind};
 use ferrax_ir::ops::call::Call;

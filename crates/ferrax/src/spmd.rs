@@ -1,0 +1,270 @@
+//! Programs over arrays in parts: partitioned once for the layouts of their inputs, then run by every device of the mesh.
+//!
+//! ```text
+//! f(x in parts, y whole)  --layouts-->  partition  -->  one compiled program  -->  a run in each device's queue  -->  parts
+//! ```
+//!
+//! INVARIANT: the runs of one call are handed over together, as members of one gang; a small program without collectives runs on the spot.
+use crate::array::{self, Shard};
+use crate::compiled::{Arrays, Compiled};
+use crate::device::Device;
+use crate::parts::{DeviceMesh, Layout};
+use crate::runtime::{self, NEVER, Order, RunArgs};
+use crate::world::Mesh;
+use ferrax_ir::error::{Error, Res};
+use ferrax_ir::layout::Spec;
+use ferrax_ir::value::Array;
+use ferrax_ir::{Aval, Op, Program, Value, host};
+use ferrax_kernel::RunCx;
+use ferrax_kernel::backend::{Buffers, RunArg};
+use ferrax_transform::partition::partition;
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+use std::borrow::Borrow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// Where a computation happens.
+pub enum Where {
+    One(&'static Device),
+    /// On the mesh of this layout.
+    Mesh(Arc<Layout>),
+}
+
+/// Where these values ask to be: on the mesh of those in parts, else on the device of those that are committed.
+pub fn place_of<V: Borrow<Value>>(x: &[V]) -> Res<Option<Where>> {
+    let mut found: Option<(usize, Where)> = None;
+    for (i, v) in x.iter().enumerate() {
+        let Value::Array(a) = v.borrow() else { continue };
+        let d = array::data(a)?;
+        if !d.committed {
+            continue;
+        }
+        let here = |l: &Option<Arc<Layout>>| match l {
+            Some(l) => Where::Mesh(l.clone()),
+            None => Where::One(d.device),
+        };
+        match (&found, &d.layout) {
+            (None, l) => found = Some((i, here(l))),
+            (Some((_, Where::One(f))), None) if *f == d.device => (),
+            (Some((_, Where::One(f))), Some(l)) if l.devices() == [*f] => found = Some((i, here(&d.layout))),
+            (Some((_, Where::Mesh(m))), None) if m.devices() == [d.device] => (),
+            (Some((_, Where::Mesh(m))), Some(l)) if Arc::ptr_eq(&m.mesh, &l.mesh) || m.devices() == l.devices() => (),
+            (Some((j, _)), _) => return Err(incompatible(x[*j].borrow(), *j, v.borrow(), i)),
+        }
+    }
+    Ok(found.map(|f| f.1))
+}
+/// As [`place_of`], for what runs on one device: arrays in parts are brought to the first of theirs.
+pub fn device_of<V: Borrow<Value>>(x: &[V], default: &'static Device) -> Res<&'static Device> {
+    Ok(match place_of(x)? {
+        Some(Where::Mesh(l)) => l.devices()[0],
+        Some(Where::One(d)) => d,
+        None => default,
+    })
+}
+fn incompatible(x: &Value, i: usize, y: &Value, j: usize) -> Error {
+    let told = |v: &Value, i: usize| {
+        let shards = if let Value::Array(a) = v { array::shards(a).unwrap_or_default() } else { vec![] };
+        let ids: Vec<String> = shards.iter().map(|s| s.device.index.to_string()).collect();
+        let platform = shards.first().map_or(String::new(), |s| s.device.platform().to_uppercase());
+        let ids = ids.join(", ");
+        format!("argument {i} with shape {} and with device ids [{ids}] on platform {platform}", v.aval().long())
+    };
+    Error::value(format!(
+        "Received incompatible devices for jitted computation. Got {} and {}\nhelp: move one of them with device_put",
+        told(x, i),
+        told(y, j)
+    ))
+}
+
+/// The mesh that a program's own constraints name, where one names devices.
+pub fn mesh_of_program(p: &Program) -> Option<Arc<Layout>> {
+    p.eqns().iter().find_map(|e| match &e.op {
+        Op::ShardingConstraint(c) => Layout::of_constraint(c).map(Arc::new),
+        op => op.bodies().iter().find_map(|b| mesh_of_program(b)),
+    })
+}
+/// How a value is to lie on a mesh: as it does where it is on the mesh already, else whole on each device.
+fn on_mesh(l: Option<&Arc<Layout>>, a: &Aval, place: &Layout) -> Arc<Layout> {
+    let whole = || Arc::new(place.with(Spec::whole(a.rank())));
+    match l {
+        Some(l) if l.on_same_mesh(place) => l.clone(),
+        Some(l) => l.named_by(place, &a.shape).map_or_else(whole, Arc::new),
+        None => whole(),
+    }
+}
+/// How values lie; `None` of those that are on one device.
+pub fn layouts_of<V: Borrow<Value>>(x: &[V]) -> Vec<Option<Arc<Layout>>> {
+    x.iter().map(|v| layout_of(v.borrow()).cloned()).collect()
+}
+
+type Kept = HashMap<u64, Vec<(Op, Vec<Aval>, Arc<Spmd>)>>;
+thread_local! { static EAGER: RefCell<Kept> = RefCell::default() }
+const MAX_KEPT: usize = 1024;
+/// Forgets the equations of this thread that were partitioned.
+pub fn clear_cache() {
+    drop(EAGER.with(|c| c.take())); // not while it is borrowed: a callback's finaliser may compute
+}
+/// One equation on a mesh: as a program of its own, kept for the types and layouts of its operands.
+pub fn equation(op: &Op, x: &[Value], place: &Layout, program: impl Fn(&[Aval]) -> Res<Program>) -> Res<Arrays> {
+    let ins: Vec<Aval> = x.iter().map(Value::aval).collect();
+    let mut h = FxHasher::default();
+    (op, &ins).hash(&mut h);
+    let key = h.finish();
+    let same = |k: &&(Op, Vec<Aval>, Arc<Spmd>)| k.0 == *op && k.1 == ins && k.2.fits(place, x);
+    let known = EAGER.with(|c| c.borrow().get(&key)?.iter().find(same).map(|k| k.2.clone()));
+    if let Some(s) = known {
+        return s.run(x, &[]);
+    }
+    let made = Arc::new(Spmd::new(&Arc::new(program(&ins)?), place, layouts_of(x), &[], &[])?);
+    let mut refers = false;
+    host::objects_of(op, &mut |_| refers = true);
+    if !refers {
+        let old = EAGER.with(|c| {
+            let c = &mut *c.borrow_mut();
+            let old = if c.len() >= MAX_KEPT { std::mem::take(c) } else { HashMap::new() };
+            c.entry(key).or_default().push((op.clone(), ins, made.clone()));
+            old
+        });
+        drop(old);
+    }
+    made.run(x, &[])
+}
+
+/// A program ready to run on the devices of a mesh.
+pub struct Spmd {
+    pub mesh: Arc<DeviceMesh>,
+    /// How the values that it was made for lay: what it is found by.
+    given: Vec<Option<Arc<Layout>>>,
+    /// How the inputs must lie.
+    pub ins: Vec<Arc<Layout>>,
+    pub outs: Vec<Arc<Layout>>,
+    /// How the program gives its results: as `outs`, but where those are of a mesh whose axes this one cannot express.
+    made: Vec<Arc<Layout>>,
+    avals: Vec<Aval>,
+    /// For each device; one for all CPUs.
+    each: Vec<Arc<Compiled>>,
+}
+fn layout_of(v: &Value) -> Option<&Arc<Layout>> {
+    if let Value::Array(a) = v { array::data(a).ok()?.layout.as_ref() } else { None }
+}
+fn same(a: Option<&Arc<Layout>>, b: Option<&Arc<Layout>>) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a == b,
+        _ => false,
+    }
+}
+
+impl Spmd {
+    /// Partitions and compiles a program for inputs, captured ones first, that lie as `given`; `ins` and `outs` say how inputs and results must lie
+    /// where they say anything.
+    pub fn new(
+        program: &Arc<Program>,
+        place: &Layout,
+        given: Vec<Option<Arc<Layout>>>,
+        ins: &[Option<Arc<Layout>>],
+        outs: &[Option<Arc<Layout>>],
+    ) -> Res<Spmd> {
+        let (mesh, avals) = (place.mesh.clone(), program.out_avals());
+        let wanted = |i: usize| ins.get(i).cloned().flatten();
+        let each = given.iter().zip(program.in_avals()).enumerate();
+        let ins: Vec<Arc<Layout>> =
+            each.map(|(i, (l, a))| on_mesh(wanted(i).as_ref().or(l.as_ref()), a, place)).collect();
+        ins.iter().zip(program.in_avals()).try_for_each(|(l, a)| l.part_shape(&a.shape).map(drop))?;
+        let asked = |i: usize| outs.get(i).and_then(|o| o.as_ref());
+        let out_specs: Vec<Option<Spec>> =
+            avals.iter().enumerate().map(|(i, a)| Some(on_mesh(Some(asked(i)?), a, place).spec.clone())).collect();
+        let in_specs: Vec<Spec> = ins.iter().map(|l| l.spec.clone()).collect();
+        let parted = partition(program, &mesh.grid, &in_specs, &out_specs)?;
+        let runs = if mesh.devices.len() == 1 { program.clone() } else { parted.program };
+        let mut each: Vec<Arc<Compiled>> = vec![];
+        for d in &mesh.devices {
+            let shared = each.iter().find(|c| c.device.platform() == "cpu" && d.platform() == "cpu").cloned();
+            each.push(match shared {
+                Some(c) => c,
+                None => Arc::new(Compiled::new(runs.clone(), d)?),
+            });
+        }
+        let made: Vec<Arc<Layout>> = parted.outs.into_iter().map(|spec| Arc::new(place.with(spec))).collect();
+        let outs = made.iter().enumerate().map(|(i, l)| asked(i).unwrap_or(l).clone()).collect();
+        Ok(Spmd { mesh, given, ins, outs, made, avals, each })
+    }
+    /// Whether it was made for values that lie as these do.
+    pub fn fits<V: Borrow<Value>>(&self, place: &Layout, x: &[V]) -> bool {
+        (Arc::ptr_eq(&self.mesh, &place.mesh) || self.mesh == place.mesh)
+            && self.given.len() == x.len()
+            && self.given.iter().zip(x).all(|(l, v)| same(l.as_ref(), layout_of(v.borrow())))
+    }
+    /// The program of one device.
+    pub fn compiled(&self) -> &Arc<Compiled> {
+        &self.each[0]
+    }
+    /// Runs it. `donated[i]` gives up argument i.
+    pub fn run<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<Arrays> {
+        let made =
+            if self.mesh.devices.len() == 1 { self.alone(args, donated)? } else { self.together(args, donated)? };
+        let mut made: Vec<_> = made.into_iter().map(IntoIterator::into_iter).collect();
+        let mut arrays = Arrays::new();
+        for ((aval, l), out) in self.avals.iter().zip(&self.made).zip(&self.outs) {
+            let parts = made.iter_mut().filter_map(Iterator::next).collect();
+            let there = l.lies_as(out, &aval.shape);
+            let a = array::in_parts(aval.clone(), if there { out } else { l }.clone(), parts)?;
+            arrays.push(if there { a } else { array::lay_out(&a, out)? });
+        }
+        Ok(arrays)
+    }
+    fn alone<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<Vec<Buffers>> {
+        let out = self.each[0].run(args, donated)?;
+        Ok(vec![out.iter().map(|a| Ok(array::single(a)?.buffer)).collect::<Res<_>>()?])
+    }
+    fn together<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<Vec<Buffers>> {
+        let devices = &self.mesh.devices;
+        let mut ins: Vec<RunArgs> = devices.iter().map(|_| RunArgs::with_capacity(args.len())).collect();
+        let (mut ready, mut gone) = (true, SmallVec::<[Array; 4]>::new());
+        for (i, (x, layout)) in args.iter().map(V::borrow).zip(&self.ins).enumerate() {
+            let donated = donated.get(i) == Some(&true);
+            let a = match x {
+                Value::Array(a) => a.clone(),
+                Value::Lit(l) => array::from_lit(l, devices[0])?,
+                Value::Tracer(_) => return Err(x.leaked()),
+            };
+            let placed = if same(Some(layout), layout_of(x)) { a.clone() } else { array::lay_out(&a, layout)? };
+            for (to, Shard { buffer, .. }) in ins.iter_mut().zip(array::shards(&placed)?) {
+                ready &= buffer.is_ready();
+                to.push(RunArg { buffer, donated });
+            }
+            if donated {
+                gone.push(a);
+            }
+        }
+        for a in gone {
+            array::data(&a)?.delete();
+        }
+        let world = Mesh::new(self.mesh.grid.axes.clone());
+        let first = &self.each[0];
+        if ready && first.is_brief() && !first.plan().meets() {
+            let spot = |(i, (c, ins)): (usize, (&Arc<Compiled>, RunArgs))| {
+                let member = world.member(i);
+                Ok(c.executable().run(&RunCx { cancel: &NEVER, world: Some(&member) }, ins)?)
+            };
+            return self.each.iter().zip(ins).enumerate().map(spot).collect();
+        }
+        if runtime::inside().is_none() {
+            devices.iter().try_for_each(|d| runtime::make_room(d.id))?;
+        }
+        let order = |(i, (c, ins)): (usize, (&Arc<Compiled>, RunArgs))| Order {
+            lane: devices[i].id,
+            ..c.order(ins, Some(world.member(i)))
+        };
+        let orders = self.each.iter().zip(ins).enumerate().map(order);
+        Ok(if ready && first.calls_host() {
+            runtime::carry_out_all(orders)?
+        } else {
+            runtime::hand_over(orders).into_vec()
+        })
+    }
+}
