@@ -4,7 +4,7 @@
 //! f(x in parts, y whole)  --layouts-->  partition  -->  one compiled program  -->  a run in each device's queue  -->  parts
 //! ```
 //!
-//! INVARIANT: the runs of one call are handed over together, as members of one gang; a small program without collectives runs on the spot.
+//! INVARIANT: the runs of one call are enqueued together, as members of one gang; a small program without collectives runs on the spot.
 use crate::array::{self, Shard};
 use crate::compiled::{Arrays, Compiled};
 use crate::device::Device;
