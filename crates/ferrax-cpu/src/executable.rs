@@ -6,6 +6,7 @@
 //! INVARIANT: between runs no thread holds the state; a run that finds it taken (a second thread) makes another.
 #![allow(unsafe_code)]
 mod control;
+mod nests;
 mod row_groups;
 mod scalars;
 
@@ -17,10 +18,11 @@ use crate::tuning::Target;
 use crate::{routines, stats};
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
-use ferrax_kernel::plan::timeline::{Timeline, Touch};
+use ferrax_kernel::plan::timeline::{Moment, Timeline, Touch};
 use ferrax_kernel::plan::{Place, SlotId, Step};
-use ferrax_kernel::{Buffer, Error, Plan, Res, Routine, VerifiedPlan};
+use ferrax_kernel::{Buffer, Error, Plan, Res, Routine, Scalar, VerifiedPlan};
 use row_groups::{MemberWork, Origin, RowGroupBuilder};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cell::OnceCell;
 use std::sync::Mutex;
@@ -115,6 +117,8 @@ pub struct Compiler<'a> {
     pub leaves_cache: bool,
     /// How often each cell is read, counted when first asked for.
     reads: OnceCell<Vec<usize>>,
+    /// Slots of one element that a kernel sets to a constant, whatever happens; looked up when first asked for.
+    constants: OnceCell<FxHashMap<SlotId, Option<Scalar>>>,
 }
 
 impl Compiler<'_> {
@@ -148,6 +152,28 @@ impl Compiler<'_> {
             self.plan.outputs.iter().for_each(|s| reads[self.cell(*s) as usize] += 1);
             reads
         })[cell as usize]
+    }
+    /// The constant that a slot of one element always is.
+    pub fn constant(&self, s: SlotId) -> Option<Scalar> {
+        let find = || {
+            let mut found = FxHashMap::default();
+            for (_, moment) in Timeline::of(&self.plan.steps).moments() {
+                match moment {
+                    Moment::Step(Step::Kernel { kernel, outs, .. }) => {
+                        for (o, node) in outs.iter().zip(&kernel.outputs) {
+                            if self.plan.slots[*o as usize].len == 1 {
+                                found.entry(*o).or_insert(kernel.known(*node));
+                            }
+                        }
+                    }
+                    // Each branch sets them.
+                    Moment::Choose(_, outs) => found.extend(outs.iter().map(|o| (*o, None))),
+                    _ => (),
+                }
+            }
+            found
+        };
+        self.constants.get_or_init(find).get(&s).copied().flatten()
     }
     pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
         let mut out = vec![];
@@ -269,6 +295,7 @@ impl CpuExecutable {
             is_repeated: false,
             leaves_cache,
             reads: OnceCell::new(),
+            constants: OnceCell::new(),
         };
         let steps = c.steps(&plan.steps)?;
         let locations = c.locations;

@@ -8,6 +8,7 @@ pub mod executable;
 pub mod kernels;
 pub mod memory;
 pub mod native;
+mod nest;
 pub mod routines;
 mod share;
 mod standby;

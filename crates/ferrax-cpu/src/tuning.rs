@@ -203,6 +203,8 @@ pub struct ScalarTuning {
     pub min_native_operations: usize,
     /// Operations of a loop's body beyond which tiles are the better way, whatever they cost.
     pub max_loop_operations: usize,
+    /// Values of a nest as it is written down, beyond which its steps run one by one.
+    pub max_nest_values: usize,
 }
 impl ScalarTuning {
     pub const DEFAULT: ScalarTuning = ScalarTuning {
@@ -212,6 +214,7 @@ impl ScalarTuning {
         nanos: [1.5, 0.5],
         min_native_operations: 24,
         max_loop_operations: 20_000,
+        max_nest_values: 8_000,
     };
 }
 

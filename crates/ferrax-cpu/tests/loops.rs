@@ -8,7 +8,7 @@ use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::kernel::{Access, Guard};
 use ferrax_kernel::plan::{Carry, Loop, Place, SlotId, Step, Trip, Window};
 use ferrax_kernel::reference::{self, ReferenceBackend};
-use ferrax_kernel::routine::Dot;
+use ferrax_kernel::routine::{Combine, Dot, OutOfBounds, Scatter};
 use ferrax_kernel::{Affine, Backend, Bin, DType, Dims, Kernel, Node, Plan, ReduceKind, Routine, RunCx, Scalar, Un};
 use generate::{Rng, random_bytes};
 use proptest::prelude::*;
@@ -39,14 +39,19 @@ struct Build {
     plan: Plan,
     rng: Rng,
     dtypes: &'static [DType],
+    /// Whether loops index arrays, and update elements of carries in place.
+    elements: bool,
 }
 impl Build {
     fn new(seed: u64, dtypes: &'static [DType]) -> Build {
-        Build { plan: Plan::default(), rng: Rng(seed), dtypes }
+        Build { plan: Plan::default(), rng: Rng(seed), dtypes, elements: false }
     }
     /// A loop of up to `trips` iterations, with what it takes.
     fn generated(seed: u64, dtypes: &'static [DType], lens: &[usize], trips: usize) -> (Plan, Vec<Vec<u8>>) {
-        let mut b = Build::new(seed, dtypes);
+        Build::new(seed, dtypes).finished(lens, trips)
+    }
+    fn finished(self, lens: &[usize], trips: usize) -> (Plan, Vec<Vec<u8>>) {
+        let mut b = self;
         let len = b.rng.pick(lens);
         let d = |b: &mut Build| b.rng.pick(b.dtypes);
         let given: Vec<SlotId> =
@@ -176,6 +181,41 @@ impl Build {
         let steps = vec![self.kernel(captured, index), Step::Switch { index, branches, outs: outs.clone() }];
         (steps, outs)
     }
+    /// What sets, adds to or drops an element of each of these carries, in place.
+    fn updates(&mut self, inside: &[SlotId], carries: &[(SlotId, SlotId)]) -> Vec<Step> {
+        let (mut before, mut steps) = (vec![], vec![]);
+        for (slot, next) in carries {
+            let (dtype, len) = (self.plan.slots[*slot as usize].dtype, self.plan.slots[*slot as usize].len);
+            let (update, index) = (self.temp(dtype, 1), self.temp(DType::I32, 1));
+            before.extend([self.kernel(inside, update), self.kernel(inside, index)]);
+            let (one, index_dtype): (Dims, DType) = ([1].into(), DType::I32);
+            let (routine, ins) = if self.rng.below(2) == 0 {
+                let r = Routine::DynamicUpdateSlice { operand: [len].into(), update: one, dtype, index_dtype };
+                (r, vec![*slot, update, index])
+            } else {
+                let combines = [Combine::Set, Combine::Reduce(ReduceKind::Sum), Combine::Reduce(ReduceKind::Max)];
+                let r = Routine::Scatter(Scatter {
+                    operand: [len].into(),
+                    indices: one.clone(),
+                    updates: Dims::default(),
+                    update_window_dims: Dims::default(),
+                    inserted_window_dims: [0].into(),
+                    scatter_dims_to_operand_dims: [0].into(),
+                    operand_batching_dims: Dims::default(),
+                    scatter_indices_batching_dims: Dims::default(),
+                    combine: self.rng.pick(&combines),
+                    mode: self.rng.pick(&[OutOfBounds::Clip, OutOfBounds::FillOrDrop]),
+                    unique: false,
+                    dtype,
+                    index_dtype,
+                });
+                (r, vec![*slot, index, update])
+            };
+            steps.push(Step::Routine { routine: Arc::new(routine), ins, outs: vec![*next] });
+        }
+        before.extend(steps);
+        before
+    }
     /// A loop over carries like `inits` with scalar windows, `len` elements in each value; gives the slots it makes.
     fn a_loop(
         &mut self,
@@ -193,8 +233,19 @@ impl Build {
         };
         let mut inside: Vec<SlotId> = captured.to_vec();
         let mut body = vec![];
+        let mut updated = vec![];
         for (k, d) in dtypes.iter().enumerate() {
             let init = self.temp(*d, len);
+            if self.elements && self.rng.below(2) == 0 {
+                let is_inner = outs.is_none();
+                let slot = if is_inner { self.slot(*d, len, Place::Same(init)) } else { self.temp(*d, len) };
+                let next = self.slot(*d, len, Place::Same(slot));
+                let out = outs.as_ref().map_or_else(|| self.slot(*d, len, Place::Same(init)), |o| o[k]);
+                inside.push(slot);
+                updated.push((slot, next));
+                carries.push(Carry { init, slot, next, out });
+                continue;
+            }
             let slot = self.temp(*d, len);
             let next = if self.rng.below(5) == 0 { slot } else { self.temp(*d, len) };
             let out = outs.as_ref().map_or_else(|| self.temp(*d, len), |o| o[k]);
@@ -220,6 +271,15 @@ impl Build {
             body.push(step);
             inside.push(t);
         }
+        if self.elements && len <= 12 {
+            let d = self.rng.pick(self.dtypes);
+            let (all, index, part) = (self.input(d, 12), self.temp(DType::I32, 1), self.temp(d, len));
+            body.push(self.kernel(&inside, index));
+            let (operand, sizes) = ([12].into(), [len].into());
+            let routine = Routine::DynamicSlice { operand, sizes, dtype: d, index_dtype: DType::I32 };
+            body.push(Step::Routine { routine: Arc::new(routine), ins: vec![all, index], outs: vec![part] });
+            inside.push(part);
+        }
         if self.rng.below(3) == 0 {
             let (steps, made) = self.choice(&inside, len);
             body.extend(steps);
@@ -241,10 +301,11 @@ impl Build {
             })
             .collect();
         for c in &carries {
-            if c.next != c.slot {
+            if c.next != c.slot && !updated.contains(&(c.slot, c.next)) {
                 body.push(self.kernel(&inside, c.next));
             }
         }
+        body.extend(self.updates(&inside, &updated));
         let made: Vec<SlotId> = carries
             .iter()
             .map(|c| c.out)
@@ -304,6 +365,36 @@ fn loops_as_native_code_are_the_reference() {
         made += usize::from(exe.text().contains(", native"));
     }
     assert!(made > 200, "{made} loops were code");
+}
+
+/// Loops of mixed dtypes, nested, which index arrays and update elements: as nests, and where a dtype has none, step by step.
+#[test]
+fn generated_nests_are_the_reference() {
+    const HELD: [DType; 8] =
+        [DType::F32, DType::I32, DType::U8, DType::F64, DType::I64, DType::I16, DType::U32, DType::I32];
+    let seeds = std::env::var("SEEDS").ok().and_then(|s| s.split_once("..").map(|(a, b)| (a.parse(), b.parse())));
+    let range = if let Some((Ok(a), Ok(b))) = seeds { a..b } else { 0..1500 };
+    let mut made = 0;
+    for seed in range {
+        let b = Build { elements: true, ..Build::new(seed, if seed % 5 == 0 { &DTYPES } else { &HELD }) };
+        let (plan, ins) = b.finished(&[1, 1, 2, 3, 7], 7);
+        let device = CpuBackend::new();
+        let exe = device.compile(plan.clone().verify().unwrap_or_else(|e| panic!("{e}: {plan:?}"))).unwrap();
+        let want = run(&ReferenceBackend, &plan, &ins);
+        let args = ins.iter().map(|b| RunArg { buffer: device.upload(b).unwrap(), donated: false }).collect();
+        let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
+        for ((o, w), s) in outs.iter().zip(&want).zip(&plan.outputs) {
+            let d = plan.slots[*s as usize].dtype;
+            assert_eq!(
+                scalars(d, &device.download(o).unwrap()),
+                scalars(d, w),
+                "seed {seed}: {}\n{plan:?}",
+                exe.text()
+            );
+        }
+        made += usize::from(exe.text().contains("nest of"));
+    }
+    assert!(made > 0 || !native::is_available());
 }
 
 /// `while x < limit { x = x + x * k; n += 1 }`, for scalars (in registers) and for arrays (in memory).

@@ -3,6 +3,7 @@
 //! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries trade places instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
+use super::nests;
 use super::row_groups::{self, MemberWork, RowGroup};
 use super::scalars::{self, write_int};
 use super::{Cell, Compiler, Location, Ready, RunState, run_steps};
@@ -23,6 +24,7 @@ use std::sync::atomic::Ordering;
 pub enum Control {
     Loop(CompiledLoop),
     ScalarLoop(Box<scalars::ScalarLoop>),
+    Nest(Box<nests::NestedLoop>),
     Switch {
         index: Cell,
         branches: Vec<Vec<Ready>>,
@@ -108,8 +110,12 @@ impl Compiler<'_> {
 pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
     Ok(match s {
         Step::Loop(l) => match scalars::compile_loop(c, l) {
-            Some(s) => Control::ScalarLoop(Box::new(s)),
-            None => Control::Loop(compile_loop(c, l)?),
+            Some(s) if s.may_be_native() => Control::ScalarLoop(Box::new(s)),
+            interpreted => match (nests::compile(c, l), interpreted) {
+                (Some(nest), _) => Control::Nest(Box::new(nest)),
+                (None, Some(s)) => Control::ScalarLoop(Box::new(s)),
+                (None, None) => Control::Loop(compile_loop(c, l)?),
+            },
         },
         Step::Switch { index, branches, .. } => Control::Switch {
             index: c.cell(*index),
@@ -239,6 +245,7 @@ impl Control {
         match self {
             Control::Loop(l) => l.run(state, cx),
             Control::ScalarLoop(l) => l.run(state, cx),
+            Control::Nest(l) => l.run(state, cx),
             Control::Switch { index, branches } => {
                 // SAFETY: verify, sizes: the index of a switch is one i32; written: it stands.
                 let i = unsafe { state.ptrs[*index as usize].cast::<i32>().read_unaligned() };
@@ -519,6 +526,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                     }
                 }
                 Control::ScalarLoop(l) => *s += &format!("{pad}{}\n", l.text()),
+                Control::Nest(l) => *s += &format!("{pad}{}\n", l.text()),
                 Control::Switch { branches, .. } => {
                     for (k, b) in branches.iter().enumerate() {
                         *s += &format!("{pad}branch {k}\n");

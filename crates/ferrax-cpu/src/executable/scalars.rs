@@ -14,7 +14,7 @@ mod build;
 mod compile;
 mod repeat;
 
-pub use build::ScalarBuilder;
+pub use build::{ScalarBuilder, tiled_kernel};
 pub use compile::compile_loop;
 use repeat::LazyLoop;
 pub use repeat::ScalarLoop;

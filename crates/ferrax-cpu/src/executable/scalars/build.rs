@@ -453,7 +453,8 @@ impl ScalarBuilder {
 pub(super) fn as_code(c: &Compiler, text: LoopText) -> Option<LoopText> {
     (c.target.tier != Tier::Portable && native::is_available() && text.width().is_some()).then_some(text)
 }
-fn tiled_kernel(k: &Kernel) -> f64 {
+/// What a kernel takes as a tile program, in nanoseconds.
+pub fn tiled_kernel(k: &Kernel) -> f64 {
     80.0 + 6.0 * k.nodes.len() as f64
 }
 /// What steps take as tile programs and routines, in nanoseconds.

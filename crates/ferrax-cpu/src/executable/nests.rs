@@ -1,0 +1,112 @@
+//! Loops over scalars and single elements of arrays, nested ones included, that run as one native function: see `nest.rs`.
+//!
+//! INVARIANT: a loop is taken whole or not at all. Its arrays are updated where they stand; everything else is in registers.
+#![allow(unsafe_code)]
+mod build;
+mod functions;
+mod routines;
+
+use super::{Cell, Compiler, RunState};
+use crate::native::{self, NestCode};
+use crate::nest::{self, NestCounts};
+use crate::tier::Tier;
+use ferrax_kernel::plan::Loop;
+use ferrax_kernel::{DType, Error, Res, RunCx};
+
+/// A number in memory: its cell, and how many bytes behind.
+#[derive(Clone, Copy)]
+struct CellNumber {
+    cell: Cell,
+    offset: usize,
+    dtype: DType,
+}
+/// A loop as code.
+pub struct NestedLoop {
+    code: NestCode,
+    inputs: Vec<CellNumber>,
+    arrays: Vec<Cell>,
+    /// From cell to cell, and bytes.
+    before: Vec<(Cell, Cell, usize)>,
+    after: Vec<(Cell, Cell, usize)>,
+    outs: Vec<CellNumber>,
+    counts: NestCounts,
+}
+
+/// The loop as a nest, if it can be, and if this machine makes code of it.
+pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
+    if c.target.tier == Tier::Portable || !NestCode::is_available() || native::min_nanos() == u64::MAX {
+        return None;
+    }
+    let written = build::Builder::of(c, l)?;
+    let simple = nest::simplify(&written.nest);
+    let counts = simple.counts();
+    let code = NestCode::new(&simple)?;
+    let build::WrittenNest { inputs, arrays, before, after, outs, .. } = written;
+    Some(NestedLoop { code, inputs, arrays, before, after, outs, counts })
+}
+
+impl NestedLoop {
+    pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
+        state.launches += 1;
+        let mut frame = self.code.frame();
+        // SAFETY: verify, places: inputs are elements of slots that stand, arrays are slots of as many bytes as their indices are clamped to
+        // (the nest's invariant), and those that are stored to are the loop's own: the memory plan updates them in place. Copies are between the
+        // slots of one carry, of equal size. The code writes the frame and the arrays only.
+        unsafe {
+            for (n, p) in self.inputs.iter().enumerate() {
+                frame.give(n, read(state.ptrs[p.cell as usize].add(p.offset), p.dtype));
+            }
+            for (from, to, bytes) in &self.before {
+                state.ptrs[*to as usize].copy_from(state.ptrs[*from as usize], *bytes);
+            }
+            for (n, cell) in self.arrays.iter().enumerate() {
+                frame.point(n, state.ptrs[*cell as usize]);
+            }
+            if !self.code.run(&mut frame, cx.cancel) {
+                return Err(Error::Cancelled);
+            }
+            for (from, to, bytes) in &self.after {
+                state.ptrs[*to as usize].copy_from(state.ptrs[*from as usize], *bytes);
+            }
+            for (n, p) in self.outs.iter().enumerate() {
+                write(state.ptrs[p.cell as usize].add(p.offset), p.dtype, frame.left(n));
+            }
+        }
+        Ok(())
+    }
+    pub fn text(&self) -> String {
+        let NestCounts { loops, loads, stores, operations, calls } = self.counts;
+        let called = if calls > 0 { format!(", {calls} calls") } else { String::new() };
+        format!("nest of {loops} loops, native: {loads} loads, {stores} stores, {operations} operations{called}")
+    }
+}
+/// # Safety
+/// `p` points at an element of this dtype.
+unsafe fn read(p: *const u8, d: DType) -> u64 {
+    // SAFETY: by the contract.
+    unsafe {
+        match d {
+            DType::I8 => p.cast::<i8>().read() as i32 as u32 as u64,
+            DType::I16 => p.cast::<i16>().read() as i32 as u32 as u64,
+            _ => match d.size() {
+                1 => p.read() as u64,
+                2 => p.cast::<u16>().read() as u64,
+                4 => p.cast::<u32>().read() as u64,
+                _ => p.cast::<u64>().read(),
+            },
+        }
+    }
+}
+/// # Safety
+/// As `read`.
+unsafe fn write(p: *mut u8, d: DType, x: u64) {
+    // SAFETY: by the contract.
+    unsafe {
+        match d.size() {
+            1 => p.write(x as u8),
+            2 => p.cast::<u16>().write(x as u16),
+            4 => p.cast::<u32>().write(x as u32),
+            _ => p.cast::<u64>().write(x),
+        }
+    }
+}

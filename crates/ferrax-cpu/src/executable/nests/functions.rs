@@ -1,0 +1,137 @@
+//! Scalar functions in a nest: those that have instructions, and calls of block functions for the others.
+//!
+//! INVARIANT: an operation gives the bits of its block function (`kernels/scalar.rs`).
+use super::build::Builder;
+use crate::kernels::block::BlockFn;
+use crate::kernels::lane::Lane;
+use crate::kernels::scalar;
+use crate::native::Function;
+use crate::nest::{Callee, NestOp, NestValue};
+use crate::tier::Tier;
+use ferrax_kernel::{Bin, DType, Scalar, Un};
+
+const TIER: Tier = Tier::Portable;
+
+/// The function that is called where no instruction gives its bits.
+fn callee_of(f: Bin, d: DType) -> Option<Callee> {
+    let tier = if matches!(f, Bin::Pow | Bin::Atan2) { Tier::current() } else { TIER };
+    scalar::bin(f, d, tier).map(|f| Callee::at(f as usize))
+}
+
+impl Builder<'_, '_> {
+    fn call(&mut self, f: BlockFn, d: DType, args: &[NestValue]) -> Option<NestValue> {
+        self.emit(NestOp::Call(Callee::at(f as usize), args.len() as u8), d, args)
+    }
+    /// A lane as a value of its dtype.
+    pub fn wrapped(&mut self, v: NestValue, d: DType) -> Option<NestValue> {
+        if d.is_int() && d.size() < 4 { self.emit(NestOp::Wrap, d, &[v]) } else { Some(v) }
+    }
+    /// A function of two numbers of dtype `d`, in its lane.
+    pub fn apply(&mut self, f: Bin, d: DType, a: NestValue, b: NestValue) -> Option<NestValue> {
+        use Bin::*;
+        let result = if f.is_comparison() { DType::Bool } else { Lane::of(d).dtype() };
+        let narrow = d.is_int() && d.size() < 4;
+        let has_instruction = match d {
+            DType::F32 | DType::F64 => matches!(f, Add | Sub | Mul | Div | Max | Min) || f.is_comparison(),
+            DType::Bool => matches!(f, Add | Mul | Max | Min | And | Or | Xor) || f.is_comparison(),
+            _ => match f {
+                Shl | ShrLogical | ShrArithmetic | Div | Rem => !narrow,
+                _ => matches!(f, Add | Sub | Mul | Max | Min | And | Or | Xor) || f.is_comparison(),
+            },
+        };
+        if has_instruction {
+            if matches!(f, Shl | ShrLogical | ShrArithmetic) || matches!(f, Div | Rem) && d.is_int() {
+                self.nest.callees.insert((f, result), callee_of(f, d)?);
+            }
+            return self.emit(NestOp::Bin(f), result, &[a, b]);
+        }
+        let callee = callee_of(f, d)?;
+        self.emit(NestOp::Call(callee, 2), result, &[a, b])
+    }
+    pub fn unary(&mut self, f: Un, d: DType, to: DType, x: NestValue) -> Option<NestValue> {
+        let lane = Lane::of(d).dtype();
+        let bits = if lane.size() == 8 { u64::MAX } else { u32::MAX as u64 };
+        let is_float = d.is_float();
+        let has_instruction = is_float
+            && matches!(
+                f,
+                Un::Neg
+                    | Un::Abs
+                    | Un::Floor
+                    | Un::Ceil
+                    | Un::RoundEven
+                    | Un::Trunc
+                    | Un::Sqrt
+                    | Un::Rsqrt
+                    | Un::IsFinite
+            );
+        let v = match f {
+            _ if has_instruction => self.emit(NestOp::Un(f), to, &[x])?,
+            Un::Not if d == DType::Bool => self.emit(NestOp::Un(f), to, &[x])?,
+            Un::Neg if d.is_int() => {
+                let zero = self.constant(lane, 0)?;
+                self.bin(Bin::Sub, lane, zero, x)?
+            }
+            Un::Abs if d.is_int() && d.is_signed() => {
+                let zero = self.constant(lane, 0)?;
+                let minus = self.bin(Bin::Sub, lane, zero, x)?;
+                self.bin(Bin::Max, lane, x, minus)?
+            }
+            Un::Abs if d.is_int() => x,
+            Un::Sign if d.is_int() => {
+                let one = self.constant(lane, 1)?;
+                let least = self.bin(Bin::Min, lane, x, one)?;
+                if !d.is_signed() {
+                    return Some(least);
+                }
+                let minus = self.constant(lane, bits)?;
+                self.bin(Bin::Max, lane, least, minus)?
+            }
+            Un::Not if d.is_int() => {
+                let ones = self.constant(lane, bits)?;
+                self.bin(Bin::Xor, lane, x, ones)?
+            }
+            _ => {
+                let tier = if Function::Un(f, d).is_long() { Tier::current() } else { TIER };
+                let mut v = x;
+                for f in scalar::un(f, d, tier)?.into_iter().flatten() {
+                    v = self.call(f, if to == DType::Bool { to } else { lane }, &[v])?;
+                }
+                v
+            }
+        };
+        if to == DType::Bool { Some(v) } else { self.wrapped(v, to) }
+    }
+    pub fn converted(&mut self, from: DType, to: DType, x: NestValue) -> Option<NestValue> {
+        if from == to {
+            return Some(x);
+        }
+        let is_whole = |d: DType| d.is_int() || d == DType::Bool;
+        let has_instruction = match (from, to) {
+            (a, b) if is_whole(a) && is_whole(b) => true,
+            (DType::U64, _) => false,
+            (a, b) if is_whole(a) && b.is_float() => true,
+            (a, b) if a.is_float() && b.is_float() => true,
+            (a, DType::Bool) => a.is_float(),
+            _ => false,
+        };
+        if has_instruction {
+            return self.emit(NestOp::Convert(from), to, &[x]);
+        }
+        self.call(scalar::convert(from, to, TIER), to, &[x])
+    }
+    pub fn bits(&mut self, from: DType, to: DType, x: NestValue) -> Option<NestValue> {
+        if from.size() >= 4 {
+            return self.emit(NestOp::Bits(from), to, &[x]);
+        }
+        let mut v = x;
+        for f in scalar::bitcast(from, to, TIER).into_iter().flatten() {
+            v = self.call(f, to, &[v])?;
+        }
+        Some(v)
+    }
+    pub fn rounded(&mut self, d: DType, x: NestValue, words: Scalar) -> Option<NestValue> {
+        let words = self.constant(words.dtype, words.bits)?;
+        self.call(scalar::round(d, TIER), d, &[x, words])
+    }
+}

@@ -1,0 +1,181 @@
+//! Slices, gathers and scatters of few elements: loads and stores at clamped places.
+//!
+//! INVARIANT: each index is clamped as its routine clamps it, so that no place lies outside of its array.
+use super::build::Builder;
+use crate::executable::Cell;
+use crate::nest::NestValue;
+use ferrax_kernel::plan::SlotId;
+use ferrax_kernel::routine::{Combine, Gather, OutOfBounds, Scatter};
+use ferrax_kernel::{Bin, DType, Dims, Routine};
+
+impl Builder<'_, '_> {
+    pub fn routine(&mut self, r: &Routine, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let most = self.c.target.tuning.scalars.max_block_elements;
+        match r {
+            Routine::DynamicSlice { operand, sizes, dtype, index_dtype } if sizes.size() <= most => {
+                let first = self.starts(operand, sizes, &ins[1..], *index_dtype)?;
+                let mut values = vec![];
+                for i in 0..sizes.size() {
+                    let at = self.further(first, offset(operand, &sizes.unravel(i)))?;
+                    values.push(self.load(self.c.cell(ins[0]), at, *dtype)?);
+                }
+                self.put(outs[0], &values)
+            }
+            Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } if update.size() <= most => {
+                if self.c.cell(ins[0]) != self.c.cell(outs[0]) {
+                    return None;
+                }
+                let first = self.starts(operand, update, &ins[2..], *index_dtype)?;
+                let values = self.elements(ins[1])?;
+                for (i, v) in values.into_iter().enumerate() {
+                    let at = self.further(first, offset(operand, &update.unravel(i)))?;
+                    self.store(self.c.cell(outs[0]), at, v, *dtype)?;
+                }
+                Some(())
+            }
+            Routine::Gather(g) if g.out.size() <= most => self.gather(g, ins, outs),
+            Routine::Scatter(s) if s.updates.size() <= most => self.scatter(s, ins, outs),
+            _ => None,
+        }
+    }
+    /// The place of a window's first element.
+    fn starts(&mut self, operand: &Dims, sizes: &Dims, starts: &[SlotId], index: DType) -> Option<NestValue> {
+        let mut first = self.index(0)?;
+        for (k, s) in starts.iter().enumerate() {
+            let start = self.get_of(*s, 0, index)?;
+            let start = self.wide(start, index)?;
+            let moved = self.clamped(start, operand[k].checked_sub(sizes[k])?)?;
+            first = self.plus(first, moved, operand.strides()[k])?;
+        }
+        Some(first)
+    }
+    fn clamped(&mut self, start: NestValue, last: usize) -> Option<NestValue> {
+        let (zero, last) = (self.index(0)?, self.index(last as i64)?);
+        let start = self.bin(Bin::Min, DType::I64, start, last)?;
+        self.bin(Bin::Max, DType::I64, start, zero)
+    }
+    fn plus(&mut self, sum: NestValue, x: NestValue, stride: isize) -> Option<NestValue> {
+        let stride = self.index(stride as i64)?;
+        let term = self.bin(Bin::Mul, DType::I64, x, stride)?;
+        self.bin(Bin::Add, DType::I64, sum, term)
+    }
+    fn further(&mut self, first: NestValue, by: i64) -> Option<NestValue> {
+        let by = self.index(by)?;
+        self.bin(Bin::Add, DType::I64, first, by)
+    }
+    /// The place that starts and an index within the window give; and whether the window lies inside, where that is asked.
+    fn target(
+        &mut self,
+        operand: &Dims,
+        sizes: &[usize],
+        starts: &[Option<NestValue>],
+        within: &[usize],
+        asked: bool,
+    ) -> Option<(NestValue, Option<NestValue>)> {
+        let mut at = self.index(0)?;
+        let mut inside = None;
+        for (k, start) in starts.iter().enumerate() {
+            at = self.further(at, within[k] as i64 * operand.strides()[k] as i64)?;
+            let Some(start) = start else { continue };
+            let moved = self.clamped(*start, operand[k].checked_sub(sizes[k])?)?;
+            at = self.plus(at, moved, operand.strides()[k])?;
+            if asked {
+                let same = self.bin(Bin::Eq, DType::Bool, moved, *start)?;
+                inside = Some(match inside {
+                    None => same,
+                    Some(all) => self.bin(Bin::And, DType::Bool, all, same)?,
+                });
+            }
+        }
+        Some((at, inside))
+    }
+    fn component(&mut self, cell: Cell, at: usize, d: DType) -> Option<NestValue> {
+        let v = self.get(cell, at * d.size(), d)?;
+        self.wide(v, d)
+    }
+    fn gather(&mut self, g: &Gather, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let rank = g.operand.len();
+        let mut values = vec![];
+        for o in 0..g.out.size() {
+            let out = g.out.unravel(o);
+            let (window, positions) = (out.pick(&g.offset_dims), out.without(&g.offset_dims));
+            let mut starts = vec![None; rank];
+            for (j, axis) in g.start_index_map.iter().enumerate() {
+                let at = offset(&g.indices, &positions.concat(&[j])) as usize;
+                let (array, at) = if g.apart { (1 + j, at / g.start_index_map.len()) } else { (1, at) };
+                starts[*axis] = Some(self.component(self.c.cell(ins[array]), at, g.index_dtype)?);
+            }
+            for (axis, of) in g.operand_batching_dims.iter().zip(g.start_indices_batching_dims.iter()) {
+                starts[*axis] = Some(self.index(positions[*of] as i64)?);
+            }
+            let mut inside = window.iter();
+            let mut within = vec![0; rank];
+            for (axis, w) in within.iter_mut().enumerate() {
+                if !g.collapsed_slice_dims.contains(&axis) && !g.operand_batching_dims.contains(&axis) {
+                    *w = *inside.next()?;
+                }
+            }
+            let asked = g.mode == OutOfBounds::FillOrDrop;
+            let (at, inside) = self.target(&g.operand, &g.slice_sizes, &starts, &within, asked)?;
+            let mut v = self.load(self.c.cell(ins[0]), at, g.dtype)?;
+            if let Some(inside) = inside {
+                let fill = self.constant(g.dtype, crate::kernels::moves::lane_bits(g.fill))?;
+                v = self.emit(crate::nest::NestOp::Select, g.dtype, &[inside, v, fill])?;
+            }
+            values.push(v);
+        }
+        self.put(outs[0], &values)
+    }
+    fn scatter(&mut self, s: &Scatter, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let (cell, rank) = (self.c.cell(outs[0]), s.operand.len());
+        if cell != self.c.cell(ins[0]) {
+            return None;
+        }
+        let updates = self.elements(ins[2])?;
+        let sizes_of_window = s.updates.pick(&s.update_window_dims);
+        for (u, update) in updates.into_iter().enumerate() {
+            let index = s.updates.unravel(u);
+            let (window, positions) = (index.pick(&s.update_window_dims), index.without(&s.update_window_dims));
+            let mut starts = vec![None; rank];
+            for (j, axis) in s.scatter_dims_to_operand_dims.iter().enumerate() {
+                let at = offset(&s.indices, &positions.concat(&[j])) as usize;
+                starts[*axis] = Some(self.component(self.c.cell(ins[1]), at, s.index_dtype)?);
+            }
+            for (axis, of) in s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()) {
+                starts[*axis] = Some(self.index(positions[*of] as i64)?);
+            }
+            let mut inside = window.iter().zip(sizes_of_window.iter());
+            let (mut within, mut sizes) = (vec![0; rank], vec![1; rank]);
+            for axis in 0..rank {
+                if !s.inserted_window_dims.contains(&axis) && !s.operand_batching_dims.contains(&axis) {
+                    let (w, n) = inside.next()?;
+                    (within[axis], sizes[axis]) = (*w, *n);
+                }
+            }
+            let asked = s.mode == OutOfBounds::FillOrDrop;
+            let (at, inside) = self.target(&s.operand, &sizes, &starts, &within, asked)?;
+            let old =
+                if s.combine == Combine::Set && inside.is_none() { None } else { Some(self.load(cell, at, s.dtype)?) };
+            let mut v = match (s.combine, old) {
+                (Combine::Set, _) => update,
+                (Combine::Sub, Some(old)) => self.combined(Bin::Sub, s.dtype, old, update)?,
+                (Combine::Reduce(kind), Some(old)) => self.combined(kind.bin()?, s.dtype, old, update)?,
+                _ => return None,
+            };
+            if let (Some(inside), Some(old)) = (inside, old) {
+                v = self.emit(crate::nest::NestOp::Select, s.dtype, &[inside, v, old])?;
+            }
+            self.store(cell, at, v, s.dtype)?;
+        }
+        Some(())
+    }
+    fn combined(&mut self, f: Bin, d: DType, old: NestValue, new: NestValue) -> Option<NestValue> {
+        let v = self.apply(f, d, old, new)?;
+        if d == DType::Bool { Some(v) } else { self.wrapped(v, d) }
+    }
+}
+
+/// The row-major position of an index.
+fn offset(dims: &Dims, index: &[usize]) -> i64 {
+    dims.strides().iter().zip(index).map(|(s, i)| *s as i64 * *i as i64).sum()
+}

@@ -1,0 +1,96 @@
+//! Native code for nests: scalar instructions, registers of two kinds, loops within loops.
+//!
+//! A function takes a frame of 64-bit words (rdi) and gives 1, or 0 where the run was cancelled:
+//!
+//! ```text
+//!     frame:  flag of the run | pointers of arrays | numbers that are read | numbers that are left | spilled values | operands of calls
+//! ```
+//!
+//! INVARIANT: the code touches its frame, its constants, and elements of arrays at the indices of the nest, which lie inside.
+mod allocate;
+mod emit;
+mod encode;
+mod order;
+
+use super::pages::Pages;
+use crate::nest::Nest;
+use smallvec::SmallVec;
+use std::sync::atomic::AtomicBool;
+
+/// A nest as code.
+pub struct NestCode {
+    code: Pages,
+    layout: FrameLayout,
+}
+/// Where each part of a frame begins, in words.
+#[derive(Clone, Copy)]
+struct FrameLayout {
+    arrays: usize,
+    inputs: usize,
+    outs: usize,
+    spills: usize,
+    calls: usize,
+    end: usize,
+}
+impl FrameLayout {
+    fn new(nest: &Nest, spills: usize) -> FrameLayout {
+        let inputs = 1 + nest.arrays as usize;
+        let outs = inputs + nest.inputs.len();
+        let spilled = outs + nest.outs.len();
+        let calls = spilled + spills;
+        // three operands of a call, and a vector's rest behind the last word
+        FrameLayout { arrays: 1, inputs, outs, spills: spilled, calls, end: calls + 5 }
+    }
+}
+
+/// The words that a run works on.
+pub struct NestFrame {
+    words: SmallVec<[u64; 96]>,
+    layout: FrameLayout,
+}
+impl NestFrame {
+    pub fn give(&mut self, input: usize, bits: u64) {
+        self.words[self.layout.inputs + input] = bits;
+    }
+    pub fn point(&mut self, array: usize, to: *mut u8) {
+        self.words[self.layout.arrays + array] = to as u64;
+    }
+    pub fn left(&self, out: usize) -> u64 {
+        self.words[self.layout.outs + out]
+    }
+}
+
+/// Words of a frame: more are no nest of few numbers.
+const MAX_WORDS: usize = 4096;
+
+impl NestCode {
+    /// Whether this machine runs what is emitted.
+    pub fn is_available() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return super::is_available() && is_x86_feature_detected!("bmi2");
+        #[cfg(not(target_arch = "x86_64"))]
+        return false;
+    }
+    pub fn new(nest: &Nest) -> Option<NestCode> {
+        let order = order::Order::of(nest);
+        let allotted = allocate::allocate(nest, &order);
+        let layout = FrameLayout::new(nest, allotted.spills);
+        if layout.end > MAX_WORDS {
+            return None;
+        }
+        let code = emit::emit(nest, &order, &allotted, layout);
+        Some(NestCode { code: Pages::new(&code)?, layout })
+    }
+    pub fn frame(&self) -> NestFrame {
+        NestFrame { words: SmallVec::from_elem(0, self.layout.end), layout: self.layout }
+    }
+    /// Goes through the nest; false where `cancel` was set.
+    ///
+    /// # Safety
+    /// The frame is this code's, its arrays are those of the nest.
+    pub unsafe fn run(&self, frame: &mut NestFrame, cancel: &AtomicBool) -> bool {
+        frame.words[0] = cancel.as_ptr() as u64;
+        // SAFETY: `emit` made it for this frame; by the contract.
+        unsafe { super::enter(&self.code, frame.words.as_mut_ptr().cast(), 0) != 0 }
+    }
+}

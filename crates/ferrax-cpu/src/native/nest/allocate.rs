@@ -1,0 +1,172 @@
+//! Registers for the values of a nest: by intervals, in one pass; the least wanted of those that meet goes to the frame.
+//!
+//! INVARIANT: two values share a register only where their intervals do not meet, or where one becomes the other (a carry and what it becomes).
+use super::order::{Inst, Interval, Order};
+use crate::nest::{Nest, NestOp};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    Reg(u8),
+    /// A word of the spilled values.
+    Spill(u32),
+    /// The word in which it was given.
+    Given,
+    Nowhere,
+}
+pub struct Allotted {
+    /// Of each value, array pointer and counter.
+    pub places: Vec<Place>,
+    pub spills: usize,
+    /// Those that stand in registers across a call: (interval, register, is it a float's, word to keep it in).
+    pub kept: Vec<(Interval, u8, bool, u32)>,
+}
+
+/// rsi, rdi, r8 to r11, then what a function gives back as it was: rbp, r12 to r15.
+const WHOLE: [u8; 11] = [6, 7, 8, 9, 10, 11, 5, 12, 13, 14, 15];
+/// The last three are for what an instruction wants.
+pub const FLOATS: u8 = 13;
+
+struct Classes {
+    of: Vec<u32>,
+    intervals: Vec<Option<Interval>>,
+}
+impl Classes {
+    fn root(&self, mut v: u32) -> u32 {
+        while self.of[v as usize] != v {
+            v = self.of[v as usize];
+        }
+        v
+    }
+    fn interval(&self, v: u32) -> Option<Interval> {
+        self.intervals[self.root(v) as usize]
+    }
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        if a == b {
+            return;
+        }
+        self.of[b as usize] = a;
+        self.intervals[a as usize] = match (self.intervals[a as usize], self.intervals[b as usize]) {
+            (Some(x), Some(y)) => {
+                Some(Interval { start: x.start.min(y.start), end: x.end.max(y.end), weight: x.weight + y.weight })
+            }
+            (x, y) => x.or(y),
+        };
+    }
+}
+
+pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
+    let n = order.home.len();
+    let mut classes = Classes { of: (0..n as u32).collect(), intervals: order.intervals.clone() };
+    // A carry lives to the end of its loop, where it becomes what comes next.
+    for l in &order.loops {
+        for c in &l.carries {
+            let i = classes.intervals[c.slot as usize].as_mut().expect("a carry is made");
+            i.end = i.end.max(l.end);
+        }
+    }
+    join_carries(nest, order, &mut classes);
+    let is_float = |v: u32| (v as usize) < nest.defs.len() && nest.def(v).is_float();
+    let mut roots: Vec<u32> = (0..n as u32).filter(|v| classes.of[*v as usize] == *v).collect();
+    roots.retain(|v| classes.intervals[*v as usize].is_some());
+    roots.sort_by_key(|v| classes.intervals[*v as usize].map(|i| i.start));
+    let mut places = vec![Place::Nowhere; n];
+    let mut active: Vec<(u32, Interval, u8)> = vec![];
+    let mut spills = 0u32;
+    let mut spilled = |v: u32| match given(nest, order, v) {
+        true => Place::Given,
+        false => {
+            spills += 1;
+            Place::Spill(spills - 1)
+        }
+    };
+    for v in roots {
+        let i = classes.intervals[v as usize].expect("it is wanted");
+        active.retain(|(_, other, _)| other.end > i.start || other.start == i.start && other.end == i.start);
+        let float = is_float(v);
+        let taken = |r: u8| active.iter().any(|(o, _, x)| *x == r && is_float(*o) == float);
+        let free = if float { (0..FLOATS).find(|r| !taken(*r)) } else { WHOLE.into_iter().find(|r| !taken(*r)) };
+        if let Some(r) = free {
+            places[v as usize] = Place::Reg(r);
+            active.push((v, i, r));
+            continue;
+        }
+        let density = |i: &Interval| i.weight / (i.end - i.start + 1) as f32;
+        let least = active
+            .iter()
+            .enumerate()
+            .filter(|(_, (o, ..))| is_float(*o) == float)
+            .min_by(|a, b| density(&a.1.1).total_cmp(&density(&b.1.1)))
+            .map(|(k, a)| (k, density(&a.1)));
+        match least {
+            Some((k, d)) if d < density(&i) => {
+                let (other, _, r) = active.swap_remove(k);
+                places[other as usize] = spilled(other);
+                places[v as usize] = Place::Reg(r);
+                active.push((v, i, r));
+            }
+            _ => places[v as usize] = spilled(v),
+        }
+    }
+    let mut kept = vec![];
+    let calls: Vec<usize> = calls(nest, order);
+    for v in 0..n as u32 {
+        if let (Place::Reg(r), Some(i)) = (places[v as usize], classes.intervals[v as usize])
+            && (is_float(v) || r != 5 && r < 12)
+            && calls.iter().any(|c| i.start < *c && *c < i.end)
+            && classes.of[v as usize] == v
+        {
+            kept.push((i, r, is_float(v), spills));
+            spills += 1;
+        }
+    }
+    for v in 0..n as u32 {
+        places[v as usize] = places[classes.root(v) as usize];
+    }
+    Allotted { places, spills: spills as usize, kept }
+}
+/// Whether a class is an array's pointer or a number that is read, alone: it stands in the frame already.
+fn given(nest: &Nest, order: &Order, v: u32) -> bool {
+    let v = v as usize;
+    if v < nest.defs.len() {
+        return matches!(nest.defs[v].op, NestOp::Input(_));
+    }
+    v < order.home.len() - order.loops.len()
+}
+fn calls(nest: &Nest, order: &Order) -> Vec<usize> {
+    let is_call = |i: &Inst| matches!(i, Inst::Let(v) if matches!(nest.def(*v).op, NestOp::Call(..)));
+    (0..order.insts.len()).filter(|k| is_call(&order.insts[*k])).collect()
+}
+fn join_carries(nest: &Nest, order: &Order, classes: &mut Classes) {
+    for (k, l) in order.loops.iter().enumerate().rev() {
+        for c in &l.carries {
+            classes.join(c.slot, c.after);
+        }
+        for (n, c) in l.carries.iter().enumerate() {
+            if nest.known(c.next).is_some() || order.home[c.next as usize] != Some(k) {
+                continue;
+            }
+            // The last place where the carry's own value is wanted.
+            let mut last = order.intervals[c.slot as usize].map_or(0, |i| i.end);
+            let others =
+                l.carries.iter().enumerate().any(|(m, d)| m != n && (d.next == c.slot || d.next == c.next && m < n));
+            if others || c.next == c.slot || l.carries.iter().any(|d| d.slot == c.next) {
+                continue;
+            }
+            last = last.max(l.exit.map_or(0, |e| e + 1));
+            let Some(next) = classes.interval(c.next) else { continue };
+            if next.start >= last && next.start > l.begin && next.end <= l.end {
+                classes.join(c.slot, c.next);
+            }
+        }
+    }
+    for l in &order.loops {
+        for c in &l.carries {
+            let plain = nest.known(c.init).is_none() && !matches!(nest.def(c.init).op, NestOp::Input(_));
+            let Some((init, slot)) = classes.interval(c.init).zip(classes.interval(c.slot)) else { continue };
+            if plain && init.end == l.begin && slot.start == l.begin && classes.root(c.init) != classes.root(c.slot) {
+                classes.join(c.slot, c.init);
+            }
+        }
+    }
+}

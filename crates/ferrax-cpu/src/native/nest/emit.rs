@@ -1,0 +1,451 @@
+//! Instructions for the steps of a nest.
+//!
+//! Of the registers, rbx holds the frame, and rax, rcx, rdx and the last three vectors are for what a step wants in between.
+//!
+//! INVARIANT: a step reads its operands before it writes its result, whose register may be that of an operand.
+mod floats;
+mod wholes;
+
+use super::FrameLayout;
+use super::allocate::{Allotted, Place};
+use super::encode::{Encoder, Label, Rm, at, cc};
+use super::order::{Inst, Order};
+use crate::nest::{Callee, Nest, NestOp, NestTrip, NestValue, lane};
+use ferrax_kernel::{Bin, DType};
+
+const RAX: u8 = 0;
+const RCX: u8 = 1;
+const RDX: u8 = 2;
+const RBX: u8 = 3;
+const RSI: u8 = 6;
+const RDI: u8 = 7;
+/// Vectors in between.
+const V0: u8 = 13;
+const V1: u8 = 14;
+const V2: u8 = 15;
+
+/// What is known of a value's bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RegisterKind {
+    /// Of 32 bits, or 64.
+    Whole(bool),
+    Float(bool),
+}
+fn kind(d: DType) -> RegisterKind {
+    match lane(d) {
+        DType::F32 => RegisterKind::Float(false),
+        DType::F64 => RegisterKind::Float(true),
+        DType::I64 | DType::U64 => RegisterKind::Whole(true),
+        _ => RegisterKind::Whole(false),
+    }
+}
+
+struct Emitter<'a> {
+    nest: &'a Nest,
+    order: &'a Order,
+    allotted: &'a Allotted,
+    layout: FrameLayout,
+    e: Encoder,
+    /// Of each loop: where an iteration begins, and what follows the loop.
+    labels: Vec<(Label, Label)>,
+    cancelled: Label,
+}
+
+/// A place that is read or written whole.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum NestSite {
+    Whole(u8),
+    Float(u8),
+    Frame(i32),
+    Bits(u64),
+}
+
+pub fn emit(nest: &Nest, order: &Order, allotted: &Allotted, layout: FrameLayout) -> Vec<u8> {
+    let mut e = Encoder::default();
+    let labels = order.loops.iter().map(|_| (e.label(), e.label())).collect();
+    let cancelled = e.label();
+    let mut m = Emitter { nest, order, allotted, layout, e, labels, cancelled };
+    // push rbx, rbp, r12 to r15; sub rsp, 8; mov rbx, rdi
+    m.e.bytes(&[0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57, 0x48, 0x83, 0xec, 8, 0x48, 0x89, 0xfb]);
+    for k in 0..nest.arrays {
+        if let Place::Reg(r) = allotted.places[order.array(k) as usize] {
+            let from = at(RBX, 8 * (layout.arrays as i32 + k as i32));
+            m.e.whole(true, &[0x8b], r, from, &[]);
+        }
+    }
+    for (pos, inst) in order.insts.iter().enumerate() {
+        m.step(pos, *inst);
+    }
+    for (k, v) in nest.outs.iter().enumerate() {
+        let from = m.site(*v);
+        m.copy(from, NestSite::Frame(8 * (layout.outs + k) as i32));
+    }
+    m.e.set(RAX, 1);
+    let end = m.e.label();
+    m.e.here(end);
+    m.leave();
+    m.e.here(m.cancelled);
+    m.e.set(RAX, 0);
+    m.leave();
+    m.e.finish()
+}
+
+impl Emitter<'_> {
+    fn leave(&mut self) {
+        self.e.bytes(&[0x48, 0x83, 0xc4, 8, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3]);
+    }
+    fn kind(&self, v: NestValue) -> RegisterKind {
+        kind(self.nest.dtype(v))
+    }
+    fn word(&self, v: u32) -> i32 {
+        let v = v as usize;
+        let word = match self.allotted.places[v] {
+            Place::Spill(n) => self.layout.spills + n as usize,
+            Place::Given if v < self.nest.defs.len() => match self.nest.defs[v].op {
+                NestOp::Input(k) => self.layout.inputs + k as usize,
+                _ => unreachable!("only inputs are given"),
+            },
+            Place::Given => self.layout.arrays + v - self.order.array(0) as usize,
+            place => unreachable!("{place:?} is no word"),
+        };
+        8 * word as i32
+    }
+    /// Where a value stands.
+    fn site(&self, v: u32) -> NestSite {
+        if (v as usize) < self.nest.defs.len()
+            && let Some(bits) = self.nest.known(v)
+        {
+            return NestSite::Bits(bits);
+        }
+        match self.allotted.places[v as usize] {
+            Place::Reg(r) if (v as usize) < self.nest.defs.len() && self.nest.def(v).is_float() => NestSite::Float(r),
+            Place::Reg(r) => NestSite::Whole(r),
+            _ => NestSite::Frame(self.word(v)),
+        }
+    }
+    /// All 64 bits.
+    fn copy(&mut self, from: NestSite, to: NestSite) {
+        match (from, to) {
+            _ if from == to => (),
+            (NestSite::Whole(a), NestSite::Whole(b)) => self.e.whole(true, &[0x8b], b, Rm::Reg(a), &[]),
+            (NestSite::Frame(a), NestSite::Whole(b)) => self.e.whole(true, &[0x8b], b, at(RBX, a), &[]),
+            (NestSite::Bits(x), NestSite::Whole(b)) => self.e.set(b, x),
+            (NestSite::Whole(a), NestSite::Frame(b)) => self.e.whole(true, &[0x89], a, at(RBX, b), &[]),
+            (NestSite::Float(a), NestSite::Float(b)) => self.e.vex(1, 0, false, 0x28, b, 0, Rm::Reg(a), None),
+            (NestSite::Frame(a), NestSite::Float(b)) => self.e.vex(1, 2, false, 0x7e, b, 0, at(RBX, a), None),
+            (NestSite::Bits(x), NestSite::Float(b)) => {
+                let from = self.e.pool(x);
+                self.e.vex(1, 2, false, 0x7e, b, 0, from, None);
+            }
+            (NestSite::Float(a), NestSite::Frame(b)) => self.e.vex(1, 1, false, 0xd6, a, 0, at(RBX, b), None),
+            (NestSite::Float(a), NestSite::Whole(b)) => self.e.vex(1, 1, true, 0x7e, a, 0, Rm::Reg(b), None),
+            (NestSite::Whole(a), NestSite::Float(b)) => self.e.vex(1, 1, true, 0x6e, b, 0, Rm::Reg(a), None),
+            (NestSite::Frame(_) | NestSite::Bits(_), NestSite::Frame(_)) => {
+                self.copy(from, NestSite::Whole(RAX));
+                self.copy(NestSite::Whole(RAX), to);
+            }
+            (_, NestSite::Bits(_)) => unreachable!("nothing is written to a constant"),
+        }
+    }
+    /// Copies at once: what one writes another may read.
+    fn copies(&mut self, mut all: Vec<(NestSite, NestSite)>) {
+        all.retain(|(from, to)| from != to);
+        while !all.is_empty() {
+            let free = all.iter().position(|(_, to)| all.iter().all(|(from, _)| from != to));
+            match free {
+                Some(k) => {
+                    let (from, to) = all.swap_remove(k);
+                    self.copy(from, to);
+                }
+                None => {
+                    // a ring: what stands in its first place goes aside
+                    let aside =
+                        if let NestSite::Float(_) = all[0].1 { NestSite::Float(V0) } else { NestSite::Whole(RCX) };
+                    let first = all[0].1;
+                    self.copy(first, aside);
+                    all.iter_mut().filter(|c| c.0 == first).for_each(|c| c.0 = aside);
+                }
+            }
+        }
+    }
+    /// The value in a register: its own, or this one.
+    fn whole(&mut self, v: u32, other: u8) -> u8 {
+        match self.site(v) {
+            NestSite::Whole(r) => r,
+            site => {
+                self.copy(site, NestSite::Whole(other));
+                other
+            }
+        }
+    }
+    fn float(&mut self, v: NestValue, other: u8) -> u8 {
+        match self.site(v) {
+            NestSite::Float(r) => r,
+            site => {
+                self.copy(site, NestSite::Float(other));
+                other
+            }
+        }
+    }
+    /// The value as an operand that may be memory.
+    fn rm(&mut self, v: NestValue) -> Rm {
+        match self.site(v) {
+            NestSite::Whole(r) | NestSite::Float(r) => Rm::Reg(r),
+            NestSite::Frame(word) => at(RBX, word),
+            NestSite::Bits(x) => self.e.pool(x),
+        }
+    }
+    /// The register to which the result goes, or this one.
+    fn target(&self, v: NestValue, other: u8) -> u8 {
+        match self.site(v) {
+            NestSite::Whole(r) | NestSite::Float(r) => r,
+            _ => other,
+        }
+    }
+    /// Writes the result where it belongs.
+    fn done(&mut self, v: NestValue, from: u8) {
+        let to = self.site(v);
+        let from =
+            if let RegisterKind::Float(_) = self.kind(v) { NestSite::Float(from) } else { NestSite::Whole(from) };
+        self.copy(from, to);
+    }
+
+    fn step(&mut self, pos: usize, inst: Inst) {
+        match inst {
+            Inst::Let(v) if self.order.fused[v as usize] => (),
+            Inst::Let(v) => self.define(pos, v),
+            Inst::Store { array, index, offset, value, dtype } => {
+                let to = self.element(array, index, offset, dtype);
+                match kind(dtype) {
+                    RegisterKind::Float(wide) => {
+                        let r = self.float(value, V0);
+                        self.e.vex(1, if wide { 3 } else { 2 }, false, 0x11, r, 0, to, None);
+                    }
+                    RegisterKind::Whole(_) => {
+                        let r = self.whole(value, RDX);
+                        match dtype.size() {
+                            1 => self.e.whole(false, &[0x88], r, to, &[]),
+                            2 => self.e.store16(r, to),
+                            n => self.e.whole(n == 8, &[0x89], r, to, &[]),
+                        }
+                    }
+                }
+            }
+            Inst::Begin(l) => self.begin(l),
+            Inst::ExitUnless(p, l) => {
+                let out = self.labels[l].1;
+                if self.order.fused[p as usize] {
+                    let holds = self.compare(p);
+                    return self.e.jump_if(holds ^ 1, out);
+                }
+                match self.site(p) {
+                    NestSite::Bits(x) if x & 0xff != 0 => (),
+                    NestSite::Bits(_) => self.e.jump(out),
+                    _ => {
+                        let r = self.whole(p, RAX);
+                        self.e.whole(false, &[0x84], r, Rm::Reg(r), &[]);
+                        self.e.jump_if(cc::EQUAL, out);
+                    }
+                }
+            }
+            Inst::End(l) => self.end(l),
+        }
+    }
+    fn begin(&mut self, l: usize) {
+        let info = &self.order.loops[l];
+        let (top, out) = self.labels[l];
+        let mut moves: Vec<(NestSite, NestSite)> =
+            info.carries.iter().map(|c| (self.site(c.init), self.site(c.slot))).collect();
+        match info.trip {
+            NestTrip::Static(n) if info.counted_by.is_none() => {
+                moves.push((NestSite::Bits(n as u64), self.site(info.counter)));
+            }
+            NestTrip::Dyn(n) => moves.push((self.site(n), self.site(info.counter))),
+            _ => (),
+        }
+        self.copies(moves);
+        match info.trip {
+            NestTrip::Static(0) => self.e.jump(out),
+            NestTrip::Dyn(_) => {
+                let r = self.whole(info.counter, RAX);
+                self.e.whole(true, &[0x85], r, Rm::Reg(r), &[]);
+                self.e.jump_if(cc::NOT_GREATER, out);
+            }
+            _ => (),
+        }
+        self.e.here(top);
+    }
+    fn end(&mut self, l: usize) {
+        let info = &self.order.loops[l];
+        let (top, out) = self.labels[l];
+        self.e.whole(true, &[0x8b], RAX, at(RBX, 0), &[]);
+        self.e.whole(false, &[0x80], 7, at(RAX, 0), &[0]);
+        self.e.jump_if(cc::NOT_EQUAL, self.cancelled);
+        let moves = info.carries.iter().map(|c| (self.site(c.next), self.site(c.slot))).collect();
+        self.copies(moves);
+        match (info.trip, info.counted_by) {
+            (NestTrip::Forever, _) => self.e.jump(top),
+            (_, Some((slot, end))) => {
+                let r = self.whole(slot, RAX);
+                let wide = self.kind(slot) == RegisterKind::Whole(true);
+                self.e.whole(wide, &[0x81], 7, Rm::Reg(r), &(end as i32).to_le_bytes());
+                self.e.jump_if(cc::NOT_EQUAL, top);
+            }
+            _ => {
+                let rm = match self.site(info.counter) {
+                    NestSite::Whole(r) => Rm::Reg(r),
+                    NestSite::Frame(word) => at(RBX, word),
+                    site => unreachable!("a counter in {site:?}"),
+                };
+                self.e.whole(true, &[0xff], 1, rm, &[]);
+                self.e.jump_if(cc::NOT_EQUAL, top);
+            }
+        }
+        self.e.here(out);
+    }
+    /// An element of an array; may take rax and rcx.
+    fn element(&mut self, array: u32, index: NestValue, offset: i32, d: DType) -> Rm {
+        let base = self.whole(self.order.array(array), RAX);
+        let size = d.size() as u8;
+        let offset = offset * size as i32;
+        match self.site(index) {
+            NestSite::Bits(0) => at(base, offset),
+            _ => {
+                let index = self.whole(index, RCX);
+                Rm::At { base, index: Some((index, size)), offset }
+            }
+        }
+    }
+    fn define(&mut self, pos: usize, v: NestValue) {
+        let def = *self.nest.def(v);
+        match (def.op, self.kind(v)) {
+            (NestOp::Const(_) | NestOp::Carry | NestOp::After, _) => (),
+            (NestOp::Input(k), _) => {
+                let from = NestSite::Frame(8 * (self.layout.inputs as i32 + k as i32));
+                let to = self.site(v);
+                self.copy(from, to);
+            }
+            (NestOp::Load(array, offset), kind) => {
+                let from = self.element(array, def.args[0], offset, def.dtype);
+                match kind {
+                    RegisterKind::Float(wide) => {
+                        let d = self.target(v, V0);
+                        self.e.vex(1, if wide { 3 } else { 2 }, false, 0x10, d, 0, from, None);
+                        self.done(v, d);
+                    }
+                    RegisterKind::Whole(_) => {
+                        let d = self.target(v, RAX);
+                        self.widen(def.dtype, d, from);
+                        self.done(v, d);
+                    }
+                }
+            }
+            (NestOp::Call(f, n), _) => self.call(pos, v, f, n),
+            (NestOp::Select, RegisterKind::Whole(wide)) => self.select_whole(v, wide),
+            (NestOp::Select, RegisterKind::Float(wide)) => self.select_float(v, wide),
+            (NestOp::Bin(f), RegisterKind::Float(wide)) => self.float_bin(v, f, wide),
+            (NestOp::Bin(f), RegisterKind::Whole(_)) if f.is_comparison() => self.comparison(v, f),
+            (NestOp::Bin(f), RegisterKind::Whole(wide)) => self.whole_bin(v, f, wide),
+            (NestOp::Un(f), _) => self.un(v, f),
+            (NestOp::Convert(from), _) => self.convert(v, from),
+            (NestOp::Wrap, _) => {
+                let from = self.whole(def.args[0], RAX);
+                let d = self.target(v, RAX);
+                self.widen(def.dtype, d, Rm::Reg(from));
+                self.done(v, d);
+            }
+            (NestOp::Bits(_), _) => {
+                let (from, to) = (self.site(def.args[0]), self.site(v));
+                self.copy(from, to);
+            }
+            (NestOp::Settle, _) => self.settle(v),
+        }
+    }
+    /// Calls a block function for one element; registers that it may change are kept in the frame.
+    fn call(&mut self, pos: usize, v: NestValue, f: Callee, n: u8) {
+        let kept: Vec<(NestSite, NestSite)> = self
+            .allotted
+            .kept
+            .iter()
+            .filter(|k| k.0.start < pos && pos < k.0.end)
+            .map(|(_, r, is_float, word)| {
+                let reg = if *is_float { NestSite::Float(*r) } else { NestSite::Whole(*r) };
+                (reg, NestSite::Frame(8 * (self.layout.spills as i32 + *word as i32)))
+            })
+            .collect();
+        let args = self.nest.def(v).args;
+        let first = self.layout.calls;
+        let operand = |k: usize| 8 * (first + k) as i32;
+        for (k, a) in args[..n as usize].iter().enumerate() {
+            let from = self.site(*a);
+            self.copy(from, NestSite::Frame(operand(k + 1)));
+        }
+        for (reg, word) in &kept {
+            self.copy(*reg, *word);
+        }
+        for (r, k) in [(RDI, 0), (RSI, 1), (RDX, n.max(1) as usize)] {
+            self.e.whole(true, &[0x8d], r, at(RBX, operand(k)), &[]);
+        }
+        self.e.set(RCX, f.address() as u64);
+        self.e.set(RAX, crate::native::CalledFn::entry() as u64);
+        self.e.bytes(&[0xff, 0xd0]);
+        for (reg, word) in &kept {
+            self.copy(*word, *reg);
+        }
+        let (d, from) = (self.nest.dtype(v), at(RBX, operand(0)));
+        match kind(d) {
+            RegisterKind::Float(wide) => {
+                let r = self.target(v, V0);
+                self.e.vex(1, if wide { 3 } else { 2 }, false, 0x10, r, 0, from, None);
+                self.done(v, r);
+            }
+            RegisterKind::Whole(wide) => {
+                let r = self.target(v, RAX);
+                match d {
+                    DType::Bool => self.widen(d, r, from),
+                    _ => self.e.whole(wide, &[0x8b], r, from, &[]),
+                }
+                self.done(v, r);
+            }
+        }
+    }
+    /// The condition under which a comparison of whole numbers holds, with the flags set for it.
+    fn compare(&mut self, p: NestValue) -> u8 {
+        let def = *self.nest.def(p);
+        let NestOp::Bin(f) = def.op else { unreachable!("a comparison") };
+        let of = self.nest.dtype(def.args[0]);
+        let wide = self.kind(def.args[0]) == RegisterKind::Whole(true);
+        let a = self.whole(def.args[0], RAX);
+        match self.site(def.args[1]) {
+            NestSite::Bits(x) if as_immediate(wide, x).is_some() => {
+                let x = as_immediate(wide, x).unwrap_or(0);
+                self.e.whole(wide, &[0x81], 7, Rm::Reg(a), &x.to_le_bytes());
+            }
+            NestSite::Bits(_) => {
+                let b = self.whole(def.args[1], RCX);
+                self.e.whole(wide, &[0x3b], a, Rm::Reg(b), &[]);
+            }
+            _ => {
+                let b = self.rm(def.args[1]);
+                self.e.whole(wide, &[0x3b], a, b, &[]);
+            }
+        }
+        let signed = of.is_signed();
+        match f {
+            Bin::Eq => cc::EQUAL,
+            Bin::Ne => cc::NOT_EQUAL,
+            Bin::Lt if signed => cc::LESS,
+            Bin::Ge if signed => cc::LESS ^ 1,
+            Bin::Le if signed => cc::NOT_GREATER,
+            Bin::Gt if signed => cc::NOT_GREATER ^ 1,
+            Bin::Lt => cc::BELOW,
+            Bin::Ge => cc::BELOW ^ 1,
+            Bin::Le => cc::NOT_ABOVE,
+            _ => cc::NOT_ABOVE ^ 1,
+        }
+    }
+}
+/// A constant that fits behind an instruction.
+fn as_immediate(wide: bool, x: u64) -> Option<i32> {
+    if wide { i32::try_from(x as i64).ok() } else { Some(x as u32 as i32) }
+}

@@ -1,0 +1,205 @@
+//! Nests: loops over scalars and single elements of arrays, as one structure from which one native function is made.
+//!
+//! ```text
+//!     for i { for j { a = a.at[i, j].set(a[i, j - 1] * .5) } }     ->     loop 1..n { v0 = i * n; loop 1..n { v1 = load a[v0 + j - 1]; store a[v0 + j] <- v1 * .5 } }
+//! ```
+//!
+//! The stages: steps of a plan are written down as they are (`executable/nests`), with every clamp and wrap of an index; `simplify` rewrites them with what
+//! is known of the range of each integer; `native/nest` allocates registers and encodes.
+//!
+//! INVARIANT: an index of a load or store lies inside its array whatever the operands are: a nest is written with clamps, and only those that change
+//! nothing are removed.
+mod facts;
+mod simplify;
+
+use ferrax_kernel::{Bin, DType, Un};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+pub use facts::lane;
+pub use simplify::simplify;
+
+pub type NestValue = u32;
+pub type ArrayId = u32;
+/// A block function that is called for one element, by its address: its operands are lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Callee {
+    address: usize,
+}
+impl Callee {
+    pub fn at(address: usize) -> Callee {
+        Callee { address }
+    }
+    pub fn address(self) -> usize {
+        self.address
+    }
+}
+
+/// What a value is. Operands are in [`Def::args`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NestOp {
+    /// The bits of a lane.
+    Const(u64),
+    /// A number that is read before the nest.
+    Input(u32),
+    /// A carry within its loop, or after it.
+    Carry,
+    After,
+    Un(Un),
+    Bin(Bin),
+    /// `args[0] ? args[1] : args[2]`.
+    Select,
+    /// From this dtype.
+    Convert(DType),
+    /// The same bits of a lane of another dtype.
+    Bits(DType),
+    /// Back to a value of the dtype, where the lane is wider.
+    Wrap,
+    /// The nan that a reduction gives for any.
+    Settle,
+    Call(Callee, u8),
+    /// The element at `args[0]`, and so many further.
+    Load(ArrayId, i32),
+}
+impl NestOp {
+    pub fn operands(self) -> usize {
+        match self {
+            NestOp::Const(_) | NestOp::Input(_) | NestOp::Carry | NestOp::After => 0,
+            NestOp::Un(_) | NestOp::Convert(_) | NestOp::Bits(_) | NestOp::Wrap | NestOp::Settle | NestOp::Load(..) => {
+                1
+            }
+            NestOp::Bin(_) => 2,
+            NestOp::Select => 3,
+            NestOp::Call(_, n) => n as usize,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Def {
+    pub op: NestOp,
+    pub dtype: DType,
+    pub args: [NestValue; 3],
+}
+impl Def {
+    pub fn args(&self) -> &[NestValue] {
+        &self.args[..self.op.operands()]
+    }
+    pub fn is_float(&self) -> bool {
+        matches!(lane(self.dtype), DType::F32 | DType::F64)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Stmt {
+    Let(NestValue),
+    /// `array[index + offset] = value`.
+    Store {
+        array: ArrayId,
+        index: NestValue,
+        offset: i32,
+        value: NestValue,
+        dtype: DType,
+    },
+    Loop(Box<NestLoop>),
+    /// Leaves the innermost loop.
+    ExitUnless(NestValue),
+}
+
+#[derive(Clone, Debug)]
+pub struct NestCarry {
+    pub init: NestValue,
+    /// Its value within an iteration.
+    pub slot: NestValue,
+    pub next: NestValue,
+    /// Its value after the loop.
+    pub after: NestValue,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum NestTrip {
+    Static(usize),
+    /// An i64; none where it is negative.
+    Dyn(NestValue),
+    /// The body says.
+    Forever,
+}
+
+#[derive(Clone, Debug)]
+pub struct NestLoop {
+    pub trip: NestTrip,
+    pub carries: Vec<NestCarry>,
+    pub body: Vec<Stmt>,
+}
+
+/// A nest: values by number, and the statements that compute them.
+#[derive(Clone, Debug, Default)]
+pub struct Nest {
+    pub defs: Vec<Def>,
+    pub body: Vec<Stmt>,
+    pub inputs: Vec<DType>,
+    pub arrays: u32,
+    /// What is wanted after it.
+    pub outs: Vec<NestValue>,
+    /// What to call for a function where its operands are not known to be plain: a divisor of zero, a shift by the width.
+    pub callees: FxHashMap<(Bin, DType), Callee>,
+}
+impl Nest {
+    pub fn dtype(&self, v: NestValue) -> DType {
+        self.defs[v as usize].dtype
+    }
+    pub fn def(&self, v: NestValue) -> &Def {
+        &self.defs[v as usize]
+    }
+    pub fn known(&self, v: NestValue) -> Option<u64> {
+        if let NestOp::Const(bits) = self.def(v).op { Some(bits) } else { None }
+    }
+    pub fn add(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> NestValue {
+        let mut all = [0; 3];
+        all[..args.len()].copy_from_slice(args);
+        self.defs.push(Def { op, dtype, args: all });
+        self.defs.len() as NestValue - 1
+    }
+    /// Counts loops, loads, stores and other operations.
+    pub fn counts(&self) -> NestCounts {
+        let mut counts = NestCounts::default();
+        count(self, &self.body, &mut counts);
+        counts
+    }
+}
+#[derive(Default, Clone, Copy, Debug)]
+pub struct NestCounts {
+    pub loops: usize,
+    pub loads: usize,
+    pub stores: usize,
+    pub operations: usize,
+    pub calls: usize,
+}
+fn count(nest: &Nest, body: &[Stmt], c: &mut NestCounts) {
+    for s in body {
+        match s {
+            Stmt::Let(v) => match nest.def(*v).op {
+                NestOp::Load(..) => c.loads += 1,
+                NestOp::Const(_) | NestOp::Input(_) => (),
+                NestOp::Call(..) => c.calls += 1,
+                _ => c.operations += 1,
+            },
+            Stmt::Store { .. } => c.stores += 1,
+            Stmt::ExitUnless(_) => (),
+            Stmt::Loop(l) => {
+                c.loops += 1;
+                count(nest, &l.body, c);
+            }
+        }
+    }
+}
+/// The arrays that statements store to.
+pub fn stored(body: &[Stmt], found: &mut SmallVec<[ArrayId; 4]>) {
+    for s in body {
+        match s {
+            Stmt::Store { array, .. } if !found.contains(array) => found.push(*array),
+            Stmt::Loop(l) => stored(&l.body, found),
+            _ => (),
+        }
+    }
+}
