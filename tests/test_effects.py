@@ -300,3 +300,27 @@ def test_another_thread_s_barrier_does_not_take_the_error_of_a_call(jax, jnp):
     thread.join()
     assert len(raised) == 1 and "boo" in raised[0]
     jax.effects_barrier()
+
+
+@pytest.mark.parametrize("n_maps", [1, 2])
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all", "legacy_vectorized"])
+def test_what_a_callback_is_given_under_vmap(jax, jnp, method, n_maps):
+    """The shapes of a mapped argument, mapped along another axis than the first, and of one that is not."""
+    seen = []
+
+    def callback(x, y):
+        seen.append((np.shape(x), np.shape(y)))
+        return np.asarray(x)
+
+    f = lambda x, y: jax.pure_callback(callback, jax.ShapeDtypeStruct(x.shape, x.dtype), x, y, vmap_method=method)
+    x = jnp.arange(6.0).reshape(2, 3) if n_maps == 1 else jnp.arange(12.0).reshape(2, 3, 2)
+    for _ in range(n_maps):
+        f = jax.vmap(f, in_axes=(1, None), out_axes=1)
+    np.testing.assert_array_equal(jax.jit(f)(x, 4.0), x)
+    expected = {
+        "sequential": {1: ((2,), ()), 2: ((2,), ())},
+        "expand_dims": {1: ((3, 2), (1,)), 2: ((3, 2, 2), (1, 1))},
+        "broadcast_all": {1: ((3, 2), (3,)), 2: ((3, 2, 2), (3, 2))},
+        "legacy_vectorized": {1: ((3, 2), ()), 2: ((3, 2, 2), ())},
+    }[method][n_maps]
+    assert set(seen) == {expected}

@@ -58,7 +58,7 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
         Its leaves count, not its structure: what the callback returns may be another pytree of the same leaves.
       *args, **kwargs: its arguments, pytrees of arrays.
       vmap_method: what `vmap` does: "sequential" (one call per element), "expand_dims" (one call, unmapped arguments get an axis of size
-        1), "broadcast_all" (one call, all arguments get the axis).
+        1), "broadcast_all" (one call, all arguments get the axis), "legacy_vectorized" (one call, unmapped arguments stay as they are).
 
     Returns:
       arrays, of result_shape_dtypes's structure.

@@ -145,8 +145,10 @@ impl Rules for Callback {
             }
         };
         let Some(n) = whole else { return lane_by_lane(&self.clone().into(), cx, ax.n, x, d) };
+        let as_it_is = self.vmap_method.as_deref() == Some("legacy_vectorized");
         let lanes = |(v, d): (&Value, &Dim)| match d {
             Some(d) => cx.move_axis(v, *d, 0),
+            None if as_it_is => Ok(v.clone()),
             None => cx.expand(v, n, 0),
         };
         let x: Values = x.iter().zip(d).map(lanes).collect::<Res<_>>()?;
