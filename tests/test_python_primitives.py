@@ -161,9 +161,8 @@ def test_results_of_an_implementation_come_as_they_are(parts):
 
 @pytest.mark.ours
 def test_primitives_of_the_language_keep_their_rules(jax):
-    for give in (jax.lax.sin_p.def_impl, jax.lax.sin_p.def_abstract_eval):
-        with pytest.raises(ValueError, match="sin is a primitive of the language"):
-            give(lambda x: x)
+    with pytest.raises(ValueError, match="sin is a primitive of the language"):
+        jax.lax.sin_p.def_abstract_eval(lambda x: x)
 
 
 def test_a_registered_lowering_is_staged(jax, jnp, parts):
@@ -351,6 +350,75 @@ def test_a_copy_of_a_primitive_of_the_language_works(jax, jnp, core_parts):
     assert float(made.bind(1.0)) == float(jax.jit(made.bind)(1.0)) == float(jnp.sin(1.0))
     with pytest.raises(ValueError, match="its name cannot be replaced"):
         core_parts[0].primitives.sin_p.name = "mine"
+
+
+def test_an_implementation_of_the_language_is_replaced(jax, jnp, core_parts):
+    """It is called where the operation is evaluated by itself, in checkpoints and linear maps too; what is compiled does not ask."""
+    lax = jax.lax
+    calls = []
+
+    def counted(run, *names):
+        originals = [getattr(lax, f"{n}_p").impl for n in names]
+        try:
+            for n, impl in zip(names, originals, strict=True):
+                getattr(lax, f"{n}_p").def_impl(lambda *xs, n=n, impl=impl, **params: calls.append(n) or impl(*xs, **params))
+            out = run()
+        finally:
+            for n, impl in zip(names, originals, strict=True):
+                getattr(lax, f"{n}_p").def_impl(impl)
+        found = calls[:]
+        calls.clear()
+        return out, found
+
+    g = jax.checkpoint(lambda x: lax.sin(lax.sin(x)))
+    y, linear = jax.linearize(g, 2.0)
+    out, found = counted(lambda: linear(3.0), "sin", "cos")
+    np.testing.assert_allclose(out, np.cos(np.sin(2.0)) * np.cos(2.0) * 3.0, rtol=1e-6)
+    assert sorted(found) == ["cos", "cos", "sin"]
+    out, found = counted(lambda: g(2.0), "sin")
+    assert found == ["sin"] * 2 and out == y
+    out, found = counted(lambda: lax.sin(2.0), "sin")
+    assert found == ["sin"] and out == lax.sin(2.0)
+    out, found = counted(lambda: lax.reduce_sum(jnp.ones((2, 3)), (0,)), "reduce_sum")
+    assert found == ["reduce_sum"] and out.tolist() == [2, 2, 2]
+    out, found = counted(lambda: lax.split(jnp.arange(4), (1, 3)), "split")
+    assert found == ["split"] and [x.tolist() for x in out] == [[0], [1, 2, 3]]
+    out, found = counted(lambda: jax.jit(lax.sin)(2.0), "sin")
+    assert found == [] and out == lax.sin(2.0)
+    assert counted(lambda: jax.grad(jax.jit(lambda x: g(x) * x))(2.0), "sin", "cos")[1] == []
+    lax.sin(2.0)
+    assert calls == []
+
+
+def test_dce_reaches_into_bodies(jax, jnp):
+    pe = importlib.import_module(f"{jax.__name__}.interpreters.partial_eval")
+    lax = jax.lax
+
+    def cut(f, args, used):
+        jaxpr = jax.make_jaxpr(f)(*args).jaxpr
+        made, kept = pe.dce_jaxpr(jaxpr, used)
+        full = jax.core.eval_jaxpr(jaxpr, [], *args)
+        out = jax.core.eval_jaxpr(made, [], *[x for x, k in zip(args, kept, strict=True) if k])
+        for a, b in zip(out, [y for y, u in zip(full, used, strict=True) if u], strict=True):
+            np.testing.assert_array_equal(a, b)
+        return kept
+
+    branches = [lambda a, b: (jnp.sin(a), jnp.sin(b)), lambda a, b: (jnp.sin(a), jnp.sin(a))]
+    f = lambda x, y: lax.cond(x > 0, *branches, x, y)
+    assert cut(f, (1.0, 2.0), [True, False]) == [True, False] and cut(f, (1.0, 2.0), [False, True]) == [True, True]
+
+    def chain(*xs):
+        step = lambda c, _: ((c[0], c[1] + c[0], c[2] + c[1], c[3] + c[2]), None)
+        return lax.scan(step, xs, None, length=3)[0]
+
+    xs = (1.0, 2.0, 3.0, 4.0)
+    for n in range(1, 5):
+        used = [i == n - 1 for i in range(4)]
+        assert cut(chain, xs, used) == [i < n for i in range(4)]
+    loop = lambda n, x, y: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 2.0, c[2] + c[1]), (0, x, y))
+    assert cut(loop, (3, 1.0, 2.0), [False, True, False]) == [True, True, False]
+    assert cut(jax.jit(lambda x, y: (jnp.sin(x), jnp.cos(y))), (1.0, 2.0), [False, True]) == [False, True]
+    assert cut(jax.checkpoint(lambda x, y: (jnp.sin(x), jnp.cos(y))), (1.0, 2.0), [True, False]) == [True, False]
 
 
 def test_equations_that_are_made(jax, jnp, core_parts):

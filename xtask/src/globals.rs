@@ -33,6 +33,9 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax-ir/src/op.rs", "TABLE", "facts of primitives by name, built once"),
     ("crates/ferrax-ir/src/ops/pointwise.rs", "ROW", "a constant row of the table of functions"),
     ("crates/ferrax-ir/src/vary.rs", "SETS", "interned sets of axis names"),
+    ("crates/ferrax/src/instead.rs", "ANY", "whether an implementation was replaced"),
+    ("crates/ferrax/src/instead.rs", "TABLE", "functions that users put in the place of implementations"),
+    ("crates/ferrax/src/instead.rs", "PLAIN", "whether this thread evaluates for such a function"),
     ("crates/ferrax-python/src/array.rs", "METHODS", "whether the array class has its methods"),
     (
         "crates/ferrax-python/src/array/value.rs",

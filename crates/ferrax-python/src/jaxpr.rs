@@ -12,7 +12,7 @@ use crate::error::{IntoPyResult, guarded};
 use crate::primitive::{self, PyPrimitive};
 use crate::program::PyProgram;
 use ferrax_ir::aval::{Aval, Lit};
-use ferrax_ir::program::{Atom, Eqn, Program};
+use ferrax_ir::program::{Atom, Eqn, In, Program};
 use ferrax_ir::value::Value;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -243,6 +243,22 @@ impl Jaxpr {
             None => self.outvars(py)?.iter().collect(),
         };
         Ok(Jaxpr(Arc::new(rebuilt(py, &constvars, &invars, &outvars, &eqns)?)))
+    }
+    /// The program of some outputs, and of the inputs that they need or that are kept, bodies of equations included: (program, which inputs).
+    fn _dce(&self, py: Python, used: Vec<bool>, keep: Vec<bool>) -> PyResult<(Jaxpr, Vec<bool>)> {
+        let p = &self.0;
+        if used.len() != p.n_outs() || keep.len() != p.n_ins() - p.n_consts() {
+            return Err(PyValueError::new_err("a truth for each output and for each input"));
+        }
+        let needed = p.dce(&used).1;
+        let n = p.n_consts();
+        let kept: Vec<bool> = keep.iter().zip(&needed[n..]).map(|(k, u)| *k || *u).collect();
+        let ins: Vec<In> = (0..n).chain((0..kept.len()).filter(|i| kept[*i]).map(|i| n + i)).map(In::Old).collect();
+        let outs: Vec<usize> = (0..used.len()).filter(|i| used[*i]).collect();
+        let q = p.rewire(&ins, Some(&outs));
+        let cut =
+            Program::new(n, q.n_ins(), q.avals().to_vec(), q.eqns().to_vec(), q.outs().to_vec(), q.lines().to_vec());
+        Ok((Jaxpr(Arc::new(cut.py(py)?)), kept))
     }
     /// The program's text, with what is asked for beside each equation: the user's line, the names of the scopes around it.
     #[pyo3(signature = (*, source_info=false, name_stack=false, print_shapes=true, custom_pp_eqn_rules=true, print_effects=false, use_color=false))]

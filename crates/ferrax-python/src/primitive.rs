@@ -222,11 +222,15 @@ impl PyPrimitive {
     }
     /// Sets how to compute the operation: `impl(*arrays, **params)`. Returns it, so that it may decorate.
     ///
-    /// Raises:
-    ///   ValueError: for a primitive of the language.
+    /// For a primitive of the language it is called where one is evaluated by itself, not where it is compiled with others; its own `impl`, as it was read
+    /// before, takes it away again.
     fn def_impl(&self, r#impl: Py<PyAny>, py: Python) -> PyResult<Py<PyAny>> {
-        self.kept("implementation")?;
         self.given().implementation = Some(r#impl.clone_ref(py));
+        if self.builtin {
+            let f = r#impl.bind(py);
+            let own = f.get_type().name()? == "_Implementation" && f.getattr("__name__")?.eq(self.name())?;
+            ferrax::instead::replace(self.name(), (!own).then(|| instead(r#impl.clone_ref(py))));
+        }
         Ok(r#impl)
     }
     /// Sets how shapes and dtypes follow: `abstract_eval(*avals, **params) -> aval` (or a sequence of them). Returns it.
@@ -293,6 +297,18 @@ impl PyPrimitive {
     fn __clear__(&self) {
         *self.given() = Given::default();
     }
+}
+
+/// A function of Python's in the place of an implementation.
+fn instead(f: Py<PyAny>) -> ferrax::instead::Instead {
+    Arc::new(move |op, x| {
+        let called = |py: Python| {
+            let out = f.bind(py).call(PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?, Some(&params(py, op)?))?;
+            let out = if op.multiple() { out.try_iter()?.collect::<PyResult<_>>()? } else { vec![out] };
+            all_required(PyList::new(py, out)?.as_any(), op.name())
+        };
+        Python::attach(|py| called(py).map_err(from_py))
+    })
 }
 
 /// A primitive that Python defines, as programs hold it.
@@ -414,6 +430,15 @@ impl PythonPrimitive {
     fn lowering(&self, py: Python) -> PyResult<Option<Py<PyAny>>> {
         let Some(lowerings) = crate::hooks::lowerings(py) else { return Ok(None) };
         Ok(lowerings.get_item(self.primitive.bind(py))?.map(Bound::unbind))
+    }
+    /// The implementation as what a program does.
+    fn lowered(&self, py: Python) -> PyResult<Py<PyAny>> {
+        self.primitive.get().implementation(py).map_err(|_| {
+            PyNotImplementedError::new_err(format!(
+                "Lowering rule for primitive '{}' not found for platform cpu",
+                self.name
+            ))
+        })
     }
     fn rule<'py>(&self, table: &Bound<'py, PyDict>, missing: &str) -> PyResult<Bound<'py, PyAny>> {
         let rule = table.get_item(self.primitive.bind(table.py()))?;
@@ -563,7 +588,7 @@ impl Definition for PythonPrimitive {
             let lowering = self.lowering(py).map_err(from_py)?;
             let run = |x: &[Value]| match &lowering {
                 Some(f) => self.run(f, py, p, x),
-                None => self.evaluate(py, p, x),
+                None => self.run(&self.lowered(py)?, py, p, x),
             };
             let traced = ferrax_transform::make_program(&|x| run(x).map_err(from_py), ins);
             let (program, consts) = match traced {
@@ -576,7 +601,7 @@ impl Definition for PythonPrimitive {
                                 n.starts_with("Tracer") || n == "ConcretizationTypeError"
                             }) =>
                     {
-                        return self.called(py, p, ins, self.primitive.get().implementation(py).map_err(from_py)?);
+                        return self.called(py, p, ins, self.lowered(py).map_err(from_py)?);
                     }
                     Ok(e) => return Err(from_py(*e)),
                     Err(e) => return Err(Error::Host(e)),
@@ -592,7 +617,7 @@ impl Definition for PythonPrimitive {
                 ))),
                 _ => match lowering {
                     Some(f) => self.called(py, p, ins, f),
-                    None => self.called(py, p, ins, self.primitive.get().implementation(py).map_err(from_py)?),
+                    None => self.called(py, p, ins, self.lowered(py).map_err(from_py)?),
                 },
             }
         })

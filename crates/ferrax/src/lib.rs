@@ -56,6 +56,7 @@ pub mod export;
 #[doc(hidden)]
 pub mod fork;
 #[doc(hidden)]
+pub mod instead;
 pub mod key_reuse;
 #[doc(hidden)]
 pub mod numpy;

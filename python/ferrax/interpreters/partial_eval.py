@@ -52,21 +52,13 @@ def _each(flags, n):
 
 
 def dce_jaxpr(jaxpr, used_outputs, instantiate=False):
-    """An open program with those outputs alone that are used, and the equations and inputs that they need, or that have effects.
+    """An open program with those outputs alone that are used, and the equations and inputs that they need, or that have effects; bodies of equations too.
 
     used_outputs: a truth for each output, or one for all. instantiate: unused inputs to keep.
     Returns (program, which inputs it has).
     """
-    used = _each(used_outputs, len(jaxpr.outvars))
-    outs = [v for v, u in zip(jaxpr.outvars, used, strict=True) if u]
-    needed, eqns = {v for v in outs if not isinstance(v, Literal)}, []
-    for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
-            eqns.append(eqn)
-            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
-    kept = [v in needed or i for v, i in zip(jaxpr.invars, _each(instantiate, len(jaxpr.invars)), strict=True)]
-    invars = [v for v, k in zip(jaxpr.invars, kept, strict=True) if k]
-    return jaxpr.replace(invars=invars, outvars=outs, eqns=list(reversed(eqns))), kept
+    cut, kept = jaxpr._dce(_each(used_outputs, len(jaxpr.outvars)), _each(instantiate, len(jaxpr.invars)))
+    return cut, kept
 
 
 def dce_jaxpr_consts(jaxpr, used_outputs, instantiate=False):

@@ -9,7 +9,29 @@ use crate::error::{IntoPyResult, guarded};
 use crate::primitive::{self, PyPrimitive, apply};
 use ferrax_ir::op::Op;
 use pyo3::prelude::*;
-use pyo3::types::{PyCFunction, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+
+/// How a primitive of the language is computed, whatever a user put in its place.
+#[pyclass(frozen, module = "ferrax.extend.core", name = "_Implementation")]
+struct Implementation(Py<PyPrimitive>);
+#[pymethods]
+impl Implementation {
+    #[getter]
+    fn __name__(&self) -> &str {
+        self.0.get().name()
+    }
+    #[pyo3(signature = (*operands, **params))]
+    fn __call__<'py>(
+        &self,
+        operands: &Bound<'py, PyTuple>,
+        params: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        ferrax::instead::plainly(|| evaluated(&self.0, operands, params))
+    }
+    fn __repr__(&self) -> String {
+        format!("<implementation of {}>", self.__name__())
+    }
+}
 
 #[pymethods]
 impl PyPrimitive {
@@ -21,9 +43,7 @@ impl PyPrimitive {
         if let Ok(f) = me.get().implementation(py) {
             return Ok(f.into_bound(py));
         }
-        let it = me.clone().unbind();
-        let f = PyCFunction::new_closure(py, None, None, move |args, params| evaluated(&it, args, params))?;
-        Ok(f.into_any())
+        Ok(Bound::new(py, Implementation(me.clone().unbind()))?.into_any())
     }
     /// The result's type (a list of types, if there are several results).
     ///
