@@ -155,6 +155,30 @@ wrong("iteration over a scalar", "TypeError", "iteration over a 0-d array", lamb
 wrong("hash", "TypeError", "unhashable type", lambda jax, jnp, lax: hash(jnp.ones(3)))
 wrong("list operand", "TypeError", "sum requires ndarray or scalar arguments, got <class 'list'> at position 0.", lambda jax, jnp, lax: jnp.sum([1, 2]))
 wrong("object", "TypeError", "is not a valid JAX array type. Only arrays of numeric types are supported by JAX.", lambda jax, jnp, lax: jnp.asarray(object()))
+for _what, _made in (("text", lambda: np.array("hello")), ("objects", lambda: np.array([1, 2], dtype=object)), ("dates", lambda: np.array("2020", "M8[Y]"))):
+    _refused = "Error interpreting argument to {} as a JAX value. The problematic value is of type <class 'numpy.ndarray'> and was passed to {} at position {}."
+    for _name, _at, _call in (
+        ("sin", 0, lambda x, jax, lax: lax.sin(x)),
+        ("add", 1, lambda x, jax, lax: lax.add(jax.numpy.ones(()), x)),
+        ("reshape", 0, lambda x, jax, lax: lax.reshape(x, (1, x.size))),
+    ):
+        wrong(f"{_name} of an array of {_what}", "TypeError", _refused.format(_name, _name, _at), lambda jax, jnp, lax, f=_call, x=_made: f(x(), jax, lax))
+    for _name in ("grad", "value_and_grad", "jacfwd", "jacrev", "hessian"):
+        wrong(f"{_name} of an array of {_what}", "TypeError", "of type <class 'numpy.ndarray'> is not a valid JAX type",
+              lambda jax, jnp, lax, f=_name, x=_made: getattr(jax, f)(lambda x: x)(x()))  # fmt: skip
+    for _name in ("vjp", "linearize"):
+        wrong(f"{_name} of an array of {_what}", "TypeError", "is not a valid JAX array type. Only arrays of numeric types are supported by JAX.",
+              lambda jax, jnp, lax, f=_name, x=_made: getattr(jax, f)(lambda x: x, x()))  # fmt: skip
+    for _name in ("jit", "make_jaxpr"):
+        wrong(f"{_name} of an array of {_what}", "TypeError", "as an abstract array. The problematic value is of type <class 'numpy.ndarray'> and was passed to the",
+              lambda jax, jnp, lax, f=_name, x=_made: getattr(jax, f)(lambda x: x)(x()))  # fmt: skip
+for _name, _call in (
+    ("jit", lambda jax, f: jax.jit(f)(1.0)),
+    ("make_jaxpr", lambda jax, f: jax.make_jaxpr(f)(1.0)),
+    ("eval_shape", lambda jax, f: jax.eval_shape(f, 1.0)),
+):
+    wrong(f"function as a part of what {_name} makes", "TypeError", " at output component ['a'][1], which is not a valid JAX type",
+          lambda jax, jnp, lax, f=_call: f(jax, lambda x: {"a": (x, len)}))  # fmt: skip
 wrong("function as an index of switch", "TypeError", "Index type must be an integer, got <", lambda jax, jnp, lax: lax.switch(len, [abs, abs], 1.0))
 wrong("tangents in a list", "TypeError", "primal and tangent arguments to jax.jvp must have the same tree structure",
       lambda jax, jnp, lax: jax.jvp(lambda x: x, (1.0,), [1.0]))  # fmt: skip

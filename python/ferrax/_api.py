@@ -488,13 +488,14 @@ def eval_shape(fun, *args, **kwargs):
         was = _core.abstract_values(True)
         try:
             outs = flat(*leaves)
+            arrays.out_tree = flat.out_tree
         finally:
             _core.abstract_values(was)
         # a result that is abstract already is the answer for its place
         known[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in outs]
         return [x for x in outs if not isinstance(x, ShapeDtypeStruct)]
 
-    arrays.fun = fun  # errors name the user's function
+    arrays.fun, arrays.out_tree = fun, None  # errors name the user's function, and where in its results something is
     names = lambda: argument_names(fun, args, kwargs)
     program, _ = _flat.references.forgetting_writes(lambda: _core.make_program(arrays, _avals(fun, args, kwargs, leaves), user_fun=fun, arg_paths=names))
     traced_outs = iter(_structs(program.out_avals))

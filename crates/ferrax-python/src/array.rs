@@ -156,6 +156,20 @@ impl PyArray {
     }
 }
 
+/// What JAX calls the class of such a tracer.
+pub fn tracer_class(v: &Value) -> &'static str {
+    let Value::Tracer(t) = v else { return "Array" };
+    match &t.0.node {
+        TracerNode::Var(..) => "DynamicJaxprTracer",
+        TracerNode::Batched { .. } => "BatchTracer",
+        TracerNode::Within { val, .. } => tracer_class(val),
+        TracerNode::Dual { tangent: Value::Tracer(d), .. } if matches!(d.0.node, TracerNode::Var(..)) => {
+            "LinearizeTracer"
+        }
+        TracerNode::Dual { .. } => "JVPTracer",
+    }
+}
+
 /// A tracer's repr: what it is, and its parts where it has some.
 pub fn tracer_text(py: Python, v: &Value) -> PyResult<String> {
     let Value::Tracer(t) = v else { return value::wrap(py, v.clone())?.str()?.extract() };

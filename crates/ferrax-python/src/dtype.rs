@@ -8,8 +8,7 @@ use ferrax::numpy::promotion;
 use ferrax_ir::dtype::{Dtype, KeyImpl};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyType};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
 
 /// The dtypes without numbers.
 const OTHERS: [Dtype; 4] = [Dtype::FRY, Dtype::Float0, Dtype::RBG, Dtype::URBG];
@@ -126,9 +125,15 @@ pub fn exact(x: &Bound<PyAny>) -> PyResult<Dtype> {
         return Ok(Dtype::Float0);
     }
     Err(PyTypeError::new_err(format!(
-        "dtype {} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.",
+        "Dtype {} is not a valid JAX array type. Only arrays of numeric types are supported by JAX.",
         x.str()?
     )))
+}
+/// Whether numpy's array or scalar x holds numbers, rather than text, dates or objects.
+pub fn is_numeric(x: &Bound<PyAny>) -> PyResult<bool> {
+    let d = x.getattr(crate::once::intern!(x.py(), "dtype"))?;
+    let kind = d.getattr(crate::once::intern!(x.py(), "kind"))?;
+    Ok(!matches!(kind.cast::<PyString>()?.to_str()?, "O" | "U" | "S" | "M" | "m"))
 }
 /// The default dtype of a Python scalar class.
 fn of_scalar_class(py: Python, x: &Bound<PyAny>) -> Option<Dtype> {

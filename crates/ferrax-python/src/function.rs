@@ -29,19 +29,29 @@ pub fn call(f: &Bound<PyAny>, x: &[Value], what: &str) -> Res<Values> {
 /// A sequence of leaves as values.
 fn results(f: &Bound<PyAny>, out: &Bound<PyAny>, what: &str) -> PyResult<Values> {
     let flags = config::flags();
-    let one = |x: PyResult<Bound<PyAny>>| {
+    let one = |(i, x): (usize, PyResult<Bound<PyAny>>)| {
         let x = x?;
-        operand(&x, flags)?.ok_or_else(|| bad_result(f, &x, what))
+        operand(&x, flags)?.ok_or_else(|| bad_result(f, &x, what, &path(f, out, i).unwrap_or_default()))
     };
     if let Ok(t) = out.cast::<PyTuple>() {
-        return t.iter().map(|x| one(Ok(x))).collect();
+        return t.iter().map(Ok).enumerate().map(one).collect();
     }
     if let Ok(l) = out.cast::<PyList>() {
-        return l.iter().map(|x| one(Ok(x))).collect();
+        return l.iter().map(Ok).enumerate().map(one).collect();
     }
-    out.try_iter()?.map(one).collect()
+    out.try_iter()?.enumerate().map(one).collect()
 }
-fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
+/// Where leaf i stands in what the user's function returned, if `f` is one of leaves made of it.
+fn path(f: &Bound<PyAny>, leaves: &Bound<PyAny>, i: usize) -> PyResult<String> {
+    let whole = f.getattr("out_tree")?.call_method1("unflatten", (leaves,))?;
+    component(f.py(), &whole, i)
+}
+/// The path of leaf i of a tree, as text.
+pub fn component(py: Python, tree: &Bound<PyAny>, i: usize) -> PyResult<String> {
+    let paths = crate::hooks::tree_flatten_with_path(py)?.call1((tree,))?.get_item(0)?;
+    crate::hooks::keystr(py)?.call1((paths.get_item(i)?.get_item(0)?,))?.extract()
+}
+fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str, path: &str) -> PyErr {
     if what == "vmap" {
         return PyTypeError::new_err(format!(
             "Output from batched function {} with type {} is not a valid JAX type",
@@ -50,7 +60,7 @@ fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str) -> PyErr {
         ));
     }
     let user = f.getattr("fun").unwrap_or_else(|_| f.clone());
-    bad_output(&user, what, x, "")
+    bad_output(&user, what, x, path)
 }
 /// The error for a function that returned what is no array, at a path of its output.
 pub fn bad_output(f: &Bound<PyAny>, what: &str, x: &Bound<PyAny>, path: &str) -> PyErr {

@@ -438,7 +438,12 @@ impl Jit {
                 let flags = config::flags();
                 let values = leaves.iter().enumerate().map(|(i, x)| {
                     operand(x, flags)?.ok_or_else(|| {
-                        crate::function::bad_output(f, "jit", x, &component(py, &out, i).unwrap_or_default())
+                        crate::function::bad_output(
+                            f,
+                            "jit",
+                            x,
+                            &crate::function::component(py, &out, i).unwrap_or_default(),
+                        )
                     })
                 });
                 let values = values.collect::<PyResult<Values>>()?;
@@ -509,11 +514,6 @@ fn collected<'py>(args: &Args<'_, 'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<
         keywords.set_item(name, args.get(args.n_positional() + k))?;
     }
     Ok((positional, keywords))
-}
-/// The path of leaf i in a tree, as it is written after the tree's name.
-fn component(py: Python, tree: &Bound<PyAny>, i: usize) -> PyResult<String> {
-    let paths = crate::hooks::tree_flatten_with_path(py)?.call1((tree,))?.get_item(0)?;
-    crate::hooks::keystr(py)?.call1((paths.get_item(i)?.get_item(0)?,))?.extract()
 }
 /// An attribute of a jitted function that is neither in its dict nor on its class.
 pub fn attribute<'py>(slf: &Bound<'py, PyAny>, name: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

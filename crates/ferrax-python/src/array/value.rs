@@ -45,10 +45,10 @@ fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
         return Ok(Some(l));
     }
     if x.is_instance(dtype::ndarray(py)?)? {
-        return from_ndarray(x, flags.x64()).map(Some);
+        return if dtype::is_numeric(x)? { from_ndarray(x, flags.x64()).map(Some) } else { Ok(None) };
     }
     if x.is_instance(dtype::generic(py)?)? {
-        return numpy_scalar(x, flags).map(Some);
+        return if dtype::is_numeric(x)? { numpy_scalar(x, flags).map(Some) } else { Ok(None) };
     }
     if let Some(array) = of_node(x)? {
         return operand(&array, flags);
@@ -319,6 +319,12 @@ pub fn argument(x: &Bound<PyAny>, flags: Flags, of: &str, at: usize) -> PyResult
     }
 }
 pub fn not_an_array(x: &Bound<PyAny>, of: &str, at: usize) -> PyErr {
+    if let Ok(d) = x.getattr("dtype")
+        && let Err(e) = dtype::exact(&d)
+        && e.is_instance_of::<PyTypeError>(x.py())
+    {
+        return e;
+    }
     PyTypeError::new_err(format!("{of} requires ndarray or scalar arguments, got {} at position {at}.", type_text(x)))
 }
 pub fn type_text(x: &Bound<PyAny>) -> String {
@@ -361,6 +367,9 @@ pub fn aval_of(x: &Bound<PyAny>) -> PyResult<Option<Aval>> {
         return Ok(Some(v.aval()));
     }
     if x.is_instance(dtype::ndarray(py)?)? || x.is_instance(dtype::generic(py)?)? {
+        if !dtype::is_numeric(x)? {
+            return Ok(None);
+        }
         unmasked(x)?;
         let d = dtype::canonical(dtype::exact(&x.getattr("dtype")?)?);
         return Ok(Some(Aval::of(d, crate::aval::shape_of(&x.getattr("shape")?)?)));

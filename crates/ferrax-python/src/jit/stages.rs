@@ -517,8 +517,8 @@ impl PyCompiled {
             let value = operand(x, flags)?.ok_or_else(|| crate::array::value::not_an_array(x, stage.jit.name(), i))?;
             if value.is_tracer() {
                 return Err(PyTypeError::new_err(format!(
-                    "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of Tracer type {}.",
-                    crate::array::value::type_text(x)
+                    "Cannot apply JAX transformations to a function lowered and compiled for a particular signature. Detected argument of Tracer type <class '{}'>.",
+                    crate::array::tracer_class(&value)
                 )));
             }
             values.push(value);
