@@ -373,7 +373,7 @@ fn generated_nests_are_the_reference() {
     const HELD: [DType; 8] =
         [DType::F32, DType::I32, DType::U8, DType::F64, DType::I64, DType::I16, DType::U32, DType::I32];
     let seeds = std::env::var("SEEDS").ok().and_then(|s| s.split_once("..").map(|(a, b)| (a.parse(), b.parse())));
-    let range = if let Some((Ok(a), Ok(b))) = seeds { a..b } else { 0..1500 };
+    let range = if let Some((Ok(a), Ok(b))) = seeds { a..b } else { 0..3000 };
     let mut made = 0;
     for seed in range {
         let b = Build { elements: true, ..Build::new(seed, if seed % 5 == 0 { &DTYPES } else { &HELD }) };

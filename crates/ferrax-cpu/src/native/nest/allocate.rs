@@ -113,7 +113,7 @@ pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
     for v in 0..n as u32 {
         if let (Place::Reg(r), Some(i)) = (places[v as usize], classes.intervals[v as usize])
             && (is_float(v) || r != 5 && r < 12)
-            && calls.iter().any(|c| i.start < *c && *c < i.end)
+            && calls.iter().any(|c| i.spans(*c))
             && classes.of[v as usize] == v
         {
             kept.push((i, r, is_float(v), spills));

@@ -367,7 +367,7 @@ impl Emitter<'_> {
             .allotted
             .kept
             .iter()
-            .filter(|k| k.0.start < pos && pos < k.0.end)
+            .filter(|k| k.0.spans(pos))
             .map(|(_, r, is_float, word)| {
                 let reg = if *is_float { NestSite::Float(*r) } else { NestSite::Whole(*r) };
                 (reg, NestSite::Frame(8 * (self.layout.spills as i32 + *word as i32)))

@@ -34,6 +34,12 @@ pub struct Interval {
     pub end: usize,
     pub weight: f32,
 }
+impl Interval {
+    /// Whether a value stands across a call: those that begin with the code stand before its first instruction.
+    pub fn spans(&self, call: usize) -> bool {
+        (self.start < call || self.start == 0) && call < self.end
+    }
+}
 pub struct Order {
     pub insts: Vec<Inst>,
     pub loops: Vec<LoopInfo>,
