@@ -6,7 +6,7 @@ use ferrax_ir::program::{Atom, Builder};
 use ferrax_ir::text::{parse, parse_application};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dtype, Op, Program, Value};
-use ferrax_kernel::backend::{Backend, RunArg, RunCx, World};
+use ferrax_kernel::backend::{Backend, Part, Parts, RunArg, RunCx, World};
 use ferrax_kernel::collective::Across;
 use ferrax_kernel::reference::ReferenceBackend;
 use ferrax_kernel::{Dims, Error, Executable, Res, Scalar};
@@ -17,7 +17,8 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
 
-type Meetings = HashMap<(Vec<usize>, usize), Vec<Option<Arc<Vec<u8>>>>>;
+/// What each member of a group has for each.
+type Meetings = HashMap<(Vec<usize>, usize), Vec<Option<Vec<Part>>>>;
 /// Threads that meet.
 struct Members {
     grid: Grid,
@@ -53,7 +54,7 @@ impl World for Member<'_> {
         let (members, at) = self.group(across)?;
         Ok((at, members.len()))
     }
-    fn exchange(&self, across: &Across, mine: &[u8]) -> Res<Vec<Arc<Vec<u8>>>> {
+    fn exchange(&self, across: &Across, mine: &[u8], parts: Parts) -> Res<Vec<Part>> {
         let (members, at) = self.group(across)?;
         let number = {
             let mut met = self.met.lock().unwrap();
@@ -64,7 +65,8 @@ impl World for Member<'_> {
         let n = members.len();
         let key = (members, number);
         let mut s = self.all.meetings.lock().unwrap();
-        s.0.entry(key.clone()).or_insert_with(|| vec![None; n])[at] = Some(Arc::new(mine.to_vec()));
+        let each = (0..n).map(|k| mine[parts.of(k, mine.len())].to_vec().into()).collect();
+        s.0.entry(key.clone()).or_insert_with(|| vec![None; n])[at] = Some(each);
         self.all.changed.notify_all();
         loop {
             if let Some(e) = &s.1 {
@@ -72,7 +74,7 @@ impl World for Member<'_> {
             }
             let here = &s.0[&key];
             if here.iter().all(Option::is_some) {
-                return Ok(here.iter().flatten().cloned().collect());
+                return Ok(here.iter().flatten().map(|each| each[at].clone()).collect());
             }
             s = self.all.changed.wait(s).unwrap();
         }

@@ -240,7 +240,9 @@ mod tests {
         let bytes: Vec<u8> = (0..48u8).flat_map(|i| [i, 100 + i]).collect();
         let cuts: [&[&[u8]]; 7] =
             [&[], &[&[0]], &[&[], &[1]], &[&[0], &[1]], &[&[], &[1, 0]], &[&[], &[0, 1]], &[&[], &[1], &[0]]];
-        let padded = |c: &[&[u8]]| (0..3).map(|d| c.get(d).copied().unwrap_or(&[])).collect::<Vec<_>>();
+        fn padded<'a>(c: &[&'a [u8]]) -> Vec<&'a [u8]> {
+            (0..3).map(|d| c.get(d).copied().unwrap_or(&[])).collect()
+        }
         let all: Vec<Layout> = cuts.iter().map(|c| layout(&[("x", 2), ("y", 3)], &padded(c))).collect();
         let everything = whole(&shape);
         let cut = |l: &Layout| -> Vec<(Extents, Vec<u8>)> {

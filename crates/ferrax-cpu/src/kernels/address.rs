@@ -320,7 +320,7 @@ impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
                 // So many elements are read before the first of them is written: what writes over an operand is no vector loop otherwise.
                 macro_rules! together {
                     ($N:literal) => {
-                        while j + $N <= run {
+                        while run - j >= $N {
                             let mut old = to.add(j).cast::<[F::A; $N]>().read();
                             let new = from.add(j).cast::<[F::A; $N]>().read();
                             for l in 0..$N {
