@@ -151,3 +151,58 @@ def test_arrays_survive_messages(dtype, shape):
     x = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
     y = unpack(pack(x))
     assert y.dtype == x.dtype and y.shape == x.shape and y.tobytes() == x.tobytes()
+
+
+def test_arrays_span_processes():
+    assert (
+        lines(
+            """
+        from ferrax.sharding import NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((2, 2), ("x", "y"))
+        want = np.arange(32.0, dtype=np.float32).reshape(4, 8)
+        a = jax.device_put(want, NamedSharding(mesh, P("x", "y")))
+        assert not a.is_fully_addressable and not a.is_fully_replicated and len(a.addressable_shards) == 2 and len(a.global_shards) == 4
+        assert a.devices() == set(jax.devices()) and mesh.is_multi_process and mesh.local_mesh.devices.size == 2
+        for s in a.addressable_shards:
+            assert np.array_equal(np.asarray(s.data), want[s.index])
+        try:
+            np.asarray(a)
+        except RuntimeError as e:
+            print(str(e)[:32])
+        # computed where the parts are: sums, products and transposes cross processes
+        f = jax.jit(lambda a: (a.sum(), (a @ a.T).sum(0), jnp.sin(a).T))
+        total, rows, turned = f(a)
+        assert float(total) == want.sum() and np.allclose(m.process_allgather(rows), (want @ want.T).sum(0))
+        assert np.allclose(m.process_allgather(turned), np.sin(want).T)
+        assert np.allclose(m.process_allgather(a * 2 + 1), want * 2 + 1)
+        b = jax.device_put(a, NamedSharding(mesh, P(None, ("x", "y"))))
+        for s in b.addressable_shards:
+            assert np.array_equal(np.asarray(s.data), want[s.index])
+        c = jax.make_array_from_callback((4, 8), a.sharding, lambda index: want[index])
+        assert np.array_equal(m.process_allgather(c), want)
+        d = jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), want[2 * i : 2 * i + 2])
+        assert d.shape == (4, 8) and np.array_equal(m.process_allgather(d), want)
+        g = jax.jit(jax.grad(lambda w, x: jnp.mean((x @ w) ** 2)))
+        w = jax.device_put(jnp.ones(8), NamedSharding(mesh, P("y")))
+        assert np.allclose(m.process_allgather(g(w, a)), np.asarray(jax.grad(lambda w, x: jnp.mean((x @ w) ** 2))(jnp.ones(8), want)), rtol=1e-5)
+        print("done")
+        """,
+            devices=2,
+        )
+        == ["Fetching value for `jax.Array` t"] * 2 + ["done"] * 2
+    )
+
+
+def test_a_program_that_differs_is_told():
+    out = lines(
+        """
+        from ferrax.sharding import NamedSharding, PartitionSpec as P
+        mesh = jax.make_mesh((2,), ("x",))
+        a = jax.device_put(np.arange(4.0), NamedSharding(mesh, P("x")))
+        try:
+            jax.jit(lambda a: (a * (i + 2.0)).sum())(a).block_until_ready()
+        except Exception as e:
+            print("every process must run the same programs in the same order" in str(e))
+        """
+    )
+    assert out == ["True", "True"]

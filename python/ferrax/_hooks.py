@@ -82,6 +82,12 @@ def shards():
     return shards_of
 
 
+def global_shards():
+    from ._parts import global_shards
+
+    return global_shards
+
+
 def sharding_of_type():
     from .sharding import _of_type
 
@@ -253,6 +259,7 @@ _core.register_hooks(
             output_places,
             manual_axis_type,
             shards,
+            global_shards,
             sharding_of_type,
             single_device_sharding,
             prng_key,

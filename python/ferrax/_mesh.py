@@ -136,8 +136,6 @@ class Mesh(_Axes):
     Also a context manager: inside, it is the mesh that specifications without one mean.
     """
 
-    is_multi_process = False
-
     def __init__(self, devices, axis_names, axis_types=None):
         devices = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -176,9 +174,25 @@ class Mesh(_Axes):
         return [d for d in self.devices.flat if d.process_index == _core.process_index()]
 
     @property
+    def is_multi_process(self):
+        """Whether its devices belong to several processes."""
+        return len({d.process_index for d in self.devices.flat}) > 1
+
+    @property
     def local_mesh(self):
-        """The part of the mesh that belongs to this process: all of it."""
-        return self
+        """The part of the mesh that belongs to this process.
+
+        Raises:
+          ValueError: the devices of this process are no grid of the mesh.
+        """
+        if not self.is_multi_process:
+            return self
+        is_local = np.vectorize(lambda d: d.process_index == _core.process_index(), otypes=[bool])(self.devices)
+        found = np.nonzero(is_local)
+        grid = self.devices[np.ix_(*[np.unique(i) for i in found])]
+        if grid.size != is_local.sum():
+            raise ValueError("the devices of this process are no grid of the mesh")
+        return Mesh(grid, self.axis_names, self.axis_types)
 
     @property
     def is_scalar(self):

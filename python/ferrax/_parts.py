@@ -6,6 +6,8 @@ Invariant: nothing here computes. A sharding is known by its methods, not by its
     [s.data.shape for s in x.addressable_shards]   # [(4,), (4,)]
 """
 
+import math
+
 import numpy as np
 
 from . import _core
@@ -108,15 +110,15 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):
-    """A pytree of arrays of which this process has the part `local_data`: there is one process, so it is the whole.
+    """A pytree of arrays of which this process has the part `local_data`: the whole, where there is one process.
 
     Args:
       sharding: where the parts lie; a tree prefix of shardings.
-      local_data: a pytree of numpy arrays.
-      global_shape: None, or the shapes of the data.
+      local_data: a pytree of numpy arrays: what lies on the devices of this process, or the whole.
+      global_shape: the shapes of the whole; None for those of which the data are the part that the sharding says.
 
     Raises:
-      ValueError: `global_shape` is another than that of the data.
+      ValueError: the data are neither the whole nor the part of this process.
     """
     leaves, tree = tree_flatten(local_data)
     is_place = lambda s: is_sharding(s) or hasattr(s, "in_context")
@@ -124,6 +126,9 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
     shapes = broadcast_prefix(global_shape, local_data, prefix_is_leaf=lambda s: s is None or isinstance(s, tuple))
     out = []
     for x, place, shape in zip(leaves, places, shapes, strict=True):
+        if not getattr(place, "is_fully_addressable", True):
+            out.append(_of_processes(place, np.asarray(x), shape))
+            continue
         if shape is not None and tuple(shape) != np.shape(x):
             raise ValueError(
                 "When calling `make_array_from_process_local_data` on a single process, global_shape should be None or equal to"
@@ -136,6 +141,29 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
         check_fit(place, np.shape(x), "device_put args")
         out.append(_core.device_put(x, place))
     return tree.unflatten(out)
+
+
+def _of_processes(sharding, data, shape):
+    """An array over several processes, each of which has its own part as `data`, or the whole."""
+    probe = tuple(math.prod(sharding._cuts(d)) for d in range(data.ndim))  # a shape of one element a piece
+    held = sharding.addressable_devices_indices_map(probe)
+    along = [sorted({(index[d].start or 0, index[d].stop or n) for index in held.values()}) for d, n in enumerate(probe)]
+    first, own = [a[0][0] for a in along], [sum(stop - start for start, stop in a) for a in along]
+    if any(a[k][1] != a[k + 1][0] for a in along for k in range(len(a) - 1)):
+        raise ValueError(f"the devices of this process hold no block of an array laid out by {sharding}")
+    if shape is None:
+        if any(n % k for n, k in zip(data.shape, own, strict=True)):
+            raise ValueError(f"local data of shape {data.shape} are no part of an array laid out by {sharding}")
+        shape = tuple(n // k * p for n, k, p in zip(data.shape, own, probe, strict=True))
+    whole = tuple(shape) == data.shape
+    if not whole and data.shape != tuple(n // p * k for n, p, k in zip(shape, probe, own, strict=True)):
+        raise ValueError(f"local data of shape {data.shape} are neither the whole of an array of shape {tuple(shape)} nor the part of this process")
+    start = [0 if whole else n // p * f for n, p, f in zip(shape, probe, first, strict=True)]
+
+    def part(index):
+        return data[tuple(slice((s.start or 0) - o, (n if s.stop is None else s.stop) - o) for s, o, n in zip(index, start, shape, strict=True))]
+
+    return make_array_from_callback(tuple(shape), sharding, part)
 
 
 def _sharding_of(x):
@@ -190,10 +218,20 @@ class Shard:
 
 
 def shards_of(x, parts):
-    """The parts of an array as `Shard`s, in the order of the devices of its sharding."""
-    seen, out = {}, []
-    for (device, index), data in zip(x.sharding.devices_indices_map(x.shape).items(), parts, strict=True):
+    """The parts of an array on the devices of this process as `Shard`s, in the order of the devices of its sharding."""
+    here = _core.process_index()
+    return [s for s in _shards(x, parts) if s.device.process_index == here]
+
+
+def global_shards(x):
+    """The parts of an array on the devices of all processes; those of others have no data."""
+    return _shards(x, [s.data for s in x.addressable_shards])
+
+
+def _shards(x, parts):
+    here, parts, seen, out = _core.process_index(), iter(parts), {}, []
+    for device, index in x.sharding.devices_indices_map(x.shape).items():
         key = tuple((s.start, s.stop) for s in index)
-        out.append(Shard(device, index, data, seen.setdefault(key, 0)))
+        out.append(Shard(device, index, next(parts) if device.process_index == here else None, seen.setdefault(key, 0)))
         seen[key] += 1
     return out

@@ -54,7 +54,12 @@ class Sharding:
     """How an array is laid out over devices."""
 
     memory_kind = "device"
-    is_fully_addressable = True
+
+    @property
+    def is_fully_addressable(self):
+        """Whether all devices belong to this process."""
+        here = _core.process_index()
+        return all(d.process_index == here for d in self._devices)
 
     def _repr_html_(self):
         from ._html import sharding
@@ -66,13 +71,19 @@ class Sharding:
         """The devices that hold a part."""
         return set(self._devices)
 
-    addressable_devices = device_set
+    @property
+    def addressable_devices(self):
+        """The devices of this process that hold a part."""
+        return set(self._addressable_device_assignment)
 
     @property
     def _device_assignment(self):
         return tuple(self._devices)
 
-    _addressable_device_assignment = _device_assignment
+    @property
+    def _addressable_device_assignment(self):
+        here = _core.process_index()
+        return tuple(d for d in self._devices if d.process_index == here)
 
     @property
     def num_devices(self):
@@ -85,7 +96,8 @@ class Sharding:
 
     def addressable_devices_indices_map(self, global_shape):
         """Which slice of an array of `global_shape` each device of this process holds."""
-        return self.devices_indices_map(global_shape)
+        here = _core.process_index()
+        return {d: index for d, index in self.devices_indices_map(global_shape).items() if d.process_index == here}
 
     def shard_shape(self, global_shape):
         """The shape of one device's part."""
@@ -319,7 +331,10 @@ class NamedSharding(Sharding):
             out[device] = tuple(index)
         return out
 
-    has_addressable_devices = True
+    @property
+    def has_addressable_devices(self):
+        """Whether a device of this process holds a part."""
+        return bool(self._addressable_device_assignment)
 
     def _cuts_of_devices(self):
         """The devices, and the numbers of the axes that cut each dimension, as the extension wants them; None where the mesh has no devices."""

@@ -65,6 +65,8 @@ loaded! {
     output_places: PyAny;
     /// `shards(array, parts)`: the parts as `Shard` objects.
     shards: PyAny;
+    /// `global_shards(array)`: the parts on the devices of all processes.
+    global_shards: PyAny;
     /// The sharding of a type of this rank.
     sharding_of_type: PyAny;
     /// The class of what a type says of the axes of a shard_map.

@@ -58,7 +58,7 @@ pub fn set_processes(py: Python, here: usize, cpus: Vec<usize>, engine: Py<PyAny
     if device::has_cpus() {
         return Err(PyRuntimeError::new_err("the devices of this process have been made already"));
     }
-    processes::set(Processes { here, cpus, transport: Arc::new(PyTransport(engine)) }).py(py)
+    processes::set(Processes::new(here, cpus, Arc::new(PyTransport(engine)))).py(py)
 }
 /// wanted_cpus(): how many CPU devices this process is to have.
 #[pyfunction]

@@ -83,7 +83,7 @@ fn lay_out<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult
         Value::Tracer(_) => return value::wrap(py, v),
     };
     let Some(to) = placement::layout(sharding, a.aval().rank())? else { return value::wrap(py, v) };
-    let made = py.detach(|| array::lay_out(&a, &to)).py(py)?;
+    let made = py.detach(|| ferrax::spmd::lay_out(&a, &to)).py(py)?;
     ArrayImpl::object(py, Value::Array(made))
 }
 /// array_of_parts(shape, sharding, parts, weak_type): the array whose part on the i-th device of the sharding is `parts[i]`, an array that lies there.

@@ -41,7 +41,7 @@ pub struct Data {
 /// Where the elements are.
 enum Storage {
     Whole(Buffer),
-    /// One for each device of the layout.
+    /// One for each device of the layout that belongs to this process.
     Parts(Vec<Buffer>),
     /// The array was deleted or donated.
     Gone,
@@ -80,7 +80,7 @@ impl Data {
         match Reading::begin().place(self) {
             Storage::Whole(b) => vec![Shard { device: self.device, buffer: b.clone() }],
             Storage::Parts(p) => {
-                let devices = self.layout.iter().flat_map(|l| l.devices());
+                let devices = self.layout.iter().flat_map(|l| l.devices()).filter(|d| d.is_local());
                 devices.zip(p).map(|(device, b)| Shard { device, buffer: b.clone() }).collect()
             }
             Storage::Gone => vec![],
@@ -135,14 +135,16 @@ impl Payload for Data {
 pub fn array(aval: Aval, device: &'static Device, buffer: Buffer, committed: bool) -> Array {
     Array::new(aval, Data::new(Storage::Whole(buffer), device, committed))
 }
-/// An array of parts, one for each device of its layout.
+/// An array of parts, one for each device of its layout that belongs to this process.
 pub fn in_parts(aval: Aval, layout: Arc<Layout>, mut parts: Vec<Buffer>) -> Res<Array> {
-    let (n, device) = (layout.devices().len(), layout.devices()[0]);
+    let mut local = layout.devices().iter().filter(|d| d.is_local());
+    let device = *local.next().ok_or_else(|| Error::value("an array needs a device of this process to lie on"))?;
+    let n = 1 + local.count();
     if parts.len() != n {
         return Err(Error::value(format!("an array in {n} parts was given {} buffers", parts.len())));
     }
     let place = match parts.pop() {
-        Some(one) if n == 1 => Storage::Whole(one),
+        Some(one) if layout.devices().len() == 1 => Storage::Whole(one),
         last => {
             parts.extend(last);
             Storage::Parts(parts)
@@ -194,6 +196,11 @@ fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
     let shards = d.shards();
     match (&shards[..], &d.layout) {
         ([], _) => Err(deleted(aval)),
+        ([one, ..], Some(l)) if l.is_replicated() => {
+            wait(&one.buffer)?;
+            runtime::read(one.device, &one.buffer)
+        }
+        (_, Some(l)) if !l.is_addressable() => Err(elsewhere()),
         ([one], _) => {
             wait(&one.buffer)?;
             runtime::read(one.device, &one.buffer)
@@ -203,6 +210,14 @@ fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
             elements(all, &held, &parts::whole(&aval.shape), element_bytes(aval))
         }
     }
+}
+fn elsewhere() -> Error {
+    Error::new(
+        ErrorKind::Runtime,
+        "Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. You can use \
+         `jax.experimental.multihost_utils.process_allgather` to print the global array or use `.addressable_shards` method of \
+         jax.Array to inspect the addressable (process local) shards.",
+    )
 }
 /// How many bytes of physical form an element has.
 fn element_bytes(aval: &Aval) -> usize {
@@ -271,12 +286,13 @@ pub fn lay_out(a: &Array, to: &Arc<Layout>) -> Res<Array> {
     let (aval, shards) = (a.aval(), shards(a)?);
     to.part_shape(&aval.shape)?;
     let from = match &data(a)?.layout {
-        Some(l) => l.regions(&aval.shape),
+        Some(l) if !l.is_addressable() && !l.is_replicated() && !l.lies_as(to, &aval.shape) => return Err(elsewhere()),
+        Some(l) => l.local_regions(&aval.shape),
         None => vec![parts::whole(&aval.shape)],
     };
-    let (width, wanted) = (element_bytes(aval), to.regions(&aval.shape));
+    let (width, wanted) = (element_bytes(aval), to.local_regions(&aval.shape));
     let mut made: Vec<Shard> = Vec::with_capacity(wanted.len());
-    for (i, (device, extents)) in to.devices().iter().zip(&wanted).enumerate() {
+    for (i, (device, extents)) in to.devices().iter().filter(|d| d.is_local()).zip(&wanted).enumerate() {
         check_dtype(aval, device)?;
         let there = holder(&shards, &from, extents, device).or_else(|| holder(&made, &wanted[..i], extents, device));
         let buffer = match there {

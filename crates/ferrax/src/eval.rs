@@ -117,7 +117,7 @@ fn ready(v: &Value) -> Res<()> {
 fn constrained(c: &ShardingConstraint, x: &[Value]) -> Res<Values> {
     let Some(to) = Layout::of_constraint(c).map(Arc::new) else { return Ok(x.into()) };
     let one = |v: &Value| match v {
-        Value::Array(a) => Ok(Value::Array(array::lay_out(a, &to)?)),
+        Value::Array(a) => Ok(Value::Array(spmd::lay_out(a, &to)?)),
         Value::Lit(l) => Ok(Value::Array(array::lay_out(&array::from_lit(l, to.devices()[0])?, &to)?)),
         Value::Tracer(_) => Err(v.leaked()),
     };

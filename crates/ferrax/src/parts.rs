@@ -67,6 +67,19 @@ impl Layout {
     pub fn devices(&self) -> &[&'static Device] {
         &self.mesh.devices
     }
+    /// The positions of the mesh whose devices belong to this process.
+    pub fn local(&self) -> Vec<usize> {
+        (0..self.devices().len()).filter(|i| self.devices()[*i].is_local()).collect()
+    }
+    /// Whether this process has all devices.
+    pub fn is_addressable(&self) -> bool {
+        self.devices().iter().all(|d| d.is_local())
+    }
+    /// What each device of this process holds, in order.
+    pub fn local_regions(&self, shape: &[usize]) -> Vec<Extents> {
+        let all = self.regions(shape);
+        self.local().into_iter().map(|i| all[i].clone()).collect()
+    }
     pub fn on_same_mesh(&self, o: &Layout) -> bool {
         Arc::ptr_eq(&self.mesh, &o.mesh) || self.mesh == o.mesh
     }

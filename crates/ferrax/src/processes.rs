@@ -5,7 +5,8 @@
 //!
 //! INVARIANT: what this process is does not change once its devices exist.
 use ferrax_ir::error::{Error, ErrorKind, Res};
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What processes meet for: equal on all of them, and unlike that of any other meeting between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +48,24 @@ pub struct Processes {
     /// How many CPU devices each process has.
     pub cpus: Vec<usize>,
     pub transport: Arc<dyn Transport>,
+    /// How many runs there were so far on devices of these processes.
+    runs: Mutex<HashMap<Vec<usize>, u64>>,
+}
+impl Processes {
+    pub fn new(here: usize, cpus: Vec<usize>, transport: Arc<dyn Transport>) -> Processes {
+        Processes { here, cpus, transport, runs: Mutex::default() }
+    }
+}
+/// The number of the next run on devices of these processes, which all of them count alike.
+pub fn next_run(hosts: &[usize]) -> u64 {
+    let Some(p) = PROCESSES.get() else { return 0 };
+    let mut all = hosts.to_vec();
+    all.sort_unstable();
+    all.dedup();
+    let mut runs = p.runs.lock().unwrap_or_else(|e| e.into_inner());
+    let n = runs.entry(all).or_default();
+    *n += 1;
+    *n
 }
 static PROCESSES: OnceLock<Processes> = OnceLock::new();
 

@@ -9,10 +9,12 @@ use crate::array::{self, Shard};
 use crate::compiled::{Arrays, Compiled};
 use crate::device::Device;
 use crate::parts::{DeviceMesh, Layout};
+use crate::processes::{self, ProgramText};
 use crate::runtime::{self, NEVER, Order, RunArgs};
-use crate::world::Mesh;
+use crate::world::{Mesh, Remote};
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::layout::Spec;
+use ferrax_ir::program::Atom;
 use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Op, Program, Value, host};
 use ferrax_kernel::RunCx;
@@ -147,6 +149,23 @@ pub struct Spmd {
     avals: Vec<Aval>,
     /// For each device; one for all CPUs.
     each: Vec<Arc<Compiled>>,
+    /// Of the program's text, where other processes run it too.
+    digest: Option<u64>,
+}
+/// As [`array::lay_out`], where parts may have to come from other processes: then all of them call it.
+pub fn lay_out(a: &Array, to: &Arc<Layout>) -> Res<Array> {
+    let Some(from) = &array::data(a)?.layout else { return array::lay_out(a, to) };
+    let shape = &a.aval().shape;
+    if from.is_addressable() || from.is_replicated() || from.lies_as(to, shape) {
+        return array::lay_out(a, to);
+    }
+    let wanted =
+        if to.on_same_mesh(from) { to.clone() } else { to.named_by(from, shape).map_or_else(|| to.clone(), Arc::new) };
+    let avals = vec![a.aval().clone()];
+    let program = Arc::new(Program::new(0, 1, avals, vec![], vec![Atom::Var(0)], vec![])?);
+    let x = [Value::Array(a.clone())];
+    let moved = Spmd::new(&program, from, layouts_of(&x), &[], &[Some(wanted)])?.run(&x, &[])?.remove(0);
+    array::lay_out(&moved, to)
 }
 fn layout_of(v: &Value) -> Option<&Arc<Layout>> {
     if let Value::Array(a) = v { array::data(a).ok()?.layout.as_ref() } else { None }
@@ -191,7 +210,12 @@ impl Spmd {
         }
         let made: Vec<Arc<Layout>> = parted.outs.into_iter().map(|spec| Arc::new(place.with(spec))).collect();
         let outs = made.iter().enumerate().map(|(i, l)| asked(i).unwrap_or(l).clone()).collect();
-        Ok(Spmd { mesh, given, ins, outs, made, avals, each })
+        let digest = (!place.is_addressable()).then(|| {
+            let mut h = FxHasher::default();
+            each[0].program.to_string().hash(&mut h);
+            h.finish()
+        });
+        Ok(Spmd { mesh, given, ins, outs, made, avals, each, digest })
     }
     /// Whether it was made for values that lie as these do.
     pub fn fits<V: Borrow<Value>>(&self, place: &Layout, x: &[V]) -> bool {
@@ -213,7 +237,7 @@ impl Spmd {
             let parts = made.iter_mut().filter_map(Iterator::next).collect();
             let there = l.lies_as(out, &aval.shape);
             let a = array::in_parts(aval.clone(), if there { out } else { l }.clone(), parts)?;
-            arrays.push(if there { a } else { array::lay_out(&a, out)? });
+            arrays.push(if there { a } else { lay_out(&a, out)? });
         }
         Ok(arrays)
     }
@@ -223,16 +247,18 @@ impl Spmd {
     }
     fn together<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<Vec<Buffers>> {
         let devices = &self.mesh.devices;
-        let mut ins: Vec<RunArgs> = devices.iter().map(|_| RunArgs::with_capacity(args.len())).collect();
+        let local: Vec<usize> = (0..devices.len()).filter(|i| devices[*i].is_local()).collect();
+        let first_device = *local.first().ok_or_else(|| Error::value("this process has no device of the mesh"))?;
+        let mut ins: Vec<RunArgs> = local.iter().map(|_| RunArgs::with_capacity(args.len())).collect();
         let (mut ready, mut gone) = (true, SmallVec::<[Array; 4]>::new());
         for (i, (x, layout)) in args.iter().map(V::borrow).zip(&self.ins).enumerate() {
             let donated = donated.get(i) == Some(&true);
             let a = match x {
                 Value::Array(a) => a.clone(),
-                Value::Lit(l) => array::from_lit(l, devices[0])?,
+                Value::Lit(l) => array::from_lit(l, devices[first_device])?,
                 Value::Tracer(_) => return Err(x.leaked()),
             };
-            let placed = if same(Some(layout), layout_of(x)) { a.clone() } else { array::lay_out(&a, layout)? };
+            let placed = if same(Some(layout), layout_of(x)) { a.clone() } else { lay_out(&a, layout)? };
             for (to, Shard { buffer, .. }) in ins.iter_mut().zip(array::shards(&placed)?) {
                 ready &= buffer.is_ready();
                 to.push(RunArg { buffer, donated });
@@ -244,27 +270,35 @@ impl Spmd {
         for a in gone {
             array::data(&a)?.delete();
         }
-        let world = Mesh::new(self.mesh.grid.axes.clone());
+        let world = Mesh::over(self.mesh.grid.axes.clone(), self.remote());
         let first = &self.each[0];
         if ready && first.is_brief() && !first.plan().meets() {
-            let spot = |(i, (c, ins)): (usize, (&Arc<Compiled>, RunArgs))| {
-                let member = world.member(i);
-                Ok(c.executable().run(&RunCx { cancel: &NEVER, world: Some(&member) }, ins)?)
+            let spot = |(i, ins): (&usize, RunArgs)| {
+                let member = world.member(*i);
+                Ok(self.each[*i].executable().run(&RunCx { cancel: &NEVER, world: Some(&member) }, ins)?)
             };
-            return self.each.iter().zip(ins).enumerate().map(spot).collect();
+            return local.iter().zip(ins).map(spot).collect();
         }
         if runtime::inside().is_none() {
-            devices.iter().try_for_each(|d| runtime::make_room(d.id))?;
+            local.iter().try_for_each(|i| runtime::make_room(devices[*i].id))?;
         }
-        let order = |(i, (c, ins)): (usize, (&Arc<Compiled>, RunArgs))| Order {
-            lane: devices[i].id,
-            ..c.order(ins, Some(world.member(i)))
+        let order = |(i, ins): (&usize, RunArgs)| Order {
+            lane: devices[*i].id,
+            ..self.each[*i].order(ins, Some(world.member(*i)))
         };
-        let orders = self.each.iter().zip(ins).enumerate().map(order);
+        let orders = local.iter().zip(ins).map(order);
         Ok(if ready && first.calls_host() {
             runtime::carry_out_all(orders)?
         } else {
             runtime::hand_over(orders).into_vec()
         })
+    }
+    /// What the mesh must know to meet the devices of other processes.
+    fn remote(&self) -> Option<Remote> {
+        let (digest, transport) = (self.digest?, processes::transport()?.clone());
+        let hosts: Vec<usize> = self.mesh.devices.iter().map(|d| d.process).collect();
+        let program = self.each[0].program.clone();
+        let text: ProgramText = Arc::new(move || program.to_string());
+        Some(Remote { run: processes::next_run(&hosts), hosts, digest, program: text, transport })
     }
 }

@@ -200,6 +200,11 @@ impl<'a> Parser<'a> {
             '[' => return self.items(key, "[", "]").map(Param::List),
             _ => (),
         }
+        if self.eat("'") {
+            let text = self.run(|c| c != '\'').into();
+            self.want("'")?;
+            return Ok(Param::Str(text));
+        }
         let at = self.at;
         let neg = self.eat("-");
         let w = self.run(|c| is_word(c) || c == '+' || c == '-');

@@ -86,8 +86,13 @@ impl PyArray {
         Ok(())
     }
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PySet>> {
-        let shards = array::shards(self.concretely(py, "devices() method was called on")?).py(py)?;
-        PySet::new(py, shards.iter().map(|s| device::object(py, s.device)).collect::<PyResult<Vec<_>>>()?)
+        let a = self.concretely(py, "devices() method was called on")?;
+        let shards = array::shards(a).py(py)?;
+        let devices: Vec<_> = match &array::data(a).py(py)?.layout {
+            Some(l) => l.devices().to_vec(),
+            None => shards.iter().map(|s| s.device).collect(),
+        };
+        PySet::new(py, devices.into_iter().map(|d| device::object(py, d)).collect::<PyResult<Vec<_>>>()?)
     }
     /// The device that holds the array, or its sharding if there are several.
     #[getter]
@@ -116,7 +121,8 @@ impl PyArray {
     }
     #[getter]
     fn is_fully_addressable(&self, py: Python) -> PyResult<bool> {
-        self.concretely(py, "is_fully_addressable property was called on").map(|_| true)
+        let a = self.concretely(py, "is_fully_addressable property was called on")?;
+        Ok(array::data(a).py(py)?.layout.as_ref().is_none_or(|l| l.is_addressable()))
     }
     #[getter]
     fn is_fully_replicated(&self, py: Python) -> PyResult<bool> {
@@ -145,7 +151,7 @@ impl PyArray {
     }
     #[getter]
     fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.getattr("addressable_shards")
+        crate::hooks::global_shards(slf.py())?.call1((slf,))
     }
     fn addressable_data<'py>(slf: &Bound<'py, Self>, index: usize) -> PyResult<Bound<'py, PyAny>> {
         slf.getattr("addressable_shards")?.get_item(index)?.getattr("data")
