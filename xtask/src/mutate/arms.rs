@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(
             after,
             [
-                "if !(n < 4 && n > 1 // n < 7 ) {",
+                "if !(n < 4 && n > 1 // n < 7 )",
                 "if n <= 4",
                 "&& n >= 1 // n < 7",
                 "match !(n ) {",
@@ -342,7 +342,7 @@ mod tests {
                 "_ => (n > 7).not().then(|| 3),",
             ]
         );
-        assert_eq!((all[0].line, all[0].lines.clone()), (2, 1..4));
+        assert_eq!((all[0].line, all[0].lines.clone()), (2, 1..3));
     }
     #[test]
     fn errors_have_places() {
