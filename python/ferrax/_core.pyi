@@ -39,6 +39,8 @@ class Array:
     """An array, or a tracer that stands for one. Arrays do not change: `x.at[i].set(y)` is a new one."""
     __array_priority__: ClassVar[int]
     @property
+    def __numpy_dtype__(self) -> np.dtype[Any]: ...
+    @property
     def aval(self) -> ShapedArray: ...
     @property
     def shape(self) -> tuple[int, ...]:

@@ -505,7 +505,7 @@ def xlogy(x, y):
     return jnp.where(nothing, 0, x * jnp.log(jnp.where(nothing, 1, y)))
 
 
-def sum_of_tangents(terms, like):
+def _sum_of_tangents(terms, like):
     """The sum of slope() * tangent over those tangents that are not zero by structure, beside which an infinite slope is nothing."""
     parts = [slope() * t for slope, t in terms if not isinstance(t, SymbolicZero)]
     return functools.reduce(jnp.add, parts) if parts else jnp.zeros_like(like)
@@ -515,7 +515,7 @@ def sum_of_tangents(terms, like):
 def _xlogy_jvp(primals, tangents):
     (x, y), (dx, dy) = primals, tangents
     out = xlogy(x, y)
-    return out, sum_of_tangents([(lambda: jnp.log(y), dx), (lambda: _ratio(x, y), dy)], out)
+    return out, _sum_of_tangents([(lambda: jnp.log(y), dx), (lambda: _ratio(x, y), dy)], out)
 
 
 def _ratio(x, y):
@@ -540,7 +540,7 @@ def xlog1py(x, y):
 def _xlog1py_jvp(primals, tangents):
     (x, y), (dx, dy) = primals, tangents
     out = xlog1py(x, y)
-    return out, sum_of_tangents([(lambda: jnp.log1p(y), dx), (lambda: _ratio(x, 1 + y), dy)], out)
+    return out, _sum_of_tangents([(lambda: jnp.log1p(y), dx), (lambda: _ratio(x, 1 + y), dy)], out)
 
 
 def entr(x):

@@ -12,7 +12,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import broadcast_together
-from ..special import betaln, gammaln, sum_of_tangents, xlog1py, xlogy
+from ..special import _sum_of_tangents, betaln, gammaln, xlog1py, xlogy
 
 _LOG2 = float(np.log(2))
 # Below this the logarithm of a probability is found without the probability.
@@ -72,7 +72,7 @@ def _power_jvp(primals, tangents):
         at_0 = x == 0
         return jnp.where(at_0, jnp.where(p > 0, 0, -np.inf), out * jnp.log(jnp.where(at_0, 1, x)))
 
-    return out, sum_of_tangents([(by_base, dx), (by_exponent, dp)], out)
+    return out, _sum_of_tangents([(by_base, dx), (by_exponent, dp)], out)
 
 
 def without_slope(where, x):
