@@ -422,12 +422,12 @@ def left(jax, case):
         once()
     assert seen
     jax.effects_barrier()
-    for _ in range(100):  # the thread that ran the last program lets go of it a moment after it is done
+    for _ in range(20):  # the thread that ran the last program lets go of it a moment after it is done
         gc.collect()
         counts = len(jax.live_arrays()) - before, sum(f() is not None for f in seen)
         if counts == (0, 0):
             break
-        time.sleep(0.02)
+        time.sleep(0.05)
     return counts
 
 
