@@ -8,6 +8,8 @@
 //! assert_eq!((here.platform(), device::numbered(here.id)), ("cpu", Some(here)));
 //! assert_eq!(here.memory_kind(), (device::HOST_MEMORY, 0)); // as DLPack numbers it
 //! assert!(device::has_cpus() && device::set_num_cpu_devices(1000).is_err()); // they are there already
+//! assert!(here.is_local() && device::all_cpus().len() >= device::cpus().len()); // those of other processes of the run are named too
+//! assert_eq!(device::wanted_cpus(), device::cpus().len());
 //! device::set_default_device(Some(&device::cpus()[0])); // or another; `None` for the first
 //! assert_eq!(device::cpus(), device::offered(Platform::Cpu));
 //! for (name, facts) in device::inventory() {

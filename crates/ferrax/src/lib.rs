@@ -57,6 +57,7 @@ pub mod export;
 pub mod fork;
 #[doc(hidden)]
 pub mod instead;
+#[doc(hidden)]
 pub mod key_reuse;
 #[doc(hidden)]
 pub mod numpy;
