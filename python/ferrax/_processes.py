@@ -89,7 +89,7 @@ class Exchange:
     def _send(self, peer, message):
         mpi, comm = self.engine.mpi, self.engine.comm
         header = HEADER.pack(self.number, self.digest, len(message))
-        pieces = [header + bytes(message)] if len(message) <= SHORT else [header, *(memoryview(message)[i : i + PIECE] for i in range(0, len(message), PIECE))]
+        pieces = [header + bytes(message)] if len(message) <= SHORT else [header, *_pieces(message)]
         self._sends += [(comm.Isend([p, mpi.BYTE], dest=peer, tag=self._tag), p) for p in pieces]
 
     def poll(self):
@@ -119,8 +119,7 @@ class Exchange:
                 self._found[peer] = bytes(memoryview(first)[HEADER.size :])
                 return
             whole = bytearray(length)
-            pieces = [memoryview(whole)[i : i + PIECE] for i in range(0, length, PIECE)]
-            self._arriving[peer] = whole, [comm.Irecv([p, mpi.BYTE], source=peer, tag=self._tag) for p in pieces]
+            self._arriving[peer] = whole, [comm.Irecv([p, mpi.BYTE], source=peer, tag=self._tag) for p in _pieces(whole)]
         whole, pieces = self._arriving[peer]
         if all(p.Test() for p in pieces):
             self._found[peer] = bytes(whole)
@@ -152,6 +151,11 @@ class Exchange:
             for _, pieces in self._arriving.values():
                 for request in pieces:
                     request.Cancel()
+
+
+def _pieces(message):
+    """A long message as it travels."""
+    return [memoryview(message)[i : i + PIECE] for i in range(0, len(message), PIECE)]
 
 
 def wait(exchange, timeout=None):
@@ -275,13 +279,6 @@ def start(timeout=None):
         )
     _engine = Engine(MPI, MPI.COMM_WORLD.Dup(), timeout)
     return _engine
-
-
-def stop():
-    """Ends the engine: waits for the other processes, then frees its communicator."""
-    global _engine
-    if _engine is not None:
-        _engine = None
 
 
 def abort_on_uncaught():
