@@ -72,9 +72,43 @@ def test_random_bits_are_the_same_everywhere(jax, gpu):
     np.testing.assert_array_equal(np.asarray(there), here)
 
 
-def test_wide_dtypes_are_refused_by_name(jax, gpu):
-    with jax.enable_x64(True), pytest.raises(Exception, match="float64"):
-        np.asarray(jax.device_put(np.arange(3.0), gpu) + 1)
+WIDE = {
+    "chain": lambda jnp, jax, x: jnp.sin(x) * 2 + x**2,
+    "mixed widths": lambda jnp, jax, x: (x.astype("float32") + 1).astype("float64") + 1e-12,
+    "sums": lambda jnp, jax, x: (x.sum(), x.mean(), x.std(), x.argmax()),
+    "product": lambda jnp, jax, x: x[:, None] @ x[None] @ x,
+    "sort": lambda jnp, jax, x: jnp.sort(-x),
+    "gather": lambda jnp, jax, x: x[jnp.array([3, 1, 1])],
+    "scatter": lambda jnp, jax, x: x.at[jnp.array([0, 0, 2])].add(1 / 3),
+    "solve": lambda jnp, jax, x: jnp.linalg.solve(jnp.eye(8) + x[:, None] * x, x),
+    "fft": lambda jnp, jax, x: jnp.fft.fft(x),
+    "complex": lambda jnp, jax, x: jnp.abs((x + 1j * x) ** 2),
+    "gradient": lambda jnp, jax, x: jax.grad(lambda y: jnp.sum(jnp.tanh(y) ** 3))(x),
+    "scan": lambda jnp, jax, x: jax.lax.scan(lambda c, y: (c * 0.5 + y, c), 0.0, x),
+    "while": lambda jnp, jax, x: jax.lax.while_loop(lambda c: c.sum() < 1e3, lambda c: c * 1.5, jnp.abs(x)),
+    "cond": lambda jnp, jax, x: jax.lax.cond(x[0] > 0, jnp.cos, jnp.exp, x),
+    "random": lambda jnp, jax, x: x + jax.random.normal(jax.random.key(0), (8,), "float64"),
+}
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("name", WIDE)
+def test_wide_dtypes_are_computed_by_the_host(jax, gpu, name, jit):
+    jnp, cpu = jax.numpy, jax.devices("cpu")[0]
+    f = lambda x: WIDE[name](jnp, jax, x)  # noqa: E731
+    with jax.enable_x64(True):
+        x = np.linspace(-1, 1, 8) + 1e-12
+        here, there = (jax.tree.leaves((jax.jit(f) if jit else f)(jax.device_put(x, d))) for d in (cpu, gpu))
+        for a, b in zip(here, there, strict=True):
+            assert a.dtype == b.dtype and b.devices() == {gpu}
+            np.testing.assert_allclose(np.asarray(b), np.asarray(a), rtol=1e-14, atol=1e-14)
+
+
+def test_a_program_of_wide_floats_is_one_step_of_the_host(jax, gpu):
+    with jax.enable_x64(True):
+        x = jax.device_put(np.arange(6.0), gpu)
+        text = jax.jit(lambda x: jax.numpy.sort(x * 2)[::-1].cumsum()).lower(x).compile().as_text()
+    assert text.count("on the host") == 1 and "the whole plan on the host" in text
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")

@@ -8,7 +8,7 @@ pub mod pipeline;
 
 use crate::block_on::block_on;
 use ferrax_kernel::backend::{Look, MemoryStats};
-use ferrax_kernel::{DType, Error, Res};
+use ferrax_kernel::{Error, Res};
 use memory::Pool;
 use pace::Pace;
 use pipeline::Pipelines;
@@ -221,10 +221,6 @@ impl Gpu {
         self.limits.max_buffer_size.min(self.limits.max_storage_buffer_binding_size)
     }
 
-    /// Whether arrays of `d` may lie on the device. Wide integers do, for programs count and index by them; the host computes with them.
-    pub fn supports(d: DType) -> bool {
-        d.size() <= 4 || d.is_int()
-    }
     pub fn memory_stats(&self) -> MemoryStats {
         let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
         let c = &self.counters;

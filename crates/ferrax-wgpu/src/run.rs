@@ -10,7 +10,7 @@ use crate::device::pipeline::Pipeline;
 use crate::recorder::{Copiers, Recorder};
 use crate::task::{Limits, Pass, Task};
 use crate::{routines, wgsl};
-use ferrax_kernel::backend::{Backend, Buffers, Part, Parts, RunArg, RunCx};
+use ferrax_kernel::backend::{Backend, Buffers, Executable, Part, Parts, RunArg, RunCx};
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
@@ -33,15 +33,46 @@ pub struct CompiledPlan {
 }
 
 enum Op {
-    Task { what: &'static str, task: Task<Arc<Pipeline>>, ins: Vec<SlotId>, outs: Vec<SlotId> },
+    Task {
+        what: &'static str,
+        task: Task<Arc<Pipeline>>,
+        ins: Vec<SlotId>,
+        outs: Vec<SlotId>,
+    },
     Host(Box<HostStep>),
-    Copy { from: SlotId, to: SlotId },
-    Loop { it: Box<Loop>, cond: Vec<Op>, body: Vec<Op> },
-    Switch { index: SlotId, branches: Vec<Vec<Op>> },
-    Callback { call: HostCall, ins: Vec<SlotId>, outs: Vec<SlotId> },
-    Collective { kind: Collective, across: Across, ins: Vec<SlotId>, outs: Vec<SlotId> },
-    TapeLen { tape: SlotId, out: SlotId },
-    EmptyTape { out: SlotId },
+    /// The whole plan, where most of its steps are the host's.
+    HostPlan(Arc<dyn Executable>),
+    Copy {
+        from: SlotId,
+        to: SlotId,
+    },
+    Loop {
+        it: Box<Loop>,
+        cond: Vec<Op>,
+        body: Vec<Op>,
+    },
+    Switch {
+        index: SlotId,
+        branches: Vec<Vec<Op>>,
+    },
+    Callback {
+        call: HostCall,
+        ins: Vec<SlotId>,
+        outs: Vec<SlotId>,
+    },
+    Collective {
+        kind: Collective,
+        across: Across,
+        ins: Vec<SlotId>,
+        outs: Vec<SlotId>,
+    },
+    TapeLen {
+        tape: SlotId,
+        out: SlotId,
+    },
+    EmptyTape {
+        out: SlotId,
+    },
 }
 
 impl CompiledPlan {
@@ -58,7 +89,11 @@ impl CompiledPlan {
                 )));
             }
         }
-        let ops = Compiling { device, host: &**host, plan: &plan }.steps(&plan.steps)?;
+        let ops = if host::is_plan_for_host(&plan) {
+            vec![Op::HostPlan(host.compile(plan.clone())?)]
+        } else {
+            Compiling { device, host: &**host, plan: &plan }.steps(&plan.steps)?
+        };
         let dies = deaths(&plan);
         let copiers = Copiers::new(device)?;
         Ok(CompiledPlan { device: device.clone(), plan, ops, dies, copiers, host: host.clone() })
@@ -296,6 +331,7 @@ impl Run<'_> {
                 outs.iter().zip(results).try_for_each(|(o, r)| self.set_bytes(*o, &r))
             }
             Op::Host(step) => self.host_step(step),
+            Op::HostPlan(exe) => self.run_on_host(&**exe, &self.compiled.plan.inputs, &self.compiled.plan.outputs),
             Op::Collective { kind, across, ins, outs } => self.collective(kind, across, ins, outs),
             Op::TapeLen { tape, out } => {
                 let n = match self.get(*tape)? {
@@ -574,6 +610,7 @@ fn write_ops(text: &mut String, ops: &[Op], depth: usize) {
             }
             Op::Callback { call, ins, outs } => writeln!(text, "{pad}{call:?} {ins:?} -> {outs:?}"),
             Op::Host(step) => writeln!(text, "{pad}{}", step.line()),
+            Op::HostPlan(exe) => writeln!(text, "{pad}the whole plan on the host\n{}", exe.text()),
             Op::Collective { kind, across, ins, outs } => {
                 writeln!(text, "{pad}{kind:?} over {across:?} {ins:?} -> {outs:?}")
             }

@@ -6,6 +6,7 @@ use crate::device::count;
 use ferrax_kernel::backend::{Backend, Executable, Part, RunArg};
 use ferrax_kernel::plan::{Place, Plan, SlotId, Step};
 use ferrax_kernel::{DType, Kernel, Res, Routine};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Whether shaders compute with elements of `d`.
@@ -28,6 +29,24 @@ pub fn is_for_host(s: &Step) -> bool {
         Step::Routine { routine, .. } => !has_routine(routine),
         _ => false,
     }
+}
+
+/// Whether the host runs the whole plan: at least half of its kernels and routines are the host's, so that what the device computes in
+/// between costs more to bring there than to compute. Plans that meet other devices, and tapes that other plans read, stay on the device.
+pub fn is_plan_for_host(plan: &Plan) -> bool {
+    let tape = |s: &SlotId| plan.slots[*s as usize].tape > 0;
+    if plan.meets() || plan.inputs.iter().chain(&plan.outputs).any(tape) {
+        return false;
+    }
+    let (all, hosts) = (Cell::new(0), Cell::new(0));
+    plan.any_step(&|s| {
+        if matches!(s, Step::Kernel { .. } | Step::Routine { .. }) {
+            all.set(all.get() + 1);
+            hosts.set(hosts.get() + usize::from(is_for_host(s)));
+        }
+        false
+    });
+    hosts.get() > 0 && 2 * hosts.get() >= all.get()
 }
 
 /// A step of the host's: the plan of it alone, compiled there.
@@ -76,14 +95,18 @@ impl HostStep {
 
 impl Run<'_> {
     pub fn host_step(&mut self, step: &HostStep) -> Res<()> {
+        self.run_on_host(&*step.exe, &step.ins, &step.outs)
+    }
+    /// Reads slots `ins`, runs `exe` of the host's on them, and writes slots `outs`.
+    pub fn run_on_host(&mut self, exe: &dyn Executable, ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
         count(&self.recorder.device.counters.host_steps);
         let host = self.compiled.host.clone();
         let mut args = smallvec::SmallVec::new();
-        for s in &step.ins {
+        for s in ins {
             args.push(RunArg { buffer: host.upload(&self.bytes(*s)?)?, donated: true });
         }
-        let made = step.exe.run(self.cx, args)?;
-        step.outs.iter().zip(&made).try_for_each(|(o, b)| self.set_bytes(*o, &host.download(b)?))
+        let made = exe.run(self.cx, args)?;
+        outs.iter().zip(&made).try_for_each(|(o, b)| self.set_bytes(*o, &host.download(b)?))
     }
     /// What `k` makes of the bytes of all devices.
     pub fn host_reduce(&mut self, out: SlotId, k: Kernel, all: &[Part]) -> Res<()> {
