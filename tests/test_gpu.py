@@ -95,7 +95,7 @@ WIDE = {
 @pytest.mark.parametrize("name", WIDE)
 def test_wide_dtypes_are_computed_by_the_host(jax, gpu, name, jit):
     jnp, cpu = jax.numpy, jax.devices("cpu")[0]
-    f = lambda x: WIDE[name](jnp, jax, x)  # noqa: E731
+    f = lambda x: WIDE[name](jnp, jax, x)
     with jax.enable_x64(True):
         x = np.linspace(-1, 1, 8) + 1e-12
         here, there = (jax.tree.leaves((jax.jit(f) if jit else f)(jax.device_put(x, d))) for d in (cpu, gpu))
