@@ -80,7 +80,14 @@ def scalar_class(dtype):
 
 
 def issubdtype(arg1, arg2):
-    """Whether dtype arg1 is at or below arg2 in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer.
+    """Whether a dtype is at or below another in the hierarchy; ml_dtypes' are floating or integer.
+
+    Args:
+        arg1: dtype or scalar type.
+        arg2: dtype, scalar type or abstract type (jnp.floating, jnp.integer, ...).
+
+    Returns:
+        bool.
 
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
     True

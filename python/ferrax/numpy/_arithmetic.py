@@ -37,6 +37,12 @@ from ._selecting import where
 def absolute(x, /):
     """|x|; the modulus of complex x, as a real.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape and dtype, of the real part's dtype for complex x.
+
     >>> jnp.absolute(jnp.array([-1, 2]))
     Array([1, 2], dtype=int32)
     """
@@ -48,7 +54,16 @@ abs = absolute
 
 
 def fabs(x, /):
-    """|x| as a float. x: real. Raises TypeError for complex x.
+    """|x| as a float.
+
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: for complex x.
 
     >>> jnp.fabs(jnp.array([-1, 2]))
     Array([1., 2.], dtype=float32)
@@ -62,6 +77,12 @@ def fabs(x, /):
 def positive(x, /):
     """x itself.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape and dtype.
+
     >>> jnp.positive(jnp.array([-1.0, 2.0]))
     Array([-1.,  2.], dtype=float32)
     """
@@ -70,6 +91,15 @@ def positive(x, /):
 
 def sign(x, /):
     """-1, 0 or 1 by the sign of x; x / |x| for complex x.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for bool.
 
     >>> jnp.sign(jnp.array([-3, 0, 5]))
     Array([-1,  0,  1], dtype=int32)
@@ -88,7 +118,16 @@ def _heaviside(x, y):
 
 
 def heaviside(x1, x2, /):
-    """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0. x1, x2: real. Raises TypeError for complex ones.
+    """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0.
+
+    Args:
+        x1, x2: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+
+    Raises:
+        TypeError: for complex dtypes.
 
     >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
@@ -99,6 +138,12 @@ def heaviside(x1, x2, /):
 
 def true_divide(x1, x2, /):
     """x1 / x2; integers become float.
+
+    Args:
+        x1, x2: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
 
     >>> jnp.true_divide(jnp.array([1, 2]), 4)
     Array([0.25, 0.5 ], dtype=float32)
@@ -144,6 +189,15 @@ def _float_divmod(x, y):
 def floor_divide(x1, x2, /):
     """The greatest integer not above x1 / x2, of the promoted dtype. Integers divided by zero give -1 or less, as in JAX.
 
+    Args:
+        x1, x2: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype; bool becomes int32.
+
+    Raises:
+        TypeError: for complex dtypes.
+
     >>> jnp.floor_divide(jnp.array([7, -7]), 2)
     Array([ 3, -4], dtype=int32)
     """
@@ -172,6 +226,15 @@ def _remainder(x, y):
 def remainder(x1, x2, /):
     """x1 - x2 * floor(x1 / x2), which has the sign of x2; 0 for integers where x2 is 0.
 
+    Args:
+        x1, x2: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype; bool becomes int32.
+
+    Raises:
+        TypeError: for complex dtypes.
+
     >>> jnp.remainder(jnp.array([7, -7]), 3)
     Array([1, 2], dtype=int32)
     """
@@ -193,6 +256,15 @@ def _fmod(x, y):
 def fmod(x1, x2, /):
     """The remainder of x1 / x2 with the sign of x1.
 
+    Args:
+        x1, x2: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype; bool becomes int32.
+
+    Raises:
+        TypeError: for complex dtypes.
+
     >>> jnp.fmod(jnp.array([7, -7]), 3)
     Array([ 1, -1], dtype=int32)
     """
@@ -210,6 +282,15 @@ def _divmod(x, y):
 def divmod(x1, x2, /):
     """(x1 // x2, x1 % x2).
 
+    Args:
+        x1, x2: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Two arrays of the broadcast shape and the promoted dtype (bool becomes int32): quotient and remainder.
+
+    Raises:
+        TypeError: for complex dtypes.
+
     >>> jnp.divmod(jnp.array([7, -7]), 3)
     (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))
     """
@@ -225,6 +306,12 @@ def _fmax(x, y):
 def fmax(x1, x2):
     """The larger of x1 and x2; where one is nan, the other.
 
+    Args:
+        x1, x2: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
     >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.0)
     Array([1., 0.], dtype=float32)
     """
@@ -239,6 +326,12 @@ def _fmin(x, y):
 
 def fmin(x1, x2):
     """The smaller of x1 and x2; where one is nan, the other.
+
+    Args:
+        x1, x2: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
 
     >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 0.0)
     Array([0., 0.], dtype=float32)
@@ -275,7 +368,16 @@ def _gcd(x, y):
 
 
 def gcd(x1, x2):
-    """Greatest common divisor of |x1| and |x2|. Raises ValueError unless they promote to an integer dtype.
+    """Greatest common divisor of |x1| and |x2|.
+
+    Args:
+        x1, x2: arrays of integers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, not negative.
+
+    Raises:
+        ValueError: unless they promote to an integer dtype.
 
     >>> jnp.gcd(jnp.array([12, 18]), 8)
     Array([4, 2], dtype=int32)
@@ -294,7 +396,16 @@ def _lcm(x, y):
 
 
 def lcm(x1, x2):
-    """Least common multiple of |x1| and |x2|. Raises ValueError unless they promote to an integer dtype.
+    """Least common multiple of |x1| and |x2|.
+
+    Args:
+        x1, x2: arrays of integers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, not negative.
+
+    Raises:
+        ValueError: unless they promote to an integer dtype.
 
     >>> jnp.lcm(jnp.array([4, 6]), 10)
     Array([20, 30], dtype=int32)

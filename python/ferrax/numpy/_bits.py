@@ -21,7 +21,16 @@ _U8 = np.dtype(np.uint8)
 
 
 def bitwise_not(x, /):
-    """Bitwise complement; logical not for bool. x: integer or bool.
+    """Bitwise complement; logical not for bool.
+
+    Args:
+        x: array, integer or bool.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for floating and complex dtypes.
 
     >>> jnp.bitwise_not(jnp.array([0, 1]))
     Array([-1, -2], dtype=int32)
@@ -33,7 +42,17 @@ invert = bitwise_invert = bitwise_not
 
 
 def left_shift(x, y, /):
-    """x << y. x, y: integer.
+    """x << y.
+
+    Args:
+        x: array of integers or bool.
+        y: number of places; broadcasts with x.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype; bool becomes int32.
+
+    Raises:
+        TypeError: for floating and complex dtypes.
 
     >>> jnp.left_shift(jnp.array([1, 2]), 3)
     Array([ 8, 16], dtype=int32)
@@ -46,6 +65,16 @@ bitwise_left_shift = left_shift
 
 def right_shift(x1, x2, /):
     """x1 >> x2, repeating the sign bit of signed integers.
+
+    Args:
+        x1: array of integers or bool.
+        x2: number of places; broadcasts with x1.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype; bool becomes int32.
+
+    Raises:
+        TypeError: for floating and complex dtypes.
 
     >>> jnp.right_shift(jnp.array([16, -16]), 2)
     Array([ 4, -4], dtype=int32)
@@ -66,7 +95,16 @@ def _bitwise_count(x):
 
 
 def bitwise_count(x, /):
-    """The number of set bits of |x|, uint8. x: integer or bool.
+    """The number of set bits of |x|, uint8.
+
+    Args:
+        x: array, integer or bool.
+
+    Returns:
+        Array of uint8 of x's shape.
+
+    Raises:
+        TypeError: for floating and complex dtypes.
 
     >>> jnp.bitwise_count(jnp.array([7, 8]))
     Array([3, 1], dtype=uint8)
@@ -100,6 +138,14 @@ def packbits(a, axis=None, bitorder="big"):
     """Eight booleans (or integers, by being nonzero) to a byte along `axis` (flattened if None), padded with zeros.
 
     Raises TypeError for other dtypes, ValueError for another bitorder.
+
+    Args:
+        a: array, integer or bool.
+        axis: int, or None for the flattened array.
+        bitorder: "big" (the first element is the highest bit) or "little".
+
+    Returns:
+        Array of uint8, a's shape with size ceil(n / 8) along `axis`.
 
     >>> jnp.packbits(jnp.array([1, 0, 1]))
     Array([160], dtype=uint8)
@@ -136,6 +182,15 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
     """The bits of bytes along `axis` (flattened if None), as uint8; `count` of them, padded with zeros, negative: all but that many.
 
     Raises TypeError for other dtypes, ValueError for another bitorder.
+
+    Args:
+        a: array of uint8.
+        axis: int, or None for the flattened array.
+        count: int or None (all): how many bits to keep along `axis`; negative: all but that many.
+        bitorder: "big" (the highest bit comes first) or "little".
+
+    Returns:
+        Array of uint8, zeros and ones, a's shape with size 8 n (or `count`) along `axis`.
 
     >>> jnp.unpackbits(jnp.array([5], dtype="uint8"))
     Array([0, 0, 0, 0, 0, 1, 0, 1], dtype=uint8)

@@ -52,7 +52,19 @@ def _diff(a, n, axis, prepend, append):
 
 
 def diff(a, n=1, axis=-1, prepend=None, append=None):
-    """The n-th difference along `axis`; prepend, append: values joined at the ends first. Raises ValueError for a negative n or a scalar.
+    """The n-th difference along an axis: a[i + 1] - a[i], n times.
+
+    Args:
+        a: array of numbers or bool, of rank 1 or more.
+        n: int: how often to take differences; 0: a itself.
+        axis: int.
+        prepend, append: values joined in front and behind first, scalars or arrays that fit along `axis`; None: nothing.
+
+    Returns:
+        Array of a's shape with the size along `axis` less n, of the promoted dtype; bool stays (whether neighbours differ).
+
+    Raises:
+        ValueError: for a negative n or a scalar.
 
     >>> jnp.diff(jnp.array([1, 4, 9]))
     Array([3, 5], dtype=int32)
@@ -82,6 +94,13 @@ def _ediff1d(ary, to_end, to_begin):
 
 def ediff1d(ary, to_end=None, to_begin=None):
     """Differences of the flattened array, with values joined at the ends.
+
+    Args:
+        ary: array of numbers, not bool; flattened first.
+        to_end, to_begin: values joined behind and in front, cast to ary's dtype; None: nothing.
+
+    Returns:
+        Vector of ary's dtype.
 
     >>> jnp.ediff1d(jnp.array([1, 4, 9]))
     Array([3, 5], dtype=int32)
@@ -122,10 +141,21 @@ def _gradient(f, spacing, axes):
 
 
 def gradient(f, *varargs, axis=None, edge_order=None):
-    """The derivative of f along each of `axis` (default: all) by central differences; a list for several axes.
+    """The derivative of f along axes, by central differences.
 
-    varargs: the spacing, one scalar for all, or for each axis a scalar or the coordinates.
-    Raises ValueError for fewer than two elements or spacings of the wrong length, TypeError for the wrong number of spacings.
+    Args:
+        f: array of numbers.
+        *varargs: the spacing: one scalar for all axes, or for each axis a scalar or the vector of coordinates; none: 1.
+        axis: int, tuple of ints or None (all).
+        edge_order: not supported; must be None.
+
+    Returns:
+        Array of f's shape, of its dtype made float; a list of them where there are several axes.
+
+    Raises:
+        ValueError: for fewer than two elements along an axis, or coordinates of another length.
+        TypeError: for the wrong number of spacings.
+        NotImplementedError: if `edge_order` is given.
 
     >>> jnp.gradient(jnp.array([1.0, 2.0, 4.0]))
     Array([1. , 1.5, 2. ], dtype=float32)
@@ -173,6 +203,15 @@ def _trapezoid(y, x, dx, axis):
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """The integral of y along `axis` by the trapezoidal rule, over coordinates x or steps dx.
 
+    Args:
+        y: array of numbers.
+        x: coordinates, a vector or an array that broadcasts with y; None: equal steps.
+        dx: the step where x is None.
+        axis: int.
+
+    Returns:
+        Array of y's shape without `axis`, of the promoted dtype made float.
+
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]))
     Array(4., dtype=float32)
     """
@@ -217,10 +256,20 @@ def _interp(x, xp, fp, left, right, period, outside):
 
 
 def interp(x, xp, fp, left=None, right=None, period=None):
-    """Linear interpolation at x between points (xp, fp), xp increasing.
+    """Linear interpolation at x between the points (xp, fp).
 
-    left, right: values outside, by default the end ones (each "extrapolate" for a straight line). period: of periodic coordinates.
-    Raises ValueError unless xp and fp are vectors of one size and x is real.
+    Args:
+        x: array of real coordinates.
+        xp: vector of coordinates, increasing.
+        fp: vector of values, real or complex, of xp's size.
+        left, right: values below and above xp; None: the end ones; "extrapolate": a straight line.
+        period: scalar: the period of the coordinates, which are then taken modulo it; None: not periodic.
+
+    Returns:
+        Array of x's shape, of the promoted dtype made float.
+
+    Raises:
+        ValueError: unless xp and fp are vectors of one size and x is real, or for another text as `left` or `right`.
 
     >>> jnp.interp(1.5, jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0]))
     Array(15., dtype=float32)
@@ -261,9 +310,20 @@ def _unwrap(p, discont, axis, period):
 
 
 def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
-    """p with jumps of more than max(discont, period / 2) along `axis` replaced by their complement to the period.
+    """p with jumps of more than max(discont, period / 2) along an axis replaced by their complement to the period.
 
-    The dtype is what p and period promote to. Raises ValueError for complex values, IndexError for scalars.
+    Args:
+        p: array of real numbers, angles in radians by default.
+        discont: the smallest jump that is replaced; None: period / 2.
+        axis: int.
+        period: the period, 2 pi by default.
+
+    Returns:
+        Array of p's shape, of the dtype that p and period promote to.
+
+    Raises:
+        ValueError: for complex values.
+        IndexError: for scalars.
 
     >>> jnp.unwrap(jnp.array([0.0, 3.0, 9.0]), period=6.0)
     Array([0., 3., 3.], dtype=float32)

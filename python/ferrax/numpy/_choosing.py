@@ -26,9 +26,22 @@ from ._taking import take_along_axis
 
 
 def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
-    """x where `condition`, else y; with `condition` alone, the indices where it holds (see `nonzero` for size and fill_value).
+    """x where `condition` holds, else y.
 
-    The three broadcast; x and y promote. Both are computed, so a nan of the unused one reaches derivatives.
+    With `condition` alone, the indices where it holds. Both x and y are computed, so a nan of the unused one reaches derivatives.
+
+    Args:
+        condition: array of bool; other dtypes are compared with 0.
+        x, y: arrays that broadcast with it, both or neither.
+        size: int: how many indices are returned, static and needed under jit; None: all.
+        fill_value: index that pads up to `size`, or a tuple with one for each axis; None: 0.
+
+    Returns:
+        Array of the broadcast shape and of the dtype that x and y promote to; without x and y, a tuple of integer vectors, one for each axis.
+
+    Raises:
+        ValueError: for `size` or `fill_value` with x and y.
+        TypeError: if only one of x and y is given.
 
     >>> jnp.where(jnp.array([True, False]), 1, 2)
     Array([1, 2], dtype=int32, weak_type=True)
@@ -43,7 +56,18 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
 
 
 def select(condlist, choicelist, default=0):
-    """The first choice whose condition holds, else `default`. Raises ValueError where the lists differ in length or are empty.
+    """The first choice whose condition holds, else `default`.
+
+    Args:
+        condlist: sequence of arrays of bool.
+        choicelist: sequence of as many arrays, which broadcast with them.
+        default: scalar or array: the value where no condition holds.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        ValueError: if the lists differ in length or are empty.
 
     >>> jnp.select([jnp.array([True, False])], [jnp.array([1, 2])], 7)
     Array([1, 7], dtype=int32)
@@ -64,9 +88,19 @@ def select(condlist, choicelist, default=0):
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """funclist[i](x, *args, **kw) where condlist[i] holds (the last such i), the extra last function where none does; numbers are constants.
+    """A function given by pieces: funclist[i](x, *args, **kw) where condlist[i] holds. Every function is applied to all of x.
 
-    Every function is applied to all of x. Raises ValueError unless there are as many functions as conditions, or one more.
+    Args:
+        x: array of numbers.
+        condlist: sequence of arrays of bool, or an array of bool; the last that holds counts.
+        funclist: sequence of functions or numbers, one for each condition and, optionally, one for where none holds (0).
+        *args, **kw: passed to every function.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        ValueError: unless there are as many functions as conditions, or one more.
 
     >>> jnp.piecewise(jnp.array([-1.0, 2.0]), [jnp.array([True, False])], [0.0, lambda x: x * x])
     Array([0., 4.], dtype=float32)
@@ -96,10 +130,20 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
 
 def choose(a, choices, out=None, mode="raise"):
-    """choices[a[i]][i] for every i. a: integer array; choices: arrays that broadcast with it.
+    """choices[a[i]][i] for every i.
 
-    mode: "raise" (a must be concrete and within bounds), "clip" or "wrap". Raises ValueError out of bounds with "raise", and for an a that is
-    no integer.
+    Args:
+        a: array of integers.
+        choices: sequence of arrays that broadcast with a.
+        out: not supported; must be None.
+        mode: "raise" (a must be concrete and within bounds), "clip" or "wrap".
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype of the choices.
+
+    Raises:
+        ValueError: for an a that is no integer, or out of bounds with "raise".
+        NotImplementedError: if `out` is given.
 
     >>> jnp.choose(jnp.array([1, 0]), [jnp.array([1, 2]), jnp.array([3, 4])])
     Array([3, 2], dtype=int32)

@@ -23,7 +23,14 @@ from ._selecting import where
 
 
 def array_equal(a1, a2, equal_nan=False):
-    """Whether two arrays have the same shape and elements. equal_nan: whether nan equals nan.
+    """Whether two arrays have the same shape and elements.
+
+    Args:
+        a1, a2: arrays of numbers.
+        equal_nan: whether nan equals nan.
+
+    Returns:
+        Scalar array of bool.
 
     >>> jnp.array_equal(jnp.arange(2), jnp.array([0, 1]))
     Array(True, dtype=bool)
@@ -39,6 +46,12 @@ def array_equal(a1, a2, equal_nan=False):
 
 def array_equiv(a1, a2):
     """Whether two arrays are equal once broadcast to a common shape; False where they do not broadcast.
+
+    Args:
+        a1, a2: arrays of numbers.
+
+    Returns:
+        Scalar array of bool.
 
     >>> jnp.array_equiv(jnp.ones((2, 2)), jnp.ones(2))
     Array(True, dtype=bool)
@@ -67,7 +80,16 @@ def _isclose(a, b, rtol, atol, equal_nan):
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """|a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves. equal_nan: whether nan is close to nan.
+    """|a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves.
+
+    Args:
+        a, b: arrays of numbers that broadcast.
+        rtol: relative tolerance, of |b|.
+        atol: absolute tolerance.
+        equal_nan: whether nan is close to nan.
+
+    Returns:
+        Array of bool of the broadcast shape.
 
     >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1]))
     Array([ True, False], dtype=bool)
@@ -84,6 +106,15 @@ def _allclose(a, b, rtol, atol, equal_nan):
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether all elements are close (see `isclose`).
 
+    Args:
+        a, b: arrays of numbers that broadcast.
+        rtol: relative tolerance, of |b|.
+        atol: absolute tolerance.
+        equal_nan: whether nan is close to nan.
+
+    Returns:
+        Scalar array of bool.
+
     >>> jnp.allclose(jnp.array([1.0]), jnp.array([1.0 + 1e-7]))
     Array(True, dtype=bool)
     """
@@ -93,6 +124,12 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 def iscomplexobj(x):
     """Whether x's dtype is complex, whatever its values.
+
+    Args:
+        x: array, number or nested lists of them.
+
+    Returns:
+        bool.
 
     >>> jnp.iscomplexobj(jnp.array([1j]))
     True
@@ -110,6 +147,12 @@ def iscomplexobj(x):
 def isrealobj(x):
     """Whether x's dtype is not complex.
 
+    Args:
+        x: array, number or nested lists of them.
+
+    Returns:
+        bool.
+
     >>> jnp.isrealobj(jnp.array([1.0]))
     True
     """
@@ -118,6 +161,12 @@ def isrealobj(x):
 
 def isscalar(element):
     """Whether element is a number or an array of rank 0 (or a string, as in numpy).
+
+    Args:
+        element: any object.
+
+    Returns:
+        bool.
 
     >>> jnp.isscalar(3.0)
     True
@@ -129,6 +178,12 @@ def isscalar(element):
 
 def iterable(y):
     """Whether y can be iterated over.
+
+    Args:
+        y: any object.
+
+    Returns:
+        bool.
 
     >>> jnp.iterable(3.0)
     False

@@ -17,6 +17,12 @@ from ._trigonometric import degrees
 def real(val, /):
     """Real part.
 
+    Args:
+        val: array of numbers.
+
+    Returns:
+        Array of val's shape, of the dtype of its real part.
+
     >>> jnp.real(jnp.array([1 + 2j]))
     Array([1.], dtype=float32)
     """
@@ -27,6 +33,12 @@ def real(val, /):
 def imag(val, /):
     """Imaginary part; zeros for real values.
 
+    Args:
+        val: array of numbers.
+
+    Returns:
+        Array of val's shape, of the dtype of its real part.
+
     >>> jnp.imag(jnp.array([1 + 2j]))
     Array([2.], dtype=float32)
     """
@@ -36,6 +48,12 @@ def imag(val, /):
 
 def conjugate(x, /):
     """Complex conjugate; real x is itself.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape and dtype.
 
     >>> jnp.conjugate(jnp.array([1 + 2j]))
     Array([1.-2.j], dtype=complex64)
@@ -57,7 +75,14 @@ def _angle(z, deg=False):
 
 
 def angle(z, deg=False):
-    """The argument of complex z, in radians, or degrees if `deg`; integers become the default float.
+    """The argument of complex z, in (-pi, pi] radians.
+
+    Args:
+        z: array of numbers.
+        deg: bool: degrees in place of radians.
+
+    Returns:
+        Array of z's shape, of its real part's dtype made float.
 
     >>> jnp.angle(jnp.array([1j]), deg=True)
     Array([90.], dtype=float32)
@@ -74,6 +99,12 @@ def _iscomplex(x):
 def iscomplex(x):
     """Whether the imaginary part is not zero.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of bool of x's shape.
+
     >>> jnp.iscomplex(jnp.array([1j, 1]))
     Array([ True, False], dtype=bool)
     """
@@ -88,6 +119,12 @@ def _isreal(x):
 
 def isreal(x):
     """Whether the imaginary part is zero.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of bool of x's shape.
 
     >>> jnp.isreal(jnp.array([1j, 1]))
     Array([False,  True], dtype=bool)

@@ -58,8 +58,25 @@ def _check_integers(x, dtype):
 def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None, out_sharding=None):
     """An array of `object`: a number, an array, nested lists of those, or anything with __array__.
 
-    dtype: by default that of the values, promoted. ndmin: leading axes of size 1 are added up to this rank. device: where to put it.
-    Raises ValueError for ragged lists, TypeError for values that are no numbers, OverflowError for integers that do not fit.
+    Args:
+        object: number, array, nested lists of those, or anything with __array__.
+        dtype: dtype of the result; None: that of the values, promoted.
+        *args: copy, order and ndmin by position, which is deprecated.
+        copy: bool: copy what is an array already.
+        order: "K", "C", "A" or None, all the same: arrays lie row by row.
+        ndmin: int: leading axes of size 1 are added up to this rank.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of the values' shape.
+
+    Raises:
+        ValueError: for ragged lists.
+        TypeError: for values that are no numbers.
+        OverflowError: for integers that do not fit the dtype.
+        NotImplementedError: for another order.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
@@ -175,7 +192,23 @@ def _element(v, dtype):
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
-    """a as an array, the same object where nothing changes. copy: True to copy, False to raise ValueError where one is needed.
+    """a as an array, the same object where nothing changes.
+
+    Args:
+        a: number, array, nested lists of those, or anything with __array__.
+        dtype: dtype of the result; None: that of the values, promoted.
+        order: "K", "C", "A" or None, all the same: arrays lie row by row.
+        copy: True to copy, False to refuse values that need one, None to copy where needed.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of the values' shape.
+
+    Raises:
+        ValueError: if copy is False and a is no array.
+        NotImplementedError: for another order.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
@@ -190,6 +223,16 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
 def copy(a, order=None):
     """A copy of a.
 
+    Args:
+        a: array or number.
+        order: "K", "C", "A" or None, all the same: arrays lie row by row.
+
+    Returns:
+        Array of a's shape and dtype, in memory of its own.
+
+    Raises:
+        NotImplementedError: for another order.
+
     >>> jnp.copy(jnp.arange(3))
     Array([0, 1, 2], dtype=int32)
     """
@@ -198,7 +241,19 @@ def copy(a, order=None):
 
 
 def astype(x, dtype, /, *, copy=False, device=None):
-    """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part. Keys stay as they are.
+    """x converted to `dtype`. Complex to real drops the imaginary part; keys stay as they are.
+
+    Args:
+        x: array.
+        dtype: dtype of the result; None: the default float.
+        copy: bool: copy where the dtype is the same.
+        device: where the result lives: a device or a sharding; None: the default device.
+
+    Returns:
+        Array of x's shape.
+
+    Raises:
+        ValueError: for keys to numbers and numbers to keys.
 
     >>> jnp.astype(jnp.array([1.9, -1.9]), "int32")
     Array([ 1, -1], dtype=int32)
@@ -246,6 +301,19 @@ def _dtype_beside(name, shape, dtype):
 def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float).
 
+    Args:
+        shape: int or sequence of ints.
+        dtype: dtype of the result; None: the default float.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: for sizes that are no integers or are negative.
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jnp.zeros((2, 2))
     Array([[0., 0.],
            [0., 0.]], dtype=float32)
@@ -259,6 +327,19 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
 def ones(shape, dtype=None, *, device=None, out_sharding=None):
     """Ones of `shape` and `dtype` (default float).
 
+    Args:
+        shape: int or sequence of ints.
+        dtype: dtype of the result; None: the default float.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: for sizes that are no integers or are negative.
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jnp.ones(3, dtype="int32")
     Array([1, 1, 1], dtype=int32)
     """
@@ -271,6 +352,19 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
 def empty(shape, dtype=None, *, device=None, out_sharding=None):
     """The same as `zeros`.
 
+    Args:
+        shape: int or sequence of ints.
+        dtype: dtype of the result; None: the default float.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: for sizes that are no integers or are negative.
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jnp.empty((0, 2)).shape
     (0, 2)
     """
@@ -281,7 +375,21 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
 
 
 def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
-    """`fill_value`, a scalar or an array that broadcasts, spread over `shape`.
+    """One value in every place.
+
+    Args:
+        shape: int or sequence of ints.
+        fill_value: scalar, or an array that broadcasts to `shape`.
+        dtype: dtype of the result; None: that of fill_value.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: for sizes that are no integers or are negative.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.full((2,), 7)
     Array([7, 7], dtype=int32, weak_type=True)
@@ -367,6 +475,19 @@ def _weak_constant(value, dtype):
 def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Zeros of a's shape and dtype, unless given.
 
+    Args:
+        a: array.
+        dtype: dtype of the result; None: a's.
+        shape: int or sequence of ints; None: a's.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
     """
@@ -378,6 +499,19 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
 
 def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     """Ones of a's shape and dtype, unless given.
+
+    Args:
+        a: array.
+        dtype: dtype of the result; None: a's.
+        shape: int or sequence of ints; None: a's.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.ones_like(jnp.arange(3))
     Array([1, 1, 1], dtype=int32)
@@ -391,6 +525,15 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
 def empty_like(prototype, dtype=None, shape=None, *, device=None):
     """The same as `zeros_like`.
 
+    Args:
+        prototype: array.
+        dtype: dtype of the result; None: that of `prototype`.
+        shape: int or sequence of ints; None: that of `prototype`.
+        device: where the result lives: a device or a sharding; None: the default device.
+
+    Returns:
+        Array of zeros of `shape` and `dtype`.
+
     >>> jnp.empty_like(jnp.ones((2, 3))).shape
     (2, 3)
     """
@@ -399,7 +542,21 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
 
 
 def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
-    """`fill_value` spread over an array of a's shape and dtype, unless given.
+    """One value in an array shaped like a.
+
+    Args:
+        a: array.
+        fill_value: scalar, or an array that broadcasts to `shape`.
+        dtype: dtype of the result; None: a's.
+        shape: int or sequence of ints; None: a's.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
@@ -430,9 +587,25 @@ def _static_number(x, name):
 
 
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
-    """start, start + step, ... up to stop (not included); with one argument, from 0. The bounds must be known when tracing.
+    """start, start + step, ... up to stop, which is not included.
 
-    Raises ValueError for complex arguments, TypeError for bool, ZeroDivisionError for a step of 0.
+    Args:
+        start: the first number; alone, it is `stop` and the numbers begin at 0.
+        stop: the end; None: `start` is.
+        step: the distance; None: 1.
+        dtype: dtype of the result; None: the one that the arguments promote to.
+        device: where the result lives: a device or a sharding; None: the default device.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Vector of ceil((stop - start) / step) numbers.
+
+    Raises:
+        ValueError: for complex arguments.
+        TypeError: for a bool dtype.
+        ZeroDivisionError: for a step of 0.
+        ConcretizationTypeError: for bounds that are traced.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)
@@ -530,9 +703,22 @@ def _mul(x, y):
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
-    """`num` numbers evenly spaced from start to stop (which is the last if `endpoint`), along a new axis `axis`.
+    """Numbers evenly spaced from start to stop.
 
-    start, stop: numbers or arrays that broadcast. retstep: also return the spacing. Raises ValueError for negative num.
+    Args:
+        start, stop: scalars or arrays that broadcast.
+        num: int: how many.
+        endpoint: whether stop is the last of them.
+        retstep: also return the spacing.
+        dtype: dtype of the result; None: the promoted one made float; integers are rounded down.
+        axis: int: where the new axis stands.
+        device: where the result lives: a device or a sharding; None: the default device.
+
+    Returns:
+        Array with a new axis of size `num`; with retstep, (array, spacing).
+
+    Raises:
+        ValueError: for negative num.
 
     >>> jnp.linspace(0.0, 1.0, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -557,6 +743,20 @@ def _logspace(start, stop, base, num, endpoint, dtype, axis):
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     """base ** linspace(start, stop, num, ...).
+
+    Args:
+        start, stop: exponents of the ends, scalars or arrays that broadcast.
+        num: int: how many.
+        endpoint: whether base ** stop is the last of them.
+        base: the base, a scalar or an array.
+        dtype: dtype of the result; None: the promoted one made float.
+        axis: int: where the new axis stands.
+
+    Returns:
+        Array with a new axis of size `num`.
+
+    Raises:
+        ValueError: for negative num.
 
     >>> jnp.logspace(0.0, 2.0, 3)
     Array([  1.,  10., 100.], dtype=float32)
@@ -589,6 +789,19 @@ def _div(x, y):
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """`num` numbers from start to stop, each a constant multiple of the one before.
 
+    Args:
+        start, stop: scalars or arrays that broadcast.
+        num: int: how many.
+        endpoint: whether stop is the last of them.
+        dtype: dtype of the result; None: the promoted one made float.
+        axis: int: where the new axis stands.
+
+    Returns:
+        Array with a new axis of size `num`; nan where real start and stop differ in sign.
+
+    Raises:
+        ValueError: for negative num.
+
     >>> jnp.geomspace(1.0, 8.0, 4)
     Array([1.       , 2.       , 4.0000005, 8.       ], dtype=float32)
     """
@@ -599,6 +812,15 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
 
 def fromfunction(function, shape, *, dtype=float, **kwargs):
     """function(i, j, ...) of the index arrays of a grid of `shape`.
+
+    Args:
+        function: function of as many index arrays as `shape` has sizes.
+        shape: sequence of ints.
+        dtype: dtype of the indices.
+        **kwargs: passed to `function`.
+
+    Returns:
+        What `function` returns.
 
     >>> jnp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)
     Array([[0, 1],
@@ -613,6 +835,18 @@ def fromfunction(function, shape, *, dtype=float, **kwargs):
 
 def frombuffer(buffer, dtype=float, count=-1, offset=0):
     """A vector of the bytes of a buffer.
+
+    Args:
+        buffer: object with a buffer, such as bytes.
+        dtype: dtype of the elements.
+        count: int: how many elements; -1: all.
+        offset: int: how many bytes to skip.
+
+    Returns:
+        Vector of `dtype`.
+
+    Raises:
+        ValueError: if the buffer's size is not a multiple of the element's.
 
     >>> jnp.frombuffer(bytes([1, 2]), "uint8")
     Array([1, 2], dtype=uint8)
@@ -632,6 +866,15 @@ def frombuffer(buffer, dtype=float, count=-1, offset=0):
 def fromstring(string, dtype=float, count=-1, *, sep):
     """A vector of the numbers in a text.
 
+    Args:
+        string: text of numbers.
+        dtype: dtype of the numbers.
+        count: int: how many; -1: all.
+        sep: what separates the numbers.
+
+    Returns:
+        Vector of `dtype`.
+
     >>> jnp.fromstring("1 2 3", sep=" ")
     Array([1., 2., 3.], dtype=float32)
     """
@@ -639,7 +882,17 @@ def fromstring(string, dtype=float, count=-1, *, sep):
 
 
 def fromfile(*args, **kwargs):
-    """Not offered: files are read outside; use numpy.fromfile and jnp.asarray."""
+    """Not offered: files are read outside; use numpy.fromfile and jnp.asarray.
+
+    Args:
+        *args, **kwargs: not read.
+
+    Returns:
+        Nothing.
+
+    Raises:
+        NotImplementedError: always.
+    """
     raise NotImplementedError(
         "jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use with JIT and other JAX transformations. "
         "Consider using jnp.asarray(np.fromfile(...)) instead, although care should be taken if np.fromfile is used within a jax transformations "
@@ -648,7 +901,17 @@ def fromfile(*args, **kwargs):
 
 
 def fromiter(*args, **kwargs):
-    """Not offered: iterators are consumed outside; use numpy.fromiter and jnp.asarray."""
+    """Not offered: iterators are consumed outside; use numpy.fromiter and jnp.asarray.
+
+    Args:
+        *args, **kwargs: not read.
+
+    Returns:
+        Nothing.
+
+    Raises:
+        NotImplementedError: always.
+    """
     raise NotImplementedError(
         "jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use with JIT and other JAX transformations. "
         "Consider using jnp.asarray(np.fromiter(...)) instead, although care should be taken if np.fromiter is used within a jax transformations "
@@ -658,6 +921,17 @@ def fromiter(*args, **kwargs):
 
 def from_dlpack(x, /, *, device=None, copy=None):
     """An array sharing memory with any object that offers __dlpack__; a copy where it cannot be shared or `copy` is set.
+
+    Args:
+        x: object with __dlpack__ and __dlpack_device__.
+        device: where the result lives: a device or a sharding; None: the default device.
+        copy: True to copy, False to refuse what needs one, None to copy where memory cannot be shared.
+
+    Returns:
+        Array of x's shape and dtype; 64-bit numbers become 32-bit ones unless x64 is enabled.
+
+    Raises:
+        TypeError: for objects without these methods.
 
     >>> jnp.from_dlpack(jnp.array([1, 2]))
     Array([1, 2], dtype=int32)

@@ -77,6 +77,18 @@ def _run(name, fun, a, axis, dtype):
 def cumsum(a, axis=None, dtype=None, out=None):
     """Running sum along `axis` (flattened if None).
 
+    Args:
+        a: array of numbers or bool.
+        axis: int, or None for the flattened array.
+        dtype: dtype to accumulate in and to return; None: a's, int32 (int64) for bool.
+        out: not supported; must be None.
+
+    Returns:
+        Array of a's shape, flattened if axis is None.
+
+    Raises:
+        NotImplementedError: if `out` is given.
+
     >>> jnp.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """
@@ -86,6 +98,18 @@ def cumsum(a, axis=None, dtype=None, out=None):
 
 def cumprod(a, axis=None, dtype=None, out=None):
     """Running product along `axis` (flattened if None).
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, or None for the flattened array.
+        dtype: dtype to accumulate in and to return; None: a's, int32 (int64) for bool.
+        out: not supported; must be None.
+
+    Returns:
+        Array of a's shape, flattened if axis is None.
+
+    Raises:
+        NotImplementedError: if `out` is given.
 
     >>> jnp.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
@@ -97,6 +121,18 @@ def cumprod(a, axis=None, dtype=None, out=None):
 def nancumsum(a, axis=None, dtype=None, out=None):
     """`cumsum` with nan counted as 0.
 
+    Args:
+        a: array of numbers or bool.
+        axis: int, or None for the flattened array.
+        dtype: dtype to accumulate in and to return; None: a's, int32 (int64) for bool.
+        out: not supported; must be None.
+
+    Returns:
+        Array of a's shape, flattened if axis is None.
+
+    Raises:
+        NotImplementedError: if `out` is given.
+
     >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
     Array([1., 1., 3.], dtype=float32)
     """
@@ -106,6 +142,18 @@ def nancumsum(a, axis=None, dtype=None, out=None):
 
 def nancumprod(a, axis=None, dtype=None, out=None):
     """`cumprod` with nan counted as 1.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, or None for the flattened array.
+        dtype: dtype to accumulate in and to return; None: a's, int32 (int64) for bool.
+        out: not supported; must be None.
+
+    Returns:
+        Array of a's shape, flattened if axis is None.
+
+    Raises:
+        NotImplementedError: if `out` is given.
 
     >>> jnp.nancumprod(jnp.array([2.0, jnp.nan, 3.0]))
     Array([2., 2., 6.], dtype=float32)
@@ -139,6 +187,18 @@ def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
 def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
     """Running sum along `axis`, optional only for vectors; with a 0 in front if `include_initial`.
 
+    Args:
+        x: array of numbers, of rank 1 or more.
+        axis: int; None: the only axis of a vector.
+        dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to the default integer.
+        include_initial: bool: put the identity in front.
+
+    Returns:
+        Array of x's shape, one longer along `axis` with include_initial.
+
+    Raises:
+        ValueError: for scalars, and if axis is None above rank 1.
+
     >>> jnp.cumulative_sum(jnp.array([1, 2]), include_initial=True)
     Array([0, 1, 3], dtype=int32)
     """
@@ -147,6 +207,18 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
 
 def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     """Running product along `axis`, optional only for vectors; with a 1 in front if `include_initial`.
+
+    Args:
+        x: array of numbers, of rank 1 or more.
+        axis: int; None: the only axis of a vector.
+        dtype: dtype to accumulate in and to return; None: x's, narrow integers and bool widened to the default integer.
+        include_initial: bool: put the identity in front.
+
+    Returns:
+        Array of x's shape, one longer along `axis` with include_initial.
+
+    Raises:
+        ValueError: for scalars, and if axis is None above rank 1.
 
     >>> jnp.cumulative_prod(jnp.array([2, 3]), include_initial=True)
     Array([1, 2, 6], dtype=int32)

@@ -181,12 +181,26 @@ def _order(x, labels, output):
 
 
 def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None, _dot_general=None, out_sharding=None):
-    """Sum of products by Einstein's notation: "ij,jk->ik" and the operands, or each operand with a list of its labels.
+    """Sum of products by Einstein's notation.
 
     einsum("ij,jk->ik", a, b) and einsum(a, [0, 1], b, [1, 2], [0, 2]) are the product of two matrices.
 
-    optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path. Raises ValueError for
-    subscripts that do not fit.
+    Args:
+        subscripts: labels of the operands and, behind "->", of the result; or the first operand, each operand being followed by a list of labels.
+        *operands: arrays of numbers.
+        out: not supported; must be None.
+        optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array with an axis for each label of the result, of the promoted dtype.
+
+    Raises:
+        ValueError: for subscripts that do not fit.
+        NotImplementedError: if `out` is given.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.0))
     Array([3., 3.], dtype=float32)
@@ -236,7 +250,15 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
 
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
-    """(path, report): the order in which einsum would contract, as opt_einsum gives it; left to right if `optimize` is False.
+    """The order in which `einsum` would contract, as opt_einsum gives it.
+
+    Args:
+        subscripts: labels, as for `einsum`.
+        *operands: arrays, or anything with a shape.
+        optimize: True, "auto", "greedy", "optimal", False (left to right) or a path.
+
+    Returns:
+        (path, report): a list of tuples of positions, and opt_einsum's description of the cost.
 
     >>> jnp.einsum_path("ij,jk,kl", jnp.ones((2, 9)), jnp.ones((9, 9)), jnp.ones((9, 3)))[0]
     [(0, 1), (0, 1)]

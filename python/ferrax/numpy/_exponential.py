@@ -22,6 +22,12 @@ from ._selecting import where
 def exp(x, /):
     """e ** x.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.exp(jnp.array([0.0, 1.0]))
     Array([1.       , 2.7182817], dtype=float32)
     """
@@ -30,6 +36,12 @@ def exp(x, /):
 
 def exp2(x, /):
     """2 ** x.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.exp2(jnp.array([0.0, 3.0]))
     Array([1., 8.], dtype=float32)
@@ -40,6 +52,12 @@ def exp2(x, /):
 def expm1(x, /):
     """e ** x - 1, accurate near zero.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.expm1(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -49,6 +67,12 @@ def expm1(x, /):
 def log(x, /):
     """Natural logarithm.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.log(jnp.array([1.0]))
     Array([0.], dtype=float32)
     """
@@ -57,6 +81,12 @@ def log(x, /):
 
 def log1p(x, /):
     """log(1 + x), accurate near zero.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.log1p(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -75,6 +105,12 @@ def _scaled_log(name, x, scale):
 def log10(x, /):
     """Logarithm to base 10.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.log10(jnp.array([1.0]))
     Array([0.], dtype=float32)
     """
@@ -83,6 +119,12 @@ def log10(x, /):
 
 def log2(x, /):
     """Logarithm to base 2.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.log2(jnp.array([8.0]))
     Array([3.], dtype=float32)
@@ -98,6 +140,12 @@ def log2(x, /):
 def sqrt(x, /):
     """Square root; nan for negative reals.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.sqrt(jnp.array([4.0, 9.0]))
     Array([2., 3.], dtype=float32)
     """
@@ -105,7 +153,16 @@ def sqrt(x, /):
 
 
 def cbrt(x, /):
-    """Cube root. x: real.
+    """Cube root.
+
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: for complex x.
 
     >>> jnp.cbrt(jnp.array([27.0]))
     Array([3.], dtype=float32)
@@ -116,6 +173,12 @@ def cbrt(x, /):
 def square(x, /):
     """x * x.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape and dtype.
+
     >>> jnp.square(jnp.array([2, 3]))
     Array([4, 9], dtype=int32)
     """
@@ -125,6 +188,12 @@ def square(x, /):
 def reciprocal(x, /):
     """1 / x; integers become float.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.reciprocal(jnp.array([2.0, 4.0]))
     Array([0.5 , 0.25], dtype=float32)
     """
@@ -133,9 +202,16 @@ def reciprocal(x, /):
 
 
 def power(x1, x2, /):
-    """x1 ** x2. An integer exponent that is known, a number or an array of rank 0, is exact by repeated multiplication and leaves x1 its dtype.
+    """x1 ** x2. An integer exponent that is known, a number or an array of rank 0, is exact by repeated multiplication.
 
-    Integers to negative powers raise TypeError.
+    Args:
+        x1, x2: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, x1's dtype for a known integer x2.
+
+    Raises:
+        TypeError: for integers to a known negative power.
 
     >>> jnp.power(jnp.array([2, 3]), 3)
     Array([ 8, 27], dtype=int32)
@@ -195,6 +271,12 @@ def _integer_power(x, y):
 def float_power(x, y, /):
     """x ** y with integers made float first.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype made float.
+
     >>> jnp.float_power(jnp.array([2, 3]), 2)
     Array([4., 9.], dtype=float32)
     """
@@ -227,7 +309,16 @@ def _i0(x):
 
 
 def i0(x):
-    """The modified Bessel function of the first kind of order 0. x: real. Raises ValueError for complex x.
+    """The modified Bessel function of the first kind of order 0.
+
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        ValueError: for complex x.
 
     >>> jnp.i0(jnp.array([0.0]))
     Array([1.], dtype=float32)

@@ -47,6 +47,14 @@ class _Archive(np.lib.npyio.NpzFile):
 def save(file, arr, allow_pickle=True):
     """Writes one array to a .npy file.
 
+    Args:
+        file: path or open file.
+        arr: array.
+        allow_pickle: whether objects may be pickled, as for numpy.save.
+
+    Returns:
+        None.
+
     >>> jnp.save("x.npy", jnp.array([1, 2]))
     >>> jnp.load("x.npy")
     Array([1, 2], dtype=int32)
@@ -57,6 +65,14 @@ def save(file, arr, allow_pickle=True):
 def savez(file, *args, allow_pickle=True, **kwds):
     """Writes several arrays to an uncompressed .npz file.
 
+    Args:
+        file: path or open file.
+        *args, **kwds: arrays; those without a keyword are called arr_0, arr_1, ...
+        allow_pickle: whether objects may be pickled, as for numpy.savez.
+
+    Returns:
+        None.
+
     >>> jnp.savez("x.npz", a=jnp.array([1, 2]))
     >>> jnp.load("x.npz")["a"].shape
     (2,)
@@ -66,6 +82,13 @@ def savez(file, *args, allow_pickle=True, **kwds):
 
 def load(file, *args, **kwargs):
     """Reads an array from a .npy file, or a mapping of them from an .npz file.
+
+    Args:
+        file: path or open file.
+        *args, **kwargs: passed to numpy.load.
+
+    Returns:
+        Array, or a mapping from names to arrays.
 
     >>> jnp.save("x.npy", jnp.array([1, 2]))
     >>> jnp.load("x.npy")
@@ -89,6 +112,13 @@ def load(file, *args, **kwargs):
 def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
     """numpy.array_repr of the array.
 
+    Args:
+        arr: array.
+        max_line_width, precision, suppress_small: as for numpy; None: its print options.
+
+    Returns:
+        str.
+
     >>> jnp.array_repr(jnp.array([1.0, 2.5]))
     'array([1. , 2.5], dtype=float32)'
     """
@@ -97,6 +127,13 @@ def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
 
 def array_str(a, max_line_width=None, precision=None, suppress_small=None):
     """numpy.array_str of the array.
+
+    Args:
+        a: array.
+        max_line_width, precision, suppress_small: as for numpy; None: its print options.
+
+    Returns:
+        str.
 
     >>> jnp.array_str(jnp.arange(2))
     '[0 1]'

@@ -23,6 +23,12 @@ from ._selecting import where
 def isfinite(x, /):
     """Whether x is neither infinite nor nan.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of bool of x's shape.
+
     >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
     Array([ True, False, False], dtype=bool)
     """
@@ -44,6 +50,12 @@ def _isinf(x):
 def isinf(x, /):
     """Whether x is infinite.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of bool of x's shape.
+
     >>> jnp.isinf(jnp.array([1.0, jnp.inf]))
     Array([False,  True], dtype=bool)
     """
@@ -52,6 +64,12 @@ def isinf(x, /):
 
 def isnan(x, /):
     """Whether x is not a number.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of bool of x's shape.
 
     >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
     Array([False,  True], dtype=bool)
@@ -70,6 +88,17 @@ def _isposneginf(name, x, infinity):
 def isposinf(x, /, out=None):
     """Whether x is positive infinity.
 
+    Args:
+        x: array, bool, integer or real.
+        out: not supported; must be None.
+
+    Returns:
+        Array of bool of x's shape.
+
+    Raises:
+        ValueError: for complex x.
+        NotImplementedError: if `out` is given.
+
     >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
     Array([ True, False], dtype=bool)
     """
@@ -79,6 +108,17 @@ def isposinf(x, /, out=None):
 
 def isneginf(x, /, out=None):
     """Whether x is negative infinity.
+
+    Args:
+        x: array, bool, integer or real.
+        out: not supported; must be None.
+
+    Returns:
+        Array of bool of x's shape.
+
+    Raises:
+        ValueError: for complex x.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
     Array([False,  True], dtype=bool)
@@ -107,7 +147,17 @@ def _nan_to_num_jit(x, nan=0.0, posinf=None, neginf=None):
 
 
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """x with nan, inf and -inf replaced: by 0 and the extremes of the dtype unless given.
+    """x with nan, inf and -inf replaced.
+
+    Args:
+        x: array of numbers.
+        copy: without effect: arrays are not written to.
+        nan: what replaces nan.
+        posinf: what replaces inf; None: the largest number of the dtype.
+        neginf: what replaces -inf; None: the smallest number of the dtype.
+
+    Returns:
+        Array of x's shape and dtype; the parts of complex x are replaced separately.
 
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
     Array([1., 0.], dtype=float32)
@@ -121,7 +171,16 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 
 def signbit(x, /):
-    """Whether the sign bit is set, -0 and negative nan included. x: real. Raises ValueError for complex x.
+    """Whether the sign bit is set, -0 and negative nan included.
+
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Array of bool of x's shape.
+
+    Raises:
+        ValueError: for complex x.
 
     >>> jnp.signbit(jnp.array([-0.0, 1.0]))
     Array([ True, False], dtype=bool)
@@ -155,7 +214,16 @@ def _copysign(x, y):
 
 
 def copysign(x1, x2, /):
-    """|x1| with the sign of x2. x1, x2: real. Raises TypeError for complex ones.
+    """|x1| with the sign of x2.
+
+    Args:
+        x1, x2: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+
+    Raises:
+        TypeError: for complex dtypes.
 
     >>> jnp.copysign(jnp.array([1.0, 2.0]), -1.0)
     Array([-1., -2.], dtype=float32)
@@ -169,6 +237,15 @@ def copysign(x1, x2, /):
 def nextafter(x, y, /):
     """The float next to x in the direction of y.
 
+    Args:
+        x, y: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+
+    Raises:
+        TypeError: for complex dtypes.
+
     >>> jnp.nextafter(jnp.array([1.0]), 1.0)
     Array([1.], dtype=float32)
     """
@@ -176,7 +253,16 @@ def nextafter(x, y, /):
 
 
 def spacing(x, /):
-    """The distance from |x| to the next float, with x's sign. x: real. Raises ValueError for complex x.
+    """The distance from |x| to the next float, with x's sign.
+
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        ValueError: for complex x.
 
     >>> jnp.spacing(jnp.array([1.0]))
     Array([1.1920929e-07], dtype=float32)
@@ -237,7 +323,16 @@ def _frexp(x):
 
 
 def frexp(x, /):
-    """(mantissa, exponent) with x = mantissa * 2 ** exponent and 0.5 <= |mantissa| < 1. x: real; exponent: int32.
+    """(mantissa, exponent) with x = mantissa * 2 ** exponent and 0.5 <= |mantissa| < 1.
+
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Two arrays of x's shape: the mantissa, of x's dtype made float, and the exponent, int32.
+
+    Raises:
+        TypeError: for complex x.
 
     >>> jnp.frexp(jnp.array([8.0]))
     (Array([0.5], dtype=float32), Array([4], dtype=int32))
@@ -262,7 +357,17 @@ def _ldexp(x, n):
 
 
 def ldexp(x1, x2, /):
-    """x1 * 2 ** x2, of x1's dtype made float. x1: real; x2: integer or bool. Raises ValueError otherwise.
+    """x1 * 2 ** x2, of x1's dtype made float.
+
+    Args:
+        x1: array, bool, integer or real.
+        x2: array that broadcasts with x1, integer or bool.
+
+    Returns:
+        Array of the broadcast shape, of x1's dtype made float.
+
+    Raises:
+        ValueError: otherwise.
 
     >>> jnp.ldexp(jnp.array([0.5]), 4)
     Array([8.], dtype=float32)

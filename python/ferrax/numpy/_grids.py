@@ -21,9 +21,19 @@ from ._joining import concatenate, stack
 
 
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
-    """Coordinate arrays of the grid that vectors span: with "xy" the first two axes are swapped; sparse ones have size 1 elsewhere.
+    """Coordinate arrays of the grid that vectors span.
 
-    Raises ValueError unless all are vectors.
+    Args:
+        *xi: vectors, or scalars as vectors of size 1.
+        copy: must be True.
+        sparse: bool: size 1 along the axes of the other vectors, to be broadcast.
+        indexing: "xy" (the first two axes are swapped) or "ij".
+
+    Returns:
+        List of arrays, one for each vector, of its dtype.
+
+    Raises:
+        ValueError: for arrays of rank 2 and above, another `indexing`, or copy=False.
 
     >>> jnp.meshgrid(jnp.arange(2), jnp.arange(2))
     [Array([[0, 1],
@@ -52,7 +62,15 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 
 
 def indices(dimensions, dtype=None, sparse=False):
-    """The index of every position of a grid: [ndim, *dimensions], or a tuple of broadcastable vectors if `sparse`.
+    """The index of every position of a grid.
+
+    Args:
+        dimensions: sequence of ints: the grid's sizes.
+        dtype: dtype of the indices; None: the default integer.
+        sparse: bool: size 1 along the other axes, to be broadcast.
+
+    Returns:
+        Array of shape (len(dimensions), *dimensions); a tuple of arrays if `sparse`.
 
     >>> jnp.indices((2, 2))
     Array([[[0, 0],

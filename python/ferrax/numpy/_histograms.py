@@ -29,8 +29,20 @@ from ._taking import ravel_multi_index
 def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     """How often each integer occurs, or the sum of its weights.
 
-    length: how many are counted (static; needed under jit), others are dropped; by default up to the largest, at least minlength. Negative
-    ones count as 0. Raises TypeError for other dtypes, ValueError for other ranks or weights of another shape.
+    Args:
+        x: vector of integers; negative ones count as 0.
+        weights: vector of x's size; None: 1 each.
+        minlength: int: the least size of the result.
+        length: int: the size of the result, static and needed under jit; larger integers are dropped; None: up to the largest.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Vector of the default integer, or of the dtype of `weights`.
+
+    Raises:
+        TypeError: for an x that is no integer.
+        ValueError: for other ranks, or weights of another shape.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.bincount(jnp.array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)
@@ -58,7 +70,19 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
 
 
 def histogram_bin_edges(a, bins=10, range=None, weights=None):
-    """The edges of `bins` equal bins over `range` (default: of the values), or `bins` itself where it is a vector.
+    """The edges of equal bins.
+
+    Args:
+        a: array of real numbers.
+        bins: int: the number of bins, or a vector of edges, which is returned.
+        range: (least, greatest) edge; None: those of the values.
+        weights: without effect on equal bins.
+
+    Returns:
+        Vector of bins + 1 edges, of a's dtype made float.
+
+    Raises:
+        NotImplementedError: for a text as `bins`.
 
     >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), bins=2)
     Array([0., 2., 4.], dtype=float32)
@@ -91,9 +115,20 @@ def _pair(range_, dtype):
 
 
 def histogram(a, bins=10, range=None, weights=None, density=None):
-    """(counts, edges) of values in bins (see `histogram_bin_edges`); weighted, and divided by the total and the widths if `density`.
+    """How many values fall into each bin.
 
-    Raises ValueError for weights of another shape.
+    Args:
+        a: array of real numbers.
+        bins: int: the number of bins, or a vector of edges.
+        range: (least, greatest) edge; None: those of the values.
+        weights: array of a's shape: what each value counts; None: 1.
+        density: bool: divide by the total and by the widths.
+
+    Returns:
+        (counts, edges): vectors of n and n + 1 elements, of a's and the weights' promoted dtype made float.
+
+    Raises:
+        ValueError: for weights of another shape.
 
     >>> jnp.histogram(jnp.array([0.0, 1.0, 4.0]), bins=2)
     (Array([2., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
@@ -122,7 +157,20 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
 
 
 def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
-    """(counts, x edges, y edges) of points in the plane.
+    """How many points of the plane fall into each box.
+
+    Args:
+        x, y: vectors of real numbers of one size.
+        bins: int or vector of edges, or one for each axis.
+        range: two pairs (least, greatest) or Nones; None: those of the values.
+        weights: vector of x's size; None: 1 each.
+        density: bool: divide by the total and by the areas.
+
+    Returns:
+        (counts, x edges, y edges): a matrix and two vectors.
+
+    Raises:
+        ValueError: if weights or range do not match the points.
 
     >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0]
     Array([[1, 0],
@@ -139,9 +187,20 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
 
 
 def histogramdd(sample, bins=10, range=None, weights=None, density=None):
-    """(counts, list of edges) of points, rows of `sample`, in boxes. bins, range: for all axes, or one for each.
+    """How many points fall into each box.
 
-    Raises ValueError where bins, range or weights do not match the sample.
+    Args:
+        sample: points as rows, an array of shape (n, d).
+        bins: int or vector of edges, or one for each axis.
+        range: d pairs (least, greatest) or Nones; None: those of the values.
+        weights: vector of n elements; None: 1 each.
+        density: bool: divide by the total and by the volumes.
+
+    Returns:
+        (counts, edges): an array of rank d and a list of d vectors.
+
+    Raises:
+        ValueError: if bins, range or weights do not match the sample.
 
     >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0]
     Array([[1, 0],

@@ -33,6 +33,17 @@ def _append(arr, values, axis):
 def append(arr, values, axis=None):
     """`values` joined behind `arr`, along `axis` or, by default, both flattened.
 
+    Args:
+        arr: array.
+        values: array; along `axis`, of arr's other sizes.
+        axis: int, or None to flatten both first.
+
+    Returns:
+        Array of the promoted dtype.
+
+    Raises:
+        TypeError: if ranks or other sizes differ.
+
     >>> jnp.append(jnp.array([1, 2]), 3)
     Array([1, 2, 3], dtype=int32)
     """
@@ -44,9 +55,16 @@ def append(arr, values, axis=None):
 
 
 def insert(arr, obj, values, axis=None):
-    """arr with `values` inserted before the positions `obj` along `axis` (flattened if None).
+    """arr with `values` inserted before the positions `obj` along an axis.
 
-    obj: an integer, integers, or a slice; negative ones count from the end.
+    Args:
+        arr: array.
+        obj: int, integers or slice: positions of arr; negative ones count from the end.
+        values: array that broadcasts to the inserted slices, cast to arr's dtype.
+        axis: int, or None to flatten arr first.
+
+    Returns:
+        Array of arr's dtype.
 
     >>> jnp.insert(jnp.array([1, 2]), 1, 9)
     Array([1, 9, 2], dtype=int32)
@@ -87,10 +105,19 @@ def insert(arr, obj, values, axis=None):
 
 
 def delete(arr, obj, axis=None, *, assume_unique_indices=False):
-    """arr without the positions `obj` along `axis` (flattened if None).
+    """arr without the positions `obj` along an axis.
 
-    obj: an integer, a slice, a boolean mask or integers. Traced integers need assume_unique_indices=True, for the result's size.
-    Raises ValueError for masks of another length and for other dtypes.
+    Args:
+        arr: array.
+        obj: int, slice, mask of bool or integers; traced integers need assume_unique_indices=True.
+        axis: int, or None to flatten arr first.
+        assume_unique_indices: bool: no position occurs twice, so that the result's size is known.
+
+    Returns:
+        Array of arr's dtype.
+
+    Raises:
+        ValueError: for positions out of bounds, masks of another length, and other dtypes.
 
     >>> jnp.delete(jnp.array([1, 2, 3]), 1)
     Array([1, 3], dtype=int32)
@@ -137,7 +164,17 @@ def _resize(a, new_shape):
 
 
 def resize(a, new_shape):
-    """The elements of a, repeated or cut, in `new_shape`. Raises ValueError for negative sizes.
+    """The elements of a, repeated or cut, in `new_shape`.
+
+    Args:
+        a: array; its elements are taken row by row.
+        new_shape: int or sequence of ints.
+
+    Returns:
+        Array of `new_shape` and a's dtype.
+
+    Raises:
+        ValueError: for negative sizes.
 
     >>> jnp.resize(jnp.array([1, 2]), (3,))
     Array([1, 2, 1], dtype=int32)
@@ -150,7 +187,15 @@ def resize(a, new_shape):
 
 
 def trim_zeros(filt, trim="fb", axis=None):
-    """A vector without its leading ("f") and trailing ("b") zeros. Its values must be known.
+    """An array without the zeros at its ends.
+
+    Args:
+        filt: array whose values are known (not traced).
+        trim: text with "f" (trim in front) and "b" (behind).
+        axis: int, tuple of ints or None (all).
+
+    Returns:
+        Array of filt's rank and dtype.
 
     >>> jnp.trim_zeros(jnp.array([0, 1, 2, 0]))
     Array([1, 2], dtype=int32)

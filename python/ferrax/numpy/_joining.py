@@ -28,9 +28,19 @@ def _sequence(arrays):
 
 
 def concatenate(arrays, axis=0, dtype=None):
-    """The arrays joined along `axis`; flattened first if it is None. dtype: of the result, by default the promoted one.
+    """The arrays joined along an axis.
 
-    Raises ValueError for no arrays or scalars, TypeError where ranks or sizes differ.
+    Args:
+        arrays: sequence of arrays of one rank, with the same sizes along the other axes; or an array, whose first axis is taken apart.
+        axis: int, or None to flatten them first.
+        dtype: dtype of the result; None: the promoted one.
+
+    Returns:
+        Array of the common rank.
+
+    Raises:
+        ValueError: for no arrays, or scalars.
+        TypeError: if ranks or sizes differ.
 
     >>> jnp.concatenate([jnp.arange(2), jnp.arange(2)])
     Array([0, 1, 0, 1], dtype=int32)
@@ -64,6 +74,17 @@ def concatenate(arrays, axis=0, dtype=None):
 def concat(arrays, /, *, axis=0):
     """The same as `concatenate`.
 
+    Args:
+        arrays: sequence of arrays of one rank, with the same sizes along the other axes.
+        axis: int, or None to flatten them first.
+
+    Returns:
+        Array of the common rank and the promoted dtype.
+
+    Raises:
+        ValueError: for no arrays, or scalars.
+        TypeError: if ranks or sizes differ.
+
     >>> jnp.concat([jnp.arange(2), jnp.arange(2)])
     Array([0, 1, 0, 1], dtype=int32)
     """
@@ -71,7 +92,20 @@ def concat(arrays, /, *, axis=0):
 
 
 def stack(arrays, axis=0, out=None, dtype=None):
-    """The arrays, all of one shape, joined along a new axis. Raises ValueError for no arrays or where shapes differ.
+    """The arrays, all of one shape, joined along a new axis.
+
+    Args:
+        arrays: sequence of arrays of one shape.
+        axis: int: where the new axis stands in the result.
+        out: not supported; must be None.
+        dtype: dtype of the result; None: the promoted one.
+
+    Returns:
+        Array with one axis more.
+
+    Raises:
+        ValueError: for no arrays, or shapes that differ.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.stack([jnp.arange(2), jnp.arange(2)])
     Array([[0, 1],
@@ -106,6 +140,16 @@ def _rows(name, tup, fun):
 def vstack(tup, dtype=None):
     """The arrays, vectors as rows, joined along the first axis.
 
+    Args:
+        tup: sequence of arrays, or an array, whose first axis is taken apart.
+        dtype: dtype of the result; None: the promoted one.
+
+    Returns:
+        Array of rank 2 or more.
+
+    Raises:
+        TypeError: if ranks or other sizes differ.
+
     >>> jnp.vstack([jnp.arange(2), jnp.arange(2)])
     Array([[0, 1],
            [0, 1]], dtype=int32)
@@ -115,6 +159,16 @@ def vstack(tup, dtype=None):
 
 def hstack(tup, dtype=None):
     """The arrays joined along the second axis, vectors along their only one.
+
+    Args:
+        tup: sequence of arrays, or an array, whose first axis is taken apart.
+        dtype: dtype of the result; None: the promoted one.
+
+    Returns:
+        Array of rank 2 or more.
+
+    Raises:
+        TypeError: if ranks or other sizes differ.
 
     >>> jnp.hstack([jnp.arange(2), jnp.arange(2)])
     Array([0, 1, 0, 1], dtype=int32)
@@ -126,6 +180,16 @@ def hstack(tup, dtype=None):
 def dstack(tup, dtype=None):
     """The arrays joined along the third axis.
 
+    Args:
+        tup: sequence of arrays, or an array, whose first axis is taken apart.
+        dtype: dtype of the result; None: the promoted one.
+
+    Returns:
+        Array of rank 2 or more.
+
+    Raises:
+        TypeError: if ranks or other sizes differ.
+
     >>> jnp.dstack([jnp.arange(2), jnp.arange(2)])
     Array([[[0, 0],
             [1, 1]]], dtype=int32)
@@ -136,6 +200,15 @@ def dstack(tup, dtype=None):
 def column_stack(tup):
     """Vectors as columns, and matrices, joined along the second axis.
 
+    Args:
+        tup: sequence of vectors and matrices with one number of rows.
+
+    Returns:
+        Matrix of the promoted dtype.
+
+    Raises:
+        TypeError: if the numbers of rows differ.
+
     >>> jnp.column_stack([jnp.arange(2), jnp.arange(2)])
     Array([[0, 0],
            [1, 1]], dtype=int32)
@@ -144,7 +217,16 @@ def column_stack(tup):
 
 
 def block(arrays):
-    """Nested lists of arrays put together: innermost lists along the last axis, the next along the one before. Raises ValueError for uneven nesting.
+    """Nested lists of arrays put together: innermost lists along the last axis, the next along the one before.
+
+    Args:
+        arrays: array, or nested lists of arrays of one depth.
+
+    Returns:
+        Array of the promoted dtype.
+
+    Raises:
+        ValueError: for uneven nesting.
 
     >>> jnp.block([[jnp.ones((1, 1)), jnp.zeros((1, 1))]])
     Array([[1., 0.]], dtype=float32)
@@ -201,7 +283,17 @@ def _flatten_list(x):
 
 
 def unstack(x, /, *, axis=0):
-    """The slices of x along `axis`, as a tuple. Raises ValueError for scalars.
+    """The slices of x along `axis`, as a tuple.
+
+    Args:
+        x: array of rank 1 or more.
+        axis: int.
+
+    Returns:
+        Tuple of arrays of x's shape without `axis`.
+
+    Raises:
+        ValueError: for scalars.
 
     >>> jnp.unstack(jnp.array([1, 2]))
     (Array(1, dtype=int32), Array(2, dtype=int32))
@@ -238,7 +330,18 @@ def _split(name, ary, indices_or_sections, axis):
 
 
 def split(ary, indices_or_sections, axis=0):
-    """ary cut along `axis`, into equal parts or at the given indices. Raises ValueError where parts would be unequal.
+    """ary cut along `axis`, into equal parts or at the given indices.
+
+    Args:
+        ary: array.
+        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
+        axis: int.
+
+    Returns:
+        List of arrays.
+
+    Raises:
+        ValueError: if the parts would be unequal.
 
     >>> jnp.split(jnp.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
@@ -247,7 +350,15 @@ def split(ary, indices_or_sections, axis=0):
 
 
 def array_split(ary, indices_or_sections, axis=0):
-    """`split` that allows unequal parts.
+    """`split` that allows unequal parts: the first ones are longer by 1.
+
+    Args:
+        ary: array.
+        indices_or_sections: int: the number of parts; or a sequence of ints: where to cut.
+        axis: int.
+
+    Returns:
+        List of arrays.
 
     >>> jnp.array_split(jnp.arange(3), 2)
     [Array([0, 1], dtype=int32), Array([2], dtype=int32)]
@@ -258,6 +369,16 @@ def array_split(ary, indices_or_sections, axis=0):
 def vsplit(ary, indices_or_sections):
     """`split` along the first axis.
 
+    Args:
+        ary: array.
+        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
+
+    Returns:
+        List of arrays.
+
+    Raises:
+        ValueError: if the parts would be unequal, or the axis is missing.
+
     >>> jnp.vsplit(jnp.ones((2, 1)), 2)
     [Array([[1.]], dtype=float32), Array([[1.]], dtype=float32)]
     """
@@ -267,6 +388,16 @@ def vsplit(ary, indices_or_sections):
 def hsplit(ary, indices_or_sections):
     """`split` along the second axis (the first, for vectors).
 
+    Args:
+        ary: array.
+        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
+
+    Returns:
+        List of arrays.
+
+    Raises:
+        ValueError: if the parts would be unequal, or the axis is missing.
+
     >>> jnp.hsplit(jnp.arange(4), [1])
     [Array([0], dtype=int32), Array([1, 2, 3], dtype=int32)]
     """
@@ -275,6 +406,16 @@ def hsplit(ary, indices_or_sections):
 
 def dsplit(ary, indices_or_sections):
     """`split` along the third axis.
+
+    Args:
+        ary: array.
+        indices_or_sections: int: the number of equal parts; or a sequence of ints: where to cut.
+
+    Returns:
+        List of arrays.
+
+    Raises:
+        ValueError: if the parts would be unequal, or the axis is missing.
 
     >>> jnp.dsplit(jnp.ones((1, 1, 2)), 2)
     [Array([[[1.]]], dtype=float32), Array([[[1.]]], dtype=float32)]

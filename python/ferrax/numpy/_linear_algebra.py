@@ -48,6 +48,19 @@ def _default_precision(precision):
 def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
     """Product of scalars, vectors and matrices; for more axes, the last of a against the second last of b.
 
+    Args:
+        a, b: arrays of numbers.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape a.shape[:-1] + b.shape[:-2] + b.shape[-1:], of the promoted dtype; a product of arrays if one is a scalar.
+
+    Raises:
+        TypeError: if the contracted sizes differ.
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jnp.dot(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
     """
@@ -68,9 +81,22 @@ _MATRICES = (((1,), (0,)), ((), ()))
 
 
 def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
-    """Matrix product over the last two axes, leading axes broadcasting; vectors count as one row or one column.
+    """Matrix product over the last two axes; vectors count as one row or one column.
 
-    Raises ValueError for scalars and leading axes that do not broadcast, TypeError where the contracted sizes differ.
+    Args:
+        a: array of shape (..., m, k) or (k,).
+        b: array of shape (..., k, n) or (k,); leading axes broadcast.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape (..., m, n), without the axis of a vector, of the promoted dtype.
+
+    Raises:
+        ValueError: for scalars, and leading axes that do not broadcast.
+        TypeError: if the contracted sizes differ.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 2)))
     Array([[3., 3.],
@@ -149,6 +175,17 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 def vdot(a, b, *, precision=None, preferred_element_type=None):
     """Product of two arrays flattened to vectors, a conjugated.
 
+    Args:
+        a, b: arrays of numbers of one size.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Scalar array of the promoted dtype.
+
+    Raises:
+        TypeError: if the sizes differ.
+
     >>> jnp.vdot(jnp.array([1j]), jnp.array([1j]))
     Array(1.+0.j, dtype=complex64)
     """
@@ -158,7 +195,19 @@ def vdot(a, b, *, precision=None, preferred_element_type=None):
 
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
-    """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting. Raises ValueError where the sizes along `axis` differ.
+    """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting.
+
+    Args:
+        x1, x2: arrays of numbers of one size along `axis`, the other axes broadcasting.
+        axis: int.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Array of the broadcast shape without `axis`, of the promoted dtype.
+
+    Raises:
+        ValueError: where the sizes along `axis` differ.
 
     >>> jnp.vecdot(jnp.ones((2, 3)), jnp.arange(3.0))
     Array([3., 3.], dtype=float32)
@@ -182,6 +231,16 @@ def _matvec(x1, x2):
 def matvec(x1, x2, /):
     """Products of matrices and vectors, leading axes broadcasting.
 
+    Args:
+        x1: array of shape (..., m, n).
+        x2: array of shape (..., n).
+
+    Returns:
+        Array of shape (..., m), of the promoted dtype.
+
+    Raises:
+        ValueError: if ranks or sizes do not fit.
+
     >>> jnp.matvec(jnp.ones((2, 3)), jnp.arange(3.0))
     Array([3., 3.], dtype=float32)
     """
@@ -197,6 +256,16 @@ def _vecmat(x1, x2):
 def vecmat(x1, x2, /):
     """Products of conjugated vectors and matrices, leading axes broadcasting.
 
+    Args:
+        x1: array of shape (..., m).
+        x2: array of shape (..., m, n).
+
+    Returns:
+        Array of shape (..., n), of the promoted dtype.
+
+    Raises:
+        ValueError: if ranks or sizes do not fit.
+
     >>> jnp.vecmat(jnp.arange(2.0), jnp.ones((2, 3)))
     Array([1., 1., 1.], dtype=float32)
     """
@@ -206,6 +275,17 @@ def vecmat(x1, x2, /):
 
 def inner(a, b, *, precision=None, preferred_element_type=None):
     """Sum of products over the last axes.
+
+    Args:
+        a, b: arrays of numbers with one size along the last axis.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Array of shape a.shape[:-1] + b.shape[:-1], of the promoted dtype.
+
+    Raises:
+        TypeError: if the last sizes differ.
 
     >>> jnp.inner(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
@@ -220,6 +300,16 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
 def outer(a, b, out=None):
     """a[:, None] * b[None, :] of two vectors (other arrays are flattened).
 
+    Args:
+        a, b: arrays of numbers; flattened first.
+        out: not supported; must be None.
+
+    Returns:
+        Array of shape (a.size, b.size), of the promoted dtype.
+
+    Raises:
+        NotImplementedError: if `out` is given.
+
     >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([[3, 4],
            [6, 8]], dtype=int32)
@@ -231,7 +321,21 @@ def outer(a, b, out=None):
 
 
 def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
-    """Sum of products over paired axes: the last `axes` of a and first of b, or two lists of axes. Raises TypeError where the axes do not pair.
+    """Sum of products over paired axes.
+
+    Args:
+        a, b: arrays of numbers.
+        axes: int: the last axes of a and the first of b; or two lists of axes.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of a's other axes and b's other axes, of the promoted dtype.
+
+    Raises:
+        TypeError: where the axes do not pair.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
     Array([[3., 3.],
@@ -282,6 +386,12 @@ def _kron(a, b):
 def kron(a, b):
     """Kronecker product: every element of a times all of b.
 
+    Args:
+        a, b: arrays of numbers.
+
+    Returns:
+        Array of shape a.shape * b.shape (missing axes count 1), of the promoted dtype.
+
     >>> jnp.kron(jnp.array([1, 2]), jnp.array([1, 1]))
     Array([1, 1, 2, 2], dtype=int32)
     """
@@ -321,6 +431,18 @@ def _cross(a, b, axisa, axisb, axisc, axis):
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     """Cross product of vectors of 3 (or 2: the scalar z component) along `axis`, or along axisa, axisb into axisc.
 
+    Args:
+        a, b: arrays with vectors of 2 or 3 elements; the other axes broadcast.
+        axisa, axisb: int: the axes of the vectors.
+        axisc: int: where the result's vectors stand.
+        axis: int in place of the three; None: those.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype; without the axis for vectors of 2.
+
+    Raises:
+        ValueError: for vectors of other sizes.
+
     >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
@@ -341,7 +463,21 @@ def _trace(a, offset, axis1, axis2, dtype):
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """Sum of the diagonal of two axes. Raises ValueError below rank 2.
+    """Sum of the diagonal of two axes.
+
+    Args:
+        a: array of rank 2 or more.
+        offset: int: which diagonal, above (positive) or below.
+        axis1, axis2: int: the two axes.
+        dtype: dtype to accumulate in and to return; None: a's, narrow integers and bool widened to the default integer.
+        out: not supported; must be None.
+
+    Returns:
+        Array of a's shape without the two axes.
+
+    Raises:
+        ValueError: below rank 2, or for one axis twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
@@ -406,7 +542,19 @@ def _convolve(a, v, mode, precision, dtype):
 
 
 def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
-    """Convolution of two vectors. mode: "full", "same" (as long as the longer) or "valid" (without edges).
+    """Convolution of two vectors: sum over m of a[m] v[n - m].
+
+    Args:
+        a, v: vectors, not empty.
+        mode: "full", "same" (as long as the longer) or "valid" (without edges).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Vector of the promoted dtype made float.
+
+    Raises:
+        ValueError: for other ranks, empty vectors and another mode.
 
     >>> jnp.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]))
     Array([1., 3., 2.], dtype=float32)
@@ -421,7 +569,19 @@ def _correlate(a, v, mode, precision, dtype):
 
 
 def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
-    """Correlation of two vectors: sum over n of a[n + k] conj(v[n]). mode: "valid", "same" or "full".
+    """Correlation of two vectors: sum over n of a[n + k] conj(v[n]).
+
+    Args:
+        a, v: vectors, not empty.
+        mode: "valid" (without edges), "same" (as long as the longer) or "full".
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Vector of the promoted dtype made float.
+
+    Raises:
+        ValueError: for other ranks, empty vectors and another mode.
 
     >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]))
     Array([2., 3.], dtype=float32)

@@ -16,6 +16,12 @@ from ._arguments import as_array, filled_like, pointwise
 def equal(x, y, /):
     """x == y as bool.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
     >>> jnp.equal(jnp.array([1, 2]), 2)
     Array([False,  True], dtype=bool)
     """
@@ -24,6 +30,12 @@ def equal(x, y, /):
 
 def not_equal(x, y, /):
     """x != y as bool.
+
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
 
     >>> jnp.not_equal(jnp.array([1, 2]), 2)
     Array([ True, False], dtype=bool)
@@ -34,6 +46,12 @@ def not_equal(x, y, /):
 def less(x, y, /):
     """x < y as bool; complex numbers compare by real, then imaginary part.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
     >>> jnp.less(jnp.array([1, 2]), 2)
     Array([ True, False], dtype=bool)
     """
@@ -42,6 +60,12 @@ def less(x, y, /):
 
 def less_equal(x, y, /):
     """x <= y as bool; complex numbers compare by real, then imaginary part.
+
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
 
     >>> jnp.less_equal(jnp.array([1, 2]), 2)
     Array([ True,  True], dtype=bool)
@@ -52,6 +76,12 @@ def less_equal(x, y, /):
 def greater(x, y, /):
     """x > y as bool; complex numbers compare by real, then imaginary part.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
     >>> jnp.greater(jnp.array([1, 2]), 1)
     Array([False,  True], dtype=bool)
     """
@@ -60,6 +90,12 @@ def greater(x, y, /):
 
 def greater_equal(x, y, /):
     """x >= y as bool; complex numbers compare by real, then imaginary part.
+
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
 
     >>> jnp.greater_equal(jnp.array([1, 2]), 2)
     Array([False,  True], dtype=bool)
@@ -74,6 +110,12 @@ def logical_truth(x):
 
 def logical_not(x, /):
     """Whether x is zero.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of bool of x's shape.
 
     >>> jnp.logical_not(jnp.array([0, 3]))
     Array([ True, False], dtype=bool)

@@ -63,7 +63,20 @@ def _sizes(name, N, M):
 
 
 def eye(N, M=None, k=0, dtype=None, *, device=None):
-    """[N, M] (M defaults to N) zeros with ones on the k-th diagonal.
+    """Zeros with ones on a diagonal.
+
+    Args:
+        N: int: the number of rows.
+        M: int: the number of columns; None: N.
+        k: int: which diagonal, above (positive) or below.
+        dtype: dtype of the result; None: the default float.
+        device: where the result lives: a device or a sharding; None: the default device.
+
+    Returns:
+        Array of shape (N, M).
+
+    Raises:
+        ValueError: for negative sizes.
 
     >>> jnp.eye(2)
     Array([[1., 0.],
@@ -78,6 +91,13 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
 def identity(n, dtype=None):
     """The [n, n] identity matrix.
 
+    Args:
+        n: int: the number of rows and of columns.
+        dtype: dtype of the result; None: the default float.
+
+    Returns:
+        Array of shape (n, n).
+
     >>> jnp.identity(2)
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
@@ -86,7 +106,16 @@ def identity(n, dtype=None):
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """[N, M] zeros with ones on and below the k-th diagonal. dtype: float32 where none is given, as in JAX.
+    """Zeros with ones on and below a diagonal.
+
+    Args:
+        N: int: the number of rows.
+        M: int: the number of columns; None: N.
+        k: int: which diagonal, above (positive) or below.
+        dtype: dtype of the result; None: float32, as in JAX.
+
+    Returns:
+        Array of shape (N, M).
 
     >>> jnp.tri(2)
     Array([[1., 0.],
@@ -115,7 +144,17 @@ def _triu(m, k=0):
 
 
 def tril(m, k=0):
-    """m with zeros above the k-th diagonal of its last two axes. Raises ValueError below rank 2.
+    """m with zeros above the k-th diagonal of its last two axes.
+
+    Args:
+        m: array of rank 2 or more.
+        k: int: which diagonal, above (positive) or below.
+
+    Returns:
+        Array of m's shape and dtype.
+
+    Raises:
+        ValueError: below rank 2.
 
     >>> jnp.tril(jnp.ones((2, 2)))
     Array([[1., 0.],
@@ -128,7 +167,17 @@ def tril(m, k=0):
 
 
 def triu(m, k=0):
-    """m with zeros below the k-th diagonal of its last two axes. Raises ValueError below rank 2.
+    """m with zeros below the k-th diagonal of its last two axes.
+
+    Args:
+        m: array of rank 2 or more.
+        k: int: which diagonal, above (positive) or below.
+
+    Returns:
+        Array of m's shape and dtype.
+
+    Raises:
+        ValueError: below rank 2.
 
     >>> jnp.triu(jnp.ones((2, 2)))
     Array([[1., 1.],
@@ -157,7 +206,18 @@ def _diagonal(a, offset, axis1, axis2):
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The elements a[..., i, i + offset] of the two axes, along a last axis. Raises ValueError below rank 2.
+    """The elements a[..., i, i + offset] of the two axes, along a last axis.
+
+    Args:
+        a: array of rank 2 or more.
+        offset: int: which diagonal, above (positive) or below.
+        axis1, axis2: int: the two axes.
+
+    Returns:
+        Array of a's shape without the two axes and with the diagonal last, of a's dtype.
+
+    Raises:
+        ValueError: below rank 2.
 
     >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
@@ -180,7 +240,17 @@ def _diag(v, k):
 
 
 def diag(v, k=0):
-    """The matrix with v on its k-th diagonal, or the k-th diagonal of a matrix. Raises ValueError for other ranks.
+    """The matrix with v on its k-th diagonal, or the k-th diagonal of a matrix.
+
+    Args:
+        v: vector or matrix.
+        k: int: which diagonal, above (positive) or below.
+
+    Returns:
+        Matrix of size n + |k|, or vector, of v's dtype.
+
+    Raises:
+        ValueError: for other ranks.
 
     >>> jnp.diag(jnp.array([1, 2]))
     Array([[1, 0],
@@ -194,6 +264,13 @@ def diag(v, k=0):
 
 def diagflat(v, k=0):
     """The matrix with v, flattened, on its k-th diagonal.
+
+    Args:
+        v: array; flattened first.
+        k: int: which diagonal, above (positive) or below.
+
+    Returns:
+        Matrix of size v.size + |k|, of v's dtype.
 
     >>> jnp.diagflat(jnp.array([1, 2]))
     Array([[1, 0],
@@ -218,9 +295,18 @@ def _vander(x, N, increasing):
 
 
 def vander(x, N=None, increasing=False):
-    """The matrix of powers of x: column j is x ** (N - 1 - j), or x ** j if `increasing`. x: vector.
+    """The matrix of powers of x: column j is x ** (N - 1 - j), or x ** j if `increasing`.
 
-    Raises ValueError for other ranks and negative N.
+    Args:
+        x: vector.
+        N: int: the number of columns; None: x's size.
+        increasing: bool: the powers from left to right.
+
+    Returns:
+        Array of shape (x.size, N), of x's dtype.
+
+    Raises:
+        ValueError: for other ranks and negative N.
 
     >>> jnp.vander(jnp.array([1, 2, 3]))
     Array([[1, 1, 1],

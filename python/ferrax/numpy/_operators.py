@@ -19,6 +19,12 @@ from ._arguments import broadcast_together, check_arraylike, filled_like, pointw
 def add(x, y, /):
     """x + y, elementwise; logical or for bool.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
     >>> jnp.add(jnp.array([1, 2]), 3)
     Array([4, 5], dtype=int32)
     """
@@ -28,6 +34,15 @@ def add(x, y, /):
 def subtract(x, y, /):
     """x - y, elementwise.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: for bool.
+
     >>> jnp.subtract(jnp.array([1, 2]), 3)
     Array([-2, -1], dtype=int32)
     """
@@ -36,6 +51,12 @@ def subtract(x, y, /):
 
 def multiply(x, y, /):
     """x * y, elementwise; logical and for bool.
+
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
 
     >>> jnp.multiply(jnp.array([1, 2]), 3)
     Array([3, 6], dtype=int32)
@@ -51,6 +72,12 @@ def both_bool(x, y):
 def maximum(x, y, /):
     """The larger of x and y, elementwise; nan where either is nan.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
     >>> jnp.maximum(jnp.array([1, 5]), 3)
     Array([3, 5], dtype=int32)
     """
@@ -60,6 +87,12 @@ def maximum(x, y, /):
 def minimum(x, y, /):
     """The smaller of x and y, elementwise; nan where either is nan.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
     >>> jnp.minimum(jnp.array([1, 5]), 3)
     Array([1, 3], dtype=int32)
     """
@@ -67,7 +100,16 @@ def minimum(x, y, /):
 
 
 def negative(x, /):
-    """-x, elementwise. x: any number but bool.
+    """-x, elementwise.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for bool.
 
     >>> jnp.negative(jnp.array([1, -2]))
     Array([-1,  2], dtype=int32)
@@ -76,7 +118,16 @@ def negative(x, /):
 
 
 def bitwise_and(x, y, /):
-    """Bitwise and. x, y: integer or bool.
+    """Bitwise and.
+
+    Args:
+        x, y: arrays that broadcast, integer or bool.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: for floating and complex dtypes.
 
     >>> jnp.bitwise_and(jnp.array([6, 3]), 2)
     Array([2, 2], dtype=int32)
@@ -85,7 +136,16 @@ def bitwise_and(x, y, /):
 
 
 def bitwise_or(x, y, /):
-    """Bitwise or. x, y: integer or bool.
+    """Bitwise or.
+
+    Args:
+        x, y: arrays that broadcast, integer or bool.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: for floating and complex dtypes.
 
     >>> jnp.bitwise_or(jnp.array([4, 3]), 2)
     Array([6, 3], dtype=int32)
@@ -94,7 +154,16 @@ def bitwise_or(x, y, /):
 
 
 def bitwise_xor(x, y, /):
-    """Bitwise exclusive or. x, y: integer or bool.
+    """Bitwise exclusive or.
+
+    Args:
+        x, y: arrays that broadcast, integer or bool.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        TypeError: for floating and complex dtypes.
 
     >>> jnp.bitwise_xor(jnp.array([6, 3]), 2)
     Array([4, 1], dtype=int32)
@@ -114,6 +183,12 @@ def _logical(name, primitive, x, y):
 def logical_and(x, y, /):
     """Whether x and y are both nonzero.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
     >>> jnp.logical_and(jnp.array([True, False]), True)
     Array([ True, False], dtype=bool)
     """
@@ -123,6 +198,12 @@ def logical_and(x, y, /):
 def logical_or(x, y, /):
     """Whether x or y is nonzero.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
     >>> jnp.logical_or(jnp.array([True, False]), False)
     Array([ True, False], dtype=bool)
     """
@@ -131,6 +212,12 @@ def logical_or(x, y, /):
 
 def logical_xor(x, y, /):
     """Whether exactly one of x and y is nonzero.
+
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of bool of the broadcast shape.
 
     >>> jnp.logical_xor(jnp.array([True, False]), True)
     Array([False,  True], dtype=bool)
@@ -197,6 +284,12 @@ def _complex_log_of_sum(x, y, exp, scale):
 def logaddexp(x, y, /):
     """log(exp(x) + exp(y)), without overflow.
 
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+
     >>> jnp.logaddexp(jnp.array([-jnp.inf]), 0.0)
     Array([0.], dtype=float32)
     """
@@ -205,6 +298,12 @@ def logaddexp(x, y, /):
 
 def logaddexp2(x, y, /):
     """log2(2 ** x + 2 ** y), without overflow.
+
+    Args:
+        x, y: arrays of numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
 
     >>> jnp.logaddexp2(jnp.array([1.0]), 1.0)
     Array([2.], dtype=float32)

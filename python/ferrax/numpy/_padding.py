@@ -174,12 +174,22 @@ def _pad_jit(array, values, widths, mode, static):
 
 
 def pad(array, pad_width, mode="constant", **kwargs):
-    """`array` extended at its edges.
+    """An array extended at its edges.
 
-    pad_width: one number, one (before, after) pair, a pair for each axis, or a dict from axes to either. mode: "constant"
-    (constant_values), "edge", "reflect" and "symmetric" (reflect_type), "wrap", "linear_ramp" (end_values), "maximum", "minimum", "mean"
-    and "median" (stat_length), "empty", or a function called as numpy.pad calls it.
-    Raises TypeError for widths that are no integers, ValueError for negative ones and for keywords that are not of the mode.
+    Args:
+        array: array.
+        pad_width: one number, one (before, after) pair, a pair for each axis, or a dict from axes to either.
+        mode: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "minimum", "mean", "median", "empty", or a function called as
+            numpy.pad calls it.
+        **kwargs: what the mode takes, each a scalar or pairs like `pad_width`: constant_values, end_values, stat_length; reflect_type "even" or "odd".
+
+    Returns:
+        Array of array's rank and dtype.
+
+    Raises:
+        TypeError: for widths that are no integers.
+        ValueError: for negative widths, and keywords that are not the mode's.
+        NotImplementedError: for another mode.
 
     >>> jnp.pad(jnp.array([1, 2]), 1)
     Array([0, 1, 2, 0], dtype=int32)

@@ -38,7 +38,15 @@ def _polyval(p, x, unroll):
 
 
 def polyval(p, x, *, unroll=16):
-    """The polynomial with coefficients p at x, by Horner's rule. unroll: coefficients per step of the loop.
+    """The polynomial with coefficients p at x, by Horner's rule.
+
+    Args:
+        p: coefficients, the highest power first: an array of rank 1 or more whose first axis is the powers.
+        x: array of numbers.
+        unroll: coefficients per step of the loop.
+
+    Returns:
+        Array of x's shape and the promoted dtype.
 
     >>> jnp.polyval(jnp.array([1, 0, 2]), 3)
     Array(11, dtype=int32)
@@ -61,7 +69,16 @@ def _polyadd(a1, a2):
 
 
 def polyadd(a1, a2):
-    """The sum of two polynomials. Raises TypeError for bool.
+    """The sum of two polynomials.
+
+    Args:
+        a1, a2: vectors of coefficients, the highest power first.
+
+    Returns:
+        Vector of the longer's size, of the promoted dtype.
+
+    Raises:
+        TypeError: for bool.
 
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3]))
     Array([1, 5], dtype=int32)
@@ -79,6 +96,15 @@ def _polysub(a1, a2):
 def polysub(a1, a2):
     """The difference of two polynomials.
 
+    Args:
+        a1, a2: vectors of coefficients, the highest power first.
+
+    Returns:
+        Vector of the longer's size, of the promoted dtype.
+
+    Raises:
+        TypeError: for bool.
+
     >>> jnp.polysub(jnp.array([1, 2]), jnp.array([3]))
     Array([ 1, -1], dtype=int32)
     """
@@ -91,7 +117,14 @@ def _trimmed(*arrays):
 
 
 def polymul(a1, a2, *, trim_leading_zeros=False):
-    """The product of two polynomials. trim_leading_zeros: as numpy does; the values must then be known.
+    """The product of two polynomials.
+
+    Args:
+        a1, a2: vectors of coefficients, the highest power first.
+        trim_leading_zeros: bool: drop leading zeros first, as numpy does; the values must then be known.
+
+    Returns:
+        Vector of the promoted dtype made float.
 
     >>> jnp.polymul(jnp.array([1, 1]), jnp.array([1, -1]))
     Array([ 1.,  0., -1.], dtype=float32)
@@ -122,7 +155,14 @@ def _polydiv(u, v):
 
 
 def polydiv(u, v, *, trim_leading_zeros=False):
-    """(quotient, remainder) of two polynomials. trim_leading_zeros: of the remainder; the values must then be known.
+    """(quotient, remainder) of two polynomials.
+
+    Args:
+        u, v: vectors of coefficients, the highest power first.
+        trim_leading_zeros: of the remainder; the values must then be known.
+
+    Returns:
+        (quotient, remainder): vectors of the promoted dtype made float.
 
     >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))
     (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
@@ -152,6 +192,16 @@ def _polyder(p, m):
 
 def polyder(p, m=1):
     """The m-th derivative of a polynomial.
+
+    Args:
+        p: vector of coefficients, the highest power first.
+        m: int: the order.
+
+    Returns:
+        Vector of m elements less, of p's dtype made float.
+
+    Raises:
+        ValueError: for negative m.
 
     >>> jnp.polyder(jnp.array([1, 2, 3]))
     Array([2., 2.], dtype=float32)
@@ -183,6 +233,17 @@ def _polyint(p, k, m):
 def polyint(p, m=1, k=None):
     """The m-th integral of a polynomial, with integration constants k (0).
 
+    Args:
+        p: vector of coefficients, the highest power first.
+        m: int: the order.
+        k: scalar or vector of m integration constants; None: 0.
+
+    Returns:
+        Vector of m elements more, of the promoted dtype made float.
+
+    Raises:
+        ValueError: for negative m, or another number of constants.
+
     >>> jnp.polyint(jnp.array([2, 2]))
     Array([1., 2., 0.], dtype=float32)
     """
@@ -202,7 +263,16 @@ def _poly(seq):
 
 
 def poly(seq_of_zeros):
-    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial. Raises ValueError for other shapes.
+    """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial.
+
+    Args:
+        seq_of_zeros: vector, or a square matrix.
+
+    Returns:
+        Vector of n + 1 coefficients, the highest power first, of the dtype made float.
+
+    Raises:
+        ValueError: for other shapes.
 
     >>> jnp.poly(jnp.array([1.0, 2.0]))
     Array([ 1., -3.,  2.], dtype=float32)
@@ -218,7 +288,17 @@ def poly(seq_of_zeros):
 
 
 def roots(p, *, strip_zeros=True):
-    """The roots of a polynomial, as eigenvalues of its companion matrix. strip_zeros: drop leading zeros; the values must then be known.
+    """The roots of a polynomial, as eigenvalues of its companion matrix.
+
+    Args:
+        p: vector of coefficients, the highest power first.
+        strip_zeros: bool: drop leading zeros; the values must then be known.
+
+    Returns:
+        Vector of complex numbers.
+
+    Raises:
+        ValueError: for other ranks.
 
     >>> jnp.roots(jnp.array([1.0, -3.0, 2.0])).round(3)
     Array([2.+0.j, 1.+0.j], dtype=complex64)
@@ -244,7 +324,23 @@ def roots(p, *, strip_zeros=True):
 
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
-    """The polynomial of degree `deg` nearest to points (x, y) in the least-squares sense; see numpy.polyfit for full and cov.
+    """The polynomial nearest to points (x, y) in the least-squares sense.
+
+    Args:
+        x: vector of coordinates.
+        y: vector, or a matrix with a column for each fit.
+        deg: int: the degree.
+        rcond: singular values below this times the largest count as 0; None: x.size times the precision.
+        full: bool: also return residuals, rank, singular values and rcond.
+        w: vector: weights of the differences; None: 1.
+        cov: bool: also return the covariance of the coefficients, scaled by the residuals; "unscaled": not scaled.
+
+    Returns:
+        Array of deg + 1 coefficients, the highest power first; a tuple with `full` or `cov`.
+
+    Raises:
+        ValueError: for a negative degree, or too few points for a scaled covariance.
+        TypeError: for x, y or w of other ranks or sizes.
 
     >>> jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1).round(3)
     Array([2., 1.], dtype=float32)

@@ -27,7 +27,14 @@ from ._taking import take
 
 
 def tile(A, reps):
-    """A repeated reps[i] times along each axis; missing axes are added in front.
+    """A repeated along each axis.
+
+    Args:
+        A: array.
+        reps: int or sequence of ints: how often along each axis; missing axes are added in front.
+
+    Returns:
+        Array of A's dtype, each size times its repeats.
 
     >>> jnp.tile(jnp.array([1, 2]), 2)
     Array([1, 2, 1, 2], dtype=int32)
@@ -43,11 +50,23 @@ def tile(A, reps):
 
 
 def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
-    """Each element (or slice along `axis`) repeated `repeats` times, a number or one for each.
+    """Each element, or slice along an axis, repeated.
 
-    total_repeat_length: the size of the result along the axis, needed where `repeats` is traced; longer results are cut, shorter ones padded
-    with the last element. Without `axis`, a is flattened.
-    Raises ValueError where there is not one number for each, TypeError for negative ones.
+    Args:
+        a: array.
+        repeats: int, or a vector with one for each element or slice.
+        axis: int, or None to flatten a first.
+        total_repeat_length: the size of the result along the axis, needed where `repeats` is traced; longer results are cut, shorter ones padded with the
+            last element.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        ValueError: where there is not one number for each.
+        TypeError: for negative ones.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.repeat(jnp.array([1, 2]), 2)
     Array([1, 1, 2, 2], dtype=int32)
@@ -103,7 +122,17 @@ def _flip(m, axis):
 
 
 def flip(m, axis=None):
-    """m with the order of elements reversed along `axis` (default: all).
+    """m with the order of elements reversed.
+
+    Args:
+        m: array.
+        axis: int, tuple of ints or None (all).
+
+    Returns:
+        Array of m's shape and dtype.
+
+    Raises:
+        ValueError: for an axis out of bounds.
 
     >>> jnp.flip(jnp.array([1, 2, 3]))
     Array([3, 2, 1], dtype=int32)
@@ -115,6 +144,15 @@ def flip(m, axis=None):
 def fliplr(m):
     """m reversed along its second axis.
 
+    Args:
+        m: array of rank 2 or more.
+
+    Returns:
+        Array of m's shape and dtype.
+
+    Raises:
+        ValueError: below rank 2.
+
     >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 1],
            [4, 3]], dtype=int32)
@@ -125,6 +163,15 @@ def fliplr(m):
 
 def flipud(m):
     """m reversed along its first axis.
+
+    Args:
+        m: array of rank 1 or more.
+
+    Returns:
+        Array of m's shape and dtype.
+
+    Raises:
+        ValueError: for scalars.
 
     >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
     Array([[3, 4],
@@ -147,7 +194,18 @@ def _rot90(m, k, axes):
 
 
 def rot90(m, k=1, axes=(0, 1)):
-    """m turned k times by 90 degrees in the plane of two axes, from the first towards the second. Raises ValueError where they are the same.
+    """m turned k times by 90 degrees in the plane of two axes, from the first towards the second.
+
+    Args:
+        m: array of rank 2 or more.
+        k: int: how many turns; negative: backwards.
+        axes: pair of ints: the plane.
+
+    Returns:
+        Array of m's dtype; the sizes of the two axes are exchanged for odd k.
+
+    Raises:
+        ValueError: below rank 2, or if the two axes are one.
 
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 4],
@@ -187,9 +245,18 @@ def _roll_dynamic(a, shift, axis):
 
 
 def roll(a, shift, axis=None):
-    """a with its elements moved by `shift` along `axis`, those pushed out coming back in front; flattened where axis is None.
+    """a with its elements moved; those pushed out come back at the other end.
 
-    Raises ValueError for shifts or axes of rank 2 and more.
+    Args:
+        a: array.
+        shift: int, or a sequence with one for each axis.
+        axis: int, tuple of ints, or None to move the flattened elements.
+
+    Returns:
+        Array of a's shape and dtype.
+
+    Raises:
+        ValueError: for shifts or axes of rank 2 and more, and an axis out of bounds.
 
     >>> jnp.roll(jnp.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int32)

@@ -141,7 +141,24 @@ def _weak_free(dtype):
 
 
 def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
-    """Sum over `axis`. initial: added to the result; where: which elements take part.
+    """Sum over `axis`.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        dtype: dtype to accumulate in and to return; None: a's.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: added to the result; where: which elements take part.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+        promote_integers: bool: where dtype is None, widen bool and narrow integers to the default integer of their signedness.
+
+    Returns:
+        Array of a's shape without the reduced axes.
+
+    Raises:
+        ValueError: for an axis out of bounds or named twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([4, 6], dtype=int32)
@@ -154,7 +171,24 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
 
 
 def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
-    """Product over `axis`. initial: multiplied into the result; where: which elements take part.
+    """Product over `axis`.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        dtype: dtype to accumulate in and to return; None: a's.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: multiplied into the result; where: which elements take part.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+        promote_integers: bool: where dtype is None, widen bool and narrow integers to the default integer of their signedness.
+
+    Returns:
+        Array of a's shape without the reduced axes.
+
+    Raises:
+        ValueError: for an axis out of bounds or named twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.prod(jnp.array([2, 3]))
     Array(6, dtype=int32)
@@ -167,7 +201,22 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
 
 
 def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """Maximum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given.
+    """Maximum over `axis`; nan if any element is nan.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: scalar the result starts from; None: the operation's identity.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's dtype and of its shape without the reduced axes.
+
+    Raises:
+        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of bounds or named twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.max(jnp.array([2, 3]))
     Array(3, dtype=int32)
@@ -177,7 +226,22 @@ def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 
 
 def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """Minimum over `axis`; nan if any element is nan. Raises ValueError for no elements unless `initial` is given.
+    """Minimum over `axis`; nan if any element is nan.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: scalar the result starts from; None: the operation's identity.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's dtype and of its shape without the reduced axes.
+
+    Raises:
+        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of bounds or named twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.min(jnp.array([2, 3]))
     Array(2, dtype=int32)
@@ -189,6 +253,20 @@ def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 def amax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """The same as `max`.
 
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: scalar the result starts from; None: the operation's identity.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's dtype and of its shape without the reduced axes.
+
+    Raises:
+        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of bounds or named twice.
+
     >>> jnp.amax(jnp.array([[1, 3], [2, 0]]), axis=0)
     Array([2, 3], dtype=int32)
     """
@@ -197,6 +275,20 @@ def amax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 
 def amin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """The same as `min`.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: scalar the result starts from; None: the operation's identity.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's dtype and of its shape without the reduced axes.
+
+    Raises:
+        ValueError: for no elements, or for `where`, unless `initial` is given; for an axis out of bounds or named twice.
 
     >>> jnp.amin(jnp.array([[1, 3], [2, 0]]), axis=0)
     Array([1, 0], dtype=int32)
@@ -212,6 +304,20 @@ def _logical(name, primitive, a, axis, keepdims, where, identity):
 def all(a, axis=None, out=None, keepdims=False, *, where=None):
     """Whether all elements along `axis` are nonzero.
 
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of bool, of a's shape without the reduced axes.
+
+    Raises:
+        ValueError: for an axis out of bounds or named twice.
+        NotImplementedError: if `out` is given.
+
     >>> jnp.all(jnp.array([True, False]))
     Array(False, dtype=bool)
     """
@@ -221,6 +327,20 @@ def all(a, axis=None, out=None, keepdims=False, *, where=None):
 
 def any(a, axis=None, out=None, keepdims=False, *, where=None):
     """Whether any element along `axis` is nonzero.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of bool, of a's shape without the reduced axes.
+
+    Raises:
+        ValueError: for an axis out of bounds or named twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.any(jnp.array([True, False]))
     Array(True, dtype=bool)
@@ -242,6 +362,21 @@ def _masked_count(where, a, axis, dtype, keepdims):
 
 def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     """Arithmetic mean over `axis`; integers become float, half precision is summed in float32.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        dtype: dtype to accumulate in and to return; None: a's, made float.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's shape without the reduced axes.
+
+    Raises:
+        ValueError: if `where` is not bool, or an axis is out of bounds or named twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.mean(jnp.array([[1.0, 2.0], [3.0, 4.0]]), axis=1)
     Array([1.5, 3.5], dtype=float32)
@@ -265,9 +400,20 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
 
 
 def average(a, axis=None, weights=None, returned=False, keepdims=False):
-    """Mean over `axis`, weighted. weights: of a's shape, or a vector along `axis`. returned: also the sum of weights.
+    """Mean over `axis`, weighted: sum(a * weights) / sum(weights).
 
-    Raises ValueError for weights of other shapes.
+    Args:
+        a: array of numbers.
+        axis: int, tuple of ints or None (all).
+        weights: array of a's shape, or a vector along `axis`; None: all 1.
+        returned: bool: also return the sum of weights.
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of a's shape without the reduced axes, of the promoted dtype made float; with `returned`, (mean, sum of weights).
+
+    Raises:
+        ValueError: for weights of other shapes.
 
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.5, dtype=float32)
@@ -363,7 +509,24 @@ def _spread(name, computation, a, axis, dtype, out, keepdims, where, **rest):
 
 
 def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
-    """Variance over `axis`: mean squared distance from the mean, over n - ddof. `correction` is another name for ddof; mean: if known.
+    """Variance over `axis`: mean squared distance from the mean, the sum over n - ddof.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        dtype: dtype to accumulate in and to return; None: a's real part's, made float.
+        out: not supported; must be None.
+        ddof: number subtracted from the count.
+        keepdims: keep the reduced axes, with size 1.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+        mean: the mean, with reduced axes kept, if known; None: computed.
+        correction: another name for ddof; None: ddof counts.
+
+    Returns:
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where n <= ddof.
+
+    Raises:
+        ValueError: if ddof and correction are both given, or for a real dtype and complex a.
 
     >>> jnp.var(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
@@ -388,6 +551,23 @@ def _std(a, axis, dtype, correction, keepdims, where=None, mean=None):
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
     """Standard deviation over `axis`: the square root of `var`.
 
+    Args:
+        a: array of numbers or bool.
+        axis: int, name of a mapped axis, a tuple of these, or None (all).
+        dtype: float or complex dtype to accumulate in and to return; None: a's real part's, made float.
+        out: not supported; must be None.
+        ddof: number subtracted from the count.
+        keepdims: keep the reduced axes, with size 1.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+        mean: the mean, with reduced axes kept, if known; None: computed.
+        correction: another name for ddof; None: ddof counts.
+
+    Returns:
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where n <= ddof.
+
+    Raises:
+        ValueError: if ddof and correction are both given, or for a dtype that is no float.
+
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
@@ -401,6 +581,19 @@ def _ptp(a, axis, keepdims):
 
 def ptp(a, axis=None, out=None, keepdims=False):
     """Maximum minus minimum over `axis`.
+
+    Args:
+        a: array of numbers.
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of a's dtype and of its shape without the reduced axes.
+
+    Raises:
+        TypeError: for bool.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.ptp(jnp.array([1, 5]))
     Array(4, dtype=int32)
@@ -417,6 +610,14 @@ def _count_nonzero(a, axis, keepdims):
 
 def count_nonzero(a, axis=None, keepdims=False):
     """How many elements along `axis` are nonzero.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, tuple of ints or None (all).
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of the default integer, of a's shape without the reduced axes.
 
     >>> jnp.count_nonzero(jnp.array([0, 3, 4]))
     Array(2, dtype=int32)
@@ -451,6 +652,20 @@ def _arg(name, primitive, a, axis, keepdims):
 def argmax(a, axis=None, out=None, keepdims=None):
     """The index of the first maximum along `axis` (in the flattened array if None), nan counting as largest.
 
+    Args:
+        a: array of real numbers or bool.
+        axis: int, or None for the flattened array.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of the default integer, of a's shape without `axis`.
+
+    Raises:
+        ValueError: for no elements, and an axis out of bounds.
+        TypeError: for complex a.
+        NotImplementedError: if `out` is given.
+
     >>> jnp.argmax(jnp.array([1, 5, 2]))
     Array(1, dtype=int32)
     """
@@ -460,6 +675,20 @@ def argmax(a, axis=None, out=None, keepdims=None):
 
 def argmin(a, axis=None, out=None, keepdims=None):
     """The index of the first minimum along `axis` (in the flattened array if None), nan counting as smallest.
+
+    Args:
+        a: array of real numbers or bool.
+        axis: int, or None for the flattened array.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of the default integer, of a's shape without `axis`.
+
+    Raises:
+        ValueError: for no elements, and an axis out of bounds.
+        TypeError: for complex a.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.argmin(jnp.array([4, 1, 2]))
     Array(1, dtype=int32)
@@ -489,6 +718,20 @@ def _nanargmin(a, axis, keepdims):
 def nanargmax(a, axis=None, out=None, keepdims=None):
     """`argmax` of what is not nan; -1 where everything is.
 
+    Args:
+        a: array of real numbers or bool.
+        axis: int, or None for the flattened array.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of the default integer, of a's shape without `axis`.
+
+    Raises:
+        ValueError: for no elements, and an axis out of bounds.
+        TypeError: for complex a.
+        NotImplementedError: if `out` is given.
+
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2, dtype=int32)
     """
@@ -498,6 +741,20 @@ def nanargmax(a, axis=None, out=None, keepdims=None):
 
 def nanargmin(a, axis=None, out=None, keepdims=None):
     """`argmin` of what is not nan; -1 where everything is.
+
+    Args:
+        a: array of real numbers or bool.
+        axis: int, or None for the flattened array.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of the default integer, of a's shape without `axis`.
+
+    Raises:
+        ValueError: for no elements, and an axis out of bounds.
+        TypeError: for complex a.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.nanargmin(jnp.array([jnp.nan, 3.0, 2.0]))
     Array(2, dtype=int32)
@@ -549,6 +806,22 @@ def _nanmin(a, axis, keepdims, initial=None, where=None):
 def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """`sum` with nan counted as 0.
 
+    Args:
+        a: array of numbers or bool.
+        axis: int, tuple of ints or None (all).
+        dtype: dtype to accumulate in and to return; None: a's, bool and narrow integers widened.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: scalar the result starts from; None: the operation's identity.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's shape without the reduced axes.
+
+    Raises:
+        ValueError: if `where` is not bool, or an axis is out of bounds or named twice.
+        NotImplementedError: if `out` is given.
+
     >>> jnp.nansum(jnp.array([1.0, jnp.nan]))
     Array(1., dtype=float32)
     """
@@ -566,6 +839,22 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
 
 def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
     """`prod` with nan counted as 1.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, tuple of ints or None (all).
+        dtype: dtype to accumulate in and to return; None: a's, bool and narrow integers widened.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: scalar the result starts from; None: the operation's identity.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's shape without the reduced axes.
+
+    Raises:
+        ValueError: if `where` is not bool, or an axis is out of bounds or named twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.nanprod(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
@@ -585,6 +874,21 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, wh
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """`max` of what is not nan; nan where everything is.
 
+    Args:
+        a: array of numbers or bool.
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: scalar the result starts from; None: the operation's identity.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's dtype and of its shape without the reduced axes.
+
+    Raises:
+        ValueError: for no elements, or for `where`, unless `initial` is given.
+        NotImplementedError: if `out` is given.
+
     >>> jnp.nanmax(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
     """
@@ -595,6 +899,21 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 
 def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     """`min` of what is not nan; nan where everything is.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        initial: scalar the result starts from; None: the operation's identity.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's dtype and of its shape without the reduced axes.
+
+    Raises:
+        ValueError: for no elements, or for `where`, unless `initial` is given.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.nanmin(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
@@ -617,6 +936,21 @@ def _nanmean(a, axis, dtype, keepdims, where=None):
 
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     """`mean` of what is not nan.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, tuple of ints or None (all).
+        dtype: dtype to accumulate in and to return; None: a's, made float.
+        out: not supported; must be None.
+        keepdims: keep the reduced axes, with size 1.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+
+    Returns:
+        Array of a's shape without the reduced axes.
+
+    Raises:
+        ValueError: if `where` is not bool, or an axis is out of bounds or named twice.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.nanmean(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
@@ -652,6 +986,22 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """`var` of what is not nan.
 
+    Args:
+        a: array of numbers or bool.
+        axis: int, tuple of ints or None (all).
+        dtype: dtype to accumulate in and to return; None: a's real part's, made float.
+        out: not supported; must be None.
+        ddof: number subtracted from the count.
+        keepdims: keep the reduced axes, with size 1.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+        mean: the mean, with reduced axes kept, if known; None: computed.
+
+    Returns:
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where no more than ddof elements are left.
+
+    Raises:
+        ValueError: for a real dtype and complex a.
+
     >>> jnp.nanvar(jnp.array([2.0, jnp.nan]))
     Array(0., dtype=float32)
     """
@@ -665,6 +1015,22 @@ def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
     """`std` of what is not nan.
+
+    Args:
+        a: array of numbers or bool.
+        axis: int, tuple of ints or None (all).
+        dtype: dtype to accumulate in and to return; None: a's real part's, made float.
+        out: not supported; must be None.
+        ddof: number subtracted from the count.
+        keepdims: keep the reduced axes, with size 1.
+        where: array of bool that broadcasts with a: which elements take part; None: all.
+        mean: the mean, with reduced axes kept, if known; None: computed.
+
+    Returns:
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where no more than ddof elements are left.
+
+    Raises:
+        ValueError: for a real dtype and complex a.
 
     >>> jnp.nanstd(jnp.array([2.0, jnp.nan]))
     Array(0., dtype=float32)

@@ -22,6 +22,15 @@ from ._selecting import where
 def ceil(x, /):
     """The least integer not below x, of x's dtype.
 
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for complex x.
+
     >>> jnp.ceil(jnp.array([1.2, -1.2]))
     Array([ 2., -1.], dtype=float32)
     """
@@ -31,6 +40,15 @@ def ceil(x, /):
 
 def floor(x, /):
     """The greatest integer not above x, of x's dtype.
+
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for complex x.
 
     >>> jnp.floor(jnp.array([1.2, -1.2]))
     Array([ 1., -2.], dtype=float32)
@@ -49,6 +67,15 @@ def _trunc(x):
 def trunc(x):
     """x rounded towards zero, of x's dtype.
 
+    Args:
+        x: array, bool, integer or real.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for complex x.
+
     >>> jnp.trunc(jnp.array([1.2, -1.2]))
     Array([ 1., -1.], dtype=float32)
     """
@@ -66,6 +93,12 @@ def _rint(x):
 
 def rint(x, /):
     """x rounded to the nearest integer, ties to even; integers become float.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.rint(jnp.array([0.5, 1.5]))
     Array([0., 2.], dtype=float32)
@@ -100,7 +133,19 @@ def _round(a, decimals=0):
 
 
 def round(a, decimals=0, out=None):
-    """a rounded to `decimals` decimals, ties to even. Raises ValueError for bool, NotImplementedError for integers and negative decimals.
+    """a rounded to `decimals` decimals, ties to even.
+
+    Args:
+        a: array of integers, real or complex numbers.
+        decimals: int: places behind the point; negative: in front of it.
+        out: not supported; must be None.
+
+    Returns:
+        Array of a's shape and dtype.
+
+    Raises:
+        ValueError: for bool.
+        NotImplementedError: for integers and negative decimals.
 
     >>> jnp.round(jnp.array([1.25, 2.75]), 1)
     Array([1.2, 2.8], dtype=float32)
@@ -116,6 +161,17 @@ def _around(a, decimals):
 
 def around(a, decimals=0, out=None):
     """The same as `round`.
+
+    Args:
+        a: array of integers, real or complex numbers.
+        decimals: int: places behind the point; negative: in front of it.
+        out: not supported; must be None.
+
+    Returns:
+        Array of a's shape and dtype.
+
+    Raises:
+        NotImplementedError: if `out` is given.
 
     >>> jnp.around(jnp.array([1.25, 2.5]), 1)
     Array([1.2, 2.5], dtype=float32)
@@ -133,6 +189,17 @@ def _modf(x):
 
 def modf(x, /, out=None):
     """(fractional part, whole part), both of x's sign.
+
+    Args:
+        x: array, bool, integer or real.
+        out: not supported; must be None.
+
+    Returns:
+        Two arrays of x's shape, of its dtype made float.
+
+    Raises:
+        TypeError: for complex x.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.modf(jnp.array([1.5]))
     (Array([0.5], dtype=float32), Array([1.], dtype=float32))

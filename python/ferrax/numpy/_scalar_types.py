@@ -81,7 +81,16 @@ int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
 
 def result_type(*args):
-    """The dtype that arrays, numbers and dtypes promote to. Raises ValueError for no arguments.
+    """The dtype that arrays, numbers and dtypes promote to.
+
+    Args:
+        *args: arrays, numbers and dtypes.
+
+    Returns:
+        numpy dtype.
+
+    Raises:
+        ValueError: for no arguments.
 
     >>> jnp.result_type(jnp.int8(1), 1.0)
     dtype('float32')
@@ -101,6 +110,15 @@ def _for_promotion(a):
 
 def promote_types(a, b):
     """The dtype that two dtypes promote to; Python's int, float and complex give way.
+
+    Args:
+        a, b: dtypes, or Python's int, float and complex.
+
+    Returns:
+        numpy dtype.
+
+    Raises:
+        TypePromotionError: for dtypes without a common one.
 
     >>> jnp.promote_types("int8", "uint8")
     dtype('int16')
@@ -123,7 +141,18 @@ def _number(t):
 
 
 def can_cast(from_, to, casting="safe"):
-    """Whether a cast keeps all values ("safe"), stays of a kind ("same_kind"), ... as numpy.can_cast. Raises TypeError for Python numbers.
+    """Whether a cast keeps what it is asked to keep, as numpy.can_cast.
+
+    Args:
+        from_: dtype or array.
+        to: dtype.
+        casting: "no", "equiv", "safe" (all values are kept), "same_kind" or "unsafe".
+
+    Returns:
+        bool.
+
+    Raises:
+        TypeError: for Python numbers.
 
     >>> jnp.can_cast("int32", "float32")
     False
@@ -137,9 +166,17 @@ def can_cast(from_, to, casting="safe"):
 
 
 def isdtype(dtype, kind):
-    """Whether dtype is of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a dtype, or one of a tuple.
+    """Whether dtype is of a kind.
 
-    Raises ValueError for another kind.
+    Args:
+        dtype: dtype.
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a dtype, or a tuple of these.
+
+    Returns:
+        bool.
+
+    Raises:
+        ValueError: for another kind.
 
     >>> jnp.isdtype(jnp.float32, "real floating")
     True

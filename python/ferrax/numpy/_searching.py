@@ -30,10 +30,18 @@ from ._sorting import argsort
 
 
 def nonzero(a, *, size=None, fill_value=None):
-    """The indices of nonzero elements, one vector for each axis.
+    """The indices of nonzero elements.
 
-    size: how many are returned (static; needed under jit), padded by `fill_value` (0, or one value for each axis).
-    Raises ValueError for scalars and for a fill_value of another length.
+    Args:
+        a: array of rank 1 or more.
+        size: how many are returned (static; needed under jit), padded by `fill_value` (0, or one value for each axis).
+        fill_value: index that pads up to `size`, or a tuple with one for each axis; None: 0.
+
+    Returns:
+        Tuple of vectors of the default integer, one for each axis.
+
+    Raises:
+        ValueError: for scalars and for a fill_value of another length.
 
     >>> jnp.nonzero(jnp.array([0, 3, 4]))
     (Array([1, 2], dtype=int32),)
@@ -72,6 +80,14 @@ def nonzero(a, *, size=None, fill_value=None):
 def flatnonzero(a, *, size=None, fill_value=None):
     """The indices of nonzero elements of the flattened array.
 
+    Args:
+        a: array; flattened first.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        fill_value: index that pads up to `size`; None: 0.
+
+    Returns:
+        Vector of the default integer.
+
     >>> jnp.flatnonzero(jnp.array([0, 3, 4]))
     Array([1, 2], dtype=int32)
     """
@@ -80,6 +96,14 @@ def flatnonzero(a, *, size=None, fill_value=None):
 
 def argwhere(a, *, size=None, fill_value=None):
     """The indices of nonzero elements as rows.
+
+    Args:
+        a: array.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        fill_value: index that pads up to `size`, or a tuple with one for each axis; None: 0.
+
+    Returns:
+        Array of the default integer, of shape (number of elements found, a.ndim).
 
     >>> jnp.argwhere(jnp.array([0, 3, 4]))
     Array([[1],
@@ -93,9 +117,22 @@ def argwhere(a, *, size=None, fill_value=None):
 
 
 def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
-    """The slices of a along `axis` (flattened if None) where the vector `condition` holds; `size` of them, padded by fill_value.
+    """The slices of a along an axis where `condition` holds.
 
-    Raises ValueError for conditions of other ranks or true beyond the axis.
+    Args:
+        condition: vector of bool; missing elements count as False.
+        a: array.
+        axis: int, or None for the flattened array.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        fill_value: value that pads up to `size`.
+        out: not supported; must be None.
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        ValueError: for conditions of other ranks or true beyond the axis.
+        NotImplementedError: if `out` is given.
 
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
     Array([0, 2], dtype=int32)
@@ -126,6 +163,18 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
 
 def extract(condition, arr, *, size=None, fill_value=0):
     """The elements of arr where `condition` holds, both flattened; see `compress` for size and fill_value.
+
+    Args:
+        condition: array of bool; missing elements count as False.
+        arr: array.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        fill_value: value that pads up to `size`.
+
+    Returns:
+        Vector of arr's dtype.
+
+    Raises:
+        ValueError: if `condition` is true beyond arr's size.
 
     >>> jnp.extract(jnp.array([True, False]), jnp.array([5, 6]))
     Array([5], dtype=int32)
@@ -217,10 +266,21 @@ def _searchsorted(a, v, side, method, dtype):
 
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
-    """Where the elements of v would be inserted into the sorted vector a, before ("left") or behind ("right") equal ones.
+    """Where elements would be inserted into a sorted vector.
 
-    sorter: indices that sort a. method: "scan" (bisection), "sort", "compare_all": how, not what.
-    Raises ValueError for other ranks of a and other words, OverflowError for more elements than the indices' dtype counts.
+    Args:
+        a: sorted vector.
+        v: array of elements to look for.
+        side: "left" (before equal ones) or "right" (behind them).
+        sorter: vector of indices that sort a; None: a is sorted.
+        method: how, not what: "scan" or "scan_unrolled" (bisection), "sort", "compare_all" or "default".
+
+    Returns:
+        Array of int32 of v's shape (int64 where a is longer than int32 counts).
+
+    Raises:
+        ValueError: for other ranks of a, and other words.
+        OverflowError: for more elements than the indices' dtype counts.
 
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), 4)
     Array(2, dtype=int32)
@@ -244,9 +304,19 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
 
 
 def digitize(x, bins, right=False, *, method=None):
-    """The index of the bin each element of x falls into. bins: a monotonic vector; right: whether bins include their right edge.
+    """The index of the bin each element of x falls into.
 
-    Raises ValueError for bins of other ranks.
+    Args:
+        x: array of real numbers.
+        bins: monotonic vector of edges.
+        right: bool: bins include their right edge in place of the left one.
+        method: how, not what, as for `searchsorted`; None: its default.
+
+    Returns:
+        Array of int32 of x's shape.
+
+    Raises:
+        ValueError: for bins of other ranks.
 
     >>> jnp.digitize(jnp.array([0.5, 2.5]), jnp.array([1.0, 2.0]))
     Array([0, 2], dtype=int32)

@@ -51,7 +51,17 @@ def _clip(arr, min=None, max=None):
 
 
 def clip(arr=None, /, min=None, max=None):
-    """arr limited to [min, max]; where min > max, max. Raises ValueError for complex values, and for no array.
+    """arr limited to [min, max]; where min > max, max.
+
+    Args:
+        arr: array of integers or real numbers.
+        min, max: scalars or arrays that broadcast; None: no bound.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        ValueError: for complex values, and for no array.
 
     >>> jnp.clip(jnp.array([1, 5, 9]), 2, 6)
     Array([2, 5, 6], dtype=int32)

@@ -107,10 +107,21 @@ def _plain_unique_mask(ar, axis):
 
 
 def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, fill_value=None, sorted=True):
-    """The sorted unique elements of ar (flattened), or its unique slices along `axis`.
+    """The sorted unique elements of ar, or its unique slices along an axis.
 
-    return_index, return_inverse, return_counts: also where each occurs first, which one each element is, and how often each occurs. size: how
-    many are returned (static; needed under jit), padded by fill_value or the smallest. equal_nan: whether nan equals nan.
+    Args:
+        ar: array of numbers or bool.
+        return_index: bool: also where each occurs first.
+        return_inverse: bool: also which of them each element is.
+        return_counts: bool: also how often each occurs.
+        axis: int, or None for the flattened array.
+        equal_nan: bool: nan equals nan.
+        size: how many are returned (static; needed under jit), padded by fill_value or the smallest.
+        fill_value: value that pads up to `size`; None: the smallest element.
+        sorted: without effect: the result is sorted.
+
+    Returns:
+        Array of ar's dtype; with return_*, a tuple of it and of arrays of the default integer.
 
     >>> jnp.unique(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
@@ -158,6 +169,14 @@ class _UniqueInverseResult(NamedTuple):
 def unique_all(x, /, *, size=None, fill_value=None):
     """(values, indices, inverse_indices, counts) of `unique`, nan differing from nan.
 
+    Args:
+        x: array of numbers or bool.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        fill_value: value that pads up to `size`; None: the smallest element.
+
+    Returns:
+        Named tuple of arrays.
+
     >>> jnp.unique_all(jnp.array([2, 1, 2])).counts
     Array([1, 2], dtype=int32)
     """
@@ -167,6 +186,14 @@ def unique_all(x, /, *, size=None, fill_value=None):
 
 def unique_counts(x, /, *, size=None, fill_value=None):
     """(values, counts) of `unique`, nan differing from nan.
+
+    Args:
+        x: array of numbers or bool.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        fill_value: value that pads up to `size`; None: the smallest element.
+
+    Returns:
+        Named tuple of arrays.
 
     >>> jnp.unique_counts(jnp.array([2, 1, 2])).values
     Array([1, 2], dtype=int32)
@@ -178,6 +205,14 @@ def unique_counts(x, /, *, size=None, fill_value=None):
 def unique_inverse(x, /, *, size=None, fill_value=None):
     """(values, inverse_indices) of `unique`, nan differing from nan.
 
+    Args:
+        x: array of numbers or bool.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        fill_value: value that pads up to `size`; None: the smallest element.
+
+    Returns:
+        Named tuple of arrays.
+
     >>> jnp.unique_inverse(jnp.array([2, 1, 2])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
@@ -188,6 +223,14 @@ def unique_inverse(x, /, *, size=None, fill_value=None):
 def unique_values(x, /, *, size=None, fill_value=None):
     """The values of `unique`, nan differing from nan.
 
+    Args:
+        x: array of numbers or bool.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+        fill_value: value that pads up to `size`; None: the smallest element.
+
+    Returns:
+        Vector of x's dtype.
+
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
     """
@@ -196,7 +239,15 @@ def unique_values(x, /, *, size=None, fill_value=None):
 
 
 def union1d(ar1, ar2, *, size=None, fill_value=None):
-    """The sorted unique elements of both. size: needed under jit.
+    """The sorted unique elements of both.
+
+    Args:
+        ar1, ar2: arrays of numbers or bool; flattened first.
+        size: needed under jit.
+        fill_value: value that pads up to `size`; None: the smallest element.
+
+    Returns:
+        Sorted vector of the promoted dtype.
 
     >>> jnp.union1d(jnp.array([1, 2]), jnp.array([2, 3]))
     Array([1, 2, 3], dtype=int32)
@@ -229,9 +280,20 @@ def _in1d_sorted(ar1, ar2, invert):
 
 
 def isin(element, test_elements, assume_unique=False, invert=False, *, method="auto"):
-    """Whether each element is among test_elements. invert: is not. method: "compare_all", "binary_search", "sort" or "auto": how, not what.
+    """Whether each element is among others.
 
-    Raises ValueError for another method.
+    Args:
+        element: array of numbers or bool.
+        test_elements: array; flattened first.
+        assume_unique: without effect.
+        invert: bool: whether it is not.
+        method: how, not what: "compare_all", "binary_search", "sort" or "auto".
+
+    Returns:
+        Array of bool of element's shape.
+
+    Raises:
+        ValueError: for another method.
 
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2]))
     Array([False,  True, False], dtype=bool)
@@ -265,7 +327,16 @@ def _need_size(name, size, *arrays):
 
 
 def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
-    """The unique elements of ar1 that are not in ar2. size: needed under jit.
+    """The unique elements of ar1 that are not in ar2.
+
+    Args:
+        ar1, ar2: arrays of numbers or bool; flattened first.
+        assume_unique: bool: ar1 has no element twice.
+        size: needed under jit.
+        fill_value: value that pads up to `size`; None: 0.
+
+    Returns:
+        Vector of ar1's dtype, sorted unless assume_unique.
 
     >>> jnp.setdiff1d(jnp.array([1, 2, 3]), jnp.array([2]))
     Array([1, 3], dtype=int32)
@@ -288,7 +359,17 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
-    """The sorted elements in both. return_indices: also where each occurs first in either. size: needed under jit.
+    """The sorted elements that are in both.
+
+    Args:
+        ar1, ar2: arrays of numbers or bool; flattened first.
+        assume_unique: bool: neither has an element twice.
+        return_indices: bool: also where each occurs first in ar1 and in ar2.
+        size: needed under jit.
+        fill_value: value that pads up to `size`; None: the smallest element.
+
+    Returns:
+        Vector of the promoted dtype; with return_indices, a tuple of three vectors.
 
     >>> jnp.intersect1d(jnp.array([1, 2]), jnp.array([2, 3]))
     Array([2], dtype=int32)
@@ -349,7 +430,16 @@ def _fill_first(values, mask, size, fill_value):
 
 
 def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
-    """The sorted elements in exactly one of the two. size: needed under jit.
+    """The sorted elements in exactly one of the two.
+
+    Args:
+        ar1, ar2: arrays of numbers or bool; flattened first.
+        assume_unique: bool: neither has an element twice.
+        size: needed under jit.
+        fill_value: value that pads up to `size`; None: the smallest element.
+
+    Returns:
+        Sorted vector of the promoted dtype.
 
     >>> jnp.setxor1d(jnp.array([1, 2]), jnp.array([2, 3]))
     Array([1, 3], dtype=int32)

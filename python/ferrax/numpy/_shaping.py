@@ -25,6 +25,12 @@ from ._arguments import Array, as_array, check_arraylike, jitted, shape_of
 def shape(a):
     """The shape of an array or of nested lists (which is deprecated), a tuple of ints.
 
+    Args:
+        a: array, number or nested lists (which is deprecated).
+
+    Returns:
+        Tuple of ints.
+
     >>> jnp.shape(jnp.ones((2, 3)))
     (2, 3)
     """
@@ -46,6 +52,12 @@ def _shape(name, a):
 def ndim(a):
     """The number of axes.
 
+    Args:
+        a: array, number or nested lists (which is deprecated).
+
+    Returns:
+        int.
+
     >>> jnp.ndim(jnp.ones((2, 3)))
     2
     """
@@ -54,6 +66,13 @@ def ndim(a):
 
 def size(a, axis=None):
     """The number of elements, in all or along `axis` (one or several).
+
+    Args:
+        a: array, number or nested lists (which is deprecated).
+        axis: int, tuple of ints or None (all).
+
+    Returns:
+        int.
 
     >>> jnp.size(jnp.ones((2, 3)))
     6
@@ -87,9 +106,23 @@ def _resolve(a, newshape):
 
 
 def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
-    """The elements of a in a new shape, one of whose sizes may be -1. order: "C", last axis fastest, or "F", first axis fastest.
+    """The elements of a in a new shape.
 
-    copy: True for another array where the shape is the same. Raises TypeError where the number of elements differs.
+    Args:
+        a: array.
+        shape: int or sequence of ints, one of which may be -1: what is left over.
+        order: "C", last axis fastest, or "F", first axis fastest.
+        copy: True for another array where the shape is the same; None: a itself.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and a's dtype.
+
+    Raises:
+        TypeError: if the number of elements differs.
+        ValueError: for another order.
+        NotImplementedError: for order "A".
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],
@@ -114,6 +147,18 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
 def ravel(a, order="C", *, out_sharding=None):
     """a flattened to one axis.
 
+    Args:
+        a: array.
+        order: "C", last axis fastest, or "F", first axis fastest.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Vector of a's dtype.
+
+    Raises:
+        NotImplementedError: for orders "A" and "K".
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
     Array([1, 2, 3, 4], dtype=int32)
     """
@@ -128,7 +173,17 @@ def ravel(a, order="C", *, out_sharding=None):
 
 
 def squeeze(a, axis=None):
-    """a without its axes of size 1, or without `axis`. Raises ValueError where the size is not 1.
+    """a without axes of size 1.
+
+    Args:
+        a: array.
+        axis: int, tuple of ints, or None for all of size 1.
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        ValueError: if the size along `axis` is not 1, or an axis is out of bounds.
 
     >>> jnp.squeeze(jnp.ones((1, 2)))
     Array([1., 1.], dtype=float32)
@@ -142,7 +197,17 @@ def squeeze(a, axis=None):
 
 
 def expand_dims(a, axis):
-    """a with axes of size 1 inserted so that they are at `axis` of the result. Raises ValueError for repeats and axes out of bounds.
+    """a with axes of size 1 inserted so that they are at `axis` of the result.
+
+    Args:
+        a: array.
+        axis: int or sequence of ints, positions in the result.
+
+    Returns:
+        Array of a's dtype, of rank a.ndim + number of axes.
+
+    Raises:
+        ValueError: for repeats and axes out of bounds.
 
     >>> jnp.expand_dims(jnp.arange(2), 0)
     Array([[0, 1]], dtype=int32)
@@ -172,6 +237,12 @@ def _atleast_1d(x):
 def atleast_1d(*arys):
     """Each argument with at least one axis; one array or a list.
 
+    Args:
+        *arys: arrays or numbers.
+
+    Returns:
+        Array, or a list of arrays unless there is one argument.
+
     >>> jnp.atleast_1d(3)
     Array([3], dtype=int32, weak_type=True)
     """
@@ -187,6 +258,12 @@ def _atleast_2d(x):
 
 def atleast_2d(*arys):
     """Each argument with at least two axes, new ones in front.
+
+    Args:
+        *arys: arrays or numbers.
+
+    Returns:
+        Array, or a list of arrays unless there is one argument.
 
     >>> jnp.atleast_2d(jnp.arange(2))
     Array([[0, 1]], dtype=int32)
@@ -205,6 +282,12 @@ def _atleast_3d(x):
 def atleast_3d(*arys):
     """Each argument with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
 
+    Args:
+        *arys: arrays or numbers.
+
+    Returns:
+        Array, or a list of arrays unless there is one argument.
+
     >>> jnp.atleast_3d(jnp.arange(2)).shape
     (1, 2, 1)
     """
@@ -213,6 +296,16 @@ def atleast_3d(*arys):
 
 def transpose(a, axes=None):
     """a with its axes in the order `axes`, or reversed.
+
+    Args:
+        a: array.
+        axes: sequence of ints, a permutation; None: the reverse order.
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        TypeError: if `axes` is no permutation.
 
     >>> jnp.transpose(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
@@ -229,6 +322,16 @@ def transpose(a, axes=None):
 def permute_dims(a, /, axes):
     """The same as `transpose`.
 
+    Args:
+        a: array.
+        axes: sequence of ints, a permutation.
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        TypeError: if `axes` is no permutation.
+
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -237,7 +340,16 @@ def permute_dims(a, /, axes):
 
 
 def matrix_transpose(x, /):
-    """The last two axes swapped. Raises ValueError below rank 2.
+    """The last two axes swapped.
+
+    Args:
+        x: array of shape (..., m, n).
+
+    Returns:
+        Array of shape (..., n, m).
+
+    Raises:
+        ValueError: below rank 2.
 
     >>> jnp.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
@@ -252,6 +364,16 @@ def matrix_transpose(x, /):
 def swapaxes(a, axis1, axis2):
     """a with two axes exchanged.
 
+    Args:
+        a: array.
+        axis1, axis2: int: the two axes.
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        ValueError: for an axis out of bounds.
+
     >>> jnp.swapaxes(jnp.ones((2, 3)), 0, 1).shape
     (3, 2)
     """
@@ -265,7 +387,17 @@ def swapaxes(a, axis1, axis2):
 def moveaxis(a, source, destination):
     """a with the axes `source` moved to the places `destination`; the others keep their order.
 
-    Raises ValueError for repeated destinations, axes out of bounds, and unequal numbers, TypeError for repeated sources.
+    Args:
+        a: array.
+        source: int or sequence of ints: axes of a.
+        destination: as many: axes of the result.
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        ValueError: for repeated destinations, axes out of bounds, and unequal numbers.
+        TypeError: for repeated sources.
 
     >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -286,7 +418,18 @@ def _rollaxis(a, axis, start):
 
 
 def rollaxis(a, axis, start=0):
-    """a with `axis` moved to stand before `start`. Raises ValueError out of bounds.
+    """a with `axis` moved to stand before `start`.
+
+    Args:
+        a: array.
+        axis: int: which to move.
+        start: int: the axis to stand before, in [-a.ndim, a.ndim].
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        ValueError: out of bounds.
 
     >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -302,7 +445,16 @@ def rollaxis(a, axis, start=0):
 
 
 def broadcast_shapes(*shapes):
-    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none.
+    """The shape that arrays of `shapes` broadcast to.
+
+    Args:
+        *shapes: sequences of ints, or ints.
+
+    Returns:
+        Tuple of ints.
+
+    Raises:
+        ValueError: where there is none.
 
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -311,7 +463,19 @@ def broadcast_shapes(*shapes):
 
 
 def broadcast_to(array, shape, *, out_sharding=None):
-    """`array` spread over `shape` by numpy's rules. Raises ValueError where it does not fit.
+    """`array` spread over `shape` by numpy's rules.
+
+    Args:
+        array: array or number.
+        shape: int or sequence of ints.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and of array's dtype.
+
+    Raises:
+        ValueError: where it does not fit.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
     Array([[0, 1],
@@ -335,6 +499,15 @@ def broadcast_to(array, shape, *, out_sharding=None):
 
 def broadcast_arrays(*args):
     """All arguments spread over their common shape, as a list.
+
+    Args:
+        *args: arrays or numbers.
+
+    Returns:
+        List of arrays of one shape, each of its own dtype.
+
+    Raises:
+        ValueError: if the shapes do not broadcast.
 
     >>> jnp.broadcast_arrays(jnp.arange(2), 5)
     [Array([0, 1], dtype=int32), Array([5, 5], dtype=int32, weak_type=True)]

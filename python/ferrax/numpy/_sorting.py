@@ -45,7 +45,21 @@ def _refuse(name, kind, order):
 
 
 def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
-    """a sorted along `axis` (flattened if None).
+    """a sorted along an axis, nan last.
+
+    Args:
+        a: array of numbers or bool; complex numbers are sorted by real, then imaginary part.
+        axis: int, or None to flatten a first.
+        kind, order: not supported; must be None.
+        stable: bool: equal elements keep their order.
+        descending: bool: the largest first.
+
+    Returns:
+        Array of a's dtype.
+
+    Raises:
+        TypeError: for `kind` or `order`.
+        ValueError: for an axis out of bounds.
 
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
@@ -69,7 +83,22 @@ def _argsort(a, axis, stable, descending, dtype):
 
 
 def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None):
-    """The indices that sort a along `axis` (flattened if None). dtype: of the indices. Raises ValueError for an axis out of bounds, a scalar's too.
+    """The indices that sort a along an axis.
+
+    Args:
+        a: array of numbers or bool; complex numbers are sorted by real, then imaginary part.
+        axis: int, or None to flatten a first.
+        kind, order: not supported; must be None.
+        stable: bool: equal elements keep their order.
+        descending: bool: the largest first.
+        dtype: dtype of the indices; None: the default integer.
+
+    Returns:
+        Array of indices, of a's shape.
+
+    Raises:
+        TypeError: for `kind` or `order`.
+        ValueError: for an axis out of bounds, a scalar's too.
 
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
@@ -93,9 +122,18 @@ def _lexsort(keys, axis):
 
 
 def lexsort(keys, axis=-1):
-    """The indices that sort by several keys, the last first. keys: a sequence of arrays of one shape, or rows.
+    """The indices that sort by several keys, the last first.
 
-    Raises TypeError for no keys, ValueError where their shapes differ.
+    Args:
+        keys: sequence of arrays of one shape, or an array whose rows are the keys.
+        axis: int.
+
+    Returns:
+        Array of the default integer, of one key's shape.
+
+    Raises:
+        TypeError: for no keys.
+        ValueError: if their shapes differ.
 
     >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1])))
     Array([1, 2, 0], dtype=int32)
@@ -128,6 +166,12 @@ def sort_last(a):
 
 def sort_complex(a):
     """a sorted by real, then imaginary part, as complex.
+
+    Args:
+        a: array of numbers; sorted along the last axis.
+
+    Returns:
+        Complex array of a's shape.
 
     >>> jnp.sort_complex(jnp.array([2j, 1j]))
     Array([0.+1.j, 0.+2.j], dtype=complex64)
@@ -164,6 +208,18 @@ def _partition(a, kth, axis):
 def partition(a, kth, axis=-1):
     """a with the kth element along `axis` where sorting would put it, smaller ones before and larger ones after, in any order.
 
+    Args:
+        a: array of real numbers or bool.
+        kth: int: a position along `axis`.
+        axis: int.
+
+    Returns:
+        Array of a's shape.
+
+    Raises:
+        ValueError: for a position or axis out of bounds.
+        NotImplementedError: for complex a.
+
     >>> jnp.partition(jnp.array([3, 1, 2]), 1)
     Array([1, 2, 3], dtype=int32)
     """
@@ -190,6 +246,18 @@ def _argpartition(a, kth, axis):
 
 def argpartition(a, kth, axis=-1):
     """The indices that partition a (see `partition`) along `axis`.
+
+    Args:
+        a: array of real numbers or bool.
+        kth: int: a position along `axis`.
+        axis: int.
+
+    Returns:
+        Array of a's shape.
+
+    Raises:
+        ValueError: for a position or axis out of bounds.
+        NotImplementedError: for complex a.
 
     >>> jnp.argpartition(jnp.array([3, 1, 2]), 0)[0]
     Array(1, dtype=int32)

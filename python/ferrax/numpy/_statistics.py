@@ -200,9 +200,23 @@ def _checked(name, fun, a, q, axis, out, overwrite_input, method, keepdims, weig
 
 
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
-    """The q-quantiles of a over `axis`, q in [0, 1]; q's axes come first.
+    """The quantiles of a over an axis.
 
-    method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with weights, "inverted_cdf".
+    Args:
+        a: array of integers or real numbers.
+        q: scalar or vector in [0, 1].
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        overwrite_input: must be False: arrays are not written to.
+        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with weights, "inverted_cdf".
+        keepdims: keep the reduced axes, with size 1.
+        weights: array of a's shape, or a vector along `axis`; None: all 1.
+
+    Returns:
+        Array of q's shape and a's shape without the reduced axes, of the dtype made float.
+
+    Raises:
+        ValueError: for complex a, another method, or overwrite_input.
 
     >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.5)
     Array(2., dtype=float32)
@@ -211,7 +225,23 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
 
 
 def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
-    """`quantile` of what is not nan.
+    """The quantiles of a over an axis.
+
+    Args:
+        a: array of integers or real numbers.
+        q: scalar or vector in [0, 1].
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        overwrite_input: must be False: arrays are not written to.
+        method: between two elements, "linear", "lower", "higher", "midpoint" or "nearest"; with weights, "inverted_cdf".
+        keepdims: keep the reduced axes, with size 1.
+        weights: array of a's shape, or a vector along `axis`; None: all 1.
+
+    Returns:
+        Array of q's shape and a's shape without the reduced axes, of the dtype made float.
+
+    Raises:
+        ValueError: for complex a, another method, or overwrite_input.
 
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 4.0]), 0.5)
     Array(2.5, dtype=float32)
@@ -230,6 +260,24 @@ def _hundredth(name, q):
 def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None, out_sharding=None):
     """`quantile` with q in percent.
 
+    Args:
+        a: array of integers or real numbers.
+        q: scalar or vector in [0, 100].
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        overwrite_input: must be False: arrays are not written to.
+        method: as for `quantile`.
+        keepdims: keep the reduced axes, with size 1.
+        weights: array of a's shape, or a vector along `axis`; None: all 1.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of q's shape and a's shape without the reduced axes, of the dtype made float.
+
+    Raises:
+        ValueError: for complex a, another method, or overwrite_input.
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 50)
     Array(2., dtype=float32)
     """
@@ -242,6 +290,22 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
 def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
     """`nanquantile` with q in percent.
 
+    Args:
+        a: array of integers or real numbers.
+        q: scalar or vector in [0, 100].
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        overwrite_input: must be False: arrays are not written to.
+        method: as for `quantile`.
+        keepdims: keep the reduced axes, with size 1.
+        weights: array of a's shape, or a vector along `axis`; None: all 1.
+
+    Returns:
+        Array of q's shape and a's shape without the reduced axes, of the dtype made float.
+
+    Raises:
+        ValueError: for complex a, another method, or overwrite_input.
+
     >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 4.0]), 50)
     Array(2.5, dtype=float32)
     """
@@ -252,6 +316,19 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="line
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """The middle of the sorted elements over `axis`, the mean of two where there are two.
 
+    Args:
+        a: array of integers or real numbers.
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        overwrite_input: must be False: arrays are not written to.
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of a's shape without the reduced axes, of the dtype made float.
+
+    Raises:
+        ValueError: for complex a, or overwrite_input.
+
     >>> jnp.median(jnp.array([1.0, 2.0, 4.0]))
     Array(2., dtype=float32)
     """
@@ -261,6 +338,19 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """`median` of what is not nan.
+
+    Args:
+        a: array of integers or real numbers.
+        axis: int, tuple of ints or None (all).
+        out: not supported; must be None.
+        overwrite_input: must be False: arrays are not written to.
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Array of a's shape without the reduced axes, of the dtype made float.
+
+    Raises:
+        ValueError: for complex a, or overwrite_input.
 
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 4.0]))
     Array(2.5, dtype=float32)
@@ -313,10 +403,25 @@ def _check_inexact(name, dtype):
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, dtype=None):
-    """Covariance matrix of variables in rows (columns unless `rowvar`), over n - ddof (ddof 1, or 0 if `bias`).
+    """Covariance matrix of variables: mean products of the distances from the means, the sums over n - ddof.
 
-    y: more variables; fweights: integer counts, aweights: weights, of each observation.
-    Raises ValueError above rank 2 and for a dtype that is no float, TypeError for fweights that are no integers, RuntimeError for weights of another rank or size.
+    Args:
+        m: vector, or matrix of observations, a variable in each row.
+        y: more variables, of as many observations; None: none.
+        rowvar: bool: variables are rows, not columns.
+        bias: bool: ddof is 0 by default, not 1.
+        ddof: number subtracted from the count; None: by `bias`.
+        fweights: vector of integers: how often each observation counts; None: once.
+        aweights: vector of weights of the observations; None: 1.
+        dtype: float or complex dtype of the result; None: the promoted one.
+
+    Returns:
+        Array of shape (variables, variables); a scalar for one variable.
+
+    Raises:
+        ValueError: above rank 2 and for a dtype that is no float.
+        TypeError: for fweights that are no integers.
+        RuntimeError: for weights of another rank or size.
 
     >>> jnp.cov(jnp.array([1.0, 3.0]))
     Array(2., dtype=float32)
@@ -357,6 +462,18 @@ def _corrcoef(x, y, rowvar, dtype):
 
 def corrcoef(x, y=None, rowvar=True, dtype=None):
     """Correlation matrix: covariances over the product of standard deviations.
+
+    Args:
+        x: vector, or matrix of observations, a variable in each row.
+        y: more variables, of as many observations; None: none.
+        rowvar: bool: variables are rows, not columns.
+        dtype: float or complex dtype of the result; None: the promoted one.
+
+    Returns:
+        Array of shape (variables, variables); a scalar for one variable.
+
+    Raises:
+        ValueError: above rank 2, and for a dtype that is no float.
 
     >>> jnp.corrcoef(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).round(3)
     Array([[ 1., -1.],

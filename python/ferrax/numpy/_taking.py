@@ -76,9 +76,24 @@ def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value
 
 
 def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
-    """The elements of a at `indices` along `axis` (of the flattened array if None); negative indices count from the end, booleans are 0 and 1.
+    """The elements of a at indices along an axis. Negative indices count from the end, booleans are 0 and 1.
 
-    mode: out of bounds, "fill" (the default; with fill_value, by default nan or the extreme of the dtype), "clip" or "wrap".
+    Args:
+        a: array.
+        indices: array of integers.
+        axis: int, or None for the flattened array.
+        out: not supported; must be None.
+        mode: out of bounds: "fill" or None (fill_value), "clip" (the nearest) or "wrap" (modulo the size).
+        unique_indices: bool: a promise that no index occurs twice.
+        indices_are_sorted: bool: a promise that they increase.
+        fill_value: scalar; None: nan, the least signed or the greatest unsigned integer.
+
+    Returns:
+        Array of a's dtype, with indices.shape in place of `axis`.
+
+    Raises:
+        ValueError: for indices that are no integers, and another mode.
+        NotImplementedError: for mode "raise", and if `out` is given.
 
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, 0]))
     Array([7, 5], dtype=int32)
@@ -141,9 +156,22 @@ def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
 
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=True):
-    """arr at `indices` along `axis`, the other axes running together (sizes of 1 broadcast). See `take` for mode and fill_value.
+    """arr at indices along an axis, the other axes running together.
 
-    Raises TypeError for indices that are no integers, ValueError for another rank.
+    Args:
+        arr: array.
+        indices: array of integers of arr's rank; sizes of 1 broadcast.
+        axis: int, or None for flattened arr and a vector of indices.
+        mode: out of bounds: "fill" or None (fill_value), "clip" or "wrap".
+        fill_value: scalar; None: nan, the least signed or the greatest unsigned integer.
+        wrap_negative_indices: bool: negative ones count from the end.
+
+    Returns:
+        Array of arr's dtype and the broadcast shape.
+
+    Raises:
+        TypeError: for indices that are no integers.
+        ValueError: for another rank.
 
     >>> jnp.take_along_axis(jnp.array([[5, 6]]), jnp.array([[1, 0]]), axis=1)
     Array([[6, 5]], dtype=int32)
@@ -189,9 +217,21 @@ def _put_along_axis(arr, indices, values, axis, mode):
 
 
 def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
-    """arr with `values` written at `indices` along `axis`, the other axes running together. `inplace` must be False.
+    """arr with values written at indices along an axis, the other axes running together.
 
-    Raises ValueError for indices that are no integers or have another rank.
+    Args:
+        arr: array.
+        indices: array of integers of arr's rank; sizes of 1 broadcast.
+        values: array that broadcasts with `indices`.
+        axis: int, or None for flattened arr.
+        inplace: must be False: arrays are not written to.
+        mode: out of bounds, as for `Array.at`; None: such values are dropped.
+
+    Returns:
+        Array of arr's shape and dtype.
+
+    Raises:
+        ValueError: for indices that are no integers or have another rank, and for inplace=True.
 
     >>> jnp.put_along_axis(jnp.zeros((2, 2)), jnp.array([[0], [1]]), 5.0, axis=1, inplace=False)
     Array([[5., 0.],
@@ -209,9 +249,21 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
 
 
 def put(a, ind, v, mode=None, *, inplace=True):
-    """a with the values v, repeated as needed, written at flat positions `ind`. mode: "clip" (the default) or "wrap". `inplace` must be False.
+    """a with values written at flat positions.
 
-    Raises ValueError for another mode.
+    Args:
+        a: array.
+        ind: array of integers.
+        v: array of values, repeated or cut to the number of positions.
+        mode: out of bounds: "clip" (None) or "wrap".
+        inplace: must be False: arrays are not written to.
+
+    Returns:
+        Array of a's shape and dtype.
+
+    Raises:
+        ValueError: for another mode, and for inplace=True.
+        NotImplementedError: for mode "raise".
 
     >>> jnp.put(jnp.zeros(3), jnp.array([1]), 5.0, inplace=False)
     Array([0., 5., 0.], dtype=float32)
@@ -235,9 +287,19 @@ def put(a, ind, v, mode=None, *, inplace=True):
 
 
 def place(arr, mask, vals, *, inplace=True):
-    """arr with the values `vals`, repeated as needed, written where `mask` holds. `inplace` must be False.
+    """arr with values written where a mask holds.
 
-    Raises ValueError where sizes differ and for no values.
+    Args:
+        arr: array.
+        mask: array of bool of arr's size.
+        vals: array of values in order, repeated as needed.
+        inplace: must be False: arrays are not written to.
+
+    Returns:
+        Array of arr's shape and dtype.
+
+    Raises:
+        ValueError: if sizes differ, for no values, and for inplace=True.
 
     >>> jnp.place(jnp.array([1, 2, 3]), jnp.array([True, False, True]), jnp.array([7, 8]), inplace=False)
     Array([7, 2, 8], dtype=int32)
@@ -257,9 +319,20 @@ def place(arr, mask, vals, *, inplace=True):
 
 
 def fill_diagonal(a, val, wrap=False, *, inplace=True):
-    """a with `val` (a scalar, or values in order) on its diagonal. wrap: begin again below the square of a tall matrix.
+    """a with values on its diagonal.
 
-    Raises ValueError below rank 2, and above it for unequal sizes.
+    Args:
+        a: array of rank 2 or more; above 2, of equal sizes.
+        val: scalar, or an array of values in order, repeated as needed.
+        wrap: must be False.
+        inplace: must be False: arrays are not written to.
+
+    Returns:
+        Array of a's shape and dtype.
+
+    Raises:
+        ValueError: below rank 2, and above it for unequal sizes.
+        NotImplementedError: for inplace=True or wrap=True.
 
     >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 1.0, inplace=False)
     Array([[1., 0.],
@@ -288,7 +361,17 @@ def fill_diagonal(a, val, wrap=False, *, inplace=True):
 
 
 def diag_indices(n, ndim=2):
-    """The indices of the diagonal of an array of `ndim` axes of size n. Raises ValueError for negative ones.
+    """The indices of the diagonal of an array of `ndim` axes of size n.
+
+    Args:
+        n: int: the size of the axes.
+        ndim: int: their number.
+
+    Returns:
+        Tuple of ndim vectors of the default integer.
+
+    Raises:
+        ValueError: for negative ones.
 
     >>> jnp.diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
@@ -302,7 +385,16 @@ def diag_indices(n, ndim=2):
 
 
 def diag_indices_from(arr):
-    """The indices of arr's diagonal. Raises ValueError unless all axes have one size.
+    """The indices of arr's diagonal.
+
+    Args:
+        arr: array of rank 2 or more.
+
+    Returns:
+        Tuple of arr.ndim vectors of the default integer.
+
+    Raises:
+        ValueError: unless all axes have one size.
 
     >>> jnp.diag_indices_from(jnp.ones((2, 2)))
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
@@ -338,6 +430,17 @@ def _tri_mask(n, k, m, lower):
 def tril_indices(n, k=0, m=None):
     """The indices of the lower triangle of an [n, m] array, up to the k-th diagonal.
 
+    Args:
+        n: int: the number of rows.
+        k: int: which diagonal, above (positive) or below.
+        m: int: the number of columns; None: n.
+
+    Returns:
+        (rows, columns): two vectors of the default integer.
+
+    Raises:
+        ValueError: for negative sizes.
+
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
@@ -347,6 +450,17 @@ def tril_indices(n, k=0, m=None):
 def triu_indices(n, k=0, m=None):
     """The indices of the upper triangle of an [n, m] array, from the k-th diagonal.
 
+    Args:
+        n: int: the number of rows.
+        k: int: which diagonal, above (positive) or below.
+        m: int: the number of columns; None: n.
+
+    Returns:
+        (rows, columns): two vectors of the default integer.
+
+    Raises:
+        ValueError: for negative sizes.
+
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
@@ -354,7 +468,17 @@ def triu_indices(n, k=0, m=None):
 
 
 def tril_indices_from(arr, k=0):
-    """The indices of the lower triangle of arr, a matrix. Raises ValueError for other ranks.
+    """The indices of the lower triangle of arr, a matrix.
+
+    Args:
+        arr: matrix.
+        k: int: which diagonal, above (positive) or below.
+
+    Returns:
+        (rows, columns): two vectors of the default integer.
+
+    Raises:
+        ValueError: for other ranks.
 
     >>> jnp.tril_indices_from(jnp.ones((2, 2)))
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -366,7 +490,17 @@ def tril_indices_from(arr, k=0):
 
 
 def triu_indices_from(arr, k=0):
-    """The indices of the upper triangle of arr, a matrix. Raises ValueError for other ranks.
+    """The indices of the upper triangle of arr, a matrix.
+
+    Args:
+        arr: matrix.
+        k: int: which diagonal, above (positive) or below.
+
+    Returns:
+        (rows, columns): two vectors of the default integer.
+
+    Raises:
+        ValueError: for other ranks.
 
     >>> jnp.triu_indices_from(jnp.ones((2, 2)))
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -380,6 +514,15 @@ def triu_indices_from(arr, k=0):
 def mask_indices(n, mask_func, k=0, *, size=None):
     """The indices where mask_func(ones((n, n)), k) is nonzero.
 
+    Args:
+        n: int: the number of rows and of columns.
+        mask_func: function of a matrix and k, such as jnp.triu.
+        k: passed to mask_func.
+        size: int: the size of the result, static and needed under jit; None: as many as there are.
+
+    Returns:
+        (rows, columns): two vectors of the default integer.
+
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
@@ -387,7 +530,17 @@ def mask_indices(n, mask_func, k=0, *, size=None):
 
 
 def ix_(*args):
-    """The arrays that index the grid spanned by vectors of indices or booleans. Raises ValueError for other ranks.
+    """The arrays that index the grid spanned by vectors of indices or booleans.
+
+    Args:
+        *args: vectors of integers.
+
+    Returns:
+        Tuple of arrays; the i-th has its size along axis i and 1 elsewhere.
+
+    Raises:
+        ValueError: for other ranks.
+        NotImplementedError: for booleans.
 
     >>> jnp.ix_(jnp.array([0, 1]), jnp.array([2]))
     (Array([[0],
@@ -410,7 +563,17 @@ def ix_(*args):
 
 
 def unravel_index(indices, shape):
-    """The position in an array of `shape` of each flat index, of its dtype; out of bounds is clipped. Raises ValueError for negative sizes.
+    """The position in an array of each flat index; out of bounds is clipped.
+
+    Args:
+        indices: array of integers.
+        shape: int or sequence of ints.
+
+    Returns:
+        Tuple of arrays of the indices' shape and dtype, one for each axis.
+
+    Raises:
+        ValueError: for negative sizes.
 
     >>> jnp.unravel_index(5, (2, 3))
     (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
@@ -439,9 +602,21 @@ def unravel_index(indices, shape):
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
-    """The flat index of positions in an array of `dims`; dtype: by default that of the positions. mode: "raise" (values must be known), "clip", "wrap" or "ignore" (taken as they are); order: "C" or "F".
+    """The flat index of positions in an array.
 
-    Raises ValueError out of bounds with "raise", and for a dtype that is no integer or too narrow; TypeError for booleans.
+    Args:
+        multi_index: sequence of integer arrays, one for each axis.
+        dims: sequence of ints: the array's shape.
+        mode: "raise" (values must be known), "clip", "wrap" or "ignore" (taken as they are).
+        order: "C", last axis fastest, or "F", first axis fastest.
+        dtype: integer dtype of the result; None: that of the positions.
+
+    Returns:
+        Array of the positions' broadcast shape.
+
+    Raises:
+        ValueError: out of bounds with "raise", for another mode or order, and a dtype that is no integer or too narrow.
+        TypeError: for positions that are no integers.
 
     >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))
     Array([5], dtype=int32)

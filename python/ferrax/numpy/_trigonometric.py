@@ -22,6 +22,12 @@ from ._selecting import where
 def sin(x, /):
     """Sine of x radians.
 
+    Args:
+        x: angles in radians, an array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.sin(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -30,6 +36,12 @@ def sin(x, /):
 
 def cos(x, /):
     """Cosine of x radians.
+
+    Args:
+        x: angles in radians, an array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.cos(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -40,6 +52,12 @@ def cos(x, /):
 def tan(x, /):
     """Tangent of x radians.
 
+    Args:
+        x: angles in radians, an array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.tan(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -49,6 +67,12 @@ def tan(x, /):
 def arcsin(x, /):
     """Arc sine in radians.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Angles in radians, an array of x's shape; bool and integers become the default float.
+
     >>> jnp.arcsin(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -56,7 +80,13 @@ def arcsin(x, /):
 
 
 def arccos(x, /):
-    """Arc cosine in radians. x: number; integers become float.
+    """Arc cosine in radians.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Angles in radians, an array of x's shape; bool and integers become the default float.
 
     >>> jnp.arccos(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -67,6 +97,12 @@ def arccos(x, /):
 def arctan(x, /):
     """Arc tangent in radians.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Angles in radians, an array of x's shape; bool and integers become the default float.
+
     >>> jnp.arctan(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -75,6 +111,12 @@ def arctan(x, /):
 
 def arctan2(x1, x2, /):
     """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant.
+
+    Args:
+        x1, x2: arrays of numbers that broadcast.
+
+    Returns:
+        Angles in radians in [-pi, pi], an array of the broadcast shape and the promoted dtype made float.
 
     >>> jnp.arctan2(jnp.array([0.0]), 1.0)
     Array([0.], dtype=float32)
@@ -85,6 +127,12 @@ def arctan2(x1, x2, /):
 def sinh(x, /):
     """Hyperbolic sine.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.sinh(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -93,6 +141,12 @@ def sinh(x, /):
 
 def cosh(x, /):
     """Hyperbolic cosine.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.cosh(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -103,6 +157,12 @@ def cosh(x, /):
 def tanh(x, /):
     """Hyperbolic tangent.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.tanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
     """
@@ -111,6 +171,12 @@ def tanh(x, /):
 
 def arcsinh(x, /):
     """Inverse hyperbolic sine.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.arcsinh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -129,6 +195,12 @@ def _arccosh(x):
 def arccosh(x, /):
     """Inverse hyperbolic cosine, with non-negative real part.
 
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
     >>> jnp.arccosh(jnp.array([1.0]))
     Array([0.], dtype=float32)
     """
@@ -138,6 +210,12 @@ def arccosh(x, /):
 
 def arctanh(x, /):
     """Inverse hyperbolic tangent.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.arctanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -151,6 +229,12 @@ acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh,
 def deg2rad(x, /):
     """Degrees to radians.
 
+    Args:
+        x: angles in degrees, an array of numbers.
+
+    Returns:
+        Angles in radians, an array of x's shape; bool and integers become the default float.
+
     >>> jnp.deg2rad(jnp.array([180.0]))
     Array([3.1415927], dtype=float32)
     """
@@ -160,6 +244,12 @@ def deg2rad(x, /):
 
 def rad2deg(x, /):
     """Radians to degrees.
+
+    Args:
+        x: angles in radians, an array of numbers.
+
+    Returns:
+        Angles in degrees, an array of x's shape; bool and integers become the default float.
 
     >>> jnp.rad2deg(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -185,7 +275,16 @@ def _hypot(x, y):
 
 
 def hypot(x1, x2, /):
-    """sqrt(x1 ** 2 + x2 ** 2) without overflow. x1, x2: real. Raises ValueError for complex ones.
+    """sqrt(x1 ** 2 + x2 ** 2) without overflow.
+
+    Args:
+        x1, x2: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+
+    Raises:
+        ValueError: for complex ones.
 
     >>> jnp.hypot(jnp.array([3.0]), 4.0)
     Array([5.], dtype=float32)
@@ -221,6 +320,12 @@ def _sinc(x):
 
 def sinc(x, /):
     """sin(pi x) / (pi x), 1 at 0.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> jnp.sinc(jnp.array([0.0, 0.5]))
     Array([1.        , 0.63661975], dtype=float32)

@@ -286,7 +286,19 @@ def _lifted(func, nin, name):
 
 
 def frompyfunc(func, /, nin, nout, *, identity=None):
-    """A `ufunc` from a traceable function of `nin` scalars that returns `nout`. Raises ValueError for no inputs.
+    """A `ufunc` from a function of scalars.
+
+    Args:
+        func: traceable function of `nin` scalars that returns `nout`.
+        nin: int: the number of arguments.
+        nout: int: the number of results.
+        identity: what reductions start from; None: nothing.
+
+    Returns:
+        ufunc.
+
+    Raises:
+        ValueError: for no inputs.
 
     >>> jnp.frompyfunc(jnp.add, 2, 1, identity=0).reduce(jnp.array([1, 2, 3]))
     Array(6, dtype=int32)

@@ -38,10 +38,19 @@ def _parse_signature(signature):
 
 
 def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
-    """pyfunc over broadcast leading axes of its arguments.
+    """A function over broadcast leading axes of its arguments.
 
-    excluded: positions and names of arguments passed as they are. signature: core axes, as in "(m,n),(n)->(m)"; by default scalars. Raises
-    ValueError where shapes contradict the signature.
+    Args:
+        pyfunc: function of arrays.
+        excluded: set of positions and names of arguments that are passed as they are.
+        signature: core axes, as in "(m,n),(n)->(m)"; None: scalars.
+
+    Returns:
+        Function of arrays that broadcast.
+
+    Raises:
+        TypeError: if `excluded` holds anything but ints and strings.
+        ValueError: for negative positions and, when called, where shapes contradict the signature.
 
     >>> jnp.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")(jnp.ones((2, 3)), jnp.ones(3))
     Array([3., 3.], dtype=float32)
@@ -153,7 +162,16 @@ def _checked(fun, outs, sizes, error):
 
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
-    """func1d of every vector of arr along `axis`; the axes of its result stand where that axis was.
+    """A function of every vector of arr along an axis.
+
+    Args:
+        func1d: function of a vector.
+        axis: int.
+        arr: array of rank 1 or more.
+        *args, **kwargs: passed to func1d.
+
+    Returns:
+        Array with the axes of func1d's result in place of `axis`.
 
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)
@@ -169,7 +187,18 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 
 def apply_over_axes(func, a, axes):
-    """func(a, axis) over several axes in turn, each kept with size 1. Raises ValueError where func changes the rank by more than that axis.
+    """func(a, axis) over several axes in turn, each kept with size 1.
+
+    Args:
+        func: function of an array and an axis, such as jnp.sum.
+        a: array.
+        axes: int or sequence of ints.
+
+    Returns:
+        Array of a's rank.
+
+    Raises:
+        ValueError: where func changes the rank by more than that axis.
 
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])
     Array([[6.]], dtype=float32)

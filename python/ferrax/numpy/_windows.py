@@ -31,6 +31,12 @@ def _points(M):
 def bartlett(M):
     """The triangular window with zeros at its ends.
 
+    Args:
+        M: int: the number of points.
+
+    Returns:
+        Vector of the default float, empty for M < 1.
+
     >>> jnp.bartlett(3)
     Array([0., 1., 0.], dtype=float32)
     """
@@ -50,6 +56,12 @@ def _cosine(n, k, M, dtype):
 def blackman(M):
     """0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1)).
 
+    Args:
+        M: int: the number of points.
+
+    Returns:
+        Vector of the default float, empty for M < 1.
+
     >>> jnp.blackman(3).round(3)
     Array([-0.,  1., -0.], dtype=float32)
     """
@@ -64,6 +76,12 @@ def blackman(M):
 def hamming(M):
     """0.54 - 0.46 cos(2 pi n / (M - 1)).
 
+    Args:
+        M: int: the number of points.
+
+    Returns:
+        Vector of the default float, empty for M < 1.
+
     >>> jnp.hamming(3).round(3)
     Array([0.08, 1.  , 0.08], dtype=float32)
     """
@@ -75,6 +93,12 @@ def hamming(M):
 def hanning(M):
     """0.5 (1 - cos(2 pi n / (M - 1))).
 
+    Args:
+        M: int: the number of points.
+
+    Returns:
+        Vector of the default float, empty for M < 1.
+
     >>> jnp.hanning(3)
     Array([0., 1., 0.], dtype=float32)
     """
@@ -85,6 +109,13 @@ def hanning(M):
 
 def kaiser(M, beta):
     """I0(beta sqrt(1 - ((n - a) / a) ** 2)) / I0(beta), a = (M - 1) / 2.
+
+    Args:
+        M: int: the number of points.
+        beta: scalar: how narrow; 0 is the rectangle.
+
+    Returns:
+        Vector of float, empty for M < 1.
 
     >>> jnp.kaiser(3, 0.0)
     Array([1., 1., 1.], dtype=float32)
