@@ -144,3 +144,14 @@ def test_subtracting_booleans_is_refused(jnp, lax):
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
     with pytest.raises(TypeError, match="sub does not accept dtype bool at position 0"):
         lax.scatter_sub(jnp.array([True, False]), jnp.array([[0]]), jnp.array([True]), numbers)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", ["x.at", "ref.at", "r_", "c_", "mgrid", "ogrid", "index"])
+def test_what_is_indexed_and_holds_nothing_is_not_iterated(jax, jnp, name):
+    held = {"x.at": jnp.arange(3).at, "ref.at": jax.new_ref(jnp.arange(3)).at, "index": jax.ops.index}
+    thing = held[name] if name in held else getattr(jnp, name)
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(thing)
+    with pytest.raises(TypeError):
+        _ = 1 in thing

@@ -446,6 +446,7 @@ class IndexUpdateHelper:
     """`x.at`: index it, then call the update to make. x itself is never changed."""
 
     __slots__ = ("array",)
+    __iter__ = None  # `list(x.at)` would index it without end
 
     def __init__(self, array):
         self.array = array

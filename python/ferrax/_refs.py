@@ -235,6 +235,7 @@ class _At:
     """`ref.at`, to be indexed."""
 
     __slots__ = ("_indices", "_ref")
+    __iter__ = None  # `list(ref.at)` would index it without end
 
     def __init__(self, ref, indices):
         self._ref, self._indices = ref, indices

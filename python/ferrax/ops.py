@@ -124,6 +124,8 @@ def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 class _Index:
     """`ops.index[1:, 0]` is the index itself."""
 
+    __iter__ = None  # `list(index)` would index it without end
+
     def __repr__(self):
         return "index"
 

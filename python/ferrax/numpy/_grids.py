@@ -105,6 +105,8 @@ class _Grid:
 
     __slots__ = ("name", "sparse")
 
+    __iter__ = None  # `list(jnp.mgrid)` would index it without end
+
     def __init__(self, name, sparse):
         self.name, self.sparse = name, sparse
 
@@ -123,6 +125,7 @@ class _Joiner:
     """Joins what it is indexed with: ranges, scalars and arrays, along `axis`."""
 
     __slots__ = ("axis", "name", "ndmin", "trans1d")
+    __iter__ = None  # `list(jnp.r_)` would index it without end
 
     def __init__(self, name, axis, ndmin, trans1d):
         self.name, self.axis, self.ndmin, self.trans1d = name, axis, ndmin, trans1d
