@@ -63,21 +63,17 @@ def test_every_function_of_a_module_has_an_example(jax, path):
 
 # The standard of a function's docstring: a sentence, `Args:` with every parameter by name, `Returns:`. Modules that do not follow it yet:
 UNFINISHED = """
-ferrax ferrax.ad ferrax.ad_checkpoint ferrax.api_util ferrax.core ferrax.custom_batching ferrax.custom_derivatives ferrax.debug ferrax.distributed
-ferrax.dlpack ferrax.dtypes ferrax.example_libraries.optimizers ferrax.example_libraries.stax ferrax.experimental ferrax.experimental.checkify
+ferrax ferrax.ad_checkpoint ferrax.api_util ferrax.core ferrax.custom_batching ferrax.custom_derivatives ferrax.debug ferrax.distributed ferrax.dlpack
+ferrax.dtypes ferrax.example_libraries.optimizers ferrax.example_libraries.stax ferrax.experimental ferrax.experimental.checkify
 ferrax.experimental.compilation_cache.compilation_cache ferrax.experimental.compute_on ferrax.experimental.jet ferrax.experimental.layout
 ferrax.experimental.mesh_utils ferrax.experimental.multihost_utils ferrax.experimental.ode ferrax.experimental.optimizers ferrax.experimental.pallas
-ferrax.experimental.pallas.tpu ferrax.experimental.pallas.triton ferrax.experimental.pjit ferrax.experimental.rnn
-ferrax.experimental.scheduling_groups ferrax.experimental.serialize_executable ferrax.experimental.shard_alike ferrax.experimental.shard_map
-ferrax.experimental.sparse ferrax.experimental.sparse.ad ferrax.experimental.sparse.api ferrax.experimental.sparse.bcoo
-ferrax.experimental.sparse.bcsr ferrax.experimental.sparse.coo ferrax.experimental.sparse.csr ferrax.experimental.sparse.random
-ferrax.experimental.sparse.transform ferrax.experimental.stax ferrax.experimental.topologies ferrax.experimental.xla_metadata ferrax.export
-ferrax.extend.backend ferrax.extend.core ferrax.extend.core.primitives ferrax.extend.linear_util ferrax.extend.random ferrax.extend.sharding
-ferrax.extend.source_info_util ferrax.ffi ferrax.graph ferrax.interpreters.ad ferrax.interpreters.batching ferrax.interpreters.mlir
-ferrax.interpreters.partial_eval ferrax.interpreters.pxla ferrax.interpreters.xla ferrax.lax ferrax.lax.linalg ferrax.monitoring ferrax.nn
-ferrax.nn.initializers ferrax.numpy.fft ferrax.numpy.linalg ferrax.ops ferrax.profiler ferrax.progress ferrax.random ferrax.ref
-ferrax.scipy.cluster.vq ferrax.scipy.fft ferrax.scipy.interpolate ferrax.scipy.linalg ferrax.scipy.ndimage ferrax.scipy.signal
-ferrax.scipy.sparse.linalg ferrax.scipy.spatial.transform ferrax.scipy.special ferrax.scipy.stats.bernoulli ferrax.scipy.stats.beta
+ferrax.experimental.pallas.tpu ferrax.experimental.pallas.triton ferrax.experimental.rnn ferrax.experimental.scheduling_groups
+ferrax.experimental.serialize_executable ferrax.experimental.shard_alike ferrax.experimental.shard_map ferrax.experimental.sparse
+ferrax.experimental.sparse.ad ferrax.experimental.sparse.bcsr ferrax.experimental.stax ferrax.experimental.topologies ferrax.experimental.xla_metadata
+ferrax.export ferrax.extend.backend ferrax.extend.core ferrax.extend.linear_util ferrax.extend.random ferrax.extend.source_info_util ferrax.ffi
+ferrax.graph ferrax.interpreters.ad ferrax.interpreters.batching ferrax.interpreters.mlir ferrax.interpreters.partial_eval ferrax.interpreters.xla
+ferrax.monitoring ferrax.nn ferrax.nn.initializers ferrax.ops ferrax.profiler ferrax.progress ferrax.random ferrax.ref ferrax.scipy.fft
+ferrax.scipy.linalg ferrax.scipy.signal ferrax.scipy.sparse.linalg ferrax.scipy.special ferrax.scipy.stats.bernoulli ferrax.scipy.stats.beta
 ferrax.scipy.stats.betabinom ferrax.scipy.stats.binom ferrax.scipy.stats.cauchy ferrax.scipy.stats.chi2 ferrax.scipy.stats.dirichlet
 ferrax.scipy.stats.expon ferrax.scipy.stats.gamma ferrax.scipy.stats.gennorm ferrax.scipy.stats.geom ferrax.scipy.stats.gumbel_l
 ferrax.scipy.stats.gumbel_r ferrax.scipy.stats.logistic ferrax.scipy.stats.multinomial ferrax.scipy.stats.multivariate_normal
@@ -95,6 +91,8 @@ PUBLIC = [
 def public_functions(holder):
     """(name, function) of what a module offers and Ferrax defines."""
     for name, value in sorted(vars(holder).items()):
+        if name not in getattr(holder, "__all__", [name]):
+            continue
         ours = str(getattr(value, "__module__", "")).startswith("ferrax")
         if not name.startswith("_") and callable(value) and not isinstance(value, type) and ours:
             yield name, value

@@ -67,6 +67,15 @@ def _even(name, axis_name, groups):
 def axis_size(axis_name):
     """The size of the named axis (the product of several), a Python integer.
 
+    Args:
+        axis_name: name of a mapped axis, or a tuple of names.
+
+    Returns:
+        int.
+
+    Raises:
+        NameError: for a name that is not bound.
+
     >>> jax.vmap(lambda x: x * lax.axis_size("i"), axis_name="i")(jnp.array([10, 20]))
     Array([20, 40], dtype=int32)
     """
@@ -74,7 +83,16 @@ def axis_size(axis_name):
 
 
 def axis_index(axis_name):
-    """The position along the named axis, int32; of several names, the position in row-major order. Raises NameError for an unbound name.
+    """The position along the named axis, int32; of several names, the position in row-major order.
+
+    Args:
+        axis_name: name of a mapped axis, or a tuple of names.
+
+    Returns:
+        Scalar array of int32.
+
+    Raises:
+        NameError: for an unbound name.
 
     >>> jax.vmap(lambda x: x + lax.axis_index("i"), axis_name="i")(jnp.array([10, 20]))
     Array([10, 21], dtype=int32)
@@ -117,7 +135,18 @@ def _reduce(primitive, reducer, x, axis_name, groups):
 
 
 def psum(x, axis_name, *, axis_index_groups=None):
-    """Sum of x over the named axis, everywhere. x: a pytree. A Python number is multiplied by the axis size without an equation.
+    """Sum of x over the named axis, everywhere. A Python number is multiplied by the axis size without an equation.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+
+    Returns:
+        Pytree like x, the same at every position.
+
+    Raises:
+        NameError: for a name that is not bound.
 
     >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([3, 3], dtype=int32)
@@ -137,7 +166,18 @@ def psum(x, axis_name, *, axis_index_groups=None):
 
 
 def pmean(x, axis_name, *, axis_index_groups=None):
-    """Mean of x over the named axis, everywhere. x: a pytree.
+    """Mean of x over the named axis, everywhere.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+
+    Returns:
+        Pytree like x, the same at every position.
+
+    Raises:
+        NameError: for a name that is not bound.
 
     >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 2.0]))
     Array([1.5, 1.5], dtype=float32)
@@ -149,7 +189,18 @@ def pmean(x, axis_name, *, axis_index_groups=None):
 
 
 def pmax(x, axis_name, *, axis_index_groups=None):
-    """Maximum of x over the named axis, everywhere. x: a pytree.
+    """Maximum of x over the named axis, everywhere.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+
+    Returns:
+        Pytree like x, the same at every position.
+
+    Raises:
+        NameError: for a name that is not bound.
 
     >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
@@ -158,7 +209,18 @@ def pmax(x, axis_name, *, axis_index_groups=None):
 
 
 def pmin(x, axis_name, *, axis_index_groups=None):
-    """Minimum of x over the named axis, everywhere. x: a pytree.
+    """Minimum of x over the named axis, everywhere.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+
+    Returns:
+        Pytree like x, the same at every position.
+
+    Raises:
+        NameError: for a name that is not bound.
 
     >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
@@ -167,7 +229,18 @@ def pmin(x, axis_name, *, axis_index_groups=None):
 
 
 def ppermute(x, axis_name, perm):
-    """x sent along (source, destination) pairs; positions without a source get zeros. x: a pytree.
+    """x sent along (source, destination) pairs; positions without a source get zeros.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        perm: sequence of pairs (source, destination) of positions.
+
+    Returns:
+        Pytree like x.
+
+    Raises:
+        ValueError: for positions outside the axis, and for a source or a destination named twice.
 
     >>> jax.vmap(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)]), axis_name="i")(jnp.array([1, 2]))
     Array([2, 1], dtype=int32)
@@ -194,7 +267,18 @@ def ppermute(x, axis_name, perm):
 
 
 def pshuffle(x, axis_name, perm):
-    """x permuted: position i gets x from position perm[i]. Raises ValueError unless `perm` is a permutation.
+    """x permuted: position i gets x from position perm[i].
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        perm: sequence of positions, a permutation.
+
+    Returns:
+        Pytree like x.
+
+    Raises:
+        ValueError: unless `perm` is a permutation.
 
     >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [1, 0]), axis_name="i")(jnp.array([1, 2]))
     Array([2, 1], dtype=int32)
@@ -205,7 +289,21 @@ def pshuffle(x, axis_name, perm):
 
 
 def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to="varying"):
-    """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`. x: a pytree.
+    """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+        axis: int: where the positions stand in the result.
+        tiled: bool: join along `axis` in place of a new axis.
+        to: "varying", "reduced" or "invarying": how the result is typed in a `shard_map`.
+
+    Returns:
+        Pytree like x; arrays with an axis of the axis's size more, or with `axis` longer if `tiled`.
+
+    Raises:
+        ValueError: for another `to`.
 
     >>> jax.vmap(lambda x: lax.all_gather(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([[1, 2],
@@ -238,7 +336,20 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
 
 
 def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False):
-    """`psum` of which each position keeps its own slice along `scatter_dimension`. x: a pytree.
+    """`psum` of which each position keeps its own slice along `scatter_dimension`.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        scatter_dimension: int: the axis that is cut.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+        tiled: bool: keep that axis, shorter, in place of dropping it.
+
+    Returns:
+        Pytree like x.
+
+    Raises:
+        ValueError: if the axis's size does not fit the number of positions.
 
     >>> jax.vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
     Array([4, 6], dtype=int32)
@@ -263,10 +374,23 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
 
 
 def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None, tiled=False):
-    """x cut along `split_axis`, piece j sent to position j, the received pieces joined along `concat_axis`. x: a pytree.
+    """x cut along `split_axis`, piece j sent to position j, the received pieces joined along `concat_axis`.
 
     Unless `tiled`, the split axis has the named axis's size and is gone from the result, which has a new axis `concat_axis`.
-    Raises ValueError where the sizes do not fit the axis.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        split_axis: int: the axis that is cut.
+        concat_axis: int: the axis along which pieces are joined.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+        tiled: bool: keep the split axis, shorter, in place of dropping it.
+
+    Returns:
+        Pytree like x.
+
+    Raises:
+        ValueError: where the sizes do not fit the axis.
 
     >>> jax.vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
@@ -307,9 +431,22 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
 def ragged_all_to_all(operand, output, input_offsets, send_sizes, output_offsets, recv_sizes, *, axis_name, axis_index_groups=None):
     """Slices of operand's rows, sent to the positions of the named axis and written over output's rows there.
 
-    Slice i, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to position `i // (K // axis size)`, to row output_offsets[i] of its result. operand (N, ...),
-    output (M, ...), and four vectors (K,) of integers. recv_sizes: what comes in, as the senders' send_sizes say it. Where slices overlap, the last sender's stays;
-    rows that do not exist are not written. Raises ValueError for shapes and dtypes that do not fit.
+    Slice i, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to position `i // (K // axis size)`, to row output_offsets[i] of its result. Where slices
+    overlap, the last sender's stays; rows that do not exist are not written.
+
+    Args:
+        operand: array of shape (N, ...).
+        output: array of shape (M, ...), of operand's dtype.
+        input_offsets, send_sizes, output_offsets: vectors of K integers.
+        recv_sizes: vector of K integers: what comes in, as the senders' send_sizes say it.
+        axis_name: name of a mapped axis, or a tuple of names.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+
+    Returns:
+        Array of output's shape and dtype.
+
+    Raises:
+        ValueError: for shapes and dtypes that do not fit.
     """
     operand, output = as_array(operand), as_array(output)
     vectors = {"input_offsets": input_offsets, "send_sizes": send_sizes, "output_offsets": output_offsets, "recv_sizes": recv_sizes}
@@ -347,7 +484,19 @@ def ragged_all_to_all(operand, output, input_offsets, send_sizes, output_offsets
 
 
 def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
-    """Swaps the named axis with the axis `axis` of x, of the same size. x: a pytree.
+    """Swaps the named axis with the axis `axis` of x, of the same size.
+
+    Args:
+        x: pytree of arrays whose size along `axis` is the named axis's.
+        axis_name: name of a mapped axis, or a tuple of names.
+        axis: int.
+        axis_index_groups: lists of positions, all of one size, to work within; None: all together.
+
+    Returns:
+        Pytree like x.
+
+    Raises:
+        ValueError: if the sizes differ.
 
     >>> jax.vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
@@ -357,7 +506,18 @@ def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
 
 
 def pbroadcast(x, axis_name, source):
-    """x of position `source`, everywhere along the named axis. x: a pytree. Raises ValueError for a source outside the axis.
+    """x of position `source`, everywhere along the named axis.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis, or a tuple of names.
+        source: int: a position.
+
+    Returns:
+        Pytree like x.
+
+    Raises:
+        ValueError: for a source outside the axis.
 
     >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
@@ -369,10 +529,21 @@ def pbroadcast(x, axis_name, source):
 
 
 def pcast(x, axis_name, *, to):
-    """x in a type that varies over the named axes of a `shard_map`. x: a pytree of values that do not. The transpose is `psum`.
+    """x in a type that varies over the named axes of a `shard_map`. The transpose is `psum`.
 
-    to: "varying". Where the `shard_map` does not check what varies, x is returned.
-    Raises ValueError for what varies already, or another target; NameError for an axis that is not in scope.
+    Where the `shard_map` does not check what varies, x is returned.
+
+    Args:
+        x: pytree of arrays that do not vary over the axes.
+        axis_name: name of a mapped axis, or a tuple of names.
+        to: "varying".
+
+    Returns:
+        Pytree like x.
+
+    Raises:
+        ValueError: for what varies already, or another target.
+        NameError: for an axis that is not in scope.
 
     >>> def same(x): return x + lax.pcast(jnp.zeros(2), "x", to="varying")
     >>> mesh = jax.sharding.AbstractMesh((2,), ("x",))

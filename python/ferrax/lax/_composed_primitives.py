@@ -36,7 +36,16 @@ sharding_constraint_p = composed("sharding_constraint", lambda x, *, sharding, *
 
 
 def stage(x, /):
-    """x as an array, of the trace that is at work. x: an array or a scalar. Raises TypeError for what is neither.
+    """x as an array, of the trace that is at work.
+
+    Args:
+        x: an array or a scalar.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for what is neither.
 
     >>> lax.stage(jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)
@@ -45,10 +54,16 @@ def stage(x, /):
 
 
 def dce_sink(val, *, prevent_mlir_dce=False):
-    """Marks the arrays of a pytree as wanted in the program that is made; what runs leaves them out. prevent_mlir_dce: has no effect.
+    """Marks the arrays of a pytree as wanted in the program that is made; what runs leaves them out.
+
+    Args:
+        val: pytree of arrays.
+        prevent_mlir_dce: has no effect.
+
+    Returns:
+        None.
 
     >>> lax.dce_sink(jnp.array([1.0]))
-
     """
     for x in tree_leaves(val):
         dce_sink_p.bind(x, prevent_mlir_dce=prevent_mlir_dce)

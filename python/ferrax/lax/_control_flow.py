@@ -160,8 +160,20 @@ def _operands(operands, operand):
 def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
     """true_fun(*operands) if pred else false_fun(*operands), with `pred` known only when the program runs.
 
-    pred: a boolean or numeric scalar. Both functions are traced and return trees of equal structure and types. Under `vmap` with a
-    batched `pred` both branches run and the result is selected. Raises TypeError where the branches differ.
+    Under `vmap` with a batched `pred` both branches run and the result is selected.
+
+    Args:
+        pred: scalar, boolean or numeric (other than 0 is true).
+        true_fun, false_fun: functions of the operands; both are traced and return trees of equal structure and types.
+        *operands: pytrees.
+        operand: one operand by keyword, in place of `operands`.
+        linear: deprecated, not read.
+
+    Returns:
+        What the chosen function returns.
+
+    Raises:
+        TypeError: if the branches differ in type, one is not callable, or pred is no scalar.
 
     >>> jax.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
     Array(6., dtype=float32, weak_type=True)
@@ -198,10 +210,20 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
 
 
 def switch(index, branches, *operands, operand=_absent):
-    """branches[index](*operands), with `index` known only when the program runs and clamped to the branches there are.
+    """branches[index](*operands), with `index` known only when the program runs.
 
-    index: an integer scalar. The branches return trees of equal structure and types.
-    Raises TypeError for an index that is no integer scalar or branches that differ, ValueError for no branches.
+    Args:
+        index: integer scalar, clamped to the branches there are.
+        branches: sequence of functions of the operands; all are traced and return trees of equal structure and types.
+        *operands: pytrees.
+        operand: one operand by keyword, in place of `operands`.
+
+    Returns:
+        What the chosen branch returns.
+
+    Raises:
+        TypeError: for an index that is no integer scalar, or branches that differ in type.
+        ValueError: for no branches.
 
     >>> jax.lax.switch(1, [lambda x: x, lambda x: 10 * x], 5.0)
     Array(50., dtype=float32, weak_type=True)
@@ -230,10 +252,19 @@ def switch(index, branches, *operands, operand=_absent):
 
 
 def while_loop(cond_fun, body_fun, init_val):
-    """Runs val = body_fun(val) while cond_fun(val), from init_val.
+    """Runs val = body_fun(val) while cond_fun(val), from init_val. Differentiable forwards and, through a tape that grows as the loop runs, in reverse.
 
-    The carry keeps its structure, shapes and dtypes. cond_fun returns a boolean scalar. Differentiable forwards and, through a tape
-    that grows as the loop runs, in reverse. Raises TypeError where the carry changes type.
+    Args:
+        cond_fun: function of the carry that returns a boolean scalar.
+        body_fun: function of the carry that returns one of the same structure, shapes and dtypes.
+        init_val: pytree: the first carry.
+
+    Returns:
+        Pytree like init_val: the last carry.
+
+    Raises:
+        TypeError: if the carry changes type, or a function is not callable.
+        ValueError: if cond_fun writes to a mutable reference.
 
     >>> jax.lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 1)
     Array(16, dtype=int32, weak_type=True)

@@ -22,9 +22,16 @@ from ._shaping import broadcast, broadcasted_iota, convert_element_type, reshape
 
 
 def conv_general_permutations(dimension_numbers):
-    """For a triple of axis strings such as ("NHWC", "HWIO", "NHWC"): the permutations to (N, C, spatial), (O, I, spatial), (N, C, spatial).
+    """The permutations of axes to (N, C, spatial), (O, I, spatial), (N, C, spatial).
 
-    Raises TypeError where the letters do not match.
+    Args:
+        dimension_numbers: triple of axis strings such as ("NHWC", "HWIO", "NHWC").
+
+    Returns:
+        Triple of tuples of ints.
+
+    Raises:
+        TypeError: if the letters do not match.
 
     >>> lax.conv_general_permutations(("NHC", "HIO", "NHC"))
     ((0, 2, 1), (2, 1, 0), (0, 2, 1))
@@ -43,9 +50,17 @@ def conv_general_permutations(dimension_numbers):
 
 
 def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
-    """`ConvDimensionNumbers` from None (batch and feature first), a triple of axis strings, or `ConvDimensionNumbers`.
+    """Axis orders of a convolution.
 
-    Raises TypeError for anything else.
+    Args:
+        lhs_shape, rhs_shape: shapes of the operands.
+        dimension_numbers: None (batch and feature first), a triple of axis strings, or `ConvDimensionNumbers`.
+
+    Returns:
+        `ConvDimensionNumbers`.
+
+    Raises:
+        TypeError: for anything else, and for ranks that differ.
 
     >>> lax.conv_dimension_numbers((1, 5, 2), (3, 2, 4), ("NHC", "HIO", "NHC")).lhs_spec
     (0, 2, 1)
@@ -78,7 +93,16 @@ def _check_spatial(name, window, **lists):
 
 
 def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
-    """Shape of a convolution in (N, C, spatial) order; `pads` are (low, high) pairs or a padding's name.
+    """Shape of a convolution in (N, C, spatial) order.
+
+    Args:
+        lhs_shape, rhs_shape: shapes of the operands.
+        strides: sequence of ints, one for each spatial axis.
+        pads: (low, high) pairs, or a padding's name.
+        batch_group_count: int: groups of batch entries.
+
+    Returns:
+        Tuple of ints.
 
     >>> lax.conv_shape_tuple((1, 2, 5), (4, 2, 3), (1,), [(0, 0)])
     (1, 4, 3)
@@ -92,6 +116,15 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
 def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
     """Shape of a convolution whose axis orders are the strings `dimension_numbers`.
 
+    Args:
+        lhs_shape, rhs_shape: shapes of the operands.
+        window_strides: sequence of ints, one for each spatial axis.
+        padding: (low, high) pairs, or a padding's name.
+        dimension_numbers: triple of axis strings.
+
+    Returns:
+        Tuple of ints.
+
     >>> lax.conv_general_shape_tuple((1, 5, 2), (3, 2, 4), (1,), "VALID", ("NHC", "HIO", "NHC"))
     (1, 3, 4)
     """
@@ -102,6 +135,15 @@ def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dime
 
 def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
     """Shape of a transposed convolution whose axis orders are the strings `dimension_numbers`.
+
+    Args:
+        lhs_shape, rhs_shape: shapes of the operands.
+        window_strides: sequence of ints, one for each spatial axis.
+        padding: (low, high) pairs, or a padding's name.
+        dimension_numbers: triple of axis strings.
+
+    Returns:
+        Tuple of ints.
 
     >>> lax.conv_transpose_shape_tuple((1, 5, 2), (3, 2, 4), (2,), "SAME", ("NHC", "HIO", "NHC"))
     (1, 10, 4)
@@ -131,10 +173,27 @@ def conv_general_dilated(
 ):
     """Convolution of `lhs` with the kernel `rhs` (not flipped), with strides, padding and dilation.
 
-    padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs. lhs_dilation spaces the input (a transposed convolution), rhs_dilation
-    the kernel. dimension_numbers: axis orders, by default batch and feature first. feature_group_count, batch_group_count: independent
-    groups of features or of batch entries. preferred_element_type: dtype of the result.
-    Raises TypeError and ValueError where shapes, groups or padding do not fit.
+    Args:
+        lhs: array of batch, features and spatial axes: (N, C, spatial) by default.
+        rhs: array of the kernels, of lhs's rank: (O, I, spatial) by default.
+        window_strides: sequence of ints, one for each spatial axis.
+        padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs.
+        lhs_dilation: spacing of the input's elements (a transposed convolution); None: 1.
+        rhs_dilation: spacing of the kernel's elements; None: 1.
+        dimension_numbers: `ConvDimensionNumbers` or a triple of axis strings; None: batch and feature first.
+        feature_group_count: int: independent groups of features.
+        batch_group_count: int: independent groups of batch entries.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype of the result.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of the same axis order, of the operands' or the preferred dtype.
+
+    Raises:
+        TypeError: if shapes or dtypes do not fit.
+        ValueError: if groups or padding do not fit.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (2,), "VALID")
     Array([[[2., 2.]]], dtype=float32)
@@ -205,6 +264,17 @@ def check_preferred(dtype, preferred):
 def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None):
     """Convolution of lhs (N, C, spatial) with rhs (O, I, spatial).
 
+    Args:
+        lhs: array of shape (N, C, spatial).
+        rhs: array of shape (O, I, spatial).
+        window_strides: sequence of ints, one for each spatial axis.
+        padding: "VALID", "SAME" or "SAME_LOWER".
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Array of shape (N, O, spatial).
+
     >>> lax.conv(jnp.ones((1, 1, 3)), jnp.ones((1, 1, 2)), (1,), "VALID")
     Array([[[2., 2.]]], dtype=float32)
     """
@@ -213,6 +283,18 @@ def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_ty
 
 def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None, preferred_element_type=None):
     """`conv` with dilations.
+
+    Args:
+        lhs: array of shape (N, C, spatial).
+        rhs: array of shape (O, I, spatial).
+        window_strides: sequence of ints, one for each spatial axis.
+        padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs.
+        lhs_dilation, rhs_dilation: spacing of the input's and the kernel's elements; None: 1.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Array of shape (N, O, spatial).
 
     >>> lax.conv_with_general_padding(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), [(1, 0)], None, None)
     Array([[[1., 2., 2., 2.]]], dtype=float32)
@@ -255,10 +337,24 @@ def conv_transpose(
 ):
     """Transposed convolution: the input is spaced out by `strides` and convolved.
 
-    padding: "SAME", "VALID" or (low, high) pairs. dimension_numbers: axis orders, by default NHWC-like with kernels HWIO.
-    transpose_kernel: flip the kernel's spatial axes and swap its features, which gives the gradient of a convolution.
-    use_consistent_padding: pairs mean the padding of the convolution this one transposes.
-    Raises TypeError for different ranks, ValueError where ranks above 3 spatial axes have no dimension numbers.
+    Args:
+        lhs: array of batch, features and spatial axes.
+        rhs: array of the kernels, of lhs's rank.
+        strides: sequence of ints, one for each spatial axis.
+        padding: "SAME", "VALID" or (low, high) pairs.
+        rhs_dilation: spacing of the kernel's elements; None: 1.
+        dimension_numbers: axis orders; None: features last, kernels (spatial, I, O).
+        transpose_kernel: flip the kernel's spatial axes and swap its features, which gives the gradient of a convolution.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        use_consistent_padding: pairs mean the padding of the convolution this one transposes.
+
+    Returns:
+        Array of the same axis order.
+
+    Raises:
+        TypeError: for different ranks.
+        ValueError: where ranks above 3 spatial axes have no dimension numbers.
 
     >>> lax.conv_transpose(jnp.ones((1, 2, 1)), jnp.ones((2, 1, 1)), (2,), "VALID", dimension_numbers=("NHC", "HIO", "NHC")).ravel()
     Array([1., 1., 1., 1.], dtype=float32)
@@ -314,6 +410,19 @@ def conv_general_dilated_patches(
 ):
     """The windows that a convolution with kernels of `filter_shape` sees, as features: C * prod(filter_shape) of them, C varying slowest.
 
+    Args:
+        lhs: array of batch, features and spatial axes.
+        filter_shape: sequence of ints: the windows' sizes.
+        window_strides: sequence of ints, one for each spatial axis.
+        padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs.
+        lhs_dilation, rhs_dilation: spacing of the input's and the window's elements; None: 1.
+        dimension_numbers: axis orders; None: batch and feature first.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Array of C * prod(filter_shape) features.
+
     >>> lax.conv_general_dilated_patches(jnp.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")
     Array([[[0., 1., 2.],
             [1., 2., 3.]]], dtype=float32)
@@ -344,7 +453,20 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None):
-    """Convolution with a kernel of its own at every output position (locally connected): rhs is (O, C * prod(filter_shape), out spatial).
+    """Convolution with a kernel of its own at every output position (locally connected).
+
+    Args:
+        lhs: array of batch, features and spatial axes.
+        rhs: array of shape (O, C * prod(filter_shape), out spatial).
+        window_strides: sequence of ints, one for each spatial axis.
+        padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs.
+        filter_shape: sequence of ints: the windows' sizes.
+        lhs_dilation, rhs_dilation: spacing of the input's and the window's elements; None: 1.
+        dimension_numbers: axis orders; None: batch and feature first.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+
+    Returns:
+        Array of the same axis order.
 
     >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), jnp.arange(4.0).reshape(1, 2, 2), (1,), "VALID", (2,))
     Array([[[2., 4.]]], dtype=float32)

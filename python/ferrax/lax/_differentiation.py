@@ -24,7 +24,13 @@ tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
 
 def stop_gradient(x):
-    """x, as a constant to differentiation. x: a pytree; leaves of integer dtype pass as they are.
+    """x, as a constant to differentiation.
+
+    Args:
+        x: pytree of arrays.
+
+    Returns:
+        Pytree like x.
 
     >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.0)
     Array(3., dtype=float32, weak_type=True)
@@ -40,7 +46,13 @@ def stop_gradient(x):
 
 
 def optimization_barrier(operand, /):
-    """`operand`, over which the compiler moves nothing. operand: a pytree.
+    """`operand`, over which the compiler moves nothing.
+
+    Args:
+        operand: pytree of arrays.
+
+    Returns:
+        Pytree like operand.
 
     >>> lax.optimization_barrier(jnp.array([1.0]))
     Array([1.], dtype=float32)
@@ -53,10 +65,20 @@ def optimization_barrier(operand, /):
 
 
 def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
-    """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem.
+    """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem. Differentiable in whatever f closes over.
 
-    f: takes and returns a pytree like initial_guess. tangent_solve(g, y): solves g(x) = y for the linearised f. has_aux: `solve`
-    returns (root, aux). Differentiable in whatever f closes over. Raises TypeError where f or solve changes the structure of the guess.
+    Args:
+        f: function that takes and returns a pytree like initial_guess.
+        initial_guess: pytree of arrays.
+        solve: function of f and initial_guess that returns a root.
+        tangent_solve: function of g and y that solves g(x) = y for the linearised f.
+        has_aux: bool: `solve` returns (root, aux).
+
+    Returns:
+        Pytree like initial_guess; (root, aux) with has_aux.
+
+    Raises:
+        TypeError: if f or solve changes the structure of the guess.
 
     >>> lax.custom_root(lambda x: x**2 - 4.0, 1.0, lambda f, x: lax.fori_loop(0, 9, lambda _, x: x - f(x) / (2 * x), x), lambda g, y: y / g(1.0))
     Array(2., dtype=float32, weak_type=True)
@@ -115,8 +137,19 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
 def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
     """The solution x of matvec(x) = b by solve(matvec, b), differentiated as a linear solve.
 
-    matvec: linear, takes and returns a pytree like b. transpose_solve(vecmat, b): solves the transposed system, needed for reverse mode
-    unless `symmetric`. has_aux: the solvers return (x, aux).
+    Args:
+        matvec: linear function that takes and returns a pytree like b.
+        b: pytree of arrays.
+        solve: function of matvec and b.
+        transpose_solve: function of vecmat and b that solves the transposed system, needed for reverse mode unless `symmetric`; None: none.
+        symmetric: bool: matvec is its own transpose.
+        has_aux: bool: the solvers return (x, aux).
+
+    Returns:
+        Pytree like b; (x, aux) with has_aux.
+
+    Raises:
+        TypeError: if a function changes the structure or types of b.
 
     >>> lax.custom_linear_solve(lambda x: 2 * x, jnp.array([4.0]), lambda matvec, b: b / 2)
     Array([2.], dtype=float32)
@@ -190,7 +223,17 @@ def _check_solver(name, body, tree, b, has_aux=False):
 def platform_dependent(*args, default=None, **per_platform):
     """per_platform[p](*args) for the platform p the program is compiled for, else default(*args).
 
-    Raises TypeError for a branch that is not callable, NotImplementedError where there is neither a branch for the platform nor a default.
+    Args:
+        *args: pytrees.
+        default: function of args; None: none.
+        **per_platform: functions of args by platform ("cpu", "cuda", ..).
+
+    Returns:
+        What the chosen function returns.
+
+    Raises:
+        TypeError: for a branch that is not callable.
+        NotImplementedError: where there is neither a branch for the platform nor a default.
 
     >>> lax.platform_dependent(jnp.array([1.0]), default=lambda x: x + 1)
     Array([2.], dtype=float32)
@@ -217,6 +260,14 @@ def platform_dependent(*args, default=None, **per_platform):
 def composite(decomposition, name, version=0):
     """`decomposition`, to be known by `name` to compilers that have their own implementation of it; ours inlines it.
 
+    Args:
+        decomposition: function.
+        name: str: its name, as "library.op".
+        version: int.
+
+    Returns:
+        Function like `decomposition`.
+
     >>> lax.composite(lambda x: x * 2, "my.double")(jnp.array([3.0]))
     Array([6.], dtype=float32)
     """
@@ -231,9 +282,18 @@ def composite(decomposition, name, version=0):
 
 
 def with_sharding_constraint(x, shardings):
-    """x laid out by `shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
+    """x laid out by shardings.
 
-    Raises RuntimeError for a specification where no mesh is in use, ValueError for a sharding that does not fit its array.
+    Args:
+        x: pytree of arrays.
+        shardings: tree prefix of x, of shardings or of `PartitionSpec`s in the mesh in use.
+
+    Returns:
+        Pytree like x.
+
+    Raises:
+        RuntimeError: for a specification where no mesh is in use.
+        ValueError: for a sharding that does not fit its array.
 
     >>> lax.with_sharding_constraint(jnp.array([1.0]), jax.sharding.SingleDeviceSharding(jax.devices()[0]))
     Array([1.], dtype=float32)

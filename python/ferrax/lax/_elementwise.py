@@ -18,7 +18,16 @@ from ._parameters import RoundingMethod, accuracy_parameters
 
 
 def abs(x):
-    """|x|. x: any signed number, complex gives its modulus as a real.
+    """|x|.
+
+    Args:
+        x: array of signed integers, floats or complex numbers.
+
+    Returns:
+        Array of x's shape and dtype, real for complex x.
+
+    Raises:
+        TypeError: for bool and unsigned integers.
 
     >>> lax.abs(jnp.array([-2.0]))
     Array([2.], dtype=float32)
@@ -27,7 +36,16 @@ def abs(x):
 
 
 def acos(x):
-    """Arc cosine in radians. x: float or complex.
+    """Arc cosine in radians.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.acos(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -36,7 +54,16 @@ def acos(x):
 
 
 def acosh(x):
-    """Inverse hyperbolic cosine. x: float or complex.
+    """Inverse hyperbolic cosine.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.acosh(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -45,7 +72,16 @@ def acosh(x):
 
 
 def asin(x):
-    """Arc sine in radians. x: float or complex.
+    """Arc sine in radians.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.asin(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -54,7 +90,16 @@ def asin(x):
 
 
 def asinh(x):
-    """Inverse hyperbolic sine. x: float or complex.
+    """Inverse hyperbolic sine.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.asinh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -63,7 +108,16 @@ def asinh(x):
 
 
 def atan(x):
-    """Arc tangent in radians. x: float or complex.
+    """Arc tangent in radians.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.atan(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -72,7 +126,16 @@ def atan(x):
 
 
 def atanh(x):
-    """Inverse hyperbolic tangent. x: float or complex.
+    """Inverse hyperbolic tangent.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.atanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -81,7 +144,16 @@ def atanh(x):
 
 
 def bessel_i0e(x):
-    """exp(-|x|) I0(x), the scaled modified Bessel function of order 0. x: float.
+    """exp(-|x|) I0(x), the scaled modified Bessel function of order 0.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.bessel_i0e(jnp.array([0.0, 1.0]))
     Array([1.       , 0.4657596], dtype=float32)
@@ -90,7 +162,16 @@ def bessel_i0e(x):
 
 
 def bessel_i1e(x):
-    """exp(-|x|) I1(x), the scaled modified Bessel function of order 1. x: float.
+    """exp(-|x|) I1(x), the scaled modified Bessel function of order 1.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.bessel_i1e(jnp.array([0.0, 1.0]))
     Array([0.        , 0.20791042], dtype=float32)
@@ -99,7 +180,16 @@ def bessel_i1e(x):
 
 
 def ceil(x):
-    """The least integer not below x, as a float. x: float.
+    """The least integer not below x, as a float.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.ceil(jnp.array([1.2]))
     Array([2.], dtype=float32)
@@ -108,7 +198,16 @@ def ceil(x):
 
 
 def clz(x):
-    """Number of leading zero bits. x: integer.
+    """Number of leading zero bits.
+
+    Args:
+        x: array of integers.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.clz(jnp.array([1]))
     Array([31], dtype=int32)
@@ -117,7 +216,16 @@ def clz(x):
 
 
 def cosh(x):
-    """Hyperbolic cosine. x: float or complex.
+    """Hyperbolic cosine.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.cosh(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -126,7 +234,16 @@ def cosh(x):
 
 
 def digamma(x):
-    """d/dx log Gamma(x). x: float.
+    """d/dx log Gamma(x).
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.digamma(jnp.array([1.0, 2.0]))
     Array([-0.5772156 ,  0.42278433], dtype=float32)
@@ -135,7 +252,16 @@ def digamma(x):
 
 
 def erf(x):
-    """The error function, 2/sqrt(pi) * integral of exp(-t**2) from 0 to x. x: float.
+    """The error function, 2/sqrt(pi) * integral of exp(-t**2) from 0 to x.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.erf(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -144,7 +270,16 @@ def erf(x):
 
 
 def erf_inv(x):
-    """The inverse of `erf`. x: float in [-1, 1].
+    """The inverse of `erf`.
+
+    Args:
+        x: array of floats in [-1, 1]; nan outside.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.erf_inv(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -153,7 +288,16 @@ def erf_inv(x):
 
 
 def erfc(x):
-    """1 - erf(x), without cancellation. x: float.
+    """1 - erf(x), without cancellation.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.erfc(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -162,7 +306,16 @@ def erfc(x):
 
 
 def floor(x):
-    """The greatest integer not above x, as a float. x: float.
+    """The greatest integer not above x, as a float.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.floor(jnp.array([1.8]))
     Array([1.], dtype=float32)
@@ -171,7 +324,16 @@ def floor(x):
 
 
 def imag(x):
-    """Imaginary part. x: complex; the result is real.
+    """Imaginary part.
+
+    Args:
+        x: array of complex numbers.
+
+    Returns:
+        Real array of x's shape.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.imag(jnp.array([1 + 2j]))
     Array([2.], dtype=float32)
@@ -180,7 +342,16 @@ def imag(x):
 
 
 def is_finite(x):
-    """Whether each element is neither infinite nor nan. x: float; the result is bool.
+    """Whether each element is neither infinite nor nan.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of bool of x's shape.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.is_finite(jnp.array([1.0, jnp.inf]))
     Array([ True, False], dtype=bool)
@@ -189,7 +360,16 @@ def is_finite(x):
 
 
 def lgamma(x):
-    """log |Gamma(x)|. x: float.
+    """log |Gamma(x)|.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.lgamma(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -198,7 +378,16 @@ def lgamma(x):
 
 
 def neg(x):
-    """-x. x: any number.
+    """-x.
+
+    Args:
+        x: array of numbers, not bool.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for bool.
 
     >>> lax.neg(jnp.array([1.0, -2.0]))
     Array([-1.,  2.], dtype=float32)
@@ -207,7 +396,16 @@ def neg(x):
 
 
 def population_count(x):
-    """Number of set bits. x: integer.
+    """Number of set bits.
+
+    Args:
+        x: array of integers.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.population_count(jnp.array([7]))
     Array([3], dtype=int32)
@@ -216,7 +414,16 @@ def population_count(x):
 
 
 def real(x):
-    """Real part. x: complex; the result is real.
+    """Real part.
+
+    Args:
+        x: array of complex numbers.
+
+    Returns:
+        Real array of x's shape.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.real(jnp.array([1 + 2j]))
     Array([1.], dtype=float32)
@@ -227,6 +434,15 @@ def real(x):
 def sign(x):
     """-1, 0 or 1 as x is negative, zero or positive; x / |x| for complex x; nan stays nan.
 
+    Args:
+        x: array of numbers, not bool.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for bool.
+
     >>> lax.sign(jnp.array([-3.0, 0.0]))
     Array([-1.,  0.], dtype=float32)
     """
@@ -234,7 +450,16 @@ def sign(x):
 
 
 def sinh(x):
-    """Hyperbolic sine. x: float or complex.
+    """Hyperbolic sine.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.sinh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -243,7 +468,16 @@ def sinh(x):
 
 
 def square(x):
-    """x * x. x: any number.
+    """x * x.
+
+    Args:
+        x: array of numbers, not bool.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for bool.
 
     >>> lax.square(jnp.array([3.0]))
     Array([9.], dtype=float32)
@@ -252,9 +486,17 @@ def square(x):
 
 
 def cbrt(x, *, accuracy=None):
-    """Cube root. x: float.
+    """Cube root.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array of floats.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.cbrt(jnp.array([8.0]))
     Array([2.], dtype=float32)
@@ -263,9 +505,17 @@ def cbrt(x, *, accuracy=None):
 
 
 def cos(x, *, accuracy=None):
-    """Cosine of x radians. x: float or complex.
+    """Cosine of x radians.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.cos(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -274,9 +524,17 @@ def cos(x, *, accuracy=None):
 
 
 def exp(x, *, accuracy=None):
-    """e ** x. x: float or complex.
+    """e ** x.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.exp(jnp.array([0.0]))
     Array([1.], dtype=float32)
@@ -285,9 +543,17 @@ def exp(x, *, accuracy=None):
 
 
 def exp2(x, *, accuracy=None):
-    """2 ** x. x: float or complex.
+    """2 ** x.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.exp2(jnp.array([3.0]))
     Array([8.], dtype=float32)
@@ -296,9 +562,17 @@ def exp2(x, *, accuracy=None):
 
 
 def expm1(x, *, accuracy=None):
-    """e ** x - 1, accurate near zero. x: float or complex.
+    """e ** x - 1, accurate near zero.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.expm1(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -307,9 +581,17 @@ def expm1(x, *, accuracy=None):
 
 
 def log(x, *, accuracy=None):
-    """Natural logarithm. x: float or complex.
+    """Natural logarithm.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.log(jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -318,9 +600,17 @@ def log(x, *, accuracy=None):
 
 
 def log1p(x, *, accuracy=None):
-    """log(1 + x), accurate near zero. x: float or complex.
+    """log(1 + x), accurate near zero.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.log1p(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -329,9 +619,17 @@ def log1p(x, *, accuracy=None):
 
 
 def logistic(x, *, accuracy=None):
-    """1 / (1 + exp(-x)). x: float or complex.
+    """1 / (1 + exp(-x)).
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.logistic(jnp.array([0.0]))
     Array([0.5], dtype=float32)
@@ -340,9 +638,17 @@ def logistic(x, *, accuracy=None):
 
 
 def rsqrt(x, *, accuracy=None):
-    """1 / sqrt(x). x: float or complex.
+    """1 / sqrt(x).
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.rsqrt(jnp.array([4.0]))
     Array([0.5], dtype=float32)
@@ -351,9 +657,17 @@ def rsqrt(x, *, accuracy=None):
 
 
 def sin(x, *, accuracy=None):
-    """Sine of x radians. x: float or complex.
+    """Sine of x radians.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.sin(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -362,9 +676,17 @@ def sin(x, *, accuracy=None):
 
 
 def sqrt(x, *, accuracy=None):
-    """Square root. x: float or complex.
+    """Square root.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.sqrt(jnp.array([9.0]))
     Array([3.], dtype=float32)
@@ -373,9 +695,17 @@ def sqrt(x, *, accuracy=None):
 
 
 def tan(x, *, accuracy=None):
-    """Tangent of x radians. x: float or complex.
+    """Tangent of x radians.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.tan(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -384,9 +714,17 @@ def tan(x, *, accuracy=None):
 
 
 def tanh(x, *, accuracy=None):
-    """Hyperbolic tangent. x: float or complex.
+    """Hyperbolic tangent.
 
-    accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.tanh(jnp.array([0.0]))
     Array([0.], dtype=float32)
@@ -397,6 +735,15 @@ def tanh(x, *, accuracy=None):
 def add(x, y):
     """x + y.
 
+    Args:
+        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for bool.
+
     >>> lax.add(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([4, 6], dtype=int32)
     """
@@ -404,7 +751,16 @@ def add(x, y):
 
 
 def atan2(x, y):
-    """Angle of the point (y, x), that is arctan(x / y) in the right quadrant. x, y: float.
+    """Angle of the point (y, x), that is arctan(x / y) in the right quadrant.
+
+    Args:
+        x, y: arrays of one dtype, float or complex, and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for bool.
 
     >>> lax.atan2(jnp.array([0.0]), jnp.array([1.0]))
     Array([0.], dtype=float32)
@@ -413,7 +769,16 @@ def atan2(x, y):
 
 
 def bitwise_and(x, y):
-    """Bitwise and. x, y: integer or bool.
+    """Bitwise and.
+
+    Args:
+        x, y: arrays of one shape and dtype, integer or bool; or scalars.
+
+    Returns:
+        Array of their shape and dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.bitwise_and(jnp.array([6]), jnp.array([3]))
     Array([2], dtype=int32)
@@ -422,7 +787,16 @@ def bitwise_and(x, y):
 
 
 def bitwise_or(x, y):
-    """Bitwise or. x, y: integer or bool.
+    """Bitwise or.
+
+    Args:
+        x, y: arrays of one shape and dtype, integer or bool; or scalars.
+
+    Returns:
+        Array of their shape and dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.bitwise_or(jnp.array([6]), jnp.array([3]))
     Array([7], dtype=int32)
@@ -431,7 +805,16 @@ def bitwise_or(x, y):
 
 
 def bitwise_xor(x, y):
-    """Bitwise exclusive or. x, y: integer or bool.
+    """Bitwise exclusive or.
+
+    Args:
+        x, y: arrays of one shape and dtype, integer or bool; or scalars.
+
+    Returns:
+        Array of their shape and dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.bitwise_xor(jnp.array([6]), jnp.array([3]))
     Array([5], dtype=int32)
@@ -440,7 +823,16 @@ def bitwise_xor(x, y):
 
 
 def complex(x, y):
-    """x + i y. x, y: float32 or float64; the result is complex.
+    """x + i y.
+
+    Args:
+        x, y: arrays of one dtype, float32 or float64, and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape, complex64 or complex128.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.complex(jnp.array([1.0]), jnp.array([2.0]))
     Array([1.+2.j], dtype=complex64)
@@ -451,6 +843,15 @@ def complex(x, y):
 def div(x, y):
     """x / y; integers divide towards zero.
 
+    Args:
+        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for bool.
+
     >>> lax.div(jnp.array([7, -7]), jnp.array([2, 2]))
     Array([ 3, -3], dtype=int32)
     """
@@ -459,6 +860,15 @@ def div(x, y):
 
 def eq(x, y):
     """x == y, elementwise, as bool.
+
+    Args:
+        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
 
     >>> lax.eq(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([ True, False], dtype=bool)
@@ -469,6 +879,16 @@ def eq(x, y):
 def ge(x, y):
     """x >= y, elementwise, as bool.
 
+    Args:
+        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
+        TypeError: for complex operands.
+
     >>> lax.ge(jnp.array([1, 2]), jnp.array([2, 2]))
     Array([False,  True], dtype=bool)
     """
@@ -478,6 +898,16 @@ def ge(x, y):
 def gt(x, y):
     """x > y, elementwise, as bool.
 
+    Args:
+        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
+        TypeError: for complex operands.
+
     >>> lax.gt(jnp.array([1, 3]), jnp.array([2, 2]))
     Array([False,  True], dtype=bool)
     """
@@ -485,7 +915,16 @@ def gt(x, y):
 
 
 def igamma(a, x):
-    """Regularised lower incomplete gamma function P(a, x). a, x: float.
+    """Regularised lower incomplete gamma function P(a, x).
+
+    Args:
+        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.igamma(jnp.array([2.0, 2.0]), jnp.array([0.0, 2.0]))
     Array([0.       , 0.5939942], dtype=float32)
@@ -494,7 +933,16 @@ def igamma(a, x):
 
 
 def igamma_grad_a(a, x):
-    """d/da P(a, x). a, x: float.
+    """d/da P(a, x).
+
+    Args:
+        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.igamma_grad_a(jnp.array([2.0]), jnp.array([1.5]))
     Array([-0.31348866], dtype=float32)
@@ -503,7 +951,16 @@ def igamma_grad_a(a, x):
 
 
 def igammac(a, x):
-    """Regularised upper incomplete gamma function Q(a, x). a, x: float.
+    """Regularised upper incomplete gamma function Q(a, x).
+
+    Args:
+        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.igammac(jnp.array([2.0, 2.0]), jnp.array([0.0, 2.0]))
     Array([1.       , 0.4060058], dtype=float32)
@@ -514,6 +971,16 @@ def igammac(a, x):
 def le(x, y):
     """x <= y, elementwise, as bool.
 
+    Args:
+        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
+        TypeError: for complex operands.
+
     >>> lax.le(jnp.array([1, 2]), jnp.array([2, 2]))
     Array([ True,  True], dtype=bool)
     """
@@ -522,6 +989,16 @@ def le(x, y):
 
 def lt(x, y):
     """x < y, elementwise, as bool.
+
+    Args:
+        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
+        TypeError: for complex operands.
 
     >>> lax.lt(jnp.array([1, 2]), jnp.array([2, 2]))
     Array([ True, False], dtype=bool)
@@ -532,6 +1009,15 @@ def lt(x, y):
 def max(x, y):
     """The larger of x and y; nan if either is nan; complex numbers compare by real, then imaginary part.
 
+    Args:
+        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
+
     >>> lax.max(jnp.array([1, 5]), jnp.array([3, 3]))
     Array([3, 5], dtype=int32)
     """
@@ -541,6 +1027,15 @@ def max(x, y):
 def min(x, y):
     """The smaller of x and y; nan if either is nan; complex numbers compare by real, then imaginary part.
 
+    Args:
+        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
+
     >>> lax.min(jnp.array([1, 5]), jnp.array([3, 3]))
     Array([1, 3], dtype=int32)
     """
@@ -548,7 +1043,16 @@ def min(x, y):
 
 
 def mulhi(x, y, /):
-    """The upper half of the double-width product. x, y: integer.
+    """The upper half of the double-width product.
+
+    Args:
+        x, y: arrays of integers of one shape and dtype; or scalars.
+
+    Returns:
+        Array of their shape and dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.mulhi(jnp.array([2**30]), jnp.array([8]))
     Array([2], dtype=int32)
@@ -559,6 +1063,15 @@ def mulhi(x, y, /):
 def ne(x, y):
     """x != y, elementwise, as bool.
 
+    Args:
+        x, y: arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of bool of the broadcast shape.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
+
     >>> lax.ne(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([False,  True], dtype=bool)
     """
@@ -566,7 +1079,16 @@ def ne(x, y):
 
 
 def nextafter(x1, x2):
-    """The float next to x1 in the direction of x2. x1, x2: float.
+    """The float next to x1 in the direction of x2.
+
+    Args:
+        x1, x2: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.nextafter(jnp.array([1.0]), jnp.array([1.0]))
     Array([1.], dtype=float32)
@@ -575,7 +1097,16 @@ def nextafter(x1, x2):
 
 
 def polygamma(m, x):
-    """The m-th derivative of digamma at x. m, x: float.
+    """The m-th derivative of digamma at x.
+
+    Args:
+        m, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.polygamma(jnp.array([1.0]), jnp.array([1.0]))
     Array([1.644934], dtype=float32)
@@ -584,7 +1115,17 @@ def polygamma(m, x):
 
 
 def pow(x, y):
-    """x ** y. x: float or complex; y: of x's dtype, or integer.
+    """x ** y.
+
+    Args:
+        x: array, float or complex.
+        y: array of x's dtype or of integers; of x's rank, where sizes of 1 broadcast, or a scalar.
+
+    Returns:
+        Array of the broadcast shape and of x's dtype.
+
+    Raises:
+        TypeError: for other dtypes and shapes.
 
     >>> lax.pow(jnp.array([2.0]), jnp.array([3.0]))
     Array([8.], dtype=float32)
@@ -595,6 +1136,16 @@ def pow(x, y):
 def rem(x, y):
     """The remainder of x / y with the sign of x.
 
+    Args:
+        x, y: arrays of one dtype, integer or float, and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for bool.
+        TypeError: for complex operands.
+
     >>> lax.rem(jnp.array([7, -7]), jnp.array([3, 3]))
     Array([ 1, -1], dtype=int32)
     """
@@ -602,7 +1153,16 @@ def rem(x, y):
 
 
 def shift_left(x, y):
-    """x << y. x, y: integer; shifts by y < 0 or y >= the width give 0.
+    """x << y.
+
+    Args:
+        x, y: arrays of integers of one shape and dtype; or scalars.
+
+    Returns:
+        Array of their shape and dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.shift_left(jnp.array([1, 2]), jnp.array([3, 3]))
     Array([ 8, 16], dtype=int32)
@@ -611,7 +1171,16 @@ def shift_left(x, y):
 
 
 def shift_right_arithmetic(x, y):
-    """x >> y that repeats the sign bit. x, y: integer.
+    """x >> y that repeats the sign bit.
+
+    Args:
+        x, y: arrays of integers of one shape and dtype; or scalars.
+
+    Returns:
+        Array of their shape and dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.shift_right_arithmetic(jnp.array([-16]), jnp.array([2]))
     Array([-4], dtype=int32)
@@ -620,7 +1189,16 @@ def shift_right_arithmetic(x, y):
 
 
 def shift_right_logical(x, y):
-    """x >> y that shifts in zeros. x, y: integer.
+    """x >> y that shifts in zeros.
+
+    Args:
+        x, y: arrays of integers of one shape and dtype; or scalars.
+
+    Returns:
+        Array of their shape and dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.shift_right_logical(jnp.array([16]), jnp.array([2]))
     Array([4], dtype=int32)
@@ -631,6 +1209,15 @@ def shift_right_logical(x, y):
 def sub(x, y):
     """x - y.
 
+    Args:
+        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for bool.
+
     >>> lax.sub(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([-2, -2], dtype=int32)
     """
@@ -638,7 +1225,16 @@ def sub(x, y):
 
 
 def zeta(x, q):
-    """Hurwitz zeta function, sum over k >= 0 of (q + k) ** -x. x, q: float.
+    """Hurwitz zeta function, sum over k >= 0 of (q + k) ** -x.
+
+    Args:
+        x, q: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.zeta(jnp.array([2.0]), jnp.array([1.0]))
     Array([1.644934], dtype=float32)
@@ -647,7 +1243,17 @@ def zeta(x, q):
 
 
 def mul(x, y, *, out_dtype=None):
-    """x * y. With `out_dtype` the product is converted to that dtype.
+    """x * y.
+
+    Args:
+        x, y: arrays of one dtype, not bool, and of one rank, where sizes of 1 broadcast; or scalars.
+        out_dtype: dtype of the result; None: the operands'.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for bool.
 
     >>> lax.mul(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([3, 8], dtype=int32)
@@ -657,7 +1263,16 @@ def mul(x, y, *, out_dtype=None):
 
 
 def betainc(a, b, x):
-    """Regularised incomplete beta function I_x(a, b). a, b, x: float. Differentiable in x alone: ValueError for a and b.
+    """Regularised incomplete beta function I_x(a, b). Differentiable in x alone: ValueError for a and b.
+
+    Args:
+        a, b, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
 
     >>> lax.betainc(jnp.array([2.0]), jnp.array([3.0]), jnp.array([0.5]))
     Array([0.6875], dtype=float32)
@@ -666,7 +1281,16 @@ def betainc(a, b, x):
 
 
 def bitwise_not(x):
-    """Bitwise complement; logical not for bool. x: integer or bool.
+    """Bitwise complement; logical not for bool.
+
+    Args:
+        x: array, integer or bool.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.bitwise_not(jnp.array([0, 5]))
     Array([-1, -6], dtype=int32)
@@ -677,6 +1301,16 @@ def bitwise_not(x):
 def clamp(min, x, max):
     """x limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype.
 
+    Args:
+        min, max: arrays of x's shape and dtype, or scalars of its dtype.
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ.
+
     >>> lax.clamp(0, jnp.array([-1, 5, 20]), 10)
     Array([ 0,  5, 10], dtype=int32)
     """
@@ -684,7 +1318,16 @@ def clamp(min, x, max):
 
 
 def conj(x):
-    """Complex conjugate. x: complex, or float (converted to complex).
+    """Complex conjugate.
+
+    Args:
+        x: array of complex numbers or of float32 or float64, which are converted.
+
+    Returns:
+        Complex array of x's shape.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.conj(jnp.array([1 + 2j]))
     Array([1.-2.j], dtype=complex64)
@@ -693,7 +1336,17 @@ def conj(x):
 
 
 def integer_pow(x, y):
-    """x ** y for a Python integer y. Raises TypeError where an integer x meets a negative y.
+    """x ** y for a Python integer y.
+
+    Args:
+        x: array of numbers.
+        y: int.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: where an integer x meets a negative y.
 
     >>> lax.integer_pow(jnp.array([2.0]), 3)
     Array([8.], dtype=float32)
@@ -705,7 +1358,13 @@ def integer_pow(x, y):
 
 
 def random_gamma_grad(*args):
-    """Derivative of a sample x of Gamma(a) with respect to a. args: a and x, float.
+    """Derivative of a sample x of Gamma(a) with respect to a.
+
+    Args:
+        *args: a and x, float arrays of one dtype and shape.
+
+    Returns:
+        Array of their shape and dtype.
 
     >>> lax.random_gamma_grad(jnp.array([2.0]), jnp.array([1.5]))
     Array([0.9366392], dtype=float32)
@@ -714,7 +1373,16 @@ def random_gamma_grad(*args):
 
 
 def reciprocal(x):
-    """1 / x. x: float or complex.
+    """1 / x.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
 
     >>> lax.reciprocal(jnp.array([2.0]))
     Array([0.5], dtype=float32)
@@ -725,6 +1393,13 @@ def reciprocal(x):
 def reduce_precision(operand, exponent_bits, mantissa_bits):
     """Rounds a float operand to a format with that many exponent and mantissa bits; the dtype stays.
 
+    Args:
+        operand: array of floats.
+        exponent_bits, mantissa_bits: int: the bits of the narrower format.
+
+    Returns:
+        Array of operand's shape and dtype.
+
     >>> lax.reduce_precision(jnp.array([1.2345]), 8, 4)
     Array([1.25], dtype=float32)
     """
@@ -734,6 +1409,16 @@ def reduce_precision(operand, exponent_bits, mantissa_bits):
 def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
     """The nearest integer, as a float. Ties go away from zero, or to even with `RoundingMethod.TO_NEAREST_EVEN`.
 
+    Args:
+        x: array of floats.
+        rounding_method: `RoundingMethod`.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
     >>> lax.round(jnp.array([0.5, 1.5]), lax.RoundingMethod.TO_NEAREST_EVEN)
     Array([0., 2.], dtype=float32)
     """
@@ -741,7 +1426,17 @@ def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
 
 
 def select(pred, on_true, on_false):
-    """`on_true` where `pred`, else `on_false`. pred: bool, scalar or of the cases' shape; the cases agree in shape and dtype.
+    """`on_true` where `pred`, else `on_false`.
+
+    Args:
+        pred: array of bool, a scalar or of the cases' shape.
+        on_true, on_false: arrays of one shape and dtype.
+
+    Returns:
+        Array of the cases' shape and dtype.
+
+    Raises:
+        TypeError: if shapes or dtypes differ.
 
     >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
     Array([1, 4], dtype=int32)
@@ -750,9 +1445,18 @@ def select(pred, on_true, on_false):
 
 
 def select_n(which, *cases):
-    """`cases[which]` element by element. which: bool for up to two cases, else int32; scalar or of the cases' shape.
+    """`cases[which]` element by element.
 
-    Raises ValueError for no case.
+    Args:
+        which: array of bool (up to two cases) or int32, a scalar or of the cases' shape.
+        *cases: arrays of one shape and dtype.
+
+    Returns:
+        Array of the cases' shape and dtype.
+
+    Raises:
+        ValueError: for no case.
+        TypeError: if shapes or dtypes differ.
 
     >>> lax.select_n(jnp.array([1, 0]), jnp.array([1, 2]), jnp.array([3, 4]))
     Array([3, 2], dtype=int32)

@@ -30,13 +30,22 @@ def _kind(fft_type) -> FftType:
 def fft(x, fft_type, fft_lengths):
     """The discrete Fourier transform along the last `len(fft_lengths)` axes, up to three: `sum_j x[j] exp(-2 pi i jk / n)` along each.
 
-    x: complex[.., *fft_lengths] for FFT and IFFT; float32 or float64 for RFFT, whose result has `n // 2 + 1` elements along the last axis, n being the
-        last length; complex[.., n // 2 + 1] for IRFFT, whose result is real. IFFT and IRFFT divide by the product of the lengths.
-    fft_type: an FftType or its name.
-    Raises ValueError for shapes that do not fit the lengths, for complex operands of RFFT, and for a kind there is not.
+    IFFT and IRFFT divide by the product of the lengths.
 
-        >>> lax.fft(jnp.array([1.0, 2.0]), "FFT", (2,))
-        Array([ 3.+0.j, -1.+0.j], dtype=complex64)
+    Args:
+        x: array of shape (..., *lengths): complex for FFT and IFFT, float32 or float64 for RFFT; for IRFFT complex, with n // 2 + 1 elements along the last
+            axis.
+        fft_type: an `FftType` or its name.
+        fft_lengths: sequence of one to three ints.
+
+    Returns:
+        Array with the transform along the last axes, complex but for IRFFT.
+
+    Raises:
+        ValueError: for shapes that do not fit the lengths, for complex operands of RFFT, and for a kind there is not.
+
+    >>> lax.fft(jnp.array([1.0, 2.0]), "FFT", (2,))
+    Array([ 3.+0.j, -1.+0.j], dtype=complex64)
     """
     kind = _kind(fft_type)
     lengths = tuple([operator.index(fft_lengths[k]) for k in range(len(fft_lengths))])

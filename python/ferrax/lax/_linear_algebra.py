@@ -30,8 +30,21 @@ def _product_parameters(precision, preferred_element_type):
 def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
     """Product of lhs and rhs, summed over contracting axes and run together over batch axes.
 
-    dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)). The result has the batch axes, then lhs's free axes,
-    then rhs's. preferred_element_type: dtype of the result. Raises TypeError where paired axes differ in size.
+    The result has the batch axes, then lhs's free axes, then rhs's.
+
+    Args:
+        lhs, rhs: arrays of numbers.
+        dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), tuples of ints.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype of the result.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array with the batch axes, then lhs's free axes, then rhs's.
+
+    Raises:
+        TypeError: where paired axes differ in size.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((3, 2)), (((1,), (0,)), ((), ())))
     Array([[3., 3.],
@@ -48,7 +61,19 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
 def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None):
     """Product of vectors and matrices, or `dot_general` where `dimension_numbers` are given.
 
-    Raises ValueError where shapes do not fit, or ranks are higher and no dimension numbers given.
+    Args:
+        lhs, rhs: arrays of numbers, of rank 1 or 2 unless `dimension_numbers` are given.
+        dimension_numbers: as for `dot_general`; None: the last axis of lhs against the first of rhs.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array with lhs's free axes, then rhs's.
+
+    Raises:
+        ValueError: where shapes do not fit, or ranks are higher and no dimension numbers given.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.dot(jnp.ones((2, 3)), jnp.ones(3))
     Array([3., 3.], dtype=float32)
@@ -67,7 +92,18 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
 
 
 def batch_matmul(lhs, rhs, precision=None):
-    """Matrix product over the last two axes, run together over all leading ones. Raises ValueError below rank 2.
+    """Matrix product over the last two axes, run together over all leading ones.
+
+    Args:
+        lhs: array of shape (..., m, k).
+        rhs: array of shape (..., k, n).
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+
+    Returns:
+        Array of shape (..., m, n).
+
+    Raises:
+        ValueError: below rank 2.
 
     >>> lax.batch_matmul(jnp.ones((1, 2, 3)), jnp.ones((1, 3, 1)))
     Array([[[3.],
@@ -94,7 +130,22 @@ def ragged_dot_general(
 ):
     """`dot_general` with the rows of lhs split into groups of `group_sizes`, each with a slice of rhs of its own.
 
-    Raises NotImplementedError for a group_offset, TypeError for numbers that do not fit the operands.
+    Args:
+        lhs, rhs: arrays of numbers.
+        group_sizes: array of integers: how many rows of lhs each group has.
+        ragged_dot_dimension_numbers: `RaggedDotDimensionNumbers`.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        group_offset: not supported; must be None.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of the product's shape.
+
+    Raises:
+        NotImplementedError: for a group_offset.
+        TypeError: for numbers that do not fit the operands.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.ragged_dot_general(jnp.ones((3, 2)), jnp.ones((1, 2, 1)), jnp.array([3]), lax.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0])).shape
     (3, 1)
@@ -114,7 +165,23 @@ def ragged_dot_general(
 
 
 def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, out_sharding=None):
-    """Rows of lhs [m, k], in groups of `group_sizes` [g], times rhs [g, k, n] of the group: [m, n].
+    """Rows of lhs, in groups, each group times a matrix of its own.
+
+    Args:
+        lhs: array of shape (m, k).
+        rhs: array of shape (g, k, n).
+        group_sizes: vector of g integers.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        group_offset: not supported; must be None.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape (m, n).
+
+    Raises:
+        NotImplementedError: for a group_offset.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.ragged_dot(jnp.ones((3, 2)), jnp.array([[[1.0], [1.0]], [[5.0], [5.0]]]), jnp.array([1, 2]))
     Array([[ 2.],

@@ -59,11 +59,22 @@ def _scan_length(xs, length):
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
-    """Runs carry, y = f(carry, x) over the leading axis of xs; returns the last carry and the ys stacked.
+    """Runs carry, y = f(carry, x) over the leading axis of xs.
 
-    init, xs, carry, ys: pytrees; xs may be None when `length` is given. The carry keeps structure, shapes and dtypes. reverse: run from
-    the end (ys stay aligned with xs). unroll: steps per iteration of the compiled loop (True: all; 0: as 1). Raises TypeError where the
-    carry changes type, ValueError where leading axes differ.
+    Args:
+        f: function of the carry and one slice of xs that returns the next carry and y.
+        init: pytree: the first carry, whose structure, shapes and dtypes stay.
+        xs: pytree of arrays of one leading size; None: none, with `length` steps.
+        length: int: the number of steps; None: the leading size of xs.
+        reverse: bool: run from the end (ys stay aligned with xs).
+        unroll: int: steps per iteration of the compiled loop; True: all; 0: as 1.
+
+    Returns:
+        (carry, ys): the last carry, and every y, stacked along a leading axis.
+
+    Raises:
+        TypeError: where the carry changes type.
+        ValueError: where leading axes differ.
 
     >>> jax.lax.scan(lambda c, x: (c + x, c * x), 0.0, jnp.arange(3.0))
     (Array(3., dtype=float32), Array([0., 0., 2.], dtype=float32))
@@ -229,9 +240,18 @@ def _rows(x, start, limit):
 
 
 def map(f, xs, *, batch_size=None):
-    """f applied to each slice of xs along the leading axis, one after another, results stacked.
+    """f applied to each slice of xs along the leading axis, one after another.
 
-    batch_size: this many at a time, by `vmap`; 0 and None: one. xs: a pytree of arrays. Raises ValueError for a negative batch_size.
+    Args:
+        f: function of one slice.
+        xs: pytree of arrays of one leading size.
+        batch_size: int: this many slices at a time, by `vmap`; 0 and None: one.
+
+    Returns:
+        What f returns, stacked along a leading axis.
+
+    Raises:
+        ValueError: for a negative batch_size.
 
     >>> jax.lax.map(lambda x: x * x, jnp.arange(3))
     Array([0, 1, 4], dtype=int32)
@@ -277,10 +297,20 @@ def _interleave(a, b, axis):
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):
-    """All prefixes of elems combined by the associative `fn(a, b)`, in logarithmic depth.
+    """All prefixes of elems combined by an associative function, in logarithmic depth.
 
-    elems: a pytree of arrays of one size along `axis`; fn: takes and returns such trees, acting elementwise along `axis`. reverse: from
-    the end. Raises ValueError where first axes differ in size.
+    Args:
+        fn: associative function of two trees like elems, which acts elementwise along `axis`.
+        elems: pytree of arrays of one size along `axis`.
+        reverse: bool: from the end.
+        axis: int.
+
+    Returns:
+        Pytree like elems.
+
+    Raises:
+        TypeError: if fn is not callable.
+        ValueError: if sizes along `axis` differ.
 
     >>> lax.associative_scan(jnp.maximum, jnp.array([1, 3, 2]))
     Array([1, 3, 3], dtype=int32)
@@ -328,9 +358,20 @@ def associative_scan(fn, elems, reverse=False, axis=0):
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     """Runs val = body_fun(i, val) for i from lower up to upper, not included.
 
-    lower, upper: integer scalars. Where both are known when the function is called the loop is a `scan`, else a `while_loop`.
-    unroll: how many steps to run between tests of the count (True: all); only for known bounds.
-    Raises TypeError for bounds of different types or a changing carry, ValueError for `unroll` with a traced bound.
+    Where both are known when the function is called the loop is a `scan`, else a `while_loop`.
+
+    Args:
+        lower, upper: integer scalars.
+        body_fun: function of i and the carry that returns a carry of the same structure and types.
+        init_val: pytree: the first carry.
+        unroll: int: how many steps to run between tests of the count; True: all; only for known bounds; None: 1.
+
+    Returns:
+        Pytree like init_val: the last carry.
+
+    Raises:
+        TypeError: for bounds of different types, or a carry that changes type.
+        ValueError: for `unroll` with a traced bound.
 
     >>> jax.lax.fori_loop(0, 4, lambda i, x: x + i, 0)
     Array(6, dtype=int32, weak_type=True)

@@ -22,9 +22,21 @@ _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
 def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
-    """The next state and random bits, of `shape` and unsigned `dtype` (default uint32), by philox4x32 (also the default) or threefry2x32.
+    """The next state and random bits. Under `vmap` all lanes draw from the first lane's state.
 
-    key: uint32[4], or uint64[2] with x64. Under `vmap` all lanes draw from the first lane's state. Raises TypeError for other keys and dtypes.
+    Args:
+        key: uint32[4], or uint64[2] with x64.
+        shape: sequence of ints.
+        dtype: unsigned integer dtype of the bits.
+        algorithm: `RandomAlgorithm`: philox4x32 (also the default) or threefry2x32.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        (key, bits): an array like key, and one of `shape` and `dtype`.
+
+    Raises:
+        TypeError: for other keys and dtypes.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.rng_bit_generator(jnp.array([0, 0, 0, 0], "uint32"), (2,))[1].shape
     (2,)
@@ -41,9 +53,17 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
 
 
 def rng_uniform(a, b, shape):
-    """Numbers from [a, b), others at every call: the host draws them. a, b: scalars of one integer or float dtype.
+    """Numbers from [a, b), others at every call: the host draws them.
 
-    Raises ValueError for arrays, and for operands of two dtypes.
+    Args:
+        a, b: scalars of one dtype, integer or float.
+        shape: sequence of ints.
+
+    Returns:
+        Array of `shape` and of their dtype.
+
+    Raises:
+        ValueError: for arrays, and for operands of two dtypes.
 
     >>> lax.rng_uniform(0.0, 1.0, (2, 3)).shape
     (2, 3)

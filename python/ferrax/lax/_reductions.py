@@ -31,7 +31,20 @@ def _reduce(name, operand, axes):
 
 
 def reduce_sum(operand, axes, *, out_sharding=None):
-    """Sum over `axes`. operand: any number.
+    """Sum over `axes`.
+
+    Args:
+        operand: array of numbers.
+        axes: sequence of ints, not negative.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of operand's dtype without these axes.
+
+    Raises:
+        TypeError: for bool.
+        ValueError: for axes out of bounds or named twice.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.reduce_sum(jnp.ones((2, 3)), (1,))
     Array([3., 3.], dtype=float32)
@@ -50,7 +63,18 @@ def _refuse_halves(operand, axes):
 
 
 def reduce_prod(operand, axes):
-    """Product over `axes`. operand: any number.
+    """Product over `axes`.
+
+    Args:
+        operand: array of numbers.
+        axes: sequence of ints, not negative.
+
+    Returns:
+        Array of operand's dtype without these axes.
+
+    Raises:
+        TypeError: for bool.
+        ValueError: for axes out of bounds or named twice.
 
     >>> lax.reduce_prod(jnp.array([2, 3]), (0,))
     Array(6, dtype=int32)
@@ -61,6 +85,16 @@ def reduce_prod(operand, axes):
 def reduce_max(operand, axes):
     """Maximum over `axes`; -inf or the least value where there is nothing to reduce; nan if any element is nan.
 
+    Args:
+        operand: array of numbers or bool.
+        axes: sequence of ints, not negative.
+
+    Returns:
+        Array of operand's dtype without these axes.
+
+    Raises:
+        ValueError: for axes out of bounds or named twice.
+
     >>> lax.reduce_max(jnp.array([1, 3, 2]), (0,))
     Array(3, dtype=int32)
     """
@@ -70,6 +104,16 @@ def reduce_max(operand, axes):
 def reduce_min(operand, axes):
     """Minimum over `axes`; inf or the greatest value where there is nothing to reduce; nan if any element is nan.
 
+    Args:
+        operand: array of numbers or bool.
+        axes: sequence of ints, not negative.
+
+    Returns:
+        Array of operand's dtype without these axes.
+
+    Raises:
+        ValueError: for axes out of bounds or named twice.
+
     >>> lax.reduce_min(jnp.array([3, 1, 2]), (0,))
     Array(1, dtype=int32)
     """
@@ -77,7 +121,18 @@ def reduce_min(operand, axes):
 
 
 def reduce_and(operand, axes):
-    """Bitwise and over `axes`. operand: bool or integer.
+    """Bitwise and over `axes`.
+
+    Args:
+        operand: array, integer or bool.
+        axes: sequence of ints, not negative.
+
+    Returns:
+        Array of operand's dtype without these axes.
+
+    Raises:
+        TypeError: for other dtypes.
+        ValueError: for axes out of bounds or named twice.
 
     >>> lax.reduce_and(jnp.array([6, 3]), (0,))
     Array(2, dtype=int32)
@@ -86,7 +141,18 @@ def reduce_and(operand, axes):
 
 
 def reduce_or(operand, axes):
-    """Bitwise or over `axes`. operand: bool or integer.
+    """Bitwise or over `axes`.
+
+    Args:
+        operand: array, integer or bool.
+        axes: sequence of ints, not negative.
+
+    Returns:
+        Array of operand's dtype without these axes.
+
+    Raises:
+        TypeError: for other dtypes.
+        ValueError: for axes out of bounds or named twice.
 
     >>> lax.reduce_or(jnp.array([6, 3]), (0,))
     Array(7, dtype=int32)
@@ -95,7 +161,18 @@ def reduce_or(operand, axes):
 
 
 def reduce_xor(operand, axes):
-    """Bitwise exclusive or over `axes`. operand: bool or integer.
+    """Bitwise exclusive or over `axes`.
+
+    Args:
+        operand: array, integer or bool.
+        axes: sequence of ints, not negative.
+
+    Returns:
+        Array of operand's dtype without these axes.
+
+    Raises:
+        TypeError: for other dtypes.
+        ValueError: for axes out of bounds or named twice.
 
     >>> lax.reduce_xor(jnp.array([6, 3]), (0,))
     Array(5, dtype=int32)
@@ -111,7 +188,19 @@ def _arg_reduce(name, operand, axis, index_dtype):
 
 
 def argmax(operand, axis, index_dtype):
-    """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one. Raises ValueError for a negative axis.
+    """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one.
+
+    Args:
+        operand: array of real numbers or bool.
+        axis: int, not negative.
+        index_dtype: integer dtype of the result.
+
+    Returns:
+        Array of `index_dtype` without the axis.
+
+    Raises:
+        ValueError: for an axis out of bounds or of size 0.
+        TypeError: for complex operands, or a dtype that is no integer.
 
     >>> lax.argmax(jnp.array([1, 5, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -120,7 +209,19 @@ def argmax(operand, axis, index_dtype):
 
 
 def argmin(operand, axis, index_dtype):
-    """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one. Raises ValueError for a negative axis.
+    """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one.
+
+    Args:
+        operand: array of real numbers or bool.
+        axis: int, not negative.
+        index_dtype: integer dtype of the result.
+
+    Returns:
+        Array of `index_dtype` without the axis.
+
+    Raises:
+        ValueError: for an axis out of bounds or of size 0.
+        TypeError: for complex operands, or a dtype that is no integer.
 
     >>> lax.argmin(jnp.array([4, 1, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -155,10 +256,22 @@ def _named_monoid(operand, init, computation):
 
 
 def reduce(operands, init_values, computation, dimensions, out_sharding=None):
-    """Reduction over `dimensions` by any associative, commutative `computation(x, y)` that has `init_values` as identity.
+    """Reduction over axes by any associative, commutative function.
 
-    operands, init_values: pytrees of one structure; all operands have one shape. computation: takes and returns such trees of scalars.
-    Raises TypeError where operands, initial values and results differ in structure.
+    Args:
+        operands: pytree of arrays of one shape.
+        init_values: pytree of operands' structure: scalars, the function's identity.
+        computation: function of two such trees of scalars that returns one.
+        dimensions: sequence of ints.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Pytree of operands' structure, arrays without these axes.
+
+    Raises:
+        TypeError: if dtypes of operands and initial values differ, or the result's structure does.
+        ValueError: if structures differ, an initial value is no scalar, or an axis is out of bounds.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.reduce(jnp.arange(4), 0, lax.add, (0,))
     Array(6, dtype=int32)
@@ -213,6 +326,17 @@ def _cumulative(name, operand, axis, reverse):
 def cumsum(operand, axis=0, reverse=False):
     """Running sum along `axis`, from the end if `reverse`.
 
+    Args:
+        operand: array of numbers.
+        axis: int, not negative.
+        reverse: bool: from the end.
+
+    Returns:
+        Array of operand's shape and dtype.
+
+    Raises:
+        ValueError: for an axis out of bounds.
+
     >>> lax.cumsum(jnp.array([1, 2, 3]))
     Array([1, 3, 6], dtype=int32)
     """
@@ -221,6 +345,17 @@ def cumsum(operand, axis=0, reverse=False):
 
 def cumprod(operand, axis=0, reverse=False):
     """Running product along `axis`, from the end if `reverse`.
+
+    Args:
+        operand: array of numbers.
+        axis: int, not negative.
+        reverse: bool: from the end.
+
+    Returns:
+        Array of operand's shape and dtype.
+
+    Raises:
+        ValueError: for an axis out of bounds.
 
     >>> lax.cumprod(jnp.array([1, 2, 3]))
     Array([1, 2, 6], dtype=int32)
@@ -231,6 +366,17 @@ def cumprod(operand, axis=0, reverse=False):
 def cummax(operand, axis=0, reverse=False):
     """Running maximum along `axis`, from the end if `reverse`.
 
+    Args:
+        operand: array of numbers.
+        axis: int, not negative.
+        reverse: bool: from the end.
+
+    Returns:
+        Array of operand's shape and dtype.
+
+    Raises:
+        ValueError: for an axis out of bounds.
+
     >>> lax.cummax(jnp.array([1, 3, 2]))
     Array([1, 3, 3], dtype=int32)
     """
@@ -240,6 +386,17 @@ def cummax(operand, axis=0, reverse=False):
 def cummin(operand, axis=0, reverse=False):
     """Running minimum along `axis`, from the end if `reverse`.
 
+    Args:
+        operand: array of numbers.
+        axis: int, not negative.
+        reverse: bool: from the end.
+
+    Returns:
+        Array of operand's shape and dtype.
+
+    Raises:
+        ValueError: for an axis out of bounds.
+
     >>> lax.cummin(jnp.array([3, 1, 2]), reverse=True)
     Array([1, 1, 2], dtype=int32)
     """
@@ -247,7 +404,18 @@ def cummin(operand, axis=0, reverse=False):
 
 
 def cumlogsumexp(operand, axis=0, reverse=False):
-    """Running log(sum(exp(x))) along `axis`, from the end if `reverse`. operand: float.
+    """Running log(sum(exp(x))) along `axis`, from the end if `reverse`.
+
+    Args:
+        operand: array of numbers.
+        axis: int, not negative.
+        reverse: bool: from the end.
+
+    Returns:
+        Array of operand's shape and dtype.
+
+    Raises:
+        ValueError: for an axis out of bounds.
 
     >>> lax.cumlogsumexp(jnp.array([0.0, 0.0]))
     Array([0.       , 0.6931472], dtype=float32)
@@ -279,7 +447,17 @@ def check_lengths(error, template, expected, **lists):
 def padtype_to_pads(in_shape, window_shape, window_strides, padding):
     """The (low, high) padding along each axis that "VALID", "SAME" or "SAME_LOWER" means for windows over `in_shape`.
 
-    Raises RuntimeError for another word.
+    Args:
+        in_shape: sequence of ints.
+        window_shape: sequence of ints: the windows' sizes.
+        window_strides: sequence of ints.
+        padding: "VALID", "SAME" or "SAME_LOWER".
+
+    Returns:
+        List of pairs of ints.
+
+    Raises:
+        RuntimeError: for another word.
 
     >>> lax.padtype_to_pads((5,), (3,), (2,), "SAME")
     [(1, 1)]
@@ -304,6 +482,18 @@ def _dilate(n, d):
 def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, padding, base_dilation=None, window_dilation=None):
     """The shape of the result of `reduce_window`.
 
+    Args:
+        operand_shape: sequence of ints.
+        window_dimensions, window_strides: sequences of ints: the windows' sizes and steps.
+        padding: (low, high) pairs, one for each axis.
+        base_dilation, window_dilation: spacing of the operand's and the window's elements; None: 1.
+
+    Returns:
+        Tuple of ints.
+
+    Raises:
+        ValueError: if a dilation is not positive.
+
     >>> lax.reduce_window_shape_tuple((5,), (3,), (2,), [(0, 0)])
     (2,)
     """
@@ -325,12 +515,23 @@ def reduce_window(
     base_dilation=None,
     window_dilation=None,
 ):
-    """`computation` over every window of `operand`: pooling.
+    """A reduction over every window of `operand`: pooling.
 
-    operand: an array, or a pytree of arrays of one shape with `init_value` a tree of scalars. computation: associative, with
-    `init_value` as identity. padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs. base_dilation, window_dilation: spacing of
-    the operand's and the window's elements.
-    Raises ValueError where operands differ in structure from the initial values or in shape from one another, TypeError for sums of booleans.
+    Args:
+        operand: array, or a pytree of arrays of one shape.
+        init_value: scalar or pytree of scalars: the function's identity.
+        computation: associative function of two scalars, or of two trees of scalars.
+        window_dimensions: sequence of ints: the window's size along each axis.
+        window_strides: sequence of ints; None: 1.
+        padding: "VALID", "SAME", "SAME_LOWER" or (low, high) pairs.
+        base_dilation, window_dilation: spacing of the operand's and the window's elements; None: 1.
+
+    Returns:
+        Array, or a pytree of arrays, with an element for each window.
+
+    Raises:
+        ValueError: if operands differ in structure from the initial values or in shape from one another.
+        TypeError: for sums of booleans, initial values that are no scalars, and sizes that are not positive.
 
     >>> lax.reduce_window(jnp.arange(4.0), 0.0, lax.add, (2,))
     Array([1., 3., 5.], dtype=float32)

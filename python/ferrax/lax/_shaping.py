@@ -34,6 +34,16 @@ def integer_scalar(value, dtype):
 def convert_element_type(operand, new_dtype):
     """`operand` converted to `new_dtype`: float to integer truncates, complex to real drops the imaginary part, any number is True but 0.
 
+    Args:
+        operand: array or scalar.
+        new_dtype: dtype.
+
+    Returns:
+        Array of operand's shape and of `new_dtype`.
+
+    Raises:
+        ValueError: if new_dtype is None.
+
     >>> lax.convert_element_type(jnp.array([1.9]), "int32")
     Array([1], dtype=int32)
     """
@@ -54,6 +64,16 @@ def convert_element_type(operand, new_dtype):
 def bitcast_convert_type(operand, new_dtype):
     """The same bits read as `new_dtype`. A narrower dtype adds a trailing axis, a wider one consumes the last axis.
 
+    Args:
+        operand: array of numbers.
+        new_dtype: dtype.
+
+    Returns:
+        Array of `new_dtype`, of operand's shape where the widths agree.
+
+    Raises:
+        ValueError: if the last axis does not fit a wider dtype.
+
     >>> lax.bitcast_convert_type(jnp.array([1.0]), "uint32")
     Array([1065353216], dtype=uint32)
     """
@@ -62,6 +82,15 @@ def bitcast_convert_type(operand, new_dtype):
 
 def dtype(x):
     """The dtype of an array or scalar, or of the arrays that a scalar type, a dtype or its name stands for.
+
+    Args:
+        x: array, scalar, scalar type, dtype or its name.
+
+    Returns:
+        numpy dtype.
+
+    Raises:
+        TypeError: for anything else.
 
     >>> lax.dtype(1.5)
     dtype('float32')
@@ -74,7 +103,19 @@ def dtype(x):
 
 
 def full(shape, fill_value, dtype=None, *, sharding=None):
-    """An array of `shape` filled with the scalar `fill_value`, of `dtype` or else of the value's. Raises TypeError for a value that is no scalar.
+    """An array of `shape` filled with the scalar `fill_value`, of `dtype` or else of the value's.
+
+    Args:
+        shape: sequence of ints.
+        fill_value: scalar.
+        dtype: dtype of the result; None: the value's.
+        sharding: where the result lives; None: the default device.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        TypeError: for a value that is no scalar.
 
     >>> lax.full((2,), 7.0)
     Array([7., 7.], dtype=float32, weak_type=True)
@@ -112,7 +153,17 @@ def varying_like(out, x):
 
 
 def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
-    """An array filled with `fill_value`, of x's shape, type and device, weakly typed as x is, unless they are given.
+    """An array filled with one value, of x's shape, dtype and device, weakly typed as x is.
+
+    Args:
+        x: array.
+        fill_value: scalar.
+        dtype: dtype of the result; None: x's.
+        shape: sequence of ints; None: x's.
+        sharding: where the result lives; None: where x does.
+
+    Returns:
+        Array of `shape` and `dtype`.
 
     >>> lax.full_like(jnp.arange(2), 7)
     Array([7, 7], dtype=int32)
@@ -130,6 +181,12 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
 def zeros_like_array(x):
     """Zeros of x's shape and dtype.
 
+    Args:
+        x: array.
+
+    Returns:
+        Array of x's shape and dtype.
+
     >>> lax.zeros_like_array(jnp.array([1, 2]))
     Array([0, 0], dtype=int32)
     """
@@ -138,6 +195,17 @@ def zeros_like_array(x):
 
 def empty(shape, dtype, *, out_sharding=None):
     """An array of `shape` and `dtype` whose contents mean nothing (they are zeros).
+
+    Args:
+        shape: sequence of ints.
+        dtype: dtype.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.empty((2,), "float32").shape
     (2,)
@@ -150,6 +218,16 @@ def empty(shape, dtype, *, out_sharding=None):
 def iota(dtype, size):
     """0, 1, ..., size - 1 as `dtype`.
 
+    Args:
+        dtype: dtype, integer, float or complex.
+        size: int.
+
+    Returns:
+        Vector of `size` elements.
+
+    Raises:
+        TypeError: for bool and negative sizes.
+
     >>> lax.iota("int32", 3)
     Array([0, 1, 2], dtype=int32)
     """
@@ -158,6 +236,19 @@ def iota(dtype, size):
 
 def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     """An array of `shape` whose elements are their own index along `dimension`, as `dtype`.
+
+    Args:
+        dtype: dtype, integer, float or complex.
+        shape: sequence of ints.
+        dimension: int: an axis of the result.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        ValueError: for a dimension out of bounds.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.broadcasted_iota("int32", (2, 2), 1)
     Array([[0, 1],
@@ -173,6 +264,17 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
 
 def broadcast(operand, sizes, *, out_sharding=None):
     """`operand` with new leading axes of `sizes`.
+
+    Args:
+        operand: array.
+        sizes: sequence of ints.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape (*sizes, *operand.shape).
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.broadcast(jnp.arange(2), (2,))
     Array([[0, 1],
@@ -190,7 +292,18 @@ def broadcast(operand, sizes, *, out_sharding=None):
 def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
     """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of size 1, and all others, repeat.
 
-    Raises TypeError for negative sizes or axes that do not fit.
+    Args:
+        operand: array.
+        shape: sequence of ints.
+        broadcast_dimensions: sequence of ints, one for each axis of operand, increasing.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and of operand's dtype.
+
+    Raises:
+        TypeError: for negative sizes or axes that do not fit.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.broadcast_in_dim(jnp.arange(2), (2, 2), (0,))
     Array([[0, 0],
@@ -208,7 +321,17 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
 
 
 def broadcast_shapes(*shapes):
-    """The shape that arrays of `shapes` broadcast to. Raises ValueError where there is none, TypeError for negative sizes.
+    """The shape that arrays of `shapes` broadcast to.
+
+    Args:
+        *shapes: sequences of ints.
+
+    Returns:
+        Tuple of ints.
+
+    Raises:
+        ValueError: where there is none.
+        TypeError: for negative sizes.
 
     >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -225,6 +348,13 @@ def broadcast_shapes(*shapes):
 def broadcast_to_rank(x, rank):
     """x with leading axes of size 1 up to `rank` axes.
 
+    Args:
+        x: array.
+        rank: int.
+
+    Returns:
+        Array of x's dtype.
+
     >>> lax.broadcast_to_rank(jnp.array([1, 2]), 2)
     Array([[1, 2]], dtype=int32)
     """
@@ -237,6 +367,13 @@ def broadcast_to_rank(x, rank):
 def broadcast_like(arr, like_arr):
     """`arr` broadcast to the shape of `like_arr`.
 
+    Args:
+        arr: array.
+        like_arr: array.
+
+    Returns:
+        Array of like_arr's shape and arr's dtype.
+
     >>> lax.broadcast_like(jnp.array([1, 2]), jnp.zeros((2, 2)))
     Array([[1, 2],
            [1, 2]], dtype=int32)
@@ -245,7 +382,18 @@ def broadcast_like(arr, like_arr):
 
 
 def collapse(operand, start_dimension, stop_dimension=None):
-    """Axes start_dimension up to stop_dimension (not included; default: the last) merged into one. Raises ValueError for an empty range of axes.
+    """Neighbouring axes merged into one.
+
+    Args:
+        operand: array.
+        start_dimension: int: the first of them.
+        stop_dimension: int: the one behind the last; None: all that follow.
+
+    Returns:
+        Array of operand's dtype.
+
+    Raises:
+        ValueError: for an empty range of axes.
 
     >>> lax.collapse(jnp.ones((2, 3, 4)), 1).shape
     (2, 12)
@@ -263,9 +411,18 @@ def slice_bounds(start, stop, n):
 
 
 def concatenate(operands, dimension):
-    """The operands joined along `dimension`; they agree in dtype, rank and all other sizes.
+    """The operands joined along an axis.
 
-    Raises ValueError for no operands, TypeError where they do not agree.
+    Args:
+        operands: sequence of arrays of one dtype and rank, and of one size along the other axes.
+        dimension: int, not negative.
+
+    Returns:
+        Array of their dtype.
+
+    Raises:
+        ValueError: for no operands.
+        TypeError: if they do not agree, or the axis is out of bounds.
 
     >>> lax.concatenate([jnp.arange(2), jnp.arange(2)], 0)
     Array([0, 1, 0, 1], dtype=int32)
@@ -283,7 +440,18 @@ def concatenate(operands, dimension):
 
 
 def stack(operands, axis=0):
-    """The operands, all of one shape and dtype, joined along a new axis. Raises ValueError for no operands, TypeError where they do not agree.
+    """The operands, all of one shape and dtype, joined along a new axis.
+
+    Args:
+        operands: sequence of arrays of one shape and dtype.
+        axis: int: where the new axis stands.
+
+    Returns:
+        Array with one axis more.
+
+    Raises:
+        ValueError: for no operands.
+        TypeError: where they do not agree.
 
     >>> lax.stack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[1, 2],
@@ -298,6 +466,13 @@ def stack(operands, axis=0):
 def unstack(x, axis=0):
     """The slices of x along `axis`, as a tuple.
 
+    Args:
+        x: array of rank 1 or more.
+        axis: int.
+
+    Returns:
+        Tuple of arrays without the axis.
+
     >>> lax.unstack(jnp.array([[1, 2], [3, 4]]))
     (Array([1, 2], dtype=int32), Array([3, 4], dtype=int32))
     """
@@ -305,7 +480,18 @@ def unstack(x, axis=0):
 
 
 def split(operand, sizes, axis=0):
-    """A list of pieces of `operand`, cut along `axis`, of `sizes`, which sum to its size there. Raises ValueError for sizes that do not.
+    """Pieces of `operand`, cut along an axis.
+
+    Args:
+        operand: array.
+        sizes: sequence of ints that sum to the size of the axis.
+        axis: int.
+
+    Returns:
+        List of arrays.
+
+    Raises:
+        ValueError: for other sizes.
 
     >>> lax.split(jnp.arange(3), (1, 2))
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
@@ -317,7 +503,17 @@ def split(operand, sizes, axis=0):
 
 
 def expand_dims(array, dimensions):
-    """`array` with axes of size 1 inserted at `dimensions` of the result. Raises ValueError for repeats.
+    """`array` with axes of size 1 inserted at `dimensions` of the result.
+
+    Args:
+        array: array.
+        dimensions: sequence of ints, positions in the result.
+
+    Returns:
+        Array of rank array.ndim + len(dimensions).
+
+    Raises:
+        ValueError: for repeats.
 
     >>> lax.expand_dims(jnp.arange(2), (0,))
     Array([[0, 1]], dtype=int32)
@@ -335,7 +531,17 @@ def expand_dims(array, dimensions):
 
 
 def squeeze(array, dimensions):
-    """`array` without the axes `dimensions`, each of size 1. Raises ValueError for other sizes and for repeats.
+    """`array` without the axes `dimensions`, each of size 1.
+
+    Args:
+        array: array.
+        dimensions: sequence of ints: axes of size 1.
+
+    Returns:
+        Array without these axes.
+
+    Raises:
+        ValueError: for other sizes and for repeats.
 
     >>> lax.squeeze(jnp.ones((1, 2)), (0,))
     Array([1., 1.], dtype=float32)
@@ -348,7 +554,19 @@ def squeeze(array, dimensions):
 
 
 def pad(operand, padding_value, padding_config):
-    """`operand` with, along each axis, (low, high, interior) copies of `padding_value`; negative low and high cut off.
+    """`operand` with copies of a value around and between its elements.
+
+    Args:
+        operand: array.
+        padding_value: scalar of operand's dtype.
+        padding_config: for each axis (low, high, interior): how many copies in front, behind and between elements; negative low and high cut off.
+
+    Returns:
+        Array of operand's dtype.
+
+    Raises:
+        TypeError: if dtypes differ.
+        ValueError: unless there are three ints for each axis.
 
     >>> lax.pad(jnp.array([1, 2]), 0, [(1, 1, 1)])
     Array([0, 1, 0, 2, 0], dtype=int32)
@@ -357,7 +575,20 @@ def pad(operand, padding_value, padding_config):
 
 
 def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
-    """The elements of `operand` in row-major order (its axes taken in the order `dimensions`), given the shape `new_sizes`.
+    """The elements of `operand` in row-major order in a new shape.
+
+    Args:
+        operand: array.
+        new_sizes: sequence of ints.
+        dimensions: sequence of ints: the order in which operand's axes are read; None: as they are.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape `new_sizes`.
+
+    Raises:
+        TypeError: if the number of elements differs, a size is negative, or `dimensions` is no permutation.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],
@@ -385,6 +616,16 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
 def rev(operand, dimensions):
     """`operand` with the order of elements reversed along `dimensions`.
 
+    Args:
+        operand: array.
+        dimensions: sequence of ints.
+
+    Returns:
+        Array of operand's shape and dtype.
+
+    Raises:
+        TypeError: for repeats and axes out of bounds.
+
     >>> lax.rev(jnp.array([1, 2, 3]), (0,))
     Array([3, 2, 1], dtype=int32)
     """
@@ -394,6 +635,13 @@ def rev(operand, dimensions):
 def tile(operand, reps):
     """`operand` repeated reps[i] times along each axis i.
 
+    Args:
+        operand: array.
+        reps: sequence of ints, one for each axis.
+
+    Returns:
+        Array of shape operand.shape * reps.
+
     >>> lax.tile(jnp.array([1, 2]), (2,))
     Array([1, 2, 1, 2], dtype=int32)
     """
@@ -402,6 +650,16 @@ def tile(operand, reps):
 
 def transpose(operand, permutation):
     """`operand` with axis permutation[i] as its axis i.
+
+    Args:
+        operand: array.
+        permutation: sequence of ints.
+
+    Returns:
+        Array of operand's dtype.
+
+    Raises:
+        TypeError: if `permutation` is none.
 
     >>> lax.transpose(jnp.array([[1, 2], [3, 4]]), (1, 0))
     Array([[1, 3],
@@ -418,6 +676,12 @@ def transpose(operand, permutation):
 
 def shape_as_value(shape):
     """The shape as a vector of numpy's, of dtype int32; of no dimensions, an array without elements.
+
+    Args:
+        shape: sequence of ints.
+
+    Returns:
+        numpy array of int32.
 
     >>> lax.shape_as_value((2, 3))
     array([2, 3], dtype=int32)

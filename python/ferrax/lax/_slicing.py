@@ -27,6 +27,17 @@ from ._shaping import concatenate, convert_element_type, expand_dims, full, full
 def slice(operand, start_indices, limit_indices, strides=None):
     """operand[start:limit:stride] along every axis at once; the bounds are Python integers within the operand.
 
+    Args:
+        operand: array.
+        start_indices, limit_indices: sequences of ints, one for each axis.
+        strides: sequence of ints; None: 1.
+
+    Returns:
+        Array of operand's dtype and rank.
+
+    Raises:
+        TypeError: for bounds outside the operand, strides that are not positive, and sequences of other lengths.
+
     >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
     Array([1, 3, 5], dtype=int32)
     """
@@ -41,7 +52,16 @@ def slice(operand, start_indices, limit_indices, strides=None):
 
 
 def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
-    """operand[start:limit:stride] along one axis; None and negative bounds mean what they do in Python.
+    """operand[start:limit:stride] along one axis.
+
+    Args:
+        operand: array.
+        start_index, limit_index: int or None (the end), which mean what they do in Python.
+        stride: int.
+        axis: int.
+
+    Returns:
+        Array of operand's dtype and rank.
 
     >>> lax.slice_in_dim(jnp.arange(6), 1, 3)
     Array([1, 2], dtype=int32)
@@ -59,9 +79,19 @@ def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
 
 
 def index_in_dim(operand, index, axis=0, keepdims=True):
-    """operand[index] along `axis`, for a Python integer `index`; the axis stays with size 1 if `keepdims`.
+    """operand[index] along one axis, for a known index.
 
-    Raises IndexError out of bounds.
+    Args:
+        operand: array.
+        index: int.
+        axis: int.
+        keepdims: bool: keep the axis, with size 1.
+
+    Returns:
+        Array of operand's dtype.
+
+    Raises:
+        IndexError: out of bounds.
 
     >>> lax.index_in_dim(jnp.arange(6), 2, keepdims=False)
     Array(2, dtype=int32)
@@ -115,6 +145,19 @@ def _start_indices(operand, start_indices, allow_negative_indices):
 def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
     """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (traced ones too) per axis; the window is kept inside.
 
+    Args:
+        operand: array.
+        start_indices: sequence of integer scalars (traced ones too), or a vector, one for each axis.
+        slice_sizes: sequence of ints.
+        allow_negative_indices: bool, or one for each axis: negative indices count from the end.
+
+    Returns:
+        Array of shape `slice_sizes` and operand's dtype.
+
+    Raises:
+        TypeError: for windows larger than the operand.
+        ValueError: unless there is one index for each axis.
+
     >>> lax.dynamic_slice(jnp.arange(6), (4,), (3,))
     Array([3, 4, 5], dtype=int32)
     """
@@ -124,6 +167,16 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
 
 def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
     """`dynamic_slice` along one axis.
+
+    Args:
+        operand: array.
+        start_index: integer scalar (traced ones too).
+        slice_size: int.
+        axis: int.
+        allow_negative_indices: bool: negative indices count from the end.
+
+    Returns:
+        Array of operand's dtype and rank.
 
     >>> lax.dynamic_slice_in_dim(jnp.arange(6), 1, 2)
     Array([1, 2], dtype=int32)
@@ -146,7 +199,17 @@ _dynamic_index_in_dim_jit = _core.jit(_dynamic_index_in_dim, static_argnums=(2, 
 
 
 def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negative_indices=True):
-    """operand[index] along `axis` for a scalar (traced) `index`; the axis stays with size 1 if `keepdims`.
+    """operand[index] along one axis, for an index that may be traced.
+
+    Args:
+        operand: array.
+        index: integer scalar (traced ones too).
+        axis: int.
+        keepdims: bool: keep the axis, with size 1.
+        allow_negative_indices: bool: negative indices count from the end.
+
+    Returns:
+        Array of operand's dtype.
 
     >>> lax.dynamic_index_in_dim(jnp.arange(6), 2)
     Array([2], dtype=int32)
@@ -157,6 +220,19 @@ def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negativ
 def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
     """`operand` with the window at `start_indices` replaced by `update`, which agrees in dtype and rank; the window is kept inside.
 
+    Args:
+        operand: array.
+        update: array of operand's dtype and rank, not larger.
+        start_indices: sequence of integer scalars (traced ones too), or a vector, one for each axis.
+        allow_negative_indices: bool, or one for each axis: negative indices count from the end.
+
+    Returns:
+        Array of operand's shape and dtype.
+
+    Raises:
+        TypeError: if dtypes, ranks or sizes do not fit.
+        ValueError: unless there is one index for each axis.
+
     >>> lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,))
     Array([0., 1., 1., 0.], dtype=float32)
     """
@@ -165,6 +241,16 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
 
 def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
     """`dynamic_update_slice` along one axis.
+
+    Args:
+        operand: array.
+        update: array of operand's dtype and rank, not larger.
+        start_index: integer scalar (traced ones too).
+        axis: int.
+        allow_negative_indices: bool: negative indices count from the end.
+
+    Returns:
+        Array of operand's shape and dtype.
 
     >>> lax.dynamic_update_slice_in_dim(jnp.zeros(4), jnp.ones(2), 1, 0)
     Array([0., 1., 1., 0.], dtype=float32)
@@ -188,6 +274,16 @@ _dynamic_update_index_in_dim_jit = _core.jit(_dynamic_update_index_in_dim, stati
 
 def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True):
     """`operand` with the slice at `index` along `axis` replaced by `update`, with or without that axis.
+
+    Args:
+        operand: array.
+        update: array of operand's dtype, with or without the axis.
+        index: integer scalar (traced ones too).
+        axis: int.
+        allow_negative_indices: bool: negative indices count from the end.
+
+    Returns:
+        Array of operand's shape and dtype.
 
     >>> lax.dynamic_update_index_in_dim(jnp.zeros(3), 5.0, 1, 0)
     Array([0., 5., 0.], dtype=float32)
@@ -236,10 +332,21 @@ def gather(
     mode=None,
     fill_value=None,
 ):
-    """Windows of `slice_sizes` of `operand`, one for each index vector in the last axis of `start_indices`.
+    """Windows of `operand`, one for each index vector.
 
-    dimension_numbers: `GatherDimensionNumbers`. mode: `GatherScatterMode`, its name, or None for "promise_in_bounds". fill_value: what is read out
-    of bounds in fill mode; None means nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for bool.
+    Args:
+        operand: array.
+        start_indices: array of integers whose last axis is the index vectors.
+        dimension_numbers: `GatherDimensionNumbers`.
+        slice_sizes: sequence of ints: the window's size along each axis.
+        unique_indices: bool: a promise that no two windows are the same.
+        indices_are_sorted: bool: a promise that the index vectors are in order.
+        mode: `GatherScatterMode` or its name; None: "promise_in_bounds".
+        fill_value: what is read out of bounds in fill mode; None: nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for
+            bool.
+
+    Returns:
+        Array of operand's dtype.
 
     >>> lax.gather(jnp.array([1, 2, 3]), jnp.array([[2], [0]]), lax.GatherDimensionNumbers((), (0,), (0,)), (1,))
     Array([3, 1], dtype=int32)
@@ -341,11 +448,22 @@ def apply_where(x, mentions, func):
 
 
 def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`operand` with the windows named by `scatter_indices` replaced by `updates`; of colliding windows one wins, the last.
+    """`operand` with the windows named by indices replaced; of colliding windows one wins, the last.
 
-    dimension_numbers: `ScatterDimensionNumbers`. mode: `GatherScatterMode`, its name, or None for "drop". unique_indices promises that no
-    two windows collide. Where the promise is broken, only elements on which windows collide are affected: on the CPU they hold what they
-    would without it, on a GPU what some order of some of the updates gives. The same holds of the other scatters.
+    Where the promise of `unique_indices` is broken, only elements on which windows collide are affected: on the CPU they hold what they would without it,
+    on a GPU what some order of some of the updates gives. The same holds of the other scatters.
+
+    Args:
+        operand: array.
+        scatter_indices: array of integers whose last axis is the index vectors.
+        updates: array of the windows, of operand's dtype.
+        dimension_numbers: `ScatterDimensionNumbers`.
+        indices_are_sorted: bool: a promise that the index vectors are in order.
+        unique_indices: bool: a promise that no two windows collide.
+        mode: `GatherScatterMode` or its name; None: "drop".
+
+    Returns:
+        Array of operand's shape and dtype.
 
     >>> lax.scatter(jnp.zeros(3), jnp.array([[2]]), jnp.array([5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([0., 0., 5.], dtype=float32)
@@ -356,6 +474,18 @@ def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are
 def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
     """`scatter` that adds `updates` to what is there; colliding windows add up.
 
+    Args:
+        operand: array.
+        scatter_indices: array of integers whose last axis is the index vectors.
+        updates: array of the windows, of operand's dtype.
+        dimension_numbers: `ScatterDimensionNumbers`.
+        indices_are_sorted: bool: a promise that the index vectors are in order.
+        unique_indices: bool: a promise that no two windows collide.
+        mode: `GatherScatterMode` or its name; None: "drop".
+
+    Returns:
+        Array of operand's shape and dtype.
+
     >>> lax.scatter_add(jnp.ones(3), jnp.array([[2], [2]]), jnp.array([5.0, 6.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([ 1.,  1., 12.], dtype=float32)
     """
@@ -363,7 +493,22 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that subtracts `updates` from what is there. Raises TypeError for booleans.
+    """`scatter` that subtracts `updates` from what is there.
+
+    Args:
+        operand: array.
+        scatter_indices: array of integers whose last axis is the index vectors.
+        updates: array of the windows, of operand's dtype.
+        dimension_numbers: `ScatterDimensionNumbers`.
+        indices_are_sorted: bool: a promise that the index vectors are in order.
+        unique_indices: bool: a promise that no two windows collide.
+        mode: `GatherScatterMode` or its name; None: "drop".
+
+    Returns:
+        Array of operand's shape and dtype.
+
+    Raises:
+        TypeError: for booleans.
 
     >>> lax.scatter_sub(jnp.ones(3), jnp.array([[2]]), jnp.array([5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([ 1.,  1., -4.], dtype=float32)
@@ -377,6 +522,18 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
 def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
     """`scatter` that multiplies what is there by `updates`.
 
+    Args:
+        operand: array.
+        scatter_indices: array of integers whose last axis is the index vectors.
+        updates: array of the windows, of operand's dtype.
+        dimension_numbers: `ScatterDimensionNumbers`.
+        indices_are_sorted: bool: a promise that the index vectors are in order.
+        unique_indices: bool: a promise that no two windows collide.
+        mode: `GatherScatterMode` or its name; None: "drop".
+
+    Returns:
+        Array of operand's shape and dtype.
+
     >>> lax.scatter_mul(jnp.ones(3), jnp.array([[2], [2]]), jnp.array([5.0, 6.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([ 1.,  1., 30.], dtype=float32)
     """
@@ -385,6 +542,18 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
     """`scatter` that keeps the smaller of `updates` and what is there.
+
+    Args:
+        operand: array.
+        scatter_indices: array of integers whose last axis is the index vectors.
+        updates: array of the windows, of operand's dtype.
+        dimension_numbers: `ScatterDimensionNumbers`.
+        indices_are_sorted: bool: a promise that the index vectors are in order.
+        unique_indices: bool: a promise that no two windows collide.
+        mode: `GatherScatterMode` or its name; None: "drop".
+
+    Returns:
+        Array of operand's shape and dtype.
 
     >>> lax.scatter_min(jnp.ones(3), jnp.array([[2]]), jnp.array([-5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([ 1.,  1., -5.], dtype=float32)
@@ -395,6 +564,18 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
 def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
     """`scatter` that keeps the larger of `updates` and what is there.
 
+    Args:
+        operand: array.
+        scatter_indices: array of integers whose last axis is the index vectors.
+        updates: array of the windows, of operand's dtype.
+        dimension_numbers: `ScatterDimensionNumbers`.
+        indices_are_sorted: bool: a promise that the index vectors are in order.
+        unique_indices: bool: a promise that no two windows collide.
+        mode: `GatherScatterMode` or its name; None: "drop".
+
+    Returns:
+        Array of operand's shape and dtype.
+
     >>> lax.scatter_max(jnp.ones(3), jnp.array([[2]]), jnp.array([5.0]), lax.ScatterDimensionNumbers((), (0,), (0,)))
     Array([1., 1., 5.], dtype=float32)
     """
@@ -402,10 +583,20 @@ def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_apply(operand, scatter_indices, func, dimension_numbers, *, update_shape=(), indices_are_sorted=False, unique_indices=False, mode=None):
-    """`operand` with the elementwise function `func` applied in the windows named by `scatter_indices`.
+    """`operand` with a function applied in the windows named by indices; a window named twice is transformed once for each mention.
 
-    update_shape: the shape that the updates of a `scatter` with these indices would have. A window named twice is transformed once
-    for each mention.
+    Args:
+        operand: array.
+        scatter_indices: array of integers whose last axis is the index vectors.
+        func: elementwise function.
+        dimension_numbers: `ScatterDimensionNumbers`.
+        update_shape: sequence of ints: the shape that the updates of a `scatter` with these indices would have.
+        indices_are_sorted: bool: a promise that the index vectors are in order.
+        unique_indices: bool: a promise that no two windows collide.
+        mode: `GatherScatterMode` or its name; None: "drop".
+
+    Returns:
+        Array of operand's shape and dtype.
 
     >>> lax.scatter_apply(jnp.ones(3), jnp.array([[2]]), jnp.negative, lax.ScatterDimensionNumbers((), (0,), (0,)), update_shape=(1,))
     Array([ 1.,  1., -1.], dtype=float32)
@@ -425,6 +616,14 @@ def scatter_apply(operand, scatter_indices, func, dimension_numbers, *, update_s
 
 def index_take(src, idxs, axes):
     """src indexed by the integer vectors `idxs` along `axes` together; negative indices count from the end. Out of bounds is clipped.
+
+    Args:
+        src: array.
+        idxs: sequence of integer vectors of one size.
+        axes: sequence of ints, one for each vector.
+
+    Returns:
+        Array of src's dtype, with the vectors' axis in place of `axes`.
 
     >>> lax.index_take(jnp.array([[1, 2], [3, 4]]), (jnp.array([1, 0]),), (0,))
     Array([[3, 4],

@@ -18,10 +18,20 @@ from .._shapes import canonicalize_axis
 
 
 def sort(operand, dimension=-1, is_stable=True, num_keys=1):
-    """`operand` sorted in ascending order along `dimension`; several operands are sorted together by the first `num_keys` of them.
+    """`operand` sorted in ascending order along an axis; several operands are sorted together.
 
-    operand: an array, or a sequence of arrays of one shape (the result is then a tuple).
-    Raises ValueError for a `num_keys` out of range, TypeError for no operand.
+    Args:
+        operand: array, or a sequence of arrays of one shape.
+        dimension: int.
+        is_stable: bool: equal elements keep their order.
+        num_keys: int: how many of the operands are keys.
+
+    Returns:
+        Array, or a tuple of arrays, like operand.
+
+    Raises:
+        ValueError: for a `num_keys` out of range.
+        TypeError: for no operand.
 
     >>> lax.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
@@ -43,6 +53,15 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
 def sort_key_val(keys, values, dimension=-1, is_stable=True):
     """`keys` sorted along `dimension`, and `values` carried along.
 
+    Args:
+        keys: array.
+        values: array of keys' shape.
+        dimension: int.
+        is_stable: bool: equal elements keep their order.
+
+    Returns:
+        (keys, values): two arrays.
+
     >>> lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([0, 1, 2]))
     (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
     """
@@ -50,9 +69,19 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
 
 
 def top_k(operand, k, *, axis=-1):
-    """The k largest elements along `axis`, in descending order, and their indices (int32).
+    """The k largest elements along an axis, in descending order.
 
-    Raises ValueError for a negative k and for complex operands, TypeError for a scalar.
+    Args:
+        operand: array of real numbers or bool, of rank 1 or more.
+        k: int, at most the size of the axis.
+        axis: int.
+
+    Returns:
+        (values, indices): two arrays of size k along `axis`, of operand's dtype and int32.
+
+    Raises:
+        ValueError: for a negative k or one above the size of the axis, and for complex operands.
+        TypeError: for a scalar.
 
     >>> lax.top_k(jnp.array([3, 1, 2]), 2)
     [Array([3, 2], dtype=int32), Array([0, 2], dtype=int32)]
@@ -84,7 +113,20 @@ def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_
 
 
 def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
-    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float.
+    """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met.
+
+    Args:
+        operand: array of floats.
+        k: int, at most the size of the axis.
+        reduction_dimension: int.
+        recall_target: without effect, being met.
+        reduction_input_size_override, aggregate_to_topk: without effect.
+
+    Returns:
+        (values, indices): two arrays of size k along the axis, of operand's dtype and int32.
+
+    Raises:
+        ValueError: for other dtypes.
 
     >>> lax.approx_max_k(jnp.array([3.0, 1.0, 2.0]), 2)
     [Array([3., 2.], dtype=float32), Array([0, 2], dtype=int32)]
@@ -93,7 +135,20 @@ def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reducti
 
 
 def approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
-    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met. operand: float.
+    """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met.
+
+    Args:
+        operand: array of floats.
+        k: int, at most the size of the axis.
+        reduction_dimension: int.
+        recall_target: without effect, being met.
+        reduction_input_size_override, aggregate_to_topk: without effect.
+
+    Returns:
+        (values, indices): two arrays of size k along the axis, of operand's dtype and int32.
+
+    Raises:
+        ValueError: for other dtypes.
 
     >>> lax.approx_min_k(jnp.array([3.0, 1.0, 2.0]), 2)
     [Array([1., 2.], dtype=float32), Array([1, 2], dtype=int32)]

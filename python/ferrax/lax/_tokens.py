@@ -38,6 +38,9 @@ def _path(axis_name, perm):
 def create_token(_=None):
     """A token of nothing. The argument is not read.
 
+    Returns:
+        Token.
+
     >>> lax.after_all(lax.create_token(), lax.create_token())
     Token()
     """
@@ -47,8 +50,14 @@ def create_token(_=None):
 def after_all(*operands):
     """A token of all that the tokens `operands` stand for.
 
+    Args:
+        *operands: tokens.
+
+    Returns:
+        Token.
+
     Raises:
-      TypeError: one is no token.
+        TypeError: one is no token.
     """
     for t in operands:
         if not isinstance(t, Token):
@@ -57,13 +66,18 @@ def after_all(*operands):
 
 
 def psend(x, axis_name, perm):
-    """Sends x, a pytree of arrays, along the pairs (source, destination) of `perm` of the named axis.
+    """Sends a pytree of arrays along pairs of positions of the named axis.
+
+    Args:
+        x: pytree of arrays.
+        axis_name: name of a mapped axis.
+        perm: sequence of pairs (source, destination).
 
     Returns:
-      the token with which `precv` receives it.
+        Token with which `precv` receives it.
 
     Raises:
-      ValueError: `perm` has a source or destination twice.
+        ValueError: `perm` has a source or destination twice.
     """
     return Token(ppermute(x, axis_name, perm), _path(axis_name, perm))
 
@@ -72,12 +86,15 @@ def precv(token, out_shape, axis_name, perm):
     """What was sent with a token, as `ppermute` gives it: zeros where there is no source.
 
     Args:
-      token: of a `psend` along the same axis and pairs.
-      out_shape: a pytree of arrays or `ShapeDtypeStruct` like what was sent.
-      axis_name, perm: those of the `psend`.
+        token: of a `psend` along the same axis and pairs.
+        out_shape: a pytree of arrays or `ShapeDtypeStruct` like what was sent.
+        axis_name, perm: those of the `psend`.
+
+    Returns:
+        Pytree like out_shape.
 
     Raises:
-      ValueError: nothing was sent with the token, or something else than `out_shape` says.
+        ValueError: nothing was sent with the token, or something else than `out_shape` says.
 
     >>> def pass_on(x):
     ...     token = lax.psend(x, "i", [(0, 1), (1, 2)])

@@ -131,10 +131,17 @@ def cholesky(x, *, symmetrize_input=True):
 def cholesky_update(r_matrix, w_vector):
     """The upper factor of ``r.T @ r + outer(w, w)``, given the upper factor r (n, n) and w (n,), in O(n^2).
 
-    Raises:
-      ValueError: shapes do not fit.
-
     Golub and Van Loan, Matrix Computations, 6.5.4.
+
+    Args:
+        r_matrix: upper triangular matrix (n, n).
+        w_vector: vector (n,).
+
+    Returns:
+        Upper triangular matrix (n, n).
+
+    Raises:
+        ValueError: shapes do not fit.
 
     >>> cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
     Array([[5.]], dtype=float32)
@@ -145,19 +152,20 @@ def cholesky_update(r_matrix, w_vector):
 def eig(x, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, enable_eigvec_derivs=False, implementation=None, use_magma=None):
     """Eigenvalues and eigenvectors of any square matrices.
 
+    Golub and Van Loan, Matrix Computations, 7.5 and 7.6.
+
     Args:
-      x: shape (..., n, n).
-      compute_left_eigenvectors: whether vl is asked for: ``vl.T.conj() @ x == diag(w) @ vl.T.conj()``.
-      compute_right_eigenvectors: whether vr is asked for: ``x @ vr == vr @ diag(w)``.
-      enable_eigvec_derivs: without effect: eigenvectors of distinct eigenvalues have derivatives, each orthogonal to its vector.
+        x: shape (..., n, n).
+        compute_left_eigenvectors: whether vl is asked for: ``vl.T.conj() @ x == diag(w) @ vl.T.conj()``.
+        compute_right_eigenvectors: whether vr is asked for: ``x @ vr == vr @ diag(w)``.
+        enable_eigvec_derivs: without effect: eigenvectors of distinct eigenvalues have derivatives, each orthogonal to its vector.
+        implementation, use_magma: without effect: one algorithm serves.
 
     Returns:
-      [w, vl, vr], complex, those that are asked for; columns of length 1.
+        [w, vl, vr], complex, those that are asked for; columns of length 1.
 
     Raises:
-      ValueError: the matrices are not square.
-
-    Golub and Van Loan, Matrix Computations, 7.5 and 7.6.
+        ValueError: the matrices are not square.
 
     >>> eig(jnp.array([[0.0, -1.0], [1.0, 0.0]]))[0]
     Array([0.+1.j, 0.-1.j], dtype=complex64)
@@ -177,20 +185,21 @@ def eig(x, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, e
 def eigh(x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None):
     """Eigenvectors and eigenvalues of Hermitian matrices: ``x @ v == v * w[..., None, :]``.
 
+    Golub and Van Loan, Matrix Computations, 8.3.
+
     Args:
-      x: shape (..., n, n).
-      lower: which triangle is read, where the input is not symmetrized.
-      symmetrize_input: take the mean of x and its adjoint.
-      sort_eigenvalues: without effect: they ascend.
-      subset_by_index: (first, end): only these, in ascending order.
+        x: shape (..., n, n).
+        lower: which triangle is read, where the input is not symmetrized.
+        symmetrize_input: take the mean of x and its adjoint.
+        sort_eigenvalues: without effect: they ascend.
+        subset_by_index: (first, end): only these, in ascending order.
+        implementation: without effect: one algorithm serves.
 
     Returns:
-      (v, w): v with orthonormal columns, w real.
+        (v, w): v with orthonormal columns, w real.
 
     Raises:
-      ValueError: the matrices are not square, or the subset is no range of the eigenvalues.
-
-    Golub and Van Loan, Matrix Computations, 8.3.
+        ValueError: the matrices are not square, or the subset is no range of the eigenvalues.
 
     >>> eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))[1]
     Array([1., 2.], dtype=float32)
@@ -267,8 +276,15 @@ def lu(x):
 def lu_pivots_to_permutation(pivots, permutation_size):
     """Where each row comes from after row k was exchanged with row ``pivots[k]`` for each k in turn; int32.
 
+    Args:
+        pivots: integers, shape (..., k).
+        permutation_size: int: the number of rows, at least k.
+
+    Returns:
+        int32, shape (..., permutation_size).
+
     Raises:
-      ValueError: there are more pivots than rows.
+        ValueError: there are more pivots than rows.
 
     >>> lu_pivots_to_permutation(jnp.array([1, 1]), 3)
     Array([1, 0, 2], dtype=int32)
@@ -280,14 +296,17 @@ def ormqr(a, taus, c, *, left=True, transpose=False):
     """``q @ c``, or ``c @ q``, for the product q of the reflections in a and taus, which is not formed.
 
     Args:
-      a: shape (..., m, k), as `householder_product` takes it.
-      taus: shape (..., k).
-      c: shape (..., m, n), or (..., n, m) from the right.
-      left: whether q stands on the left.
-      transpose: the adjoint of q instead.
+        a: shape (..., m, k), as `householder_product` takes it.
+        taus: shape (..., k).
+        c: shape (..., m, n), or (..., n, m) from the right.
+        left: whether q stands on the left.
+        transpose: the adjoint of q instead.
+
+    Returns:
+        Array like c.
 
     Raises:
-      ValueError: shapes do not fit.
+        ValueError: shapes do not fit.
 
     >>> ormqr(jnp.zeros((2, 1)), jnp.array([2.0]), jnp.ones((2, 1)))
     Array([[-1.],
@@ -299,15 +318,16 @@ def ormqr(a, taus, c, *, left=True, transpose=False):
 def qr(x, *, pivoting=False, full_matrices=True, use_magma=None):
     """``x == q @ r`` with orthonormal columns of q and upper triangular r; with pivoting ``x[:, order] == q @ r``.
 
+    Golub and Van Loan, Matrix Computations, 5.2 and 5.4.
+
     Args:
-      x: shape (..., m, n).
-      pivoting: take the longest column that is left first.
-      full_matrices: q of shape (..., m, m); else of min(m, n) columns.
+        x: shape (..., m, n).
+        pivoting: take the longest column that is left first.
+        full_matrices: q of shape (..., m, m); else of min(m, n) columns.
+        use_magma: without effect: one algorithm serves.
 
     Returns:
-      (q, r), or (q, r, order) with pivoting.
-
-    Golub and Van Loan, Matrix Computations, 5.2 and 5.4.
+        (q, r), or (q, r, order) with pivoting.
 
     >>> qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]))[1].shape
     (2, 2)
@@ -319,18 +339,20 @@ def qr(x, *, pivoting=False, full_matrices=True, use_magma=None):
 def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
     """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x but for blocks of two rows with conjugate eigenvalues.
 
+    Golub and Van Loan, Matrix Computations, 7.5.
+
     Args:
-      x: shape (..., n, n).
-      compute_schur_vectors: whether z is asked for.
+        x: shape (..., n, n).
+        compute_schur_vectors: whether z is asked for.
+        sort_eig_vals: must be False.
+        select_callable: without effect.
 
     Returns:
-      [t, z], or [t].
+        [t, z], or [t].
 
     Raises:
-      ValueError: the matrices are not square.
-      NotImplementedError: eigenvalues are to be sorted.
-
-    Golub and Van Loan, Matrix Computations, 7.5.
+        ValueError: the matrices are not square.
+        NotImplementedError: eigenvalues are to be sorted.
 
     >>> schur(jnp.array([[1.0, 5.0], [0.0, 2.0]]))[0]
     Array([[1., 5.],
@@ -343,19 +365,20 @@ def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable
 def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
     """``x == u * s[..., None, :] @ vt`` with orthonormal columns of u and rows of vt; s descends.
 
+    Golub and Van Loan, Matrix Computations, 8.6.
+
     Args:
-      x: shape (..., m, n).
-      full_matrices: u of shape (..., m, m) and vt of (..., n, n); else of min(m, n) columns and rows.
-      compute_uv: whether vectors are asked for.
-      subset_by_index: (first, end): only these, by descending value.
+        x: shape (..., m, n).
+        full_matrices: u of shape (..., m, m) and vt of (..., n, n); else of min(m, n) columns and rows.
+        compute_uv: whether vectors are asked for.
+        subset_by_index: (first, end): only these, by descending value.
+        algorithm: without effect: one algorithm serves.
 
     Returns:
-      (u, s, vt), or s.
+        (u, s, vt), or s.
 
     Raises:
-      ValueError: a subset of full matrices, or one that is no range of the values.
-
-    Golub and Van Loan, Matrix Computations, 8.6.
+        ValueError: a subset of full matrices, or one that is no range of the values.
 
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
@@ -370,10 +393,19 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
 
 
 def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_output=False):
-    """``alpha * a @ a.T + beta * c``. symmetrize_output: without effect, since the result is symmetric where c is.
+    """``alpha * a @ a.T + beta * c``.
+
+    Args:
+        a_matrix: array of shape (n, k).
+        c_matrix: symmetric array of shape (n, n).
+        alpha, beta: scalars.
+        symmetrize_output: without effect, since the result is symmetric where c is.
+
+    Returns:
+        Array of shape (n, n).
 
     Raises:
-      ValueError: shapes do not fit.
+        ValueError: shapes do not fit.
 
     >>> symmetric_product(jnp.array([[1.0], [2.0]]), jnp.zeros((2, 2)))
     Array([[1., 2.],
@@ -396,19 +428,20 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
     """x of ``op(a) @ x == b`` (left_side) or ``x @ op(a) == b``, for a triangular a.
 
     Args:
-      a: shape (..., n, n), of which one triangle is read.
-      b: shape (..., n, k) or (..., k, n); a vector (n,) counts as one column, or row.
-      lower: which triangle.
-      transpose_a: op transposes.
-      conjugate_a: op conjugates.
-      unit_diagonal: the diagonal is 1, and not read.
+        a: shape (..., n, n), of which one triangle is read.
+        b: shape (..., n, k) or (..., k, n); a vector (n,) counts as one column, or row.
+        left_side: whether a stands on the left of x.
+        lower: which triangle.
+        transpose_a: op transposes.
+        conjugate_a: op conjugates.
+        unit_diagonal: the diagonal is 1, and not read.
 
     Returns:
-      an array like b.
+        an array like b.
 
     Raises:
-      ValueError: shapes do not fit.
-      TypeError: dtypes differ.
+        ValueError: shapes do not fit.
+        TypeError: dtypes differ.
 
     >>> triangular_solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([2.0, 3.0]), left_side=True, lower=True)
     Array([1., 2.], dtype=float32)
@@ -481,16 +514,17 @@ def tridiagonal_solve(dl, d, du, b, *, perturb_singular=False):
 def qdwh(x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=None):
     """The polar decomposition ``x == u @ h``, u with orthonormal columns and h Hermitian and positive semidefinite.
 
+    By singular values: Higham, Functions of Matrices (2008), 8.1; the options of an iteration have no effect.
+
     Args:
-      x: a matrix (m, n), m >= n.
+        x: a matrix (m, n), m >= n.
+        is_hermitian, max_iterations, eps, dynamic_shape: without effect.
 
     Returns:
-      (u, h, iterations, converged).
+        (u, h, iterations, converged).
 
     Raises:
-      ValueError: x is not of two axes, or is wide.
-
-    By singular values: Higham, Functions of Matrices (2008), 8.1; the options of an iteration have no effect.
+        ValueError: x is not of two axes, or is wide.
 
     >>> qdwh(jnp.array([[2.0, 0.0], [0.0, 3.0]]))[1]
     Array([[2., 0.],

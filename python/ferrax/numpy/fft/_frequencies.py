@@ -43,13 +43,23 @@ def _iota(n, dtype):
 
 
 def fftfreq(n, d=1.0, *, dtype=None, device=None):
-    """The frequencies of `fft` of `n` samples `d` apart: `[0, 1, .., (n - 1) // 2, -(n // 2), .., -1] / (d n)`.
+    """The frequencies of `fft`: `[0, 1, .., (n - 1) // 2, -(n // 2), .., -1] / (d n)`.
 
-    Returns float[n] of `dtype`, or the default float.
-    Raises ValueError for a sequence as n or d, TypeError for an n that is no integer.
+    Args:
+        n: int: the number of samples.
+        d: the distance between samples.
+        dtype: float dtype of the result; None: the default float.
+        device: where the result lives: a device or a sharding; None: the default device.
 
-        >>> jnp.fft.fftfreq(5)
-        Array([ 0. ,  0.2,  0.4, -0.4, -0.2], dtype=float32)
+    Returns:
+        Array of shape (n,).
+
+    Raises:
+        ValueError: for a sequence as n or d.
+        TypeError: for an n that is no integer.
+
+    >>> jnp.fft.fftfreq(5)
+    Array([ 0. ,  0.2,  0.4, -0.4, -0.2], dtype=float32)
     """
     n = _counts("fftfreq", n, d)
     dtype = canonicalize_dtype(float) if dtype is None else requested("fftfreq", dtype)
@@ -59,13 +69,23 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None):
 
 
 def rfftfreq(n, d=1.0, *, dtype=None, device=None):
-    """The frequencies of `rfft` of `n` samples `d` apart: `[0, 1, .., n // 2] / (d n)`.
+    """The frequencies of `rfft`: `[0, 1, .., n // 2] / (d n)`.
 
-    Returns float[n // 2 + 1] of `dtype`, or the default float.
-    Raises ValueError for a sequence as n or d, TypeError for an n that is no integer.
+    Args:
+        n: int: the number of samples.
+        d: the distance between samples.
+        dtype: float dtype of the result; None: the default float.
+        device: where the result lives: a device or a sharding; None: the default device.
 
-        >>> jnp.fft.rfftfreq(4)
-        Array([0.  , 0.25, 0.5 ], dtype=float32)
+    Returns:
+        Array of shape (n // 2 + 1,).
+
+    Raises:
+        ValueError: for a sequence as n or d.
+        TypeError: for an n that is no integer.
+
+    >>> jnp.fft.rfftfreq(4)
+    Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     n = _counts("rfftfreq", n, d)
     dtype = canonicalize_dtype(float) if dtype is None else requested("rfftfreq", dtype)
@@ -85,12 +105,20 @@ def _shifted(name, x, axes, by):
 
 
 def fftshift(x, axes=None):
-    """x with the zero frequency in the middle of `axes` (an axis, several, or None for all): each rolled by half its length.
+    """x with the zero frequency in the middle: each axis rolled by half its length.
 
-    Raises IndexError for an axis there is not.
+    Args:
+        x: array.
+        axes: int, sequence of ints or None (all).
 
-        >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
-        Array([-2, -1,  0,  1,  2], dtype=int32)
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        IndexError: for an axis there is not.
+
+    >>> jnp.fft.fftshift(jnp.array([0, 1, 2, -2, -1]))
+    Array([-2, -1,  0,  1,  2], dtype=int32)
     """
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
@@ -98,9 +126,17 @@ def fftshift(x, axes=None):
 def ifftshift(x, axes=None):
     """The inverse of `fftshift`, which differs from it for odd lengths.
 
-    Raises IndexError for an axis there is not.
+    Args:
+        x: array.
+        axes: int, sequence of ints or None (all).
 
-        >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
-        Array([ 0,  1,  2, -2, -1], dtype=int32)
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        IndexError: for an axis there is not.
+
+    >>> jnp.fft.ifftshift(jnp.array([-2, -1, 0, 1, 2]))
+    Array([ 0,  1,  2, -2, -1], dtype=int32)
     """
     return _shifted("ifftshift", x, axes, lambda n: -(n // 2))

@@ -143,7 +143,19 @@ def fft(a, n=None, axis=-1, norm=None):
 
 
 def ifft(a, n=None, axis=-1, norm=None):
-    """The inverse of `fft`: `y[k] = sum_j a[j] exp(+2 pi i jk / n) / n`. Arguments and errors are those of `fft`.
+    """The inverse of `fft`: `y[k] = sum_j a[j] exp(+2 pi i jk / n) / n`.
+
+    Args:
+        a: array of numbers, of rank 1 or more.
+        n: the length; a is padded with zeros at the end, or cut; None: a's.
+        axis: int.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Complex array of a's shape but for n along the axis.
+
+    Raises:
+        ValueError: for an axis there is not, an n below 1, or another norm.
 
     >>> jnp.fft.ifft(jnp.array([2.0, 0.0]))
     Array([1.+0.j, 1.+0.j], dtype=complex64)
@@ -154,16 +166,38 @@ def ifft(a, n=None, axis=-1, norm=None):
 def rfft(a, n=None, axis=-1, norm=None):
     """The first n // 2 + 1 elements of the transform of real numbers; the others are conjugates of these.
 
-    Arguments are those of `fft`. Raises ValueError for complex arrays.
+    Args:
+        a: array of real numbers, of rank 1 or more.
+        n: the length; a is padded with zeros at the end, or cut; None: a's.
+        axis: int.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
 
-        >>> jnp.fft.rfft(jnp.array([1.0, 2.0, 3.0, 4.0]))
-        Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    Returns:
+        Complex array of a's shape but for n // 2 + 1 along the axis.
+
+    Raises:
+        ValueError: for complex arrays, an axis there is not, an n below 1, or another norm.
+
+    >>> jnp.fft.rfft(jnp.array([1.0, 2.0, 3.0, 4.0]))
+    Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
     """
     return _along("rfft", FftType.RFFT, a, n, axis, norm)
 
 
 def irfft(a, n=None, axis=-1, norm=None):
-    """The real numbers of which a is the `rfft`: n of them, by default 2 (m - 1), m being a's length. Arguments are those of `fft`.
+    """The real numbers of which a is the `rfft`.
+
+    Args:
+        a: array of numbers, of rank 1 or more.
+        n: the length of the result; None: 2 (m - 1), m being a's length.
+        axis: int.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Real array of a's shape but for n along the axis.
+
+    Raises:
+        ValueError: for an axis there is not, an n below 1, or another norm.
 
     >>> jnp.fft.irfft(jnp.array([3.0, 0.0, 0.0]), n=4)
     Array([0.75, 0.75, 0.75, 0.75], dtype=float32)
@@ -178,7 +212,19 @@ def _opposite(norm):
 
 
 def hfft(a, n=None, axis=-1, norm=None):
-    """The real transform of a Hermitian-symmetric sequence, of which a is the first half: n elements, by default 2 (m - 1). Arguments are those of `fft`.
+    """The real transform of a Hermitian-symmetric sequence, of which a is the first half.
+
+    Args:
+        a: array of numbers, of rank 1 or more.
+        n: the length of the result; None: 2 (m - 1), m being a's length.
+        axis: int.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Real array of a's shape but for n along the axis.
+
+    Raises:
+        ValueError: for an axis there is not, an n below 1, or another norm.
 
     >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
     Array([ 8., -2.,  0., -2.], dtype=float32)
@@ -187,7 +233,19 @@ def hfft(a, n=None, axis=-1, norm=None):
 
 
 def ihfft(a, n=None, axis=-1, norm=None):
-    """The inverse of `hfft`: n // 2 + 1 elements of a transform of real numbers, conjugated. Arguments are those of `fft`.
+    """The inverse of `hfft`: n // 2 + 1 elements of a transform of real numbers, conjugated.
+
+    Args:
+        a: array of real numbers, of rank 1 or more.
+        n: the length; a is padded with zeros at the end, or cut; None: a's.
+        axis: int.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Complex array of a's shape but for n // 2 + 1 along the axis.
+
+    Raises:
+        ValueError: for complex arrays, an axis there is not, an n below 1, or another norm.
 
     >>> jnp.fft.ihfft(jnp.array([8.0, -2.0, 0.0, -2.0])).real
     Array([1., 2., 3.], dtype=float32)
@@ -204,18 +262,33 @@ def fftn(a, s=None, axes=None, norm=None):
         axes: which, by default all, or the last `len(s)`.
         norm: as in `fft`.
 
+    Returns:
+        Complex array of a's shape but for `s` along the axes.
+
     Raises:
         ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
 
-        >>> jnp.fft.fftn(jnp.ones((2, 2))).real
-        Array([[4., 0.],
-               [0., 0.]], dtype=float32)
+    >>> jnp.fft.fftn(jnp.ones((2, 2))).real
+    Array([[4., 0.],
+           [0., 0.]], dtype=float32)
     """
     return _transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
 def ifftn(a, s=None, axes=None, norm=None):
-    """The inverse of `fftn`, whose arguments it takes.
+    """The inverse of `fftn`.
+
+    Args:
+        a: array of numbers.
+        s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
+        axes: sequence of ints; None: all, or the last `len(s)`.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Complex array of a's shape but for `s` along the axes.
+
+    Raises:
+        ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
 
     >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
     Array([[1., 0.],
@@ -225,7 +298,19 @@ def ifftn(a, s=None, axes=None, norm=None):
 
 
 def rfftn(a, s=None, axes=None, norm=None):
-    """The transform of real numbers along several axes, n // 2 + 1 elements along the last of them. Arguments are those of `fftn`.
+    """The transform of real numbers along several axes.
+
+    Args:
+        a: array of real numbers.
+        s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
+        axes: sequence of ints; None: all, or the last `len(s)`.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Complex array of a's shape but for `s` along the axes, and n // 2 + 1 along the last of them.
+
+    Raises:
+        ValueError: for complex arrays, repeated axes, or lengths that are not one for each axis, or below 1.
 
     >>> jnp.fft.rfftn(jnp.ones((2, 4))).shape
     (2, 3)
@@ -234,7 +319,19 @@ def rfftn(a, s=None, axes=None, norm=None):
 
 
 def irfftn(a, s=None, axes=None, norm=None):
-    """The inverse of `rfftn`: by default 2 (m - 1) elements along the last axis, m being a's length there. Arguments are those of `fftn`.
+    """The inverse of `rfftn`.
+
+    Args:
+        a: array of numbers.
+        s: the lengths of the result along the axes; None: a's, and 2 (m - 1) along the last, m being a's length there.
+        axes: sequence of ints; None: all, or the last `len(s)`.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Real array of a's shape but for `s` along the axes.
+
+    Raises:
+        ValueError: for repeated axes, or lengths that are not one for each axis, or below 1.
 
     >>> jnp.fft.irfftn(jnp.ones((2, 3))).shape
     (2, 4)
@@ -244,6 +341,18 @@ def irfftn(a, s=None, axes=None, norm=None):
 
 def fft2(a, s=None, axes=(-2, -1), norm=None):
     """`fftn` along two axes, by default the last ones.
+
+    Args:
+        a: array of numbers (real ones for rfft2), of rank 2 or more.
+        s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
+        axes: pair of ints.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Complex array of a's shape but for `s` along the axes.
+
+    Raises:
+        ValueError: for another number of axes, and as `fftn` does.
 
     >>> jnp.fft.fft2(jnp.eye(2)).real
     Array([[2., 0.],
@@ -255,6 +364,18 @@ def fft2(a, s=None, axes=(-2, -1), norm=None):
 def ifft2(a, s=None, axes=(-2, -1), norm=None):
     """`ifftn` along two axes, by default the last ones.
 
+    Args:
+        a: array of numbers (real ones for rfft2), of rank 2 or more.
+        s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
+        axes: pair of ints.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Complex array of a's shape but for `s` along the axes.
+
+    Raises:
+        ValueError: for another number of axes, and as `fftn` does.
+
     >>> jnp.fft.ifft2(jnp.eye(2)).real
     Array([[0.5, 0. ],
            [0. , 0.5]], dtype=float32)
@@ -265,6 +386,18 @@ def ifft2(a, s=None, axes=(-2, -1), norm=None):
 def rfft2(a, s=None, axes=(-2, -1), norm=None):
     """`rfftn` along two axes, by default the last ones.
 
+    Args:
+        a: array of numbers (real ones for rfft2), of rank 2 or more.
+        s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
+        axes: pair of ints.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Complex array of a's shape but for `s` along the axes.
+
+    Raises:
+        ValueError: for another number of axes, and as `fftn` does.
+
     >>> jnp.fft.rfft2(jnp.eye(2)).real
     Array([[2., 0.],
            [0., 2.]], dtype=float32)
@@ -274,6 +407,18 @@ def rfft2(a, s=None, axes=(-2, -1), norm=None):
 
 def irfft2(a, s=None, axes=(-2, -1), norm=None):
     """`irfftn` along two axes, by default the last ones.
+
+    Args:
+        a: array of numbers, of rank 2 or more.
+        s: the lengths of the result along the axes; None: a's, and 2 (m - 1) along the last, m being a's length there.
+        axes: pair of ints.
+        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+
+    Returns:
+        Real array of a's shape but for `s` along the axes.
+
+    Raises:
+        ValueError: for another number of axes, and as `irfftn` does.
 
     >>> jnp.fft.irfft2(jnp.ones((2, 2)))
     Array([[1., 0.],

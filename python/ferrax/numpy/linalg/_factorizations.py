@@ -176,6 +176,12 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index
 def svdvals(x, /):
     """The singular values of x, shape (..., m, n), in descending order.
 
+    Args:
+        x: array of shape (..., m, n).
+
+    Returns:
+        Real array of shape (..., min(m, n)).
+
     >>> svdvals(jnp.array([[0.0, 2.0], [1.0, 0.0]]))
     Array([2., 1.], dtype=float32)
     """
@@ -213,7 +219,16 @@ def _eigvals(a):
 
 
 def eigvals(a):
-    """The eigenvalues of square matrices (..., n, n), complex, in no order. Raises ValueError unless they are square.
+    """The eigenvalues of square matrices (..., n, n), complex, in no order.
+
+    Args:
+        a: array of shape (..., n, n).
+
+    Returns:
+        Complex array of shape (..., n).
+
+    Raises:
+        ValueError: unless they are square.
 
     >>> eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))
     Array([0.+1.j, 0.-1.j], dtype=complex64)
@@ -259,6 +274,17 @@ def eigh(a, UPLO=None, symmetrize_input=True):
 
 def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
     """The eigenvalues of Hermitian matrices (..., n, n), ascending; options as `eigh` has them.
+
+    Args:
+        a: array of shape (..., n, n).
+        UPLO: "L" or "U": the triangle that is read where the input is not symmetrized.
+        symmetrize_input: take the mean of a and its adjoint.
+
+    Returns:
+        Real array of shape (..., n).
+
+    Raises:
+        ValueError: the matrices are not square, or UPLO is another word.
 
     >>> eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], dtype=float32)

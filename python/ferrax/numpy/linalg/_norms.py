@@ -96,7 +96,17 @@ def _norm(x, ord, axis, keepdims):
 def norm(x, ord=None, axis=None, keepdims=False):
     """The norm of a vector (one axis) or matrix (two axes); by default the square root of the sum of squares of all elements.
 
-    ord: for vectors any number, inf, -inf, 0 (how many are nonzero); for matrices "fro", "nuc", 1, -1, 2, -2, inf, -inf.
+    Args:
+        x: array of numbers.
+        ord: for vectors any number, inf, -inf, 0 (how many are nonzero); for matrices "fro", "nuc", 1, -1, 2, -2, inf, -inf.
+        axis: int (vectors), pair of ints (matrices) or None (all, in at most two axes unless ord is None).
+        keepdims: keep the reduced axes, with size 1.
+
+    Returns:
+        Real array of x's shape without the axes.
+
+    Raises:
+        ValueError: for more than two axes with an `ord`, and for another `ord`.
 
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
@@ -112,6 +122,15 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """The norm of x as a vector along `axis` (one, several, or all).
+
+    Args:
+        x: array of numbers.
+        axis: int, tuple of ints or None (all, as one vector).
+        keepdims: keep the reduced axes, with size 1.
+        ord: any number, inf, -inf, or 0 (how many are nonzero).
+
+    Returns:
+        Real array of x's shape without the axes.
 
     >>> jnp.linalg.vector_norm(jnp.array([[3.0, 4.0], [0.0, 2.0]]), axis=1)
     Array([5., 2.], dtype=float32)
@@ -140,6 +159,17 @@ def _matrix_norm(x, keepdims, ord):
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """The norm of the matrices in the last two axes.
+
+    Args:
+        x: array of shape (..., m, n).
+        keepdims: keep the reduced axes, with size 1.
+        ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf.
+
+    Returns:
+        Real array of shape (...).
+
+    Raises:
+        ValueError: for another `ord`.
 
     >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
     Array(5., dtype=float32)

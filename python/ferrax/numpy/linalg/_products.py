@@ -21,7 +21,17 @@ from ._solving import inv
 
 
 def cross(x1, x2, /, *, axis=-1):
-    """Cross product of vectors of 3 along `axis`. Raises ValueError for another size.
+    """Cross product of vectors of 3 along `axis`.
+
+    Args:
+        x1, x2: arrays with 3 elements along `axis`; the other axes broadcast.
+        axis: int.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype.
+
+    Raises:
+        ValueError: for another size.
 
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
@@ -38,6 +48,13 @@ def cross(x1, x2, /, *, axis=-1):
 def diagonal(x, /, *, offset=0):
     """The diagonals of the matrices in the last two axes.
 
+    Args:
+        x: array of shape (..., m, n).
+        offset: int: which diagonal, above (positive) or below.
+
+    Returns:
+        Array of shape (..., length of the diagonal).
+
     >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
@@ -46,6 +63,15 @@ def diagonal(x, /, *, offset=0):
 
 def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
     """Matrix product, as ferrax.numpy.matmul.
+
+    Args:
+        x1: array of shape (..., m, k) or (k,).
+        x2: array of shape (..., k, n) or (k,); leading axes broadcast.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Array of shape (..., m, n), without the axis of a vector, of the promoted dtype.
 
     >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)
@@ -57,6 +83,15 @@ def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
 def matrix_transpose(x, /):
     """The matrices in the last two axes transposed.
 
+    Args:
+        x: array of shape (..., m, n).
+
+    Returns:
+        Array of shape (..., n, m).
+
+    Raises:
+        ValueError: below rank 2.
+
     >>> jnp.linalg.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
            [2, 4]], dtype=int32)
@@ -66,7 +101,17 @@ def matrix_transpose(x, /):
 
 
 def outer(x1, x2, /):
-    """The outer product of two vectors. Raises ValueError for other ranks.
+    """The outer product of two vectors.
+
+    Args:
+        x1: vector (m,).
+        x2: vector (n,).
+
+    Returns:
+        Array of shape (m, n), of the promoted dtype.
+
+    Raises:
+        ValueError: for other ranks.
 
     >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([[3, 4],
@@ -82,6 +127,19 @@ def outer(x1, x2, /):
 def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
     """Sum of products over paired axes, as ferrax.numpy.tensordot.
 
+    Args:
+        x1, x2: arrays of numbers.
+        axes: int: the last axes of x1 and the first of x2; or two lists of axes.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of x1's other axes and x2's other axes, of the promoted dtype.
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
     Array([[3., 3.],
            [3., 3.]], dtype=float32)
@@ -95,6 +153,14 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
 def trace(x, /, *, offset=0, dtype=None):
     """The traces of the matrices in the last two axes.
 
+    Args:
+        x: array of shape (..., m, n).
+        offset: int: which diagonal, above (positive) or below.
+        dtype: dtype to accumulate in and to return; None: x's, narrow integers widened.
+
+    Returns:
+        Array of shape (...).
+
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
@@ -103,6 +169,15 @@ def trace(x, /, *, offset=0, dtype=None):
 
 def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     """Products of vectors along `axis`, as ferrax.numpy.vecdot.
+
+    Args:
+        x1, x2: arrays of numbers of one size along `axis`, the other axes broadcasting; x1 is conjugated.
+        axis: int.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+        preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
+
+    Returns:
+        Array of the broadcast shape without `axis`, of the promoted dtype.
 
     >>> jnp.linalg.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)
@@ -136,7 +211,17 @@ def _matrix_power(a, n):
 def matrix_power(a, n):
     """The n-th power of the square matrices in the last two axes. A negative one is that of the inverse, a float.
 
-    Integers have powers that are integers. Raises TypeError unless square and n integer.
+    Integers have powers that are integers.
+
+    Args:
+        a: array of shape (..., n, n).
+        n: int.
+
+    Returns:
+        Array of a's shape.
+
+    Raises:
+        TypeError: unless square and n integer.
 
     >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 3)
     Array([[1, 3],
@@ -157,7 +242,15 @@ def matrix_power(a, n):
 def multi_dot(arrays, *, precision=None):
     """The product of several matrices (the first and last may be vectors), in the order that costs least.
 
-    Raises ValueError for no arrays and where shapes do not fit.
+    Args:
+        arrays: sequence of matrices; the first and last may be vectors.
+        precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
+
+    Returns:
+        Array of the product's shape.
+
+    Raises:
+        ValueError: for no arrays and where shapes do not fit.
 
     >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
     Array([12., 12.], dtype=float32)

@@ -131,8 +131,14 @@ def _inv(a):
 def inv(a):
     """The inverses of square matrices (..., n, n); inf and nan where there is none.
 
+    Args:
+        a: array of shape (..., n, n).
+
+    Returns:
+        Array of a's shape and of its dtype made float.
+
     Raises:
-      ValueError: the matrices are not square.
+        ValueError: the matrices are not square.
 
     >>> inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
@@ -212,8 +218,14 @@ def _det(a):
 def det(a):
     """The determinants of square matrices (..., n, n); differentiable at singular ones too.
 
+    Args:
+        a: array of shape (..., n, n).
+
+    Returns:
+        Array of shape (...), of a's dtype made float.
+
     Raises:
-      ValueError: the matrices are not square.
+        ValueError: the matrices are not square.
 
     >>> det(jnp.array([[1.0, 2.0], [3.0, 5.0]]))
     Array(-1., dtype=float32)
@@ -437,11 +449,14 @@ def cond(x, p=None):
     """Condition numbers: ``norm(x, p) * norm(inv(x), p)``, by default the ratio of the largest to the smallest singular value.
 
     Args:
-      x: shape (..., m, n), square but for p of None, 2 and -2.
-      p: a norm of matrices.
+        x: shape (..., m, n), square but for p of None, 2 and -2.
+        p: a norm of matrices.
+
+    Returns:
+        Real array of shape (...).
 
     Raises:
-      ValueError: the matrices are not square, or have less than two axes, or the norm is not known.
+        ValueError: the matrices are not square, or have less than two axes, or the norm is not known.
 
     >>> cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
     Array(2., dtype=float32)
@@ -468,13 +483,16 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     """How many singular values of matrices (..., m, n) are above tol, or above rtol times the largest; by default max(m, n) eps.
 
     Args:
-      M: matrices; of a vector, whether it is not zero.
-      rtol: a bound for each matrix, relative to its largest singular value.
-      hermitian: the matrices are Hermitian, and eigenvalues serve.
-      tol: a bound for each matrix.
+        M: matrices; of a vector, whether it is not zero.
+        rtol: a bound for each matrix, relative to its largest singular value.
+        hermitian: the matrices are Hermitian, and eigenvalues serve.
+        tol: a bound for each matrix.
+
+    Returns:
+        Array of int32 of shape (...).
 
     Raises:
-      ValueError: both bounds are given.
+        ValueError: both bounds are given.
 
     >>> matrix_rank(jnp.array([[1.0, 1.0], [1.0, 1.0]]))
     Array(1, dtype=int32)
@@ -498,13 +516,14 @@ def tensorinv(a, ind=2):
     """The inverse of a as a map from its axes `ind`.. to its first `ind` axes.
 
     Args:
-      a: shape (*p, *q), the first `ind` axes being p, with as many elements in p as in q.
+        a: shape (*p, *q), the first `ind` axes being p, with as many elements in p as in q.
+        ind: int: how many axes are the result's last ones.
 
     Returns:
-      an array of shape (*q, *p).
+        an array of shape (*q, *p).
 
     Raises:
-      ValueError: ind is not positive, or the sizes do not fit.
+        ValueError: ind is not positive, or the sizes do not fit.
 
     >>> tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
@@ -523,12 +542,15 @@ def tensorsolve(a, b, axes=None):
     """x with ``tensordot(a, x, x.ndim) == b``.
 
     Args:
-      a: shape (*b.shape, *x.shape), both with as many elements.
-      b: any shape.
-      axes: axes of a that are moved to its end first.
+        a: shape (*b.shape, *x.shape), both with as many elements.
+        b: any shape.
+        axes: axes of a that are moved to its end first.
+
+    Returns:
+        Array x.
 
     Raises:
-      ValueError: the sizes do not fit.
+        ValueError: the sizes do not fit.
 
     >>> tensorsolve(jnp.eye(4).reshape(2, 2, 2, 2), jnp.ones((2, 2)))
     Array([[1., 1.],
