@@ -393,13 +393,13 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
     """The function that traces `fun` and returns its program.
 
     Args:
-      fun: the function.
-      static_argnums: positional arguments that stay Python values.
-      axis_env: pairs (name, size) of axes that collectives in `fun` may name.
-      return_shape: also return the output as a pytree of `ShapeDtypeStruct`.
+        fun: the function.
+        static_argnums: positional arguments that stay Python values.
+        axis_env: pairs (name, size) of axes that collectives in `fun` may name.
+        return_shape: also return the output as a pytree of `ShapeDtypeStruct`.
 
     Returns:
-      a function of `fun`'s arguments (or `ShapeDtypeStruct`s like them) that returns a closed program, printed in JAX's notation.
+        a function of `fun`'s arguments (or `ShapeDtypeStruct`s like them) that returns a closed program, printed in JAX's notation.
 
     >>> make_jaxpr(lambda x: x * 2)(3.0)
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
@@ -469,8 +469,11 @@ def eval_shape(fun, *args, **kwargs):
     """The output's shapes and dtypes, without computing anything: a pytree of `ShapeDtypeStruct`.
 
     Args:
-      fun: the function. What it calls may be called with `ShapeDtypeStruct`s too.
-      *args, **kwargs: its arguments: arrays, or anything with a shape and a dtype.
+        fun: the function. What it calls may be called with `ShapeDtypeStruct`s too.
+        *args, **kwargs: its arguments: arrays, or anything with a shape and a dtype.
+
+    Returns:
+        Pytree of `ShapeDtypeStruct`.
 
     >>> jax.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3)))
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
@@ -505,8 +508,14 @@ def eval_shape(fun, *args, **kwargs):
 def typeof(x):
     """The abstract value of an array, a scalar or a reference: shape, dtype, weak type.
 
+    Args:
+        x: array, scalar or reference.
+
+    Returns:
+        `ShapedArray`, or the type of a reference.
+
     Raises:
-      TypeError: `x` is not an array type.
+        TypeError: `x` is not an array type.
     """
     return x.aval if type(x) is _flat.references.Ref else _get_aval(x)
 
@@ -548,13 +557,24 @@ class named_scope(contextlib.ContextDecorator):
 
 
 def named_call(fun, *, name=None):
-    """`fun`, run inside `named_scope(name)`; the name is the function's own if left out."""
+    """`fun`, run inside `named_scope(name)`; the name is the function's own if left out.
+
+    Args:
+        fun: function.
+        name: str; None: the function's.
+
+    Returns:
+        Function like fun.
+    """
     return named_scope(name or name_of(fun))(fun)
 
 
 @contextlib.contextmanager
 def ensure_compile_time_eval():
     """Context manager and decorator: operations on concrete values inside are run at once, even while a function is being traced.
+
+    Returns:
+        Context manager, also a decorator.
 
     >>> @jit
     ... def f(x):
@@ -569,12 +589,20 @@ def ensure_compile_time_eval():
 
 
 def clear_caches():
-    """Forgets all traced and compiled programs."""
+    """Forgets all traced and compiled programs.
+
+    Returns:
+        None.
+    """
     for forget in _flat.on_clear:
         forget()
     _core.clear_caches()
 
 
 def effects_barrier():
-    """Waits until all prints and callbacks that have been issued are done."""
+    """Waits until all prints and callbacks that have been issued are done.
+
+    Returns:
+        None.
+    """
     _core.effects_barrier()

@@ -96,18 +96,19 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
     """The function that computes the gradient of a scalar function.
 
     Args:
-      fun: a function with scalar floating-point output, of arguments that are arrays, scalars or pytrees of them.
-      argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
-      has_aux: `fun` returns a pair (out, aux), where aux is any pytree, returned beside the gradient.
-      holomorphic: `fun` is complex-differentiable; inputs and output must be complex.
-      allow_int: accept integer and boolean inputs; their gradients have dtype float0.
+        fun: a function with scalar floating-point output, of arguments that are arrays, scalars or pytrees of them.
+        argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
+        has_aux: `fun` returns a pair (out, aux), where aux is any pytree, returned beside the gradient.
+        holomorphic: `fun` is complex-differentiable; inputs and output must be complex.
+        allow_int: accept integer and boolean inputs; their gradients have dtype float0.
+        reduce_axes: not supported; must be empty.
 
     Returns:
-      a function of `fun`'s arguments. It returns a pytree like the argument (a tuple of them if `argnums` is a sequence), of the same
-      shapes and dtypes; with `has_aux`, a pair (gradient, aux).
+        a function of `fun`'s arguments. It returns a pytree like the argument (a tuple of them if `argnums` is a sequence), of the same shapes and dtypes;
+        with `has_aux`, a pair (gradient, aux).
 
     Raises:
-      TypeError: an input is not floating point, the output not a real scalar, or too few arguments are given.
+        TypeError: an input is not floating point, the output not a real scalar, or too few arguments are given.
 
     >>> grad(jnp.sin)(0.2)
     Array(0.9800666, dtype=float32, weak_type=True)
@@ -134,8 +135,11 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 
     The arguments are those of `grad`.
 
+    Args:
+        fun, argnums, has_aux, holomorphic, allow_int, reduce_axes: as for `grad`.
+
     Returns:
-      a function of `fun`'s arguments that returns (value, gradient); with `has_aux`, ((value, aux), gradient).
+        a function of `fun`'s arguments that returns (value, gradient); with `has_aux`, ((value, aux), gradient).
 
     >>> jax.value_and_grad(lambda x: x**2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
@@ -367,16 +371,17 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
     """The value of a function and its pullback (vector-Jacobian product).
 
     Args:
-      fun: a function of arrays, scalars or pytrees of them.
-      *primals: the point.
-      has_aux: `fun` returns a pair (out, aux).
+        fun: a function of arrays, scalars or pytrees of them.
+        *primals: the point.
+        has_aux: `fun` returns a pair (out, aux).
+        reduce_axes: not supported; must be empty.
 
     Returns:
-      (out, f_vjp), f_vjp taking one cotangent like the output and returning a tuple of cotangents like the primals (float0 for integer
-      ones); with `has_aux`, (out, f_vjp, aux). f_vjp may be called many times, and is a pytree.
+        (out, f_vjp), f_vjp taking one cotangent like the output and returning a tuple of cotangents like the primals (float0 for integer ones); with
+        `has_aux`, (out, f_vjp, aux). f_vjp may be called many times, and is a pytree.
 
     Raises:
-      TypeError, ValueError: (when f_vjp is called) the cotangent's structure, shapes or dtypes are not the output's.
+        TypeError, ValueError: (when f_vjp is called) the cotangent's structure, shapes or dtypes are not the output's.
 
     >>> y, f_vjp = vjp(lambda x, y: x * jnp.sin(y), 2.0, 0.5)
     >>> f_vjp(1.0)
@@ -537,14 +542,15 @@ def linear_transpose(fun, *primals, reduce_axes=()):
     """The transpose of a function that is linear; cheaper than `vjp` as nothing is evaluated.
 
     Args:
-      fun: a linear function.
-      *primals: arrays or `ShapeDtypeStruct`s like its arguments; only shapes and dtypes matter.
+        fun: a linear function.
+        *primals: arrays or `ShapeDtypeStruct`s like its arguments; only shapes and dtypes matter.
+        reduce_axes: not supported; must be empty.
 
     Returns:
-      a function of one cotangent like the output, returning a tuple of cotangents like the primals. It is a pytree.
+        a function of one cotangent like the output, returning a tuple of cotangents like the primals. It is a pytree.
 
     Raises:
-      TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent is not like the output.
+        TypeError: `fun` is not linear, an argument is not floating point, or (later) the cotangent is not like the output.
 
     >>> jax.linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
     (Array(6., dtype=float32, weak_type=True),)
@@ -579,9 +585,15 @@ def _transposed(spec, linear, out_cotangent):
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
     """Forward and backward passes of a function as two functions.
 
+    Args:
+        fun: function.
+        argnums: which positional arguments to differentiate with respect to: an int, or a sequence of them.
+        has_aux: `fun` returns a pair (out, aux).
+        jitted: compile both passes.
+
     Returns:
-      (fwd, bwd): `fwd(*args)` returns (out, residuals) (or (out, residuals, aux)), `bwd(residuals, cotangent)` the gradients with respect
-      to `argnums`, a tuple if `argnums` is one.
+        (fwd, bwd): `fwd(*args)` returns (out, residuals) (or (out, residuals, aux)), `bwd(residuals, cotangent)` the gradients with respect to `argnums`, a
+        tuple if `argnums` is one.
     """
     check_callable(fun)
     argnums = _argnums(argnums)
@@ -654,12 +666,16 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
 
     The arguments are those of `jacfwd`; `allow_int` is as in `grad`.
 
+    Args:
+        fun, argnums, has_aux, holomorphic: as for `jacfwd`.
+        allow_int: as for `grad`.
+
     Returns:
-      a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t it returns an array of shape s + t,
-      nested as output structure of input structure; with `has_aux`, a pair (jacobian, aux).
+        a function of `fun`'s arguments. For each output leaf of shape s and input leaf of shape t it returns an array of shape s + t, nested as output
+        structure of input structure; with `has_aux`, a pair (jacobian, aux).
 
     Raises:
-      TypeError: an input or output is not of the kind that `grad` asks for.
+        TypeError: an input or output is not of the kind that `grad` asks for.
 
     >>> jax.jacrev(lambda x: x**2)(jnp.array([1.0, 3.0]))
     Array([[2., 0.],
@@ -693,9 +709,12 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
 
     The arguments are those of `jacfwd`.
 
+    Args:
+        fun, argnums, has_aux, holomorphic: as for `jacfwd`.
+
     Returns:
-      a function of `fun`'s arguments. For output shape s and input leaves of shapes t and u it returns arrays of shape s + t + u, nested as
-      output structure of input structure of input structure.
+        a function of `fun`'s arguments. For output shape s and input leaves of shapes t and u it returns arrays of shape s + t + u, nested as output
+        structure of input structure of input structure.
 
     >>> jax.hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0]))
     Array([[ 6.,  0.],

@@ -23,20 +23,22 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     """Maps a function over array axes: `fun`, written for one element, applied to all of them at once.
 
     Args:
-      fun: the function.
-      in_axes: which axis of each argument to map over: an int, None (not mapped), or a tuple or list with one entry per positional
-        argument, each an int, None or a pytree prefix of the argument. Keyword arguments are mapped over axis 0.
-      out_axes: where the mapped axis appears in the output: an int, None (only if the output does not depend on the mapped arguments),
-        or a pytree prefix of the output.
-      axis_name: a name for the axis, for collectives such as `lax.psum`.
-      axis_size: the size of the axis, needed where no argument is mapped.
+        fun: the function.
+        in_axes: which axis of each argument to map over: an int, None (not mapped), or a tuple or list with one entry per positional argument, each an int,
+            None or a pytree prefix of the argument. Keyword arguments are mapped over axis 0.
+        out_axes: where the mapped axis appears in the output: an int, None (only if the output does not depend on the mapped arguments), or a pytree prefix
+            of the output.
+        axis_name: a name for the axis, for collectives such as `lax.psum`.
+        axis_size: the size of the axis, needed where no argument is mapped.
+        spmd_axis_name: without effect.
+        sum_match: not supported; must be False.
 
     Returns:
-      the mapped function.
+        the mapped function.
 
     Raises:
-      ValueError: sizes differ or cannot be found, an axis is out of range, a specification is no prefix.
-      TypeError: a specification is neither int, None nor a container of them.
+        ValueError: sizes differ or cannot be found, an axis is out of range, a specification is no prefix.
+        TypeError: a specification is neither int, None nor a container of them.
 
     >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))
     Array([2., 2., 2.], dtype=float32)

@@ -20,14 +20,18 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
     """`fun`, of which reverse mode keeps only the inputs and recomputes the rest (rematerialisation).
 
     Args:
-      fun: the function.
-      prevent_cse: keep the recomputation from being merged with the forward pass: a truth, or a tree prefix of them for the arguments.
-        May be off under `scan`.
-      policy: `policy(primitive, *avals, **params)` says which intermediate results to keep; see `checkpoint_policies`.
-      static_argnums, static_argnames: arguments that stay Python values.
+        fun: the function.
+        prevent_cse: keep the recomputation from being merged with the forward pass: a truth, or a tree prefix of them for the arguments. May be off under
+            `scan`.
+        policy: `policy(primitive, *avals, **params)` says which intermediate results to keep; see `checkpoint_policies`.
+        static_argnums, static_argnames: arguments that stay Python values.
+        concrete: removed from JAX; must be None.
+
+    Returns:
+        Function like fun.
 
     Raises:
-      ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is not static.
+        ferrax.errors.TracerBoolConversionError: `fun` branches on the value of an argument that is not static.
 
     >>> jax.grad(jax.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0)
     Array(1., dtype=float32, weak_type=True)

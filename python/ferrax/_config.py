@@ -407,7 +407,19 @@ class _Setting:
     def __init__(self, name):
         self._flag = FLAGS[name]
         self.__name__ = self.__qualname__ = name.removeprefix("jax_")
-        self.__doc__ = f"Context manager and decorator for {name}: {self._flag.doc}, within the block or function and on this thread."
+        self.__doc__ = f"""Context manager and decorator for {name}: {self._flag.doc}, within the block or function and on this thread.
+
+        Args:
+            new_val: the flag's value meanwhile; of a flag that is on or off, True where left out.
+
+        Returns:
+            What holds the flag at that value: for `with`, or as a decorator.
+
+        Raises:
+            ValueError: for a value that the flag does not have.
+            NotImplementedError: for one that asks for what there is not.
+            TypeError: if the value is left out and the flag is more than on or off.
+        """
 
     def __repr__(self):
         return f"<{self.__name__}: {self.value!r}>"
@@ -526,6 +538,12 @@ _contexts = itertools.count()
 def make_user_context(default_value=None):
     """A `UserContext`, a value of the user's own that programs depend on.
 
+    Args:
+        default_value: the value outside all blocks.
+
+    Returns:
+        `UserContext`.
+
     >>> scale = make_user_context(1)
     >>> with scale(3): print(scale.value)
     3
@@ -534,12 +552,23 @@ def make_user_context(default_value=None):
 
 
 def disable_jit(disable=True):
-    """Context manager and decorator: jitted functions and loops inside run operation by operation, so that values can be looked at."""
+    """Context manager and decorator: jitted functions and loops inside run operation by operation, so that values can be looked at.
+
+    Args:
+        disable: bool.
+
+    Returns:
+        Context manager, also a decorator.
+    """
     return _Override(FLAGS["jax_disable_jit"], bool(disable))
 
 
 def disable_x64():
-    """Context manager: the older spelling of `enable_x64(False)`."""
+    """Context manager: the older spelling of `enable_x64(False)`.
+
+    Returns:
+        Context manager, also a decorator.
+    """
     return enable_x64(False)
 
 

@@ -56,15 +56,18 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     """A pytree's leaves as arrays on a device.
 
     Args:
-      x: a pytree of arrays, numpy arrays and scalars.
-      device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
-      src: where cotangents go back to, if that is not where the leaves are.
-      donate: the arrays may be given up. They are kept, with a warning: what stays on its device shares its memory, and what leaves is copied.
-      may_alias: False for arrays of their own, whose deletion and donation are not the argument's; else what is there already is returned.
+        x: a pytree of arrays, numpy arrays and scalars.
+        device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
+        src: where cotangents go back to, if that is not where the leaves are.
+        donate: the arrays may be given up. They are kept, with a warning: what stays on its device shares its memory, and what leaves is copied.
+        may_alias: False for arrays of their own, whose deletion and donation are not the argument's; else what is there already is returned.
+
+    Returns:
+        Pytree of arrays.
 
     Raises:
-      TypeError: a leaf is not an array type.
-      ValueError: `device` is neither a device nor a sharding; `donate` and `may_alias` are both True.
+        TypeError: a leaf is not an array type.
+        ValueError: `device` is neither a device nor a sharding; `donate` and `may_alias` are both True.
 
     >>> jax.device_put([1.0, 2.0])
     [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
@@ -113,6 +116,12 @@ def _is_on(x, device):
 def device_get(x):
     """A pytree with its arrays as numpy arrays; other leaves are left as they are, and so are keys, which numpy has no dtype for.
 
+    Args:
+        x: pytree.
+
+    Returns:
+        Pytree of numpy arrays.
+
     >>> jax.device_get(jnp.arange(3))
     array([0, 1, 2], dtype=int32)
     """
@@ -125,7 +134,14 @@ def device_get(x):
 
 
 def copy_to_host_async(x):
-    """Begins to copy a pytree's arrays to the host, so that a later `device_get` need not wait."""
+    """Begins to copy a pytree's arrays to the host, so that a later `device_get` need not wait.
+
+    Args:
+        x: pytree.
+
+    Returns:
+        x.
+    """
     for leaf in tree_leaves(x):
         begin = None if isinstance(leaf, _core.Tracer) else getattr(leaf, "copy_to_host_async", None)
         if begin is not None:
@@ -135,6 +151,12 @@ def copy_to_host_async(x):
 
 def block_until_ready(x):
     """Waits until a pytree's arrays are computed, and returns the pytree.
+
+    Args:
+        x: pytree.
+
+    Returns:
+        x.
 
     >>> jax.block_until_ready({"a": jnp.arange(3)})
     {'a': Array([0, 1, 2], dtype=int32)}
@@ -147,29 +169,72 @@ def block_until_ready(x):
 
 
 def devices(backend=None):
-    """All devices of a backend (the default one if None). RuntimeError where there is no such backend."""
+    """All devices of a backend (the default one if None). RuntimeError where there is no such backend.
+
+    Args:
+        backend: platform ("cpu" or "gpu"); None: the default one.
+
+    Returns:
+        List of `Device`.
+
+    Raises:
+        RuntimeError: if there is no such backend.
+    """
     return _core.devices(backend)
 
 
 def local_devices(process_index=None, backend=None, host_id=None):
-    """The devices of this process."""
+    """The devices of this process.
+
+    Args:
+        process_index: a process's number; None: this one's.
+        backend: platform ("cpu" or "gpu"); None: the default one.
+        host_id: the older name of process_index.
+
+    Returns:
+        List of `Device`.
+    """
     if process_index is None:
         process_index = _core.process_index() if host_id is None else host_id
     return [d for d in _core.devices(backend) if d.process_index == process_index]
 
 
 def device_count(backend=None):
-    """How many devices a backend has."""
+    """How many devices a backend has.
+
+    Args:
+        backend: platform ("cpu" or "gpu"); None: the default one.
+
+    Returns:
+        int.
+
+    Raises:
+        RuntimeError: if there is no such backend.
+    """
     return len(devices(backend))
 
 
 def local_device_count(backend=None):
-    """How many devices of a backend belong to this process."""
+    """How many devices of a backend belong to this process.
+
+    Args:
+        backend: platform ("cpu" or "gpu"); None: the default one.
+
+    Returns:
+        int.
+
+    Raises:
+        RuntimeError: if there is no such backend.
+    """
     return len(local_devices(backend=backend))
 
 
 def default_backend():
-    """The platform of the default device: "cpu" or "gpu"."""
+    """The platform of the default device: "cpu" or "gpu".
+
+    Returns:
+        str.
+    """
     return _core.default_backend()
 
 
@@ -238,17 +303,44 @@ def memory_of(device, kind):
 
 
 def process_index(backend=None):
-    """This process's number among those of a distributed run; 0 if there is one. RuntimeError where there is no such backend."""
+    """This process's number among those of a distributed run; 0 if there is one. RuntimeError where there is no such backend.
+
+    Args:
+        backend: platform ("cpu" or "gpu"); None: the default one.
+
+    Returns:
+        int.
+
+    Raises:
+        RuntimeError: if there is no such backend.
+    """
     return _core.process_index() if backend is None else _core.devices(backend)[0].process_index
 
 
 def process_count(backend=None):
-    """How many processes take part in a distributed run. RuntimeError where there is no such backend."""
+    """How many processes take part in a distributed run. RuntimeError where there is no such backend.
+
+    Args:
+        backend: platform ("cpu" or "gpu"); None: the default one.
+
+    Returns:
+        int.
+
+    Raises:
+        RuntimeError: if there is no such backend.
+    """
     return _core.process_count() if backend is None else 1 + max(d.process_index for d in _core.devices(backend))
 
 
 def process_indices(backend=None):
-    """The numbers of all processes."""
+    """The numbers of all processes.
+
+    Args:
+        backend: platform ("cpu" or "gpu"); None: the default one.
+
+    Returns:
+        List of ints.
+    """
     return list(range(process_count(backend)))
 
 
@@ -260,8 +352,14 @@ def live_arrays(platform=None):
 
     Making an array costs nothing for this; the search goes through the whole heap. Arrays that are held by programs alone are not found.
 
+    Args:
+        platform: "cpu" or "gpu"; None: all.
+
+    Returns:
+        List of arrays.
+
     Raises:
-      RuntimeError: there is no such platform.
+        RuntimeError: there is no such platform.
     """
     devices = None if platform is None else set(_core.devices(platform))
     gc.collect()  # what only cycles hold is not alive
@@ -296,7 +394,14 @@ def live_arrays(platform=None):
 
 
 def print_environment_info(return_string=False):
-    """What a bug report needs: versions, platform, devices. Printed, or returned."""
+    """What a bug report needs: versions, platform, devices. Printed, or returned.
+
+    Args:
+        return_string: return the text in place of printing it.
+
+    Returns:
+        str or None.
+    """
     lines = [
         f"ferrax:  {__version__}",
         f"numpy:   {np.__version__}",

@@ -359,8 +359,14 @@ class _Using:
 def set_mesh(mesh):
     """Makes a mesh the one in use: from now on, or, as a context manager, in the block. None: no mesh.
 
+    Args:
+        mesh: `Mesh`, or None for no mesh.
+
+    Returns:
+        Context manager that restores the mesh before.
+
     Raises:
-      ValueError: `mesh` is no concrete mesh.
+        ValueError: `mesh` is no concrete mesh.
 
     >>> with set_mesh(make_mesh((1,), ("x",))) as mesh: print(get_mesh() == mesh)
     True
@@ -393,12 +399,15 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     """A mesh of the first devices there are.
 
     Args:
-      axis_shapes, axis_names: size and name of each axis.
-      axis_types: an `AxisType` for each axis; Explicit by default.
-      devices: the devices to take them from.
+        axis_shapes, axis_names: size and name of each axis.
+        axis_types: an `AxisType` for each axis; Explicit by default.
+        devices: the devices to take them from.
+
+    Returns:
+        `Mesh`.
 
     Raises:
-      ValueError: there are too few devices.
+        ValueError: there are too few devices.
 
     >>> make_mesh((1, 1), ("x", "y")).axis_sizes
     (1, 1)

@@ -20,8 +20,15 @@ from .tree_util import broadcast_prefix, tree_flatten
 def reshard(xs, out_shardings):
     """A pytree's arrays laid out by `out_shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
 
+    Args:
+        xs: pytree of arrays.
+        out_shardings: tree prefix of xs, of shardings or of `PartitionSpec`s in the mesh in use.
+
+    Returns:
+        Pytree of arrays.
+
     Raises:
-      ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
+        ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
     """
     leaves, tree = tree_flatten(xs)
     is_place = lambda s: s is None or is_sharding(s) or hasattr(s, "in_context")
@@ -47,13 +54,16 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     """An array whose part on each device is `data_callback(index)`, for the index of that part.
 
     Args:
-      shape: of the whole array.
-      sharding: where its parts lie.
-      data_callback: takes a tuple of slices, returns the elements there. A part that all devices hold is asked for once.
-      dtype: of the elements; by default that of the first part.
+        shape: of the whole array.
+        sharding: where its parts lie.
+        data_callback: takes a tuple of slices, returns the elements there. A part that all devices hold is asked for once.
+        dtype: of the elements; by default that of the first part.
+
+    Returns:
+        Array of `shape`.
 
     Raises:
-      ValueError: a part has another shape than its index or another dtype than the first one.
+        ValueError: a part has another shape than its index or another dtype than the first one.
     """
     shape, sharding = tuple(shape), _sharding_of(sharding)
     whole = sharding.is_fully_replicated
@@ -76,14 +86,17 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
     """An array of parts that lie where `sharding` says.
 
     Args:
-      shape: of the whole array.
-      sharding: where its parts lie.
-      arrays: a list or tuple of arrays, one on each device of the sharding, in any order.
-      dtype: what their dtype is.
+        shape: of the whole array.
+        sharding: where its parts lie.
+        arrays: a list or tuple of arrays, one on each device of the sharding, in any order.
+        dtype: what their dtype is.
+
+    Returns:
+        Array of `shape`.
 
     Raises:
-      ValueError: there is another number of arrays than of parts, one lies elsewhere, or has another shape or dtype.
-      TypeError: `arrays` is no list or tuple.
+        ValueError: there is another number of arrays than of parts, one lies elsewhere, or has another shape or dtype.
+        TypeError: `arrays` is no list or tuple.
     """
     shape, sharding = tuple(shape), _sharding_of(sharding)
     if not isinstance(arrays, (list, tuple)):
@@ -113,12 +126,15 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
     """A pytree of arrays of which this process has the part `local_data`: the whole, where there is one process.
 
     Args:
-      sharding: where the parts lie; a tree prefix of shardings.
-      local_data: a pytree of numpy arrays: what lies on the devices of this process, or the whole.
-      global_shape: the shapes of the whole; None for those of which the data are the part that the sharding says.
+        sharding: where the parts lie; a tree prefix of shardings.
+        local_data: a pytree of numpy arrays: what lies on the devices of this process, or the whole.
+        global_shape: the shapes of the whole; None for those of which the data are the part that the sharding says.
+
+    Returns:
+        Pytree of arrays.
 
     Raises:
-      ValueError: the data are neither the whole nor the part of this process.
+        ValueError: the data are neither the whole nor the part of this process.
     """
     leaves, tree = tree_flatten(local_data)
     is_place = lambda s: is_sharding(s) or hasattr(s, "in_context")

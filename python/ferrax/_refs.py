@@ -344,12 +344,15 @@ def new_ref(init_val, *, memory_space=None, kind=None):
     """A mutable reference whose first value is an array's.
 
     Args:
-      init_val: an array or a number.
-      memory_space: there is one kind of memory.
-      kind: "no_grad_no_remat" for a reference that takes values as constants: writes of what is being differentiated are not followed by derivatives.
+        init_val: an array or a number.
+        memory_space: there is one kind of memory.
+        kind: "no_grad_no_remat" for a reference that takes values as constants: writes of what is being differentiated are not followed by derivatives.
+
+    Returns:
+        Reference.
 
     Raises:
-      TypeError: the value is no array.
+        TypeError: the value is no array.
 
     >>> ref = new_ref(jnp.zeros(3))
     >>> ref[1] = 2.0
@@ -370,20 +373,42 @@ def new_ref(init_val, *, memory_space=None, kind=None):
 
 
 def empty_ref(ty, memory_space=None):
-    """A reference of a type, anything with a shape and a dtype. Its value is zeros until it is written."""
+    """A reference of a type, anything with a shape and a dtype. Its value is zeros until it is written.
+
+    Args:
+        ty: anything with a shape and a dtype.
+        memory_space: must be None.
+
+    Returns:
+        Reference.
+    """
     zero = np.zeros((), ty.dtype)
     return new_ref(_core.broadcast_to(_core.asarray(zero), tuple(ty.shape)), memory_space=memory_space)
 
 
 def freeze(ref):
-    """The value of a reference, which is over."""
+    """The value of a reference, which is over.
+
+    Args:
+        ref: reference.
+
+    Returns:
+        Array.
+    """
     value = ref._here()
     ref._value = None
     return value
 
 
 def free_ref(ref):
-    """Ends a reference, value and all."""
+    """Ends a reference, value and all.
+
+    Args:
+        ref: reference.
+
+    Returns:
+        None.
+    """
     freeze(ref)
 
 
@@ -410,7 +435,15 @@ def ref_addupdate(ref, idx, x):
 
 
 def ds(start, size=None, stride=None):
-    """The index of `size` elements from `start`, each `stride` after the last: `ref[ds(i, 3)]`, `x[ds(i, 3)]`. `start` may be traced; `ds(n)` starts at 0.
+    """The index of `size` elements from `start`, each `stride` after the last: `ref[ds(i, 3)]`, `x[ds(i, 3)]`.
+
+    Args:
+        start: int or integer scalar, which may be traced; alone, it is `size` and the index begins at 0.
+        size: int.
+        stride: int; None: 1.
+
+    Returns:
+        The index.
 
     >>> jnp.arange(10)[ds(jnp.int32(2), 3, 2)]
     Array([2, 4, 6], dtype=int32)

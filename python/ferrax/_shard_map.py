@@ -127,7 +127,16 @@ def _over_axes(f, local, names, mesh, cuts, joins, check_vma):
 
 
 def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
-    """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap` has them: the axis that is cut, or None.
+    """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap` has them.
+
+    Args:
+        f: function; left out, `smap(**options)` is a decorator.
+        in_axes: int or None (the whole), or a tuple of those: which axis of each argument is cut.
+        out_axes: int or None, or a pytree prefix of the output: where the parts are joined.
+        axis_name: name of an axis of the mesh in use.
+
+    Returns:
+        Function like f.
 
     >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(smap(lambda x: x + lax.axis_index("x"), in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2)))
     [0 1]

@@ -13,6 +13,9 @@ _MOST_THREADS = 1024
 def num_threads():
     """How many threads a large operation on the CPU is spread over. Without `set_num_threads`, FERRAX_NUM_THREADS or one for each core.
 
+    Returns:
+        int.
+
     >>> jax.num_threads() >= 1
     True
     """

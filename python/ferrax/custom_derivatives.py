@@ -538,6 +538,12 @@ def custom_gradient(fun):
 
     `vjp(cotangent)` gives a tuple of one cotangent per argument; a lone cotangent may stand for itself.
 
+    Args:
+        fun: function that returns (out, vjp).
+
+    Returns:
+        Function of fun's arguments that returns out.
+
     >>> f = custom_gradient(lambda x: (x ** 2, lambda g: (g * x,)))
     >>> grad(f)(3.0)
     Array(3., dtype=float32, weak_type=True)

@@ -86,8 +86,15 @@ def tree_flatten(tree, is_leaf=None):
 def tree_unflatten(treedef, leaves):
     """The pytree of structure `treedef` with the given leaves; the inverse of `tree_flatten`.
 
+    Args:
+        treedef: `PyTreeDef`.
+        leaves: iterable of the leaves, in order.
+
+    Returns:
+        Pytree.
+
     Raises:
-      ValueError: there are too few or too many leaves.
+        ValueError: there are too few or too many leaves.
 
     >>> jax.tree_util.tree_unflatten(jax.tree_util.tree_structure([0, 0]), [5, 6])
     [5, 6]
@@ -98,6 +105,13 @@ def tree_unflatten(treedef, leaves):
 def tree_leaves(tree, is_leaf=None):
     """The leaves of a pytree, in order.
 
+    Args:
+        tree: pytree.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+
+    Returns:
+        List of leaves.
+
     >>> jax.tree_util.tree_leaves({"b": 1, "a": [2, None]})
     [2, 1]
     """
@@ -106,6 +120,13 @@ def tree_leaves(tree, is_leaf=None):
 
 def tree_structure(tree, is_leaf=None):
     """The structure of a pytree.
+
+    Args:
+        tree: pytree.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+
+    Returns:
+        `PyTreeDef`.
 
     >>> jax.tree_util.tree_structure((1, [2, 3]))
     PyTreeDef((*, [*, *]))
@@ -117,13 +138,16 @@ def tree_map(f, tree, *rest, is_leaf=None):
     """The pytree of `f(leaf, *others)` over the leaves of `tree` and the corresponding subtrees of `rest`.
 
     Args:
-      f: a function of 1 + len(rest) arguments.
-      tree: the pytree whose structure the result has.
-      *rest: pytrees of which `tree`'s structure is a prefix.
-      is_leaf: see `tree_flatten`; applies to `tree`.
+        f: a function of 1 + len(rest) arguments.
+        tree: the pytree whose structure the result has.
+        *rest: pytrees of which `tree`'s structure is a prefix.
+        is_leaf: see `tree_flatten`; applies to `tree`.
+
+    Returns:
+        Pytree of tree's structure.
 
     Raises:
-      ValueError: the structures do not match; the message says where.
+        ValueError: the structures do not match; the message says where.
 
     >>> jax.tree_util.tree_map(lambda x, y: x + y, {"a": 1}, {"a": 10})
     {'a': 11}
@@ -152,8 +176,17 @@ def _flatten_up_to(treedef, tree, other, is_leaf):
 def tree_reduce(function, tree, initializer=_MISSING, is_leaf=None):
     """`functools.reduce` over the leaves.
 
+    Args:
+        function: function of two arguments.
+        tree: pytree.
+        initializer: first value; left out: the first leaf.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+
+    Returns:
+        The last value.
+
     Raises:
-      TypeError: there is no leaf and no initializer.
+        TypeError: there is no leaf and no initializer.
 
     >>> jax.tree_util.tree_reduce(lambda x, y: x + y, [1, (2, 3)])
     6
@@ -167,8 +200,17 @@ def tree_reduce(function, tree, initializer=_MISSING, is_leaf=None):
 def tree_reduce_associative(operation, tree, *, identity=_MISSING, is_leaf=None):
     """The leaves combined pairwise by an associative operation, as a balanced tree of logarithmic depth.
 
+    Args:
+        operation: associative function of two leaves.
+        tree: pytree.
+        identity: what no leaves give.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+
+    Returns:
+        The combined value.
+
     Raises:
-      TypeError: there is no leaf and no identity.
+        TypeError: there is no leaf and no identity.
 
     >>> jax.tree_util.tree_reduce_associative(lambda x, y: x + y, [1, (2, 3)])
     6
@@ -191,6 +233,13 @@ def _reduce_halves(operation, items):
 def tree_all(tree, *, is_leaf=None):
     """Whether every leaf is true.
 
+    Args:
+        tree: pytree.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+
+    Returns:
+        bool.
+
     >>> jax.tree_util.tree_all([True, (True, False)])
     False
     """
@@ -199,6 +248,13 @@ def tree_all(tree, *, is_leaf=None):
 
 def all_leaves(iterable, is_leaf=None):
     """Whether every element is a leaf (None is not one).
+
+    Args:
+        iterable: iterable.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+
+    Returns:
+        bool.
 
     >>> jax.tree_util.all_leaves([1, 2])
     True
@@ -209,10 +265,18 @@ def all_leaves(iterable, is_leaf=None):
 
 
 def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
-    """A tree of trees turned inside out: outer of inner becomes inner of outer. `inner_treedef` None is read off the first subtree.
+    """A tree of trees turned inside out: outer of inner becomes inner of outer.
+
+    Args:
+        outer_treedef: `PyTreeDef` of the outer tree.
+        inner_treedef: `PyTreeDef` of the inner trees; None: that of the first.
+        pytree_to_transpose: pytree.
+
+    Returns:
+        Pytree.
 
     Raises:
-      TypeError: the tree has not the leaves of outer of inner.
+        TypeError: the tree has not the leaves of outer of inner.
 
     >>> jax.tree_util.tree_transpose(jax.tree_util.tree_structure([0, 0]), jax.tree_util.tree_structure((0, 0)), [(1, 2), (3, 4)])
     ([1, 3], [2, 4])
@@ -231,8 +295,16 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
 def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
     """`full_tree`'s structure with, at each leaf, the leaf of `prefix_tree` above it.
 
+    Args:
+        prefix_tree: pytree, a prefix of full_tree.
+        full_tree: pytree.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+
+    Returns:
+        Pytree of full_tree's structure.
+
     Raises:
-      ValueError: `prefix_tree` is not a prefix of `full_tree`.
+        ValueError: `prefix_tree` is not a prefix of `full_tree`.
 
     >>> jax.tree_util.tree_broadcast(1, [2, 3])
     [1, 1]
@@ -241,7 +313,21 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
 
 
 def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_prefix prefix_tree", prefix_is_leaf=None):
-    """The list of `prefix_tree`'s leaves, each repeated once per leaf of `full_tree` below it. Raises ValueError where `prefix_tree` is no prefix."""
+    """The list of `prefix_tree`'s leaves, each repeated once per leaf of `full_tree` below it.
+
+    Args:
+        prefix_tree: pytree, a prefix of full_tree.
+        full_tree: pytree.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        name: what errors call the prefix.
+        prefix_is_leaf: as is_leaf, for prefix_tree; None: is_leaf.
+
+    Returns:
+        List of leaves.
+
+    Raises:
+        ValueError: where `prefix_tree` is no prefix.
+    """
     leaves, treedef = _core.tree_flatten(prefix_tree, prefix_is_leaf or is_leaf)
     try:
         subtrees = treedef.flatten_up_to(full_tree)
@@ -278,10 +364,15 @@ def spread_prefix(prefix, tree, name):
 
 
 def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
-    """As `tree_flatten`, with each leaf's path: ([(path, leaf), ...], treedef).
+    """As `tree_flatten`, with each leaf's path.
 
     Args:
-      is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
+        tree: pytree.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
+
+    Returns:
+        ([(path, leaf), ...], treedef).
 
     >>> jax.tree_util.tree_flatten_with_path((7,))
     ([((SequenceKey(idx=0),), 7)], PyTreeDef((*,)))
@@ -306,6 +397,14 @@ def _walk_decisions(node, path, is_leaf, out):
 def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     """The (path, leaf) pairs of a pytree.
 
+    Args:
+        tree: pytree.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
+
+    Returns:
+        List of pairs.
+
     >>> jax.tree_util.tree_leaves_with_path({"a": [5]})
     [((DictKey(key='a'), SequenceKey(idx=0)), 5)]
     """
@@ -314,6 +413,16 @@ def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
 
 def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     """As `tree_map`, calling `f(path, leaf, *others)`.
+
+    Args:
+        f: function of a path and 1 + len(rest) arguments.
+        tree: pytree.
+        *rest: pytrees of which tree's structure is a prefix.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
+
+    Returns:
+        Pytree of tree's structure.
 
     >>> jax.tree_util.tree_map_with_path(lambda path, x: jax.tree_util.keystr(path), {"a": [5]})
     {'a': ["['a'][0]"]}
@@ -326,7 +435,15 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
 
 
 def keystr(keys, *, simple=False, separator=""):
-    """A path as text: `['a'][0].x`; with `simple`, only the keys: `a0x`, or with separator "/", `a/0/x`.
+    """A path as text.
+
+    Args:
+        keys: a path: sequence of keys.
+        simple: the keys alone: `a0x` in place of `['a'][0].x`.
+        separator: what stands between keys.
+
+    Returns:
+        str.
 
     >>> jax.tree_util.keystr((jax.tree_util.DictKey("a"), jax.tree_util.SequenceKey(0)))
     "['a'][0]"
@@ -352,8 +469,14 @@ def _simple_key(key):
 def flatten_one_level(tree):
     """The children of a node, a list for a list and else a tuple, and its metadata.
 
+    Args:
+        tree: pytree, not a leaf.
+
+    Returns:
+        (children, metadata): children are a list for a list, else a tuple.
+
     Raises:
-      ValueError: `tree` is a leaf.
+        ValueError: `tree` is a leaf.
 
     >>> flatten_one_level([1, (2, 3)])
     ([1, (2, 3)], None)
@@ -366,8 +489,14 @@ def flatten_one_level(tree):
 def flatten_one_level_with_keys(tree):
     """The (key, child) pairs of a node and its metadata.
 
+    Args:
+        tree: pytree, not a leaf.
+
+    Returns:
+        (pairs, metadata), each pair a key and a child.
+
     Raises:
-      ValueError: `tree` is a leaf.
+        ValueError: `tree` is a leaf.
 
     >>> flatten_one_level_with_keys({"a": [5]})
     (((DictKey(key='a'), [5]),), ('a',))
@@ -383,6 +512,12 @@ def flatten_one_level_with_keys(tree):
 def is_tree_node(typ):
     """Whether values of this type are inner nodes of a pytree.
 
+    Args:
+        typ: type.
+
+    Returns:
+        bool.
+
     >>> is_tree_node(list), is_tree_node(int)
     (True, False)
     """
@@ -391,6 +526,12 @@ def is_tree_node(typ):
 
 def treedef_children(treedef):
     """The structures of a node's children.
+
+    Args:
+        treedef: `PyTreeDef`.
+
+    Returns:
+        List of `PyTreeDef`.
 
     >>> jax.tree_util.treedef_children(jax.tree_util.tree_structure((1, [2])))
     [PyTreeDef(*), PyTreeDef([*])]
@@ -401,6 +542,12 @@ def treedef_children(treedef):
 def treedef_is_leaf(treedef):
     """Whether the structure has one node: a leaf, None, or a container of nothing.
 
+    Args:
+        treedef: `PyTreeDef`.
+
+    Returns:
+        bool.
+
     >>> jax.tree_util.treedef_is_leaf(jax.tree_util.tree_structure(1))
     True
     """
@@ -409,6 +556,12 @@ def treedef_is_leaf(treedef):
 
 def treedef_tuple(treedefs):
     """The structure of a tuple whose elements have the given structures.
+
+    Args:
+        treedefs: iterable of `PyTreeDef`.
+
+    Returns:
+        `PyTreeDef`.
 
     >>> jax.tree_util.treedef_tuple([jax.tree_util.tree_structure(1)])
     PyTreeDef((*,))
@@ -445,14 +598,17 @@ def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_ke
     """Makes a class an inner node.
 
     Args:
-      nodetype: the class.
-      flatten_func: `flatten_func(obj) -> (children, aux)`, aux hashable and comparable.
-      unflatten_func: `unflatten_func(aux, children) -> obj`; the children may be any objects.
-      flatten_with_keys_func: as `flatten_func`, with (key, child) pairs.
+        nodetype: the class.
+        flatten_func: `flatten_func(obj) -> (children, aux)`, aux hashable and comparable.
+        unflatten_func: `unflatten_func(aux, children) -> obj`; the children may be any objects.
+        flatten_with_keys_func: as `flatten_func`, with (key, child) pairs.
+
+    Returns:
+        None.
 
     Raises:
-      TypeError: `nodetype` is not a class.
-      ValueError: the class is registered already.
+        TypeError: `nodetype` is not a class.
+        ValueError: the class is registered already.
 
     >>> class Interval:
     ...     def __init__(self, low, high):
@@ -472,6 +628,12 @@ def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_ke
 def register_pytree_node_class(cls):
     """Class decorator: registers a class with methods `tree_flatten(self)` and `tree_unflatten(cls, aux, children)`.
 
+    Args:
+        cls: class.
+
+    Returns:
+        The class.
+
     >>> @register_pytree_node_class
     ... class Pair(list):
     ...     def tree_flatten(self):
@@ -490,9 +652,13 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
     """Makes a class an inner node whose children have keys.
 
     Args:
-      flatten_with_keys: `flatten_with_keys(obj) -> ([(key, child), ...], aux)`.
-      unflatten_func: `unflatten_func(aux, children) -> obj`.
-      flatten_func: a quicker version of `flatten_with_keys` without the keys.
+        nodetype: the class.
+        flatten_with_keys: `flatten_with_keys(obj) -> ([(key, child), ...], aux)`.
+        unflatten_func: `unflatten_func(aux, children) -> obj`.
+        flatten_func: a quicker version of `flatten_with_keys` without the keys.
+
+    Returns:
+        None.
 
     >>> class Box:
     ...     def __init__(self, inside):
@@ -512,6 +678,12 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
 
 def register_pytree_with_keys_class(cls):
     """Class decorator: registers a class with methods `tree_flatten_with_keys` and `tree_unflatten` (and, for speed, `tree_flatten`).
+
+    Args:
+        cls: class.
+
+    Returns:
+        The class.
 
     >>> @register_pytree_with_keys_class
     ... class Row(list):
@@ -615,6 +787,12 @@ def _check_fields(init_fields, given, dropped):
 def register_static(cls):
     """Class decorator: values of the class are trees without leaves; they must be hashable and comparable, and are static under `jit`.
 
+    Args:
+        cls: class.
+
+    Returns:
+        The class.
+
     >>> @register_static
     ... class Name(str):
     ...     pass
@@ -666,7 +844,17 @@ register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func), lambda f
 
 
 def prefix_errors(prefix_tree, full_tree, name="prefix", is_leaf=None):
-    """One message for each place where `prefix_tree` is not a prefix of `full_tree`; none if it is."""
+    """One message for each place where `prefix_tree` is not a prefix of `full_tree`; none if it is.
+
+    Args:
+        prefix_tree: pytree that should be a prefix of full_tree.
+        full_tree: pytree.
+        name: what the messages call the prefix.
+        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+
+    Returns:
+        List of messages.
+    """
     return list(_prefix_errors(prefix_tree, full_tree, "", name, is_leaf))
 
 

@@ -12,13 +12,13 @@ from .._api import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import as_array
 
-_DOC = """{formula}
+_DOC = """{formula}.
 
     Args:
-      x: an array{extra}.
+      x: an array of numbers.{extra}
 
     Returns:
-      an array of the same shape; {kind}.
+      Array of the same shape; {kind}.
 
     >>> nn.{name}(jnp.array({points}))
     {prints}
@@ -29,7 +29,8 @@ def _doc(formula, prints, extra="", kind="of x's dtype if that is floating point
     """Decorator: the docstring that activations share. prints: what the example says at `points`."""
 
     def decorate(f):
-        f.__doc__ = _DOC.format(name=f.__name__, formula=formula, prints=prints, extra=extra, kind=kind, points=points)
+        text = {"formula": formula.removesuffix("."), "extra": extra and f"\n      {extra}.", "kind": kind, "points": points, "prints": prints}
+        f.__doc__ = _DOC.format(name=f.__name__, **text)
         return f
 
     return decorate
@@ -106,7 +107,7 @@ def log_sigmoid(x):
 
 
 @jit
-@_doc("x where x > 0, else alpha * (exp(x) - 1)", "Array([-0.63212055,  2.        ], dtype=float32)", extra="; alpha: a scalar or array")
+@_doc("x where x > 0, else alpha * (exp(x) - 1)", "Array([-0.63212055,  2.        ], dtype=float32)", extra="alpha: a scalar or array")
 def elu(x, alpha=1.0):
     x = as_array("elu", x)
     # Where the exponential is not taken it runs at 0, so that its derivative cannot overflow.
@@ -118,7 +119,7 @@ def elu(x, alpha=1.0):
 @_doc(
     "x where x >= 0, else negative_slope * x",
     "Array([-0.01,  2.  ], dtype=float32)",
-    extra="; negative_slope: a scalar or array",
+    extra="negative_slope: a scalar or array",
     kind="of the type to which both promote",
 )
 def leaky_relu(x, negative_slope=1e-2):
@@ -134,7 +135,7 @@ def hard_tanh(x):
 
 
 @jit
-@_doc("max(x, 0) + alpha * min(0, exp(x / alpha) - 1)", "Array([-0.63212055,  2.        ], dtype=float32)", extra="; alpha: a scalar or array")
+@_doc("max(x, 0) + alpha * min(0, exp(x / alpha) - 1)", "Array([-0.63212055,  2.        ], dtype=float32)", extra="alpha: a scalar or array")
 def celu(x, alpha=1.0):
     x = as_array("celu", x)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
@@ -174,12 +175,15 @@ def glu(x, axis=-1):
     """The first half of x along an axis, times the sigmoid of the second (Dauphin et al., 2017).
 
     Args:
-      x: a float or complex array, of even size along `axis`.
-      axis: the axis.
+        x: a float or complex array, of even size along `axis`.
+        axis: the axis.
+
+    Returns:
+        Array of half of x's size along the axis, of x's dtype.
 
     Raises:
-      AssertionError: the size is odd.
-      TypeError: x is of integers or booleans.
+        AssertionError: the size is odd.
+        TypeError: x is of integers or booleans.
 
     >>> nn.glu(jnp.array([2.0, 0.0]))
     Array([1.], dtype=float32)
@@ -192,7 +196,7 @@ def glu(x, axis=-1):
 
 
 @jit
-@_doc("(x + sqrt(x**2 + b)) / 2", "Array([0.618034 , 2.4142137], dtype=float32)", extra="; b: a scalar or array, 4 by default")
+@_doc("(x + sqrt(x**2 + b)) / 2", "Array([0.618034 , 2.4142137], dtype=float32)", extra="b: a scalar or array, 4 by default")
 def squareplus(x, b=4):
     x = _inexact("squareplus", x)
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
@@ -246,6 +250,12 @@ log1mexp.defjvps(lambda g, ans, x: g / jnp.expm1(x))
 
 def tanh(x, /):
     """The hyperbolic tangent, elementwise: `numpy.tanh`.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     >>> nn.tanh(jnp.array([0.0]))
     Array([0.], dtype=float32)

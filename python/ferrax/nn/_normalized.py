@@ -22,10 +22,13 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
     """log(mean(exp(x))), without overflow.
 
     Args:
-      x: an array.
-      axis: an axis or a tuple of them; None for all.
-      where: which elements to include.
-      keepdims: keep reduced axes with size 1.
+        x: an array.
+        axis: an axis or a tuple of them; None for all.
+        where: which elements to include.
+        keepdims: keep reduced axes with size 1.
+
+    Returns:
+        Array of x's shape without the reduced axes.
 
     >>> nn.logmeanexp(jnp.array([0.0, 0.0]))
     Array(0., dtype=float32)
@@ -44,15 +47,18 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     """(x - mean) / sqrt(variance + epsilon), along an axis.
 
     Args:
-      x: an array.
-      axis: an axis or a tuple of them.
-      mean, variance: computed from x where None.
-      epsilon: added to the variance.
-      where: which elements mean and variance take in.
-      algorithm: "fast" (mean of squares minus square of the mean) or "stable" (mean of squared deviations: exact near a large mean).
+        x: an array.
+        axis: an axis or a tuple of them.
+        mean, variance: computed from x where None.
+        epsilon: added to the variance.
+        where: which elements mean and variance take in.
+        algorithm: "fast" (mean of squares minus square of the mean) or "stable" (mean of squared deviations: exact near a large mean).
+
+    Returns:
+        Array of x's shape, of its dtype made float.
 
     Raises:
-      ValueError: the algorithm is unknown.
+        ValueError: the algorithm is unknown.
 
     >>> nn.standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
     Array([-1.,  1.], dtype=float32)

@@ -72,11 +72,14 @@ def get_scaled_dot_general_config(mode, global_scale=None):
     """The configuration of a kind of quantisation.
 
     Args:
-      mode: "nvfp4" or "mxfp8".
-      global_scale: of nvfp4, a scale of all blocks, float32; 1 by default.
+        mode: "nvfp4" or "mxfp8".
+        global_scale: of nvfp4, a scale of all blocks, float32; 1 by default.
+
+    Returns:
+        `BlockScaleConfig`.
 
     Raises:
-      ValueError: the mode is unknown.
+        ValueError: the mode is unknown.
 
     >>> nn.get_scaled_dot_general_config("mxfp8").block_size
     32

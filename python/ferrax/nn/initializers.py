@@ -48,6 +48,18 @@ class Initializer(typing.Protocol):
 def zeros(key, shape, dtype=None, out_sharding=None):
     """Zeros of a shape and dtype; the key is not used.
 
+    Args:
+        key: not used.
+        shape: sequence of ints.
+        dtype: dtype; None: the default float.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
+
     >>> nn.initializers.zeros(random.key(0), (2,))
     Array([0., 0.], dtype=float32)
     """
@@ -59,6 +71,18 @@ def zeros(key, shape, dtype=None, out_sharding=None):
 def ones(key, shape, dtype=None, out_sharding=None):
     """Ones of a shape and dtype; the key is not used.
 
+    Args:
+        key: not used.
+        shape: sequence of ints.
+        dtype: dtype; None: the default float.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
+
     >>> nn.initializers.ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)
     """
@@ -69,6 +93,13 @@ def ones(key, shape, dtype=None, out_sharding=None):
 
 def constant(value, dtype=None):
     """The initializer that fills arrays with a value, which broadcasts to their shape.
+
+    Args:
+        value: scalar, or an array that broadcasts to the shapes asked for.
+        dtype: dtype; None: the default float.
+
+    Returns:
+        The initializer, a function of a key, a shape and, optionally, a dtype.
 
     >>> nn.initializers.constant(7.0)(random.key(0), (2,))
     Array([7., 7.], dtype=float32)
@@ -82,6 +113,13 @@ def constant(value, dtype=None):
 
 def uniform(scale=1e-2, dtype=None):
     """The initializer that draws uniformly from [0, scale).
+
+    Args:
+        scale: the upper bound.
+        dtype: float dtype; None: the default float.
+
+    Returns:
+        The initializer, a function of a key, a shape and, optionally, a dtype.
 
     >>> nn.initializers.uniform()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -97,6 +135,13 @@ def uniform(scale=1e-2, dtype=None):
 def normal(stddev=1e-2, dtype=None):
     """The initializer that draws from a normal distribution of mean 0.
 
+    Args:
+        stddev: the standard deviation.
+        dtype: float or complex dtype; None: the default float.
+
+    Returns:
+        The initializer, a function of a key, a shape and, optionally, a dtype.
+
     >>> nn.initializers.normal()(random.key(0), (2, 3)).shape
     (2, 3)
     """
@@ -110,6 +155,14 @@ def normal(stddev=1e-2, dtype=None):
 
 def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
     """The initializer that draws from a normal distribution of mean 0, cut at `lower` and `upper` standard deviations.
+
+    Args:
+        stddev: the standard deviation of the uncut distribution.
+        dtype: float dtype; None: the default float.
+        lower, upper: the cuts, in standard deviations.
+
+    Returns:
+        The initializer, a function of a key, a shape and, optionally, a dtype.
 
     >>> nn.initializers.truncated_normal()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -139,14 +192,17 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
     """The initializer whose draws have variance scale / fan.
 
     Args:
-      scale: a positive number.
-      mode: which fan: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
-      distribution: "truncated_normal", "normal" or "uniform".
-      in_axis, out_axis, batch_axis: axes of inputs, of outputs, and axes that count for neither; ints or sequences of them.
-      dtype: the default dtype.
+        scale: a positive number.
+        mode: which fan: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
+        distribution: "truncated_normal", "normal" or "uniform".
+        in_axis, out_axis, batch_axis: axes of inputs, of outputs, and axes that count for neither; ints or sequences of them.
+        dtype: the default dtype.
+
+    Returns:
+        The initializer, a function of a key, a shape and, optionally, a dtype.
 
     Raises:
-      ValueError: mode or distribution is unknown, or (later) a shape has fewer than two axes.
+        ValueError: mode or distribution is unknown, or (later) a shape has fewer than two axes.
 
     >>> nn.initializers.variance_scaling(1.0, "fan_in", "normal")(random.key(0), (2, 3)).shape
     (2, 3)
@@ -209,6 +265,13 @@ def _scaled(name, scale, mode, distribution, words):
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"""The initializer {words}: variance_scaling({scale}, {mode!r}, {distribution!r}).
 
+    Args:
+      in_axis, out_axis, batch_axis: axes of inputs, of outputs, and axes that count for neither; ints or sequences of them.
+      dtype: a float or complex dtype; None: the default float.
+
+    Returns:
+      The initializer, a function of a key, a shape and, optionally, a dtype.
+
     >>> nn.initializers.{name}()(random.key(0), (2, 3)).shape
     (2, 3)
     """
@@ -227,12 +290,15 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     """The initializer of matrices with orthonormal rows or columns (whichever are fewer), times `scale`.
 
     Args:
-      scale: a number.
-      column_axis: the axis of the columns; the others together are the rows.
-      dtype: the default dtype.
+        scale: a number.
+        column_axis: the axis of the columns; the others together are the rows.
+        dtype: the default dtype.
+
+    Returns:
+        The initializer, a function of a key, a shape and, optionally, a dtype.
 
     Raises:
-      ValueError: (later) a shape has fewer than two axes.
+        ValueError: (later) a shape has fewer than two axes.
 
     >>> nn.initializers.orthogonal()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -253,8 +319,16 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
 def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
     """The initializer of convolution kernels that are orthogonal at the centre and 0 elsewhere (Xiao et al., 2018).
 
+    Args:
+        scale: a number.
+        column_axis: int: the axis of the columns.
+        dtype: dtype; None: the default float.
+
+    Returns:
+        The initializer, a function of a key, a shape and, optionally, a dtype.
+
     Raises:
-      ValueError: (later) a shape does not have 3 to 5 axes, or more inputs than outputs.
+        ValueError: (later) a shape does not have 3 to 5 axes, or more inputs than outputs.
 
     >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 2, 2)).shape
     (3, 2, 2)

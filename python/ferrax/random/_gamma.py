@@ -151,16 +151,18 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
     """Draws from the Dirichlet distribution: vectors of positive numbers that sum to 1.
 
     Args:
-      key: a key.
-      alpha: concentrations, shape (..., n).
-      shape: the result's shape without its last axis, to which alpha.shape[:-1] broadcasts; by default that.
-      dtype: a float dtype; by default the default one.
+        key: a key.
+        alpha: concentrations, shape (..., n).
+        shape: the result's shape without its last axis, to which alpha.shape[:-1] broadcasts; by default that.
+        dtype: a float dtype; by default the default one.
+        out_sharding: not supported; must be None.
 
     Returns:
-      an array of shape (*shape, n).
+        an array of shape (*shape, n).
 
     Raises:
-      ValueError: alpha is a scalar, or does not broadcast; the dtype is not floating point.
+        ValueError: alpha is a scalar, or does not broadcast; the dtype is not floating point.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.dirichlet(random.key(0), jnp.ones(3)).sum().round(3)
     Array(1., dtype=float32)
@@ -264,14 +266,18 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
     """Uniform draws from the unit ball of the p-norm in d dimensions.
 
     Args:
-      key: a key.
-      d: the dimension, an int.
-      p: the norm.
-      shape: the result's shape without its last axis.
-      dtype: a float dtype; by default the default one.
+        key: a key.
+        d: the dimension, an int.
+        p: the norm.
+        shape: the result's shape without its last axis.
+        dtype: a float dtype; by default the default one.
+        out_sharding: not supported; must be None.
 
     Returns:
-      an array of shape (*shape, d).
+        an array of shape (*shape, d).
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
 
     >>> (jnp.linalg.norm(random.ball(random.key(0), 2, shape=(5,)), axis=1) <= 1).all()
     Array(True, dtype=bool)
@@ -299,13 +305,18 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     """Draws from the Poisson distribution.
 
     Args:
-      key: a key.
-      lam: rates.
-      shape: the result's shape, to which `lam` broadcasts; by default lam's.
-      dtype: an integer dtype; by default the default one.
+        key: a key.
+        lam: rates.
+        shape: the result's shape, to which `lam` broadcasts; by default lam's.
+        dtype: an integer dtype; by default the default one.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
 
     Raises:
-      ValueError: lam does not broadcast. TypeError: the dtype is no integer type.
+        ValueError: lam does not broadcast. TypeError: the dtype is no integer type.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.poisson(random.key(0), 4.0, (3,)).dtype
     dtype('int32')

@@ -111,12 +111,15 @@ def PRNGKey(seed, *, impl=None):
     """A raw key, `uint32[2]` (of "rbg" and "unsafe_rbg" `uint32[4]`), from an integer seed.
 
     Args:
-      seed: a Python int or an integer scalar.
-      impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg", or the dtype of its keys; by default that of `jax_default_prng_impl`.
+        seed: a Python int or an integer scalar.
+        impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg", or the dtype of its keys; by default that of `jax_default_prng_impl`.
+
+    Returns:
+        Raw key, uint32 of shape (2,) or (4,).
 
     Raises:
-      TypeError: the seed is not an integer scalar.
-      OverflowError: it does not fit 64 bits.
+        TypeError: the seed is not an integer scalar.
+        OverflowError: it does not fit 64 bits.
 
     >>> random.PRNGKey(3)
     Array([0, 3], dtype=uint32)
@@ -126,9 +129,19 @@ def PRNGKey(seed, *, impl=None):
 
 
 def key(seed, *, impl=None, dtype=None):
-    """A typed key, shape (), dtype `key<fry>` (or `key<rbg>`, `key<urbg>`), from an integer seed.
+    """A typed key, from an integer seed.
 
-    Args and errors are those of `PRNGKey`; `dtype` may be given in place of `impl`.
+    Args:
+        seed: a Python int or an integer scalar.
+        impl: the generator, "threefry2x32", "rbg" or "unsafe_rbg"; None: that of `jax_default_prng_impl`.
+        dtype: the dtype of the generator's keys, in place of `impl`.
+
+    Returns:
+        Key of shape () and dtype `key<fry>`, `key<rbg>` or `key<urbg>`.
+
+    Raises:
+        TypeError: the seed is not an integer scalar, or both impl and dtype are given.
+        OverflowError: the seed does not fit 64 bits.
 
     >>> random.key_data(random.key(3))
     Array([0, 3], dtype=uint32)
@@ -163,12 +176,15 @@ def fold_in(key, data):
     """A new key made from a key and an integer.
 
     Args:
-      key: one key.
-      data: an integer scalar, below 2**32.
+        key: one key.
+        data: an integer scalar, below 2**32.
+
+    Returns:
+        Key of the kind and dtype of key.
 
     Raises:
-      TypeError: `data` is no scalar.
-      OverflowError: it is a Python int outside 32 bits.
+        TypeError: `data` is no scalar.
+        OverflowError: it is a Python int outside 32 bits.
 
     >>> random.key_data(random.fold_in(random.key(0), 1))
     Array([ 928981903, 3453687069], dtype=uint32)
@@ -191,6 +207,12 @@ def fold_in(key, data):
 def key_data(keys):
     """The words of keys: `uint32[..., 2]`, or 4.
 
+    Args:
+        keys: typed or raw keys.
+
+    Returns:
+        Array of uint32, keys.shape + (2,), or 4 of "rbg" and "unsafe_rbg".
+
     >>> random.key_data(random.key(0))
     Array([0, 0], dtype=uint32)
     """
@@ -198,10 +220,18 @@ def key_data(keys):
 
 
 def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
-    """Typed keys from their words, `uint32[..., 2]`; of "rbg" and "unsafe_rbg", `uint32[..., 4]`.
+    """Typed keys from their words.
+
+    Args:
+        key_bits_array: uint32 of shape (..., 2); of "rbg" and "unsafe_rbg" (..., 4).
+        impl: the generator; None: that of `jax_default_prng_impl`.
+        dtype: the dtype of the generator's keys, in place of `impl`.
+
+    Returns:
+        Keys of shape (...).
 
     Raises:
-      TypeError: the last axis or the dtype is not that of the generator's words, or both `impl` and `dtype` are given.
+        TypeError: the last axis or the dtype is not that of the generator's words, or both `impl` and `dtype` are given.
 
     >>> random.wrap_key_data(jnp.array([0, 7], "uint32")).shape
     ()
@@ -220,6 +250,12 @@ def _unpickled(words, impl):
 def key_impl(keys):
     """The name of the generator that keys belong to.
 
+    Args:
+        keys: typed or raw keys.
+
+    Returns:
+        The generator's name, or what stands for it.
+
     >>> str(random.key_impl(random.key(0)))
     'threefry2x32'
     """
@@ -229,6 +265,12 @@ def key_impl(keys):
 def key_dtype(impl_spec=None):
     """The dtype of typed keys of a generator.
 
+    Args:
+        impl_spec: the generator; None: that of `jax_default_prng_impl`.
+
+    Returns:
+        dtype.
+
     >>> random.key_dtype() == random.key(0).dtype
     True
     """
@@ -237,6 +279,12 @@ def key_dtype(impl_spec=None):
 
 def clone(key):
     """The same key, as a value that the check for key reuse does not connect with the first.
+
+    Args:
+        key: typed or raw keys.
+
+    Returns:
+        Keys like key.
 
     >>> random.clone(random.key(0)).shape
     ()

@@ -16,18 +16,20 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     """Draws from the multivariate normal distribution.
 
     Args:
-      key: a key.
-      mean: shape (..., n).
-      cov: covariances, shape (..., n, n), positive (semi)definite.
-      shape: the result's shape without its last axis, to which the batch axes of mean and cov broadcast; by default their common shape.
-      dtype: a float dtype; by default the one that mean and cov are promoted to.
-      method: the factorisation: "cholesky" (needs a definite matrix), "svd" or "eigh".
+        key: a key.
+        mean: shape (..., n).
+        cov: covariances, shape (..., n, n), positive (semi)definite.
+        shape: the result's shape without its last axis, to which the batch axes of mean and cov broadcast; by default their common shape.
+        dtype: a float dtype; by default the one that mean and cov are promoted to.
+        method: the factorisation: "cholesky" (needs a definite matrix), "svd" or "eigh".
+        out_sharding: not supported; must be None.
 
     Returns:
-      an array of shape (*shape, n).
+        an array of shape (*shape, n).
 
     Raises:
-      ValueError: shapes do not fit, the dtype is not floating point, or the method is unknown.
+        ValueError: shapes do not fit, the dtype is not floating point, or the method is unknown.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).shape
     (2,)
@@ -74,14 +76,18 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
     """Draws of orthogonal (unitary, if complex) matrices, uniform in Haar's sense.
 
     Args:
-      key: a key.
-      n: the number of rows.
-      shape: the batch axes.
-      dtype: a float or complex dtype; by default the default float.
-      m: the number of columns; by default n.
+        key: a key.
+        n: the number of rows.
+        shape: the batch axes.
+        dtype: a float or complex dtype; by default the default float.
+        m: the number of columns; by default n.
+        out_sharding: not supported; must be None.
 
     Returns:
-      an array of shape (*shape, n, m) with orthonormal columns (rows, where m > n).
+        an array of shape (*shape, n, m) with orthonormal columns (rows, where m > n).
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.orthogonal(random.key(0), 2, (3,)).shape
     (3, 2, 2)

@@ -19,13 +19,18 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     """A random permutation of an array along an axis, or of range(x).
 
     Args:
-      key: a key.
-      x: an array, or an int.
-      axis: the axis.
-      independent: permute each vector along the axis on its own.
+        key: a key.
+        x: an array, or an int.
+        axis: the axis.
+        independent: permute each vector along the axis on its own.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array like x, or of range(x).
 
     Raises:
-      TypeError: x is a scalar but no integer. ValueError: the axis is out of bounds.
+        TypeError: x is a scalar but no integer. ValueError: the axis is out of bounds.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.permutation(random.key(0), 4)
     Array([0, 1, 3, 2], dtype=int32)
@@ -65,17 +70,20 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     """Draws from an array's elements (rows, along `axis`), or from range(a).
 
     Args:
-      key: a key.
-      a: an array, or an int.
-      shape: the shape of the draws.
-      replace: whether an element may be drawn more than once.
-      p: weights, shape (n,); by default equal.
-      axis: the axis to draw along.
-      mode: as in `gumbel`, for draws without replacement.
+        key: a key.
+        a: an array, or an int.
+        shape: the shape of the draws.
+        replace: whether an element may be drawn more than once.
+        p: weights, shape (n,); by default equal.
+        axis: the axis to draw along.
+        mode: as in `gumbel`, for draws without replacement.
+
+    Returns:
+        Array of `shape`, and of the other axes of a, of a's dtype.
 
     Raises:
-      TypeError: the shape is no sequence. ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds,
-        or the weights' shape is wrong.
+        TypeError: the shape is no sequence. ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds, or the
+            weights' shape is wrong.
 
     >>> random.choice(random.key(0), 5, (2,))
     Array([4, 0], dtype=int32)

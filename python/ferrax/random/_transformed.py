@@ -20,12 +20,19 @@ def described(distribution, parameters=False, at=""):
     error = ", or the parameters do not broadcast to the shape" if parameters else ""
 
     def decorate(f):
+        code = f.__code__
+        own = [name for name in code.co_varnames[1 : code.co_argcount] if name not in ("shape", "dtype")]
+        lines = f"      {', '.join(own)}: scalars or arrays of floats that broadcast.\n" if own else ""
+        last = "      out_sharding: not supported; must be None.\n" if code.co_kwonlyargcount else ""
         f.__doc__ = f"""Draws from {distribution}.
 
     Args:
       key: a key.
-      shape: the result's shape{shape}.
+{lines}      shape: the result's shape{shape}.
       dtype: a float dtype; by default the default one.
+{last}
+    Returns:
+      Array of `shape` and `dtype`.
 
     Raises:
       ValueError: the dtype is not floating point{error}.
@@ -51,12 +58,17 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
     """Draws from the standard normal distribution; of a complex dtype, with unit variance in all.
 
     Args:
-      key: a key.
-      shape: the result's shape.
-      dtype: a float or complex dtype; by default the default float.
+        key: a key.
+        shape: the result's shape.
+        dtype: a float or complex dtype; by default the default float.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
 
     Raises:
-      ValueError: the dtype is neither.
+        ValueError: the dtype is neither.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.normal(random.key(0), (2, 3)).shape
     (2, 3)
@@ -89,13 +101,18 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
     """Draws from the standard normal distribution cut to (lower, upper), which may lie as far out as there are numbers.
 
     Args:
-      key: a key.
-      lower, upper: the bounds.
-      shape: the result's shape, to which the bounds broadcast; by default their common shape.
-      dtype: a float dtype; by default the default one.
+        key: a key.
+        lower, upper: the bounds.
+        shape: the result's shape, to which the bounds broadcast; by default their common shape.
+        dtype: a float dtype; by default the default one.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
 
     Raises:
-      ValueError: the dtype is not floating point, or the bounds do not broadcast.
+        ValueError: the dtype is not floating point, or the bounds do not broadcast.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (3,)).shape
     (3,)
@@ -156,14 +173,19 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
     """Draws from the standard Gumbel distribution.
 
     Args:
-      key: a key.
-      shape: the result's shape.
-      dtype: a float dtype; by default the default one.
-      mode: "low", "high" for twice the bits, which the upper tail shows, or "highest" for float32 numbers that take all of them into account; by default
-        what `jax_high_dynamic_range_gumbel` says.
+        key: a key.
+        shape: the result's shape.
+        dtype: a float dtype; by default the default one.
+        mode: "low", "high" for twice the bits, which the upper tail shows, or "highest" for float32 numbers that take all of them into account; by default
+            what `jax_high_dynamic_range_gumbel` says.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
 
     Raises:
-      ValueError: the dtype is not floating point, or the mode unknown.
+        ValueError: the dtype is not floating point, or the mode unknown.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.gumbel(random.key(0), (2, 3)).shape
     (2, 3)
@@ -263,9 +285,16 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     """Draws from {-1, 1}.
 
     Args:
-      key: a key.
-      shape: the result's shape.
-      dtype: the result's dtype; by default the default integer.
+        key: a key.
+        shape: the result's shape.
+        dtype: the result's dtype; by default the default integer.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
+
+    Raises:
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.rademacher(random.key(0), (3,)).shape
     (3,)
@@ -329,13 +358,18 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     """Draws of the number of trials up to the first success, each of probability p.
 
     Args:
-      key: a key.
-      p: probabilities.
-      shape: the result's shape, to which `p` broadcasts; by default p's.
-      dtype: an integer dtype; by default the default one.
+        key: a key.
+        p: probabilities.
+        shape: the result's shape, to which `p` broadcasts; by default p's.
+        dtype: an integer dtype; by default the default one.
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of `shape` and `dtype`.
 
     Raises:
-      ValueError: the dtype is no integer type, p is complex or does not broadcast.
+        ValueError: the dtype is no integer type, p is complex or does not broadcast.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.geometric(random.key(0), 0.5, (3,)).dtype
     dtype('int32')
@@ -407,13 +441,16 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
     """Draws from the Maxwell distribution with a random sign, scaled and shifted.
 
     Args:
-      key: a key.
-      loc, scale: the parameters; where they promote to another type than `dtype` the result is of that.
-      shape: the result's leading axes, before those of the parameters' common shape; by default that shape once more.
-      dtype: a float dtype; by default the default one.
+        key: a key.
+        loc, scale: the parameters; where they promote to another type than `dtype` the result is of that.
+        shape: the result's leading axes, before those of the parameters' common shape; by default that shape once more.
+        dtype: a float dtype; by default the default one.
+
+    Returns:
+        Array of `shape` and the parameters' common shape.
 
     Raises:
-      ValueError: the dtype is not floating point, or the parameters do not broadcast.
+        ValueError: the dtype is not floating point, or the parameters do not broadcast.
 
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2, 3)).shape
     (2, 3)
@@ -459,18 +496,20 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     """Draws of indices along an axis, with probabilities softmax(logits).
 
     Args:
-      key: a key.
-      logits: unnormalised log probabilities, floating point.
-      axis: the axis of the categories.
-      shape: the result's shape, to which logits' shape without `axis` broadcasts; by default that.
-      replace: whether a category may be drawn more than once along the leading axes of `shape`.
-      mode: as in `gumbel`.
+        key: a key.
+        logits: unnormalised log probabilities, floating point.
+        axis: the axis of the categories.
+        shape: the result's shape, to which logits' shape without `axis` broadcasts; by default that.
+        replace: whether a category may be drawn more than once along the leading axes of `shape`.
+        mode: as in `gumbel`.
+        out_sharding: not supported; must be None.
 
     Returns:
-      an integer array.
+        an integer array.
 
     Raises:
-      ValueError: the logits are not floating point, the shape does not fit, or there are too few categories to draw without replacement.
+        ValueError: the logits are not floating point, the shape does not fit, or there are too few categories to draw without replacement.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> random.categorical(random.key(0), jnp.zeros(3), shape=(2,)).shape
     (2,)
