@@ -115,6 +115,8 @@ def control(jax, floats, ints):
     yield "cond", lambda x: lax.cond(jnp.real(x[0]) > 0, lambda x: x * x, lambda x: -x, x), x
     yield "scan", lambda c, xs: lax.scan(lambda c, x: (c * x + c, c), c, xs), (floats(2), floats(4, 2, seed=1)), None, {"slack": 5}
     yield "xla_pmap", lambda x: jax.pmap(lambda x: x * x)(x[None]), x
+    mesh, rows = jax.sharding.AbstractMesh((1,), ("x",)), jax.sharding.PartitionSpec("x")
+    yield "shard_map", lambda x: jax.shard_map(lambda x: x * x, mesh=mesh, in_specs=rows, out_specs=rows)(x), x
 
     @jax.custom_vjp
     def cube(x):

@@ -49,7 +49,7 @@ CONVENTIONS = {
     "sign": "zero, at complex numbers too, as in JAX",
 }
 # Programs do not show these by make_jaxpr: they stand in the reverse of a `while_loop`, run outside of programs, or are left out as they do nothing.
-UNSEEN = {"tape_len", "empty_tape", "xla_pmap", "custom_lin"}
+UNSEEN = {"tape_len", "empty_tape", "xla_pmap", "shard_map", "custom_lin"}
 
 
 def as_dtype(x, dtype):

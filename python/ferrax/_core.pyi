@@ -311,6 +311,9 @@ class Device:
 class DeviceMesh:
     """Devices in a grid with named axes, row major, as layouts of arrays refer to them."""
     def __new__(cls, axes: Sequence[tuple[str, int]], devices: Sequence[Device], label: str) -> Self: ...
+    @staticmethod
+    def numbered(axes: Sequence[tuple[str, int]], devices: Sequence[int], label: str) -> DeviceMesh:
+        """The mesh of an equation, which names devices by the executor's numbers."""
 
 # ---- operations: no promotion or broadcasting but what lax's primitive itself does
 def bind(name: str, /, *operands: Any, **params: Any) -> Array | tuple[Array, ...]: ...
@@ -584,6 +587,9 @@ def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: 
     """`out_dims` is asked after `fun` has run. `manual`: lanes are the parts of a shard_map, and types say what varies over the axis."""
 def pmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], out_dims: Callable[[], Sequence[int | None]], axis_size: int,
          axis_name: Any, devices: Sequence[Device] | None = ..., donated: Sequence[bool] = ..., name: str = ...) -> list[Any]: ...
+def shard_map(fun: Flat, operands: Leaves, in_specs: Sequence[Sequence[Sequence[int]]], out_specs: Callable[[], Sequence[Sequence[Sequence[int]]]],
+              mesh: DeviceMesh, manual: Sequence[int], check_vma: bool) -> list[Any]:
+    """Specs name the axes of the mesh by number, for each dimension. `out_specs` is asked after `fun` was traced."""
 def checkpoint(program: Program, operands: Leaves, prevent_cse: bool = ..., policy: Callable[..., Any] | None = ...) -> list[Any]:
     """The program's captured values come before the operands."""
 def held_objects(program: Program) -> list[Any]:

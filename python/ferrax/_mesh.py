@@ -237,11 +237,12 @@ class Mesh(_Axes):
         return f"Mesh({self._short()})" if self.axis_names else "Mesh()"
 
 
-def of_devices(axes, devices):
-    """A mesh of devices, row major, whose axes have these names and sizes."""
+def of_devices(axes, devices, label=""):
+    """A mesh of devices, row major, whose axes have these names and sizes, and the types that `Mesh._for_extension` wrote down."""
     grid = np.empty(len(devices), object)
     grid[:] = devices
-    return Mesh(grid.reshape([n for _, n in axes]), [name for name, _ in axes])
+    types = tuple(AxisType[t] for t in label.strip("(,)").split(", ")) if label else None
+    return Mesh(grid.reshape([n for _, n in axes]), [name for name, _ in axes], types)
 
 
 def _mesh_again(named, shape, axis_names, axis_types):

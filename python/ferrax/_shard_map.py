@@ -3,8 +3,9 @@
     mesh = make_mesh((1,), ("x",))
     shard_map(lambda part: part - lax.pmean(part.mean(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(4.0))
 
-Each mesh axis is an axis of lanes: arrays are cut along it as their specifications say, all parts are computed on one device, and collectives meet as
-they would over devices. Types say over which axes a value varies: those along which it has lanes. An operation brings its operands to the same axes by
+Over a mesh of several devices the function is traced to the body of an equation, which the pass that partitions programs puts on every device. Over one
+device, or a mesh without devices, each mesh axis is an axis of lanes: arrays are cut along it as their specifications say, and collectives meet as
+they would over devices. Types say over which axes a value varies. An operation brings its operands to the same axes by
 `pvary`, whose transpose is a sum over them, so that the derivative of what is replicated is that of one variable.
 
 Invariant: the values are those of a mesh of devices, whatever devices there are; a result whose parts differ along an axis that its specification leaves out is
@@ -13,14 +14,16 @@ refused.
 
 import inspect
 import math
+import threading
 
 import numpy as np
 
 from . import _core
 from ._flat import check_callable, name_of, wraps
-from ._mesh import AxisType, current
+from ._mesh import AbstractMesh, AxisType, Mesh, current, use_abstract_mesh
 from ._transformed import restorable
-from .sharding import PartitionSpec
+from .errors import ConcretizationTypeError
+from .sharding import NamedSharding, PartitionSpec
 from .tree_util import broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
 
 __all__ = ["Infer", "shard_map", "smap"]
@@ -65,36 +68,33 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
     if f is None:
         return lambda f: shard_map(f, **options)
     check_callable(f)
+    return restorable(shard_map, f, **options)(wraps(f, "{fun}")(_mapped(f, **options)))
 
-    @restorable(shard_map, f, **options)
-    @wraps(f, "{fun}")
+
+def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=False):
+    """The function of whole arrays; `smapped`: errors speak of `smap`."""
+
     def shard_map_f(*args):
-        grid = mesh if mesh is not None else current()
-        if grid is None or grid.empty:
-            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
-        if unknown := set(axis_names) - set(grid.axis_names):
-            raise ValueError(f"jax.shard_map requires axis_names={set(axis_names)} to be a subset of mesh.axis_names={grid.axis_names}, but {unknown} are not")
-        names = [a for a in grid.axis_names if not axis_names or a in axis_names]
-        if in_specs is Infer and (types := [t for a, t in zip(grid.axis_names, grid.axis_types, strict=True) if a in names and t is not AxisType.Explicit]):
-            raise TypeError(
-                "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None` when"
-                f" axis_names={frozenset(names)} are of type {', '.join(f'AxisType.{t}' for t in types)}"
-            )
-        specs = PartitionSpec() if in_specs is Infer else in_specs
-        for what, tree in (("in_specs", specs), ("out_specs", out_specs)):
+        grid, names = _mesh_and_names(mesh, axis_names)
+        if in_specs is Infer:
+            _check_inferable(grid, names, smapped)
+        given_specs = _inferred(args, names) if in_specs is Infer else in_specs
+        for what, tree in (("in_specs", given_specs), ("out_specs", out_specs)):
             _check_names(what, tree, names)
         leaves, tree = tree_flatten(args)
-        specs = broadcast_prefix(specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
+        specs = broadcast_prefix(given_specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
         # arguments without a specification are passed unchanged
         cuts = [s for s in specs if s is not None]
         arrays = [x if s is None or isinstance(x, _core.Array) else _core.asarray(x) for x, s in zip(leaves, specs, strict=True)]
-        _check_arguments(f, grid, in_specs, args, arrays, specs)
-        parts = [_cut(x, spec, grid, names) for x, spec in zip(arrays, specs, strict=True) if spec is not None]
+        _check_arguments(f, grid, given_specs, args, arrays, specs)
+        operands = [x for x, spec in zip(arrays, specs, strict=True) if spec is not None]
+        inside = grid.abstract_mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
         found = {}
 
         def local(*parts):
             given = iter(parts)
-            out = f(*tree.unflatten([x if s is None else next(given) for x, s in zip(leaves, specs, strict=True)]))
+            with use_abstract_mesh(inside):
+                out = f(*tree.unflatten([x if s is None else next(given) for x, s in zip(leaves, specs, strict=True)]))
             results, found["tree"] = tree_flatten(out)
             joins = broadcast_prefix(out_specs, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
             found["joins"] = joins = [PartitionSpec() if s is None else s for s in joins]
@@ -106,10 +106,73 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
                 results = [_core.varying(x, [a for a in names if _mentions(s, a)]) for x, s in zip(results, joins, strict=True)]
             return results
 
-        results = _over_axes(f, local, names, grid, cuts, lambda: found["joins"], check_vma)(*parts)
-        return found["tree"].unflatten([_join(x, s, names, check_vma) for x, s in zip(results, found["joins"], strict=True)])
+        def on_one_device():
+            parts = [_cut(x, spec, grid, names) for x, spec in zip(operands, cuts, strict=True)]
+            results = _over_axes(f, local, names, grid, cuts, lambda: found["joins"], check_vma)(*parts)
+            return [_join(x, s, names, check_vma) for x, s in zip(results, found["joins"], strict=True)]
+
+        there = _on_devices(grid, operands)
+        if there is None:
+            results = on_one_device()
+            return found["tree"].unflatten(results)
+        try:
+            results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma)
+        except ConcretizationTypeError:
+            # Python code may look at values that are the same everywhere, where nothing is being traced
+            if not _core.at_root() or any(isinstance(x, _core.Tracer) for x in operands):
+                raise
+            results = on_one_device()
+        shardings = [NamedSharding(there, s) for s in found["joins"]]
+        results = [x if isinstance(x, _core.Tracer) else _core.device_put(x, s) for x, s in zip(results, shardings, strict=True)]
+        return found["tree"].unflatten(results)
 
     return shard_map_f
+
+
+def _check_inferable(mesh, names, smapped):
+    """Raises TypeError where the specifications are left out of axes whose types do not say how arrays lie."""
+    types = [t for a, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if a in names and t is not AxisType.Explicit]
+    if not types:
+        return
+    names, shown = frozenset(names), ", ".join(f"AxisType.{t}" for t in types)
+    if smapped:
+        raise TypeError(f"in_axes was not specified when axis_name={names} was of type {shown}")
+    raise TypeError(
+        f"shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was `None` when axis_names={names} are of type {shown}"
+    )
+
+
+_open = threading.local()
+
+
+def _on_devices(mesh, operands):
+    """The mesh of several devices that the function runs on; None where it has one device or none.
+
+    A mesh without devices is that of the `shard_map` around, or of the operands, where that has the same axes.
+    """
+    if isinstance(mesh, AbstractMesh):
+        around = getattr(_open, "meshes", [])[-1:]
+        lie = [x.sharding.mesh for x in operands if not isinstance(x, _core.Tracer) and hasattr(x.sharding, "mesh")]
+        mesh = next((m for m in [*around, *lie] if m.shape == mesh.shape and not isinstance(m, AbstractMesh)), None)
+    return mesh if mesh is not None and len(set(mesh.devices.flat)) > 1 else None
+
+
+def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma):
+    """`local`, a flat function of parts, on the devices of the mesh."""
+    number = {name: i for i, name in enumerate(mesh.axis_names)}
+    numbers = lambda spec: [[number[a] for a in spec.axes_of(d)] for d in range(len(spec))]
+
+    def traced(*parts):
+        meshes = _open.__dict__.setdefault("meshes", [])
+        meshes.append(mesh)
+        try:
+            return local(*parts)
+        finally:
+            meshes.pop()
+
+    traced.fun = f  # errors name the user's function
+    manual = [number[a] for a in names]
+    return _core.shard_map(traced, operands, [numbers(s) for s in cuts], lambda: [numbers(s) for s in joins()], mesh._for_extension(), manual, check_vma)
 
 
 def _over_axes(f, local, names, mesh, cuts, joins, check_vma):
@@ -124,6 +187,39 @@ def _over_axes(f, local, names, mesh, cuts, joins, check_vma):
         return "shard_map out_specs" if i is not None else [0 if _mentions(s, name) or not check_vma else None for s in joins()]
 
     return lambda *parts: _core.vmap(inner, parts, dims, mesh.shape[name], name, out_dims, check_vma)
+
+
+def _mesh_and_names(mesh, axis_names):
+    """The mesh of a call, and the axes that its function is mapped over, in the mesh's order."""
+    around = current()
+    if mesh is None and (around is None or around.empty):
+        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context")
+    if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError(
+            f"shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its second argument, but got {mesh} of type {type(mesh)}."
+        )
+    key = lambda m: (dict(m.shape), m.axis_types)
+    if mesh is not None and around is not None and not around.empty and key(mesh) != key(around):
+        raise ValueError(f"The context mesh {around.abstract_mesh} should match the mesh passed to shard_map {mesh}")
+    grid = around if mesh is None else mesh
+    if grid.empty:
+        raise ValueError(f"shard_map requires a non-empty mesh. Got {grid}")
+    if not isinstance(axis_names, (frozenset, set)):
+        raise TypeError(f"`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: {type(axis_names)}")
+    if not set(axis_names) <= set(grid.axis_names):
+        raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of mesh.axis_names={frozenset(grid.axis_names)}")
+    return grid, [a for a in grid.axis_names if not axis_names or a in axis_names]
+
+
+def _inferred(args, names):
+    """A tree of specifications for the arguments, by what their shardings say of these axes."""
+
+    def of(x):
+        spec = getattr(getattr(x, "sharding", None), "spec", PartitionSpec())
+        dims = [tuple(a for a in spec.axes_of(d) if a in names) for d in range(len(spec))]
+        return PartitionSpec(*[None if not d else d[0] if len(d) == 1 else d for d in dims])
+
+    return tree_map(of, args)
 
 
 def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
@@ -146,7 +242,8 @@ def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
     is_none = lambda x: x is None
     spec = lambda axis: PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
     to_specs = lambda axes: axes if axes is Infer else tree_map(spec, axes, is_leaf=is_none)
-    return shard_map(f, in_specs=to_specs(in_axes), out_specs=to_specs(out_axes), axis_names={axis_name})
+    run = _mapped(f, in_specs=to_specs(in_axes), out_specs=to_specs(out_axes), mesh=None, axis_names={axis_name}, check_vma=True, smapped=True)
+    return restorable(smap, f, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)(wraps(f, "{fun}")(run))
 
 
 def _mentions(spec, name):
@@ -254,7 +351,7 @@ def _check_ranks(f, side, labels, values, specs):
 
 def _check_arguments(f, mesh, in_specs, args, arrays, specs):
     """Raises ValueError, in JAX's words, for arguments that cannot be cut as their specifications say."""
-    labels = _labels(PartitionSpec() if in_specs is Infer else in_specs, args)
+    labels = _labels(in_specs, args)
     _check_ranks(f, "in", labels, arrays, specs)
     lines = []
     for (label, path), x, spec in zip(labels, arrays, specs, strict=True):

@@ -61,7 +61,8 @@ _formatter = _Formatter()
 
 
 def _print(fmt, *args, **kwargs):
-    builtins.print(fmt.format(*args, **kwargs))
+    # in one piece: several devices may print at a time
+    builtins.print(fmt.format(*args, **kwargs) + "\n", end="")
 
 
 def _log(fmt, *args, **kwargs):

@@ -1195,8 +1195,19 @@ def pmap(F):
               in (b,) } mapped=(True,) name=f] a in (b,) }""", [x], [np.stack([x[0] + x[2], x[1], x[0] + x[2]])])
 
 
+def shard_map(F):
+    """Inside a program of one device, where the positions are lanes."""
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    F.program("""{ lambda ; a:f32[4,3]. let b:f32[2,3] c:f32[4,3] n:i32[4] = shard_map[check_vma=False in_specs=(((i,), ()),) jaxpr={ lambda ; a:f32[2,3]. let b:f32[2,3] = psum[axes=(i,)] a;
+              c:f32[2,3] = sub a b; n:i32[] = axis_index[axis_name=i]; m:i32[2] = broadcast_in_dim[shape=(2,) broadcast_dimensions=()] n in (b, c, m) } manual_axes=(i,)
+              mesh=((i, 2),) out_specs=(((), ()), ((i,), ()), ((i,),))] a in (b, c, n) }""",
+              [x], [x[:2] + x[2:], x - np.concatenate([x[:2] + x[2:]] * 2), np.array([0, 0, 1, 1], np.int32)])
+    F.program("""{ lambda ; a:f32[4,3]. let b:f32[3,4] = shard_map[check_vma=False in_specs=(((i, j), ()),) jaxpr={ lambda ; a:f32[1,3]. let b:f32[3,1] = transpose[permutation=(1, 0)] a
+              in (b,) } manual_axes=(j, i) mesh=((j, 2), (i, 2)) out_specs=(((), (i, j)),)] a in (b,) }""", [x], [x.T])
+
+
 FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, sharding_constraint, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
-            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, top_k, stack, tile, special, dot, fft, ragged_dot, conv, random, rng, barrier, call, custom, cond, linalg, linear_solve, loops, collective, pmap]
+            argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, top_k, stack, tile, special, dot, fft, ragged_dot, conv, random, rng, barrier, call, custom, cond, linalg, linear_solve, loops, collective, pmap, shard_map]
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]  # all, or these

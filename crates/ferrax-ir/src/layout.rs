@@ -41,6 +41,10 @@ impl Grid {
     pub fn names(&self, cut: &[u8]) -> SmallVec<[Name; 1]> {
         cut.iter().map(|a| self.name(*a).clone()).collect()
     }
+    /// The axes that are not among these.
+    pub fn without(&self, names: &[Name]) -> Grid {
+        Grid { axes: self.axes.iter().filter(|a| !names.contains(&a.0)).cloned().collect() }
+    }
     pub fn find(&self, name: &str) -> Option<u8> {
         self.axes.iter().position(|a| *a.0 == *name).map(|i| i as u8)
     }

@@ -7,6 +7,7 @@ use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
 use crate::factors::{Factors, Ties};
 use crate::lower::{Graph, TensorId, TensorIds};
+use crate::ops::shard_map::ManualBody;
 use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
@@ -79,6 +80,10 @@ pub trait BodyRules {
     }
     /// The same with other bodies, of as many operands and results; only asked where there are ties.
     fn with_bodies(&self, _bodies: Vec<Arc<Program>>) -> Option<Op> {
+        None
+    }
+    /// Its body, where that is written for the parts that a device has.
+    fn manual(&self) -> Option<ManualBody<'_>> {
         None
     }
 }
@@ -305,6 +310,7 @@ ops! {
     effect Pvary(collective::Pvary);
     effect Callback(callback::Callback) => many;
     body Pmap(pmap::Pmap);
+    body ShardMap(shard_map::ShardMap);
     body Remat(checkpoint::Remat);
     body Loop(loops::Loop);
     body CustomJvp(custom::CustomJvp);

@@ -39,6 +39,7 @@ pub mod rng;
 pub mod scatter;
 pub mod select;
 pub mod select_and_gather;
+pub mod shard_map;
 pub mod sharding_constraint;
 pub mod slice;
 pub mod sort;

@@ -55,7 +55,7 @@ loaded! {
     lax: PyModule;
     /// Rebuilds a key array from its words and the name of its implementation.
     unpickled_key: PyAny;
-    /// `mesh_of_devices(axes, devices)`: a mesh with axes of these names and sizes.
+    /// `mesh_of_devices(axes, devices, label)`: a mesh with axes of these names and sizes, of the types that the label says.
     mesh_of_devices: PyAny;
     /// `sharding_of_cuts(mesh, dims)`: the sharding that cuts each dimension along the mesh axes of these numbers.
     sharding_of_cuts: PyAny;

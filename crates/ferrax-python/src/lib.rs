@@ -118,6 +118,8 @@ mod core {
         _linear_flatten, _linear_from_pickle, _linear_unflatten, PyLinear, jvp, linear_transpose, linearize,
     };
     #[pymodule_export]
+    use crate::transforms::parts::shard_map;
+    #[pymodule_export]
     use crate::transforms::rules::{checkpoint, custom_jvp_call, custom_vjp_call};
     #[pymodule_export]
     use crate::tree::PyTreeDef;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The devices of a mesh and its axes, as layouts refer to them: a mesh makes it once.
 #[pyclass(frozen, module = "ferrax._core", name = "DeviceMesh")]
-pub struct PyDeviceMesh(Arc<DeviceMesh>);
+pub struct PyDeviceMesh(pub Arc<DeviceMesh>);
 #[pymethods]
 impl PyDeviceMesh {
     #[new]
@@ -31,6 +31,13 @@ impl PyDeviceMesh {
     ) -> PyResult<PyDeviceMesh> {
         let grid = Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n)));
         let devices = devices.iter().map(|d| d.get().0).collect();
+        Ok(PyDeviceMesh(Arc::new(DeviceMesh::new(grid, devices, label).py(py)?)))
+    }
+    /// numbered(axes, devices, label): the mesh of an equation, which names devices by the executor's numbers.
+    #[staticmethod]
+    fn numbered(py: Python, axes: Vec<(String, usize)>, devices: Vec<usize>, label: &str) -> PyResult<PyDeviceMesh> {
+        let grid = Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n)));
+        let devices = devices.into_iter().filter_map(ferrax::device::numbered).collect();
         Ok(PyDeviceMesh(Arc::new(DeviceMesh::new(grid, devices, label).py(py)?)))
     }
 }
@@ -93,7 +100,7 @@ pub fn sharding<'py>(py: Python<'py>, l: &Layout) -> PyResult<Bound<'py, PyAny>>
         None => {
             let devices = l.devices().iter().map(|d| device::object(py, d)).collect::<PyResult<Vec<_>>>()?;
             let axes: Vec<(&str, usize)> = l.mesh.grid.axes.iter().map(|a| (&*a.0, a.1)).collect();
-            crate::hooks::mesh_of_devices(py)?.call1((axes, devices))?
+            crate::hooks::mesh_of_devices(py)?.call1((axes, devices, &*l.mesh.label))?
         }
     };
     let dims = l.spec.dims.iter().map(|c| PyTuple::new(py, c.iter().map(|a| *a as usize)));

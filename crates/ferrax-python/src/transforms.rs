@@ -6,4 +6,5 @@
 //! restored.
 pub mod batching;
 pub mod derivatives;
+pub mod parts;
 pub mod rules;

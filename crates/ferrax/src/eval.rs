@@ -84,6 +84,10 @@ impl Executor for Eager {
         if let Op::ShardingConstraint(c) = op {
             return constrained(c, x);
         }
+        if let Some(place) = op.body().and_then(|_| spmd::mesh_of_bodies(op)) {
+            let made = spmd::equation(op, x, &place, |ins| single(op, ins))?;
+            return Ok(made.into_iter().map(Value::Array).collect());
+        }
         let device = match spmd::place_of(x)? {
             Some(Where::Mesh(place)) => {
                 let made = spmd::equation(op, x, &place, |ins| single(op, ins))?;

@@ -11,6 +11,7 @@ use ferrax_ir::error::{Error, Res};
 use ferrax_ir::layout::{CutAxes, Grid, Spec};
 use ferrax_ir::ops::collective::Names;
 use ferrax_ir::ops::pmap::Places;
+use ferrax_ir::ops::shard_map::ShardMap;
 use ferrax_ir::ops::sharding_constraint::ShardingConstraint;
 use ferrax_kernel::Dims;
 use ferrax_kernel::error::room;
@@ -130,6 +131,12 @@ impl Layout {
         let mesh = DeviceMesh::new(c.mesh.clone(), devices, "").ok()?;
         let cut = |names: &Names| names.0.iter().filter_map(|n| c.mesh.find(n)).collect::<CutAxes>();
         Some(Layout::new(Arc::new(mesh), Spec::new(c.spec.iter().map(cut)), None))
+    }
+    /// The mesh of a body for parts; `None` where it names no devices.
+    pub fn of_shard_map(s: &ShardMap) -> Option<Layout> {
+        let devices: Vec<&'static Device> = s.devices.0.iter().map(|id| numbered(*id)).collect::<Option<_>>()?;
+        let mesh = DeviceMesh::new(s.mesh.clone(), devices, s.label.as_deref().unwrap_or_default()).ok()?;
+        Some(Layout::new(Arc::new(mesh), Spec::default(), None))
     }
     /// The constraint that asks for it.
     pub fn to_constraint(&self) -> ShardingConstraint {

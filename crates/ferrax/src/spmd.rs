@@ -82,11 +82,22 @@ fn incompatible(x: &Value, i: usize, y: &Value, j: usize) -> Error {
     ))
 }
 
-/// The mesh that a program's own constraints name, where one names devices.
+/// The mesh that a program itself names, where it names devices: that of a body for parts, which names its axes, else that of a constraint.
 pub fn mesh_of_program(p: &Program) -> Option<Arc<Layout>> {
+    let bodies = || p.eqns().iter().find_map(|e| mesh_of_bodies(&e.op));
+    bodies().or_else(|| mesh_of_constraints(p))
+}
+/// The mesh of a body for parts, this op's own or one within it.
+pub fn mesh_of_bodies(op: &Op) -> Option<Arc<Layout>> {
+    match op {
+        Op::ShardMap(s) => Layout::of_shard_map(s).map(Arc::new),
+        op => op.bodies().iter().find_map(|b| b.eqns().iter().find_map(|e| mesh_of_bodies(&e.op))),
+    }
+}
+fn mesh_of_constraints(p: &Program) -> Option<Arc<Layout>> {
     p.eqns().iter().find_map(|e| match &e.op {
         Op::ShardingConstraint(c) => Layout::of_constraint(c).map(Arc::new),
-        op => op.bodies().iter().find_map(|b| mesh_of_program(b)),
+        op => op.bodies().iter().find_map(|b| mesh_of_constraints(b)),
     })
 }
 /// How a value is to lie on a mesh: as it does where it is on the mesh already, else whole on each device.
@@ -151,6 +162,8 @@ pub struct Spmd {
     each: Vec<Arc<Compiled>>,
     /// Of the program's text, where other processes run it too.
     digest: Option<u64>,
+    /// The positions on the mesh of this process's devices.
+    local: Vec<usize>,
 }
 /// As [`array::lay_out`], where parts may have to come from other processes: then all of them call it.
 pub fn lay_out(a: &Array, to: &Arc<Layout>) -> Res<Array> {
@@ -215,7 +228,8 @@ impl Spmd {
             each[0].program.to_string().hash(&mut h);
             h.finish()
         });
-        Ok(Spmd { mesh, given, ins, outs, made, avals, each, digest })
+        let local = place.local();
+        Ok(Spmd { mesh, given, ins, outs, made, avals, each, digest, local })
     }
     /// Whether it was made for values that lie as these do.
     pub fn fits<V: Borrow<Value>>(&self, place: &Layout, x: &[V]) -> bool {
@@ -247,7 +261,7 @@ impl Spmd {
     }
     fn together<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<Vec<Buffers>> {
         let devices = &self.mesh.devices;
-        let local: Vec<usize> = (0..devices.len()).filter(|i| devices[*i].is_local()).collect();
+        let local = &self.local;
         let first_device = *local.first().ok_or_else(|| Error::value("this process has no device of the mesh"))?;
         let mut ins: Vec<RunArgs> = local.iter().map(|_| RunArgs::with_capacity(args.len())).collect();
         let (mut ready, mut gone) = (true, SmallVec::<[Array; 4]>::new());

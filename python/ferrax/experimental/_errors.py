@@ -163,6 +163,12 @@ class State:
             payload[slot] = _choose(new, v, payload[slot])
         return State(_choose(new, _core.asarray(np.int32(number)), self.code), payload, self.sites)
 
+    def or_else(self, code, payload):
+        """This state where it is an error, else that of this code and payload."""
+        none = lax.lt(self.code, np.int32(0))
+        payload = {slot: _choose(none, v, old) for (slot, old), v in zip(self.payload.items(), payload, strict=True)}
+        return State(_choose(none, code, self.code), payload, self.sites)
+
 
 def _choose(pred, a, b):
     """a where `pred`, a truth, else b."""

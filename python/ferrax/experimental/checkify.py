@@ -260,6 +260,8 @@ def _bodies(eqn):
         return [params["jaxpr"]]
     if name == "while":
         return [] if params["num_ys"] else [params["cond_jaxpr"], params["body_jaxpr"]]
+    if name == "shard_map":
+        return [params["jaxpr"]]
     return list(params["branches"]) if name == "cond" else []
 
 
@@ -521,6 +523,27 @@ def _cond(eqn, xs, state, errors):
     return state.like(after), list(outs)
 
 
+def _shard_map(eqn, xs, state, errors):
+    """Each device has a state of its own; the first that failed, in the mesh's order, counts."""
+    p, n = eqn.params, len(state.values())
+    mesh = _core.DeviceMesh.numbered(p["mesh"], p["devices"], p["label"] or "")
+    number = {name: i for i, (name, _) in enumerate(p["mesh"])}
+    manual = [number[a] for a in p["manual_axes"]]
+    cuts = lambda specs: [[[number[a] for a in names] for names in spec] for spec in specs]
+
+    def run(*xs):
+        after, outs = _inside(p["jaxpr"], xs, State.empty(state.payload, state.sites), errors)
+        own = [_core.varying(v, p["manual_axes"]) for v in after.values()]
+        return [*[lax.reshape(v, (1, *v.shape)) for v in own], *outs]
+
+    found = _core.shard_map(run, xs, cuts(p["in_specs"]), lambda: [[manual]] * n + cuts(p["out_specs"]), mesh, manual, p["check_vma"])
+    codes, outs = found[0], found[n:]
+    failed = lax.ge(codes, lax.full_like(codes, 0))
+    first = lax.argmax(failed, 0, np.int32)
+    code, *payload = [lax.dynamic_index_in_dim(v, first, keepdims=False) for v in found[:n]]
+    return state.or_else(code, payload), outs
+
+
 _WITH_BODIES = {
     "jit": _call,
     "remat2": _call,
@@ -530,4 +553,5 @@ _WITH_BODIES = {
     "scan": _scan,
     "while": _while,
     "cond": _cond,
+    "shard_map": _shard_map,
 }

@@ -2,7 +2,7 @@
 //! what its folded factors leave to be folded among the devices.
 //!
 //! INVARIANT: a value is brought to another spec when it is read so, and once: each variable keeps the versions there are.
-use super::flow::{Bodies, Flow, Way, join, project, unstacked};
+use super::flow::{Bodies, Flow, Manual, Way, join, project, unstacked};
 use crate::trace::Trace;
 use ferrax_ir::cx::{Cx, Line};
 use ferrax_ir::factors::{DimFactors, Factors, Tie};
@@ -87,6 +87,7 @@ impl Emitter<'_> {
             Way::Factors(f) if f.once && self.grid.size() > 1 => self.once(e)?,
             Way::Factors(f) => self.on_parts(e, f, wanted)?,
             Way::Bodies(b) => self.with_bodies(e, b)?,
+            Way::Manual(m) => self.manual(e, m)?,
         }
         Ok(())
     }
@@ -138,6 +139,16 @@ impl Emitter<'_> {
         let x = self.wholes(&e.args)?;
         let y = self.here.once(&e.op, &x)?;
         self.env.extend(y.into_iter().map(|v| vec![(Spec::whole(v.rank()), v)]));
+        Ok(())
+    }
+    /// A body for parts: operands are brought to how it takes them, and it stands here.
+    fn manual(&mut self, e: &Eqn, m: &Manual) -> Res<()> {
+        let (ins, around): (Vec<Spec>, Vec<Spec>) = m.ins().into_iter().unzip();
+        let x: Values = e.args.iter().zip(&around).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
+        let (body, outs) = emit(&m.body, &m.grid, &ins, &vec![None; m.outs.len()])?;
+        let y = self.cx().inline(&body, &x)?;
+        let made = y.into_iter().zip(m.outs.iter().zip(&outs));
+        self.env.extend(made.map(|(v, (own, inside))| vec![(m.around(own, inside), v)]));
         Ok(())
     }
     /// An op with bodies: they are partitioned, for operands and results cut as the flow found.

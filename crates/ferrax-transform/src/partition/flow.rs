@@ -8,6 +8,7 @@ use ferrax_ir::error::value_err;
 use ferrax_ir::factors::{DimFactors, Factors, Tie, Ties};
 use ferrax_ir::layout::{CutAxes, Grid, Spec};
 use ferrax_ir::ops::collective::Names;
+use ferrax_ir::ops::shard_map::ManualBody;
 use ferrax_ir::program::Atom;
 use ferrax_ir::{Aval, Program, Res};
 use std::sync::Arc;
@@ -24,6 +25,45 @@ pub struct Flow {
 pub enum Way {
     Factors(Factors),
     Bodies(Bodies),
+    Manual(Box<Manual>),
+}
+/// A body that is written for parts: along the axes that it does not name, the `grid`, it is partitioned as any program.
+pub struct Manual {
+    pub body: Flow,
+    pub grid: Grid,
+    /// The numbers that the axes of its grid have in the one around.
+    axes: CutAxes,
+    /// How it cuts operands and results itself.
+    ins: Vec<Spec>,
+    pub outs: Vec<Spec>,
+}
+impl Manual {
+    /// What is cut as the body says, and further as it is inside.
+    pub fn around(&self, own: &Spec, inside: &Spec) -> Spec {
+        let further = |cut: &CutAxes| cut.iter().map(|a| self.axes[*a as usize]).collect::<CutAxes>();
+        Spec::new(own.dims.iter().zip(&inside.dims).map(|(o, i)| o.iter().copied().chain(further(i)).collect()))
+    }
+    /// How what is cut so around the body is cut inside, as far as that is by axes that it does not name.
+    fn within(&self, own: &Spec, around: &Spec) -> Spec {
+        let number = |a: &u8| self.axes.iter().position(|b| a == b).map(|i| i as u8);
+        let further = |(o, a): (&CutAxes, &CutAxes)| match a.strip_prefix(&o[..]) {
+            Some(tail) => tail.iter().map_while(number).collect(),
+            None => CutAxes::new(),
+        };
+        Spec::new(own.dims.iter().zip(&around.dims).map(further))
+    }
+    fn input(&self, i: usize) -> usize {
+        self.body.program.held().len() + i
+    }
+    /// How the operands are cut inside, and around.
+    pub fn ins(&self) -> Vec<(Spec, Spec)> {
+        let one = |(i, own)| {
+            let inside = self.body.specs[self.input(i)].clone();
+            let around = self.around(own, &inside);
+            (inside, around)
+        };
+        self.ins.iter().enumerate().map(one).collect()
+    }
 }
 pub struct Bodies {
     pub ties: Ties,
@@ -50,7 +90,9 @@ impl Flow {
             let x: Vec<Aval> = e.args.iter().map(|a| program.atom_aval(a)).collect();
             let out = &program.avals()[first..first + e.n_out as usize];
             let ties = e.op.body().and_then(|b| b.ties(&x));
+            let manual = e.op.body().and_then(|b| b.manual());
             let way = match ties {
+                _ if let Some(m) = manual => flow.manual(first, &m, grid)?,
                 Some(ties) => {
                     let body = |b: &Arc<Program>| Flow::new(expanded(b)?, grid);
                     let bodies = e.op.bodies().into_iter().map(body).collect::<Res<Vec<Flow>>>()?;
@@ -67,6 +109,20 @@ impl Flow {
             first += e.n_out as usize;
         }
         Ok(flow)
+    }
+    /// A body for parts: its results are cut as it says.
+    fn manual(&mut self, first: usize, m: &ManualBody, grid: &Grid) -> Res<Way> {
+        m.check(grid)?;
+        let specs = |all: &[_]| all.iter().map(|s| ManualBody::spec(s, grid)).collect::<Res<Vec<Spec>>>();
+        let (ins, outs) = (specs(m.ins)?, specs(m.outs)?);
+        for (i, spec) in outs.iter().enumerate() {
+            self.specs[first + i] = spec.clone();
+            self.fixed[first + i] = true;
+        }
+        let own = grid.without(&m.axes.0);
+        let axes = own.axes.iter().filter_map(|a| grid.find(&a.0)).collect();
+        let body = Flow::new(expanded(m.program)?, &own)?;
+        Ok(Way::Manual(Box::new(Manual { body, grid: own, axes, ins, outs })))
     }
     /// The result of a constraint: where it says nothing, anything may come. What does not divide evenly stays whole.
     fn constrain(&mut self, v: usize, wanted: &[Option<Names>], grid: &Grid) -> Res<()> {
@@ -145,6 +201,7 @@ impl Flow {
         let changed = match &mut way {
             Way::Factors(f) => self.through(f, &e.args, &outs, grid),
             Way::Bodies(b) => self.through_bodies(b, &e.args, &outs, grid),
+            Way::Manual(m) => self.through_manual(m, &e.args, first, grid),
         };
         self.eqns[i] = way;
         changed
@@ -203,6 +260,28 @@ impl Flow {
         let mut changed = false;
         for (d, cut) in with.dims.iter().enumerate() {
             changed |= self.extend(v, d, cut.clone(), grid);
+        }
+        changed
+    }
+    /// Operands of a body for parts are best cut as it takes them; what else cuts them goes on inside, and on to the results.
+    fn through_manual(&mut self, m: &mut Manual, args: &[Atom], first: usize, grid: &Grid) -> bool {
+        let mut changed = false;
+        for (i, a) in args.iter().enumerate() {
+            let Atom::Var(v) = a else { continue };
+            let inside = m.within(&m.ins[i], &self.specs[*v as usize]);
+            let at = m.input(i);
+            changed |= m.body.merge(at, &inside, &m.grid);
+        }
+        changed |= m.body.settle(&m.grid);
+        for (a, (_, around)) in args.iter().zip(m.ins()) {
+            if let Atom::Var(v) = a {
+                changed |= self.merge(*v as usize, &around, grid);
+            }
+        }
+        for (i, own) in m.outs.iter().enumerate() {
+            let spec = m.around(own, &m.body.out_spec(i));
+            changed |= self.specs[first + i] != spec;
+            self.specs[first + i] = spec;
         }
         changed
     }

@@ -1,0 +1,84 @@
+//! shard_map over the devices of a mesh: the body as a program of parts.
+//!
+//! INVARIANT: a spec has as many dimensions as its array, and names axes by their numbers on the mesh.
+use crate::array::value::{all_required, wrap_all};
+use crate::error::{IntoPyResult, guarded};
+use crate::placement::PyDeviceMesh;
+use crate::trace::{self, trace};
+use ferrax_ir::Aval;
+use ferrax_ir::cx::{AxisKind, NamedAxis, name_axes};
+use ferrax_ir::layout::{CutAxes, Grid, Spec};
+use ferrax_ir::op::Op;
+use ferrax_ir::ops::collective::Names;
+use ferrax_ir::ops::pmap::Places;
+use ferrax_ir::ops::shard_map::{NamedSpec, ShardMap};
+use ferrax_ir::value::Value;
+use ferrax_ir::vary::{self, Vary};
+use pyo3::exceptions::PyNotImplementedError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::sync::Arc;
+
+/// For each dimension the numbers of the axes that cut it.
+type Cuts = Vec<Vec<u8>>;
+
+fn named(cuts: &Cuts, rank: usize, grid: &Grid) -> NamedSpec {
+    let mut spec: NamedSpec = cuts.iter().map(|c| Names(grid.names(c))).collect();
+    spec.resize(rank, Names(Default::default()));
+    spec
+}
+
+/// shard_map(fun, operands, in_specs, out_specs, mesh, manual, check_vma) -> outputs
+///
+/// `manual`: the numbers of the mesh's axes that `fun` is mapped over. `out_specs()` is asked after `fun` was traced.
+#[pyfunction]
+pub fn shard_map<'py>(
+    fun: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyAny>,
+    in_specs: Vec<Cuts>,
+    out_specs: &Bound<'py, PyAny>,
+    mesh: &Bound<'py, PyDeviceMesh>,
+    manual: Vec<u8>,
+    check_vma: bool,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = fun.py();
+    let mesh = &mesh.get().0;
+    let grid = &mesh.grid;
+    let x = all_required(operands, "shard_map")?;
+    let local = |(v, cuts): (&Value, &Cuts)| -> Aval {
+        let a = v.aval();
+        let mut spec = Spec::new(cuts.iter().map(|c| CutAxes::from_slice(c)));
+        spec.dims.resize(a.rank(), CutAxes::new());
+        let over = if check_vma { Vary::of(cuts.iter().flatten().map(|i| grid.name(*i).clone())) } else { Vary::NONE };
+        spec.shard(grid, &a).varying(a.vary | over)
+    };
+    let ins: Vec<Aval> = x.iter().zip(&in_specs).map(local).collect();
+    let kind = if check_vma { AxisKind::Manual } else { AxisKind::Devices };
+    let names = grid.names(&manual);
+    let (program, consts) = {
+        let axis = |i: &u8| NamedAxis { name: grid.name(*i).clone(), size: grid.axis_size(*i), kind };
+        names.iter().filter(|_| check_vma).for_each(vary::entered);
+        let _axes = name_axes(manual.iter().map(axis));
+        let user = fun.getattr("fun").unwrap_or_else(|_| fun.clone());
+        trace(py, fun, &ins, &user, "shard_map", trace::paths(None))?
+    };
+    if program.effects().ordered && mesh.devices.len() > 1 {
+        return Err(PyNotImplementedError::new_err("Ordered effects are not supported for `shard_map`."));
+    }
+    let outs: Vec<Cuts> = out_specs.call0()?.extract()?;
+    let all = consts.iter().map(|v| named(&vec![], v.rank(), grid));
+    let op: Op = ShardMap {
+        check_vma,
+        in_specs: all.chain(x.iter().zip(&in_specs).map(|(v, c)| named(c, v.rank(), grid))).collect(),
+        out_specs: program.out_avals().iter().zip(&outs).map(|(a, c)| named(c, a.rank(), grid)).collect(),
+        jaxpr: Arc::new(program.with_consts(0)),
+        manual_axes: Names(names),
+        mesh: grid.clone(),
+        devices: Places(mesh.devices.iter().map(|d| d.id).collect()),
+        label: (!mesh.label.is_empty()).then(|| mesh.label.clone()),
+    }
+    .into();
+    let args: Vec<Value> = consts.into_iter().chain(x).collect();
+    let out = guarded(|| ferrax_ir::bind(&op, &args).py(py))?;
+    PyList::new(py, wrap_all(py, out)?)
+}
