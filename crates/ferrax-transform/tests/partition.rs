@@ -537,3 +537,16 @@ fn constraints_and_wishes_are_obeyed() {
     let elsewhere = Grid::new([("z".into(), 2)]);
     assert!(partition(&p, &elsewhere, &[Spec::whole(2)], &[None]).is_err());
 }
+#[test]
+fn bodies_for_parts_stand_in_the_program_of_a_device() {
+    let grid = Grid::new([("x".into(), 2), ("y".into(), 2)]);
+    let p = parse("{ lambda ; a:f32[4,4]. let b:f32[4,4] = shard_map[check_vma=False in_specs=(((x,), ()),) jaxpr={ lambda ; a:f32[2,4]. let b:f32[2,4] = sin a in (b,) } manual_axes=(x,) mesh=((x, 2) (y, 2)) out_specs=(((x,), ()),)] a in (b,) }").unwrap();
+    let both = Spec::new([CutAxes::from_slice(&[0]), CutAxes::from_slice(&[1])]);
+    let q = partition(&p, &grid, &[both], &[None]).unwrap();
+    // along y, which the body does not name, it is partitioned as any program
+    assert_eq!(q.outs[0].text(&grid), "PartitionSpec('x', 'y')");
+    assert_eq!(q.program.in_avals()[0].shape, Dims::new(&[2, 2]));
+    assert_eq!(q.program.eqns().iter().map(|e| e.op.name()).collect::<Vec<_>>(), ["sin"]);
+    let elsewhere = Grid::new([("x".into(), 4)]);
+    assert!(partition(&p, &elsewhere, &[Spec::whole(2)], &[None]).is_err());
+}
