@@ -148,10 +148,10 @@ _open = threading.local()
 def _on_devices(mesh, operands):
     """The mesh of several devices that the function runs on; None where it has one device or none.
 
-    A mesh without devices is that of the `shard_map` around, or of the operands, where that has the same axes.
+    A mesh without devices is that of the `shard_map` around, that in use, or that of the operands, where those have the same axes.
     """
     if isinstance(mesh, AbstractMesh):
-        around = getattr(_open, "meshes", [])[-1:]
+        around = [*getattr(_open, "meshes", [])[-1:], *[m for m in [current()] if isinstance(m, Mesh)]]
         lie = [x.sharding.mesh for x in operands if not isinstance(x, _core.Tracer) and hasattr(x.sharding, "mesh")]
         mesh = next((m for m in [*around, *lie] if m.shape == mesh.shape and not isinstance(m, AbstractMesh)), None)
     return mesh if mesh is not None and len(set(mesh.devices.flat)) > 1 else None
