@@ -206,3 +206,23 @@ def test_a_program_that_differs_is_told():
         """
     )
     assert out == ["True", "True"]
+
+
+def test_shard_map_over_processes():
+    """Each device of each process does its part; collectives go between processes."""
+    assert lines(
+        """
+        from ferrax import lax
+        P, mesh = jax.sharding.PartitionSpec, jax.sharding.Mesh(np.array(jax.devices()), ("x",))
+        X = np.arange(32, dtype=np.float32).reshape(4, 8)
+        f = jax.shard_map(lambda x: lax.psum(jnp.sin(x), "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+        g = jax.shard_map(lambda x: lax.ppermute(x, "x", [(k, (k + 1) % 4) for k in range(4)]), mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        for f, g in [(f, g), (jax.jit(f), jax.jit(g))]:
+            assert np.allclose(f(X), np.sin(X).sum(0))
+            for s in g(X).addressable_shards:
+                assert np.array_equal(np.asarray(s.data)[0], X[(s.index[0].start - 1) % 4])
+        d = jax.jit(jax.grad(lambda x: (f(x) ** 2).sum()))(X)
+        print(i, [s.index[0].start for s in d.addressable_shards])
+        """,
+        devices=2,
+    ) == ["0 [0, 1]", "1 [2, 3]"]
