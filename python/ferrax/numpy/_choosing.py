@@ -28,7 +28,8 @@ from ._taking import take_along_axis
 def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     """x where `condition` holds, else y.
 
-    With `condition` alone, the indices where it holds. Both x and y are computed, so a nan of the unused one reaches derivatives.
+    With `condition` alone, the indices where it holds. Both x and y are computed; what an
+    element does not choose has no part in its derivative, even if it is nan or infinite.
 
     Args:
         condition: array of bool; other dtypes are compared with 0.
