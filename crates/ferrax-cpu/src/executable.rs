@@ -132,7 +132,7 @@ impl Compiler<'_> {
         self.plan.slots[s as usize].bytes()
     }
     /// Whether the two cells may be one memory.
-    fn meet(&self, a: Cell, b: Cell) -> bool {
+    pub fn meet(&self, a: Cell, b: Cell) -> bool {
         match (self.locations[a as usize], self.locations[b as usize]) {
             _ if a == b => true,
             (Location::Arena(x), Location::Arena(y)) => x == y,

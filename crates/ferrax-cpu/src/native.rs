@@ -130,6 +130,21 @@ impl CalledFn {
         unreachable!("there is code for x86-64 only");
     }
 }
+/// What code calls for so many elements.
+fn many_entry() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    return enter_many as *const () as usize;
+    #[cfg(not(target_arch = "x86_64"))]
+    unreachable!("there is code for x86-64 only");
+}
+/// # Safety
+/// The function's contract, of n elements.
+#[cfg(target_arch = "x86_64")]
+#[allow(improper_ctypes_definitions)] // the function is only handed on
+unsafe extern "sysv64" fn enter_many(d: *mut u8, a: *const u8, b: *const u8, f: OneFn, n: usize) {
+    // SAFETY: by the contract.
+    unsafe { f(d, a, b, b, n) }
+}
 /// # Safety
 /// The function's contract, of one element.
 #[cfg(target_arch = "x86_64")]

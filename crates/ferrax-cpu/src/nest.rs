@@ -11,6 +11,7 @@
 //! nothing are removed.
 mod facts;
 mod simplify;
+mod vectors;
 
 use ferrax_kernel::{Bin, DType, Un};
 use rustc_hash::FxHashMap;
@@ -18,6 +19,7 @@ use smallvec::SmallVec;
 
 pub use facts::lane;
 pub use simplify::simplify;
+pub use vectors::vectorize;
 
 pub type NestValue = u32;
 pub type ArrayId = u32;
@@ -58,16 +60,20 @@ pub enum NestOp {
     /// The nan that a reduction gives for any.
     Settle,
     Call(Callee, u8),
-    /// The element at `args[0]`, and so many further.
+    /// The element at `args[0]`, and so many further; of vectors, those that follow it.
     Load(ArrayId, i32),
+    /// A vector of elements that are so far apart.
+    LoadApart(ArrayId, i32, i32),
+    /// A vector that holds a number in each lane; or that number, and so much more from lane to lane.
+    Splat,
+    Ramp(i8),
 }
 impl NestOp {
     pub fn operands(self) -> usize {
         match self {
             NestOp::Const(_) | NestOp::Input(_) | NestOp::Carry | NestOp::After => 0,
-            NestOp::Un(_) | NestOp::Convert(_) | NestOp::Bits(_) | NestOp::Wrap | NestOp::Settle | NestOp::Load(..) => {
-                1
-            }
+            NestOp::Un(_) | NestOp::Convert(_) | NestOp::Bits(_) | NestOp::Wrap | NestOp::Settle => 1,
+            NestOp::Load(..) | NestOp::LoadApart(..) | NestOp::Splat | NestOp::Ramp(_) => 1,
             NestOp::Bin(_) => 2,
             NestOp::Select => 3,
             NestOp::Call(_, n) => n as usize,
@@ -80,6 +86,8 @@ pub struct Def {
     pub op: NestOp,
     pub dtype: DType,
     pub args: [NestValue; 3],
+    /// How many numbers it is: one, or those of a vector. A vector of truth values is a mask, as wide as the numbers beside it.
+    pub lanes: u8,
 }
 impl Def {
     pub fn args(&self) -> &[NestValue] {
@@ -87,6 +95,10 @@ impl Def {
     }
     pub fn is_float(&self) -> bool {
         matches!(lane(self.dtype), DType::F32 | DType::F64)
+    }
+    /// Whether it stands in registers for floats.
+    pub fn is_in_vectors(&self) -> bool {
+        self.lanes > 1 || self.is_float()
     }
 }
 
@@ -100,6 +112,8 @@ pub enum Stmt {
         offset: i32,
         value: NestValue,
         dtype: DType,
+        /// From element to element, where the value is a vector.
+        stride: i32,
     },
     Loop(Box<NestLoop>),
     /// Leaves the innermost loop.
@@ -125,8 +139,20 @@ pub enum NestTrip {
     Forever,
 }
 
+/// What is known of a loop's iterations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoopKind {
+    /// Each follows the one before.
+    Sequential,
+    /// They touch different elements, and hand nothing on but the counter.
+    Free,
+    /// As free ones; each carry but the counter is a reduction in the waist's order, which an iteration adds one element to.
+    Fold,
+}
+
 #[derive(Clone, Debug)]
 pub struct NestLoop {
+    pub kind: LoopKind,
     pub trip: NestTrip,
     pub carries: Vec<NestCarry>,
     pub body: Vec<Stmt>,
@@ -141,6 +167,10 @@ pub struct Nest {
     pub arrays: u32,
     /// What is wanted after it.
     pub outs: Vec<NestValue>,
+    /// The array that is working memory, and how many bytes it has.
+    pub scratch: Option<(ArrayId, usize)>,
+    /// Arrays that are written, and those that may be the same memory.
+    pub meeting: Vec<(ArrayId, ArrayId)>,
     /// What to call for a function where its operands are not known to be plain: a divisor of zero, a shift by the width.
     pub callees: FxHashMap<(Bin, DType), Callee>,
 }
@@ -157,7 +187,7 @@ impl Nest {
     pub fn add(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> NestValue {
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
-        self.defs.push(Def { op, dtype, args: all });
+        self.defs.push(Def { op, dtype, args: all, lanes: 1 });
         self.defs.len() as NestValue - 1
     }
     /// Counts loops, loads, stores and other operations.
@@ -170,6 +200,7 @@ impl Nest {
 #[derive(Default, Clone, Copy, Debug)]
 pub struct NestCounts {
     pub loops: usize,
+    pub vector_loops: usize,
     pub loads: usize,
     pub stores: usize,
     pub operations: usize,
@@ -179,7 +210,7 @@ fn count(nest: &Nest, body: &[Stmt], c: &mut NestCounts) {
     for s in body {
         match s {
             Stmt::Let(v) => match nest.def(*v).op {
-                NestOp::Load(..) => c.loads += 1,
+                NestOp::Load(..) | NestOp::LoadApart(..) => c.loads += 1,
                 NestOp::Const(_) | NestOp::Input(_) => (),
                 NestOp::Call(..) => c.calls += 1,
                 _ => c.operations += 1,
@@ -188,6 +219,8 @@ fn count(nest: &Nest, body: &[Stmt], c: &mut NestCounts) {
             Stmt::ExitUnless(_) => (),
             Stmt::Loop(l) => {
                 c.loops += 1;
+                let of_vectors = |s: &Stmt| matches!(s, Stmt::Let(v) if nest.def(*v).lanes > 1);
+                c.vector_loops += l.body.iter().any(of_vectors) as usize;
                 count(nest, &l.body, c);
             }
         }

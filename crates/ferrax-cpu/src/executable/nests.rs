@@ -4,7 +4,9 @@
 #![allow(unsafe_code)]
 mod build;
 mod functions;
+mod kernels;
 mod routines;
+mod rows;
 
 use super::{Cell, Compiler, RunState};
 use crate::native::{self, NestCode};
@@ -37,12 +39,17 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
     if c.target.tier == Tier::Portable || !NestCode::is_available() || native::min_nanos() == u64::MAX {
         return None;
     }
-    let written = build::Builder::of(c, l)?;
-    let simple = nest::simplify(&written.nest);
-    let counts = simple.counts();
-    let code = NestCode::new(&simple)?;
-    let build::WrittenNest { inputs, arrays, before, after, outs, .. } = written;
-    Some(NestedLoop { code, inputs, arrays, before, after, outs, counts })
+    [true, false].into_iter().find_map(|rows| {
+        let written = build::Builder::of(c, l, rows)?;
+        let mut simple = nest::simplify(&written.nest);
+        if rows {
+            nest::vectorize(&mut simple, c.target.tuning.scalars.max_scalar_row)?;
+        }
+        let counts = simple.counts();
+        let code = NestCode::new(&simple)?;
+        let build::WrittenNest { inputs, arrays, before, after, outs, .. } = written;
+        Some(NestedLoop { code, inputs, arrays, before, after, outs, counts })
+    })
 }
 
 impl NestedLoop {
@@ -75,9 +82,12 @@ impl NestedLoop {
         Ok(())
     }
     pub fn text(&self) -> String {
-        let NestCounts { loops, loads, stores, operations, calls } = self.counts;
+        let NestCounts { loops, vector_loops, loads, stores, operations, calls } = self.counts;
+        let of_vectors = if vector_loops > 0 { format!(" ({vector_loops} of vectors)") } else { String::new() };
         let called = if calls > 0 { format!(", {calls} calls") } else { String::new() };
-        format!("nest of {loops} loops, native: {loads} loads, {stores} stores, {operations} operations{called}")
+        format!(
+            "nest of {loops} loops{of_vectors}, native: {loads} loads, {stores} stores, {operations} operations{called}"
+        )
     }
 }
 /// # Safety

@@ -21,6 +21,8 @@ use std::sync::atomic::AtomicBool;
 pub struct NestCode {
     code: Pages,
     layout: FrameLayout,
+    /// The array that is working memory of the frame.
+    scratch: Option<usize>,
 }
 /// Where each part of a frame begins, in words.
 #[derive(Clone, Copy)]
@@ -30,16 +32,23 @@ struct FrameLayout {
     outs: usize,
     spills: usize,
     calls: usize,
+    /// Words from operand to operand of a call, and its working memory behind.
+    scratch: usize,
     end: usize,
 }
+/// Words of an operand of a call: a vector's, whatever the tier of the function.
+const OPERAND_WORDS: usize = 8;
+
 impl FrameLayout {
     fn new(nest: &Nest, spills: usize) -> FrameLayout {
         let inputs = 1 + nest.arrays as usize;
         let outs = inputs + nest.inputs.len();
         let spilled = outs + nest.outs.len();
         let calls = spilled + spills;
-        // three operands of a call, and a vector's rest behind the last word
-        FrameLayout { arrays: 1, inputs, outs, spills: spilled, calls, end: calls + 5 }
+        // the result and two operands of a call
+        let scratch = calls + 3 * OPERAND_WORDS;
+        let end = scratch + nest.scratch.map_or(0, |s| s.1 / 8);
+        FrameLayout { arrays: 1, inputs, outs, spills: spilled, calls, scratch, end }
     }
 }
 
@@ -79,7 +88,7 @@ impl NestCode {
             return None;
         }
         let code = emit::emit(nest, &order, &allotted, layout);
-        Some(NestCode { code: Pages::new(&code)?, layout })
+        Some(NestCode { code: Pages::new(&code)?, layout, scratch: nest.scratch.map(|s| s.0 as usize) })
     }
     pub fn frame(&self) -> NestFrame {
         NestFrame { words: SmallVec::from_elem(0, self.layout.end), layout: self.layout }
@@ -90,6 +99,10 @@ impl NestCode {
     /// The frame is this code's, its arrays are those of the nest.
     pub unsafe fn run(&self, frame: &mut NestFrame, cancel: &AtomicBool) -> bool {
         frame.words[0] = cancel.as_ptr() as u64;
+        if let Some(array) = self.scratch {
+            let memory = frame.words[self.layout.scratch..].as_mut_ptr();
+            frame.words[self.layout.arrays + array] = memory as u64;
+        }
         // SAFETY: `emit` made it for this frame; by the contract.
         unsafe { super::enter(&self.code, frame.words.as_mut_ptr().cast(), 0) != 0 }
     }

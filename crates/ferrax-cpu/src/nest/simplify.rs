@@ -39,7 +39,13 @@ pub fn simplify(raw: &Nest) -> Nest {
     let mut r = Rewriter {
         raw,
         map: vec![NONE; raw.defs.len()],
-        out: Nest { inputs: raw.inputs.clone(), arrays: raw.arrays, ..Nest::default() },
+        out: Nest {
+            inputs: raw.inputs.clone(),
+            arrays: raw.arrays,
+            scratch: raw.scratch,
+            meeting: raw.meeting.clone(),
+            ..Nest::default()
+        },
         levels: vec![],
         ranges: vec![],
         sums: vec![],
@@ -73,7 +79,7 @@ impl Rewriter<'_> {
         self.sums[v as usize].clone().unwrap_or_else(|| Linear::of(v))
     }
     fn constant(&mut self, dtype: DType, bits: u64) -> NestValue {
-        let def = Def { op: NestOp::Const(bits), dtype, args: [0; 3] };
+        let def = Def { op: NestOp::Const(bits), dtype, args: [0; 3], lanes: 1 };
         if let Some(v) = self.seen.get(&Key::Def(def)) {
             return *v;
         }
@@ -138,7 +144,7 @@ impl Rewriter<'_> {
     fn emit(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> NestValue {
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
-        let def = Def { op, dtype, args: all };
+        let def = Def { op, dtype, args: all, lanes: 1 };
         let full = Range::of(dtype);
         match op {
             NestOp::Const(bits) => self.constant(dtype, bits),
@@ -312,16 +318,17 @@ impl Rewriter<'_> {
                         op => self.emit(op, def.dtype, &args),
                     };
                 }
-                Stmt::Store { array, index, offset, value, dtype } => {
+                Stmt::Store { array, index, offset, value, dtype, .. } => {
                     let index = self.mapped(*index);
                     let (index, more) = self.address(index);
                     let (value, offset) = (self.mapped(*value), offset + more as i32);
                     let block = self.blocks.last_mut().expect("a block");
-                    block.push(Stmt::Store { array: *array, index, offset, value, dtype: *dtype });
+                    block.push(Stmt::Store { array: *array, index, offset, value, dtype: *dtype, stride: 1 });
                     self.changed(*array, self.level());
                     if dtype.size() >= 4 || *dtype == DType::Bool {
                         // what is read back is what was written
-                        let def = Def { op: NestOp::Load(*array, offset), dtype: *dtype, args: [index, 0, 0] };
+                        let def =
+                            Def { op: NestOp::Load(*array, offset), dtype: *dtype, args: [index, 0, 0], lanes: 1 };
                         let key = Key::Load(def, self.versions[*array as usize].0);
                         self.seen.insert(key.clone(), value);
                         self.keys[self.blocks.len() - 1].push(key);
@@ -434,7 +441,12 @@ impl Rewriter<'_> {
             self.map[c.after as usize] = to.after;
         }
         arrays.iter().for_each(|a| self.changed(*a, outer));
-        self.blocks.last_mut().expect("a block").push(Stmt::Loop(Box::new(NestLoop { trip, carries, body })));
+        self.blocks.last_mut().expect("a block").push(Stmt::Loop(Box::new(NestLoop {
+            kind: l.kind,
+            trip,
+            carries,
+            body,
+        })));
     }
 }
 

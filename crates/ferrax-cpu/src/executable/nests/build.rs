@@ -2,16 +2,16 @@
 //!
 //! INVARIANT: an element in registers has one value at a time; the elements of an array are loaded and stored in the order of the steps.
 use super::CellNumber;
-use crate::executable::scalars::tiled_kernel;
 use crate::executable::{Cell, Compiler};
 use crate::kernels::lane::Lane;
-use crate::kernels::unroll::fold_lanes;
-use crate::kernels::{moves, pieces};
-use crate::nest::{ArrayId, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use crate::kernels::moves;
+use crate::nest::{ArrayId, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::plan::{Carry, Loop, SlotId, Step, Trip, Window};
-use ferrax_kernel::routine::Dot;
-use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Routine, Scalar, order};
+use ferrax_kernel::{Bin, DType, Routine};
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Bytes of a nest's working memory: the sums of some reductions.
+const SCRATCH: usize = 512;
 
 /// A nest and where its arrays and numbers stand.
 pub struct WrittenNest {
@@ -22,6 +22,9 @@ pub struct WrittenNest {
     pub after: Vec<(Cell, Cell, usize)>,
     pub outs: Vec<CellNumber>,
 }
+
+/// From cell to cell, so many elements of a dtype.
+type ArrayMove = (Cell, Cell, usize, DType);
 
 pub struct Builder<'a, 'c> {
     pub c: &'a Compiler<'c>,
@@ -39,10 +42,14 @@ pub struct Builder<'a, 'c> {
     /// Cells that are one element of a stacked array: the array, and the index of its first number.
     views: FxHashMap<Cell, (ArrayId, NestValue)>,
     most: usize,
+    /// Whether arrays of many elements are gone through in loops.
+    pub rows: bool,
 }
 
 impl<'a, 'c> Builder<'a, 'c> {
-    pub fn of(c: &'a Compiler<'c>, l: &Loop) -> Option<WrittenNest> {
+    /// The loop as a nest; `rows`: with what has many elements as loops over arrays.
+    pub fn of(c: &'a Compiler<'c>, l: &Loop, rows: bool) -> Option<WrittenNest> {
+        let t = &c.target.tuning.scalars;
         let mut b = Builder {
             c,
             nest: Nest::default(),
@@ -54,7 +61,8 @@ impl<'a, 'c> Builder<'a, 'c> {
             arrays: vec![],
             is_array: FxHashSet::default(),
             views: FxHashMap::default(),
-            most: c.target.tuning.scalars.max_slot_elements,
+            most: if rows { t.max_nest_registers } else { t.max_slot_elements },
+            rows,
         };
         b.find_arrays(l)?;
         let (mut before, mut after) = (vec![], vec![]);
@@ -79,9 +87,21 @@ impl<'a, 'c> Builder<'a, 'c> {
         }
         b.nest.body = b.blocks.pop()?;
         b.nest.arrays = b.arrays.len() as u32;
+        if rows {
+            b.find_meeting();
+            b.nest.scratch = Some((b.nest.arrays, SCRATCH));
+            b.nest.arrays += 1;
+        }
         b.nest.inputs = b.inputs.iter().map(|p| p.dtype).collect();
         let is_nest = !b.arrays.is_empty() || b.nest.counts().loops > 1;
         is_nest.then_some(WrittenNest { nest: b.nest, inputs: b.inputs, arrays: b.arrays, before, after, outs })
+    }
+    /// Which arrays may be one memory: an input that is given away and what takes its place.
+    fn find_meeting(&mut self) {
+        let n = self.arrays.len();
+        let all = (0..n).flat_map(|a| (0..n).map(move |b| (a, b)));
+        let meet = all.filter(|(a, b)| a != b && self.c.meet(self.arrays[*a], self.arrays[*b]));
+        self.nest.meeting = meet.map(|(a, b)| (a as ArrayId, b as ArrayId)).collect();
     }
     /// Has the elements of a slot written to memory after the nest.
     fn leave(&mut self, s: SlotId, outs: &mut Vec<CellNumber>) -> Option<()> {
@@ -161,6 +181,19 @@ impl<'a, 'c> Builder<'a, 'c> {
 
     // ---- values ----
 
+    pub fn most(&self) -> usize {
+        self.most
+    }
+    pub fn begin_block(&mut self) {
+        self.blocks.push(vec![]);
+    }
+    pub fn end_block(&mut self) -> Option<Vec<Stmt>> {
+        self.blocks.pop()
+    }
+    pub fn statement(&mut self, s: Stmt) -> Option<()> {
+        self.blocks.last_mut()?.push(s);
+        Some(())
+    }
     pub fn emit(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> Option<NestValue> {
         if self.nest.defs.len() > self.c.target.tuning.scalars.max_nest_values {
             return None;
@@ -206,7 +239,7 @@ impl<'a, 'c> Builder<'a, 'c> {
     }
     pub fn store(&mut self, cell: Cell, index: NestValue, value: NestValue, dtype: DType) -> Option<()> {
         let (array, index) = self.place(cell, index)?;
-        self.blocks.last_mut()?.push(Stmt::Store { array, index, offset: 0, value, dtype });
+        self.blocks.last_mut()?.push(Stmt::Store { array, index, offset: 0, value, dtype, stride: 1 });
         Some(())
     }
     /// An element of a cell at a fixed place.
@@ -277,15 +310,40 @@ impl<'a, 'c> Builder<'a, 'c> {
 
     // ---- loops ----
 
+    /// Which arrays of carries are copied: before a loop, after each iteration, and after the loop.
+    fn moves(&self, arrays: &[&Carry], is_outermost: bool) -> Option<[Vec<ArrayMove>; 3]> {
+        let moved = |k: &Carry, from: SlotId, to: SlotId| {
+            let slot = &self.c.plan.slots[k.slot as usize];
+            let [from, to] = [from, to].map(|s| self.c.cell(s));
+            (from != to).then_some((from, to, slot.len, slot.dtype))
+        };
+        let mut moves = [vec![], vec![], vec![]];
+        for k in arrays.iter().copied() {
+            let cells = [k.init, k.slot, k.next, k.out].map(|s| self.c.cell(s));
+            if !cells.iter().all(|c| self.is_array(*c)) && !(is_outermost && cells[1] == cells[2]) {
+                return None;
+            }
+            if !is_outermost {
+                moves[0].extend(moved(k, k.init, k.slot));
+                moves[2].extend(moved(k, k.slot, k.out));
+            }
+            moves[1].extend(moved(k, k.next, k.slot));
+        }
+        // what one overwrites another reads
+        let meet = |m: &[ArrayMove]| {
+            m.iter().enumerate().any(|(i, a)| m.iter().enumerate().any(|(j, b)| i != j && self.c.meet(a.1, b.0)))
+        };
+        if moves.iter().any(|m| meet(m) || !m.is_empty() && !self.rows) {
+            return None;
+        }
+        Some(moves)
+    }
     fn looped(&mut self, l: &Loop, is_outermost: bool) -> Option<()> {
         let (arrays, few): (Vec<&Carry>, Vec<&Carry>) =
             l.carries.iter().partition(|k| self.is_array(self.c.cell(k.slot)));
-        for k in arrays {
-            let [init, slot, next, out] = [k.init, k.slot, k.next, k.out].map(|s| self.c.cell(s));
-            let is_one_place = slot == next && (is_outermost || init == slot && out == slot);
-            if !is_one_place || !self.is_array(init) && !is_outermost {
-                return None;
-            }
+        let moves = self.moves(&arrays, is_outermost)?;
+        for (from, to, n, d) in &moves[0] {
+            self.copied(*from, *to, *n, *d)?;
         }
         let mut inits = vec![];
         for k in &few {
@@ -333,6 +391,9 @@ impl<'a, 'c> Builder<'a, 'c> {
         for k in &few {
             next.extend(self.elements(k.next)?);
         }
+        for (from, to, n, d) in &moves[1] {
+            self.copied(*from, *to, *n, *d)?;
+        }
         let one = self.index(1)?;
         let grown = self.bin(Bin::Add, DType::I64, counter, one)?;
         carries.iter_mut().zip(next).for_each(|(c, n)| c.next = n);
@@ -340,7 +401,12 @@ impl<'a, 'c> Builder<'a, 'c> {
         let body = self.blocks.pop()?;
         (self.known, self.set) = outside;
         let after: Vec<NestValue> = carries.iter().map(|c| c.after).collect();
-        self.blocks.last_mut()?.push(Stmt::Loop(Box::new(NestLoop { trip, carries, body })));
+        self.blocks.last_mut()?.push(Stmt::Loop(Box::new(NestLoop {
+            kind: LoopKind::Sequential,
+            trip,
+            carries,
+            body,
+        })));
         let mut after = after.into_iter();
         for (k, inits) in few.iter().zip(&inits) {
             let values: Vec<NestValue> = after.by_ref().take(inits.len()).collect();
@@ -350,6 +416,9 @@ impl<'a, 'c> Builder<'a, 'c> {
             let d = self.c.plan.slots[s as usize].dtype;
             let n = self.emit(NestOp::Convert(DType::I64), d, &[n])?;
             self.put(s, &[n])?;
+        }
+        for (from, to, n, d) in &moves[2] {
+            self.copied(*from, *to, *n, *d)?;
         }
         Some(())
     }
@@ -416,6 +485,10 @@ impl<'a, 'c> Builder<'a, 'c> {
                 if a.dtype != b.dtype {
                     return None;
                 }
+                let [x, y] = [*from, *to].map(|s| self.c.cell(s));
+                if self.rows && self.is_array(x) && self.is_array(y) {
+                    return self.copied(x, y, a.len, a.dtype);
+                }
                 let values = self.elements(*from)?;
                 self.put(*to, &values)
             }
@@ -460,138 +533,6 @@ impl<'a, 'c> Builder<'a, 'c> {
             }
         }
         outs.iter().zip(chosen).try_for_each(|(o, values)| self.put(*o, &values))
-    }
-    fn kernel(&mut self, k: &Kernel, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let n = k.grid.size();
-        let t = &self.c.target.tuning.scalars;
-        let work = t.nanos[1] * (n * k.rdims.size().max(1) * k.nodes.len()) as f64;
-        let is_small = n > 0 && n <= self.most && k.rdims.size() <= self.most;
-        if !is_small || n > 1 && work > tiled_kernel(k) {
-            return None;
-        }
-        let reduced =
-            k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }));
-        let once = k.needed(k.outputs.iter().copied());
-        let mut results: Vec<Vec<NestValue>> = vec![vec![]; k.outputs.len()];
-        for i in 0..n {
-            let index = k.grid.unravel(i);
-            if n > 1 && k.rdims.is_empty() {
-                // What an index chooses is known here.
-                let one = pieces::element(k, &index);
-                let at = self.values(&one, ins, &[], &[], &vec![true; one.nodes.len()])?;
-                results.iter_mut().zip(&one.outputs).for_each(|(r, o)| r.push(at[*o as usize]));
-                continue;
-            }
-            let mut rows = vec![];
-            if reduced.contains(&true) {
-                for r in 0..k.rdims.size() {
-                    rows.push(self.values(k, ins, &index.concat(&k.rdims.unravel(r)), &[], &reduced)?);
-                }
-            }
-            let at = self.values(k, ins, &index, &rows, &once)?;
-            results.iter_mut().zip(&k.outputs).for_each(|(r, o)| r.push(at[*o as usize]));
-        }
-        outs.iter().zip(&results).try_for_each(|(o, r)| self.put(*o, r))
-    }
-    /// A small product, as its routine takes it: each element sums in increasing k, and every product rounds.
-    fn product(&mut self, d: &Dot, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let plain = d.dtype == d.out && matches!(d.dtype, DType::F32 | DType::F64);
-        if !plain || d.b != 1 || d.m * d.n > self.most || d.m * d.n * d.k > self.c.target.tuning.dot.max_loop_work {
-            return None;
-        }
-        let (x, y) = (self.c.cell(ins[0]), self.c.cell(ins[1]));
-        let mut sums = vec![];
-        for i in 0..d.m as i64 {
-            for j in 0..d.n as i64 {
-                let mut sum = self.constant(d.dtype, 0)?;
-                for k in 0..d.k as i64 {
-                    let at = |row: i64, strides: [i64; 3], column: i64| {
-                        usize::try_from(row * strides[1] + column * strides[2]).ok().map(|e| e * d.dtype.size())
-                    };
-                    let (l, r) = (at(i, d.lhs, k)?, at(k, d.rhs, j)?);
-                    let (l, r) = (self.get(x, l, d.dtype)?, self.get(y, r, d.dtype)?);
-                    let product = self.bin(Bin::Mul, d.dtype, l, r)?;
-                    sum = self.bin(Bin::Add, d.dtype, sum, product)?;
-                }
-                sums.push(sum);
-            }
-        }
-        self.put(outs[0], &sums)
-    }
-    /// The wanted nodes at one index; a reduction goes over `rows`, the values at each reduced index.
-    fn values(
-        &mut self,
-        k: &Kernel,
-        ins: &[SlotId],
-        index: &[usize],
-        rows: &[Vec<NestValue>],
-        wanted: &[bool],
-    ) -> Option<Vec<NestValue>> {
-        let mut at: Vec<NestValue> = vec![];
-        for ((d, node), wanted) in k.nodes.iter().zip(wanted) {
-            at.push(match node {
-                _ if !wanted => 0,
-                Node::Reduce { kind, of } => {
-                    let of: Vec<NestValue> = rows.iter().map(|row| row[*of as usize]).collect();
-                    self.reduce(*kind, *d, &of)?
-                }
-                _ => self.node(k, *d, node, index, ins, &at)?,
-            });
-        }
-        Some(at)
-    }
-    /// In the order of [`order`], for at most as many elements as there are lanes.
-    fn reduce(&mut self, kind: ReduceKind, d: DType, of: &[NestValue]) -> Option<NestValue> {
-        let identity = self.constant(d, moves::lane_bits(kind.identity(d)?))?;
-        if of.is_empty() || of.len() > order::LANES {
-            return of.is_empty().then_some(identity);
-        }
-        let f = kind.bin()?;
-        let lanes: Vec<NestValue> = of.iter().map(|x| self.apply(f, d, identity, *x)).collect::<Option<_>>()?;
-        let sum = fold_lanes(lanes, |a, b| self.apply(f, d, a, b))?;
-        let settled = if d.is_float() { self.emit(NestOp::Settle, d, &[sum])? } else { sum };
-        self.wrapped(settled, d)
-    }
-    fn node(
-        &mut self,
-        k: &Kernel,
-        d: DType,
-        node: &Node,
-        index: &[usize],
-        ins: &[SlotId],
-        at: &[NestValue],
-    ) -> Option<NestValue> {
-        let of = |n: &u32| at[*n as usize];
-        if !is_held(d) {
-            return None;
-        }
-        match node {
-            Node::Const(s) => self.constant(d, moves::lane_bits(*s)),
-            Node::Index(a) => {
-                let x = self.constant(DType::I64, a.at(index.iter().copied()) as u64)?;
-                self.converted(DType::I64, d, x)
-            }
-            Node::Load(a) => {
-                let form = |f: &Affine| f.at(index.iter().copied());
-                if a.guards.iter().any(|g| !(g.lo..g.hi).contains(&form(&g.at))) {
-                    return self.constant(d, moves::lane_bits(a.fill));
-                }
-                self.get_of(ins[a.input as usize], usize::try_from(form(&a.at)).ok()? * d.size(), d)
-            }
-            Node::Un(f, x) => self.unary(*f, k.dtype(*x), d, of(x)),
-            Node::Bin(f, x, y) => {
-                let r = self.apply(*f, k.dtype(*x), of(x), of(y))?;
-                if d == DType::Bool { Some(r) } else { self.wrapped(r, d) }
-            }
-            Node::Select { p, t, f } => self.emit(NestOp::Select, d, &[of(p), of(t), of(f)]),
-            Node::Convert(x) => self.converted(k.dtype(*x), d, of(x)),
-            Node::Bitcast(x) => self.bits(k.dtype(*x), d, of(x)),
-            Node::Round { of: x, exponent, mantissa } => {
-                let words = Scalar { dtype: DType::U64, bits: *exponent as u64 | (*mantissa as u64) << 32 };
-                self.rounded(d, of(x), words)
-            }
-            Node::Reduce { .. } => None,
-        }
     }
     /// An integer as an index.
     pub fn wide(&mut self, v: NestValue, d: DType) -> Option<NestValue> {

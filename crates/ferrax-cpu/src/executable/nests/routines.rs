@@ -6,7 +6,7 @@ use crate::executable::Cell;
 use crate::nest::NestValue;
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::{Combine, Gather, OutOfBounds, Scatter};
-use ferrax_kernel::{Bin, DType, Dims, Routine};
+use ferrax_kernel::{Affine, Bin, DType, Dims, Routine};
 
 impl Builder<'_, '_> {
     pub fn routine(&mut self, r: &Routine, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
@@ -33,8 +33,28 @@ impl Builder<'_, '_> {
                 }
                 Some(())
             }
+            Routine::DynamicSlice { operand, sizes, dtype, index_dtype } if self.is_array(self.c.cell(outs[0])) => {
+                let first = self.starts(operand, sizes, &ins[1..], *index_dtype)?;
+                let (from, to) = (self.c.cell(ins[0]), self.c.cell(outs[0]));
+                self.window(sizes, [&dense(operand), &dense(sizes)], first, &mut |b, at, within| {
+                    let v = b.load(from, at, *dtype)?;
+                    b.store(to, within, v, *dtype)
+                })
+            }
+            Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype }
+                if self.is_array(self.c.cell(ins[1])) && self.c.cell(ins[0]) == self.c.cell(outs[0]) =>
+            {
+                let first = self.starts(operand, update, &ins[2..], *index_dtype)?;
+                let (from, to) = (self.c.cell(ins[1]), self.c.cell(outs[0]));
+                self.window(update, [&dense(operand), &dense(update)], first, &mut |b, at, within| {
+                    let v = b.load(from, within, *dtype)?;
+                    b.store(to, at, v, *dtype)
+                })
+            }
             Routine::Gather(g) if g.out.size() <= most => self.gather(g, ins, outs),
+            Routine::Gather(g) if self.is_array(self.c.cell(outs[0])) => self.gather_windows(g, ins, outs),
             Routine::Scatter(s) if s.updates.size() <= most => self.scatter(s, ins, outs),
+            Routine::Scatter(s) if self.is_array(self.c.cell(ins[2])) => self.scatter_windows(s, ins, outs),
             _ => None,
         }
     }
@@ -93,21 +113,37 @@ impl Builder<'_, '_> {
         let v = self.get(cell, at * d.size(), d)?;
         self.wide(v, d)
     }
+    /// Where the windows of a position begin, by axis of the operand.
+    fn starts_of_gather(&mut self, g: &Gather, ins: &[SlotId], position: &Dims) -> Option<Vec<Option<NestValue>>> {
+        let mut starts = vec![None; g.operand.len()];
+        for (j, axis) in g.start_index_map.iter().enumerate() {
+            let at = offset(&g.indices, &position.concat(&[j])) as usize;
+            let (array, at) = if g.apart { (1 + j, at / g.start_index_map.len()) } else { (1, at) };
+            starts[*axis] = Some(self.component(self.c.cell(ins[array]), at, g.index_dtype)?);
+        }
+        for (axis, of) in g.operand_batching_dims.iter().zip(g.start_indices_batching_dims.iter()) {
+            starts[*axis] = Some(self.index(position[*of] as i64)?);
+        }
+        Some(starts)
+    }
+    fn starts_of_scatter(&mut self, s: &Scatter, ins: &[SlotId], position: &Dims) -> Option<Vec<Option<NestValue>>> {
+        let mut starts = vec![None; s.operand.len()];
+        for (j, axis) in s.scatter_dims_to_operand_dims.iter().enumerate() {
+            let at = offset(&s.indices, &position.concat(&[j])) as usize;
+            starts[*axis] = Some(self.component(self.c.cell(ins[1]), at, s.index_dtype)?);
+        }
+        for (axis, of) in s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()) {
+            starts[*axis] = Some(self.index(position[*of] as i64)?);
+        }
+        Some(starts)
+    }
     fn gather(&mut self, g: &Gather, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let rank = g.operand.len();
         let mut values = vec![];
         for o in 0..g.out.size() {
             let out = g.out.unravel(o);
             let (window, positions) = (out.pick(&g.offset_dims), out.without(&g.offset_dims));
-            let mut starts = vec![None; rank];
-            for (j, axis) in g.start_index_map.iter().enumerate() {
-                let at = offset(&g.indices, &positions.concat(&[j])) as usize;
-                let (array, at) = if g.apart { (1 + j, at / g.start_index_map.len()) } else { (1, at) };
-                starts[*axis] = Some(self.component(self.c.cell(ins[array]), at, g.index_dtype)?);
-            }
-            for (axis, of) in g.operand_batching_dims.iter().zip(g.start_indices_batching_dims.iter()) {
-                starts[*axis] = Some(self.index(positions[*of] as i64)?);
-            }
+            let starts = self.starts_of_gather(g, ins, &positions)?;
             let mut inside = window.iter();
             let mut within = vec![0; rank];
             for (axis, w) in within.iter_mut().enumerate() {
@@ -136,14 +172,7 @@ impl Builder<'_, '_> {
         for (u, update) in updates.into_iter().enumerate() {
             let index = s.updates.unravel(u);
             let (window, positions) = (index.pick(&s.update_window_dims), index.without(&s.update_window_dims));
-            let mut starts = vec![None; rank];
-            for (j, axis) in s.scatter_dims_to_operand_dims.iter().enumerate() {
-                let at = offset(&s.indices, &positions.concat(&[j])) as usize;
-                starts[*axis] = Some(self.component(self.c.cell(ins[1]), at, s.index_dtype)?);
-            }
-            for (axis, of) in s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()) {
-                starts[*axis] = Some(self.index(positions[*of] as i64)?);
-            }
+            let starts = self.starts_of_scatter(s, ins, &positions)?;
             let mut inside = window.iter().zip(sizes_of_window.iter());
             let (mut within, mut sizes) = (vec![0; rank], vec![1; rank]);
             for axis in 0..rank {
@@ -154,20 +183,93 @@ impl Builder<'_, '_> {
             }
             let asked = s.mode == OutOfBounds::FillOrDrop;
             let (at, inside) = self.target(&s.operand, &sizes, &starts, &within, asked)?;
-            let old =
-                if s.combine == Combine::Set && inside.is_none() { None } else { Some(self.load(cell, at, s.dtype)?) };
-            let mut v = match (s.combine, old) {
-                (Combine::Set, _) => update,
-                (Combine::Sub, Some(old)) => self.combined(Bin::Sub, s.dtype, old, update)?,
-                (Combine::Reduce(kind), Some(old)) => self.combined(kind.bin()?, s.dtype, old, update)?,
-                _ => return None,
-            };
-            if let (Some(inside), Some(old)) = (inside, old) {
-                v = self.emit(crate::nest::NestOp::Select, s.dtype, &[inside, v, old])?;
-            }
+            let v = self.updated(s, cell, at, update, inside)?;
             self.store(cell, at, v, s.dtype)?;
         }
         Some(())
+    }
+    /// Few windows of many elements.
+    fn gather_windows(&mut self, g: &Gather, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let (rank, (from, to)) = (g.operand.len(), (self.c.cell(ins[0]), self.c.cell(outs[0])));
+        let axes: Vec<usize> =
+            (0..rank).filter(|a| !g.collapsed_slice_dims.contains(a) && !g.operand_batching_dims.contains(a)).collect();
+        let sizes = g.out.pick(&g.offset_dims);
+        let places = g.out.without(&g.offset_dims);
+        if places.size() > self.c.target.tuning.scalars.max_nest_registers {
+            return None;
+        }
+        let whole = picked(&g.operand, &axes);
+        let mut part = picked(&g.out, &g.offset_dims);
+        let others: Vec<usize> = (0..g.out.len()).filter(|a| !g.offset_dims.contains(a)).collect();
+        let of_places = picked(&g.out, &others);
+        for p in 0..places.size() {
+            let position = places.unravel(p);
+            let starts = self.starts_of_gather(g, ins, &position)?;
+            let asked = g.mode == OutOfBounds::FillOrDrop;
+            let (first, inside) = self.target(&g.operand, &g.slice_sizes, &starts, &vec![0; rank], asked)?;
+            part.offset = of_places.at(position.iter().copied());
+            let fill = self.constant(g.dtype, crate::kernels::moves::lane_bits(g.fill))?;
+            self.window(&sizes, [&whole, &part], first, &mut |b, at, within| {
+                let mut v = b.load(from, at, g.dtype)?;
+                if let Some(inside) = inside {
+                    v = b.emit(crate::nest::NestOp::Select, g.dtype, &[inside, v, fill])?;
+                }
+                b.store(to, within, v, g.dtype)
+            })?;
+        }
+        Some(())
+    }
+    /// Few windows of many elements.
+    fn scatter_windows(&mut self, s: &Scatter, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let (cell, from, rank) = (self.c.cell(outs[0]), self.c.cell(ins[2]), s.operand.len());
+        let sizes = s.updates.pick(&s.update_window_dims);
+        let places = s.updates.without(&s.update_window_dims);
+        if cell != self.c.cell(ins[0]) || places.size() > self.c.target.tuning.scalars.max_nest_registers {
+            return None;
+        }
+        let axes: Vec<usize> =
+            (0..rank).filter(|a| !s.inserted_window_dims.contains(a) && !s.operand_batching_dims.contains(a)).collect();
+        let mut of_window = vec![1; rank];
+        axes.iter().zip(sizes.iter()).for_each(|(a, n)| of_window[*a] = *n);
+        let whole = picked(&s.operand, &axes);
+        let mut part = picked(&s.updates, &s.update_window_dims);
+        let others: Vec<usize> = (0..s.updates.len()).filter(|a| !s.update_window_dims.contains(a)).collect();
+        let of_places = picked(&s.updates, &others);
+        for p in 0..places.size() {
+            let position = places.unravel(p);
+            let starts = self.starts_of_scatter(s, ins, &position)?;
+            let asked = s.mode == OutOfBounds::FillOrDrop;
+            let (first, inside) = self.target(&s.operand, &of_window, &starts, &vec![0; rank], asked)?;
+            part.offset = of_places.at(position.iter().copied());
+            self.window(&sizes, [&whole, &part], first, &mut |b, at, within| {
+                let update = b.load(from, within, s.dtype)?;
+                let v = b.updated(s, cell, at, update, inside)?;
+                b.store(cell, at, v, s.dtype)
+            })?;
+        }
+        Some(())
+    }
+    /// What an element becomes.
+    fn updated(
+        &mut self,
+        s: &Scatter,
+        cell: Cell,
+        at: NestValue,
+        update: NestValue,
+        inside: Option<NestValue>,
+    ) -> Option<NestValue> {
+        let old =
+            if s.combine == Combine::Set && inside.is_none() { None } else { Some(self.load(cell, at, s.dtype)?) };
+        let v = match (s.combine, old) {
+            (Combine::Set, _) => update,
+            (Combine::Sub, Some(old)) => self.combined(Bin::Sub, s.dtype, old, update)?,
+            (Combine::Reduce(kind), Some(old)) => self.combined(kind.bin()?, s.dtype, old, update)?,
+            _ => return None,
+        };
+        match (inside, old) {
+            (Some(inside), Some(old)) => self.emit(crate::nest::NestOp::Select, s.dtype, &[inside, v, old]),
+            _ => Some(v),
+        }
     }
     fn combined(&mut self, f: Bin, d: DType, old: NestValue, new: NestValue) -> Option<NestValue> {
         let v = self.apply(f, d, old, new)?;
@@ -175,6 +277,14 @@ impl Builder<'_, '_> {
     }
 }
 
+/// The places of all elements, and of those along some axes.
+fn dense(dims: &Dims) -> Affine {
+    Affine::new(0, dims.strides().iter().map(|s| *s as i64))
+}
+fn picked(dims: &Dims, axes: &[usize]) -> Affine {
+    let strides = dims.strides();
+    Affine::new(0, axes.iter().map(|a| strides[*a] as i64))
+}
 /// The row-major position of an index.
 fn offset(dims: &Dims, index: &[usize]) -> i64 {
     dims.strides().iter().zip(index).map(|(s, i)| *s as i64 * *i as i64).sum()

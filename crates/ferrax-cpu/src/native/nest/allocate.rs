@@ -13,12 +13,20 @@ pub enum Place {
     Given,
     Nowhere,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    Whole,
+    Float,
+    Vector,
+}
+/// Words of a vector.
+const VECTOR_WORDS: u32 = 4;
 pub struct Allotted {
     /// Of each value, array pointer and counter.
     pub places: Vec<Place>,
     pub spills: usize,
-    /// Those that stand in registers across a call: (interval, register, is it a float's, word to keep it in).
-    pub kept: Vec<(Interval, u8, bool, u32)>,
+    /// Those that stand in registers across a call: (interval, register, what it holds, word to keep it in).
+    pub kept: Vec<(Interval, u8, Held, u32)>,
 }
 
 /// rsi, rdi, r8 to r11, then what a function gives back as it was: rbp, r12 to r15.
@@ -66,7 +74,13 @@ pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
         }
     }
     join_carries(nest, order, &mut classes);
-    let is_float = |v: u32| (v as usize) < nest.defs.len() && nest.def(v).is_float();
+    let held = |v: u32| match nest.defs.get(v as usize) {
+        Some(def) if def.lanes > 1 => Held::Vector,
+        Some(def) if def.is_float() => Held::Float,
+        _ => Held::Whole,
+    };
+    let is_float = |v: u32| held(v) != Held::Whole;
+    let words = |v: u32| if held(v) == Held::Vector { VECTOR_WORDS } else { 1 };
     let mut roots: Vec<u32> = (0..n as u32).filter(|v| classes.of[*v as usize] == *v).collect();
     roots.retain(|v| classes.intervals[*v as usize].is_some());
     roots.sort_by_key(|v| classes.intervals[*v as usize].map(|i| i.start));
@@ -76,8 +90,8 @@ pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
     let mut spilled = |v: u32| match given(nest, order, v) {
         true => Place::Given,
         false => {
-            spills += 1;
-            Place::Spill(spills - 1)
+            spills += words(v);
+            Place::Spill(spills - words(v))
         }
     };
     for v in roots {
@@ -116,8 +130,8 @@ pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
             && calls.iter().any(|c| i.spans(*c))
             && classes.of[v as usize] == v
         {
-            kept.push((i, r, is_float(v), spills));
-            spills += 1;
+            kept.push((i, r, held(v), spills));
+            spills += words(v);
         }
     }
     for v in 0..n as u32 {

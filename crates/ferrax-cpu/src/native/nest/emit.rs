@@ -4,14 +4,18 @@
 //!
 //! INVARIANT: a step reads its operands before it writes its result, whose register may be that of an operand.
 mod floats;
+mod vectors;
 mod wholes;
 
-use super::FrameLayout;
-use super::allocate::{Allotted, Place};
+use super::allocate::{Allotted, Held, Place};
 use super::encode::{Encoder, Label, Rm, at, cc};
 use super::order::{Inst, Order};
+use super::{FrameLayout, OPERAND_WORDS};
 use crate::nest::{Callee, Nest, NestOp, NestTrip, NestValue, lane};
 use ferrax_kernel::{Bin, DType};
+
+/// Iterations of an innermost loop that does not look whether the run was cancelled.
+const SHORT: usize = 1024;
 
 const RAX: u8 = 0;
 const RCX: u8 = 1;
@@ -19,6 +23,7 @@ const RDX: u8 = 2;
 const RBX: u8 = 3;
 const RSI: u8 = 6;
 const RDI: u8 = 7;
+const R8: u8 = 8;
 /// Vectors in between.
 const V0: u8 = 13;
 const V1: u8 = 14;
@@ -49,6 +54,7 @@ struct Emitter<'a> {
     /// Of each loop: where an iteration begins, and what follows the loop.
     labels: Vec<(Label, Label)>,
     cancelled: Label,
+    has_vectors: bool,
 }
 
 /// A place that is read or written whole.
@@ -58,13 +64,16 @@ enum NestSite {
     Float(u8),
     Frame(i32),
     Bits(u64),
+    Vector(u8),
+    VectorFrame(i32),
 }
 
 pub fn emit(nest: &Nest, order: &Order, allotted: &Allotted, layout: FrameLayout) -> Vec<u8> {
     let mut e = Encoder::default();
     let labels = order.loops.iter().map(|_| (e.label(), e.label())).collect();
     let cancelled = e.label();
-    let mut m = Emitter { nest, order, allotted, layout, e, labels, cancelled };
+    let has_vectors = nest.defs.iter().any(|d| d.lanes > 1);
+    let mut m = Emitter { nest, order, allotted, layout, e, labels, cancelled, has_vectors };
     // push rbx, rbp, r12 to r15; sub rsp, 8; mov rbx, rdi
     m.e.bytes(&[0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57, 0x48, 0x83, 0xec, 8, 0x48, 0x89, 0xfb]);
     for k in 0..nest.arrays {
@@ -92,6 +101,7 @@ pub fn emit(nest: &Nest, order: &Order, allotted: &Allotted, layout: FrameLayout
 
 impl Emitter<'_> {
     fn leave(&mut self) {
+        self.without_upper_halves();
         self.e.bytes(&[0x48, 0x83, 0xc4, 8, 0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b, 0xc3]);
     }
     fn kind(&self, v: NestValue) -> RegisterKind {
@@ -117,13 +127,16 @@ impl Emitter<'_> {
         {
             return NestSite::Bits(bits);
         }
+        let lanes = self.nest.defs.get(v as usize).map_or(1, |d| d.lanes);
         match self.allotted.places[v as usize] {
+            Place::Reg(r) if lanes > 1 => NestSite::Vector(r),
+            _ if lanes > 1 => NestSite::VectorFrame(self.word(v)),
             Place::Reg(r) if (v as usize) < self.nest.defs.len() && self.nest.def(v).is_float() => NestSite::Float(r),
             Place::Reg(r) => NestSite::Whole(r),
             _ => NestSite::Frame(self.word(v)),
         }
     }
-    /// All 64 bits.
+    /// All 64 bits, or all of a vector.
     fn copy(&mut self, from: NestSite, to: NestSite) {
         match (from, to) {
             _ if from == to => (),
@@ -144,7 +157,14 @@ impl Emitter<'_> {
                 self.copy(from, NestSite::Whole(RAX));
                 self.copy(NestSite::Whole(RAX), to);
             }
-            (_, NestSite::Bits(_)) => unreachable!("nothing is written to a constant"),
+            (NestSite::Vector(a), NestSite::Vector(b)) => self.e.vex(1, 4, false, 0x28, b, 0, Rm::Reg(a), None),
+            (NestSite::VectorFrame(a), NestSite::Vector(b)) => self.e.vex(1, 4, false, 0x10, b, 0, at(RBX, a), None),
+            (NestSite::Vector(a), NestSite::VectorFrame(b)) => self.e.vex(1, 4, false, 0x11, a, 0, at(RBX, b), None),
+            (NestSite::VectorFrame(_), NestSite::VectorFrame(_)) => {
+                self.copy(from, NestSite::Vector(V2));
+                self.copy(NestSite::Vector(V2), to);
+            }
+            (from, to) => unreachable!("{from:?} is not copied to {to:?}"),
         }
     }
     /// Copies at once: what one writes another may read.
@@ -159,8 +179,11 @@ impl Emitter<'_> {
                 }
                 None => {
                     // a ring: what stands in its first place goes aside
-                    let aside =
-                        if let NestSite::Float(_) = all[0].1 { NestSite::Float(V0) } else { NestSite::Whole(RCX) };
+                    let aside = match all[0].1 {
+                        NestSite::Float(_) => NestSite::Float(V0),
+                        NestSite::Vector(_) | NestSite::VectorFrame(_) => NestSite::Vector(V0),
+                        _ => NestSite::Whole(RCX),
+                    };
                     let first = all[0].1;
                     self.copy(first, aside);
                     all.iter_mut().filter(|c| c.0 == first).for_each(|c| c.0 = aside);
@@ -190,15 +213,15 @@ impl Emitter<'_> {
     /// The value as an operand that may be memory.
     fn rm(&mut self, v: NestValue) -> Rm {
         match self.site(v) {
-            NestSite::Whole(r) | NestSite::Float(r) => Rm::Reg(r),
-            NestSite::Frame(word) => at(RBX, word),
+            NestSite::Whole(r) | NestSite::Float(r) | NestSite::Vector(r) => Rm::Reg(r),
+            NestSite::Frame(word) | NestSite::VectorFrame(word) => at(RBX, word),
             NestSite::Bits(x) => self.e.pool(x),
         }
     }
     /// The register to which the result goes, or this one.
     fn target(&self, v: NestValue, other: u8) -> u8 {
         match self.site(v) {
-            NestSite::Whole(r) | NestSite::Float(r) => r,
+            NestSite::Whole(r) | NestSite::Float(r) | NestSite::Vector(r) => r,
             _ => other,
         }
     }
@@ -213,8 +236,12 @@ impl Emitter<'_> {
     fn step(&mut self, pos: usize, inst: Inst) {
         match inst {
             Inst::Let(v) if self.order.fused[v as usize] => (),
+            Inst::Let(v) if self.nest.def(v).lanes > 1 => self.vector(pos, v),
             Inst::Let(v) => self.define(pos, v),
-            Inst::Store { array, index, offset, value, dtype } => {
+            Inst::Store { array, index, offset, value, dtype, stride } if self.nest.def(value).lanes > 1 => {
+                self.store_vector((array, index, offset), value, dtype, stride);
+            }
+            Inst::Store { array, index, offset, value, dtype, .. } => {
                 let to = self.element(array, index, offset, dtype);
                 match kind(dtype) {
                     RegisterKind::Float(wide) => {
@@ -278,9 +305,12 @@ impl Emitter<'_> {
     fn end(&mut self, l: usize) {
         let info = &self.order.loops[l];
         let (top, out) = self.labels[l];
-        self.e.whole(true, &[0x8b], RAX, at(RBX, 0), &[]);
-        self.e.whole(false, &[0x80], 7, at(RAX, 0), &[0]);
-        self.e.jump_if(cc::NOT_EQUAL, self.cancelled);
+        let is_short = matches!(info.trip, NestTrip::Static(n) if n <= SHORT) && !self.order.has_loops(l);
+        if !is_short {
+            self.e.whole(true, &[0x8b], RAX, at(RBX, 0), &[]);
+            self.e.whole(false, &[0x80], 7, at(RAX, 0), &[0]);
+            self.e.jump_if(cc::NOT_EQUAL, self.cancelled);
+        }
         let moves = info.carries.iter().map(|c| (self.site(c.next), self.site(c.slot))).collect();
         self.copies(moves);
         match (info.trip, info.counted_by) {
@@ -359,6 +389,7 @@ impl Emitter<'_> {
                 self.copy(from, to);
             }
             (NestOp::Settle, _) => self.settle(v),
+            (NestOp::LoadApart(..) | NestOp::Splat | NestOp::Ramp(_), _) => unreachable!("{:?} is a vector", def.op),
         }
     }
     /// Calls a block function for one element; registers that it may change are kept in the frame.
@@ -368,17 +399,23 @@ impl Emitter<'_> {
             .kept
             .iter()
             .filter(|k| k.0.spans(pos))
-            .map(|(_, r, is_float, word)| {
-                let reg = if *is_float { NestSite::Float(*r) } else { NestSite::Whole(*r) };
-                (reg, NestSite::Frame(8 * (self.layout.spills as i32 + *word as i32)))
+            .map(|(_, r, held, word)| {
+                let word = 8 * (self.layout.spills as i32 + *word as i32);
+                match held {
+                    Held::Whole => (NestSite::Whole(*r), NestSite::Frame(word)),
+                    Held::Float => (NestSite::Float(*r), NestSite::Frame(word)),
+                    Held::Vector => (NestSite::Vector(*r), NestSite::VectorFrame(word)),
+                }
             })
             .collect();
         let args = self.nest.def(v).args;
         let first = self.layout.calls;
-        let operand = |k: usize| 8 * (first + k) as i32;
+        let lanes = self.nest.def(v).lanes;
+        let operand = |k: usize| 8 * (first + OPERAND_WORDS * k) as i32;
         for (k, a) in args[..n as usize].iter().enumerate() {
             let from = self.site(*a);
-            self.copy(from, NestSite::Frame(operand(k + 1)));
+            let to = operand(k + 1);
+            self.copy(from, if lanes > 1 { NestSite::VectorFrame(to) } else { NestSite::Frame(to) });
         }
         for (reg, word) in &kept {
             self.copy(*reg, *word);
@@ -386,11 +423,17 @@ impl Emitter<'_> {
         for (r, k) in [(RDI, 0), (RSI, 1), (RDX, n.max(1) as usize)] {
             self.e.whole(true, &[0x8d], r, at(RBX, operand(k)), &[]);
         }
+        self.without_upper_halves();
         self.e.set(RCX, f.address() as u64);
-        self.e.set(RAX, crate::native::CalledFn::entry() as u64);
+        self.e.set(R8, lanes as u64);
+        self.e.set(RAX, crate::native::many_entry() as u64);
         self.e.bytes(&[0xff, 0xd0]);
         for (reg, word) in &kept {
             self.copy(*word, *reg);
+        }
+        if lanes > 1 {
+            let to = self.site(v);
+            return self.copy(NestSite::VectorFrame(operand(0)), to);
         }
         let (d, from) = (self.nest.dtype(v), at(RBX, operand(0)));
         match kind(d) {

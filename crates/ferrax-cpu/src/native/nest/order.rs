@@ -8,7 +8,7 @@ use ferrax_kernel::{Bin, DType};
 #[derive(Clone, Copy, Debug)]
 pub enum Inst {
     Let(NestValue),
-    Store { array: u32, index: NestValue, offset: i32, value: NestValue, dtype: DType },
+    Store { array: u32, index: NestValue, offset: i32, value: NestValue, dtype: DType, stride: i32 },
     Begin(usize),
     ExitUnless(NestValue, usize),
     End(usize),
@@ -57,6 +57,10 @@ impl Order {
     pub fn array(&self, k: u32) -> u32 {
         (self.home.len() - self.loops.len() - self.arrays) as u32 + k
     }
+    /// Whether there are loops in a loop.
+    pub fn has_loops(&self, l: usize) -> bool {
+        self.loops.iter().any(|other| other.outer == Some(l))
+    }
     pub fn of(nest: &Nest) -> Order {
         let mut o = Order {
             insts: vec![],
@@ -84,8 +88,9 @@ impl Order {
                     self.home[*v as usize] = within;
                     Inst::Let(*v)
                 }
-                Stmt::Store { array, index, offset, value, dtype } => {
-                    Inst::Store { array: *array, index: *index, offset: *offset, value: *value, dtype: *dtype }
+                Stmt::Store { array, index, offset, value, dtype, stride } => {
+                    let (index, offset, value) = (*index, *offset, *value);
+                    Inst::Store { array: *array, index, offset, value, dtype: *dtype, stride: *stride }
                 }
                 Stmt::ExitUnless(p) => {
                     let l = within.expect("an exit leaves a loop");
@@ -130,7 +135,8 @@ impl Order {
         let mut wanted = vec![false; nest.defs.len()];
         let is_compared = |v: NestValue| {
             let def = nest.def(v);
-            matches!(def.op, NestOp::Bin(f) if f.is_comparison()) && nest.dtype(def.args[0]) != DType::Bool
+            let compares = matches!(def.op, NestOp::Bin(f) if f.is_comparison());
+            compares && def.lanes == 1 && nest.dtype(def.args[0]) != DType::Bool
         };
         for (pos, inst) in self.insts.iter().enumerate() {
             match inst {
@@ -195,7 +201,7 @@ impl Order {
                     let mut uses = vec![];
                     self.operands(nest, &def, |a| uses.push(a));
                     uses.into_iter().for_each(|a| self.wanted(nest, a, pos));
-                    if let NestOp::Load(array, _) = def.op {
+                    if let NestOp::Load(array, _) | NestOp::LoadApart(array, ..) = def.op {
                         self.wanted(nest, self.array(array), pos);
                     }
                     let start = if matches!(def.op, NestOp::Input(_)) { 0 } else { pos };
@@ -262,18 +268,19 @@ impl Order {
 fn weight(depth: usize) -> f32 {
     10f32.powi(depth.min(6) as i32)
 }
-/// A carry that grows by one from a constant counts a loop of known length.
+/// A carry that grows by a constant from a constant counts a loop of known length.
 fn counted_by(nest: &Nest, trip: NestTrip, carries: &[NestCarry]) -> Option<(NestValue, i64)> {
     let NestTrip::Static(n) = trip else { return None };
     carries.iter().find_map(|c| {
         let (def, dtype) = (nest.def(c.next), nest.dtype(c.slot));
-        let one = def.op == NestOp::Bin(Bin::Add) && def.args[0] == c.slot && nest.known(def.args[1]) == Some(1);
+        let is_sum = def.op == NestOp::Bin(Bin::Add) && def.args[0] == c.slot;
+        let by = nest.known(def.args[1]).filter(|by| is_sum && (1..1 << 20).contains(by))?;
         let start = match dtype {
             DType::I32 => nest.known(c.init)? as i32 as i64,
             DType::I64 => nest.known(c.init)? as i64,
             _ => return None,
         };
-        let end = start.checked_add(i64::try_from(n).ok()?)?;
-        (one && n > 0 && i32::try_from(end).is_ok()).then_some((c.slot, end))
+        let end = start.checked_add(i64::try_from(n).ok()?.checked_mul(by as i64)?)?;
+        (n > 0 && i32::try_from(end).is_ok()).then_some((c.slot, end))
     })
 }

@@ -1,0 +1,200 @@
+"""Loops whose steps go over rows, columns and windows of arrays: one native function with vectors. Bit for bit what the steps give one by one."""
+
+import ferrax as fx
+import ferrax.numpy as fnp
+import numpy as np
+import pytest
+from ferrax import lax
+
+RANDOM = np.random.default_rng(11)
+SIZES = [9, 15, 16, 17, 31, 40, 67]
+FLOATS = ["float32", "float64"]
+NUMBERS = [*FLOATS, "int32", "int64", "uint32"]
+
+
+def drawn(dtype, *shape):
+    if dtype == "bool":
+        return RANDOM.random(shape) < 0.5
+    if np.dtype(dtype).kind == "f":
+        return RANDOM.standard_normal(shape).astype(dtype)
+    return RANDOM.integers(0 if np.dtype(dtype).kind == "u" else -50, 50, shape).astype(dtype)
+
+
+def text(f, *args):
+    return fx.jit(f).lower(*args).compile().as_text()
+
+
+def in_vectors(f, *args):
+    shown = text(f, *args)
+    return "of vectors" in shown and "\n  loop" not in shown and "\nloop" not in shown
+
+
+def agree(f, *args):
+    """`f` under jit, twice, against its steps one by one."""
+    with fx.disable_jit():
+        want = fx.tree_util.tree_leaves(f(*args))
+    jitted = fx.jit(f)
+    for _ in range(2):
+        for x, y in zip(fx.tree_util.tree_leaves(jitted(*args)), want, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(np.asarray(x).view(np.uint8), np.asarray(y).view(np.uint8))
+
+
+@pytest.fixture(autouse=True)
+def _wide():
+    with fx.enable_x64(True):
+        yield
+
+
+def loop(n, body, state):
+    return lax.fori_loop(0, n, body, state)
+
+
+STEPS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "max": fnp.maximum,
+    "min": fnp.minimum,
+    "where": lambda a, b: fnp.where(a < b, a, b + 1),
+    "equal": lambda a, b: fnp.where(a == b, a, b),
+    "not": lambda a, b: fnp.where(~(a >= b) | (a != b), a, b),
+}
+FLOAT_STEPS = {
+    "div": lambda a, b: a / b,
+    "abs": lambda a, b: abs(a) - b,
+    "neg": lambda a, b: -a * b,
+    "sqrt": lambda a, b: fnp.sqrt(abs(a)) + b,
+    "rsqrt": lambda a, b: lax.rsqrt(abs(a) + 1) + b,
+    "floor": lambda a, b: fnp.floor(a * 3) + fnp.ceil(b * 3) + fnp.trunc(a) + fnp.round(b * 7),
+    "finite": lambda a, b: fnp.where(fnp.isfinite(a / b), a, b),
+    "tanh": lambda a, b: fnp.tanh(a + b),
+    "exp": lambda a, b: fnp.exp(-a) * b,
+    "mask": lambda a, b: (a > b) * a + (a > 0).astype(a.dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("name", [*STEPS, *FLOAT_STEPS])
+def test_functions_of_rows(dtype, name):
+    f = {**STEPS, **FLOAT_STEPS}[name]
+    if name in FLOAT_STEPS and dtype not in FLOATS:
+        pytest.skip("of floats")
+    for n in SIZES:
+        a = drawn(dtype, 5, n)
+        a[:, 1], a[1, 2] = 0, a[0, 2]
+        if dtype in FLOATS:
+            a[2, 3], a[3, 4], a[4, 5] = np.nan, np.inf, -0.0
+
+        def body(i, a, f=f):
+            return a.at[i + 1].set(f(a[i], a[i + 1]).astype(a.dtype))
+
+        agree(lambda a, body=body: loop(4, body, a), a)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("n", SIZES)
+def test_rows_and_columns_change_places(dtype, n):
+    def body(i, s):
+        a, b = s
+        b = b.at[:, i].set(a[i])
+        b = b.at[i].set(b[i, ::-1])
+        return a.at[::-1, i].add(b[i]), b
+
+    agree(lambda a, b: loop(n, body, (a, b)), drawn(dtype, n, n), drawn(dtype, n, n))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize("n", [9, 16, 23, 64, 100])
+def test_reductions_of_rows(dtype, n):
+    def body(i, s):
+        a, t = s
+        t = t.at[i].set(((a[i] * a[i + 1]).sum() + a[i].max()).astype(t.dtype))
+        return a.at[i + 1].add(a[i] - t[i]), t
+
+    a = drawn(dtype, 9, n)
+    agree(lambda a, t: loop(8, body, (a, t)), a, drawn(dtype, 8))
+    if dtype in FLOATS:
+        a[3, 5], a[5, 0] = np.nan, np.inf
+        agree(lambda a, t: loop(8, body, (a, t)), a, drawn(dtype, 8))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [10, 24, 33, 70])
+def test_matrices_by_vectors(dtype, n):
+    def body(i, x):
+        return fnp.tanh(a @ x + fnp.asarray(i, x.dtype))
+
+    a = drawn(dtype, n, n)
+    agree(lambda x: loop(5, body, x), drawn(dtype, n))
+    agree(lambda xs: lax.scan(lambda h, x: (fnp.tanh(a @ h + x), h), xs[0], xs), drawn(dtype, 6, n))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [10, 17, 34])
+def test_stencils_in_place(dtype, n):
+    def body(_, s):
+        a, b = s
+        b = b.at[1:-1, 1:-1].set((a[1:-1, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[2:, 1:-1] + a[:-2, 1:-1]) * 0.2)
+        a = a.at[1:, :].add(-0.5 * (b[1:, :] - b[:-1, :]))
+        a = a.at[:, -1].set(a[:, -2]).at[0, :].set(a[1, :])
+        return a.at[:, 0].set(a[:, 1]), b
+
+    agree(lambda a, b: loop(5, body, (a, b)), drawn(dtype, n, n), drawn(dtype, n, n))
+    agree(lambda a: loop(5, lambda _, a: fnp.roll(a, 1) - 2 * a + fnp.roll(a, -1, 1), a), drawn(dtype, n, n))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [9, 20, 41])
+def test_factorizations(dtype, n):
+    at = fnp.arange(n)
+    a = drawn(dtype, n, n)
+    a = fnp.asarray((a @ a.T + n * np.eye(n)).astype(dtype))
+
+    def eliminated(k, a):
+        factor = fnp.where(at > k, a[:, k] / a[k, k], 0)
+        a = a - fnp.outer(factor, fnp.where(at >= k, a[k], 0))
+        return a.at[:, k].set(fnp.where(at > k, factor, a[:, k]))
+
+    def column(j, low):
+        row = fnp.where(at < j, low[j], 0)
+        c = a[:, j] - low @ row
+        return low.at[:, j].set(fnp.where(at >= j, c / fnp.sqrt(c[j]), 0))
+
+    def solved(k, x):
+        return x.at[k].set((x[k] - fnp.where(at < k, a[k] * x, 0).sum()) / a[k, k])
+
+    def element(i, a):
+        def left(j, a):
+            return a.at[i, j].set((a[i, j] - fnp.dot(fnp.where(at < j, a[i], 0), a[:, j])) / a[j, j])
+
+        return lax.fori_loop(0, i, left, a)
+
+    agree(lambda a: loop(n, eliminated, a), a)
+    agree(lambda low: loop(n, column, low), fnp.zeros_like(a))
+    agree(lambda x: loop(n, solved, x), drawn(dtype, n))
+    agree(lambda a: loop(n, element, a), a)
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop", "fill"])
+@pytest.mark.parametrize("n", [9, 20])
+def test_windows_at_moving_places(mode, n):
+    a, b = drawn("float64", 30, n), drawn("float64", 30, n)
+    places = RANDOM.integers(-5, 40, 12)
+
+    def body(i, s):
+        a, b = s
+        j = fnp.asarray(places)[i]
+        scattering = "clip" if mode == "clip" else "drop"
+        return a.at[j].add(b[i], mode=scattering), b.at[i].set(a.at[j].get(mode="clip" if mode == "clip" else "fill"))
+
+    agree(lambda a, b: loop(12, body, (a, b)), a, b)
+    agree(lambda a: loop(12, lambda i, a: lax.dynamic_update_slice(a, lax.dynamic_slice(a, (i, 1), (3, n - 2)) * 2, (i + 2, 0)), a), a)
+
+
+def test_loops_take_vectors():
+    a = drawn("float64", 40, 40)
+    assert in_vectors(lambda a: loop(39, lambda i, a: a.at[i + 1].add(a[i] * 0.5), a), a)
+    assert in_vectors(lambda a: loop(5, lambda _, a: a.at[1:-1].set((a[:-2] + a[2:]) * 0.5), a), a)
+    assert in_vectors(lambda a: loop(40, lambda i, x: x.at[i].set((a[i] * x).sum()), a[0]), a)
+    assert in_vectors(lambda a: loop(5, lambda i, x: fnp.tanh(a @ x), a[0]), a)
