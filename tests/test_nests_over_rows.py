@@ -26,7 +26,7 @@ def text(f, *args):
 
 def in_vectors(f, *args):
     shown = text(f, *args)
-    return "of vectors" in shown and "\n  loop" not in shown and "\nloop" not in shown
+    return "of vectors" in shown and "\ndo" not in shown
 
 
 def agree(f, *args):

@@ -205,10 +205,11 @@ pub struct ScalarTuning {
     pub max_loop_operations: usize,
     /// Values of a nest as it is written down, beyond which its steps run one by one.
     pub max_nest_values: usize,
-    /// Elements of a slot that such a nest keeps in registers where it goes through arrays by rows; elements of a step up to which it does; and iterations
-    /// of a loop that are no vectors.
+    /// Elements of a slot that such a nest keeps in registers where it goes through arrays by rows; elements of a step up to which it does; elements of
+    /// carries that are copied after each iteration; and iterations of a loop that are no vectors.
     pub max_nest_registers: usize,
     pub max_nest_elements: usize,
+    pub max_nest_copies: usize,
     pub max_scalar_row: usize,
 }
 impl ScalarTuning {
@@ -222,6 +223,7 @@ impl ScalarTuning {
         max_nest_values: 8_000,
         max_nest_registers: 8,
         max_nest_elements: 1 << 14,
+        max_nest_copies: 1 << 12,
         max_scalar_row: 32,
     };
 }

@@ -333,7 +333,9 @@ impl<'a, 'c> Builder<'a, 'c> {
         let meet = |m: &[ArrayMove]| {
             m.iter().enumerate().any(|(i, a)| m.iter().enumerate().any(|(j, b)| i != j && self.c.meet(a.1, b.0)))
         };
-        if moves.iter().any(|m| meet(m) || !m.is_empty() && !self.rows) {
+        let copied: usize = moves[1].iter().map(|m| m.2).sum();
+        let is_much = copied > self.c.target.tuning.scalars.max_nest_copies;
+        if is_much || moves.iter().any(|m| meet(m) || !m.is_empty() && !self.rows) {
             return None;
         }
         Some(moves)
