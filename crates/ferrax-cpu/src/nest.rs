@@ -67,6 +67,10 @@ pub enum NestOp {
     /// A vector that holds a number in each lane; or that number, and so much more from lane to lane.
     Splat,
     Ramp(i8),
+    /// The lanes of a vector, so many further down; those that come from above are of no use.
+    Down(u8),
+    /// The first lane of a vector.
+    First,
 }
 impl NestOp {
     pub fn operands(self) -> usize {
@@ -74,6 +78,7 @@ impl NestOp {
             NestOp::Const(_) | NestOp::Input(_) | NestOp::Carry | NestOp::After => 0,
             NestOp::Un(_) | NestOp::Convert(_) | NestOp::Bits(_) | NestOp::Wrap | NestOp::Settle => 1,
             NestOp::Load(..) | NestOp::LoadApart(..) | NestOp::Splat | NestOp::Ramp(_) => 1,
+            NestOp::Down(_) | NestOp::First => 1,
             NestOp::Bin(_) => 2,
             NestOp::Select => 3,
             NestOp::Call(_, n) => n as usize,

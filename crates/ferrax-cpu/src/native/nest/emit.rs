@@ -389,7 +389,10 @@ impl Emitter<'_> {
                 self.copy(from, to);
             }
             (NestOp::Settle, _) => self.settle(v),
-            (NestOp::LoadApart(..) | NestOp::Splat | NestOp::Ramp(_), _) => unreachable!("{:?} is a vector", def.op),
+            (NestOp::First, _) => self.first(v, def.args[0]),
+            (NestOp::LoadApart(..) | NestOp::Splat | NestOp::Ramp(_) | NestOp::Down(_), _) => {
+                unreachable!("{:?} is a vector", def.op)
+            }
         }
     }
     /// Calls a block function for one element; registers that it may change are kept in the frame.

@@ -1,0 +1,346 @@
+//! Kernels, slices and products of many elements in a nest: loops over arrays, of which `nest/vectors.rs` makes vectors.
+//!
+//! INVARIANT: a loop over a kernel's grid is free: each iteration writes elements of its own, and reads no others of an array that is written.
+use super::build::{Builder, is_held};
+use crate::executable::Cell;
+use crate::kernels::pieces;
+use crate::nest::{LoopKind, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use ferrax_kernel::plan::SlotId;
+use ferrax_kernel::routine::Dot;
+use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, NodeId, ReduceKind, order};
+
+/// Which parts of kernels are wanted, and where their elements go.
+struct Part<'k> {
+    kernel: &'k Kernel,
+    outs: Vec<(NodeId, u32, Affine)>,
+}
+
+impl Builder<'_, '_> {
+    /// A loop of so many iterations; `f` gets the number of each and the carries, and gives what becomes of these.
+    fn repeat(
+        &mut self,
+        kind: LoopKind,
+        n: usize,
+        inits: &[NestValue],
+        f: &mut dyn FnMut(&mut Self, NestValue, &[NestValue]) -> Option<Vec<NestValue>>,
+    ) -> Option<Vec<NestValue>> {
+        let zero = self.index(0)?;
+        if n == 1 && inits.is_empty() {
+            return f(self, zero, &[]);
+        }
+        self.begin_block();
+        let mut carries = vec![];
+        for init in inits.iter().chain([&zero]) {
+            let dtype = self.nest.dtype(*init);
+            let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| self.nest.add(op, dtype, &[]));
+            carries.push(NestCarry { init: *init, slot, next: slot, after });
+        }
+        let slots: Vec<NestValue> = carries.iter().map(|c| c.slot).collect();
+        let (counter, carried) = slots.split_last()?;
+        let mut next = f(self, *counter, carried)?;
+        let one = self.index(1)?;
+        next.push(self.bin(Bin::Add, DType::I64, *counter, one)?);
+        carries.iter_mut().zip(next).for_each(|(c, n)| c.next = n);
+        let body = self.end_block()?;
+        let after = carries[..inits.len()].iter().map(|c| c.after).collect();
+        let trip = NestTrip::Static(n);
+        self.statement(Stmt::Loop(Box::new(NestLoop { kind, trip, carries, body })))?;
+        Some(after)
+    }
+    /// Loops over all indices below these sizes.
+    fn for_each(
+        &mut self,
+        sizes: &[usize],
+        index: &mut Vec<NestValue>,
+        f: &mut dyn FnMut(&mut Self, &[NestValue]) -> Option<()>,
+    ) -> Option<()> {
+        let Some(n) = sizes.get(index.len()) else { return f(self, &index[..]) };
+        self.repeat(LoopKind::Free, *n, &[], &mut |b, i, _| {
+            index.push(i);
+            b.for_each(sizes, index, f)?;
+            index.pop();
+            Some(vec![])
+        })?;
+        Some(())
+    }
+    fn affine(&mut self, a: &Affine, index: &[NestValue]) -> Option<NestValue> {
+        let mut sum = self.index(a.offset)?;
+        for (k, i) in index.iter().enumerate() {
+            if a.stride(k) != 0 {
+                let stride = self.index(a.stride(k))?;
+                let term = self.bin(Bin::Mul, DType::I64, *i, stride)?;
+                sum = self.bin(Bin::Add, DType::I64, sum, term)?;
+            }
+        }
+        Some(sum)
+    }
+
+    // ---- kernels ----
+
+    /// A kernel as loops, its results in arrays.
+    pub fn kernel_in_loops(&mut self, k: &Kernel, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let t = &self.c.target.tuning.scalars;
+        if k.grid.size().saturating_mul(k.rdims.size().max(1)) > t.max_nest_elements || k.grid.size() == 0 {
+            return None;
+        }
+        let reduces = k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. }));
+        if reduces {
+            let dense = Affine::new(0, k.grid.strides().iter().map(|s| *s as i64));
+            let all = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, dense.clone())).collect();
+            return self.part(&Part { kernel: k, outs: all }, ins, outs);
+        }
+        for piece in pieces::pieces(k, &self.c.target.tuning.kernels) {
+            let part = Part { kernel: piece.kernel.as_ref().unwrap_or(k), outs: piece.outs };
+            self.part(&part, ins, outs)?;
+        }
+        Some(())
+    }
+    fn part(&mut self, p: &Part, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let k = p.kernel;
+        let (merged, places);
+        let (k, outs_of) = if let Some((kernel, of)) = merged_axes(k, &p.outs) {
+            (merged, places) = (kernel, of);
+            (&merged, &places)
+        } else {
+            (k, &p.outs)
+        };
+        let reduced =
+            k.needed(k.nodes.iter().filter_map(|n| if let Node::Reduce { of, .. } = n.1 { Some(of) } else { None }));
+        let once = k.needed(outs_of.iter().map(|o| o.0));
+        let mut few: Vec<Vec<NestValue>> = vec![vec![]; outs.len()];
+        let mut element = |b: &mut Self, index: &[NestValue]| {
+            let sums = if reduced.contains(&true) { b.sums(k, ins, index, &reduced)? } else { vec![] };
+            let at = b.values_at(k, ins, index, &sums, &once)?;
+            for (node, out, place) in outs_of {
+                let (cell, d) = (b.c.cell(outs[*out as usize]), k.nodes[*node as usize].0);
+                if !b.is_array(cell) {
+                    few[*out as usize].push(at[*node as usize]);
+                    continue;
+                }
+                let place = b.affine(place, index)?;
+                b.store(cell, place, at[*node as usize], d)?;
+            }
+            Some(())
+        };
+        if outs.iter().all(|o| self.is_array(self.c.cell(*o))) {
+            return self.for_each(&k.grid, &mut vec![], &mut element);
+        }
+        // results in registers are no more than a loop's worth, and of one part
+        if k.grid.size() > self.most() || outs_of.len() != outs.len() {
+            return None;
+        }
+        for i in 0..k.grid.size() {
+            let index: Vec<NestValue> =
+                k.grid.unravel(i).iter().map(|x| self.index(*x as i64)).collect::<Option<_>>()?;
+            element(self, &index)?;
+        }
+        let in_registers = outs.iter().zip(few).filter(|(_, values)| !values.is_empty());
+        in_registers.collect::<Vec<_>>().into_iter().try_for_each(|(out, values)| self.put(*out, &values))
+    }
+    /// The reductions of a kernel at one index of its grid, by node.
+    fn sums(
+        &mut self,
+        k: &Kernel,
+        ins: &[SlotId],
+        index: &[NestValue],
+        reduced: &[bool],
+    ) -> Option<Vec<(usize, NestValue)>> {
+        let n = k.rdims.size();
+        if k.rdims.len() != 1 || n == 0 || n > order::BLOCK {
+            return None;
+        }
+        let mut inits = vec![];
+        let all: Vec<(usize, ReduceKind, NodeId)> = k
+            .nodes
+            .iter()
+            .enumerate()
+            .filter_map(|(i, n)| if let Node::Reduce { kind, of } = n.1 { Some((i, kind, of)) } else { None })
+            .collect();
+        for (node, kind, _) in &all {
+            let d = k.nodes[*node].0;
+            if kind.bin().is_none() || !matches!(d, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
+                return None;
+            }
+            inits.push(self.constant(d, crate::kernels::moves::lane_bits(kind.identity(d)?))?);
+        }
+        let sums = self.repeat(LoopKind::Fold, n, &inits, &mut |b, r, carried| {
+            let index: Vec<NestValue> = index.iter().copied().chain([r]).collect();
+            let at = b.values_at(k, ins, &index, &[], reduced)?;
+            all.iter()
+                .zip(carried)
+                .map(|((node, kind, of), sum)| b.apply(kind.bin()?, k.nodes[*node].0, *sum, at[*of as usize]))
+                .collect()
+        })?;
+        let mut out = vec![];
+        for ((node, ..), sum) in all.iter().zip(sums) {
+            let d = k.nodes[*node].0;
+            let settled = if d.is_float() { self.emit(NestOp::Settle, d, &[sum])? } else { sum };
+            out.push((*node, settled));
+        }
+        Some(out)
+    }
+    /// The wanted nodes at an index that is not known yet.
+    fn values_at(
+        &mut self,
+        k: &Kernel,
+        ins: &[SlotId],
+        index: &[NestValue],
+        sums: &[(usize, NestValue)],
+        wanted: &[bool],
+    ) -> Option<Vec<NestValue>> {
+        let mut at: Vec<NestValue> = vec![];
+        for (n, (d, node)) in k.nodes.iter().enumerate() {
+            at.push(match node {
+                _ if !wanted[n] => 0,
+                Node::Reduce { .. } => sums.iter().find(|s| s.0 == n)?.1,
+                Node::Index(a) => {
+                    let x = self.affine(a, index)?;
+                    self.converted(DType::I64, *d, x)?
+                }
+                Node::Load(a) => {
+                    if !a.guards.is_empty() || !is_held(*d) {
+                        return None;
+                    }
+                    let slot = ins[a.input as usize];
+                    let cell = self.c.cell(slot);
+                    if self.is_array(cell) {
+                        let place = self.affine(&a.at, index)?;
+                        self.load(cell, place, *d)?
+                    } else {
+                        if (0..index.len()).any(|i| a.at.stride(i) != 0) {
+                            return None;
+                        }
+                        let offset = usize::try_from(a.at.offset).ok()?;
+                        self.get_of(slot, offset * d.size(), *d)?
+                    }
+                }
+                _ => self.node(k, *d, node, &[], ins, &at)?,
+            });
+        }
+        Some(at)
+    }
+
+    // ---- windows ----
+
+    /// All elements of a slot to another.
+    pub fn copied(&mut self, from: Cell, to: Cell, n: usize, d: DType) -> Option<()> {
+        if from == to {
+            return Some(());
+        }
+        self.for_each(&[n], &mut vec![], &mut |b, index| {
+            let v = b.load(from, index[0], d)?;
+            b.store(to, index[0], v, d)
+        })
+    }
+    /// A window of these sizes: `f` gets the places of its elements in the array, where `first` is that of the first one, and in the window.
+    pub fn window(
+        &mut self,
+        sizes: &[usize],
+        [whole, part]: [&Affine; 2],
+        first: NestValue,
+        f: &mut dyn FnMut(&mut Self, NestValue, NestValue) -> Option<()>,
+    ) -> Option<()> {
+        if sizes.iter().product::<usize>() > self.c.target.tuning.scalars.max_nest_elements {
+            return None;
+        }
+        let (sizes, mut both) = merged(sizes, &[whole, part]);
+        let (part, whole) = (both.pop()?, both.pop()?);
+        self.for_each(&sizes, &mut vec![], &mut |b, index| {
+            let (at, within) = (b.affine(&whole, index)?, b.affine(&part, index)?);
+            let at = b.bin(Bin::Add, DType::I64, first, at)?;
+            f(b, at, within)
+        })
+    }
+
+    // ---- products ----
+
+    /// A matrix by a vector, row by row, in the order of `routines/vector.rs`.
+    pub fn matrix_vector(&mut self, d: &Dot, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let t = &self.c.target.tuning;
+        let plain = d.dtype == d.out && matches!(d.dtype, DType::F32 | DType::F64);
+        let is_rows = plain && d.b == 1 && (d.m == 1) != (d.n == 1) && d.m * d.n * d.k > t.dot.max_loop_work;
+        if !is_rows || d.m * d.n * d.k > t.scalars.max_nest_elements {
+            return None;
+        }
+        // the matrix: its operand, strides from row to row and along one; the vector: its operand and stride
+        let (matrix, [row, along], step, rows) = match d.n {
+            1 => (0, [d.lhs[1], d.lhs[2]], d.rhs[1], d.m),
+            _ => (1, [d.rhs[2], d.rhs[1]], d.lhs[2], d.n),
+        };
+        let (a, v, out) = (self.c.cell(ins[matrix]), self.c.cell(ins[1 - matrix]), self.c.cell(outs[0]));
+        if along != 1 || step != 1 || ![a, v, out].into_iter().all(|cell| self.is_array(cell)) {
+            return None;
+        }
+        let (of_matrix, of_vector) = (Affine::new(0, [row, 1]), Affine::new(0, [0, 1]));
+        self.for_each(&[rows], &mut vec![], &mut |b, index| {
+            let i = index[0];
+            let zero = b.constant(d.dtype, 0)?;
+            let sum = b.repeat(LoopKind::Fold, d.k, &[zero], &mut |b, p, carried| {
+                let (x, y) = (b.affine(&of_matrix, &[i, p])?, b.affine(&of_vector, &[i, p])?);
+                let (x, y) = (b.load(a, x, d.dtype)?, b.load(v, y, d.dtype)?);
+                let product = b.bin(Bin::Mul, d.dtype, x, y)?;
+                Some(vec![b.bin(Bin::Add, d.dtype, carried[0], product)?])
+            })?;
+            b.store(out, i, sum[0], d.dtype)
+        })
+    }
+}
+
+/// Sizes with neighbours made one where all of these forms go through both as through one.
+fn merged(sizes: &[usize], forms: &[&Affine]) -> (Vec<usize>, Vec<Affine>) {
+    let mut kept: Vec<usize> = vec![];
+    let mut out: Vec<usize> = vec![];
+    for axis in 0..sizes.len() {
+        let follows = |last: usize| {
+            let n = sizes[axis] as i64;
+            forms.iter().all(|f| f.stride(last) == f.stride(axis) * n)
+        };
+        match kept.last_mut() {
+            Some(last) if follows(*last) => {
+                *last = axis;
+                *out.last_mut().expect("as many sizes as axes") *= sizes[axis];
+            }
+            _ => {
+                kept.push(axis);
+                out.push(sizes[axis]);
+            }
+        }
+    }
+    let forms = forms.iter().map(|f| Affine::new(f.offset, kept.iter().map(|k| f.stride(*k)))).collect();
+    (out, forms)
+}
+/// A kernel with neighbouring axes made one, and where its results go.
+fn merged_axes(k: &Kernel, outs: &[(NodeId, u32, Affine)]) -> Option<(Kernel, Vec<(NodeId, u32, Affine)>)> {
+    let mut forms: Vec<&Affine> = vec![];
+    for (_, node) in &k.nodes {
+        match node {
+            Node::Index(a) => forms.push(a),
+            Node::Load(a) if a.guards.is_empty() => forms.push(&a.at),
+            Node::Load(_) => return None,
+            _ => (),
+        }
+    }
+    let loads = forms.len();
+    forms.extend(outs.iter().map(|o| &o.2));
+    let (grid, by_grid) = merged(&k.grid, &forms);
+    let ends = k.grid.len()..k.grid.len() + k.rdims.len();
+    let tails: Vec<Affine> = forms[..loads].iter().map(|f| Affine::new(0, ends.clone().map(|a| f.stride(a)))).collect();
+    let (rdims, along) = merged(&k.rdims, &tails.iter().collect::<Vec<_>>());
+    let mut new = k.clone();
+    (new.grid, new.rdims) = (grid.iter().copied().collect(), rdims.iter().copied().collect());
+    let mut at = by_grid.iter().zip(&along).map(|(g, r)| {
+        let mut form = g.clone();
+        form.strides.resize(grid.len(), 0);
+        form.strides.extend(r.strides.iter().copied());
+        form
+    });
+    for (_, node) in &mut new.nodes {
+        match node {
+            Node::Index(a) => *a = at.next()?,
+            Node::Load(a) => a.at = at.next()?,
+            _ => (),
+        }
+    }
+    let outs = outs.iter().zip(&by_grid[loads..]).map(|(o, f)| (o.0, o.1, f.clone())).collect();
+    Some((new, outs))
+}

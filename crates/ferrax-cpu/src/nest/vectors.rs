@@ -1,0 +1,471 @@
+//! Loops whose iterations do not depend on each other, in vectors.
+//!
+//! ```text
+//!     free loop n { store a[i] <- load b[i] * x }    ->    v = splat x; loop n / 8, i by 8 { store8 a[i] <- load8 b[i] * v }; free loop n % 8 { .. }
+//! ```
+//! A reduction has the sixteen sums of the written order in two or four vectors; what is left over is added to them one by one, in working memory.
+//!
+//! INVARIANT: each lane computes what an iteration computes, and a reduction adds the same elements to the same sums.
+use super::facts::lane;
+use super::{Def, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use ferrax_kernel::{Bin, DType, Un, order};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Bytes of a vector.
+const VECTOR: usize = 32;
+
+/// Makes vectors of the innermost loops that say they may be. None where one cannot be, and has more than `most` iterations.
+pub fn vectorize(nest: &mut Nest, most: usize) -> Option<()> {
+    let body = std::mem::take(&mut nest.body);
+    nest.body = statements(nest, body, most)?;
+    Some(())
+}
+fn statements(nest: &mut Nest, body: Vec<Stmt>, most: usize) -> Option<Vec<Stmt>> {
+    let mut out = vec![];
+    for s in body {
+        let Stmt::Loop(mut l) = s else {
+            out.push(s);
+            continue;
+        };
+        let is_innermost = !l.body.iter().any(|s| matches!(s, Stmt::Loop(_)));
+        if l.kind == LoopKind::Sequential || !is_innermost {
+            l.body = statements(nest, std::mem::take(&mut l.body), most)?;
+            out.push(Stmt::Loop(l));
+            continue;
+        }
+        let NestTrip::Static(n) = l.trip else { return None };
+        match in_vectors(nest, &l, n) {
+            Some(all) => out.extend(all),
+            None if l.kind == LoopKind::Free && n <= most => out.push(Stmt::Loop(l)),
+            None => return None,
+        }
+    }
+    Some(out)
+}
+
+/// A loop that is being rewritten.
+struct Vectorizer<'a> {
+    nest: &'a mut Nest,
+    inside: FxHashSet<NestValue>,
+    /// How much a value grows from one iteration to the next; none where it is no index.
+    strides: FxHashMap<NestValue, Option<i64>>,
+    lanes: usize,
+    /// What stands before the loop, and in it.
+    before: Vec<Stmt>,
+    body: Vec<Stmt>,
+    splats: FxHashMap<NestValue, NestValue>,
+    scalars: FxHashMap<NestValue, NestValue>,
+    vectors: FxHashMap<(NestValue, usize), NestValue>,
+}
+
+fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize) -> Option<Vec<Stmt>> {
+    // the last carry, which a loop of this kind is written with
+    let counter = l.carries.last().filter(|c| {
+        let (slot, next) = (nest.def(c.slot), nest.def(c.next));
+        let grows = next.op == NestOp::Bin(Bin::Add) && next.args[0] == c.slot && nest.known(next.args[1]) == Some(1);
+        slot.dtype == DType::I64 && nest.known(c.init) == Some(0) && grows
+    })?;
+    let folds: Vec<NestCarry> = l.carries.iter().filter(|c| c.slot != counter.slot).cloned().collect();
+    if (l.kind == LoopKind::Free) != folds.is_empty() {
+        return None;
+    }
+    let counter = counter.clone();
+    let mut v = Vectorizer::new(nest, l, &counter, &folds)?;
+    if n < v.lanes && folds.is_empty() {
+        return None;
+    }
+    let slot = v.nest.add(NestOp::Carry, DType::I64, &[]);
+    v.scalars.insert(counter.slot, slot);
+    if folds.is_empty() { v.free(l, n, &counter, slot) } else { v.fold(l, n, &counter, slot, &folds) }
+}
+
+impl<'a> Vectorizer<'a> {
+    fn new(nest: &'a mut Nest, l: &NestLoop, counter: &NestCarry, folds: &[NestCarry]) -> Option<Vectorizer<'a>> {
+        let mut inside: FxHashSet<NestValue> = l.carries.iter().map(|c| c.slot).collect();
+        inside.extend(l.body.iter().filter_map(|s| if let Stmt::Let(v) = s { Some(*v) } else { None }));
+        let mut v = Vectorizer {
+            nest,
+            inside,
+            strides: [(counter.slot, Some(1))].into_iter().collect(),
+            lanes: 0,
+            before: vec![],
+            body: vec![],
+            splats: FxHashMap::default(),
+            scalars: FxHashMap::default(),
+            vectors: FxHashMap::default(),
+        };
+        // from the last to the first: what is wanted as data
+        let mut data: FxHashSet<NestValue> = FxHashSet::default();
+        for c in folds {
+            let next = *v.nest.def(c.next);
+            let is_fold = matches!(next.op, NestOp::Bin(f) if has_instruction(f, next.dtype)) && next.args[0] == c.slot;
+            if !is_fold || next.args[1] == c.slot || !folded(lane(next.dtype)) {
+                return None;
+            }
+            data.insert(next.args[1]);
+        }
+        let nexts: Vec<NestValue> = l.carries.iter().map(|c| c.next).collect();
+        let mut size = None;
+        for s in l.body.iter().rev() {
+            match s {
+                Stmt::Store { value, dtype, index, .. } => {
+                    v.stride(*index)?;
+                    v.sized(&mut size, *dtype)?;
+                    data.insert(*value);
+                }
+                Stmt::Let(x) if data.contains(x) => {
+                    let def = *v.nest.def(*x);
+                    v.sized(&mut size, def.dtype)?;
+                    if nexts.contains(x) {
+                        return None;
+                    }
+                    if v.stride(*x).is_some() {
+                        continue;
+                    }
+                    v.is_vector_op(&def)?;
+                    if !matches!(def.op, NestOp::Load(..)) {
+                        data.extend(def.args());
+                    }
+                }
+                Stmt::Let(_) => (),
+                _ => return None,
+            }
+        }
+        for x in &data {
+            v.sized(&mut size, v.nest.dtype(*x))?;
+        }
+        v.lanes = VECTOR / size?;
+        Some(v)
+    }
+    /// Notes how wide the numbers are: all alike.
+    fn sized(&self, size: &mut Option<usize>, d: DType) -> Option<()> {
+        if d == DType::Bool {
+            return Some(());
+        }
+        let n = d.size();
+        ((n == 4 || n == 8) && size.is_none_or(|s| s == n)).then(|| *size = Some(n))
+    }
+    /// How much an index grows from one iteration to the next.
+    fn stride(&mut self, v: NestValue) -> Option<i64> {
+        if !self.inside.contains(&v) {
+            return Some(0);
+        }
+        if let Some(known) = self.strides.get(&v) {
+            return *known;
+        }
+        let def = *self.nest.def(v);
+        let stride = match def.op {
+            _ if !lane(def.dtype).is_int() => None,
+            NestOp::Bin(f @ (Bin::Add | Bin::Sub)) => {
+                let (a, b) = (self.stride(def.args[0]), self.stride(def.args[1]));
+                a.zip(b).and_then(|(a, b)| if f == Bin::Add { a.checked_add(b) } else { a.checked_sub(b) })
+            }
+            NestOp::Bin(Bin::Mul) => {
+                let by = self.nest.known(def.args[1]).map(|x| super::facts::integer(def.dtype, x));
+                let by = by.and_then(|x| i64::try_from(x).ok());
+                self.stride(def.args[0]).zip(by).and_then(|(a, by)| a.checked_mul(by))
+            }
+            NestOp::Convert(from) if lane(from).is_int() && from.size() >= 4 && def.dtype.size() >= 4 => {
+                self.stride(def.args[0])
+            }
+            _ => None,
+        };
+        self.strides.insert(v, stride);
+        stride
+    }
+    /// Whether there is an instruction, or a call, for vectors.
+    fn is_vector_op(&mut self, def: &Def) -> Option<()> {
+        let of = def.args().first().map_or(def.dtype, |a| self.nest.dtype(*a));
+        let is_supported = match def.op {
+            NestOp::Load(_, offset) => {
+                let stride = self.stride(def.args[0])?;
+                let reach = (stride.unsigned_abs() as usize + 1).saturating_mul(VECTOR * 8);
+                let is_near = reach < 1 << 27 && offset.unsigned_abs() < 1 << 27;
+                is_near && (def.dtype != DType::Bool || matches!(stride, 0 | 1))
+            }
+            NestOp::Un(Un::Not) => def.dtype == DType::Bool,
+            NestOp::Un(Un::IsFinite) => of.is_float(),
+            NestOp::Un(Un::Neg | Un::Abs | Un::Floor | Un::Ceil | Un::RoundEven | Un::Trunc | Un::Sqrt | Un::Rsqrt) => {
+                def.is_float()
+            }
+            NestOp::Bin(f) if f.is_comparison() => {
+                of.is_float() || of != DType::Bool && (of.is_signed() || matches!(f, Bin::Eq | Bin::Ne))
+            }
+            NestOp::Bin(f) => has_instruction(f, def.dtype),
+            NestOp::Select | NestOp::Settle => true,
+            NestOp::Bits(from) => from.size() == def.dtype.size() && from != DType::Bool,
+            NestOp::Convert(from) => match (from, def.dtype) {
+                (DType::Bool, to) => to != DType::Bool,
+                (DType::I32, to) => matches!(to, DType::F32 | DType::U32 | DType::Bool),
+                (a, DType::Bool) => a.size() >= 4,
+                (a, b) => a.is_int() && b.is_int() && a.size() == b.size() && a.size() >= 4,
+            },
+            NestOp::Call(_, _) => def.args().iter().all(|a| self.nest.dtype(*a).size() == def.dtype.size()),
+            _ => false,
+        };
+        is_supported.then_some(())
+    }
+
+    // ---- the loop anew ----
+
+    fn push(&mut self, op: NestOp, dtype: DType, args: &[NestValue], lanes: usize) -> NestValue {
+        let v = self.nest.add(op, dtype, args);
+        self.nest.defs[v as usize].lanes = lanes as u8;
+        self.body.push(Stmt::Let(v));
+        v
+    }
+    fn constant(&mut self, x: i64) -> NestValue {
+        self.nest.add(NestOp::Const(x as u64), DType::I64, &[])
+    }
+    /// The number of the first lane.
+    fn scalar(&mut self, v: NestValue) -> NestValue {
+        if !self.inside.contains(&v) {
+            return v;
+        }
+        if let Some(known) = self.scalars.get(&v) {
+            return *known;
+        }
+        let def = *self.nest.def(v);
+        let args: Vec<NestValue> = def.args().iter().map(|a| self.scalar(*a)).collect();
+        let new = self.push(def.op, def.dtype, &args, 1);
+        self.scalars.insert(v, new);
+        new
+    }
+    fn splat(&mut self, v: NestValue) -> NestValue {
+        if let Some(known) = self.splats.get(&v) {
+            return *known;
+        }
+        let new = self.nest.add(NestOp::Splat, self.nest.dtype(v), &[v]);
+        self.nest.defs[new as usize].lanes = self.lanes as u8;
+        self.before.push(Stmt::Let(new));
+        self.splats.insert(v, new);
+        new
+    }
+    /// The value of the lanes that come so many vectors behind the counter.
+    fn vector(&mut self, v: NestValue, behind: usize) -> Option<NestValue> {
+        if !self.inside.contains(&v) {
+            return Some(self.splat(v));
+        }
+        if let Some(known) = self.vectors.get(&(v, behind)) {
+            return Some(*known);
+        }
+        let (def, lanes) = (*self.nest.def(v), self.lanes);
+        if def.op == NestOp::Carry && lane(def.dtype) != DType::I64 {
+            return None;
+        }
+        let far = (behind * lanes) as i64;
+        let new = if let Some(stride) = self.stride(v) {
+            let mut first = self.scalar(v);
+            if far * stride != 0 {
+                let more = self.nest.add(NestOp::Const((far * stride) as u64), def.dtype, &[]);
+                first = self.push(NestOp::Bin(Bin::Add), def.dtype, &[first, more], 1);
+            }
+            let reach = stride.checked_mul(lanes as i64).and_then(|r| i8::try_from(r).ok());
+            match (stride, reach) {
+                (0, _) => self.push(NestOp::Splat, def.dtype, &[first], lanes),
+                (_, Some(_)) => self.push(NestOp::Ramp(stride as i8), def.dtype, &[first], lanes),
+                _ => return None,
+            }
+        } else if let NestOp::Load(array, offset) = def.op {
+            let (stride, index) = (self.stride(def.args[0])?, self.scalar(def.args[0]));
+            let offset = i32::try_from(offset as i64 + far * stride).ok()?;
+            match stride {
+                0 => {
+                    let one = self.push(NestOp::Load(array, offset), def.dtype, &[index], 1);
+                    self.push(NestOp::Splat, def.dtype, &[one], lanes)
+                }
+                1 => self.push(NestOp::Load(array, offset), def.dtype, &[index], lanes),
+                s => self.push(NestOp::LoadApart(array, offset, s as i32), def.dtype, &[index], lanes),
+            }
+        } else {
+            let args: Vec<NestValue> = def.args().iter().map(|a| self.vector(*a, behind)).collect::<Option<_>>()?;
+            self.push(def.op, def.dtype, &args, lanes)
+        };
+        self.vectors.insert((v, behind), new);
+        Some(new)
+    }
+    /// The statements of an iteration, in their order.
+    fn iteration(&mut self, l: &NestLoop, behind: usize) -> Option<()> {
+        let mut wanted: FxHashSet<NestValue> = FxHashSet::default();
+        for s in l.body.iter().rev() {
+            match s {
+                Stmt::Store { value, .. } => {
+                    wanted.insert(*value);
+                }
+                Stmt::Let(v) if wanted.contains(v) && !matches!(self.nest.def(*v).op, NestOp::Load(..)) => {
+                    wanted.extend(self.nest.def(*v).args());
+                }
+                _ => (),
+            }
+        }
+        for s in &l.body {
+            match s {
+                Stmt::Let(v) if wanted.contains(v) => {
+                    self.vector(*v, behind)?;
+                }
+                Stmt::Store { array, index, offset, value, dtype, .. } => {
+                    let stride = self.stride(*index)?;
+                    let (index, value) = (self.scalar(*index), self.vector(*value, behind)?);
+                    if stride == 0 || stride != 1 && *dtype == DType::Bool || stride.unsigned_abs() >= 1 << 20 {
+                        return None;
+                    }
+                    let stride = stride as i32;
+                    let store = Stmt::Store { array: *array, index, offset: *offset, value, dtype: *dtype, stride };
+                    self.body.push(store);
+                }
+                _ => (),
+            }
+        }
+        Some(())
+    }
+    fn free(mut self, l: &NestLoop, n: usize, counter: &NestCarry, slot: NestValue) -> Option<Vec<Stmt>> {
+        self.iteration(l, 0)?;
+        let (whole, rest) = (n / self.lanes, n % self.lanes);
+        let by = self.constant(self.lanes as i64);
+        let mut next = self.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by], 1);
+        // where nothing is read that was written, the last vector may do over what another did
+        let again = rest > 0 && !reads_what_it_writes(self.nest, &l.body);
+        if again {
+            let last = self.constant((n - self.lanes) as i64);
+            next = self.push(NestOp::Bin(Bin::Min), DType::I64, &[next, last], 1);
+        }
+        let (init, after) = (self.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
+        let carries = vec![NestCarry { init, slot, next, after }];
+        let trip = NestTrip::Static(whole + again as usize);
+        let mut out = self.before;
+        out.push(Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body: self.body })));
+        if rest > 0 && !again {
+            let init = self.nest.add(NestOp::Const((n - rest) as u64), DType::I64, &[]);
+            let carries = vec![NestCarry { init, ..counter.clone() }];
+            let (trip, body) = (NestTrip::Static(rest), l.body.clone());
+            out.push(Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body })));
+        }
+        Some(out)
+    }
+    fn fold(
+        mut self,
+        l: &NestLoop,
+        n: usize,
+        counter: &NestCarry,
+        slot: NestValue,
+        folds: &[NestCarry],
+    ) -> Option<Vec<Stmt>> {
+        let (scratch, bytes) = self.nest.scratch?;
+        let (groups, rest) = (order::LANES / self.lanes, n % order::LANES);
+        if folds.len() * order::LANES * 8 > bytes {
+            return None;
+        }
+        let mut carries = vec![];
+        for c in folds {
+            let next = *self.nest.def(c.next);
+            let NestOp::Bin(f) = next.op else { return None };
+            let init = self.splat(c.init);
+            for g in 0..groups {
+                let of = self.vector(next.args[1], g)?;
+                let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| {
+                    let v = self.nest.add(op, next.dtype, &[]);
+                    self.nest.defs[v as usize].lanes = self.lanes as u8;
+                    v
+                });
+                let next = self.push(NestOp::Bin(f), next.dtype, &[slot, of], self.lanes);
+                carries.push(NestCarry { init, slot, next, after });
+            }
+        }
+        let sums: Vec<NestValue> = carries.iter().map(|c| c.after).collect();
+        let by = self.constant(order::LANES as i64);
+        let next = self.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by], 1);
+        let (init, after) = (self.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
+        carries.push(NestCarry { init, slot, next, after });
+        let trip = NestTrip::Static(n / order::LANES);
+        let body = std::mem::take(&mut self.body);
+        let mut out = std::mem::take(&mut self.before);
+        out.push(Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body })));
+        let mut sums = sums;
+        if rest > 0 {
+            // in working memory, where what is left over is added to them
+            let first = self.constant(0);
+            let place = |k: usize| (k / groups * order::LANES + k % groups * self.lanes) as i32;
+            for (k, value) in sums.iter().enumerate() {
+                let (offset, dtype) = (place(k), self.nest.dtype(*value));
+                out.push(Stmt::Store { array: scratch, index: first, offset, value: *value, dtype, stride: 1 });
+            }
+            let places: Vec<i32> = (0..sums.len()).map(place).collect();
+            out.push(self.left_over(l, n, counter, folds));
+            for (sum, place) in sums.iter_mut().zip(places) {
+                *sum = self.push(NestOp::Load(scratch, place), self.nest.dtype(*sum), &[first], self.lanes);
+            }
+        }
+        for (k, c) in folds.iter().enumerate() {
+            let next = *self.nest.def(c.next);
+            let parts = sums[k * groups..(k + 1) * groups].to_vec();
+            let sum = self.folded(next.op, next.dtype, parts);
+            // what follows asks for it by the carry's number
+            self.nest.defs[c.after as usize] =
+                Def { op: NestOp::First, dtype: next.dtype, args: [sum, 0, 0], lanes: 1 };
+            self.body.push(Stmt::Let(c.after));
+        }
+        out.append(&mut self.body);
+        Some(out)
+    }
+    /// One vector whose first lane is the fold of all: by halves, as the written order has it.
+    fn folded(&mut self, op: NestOp, dtype: DType, mut parts: Vec<NestValue>) -> NestValue {
+        while parts.len() > 1 {
+            let half = parts.len() / 2;
+            parts = (0..half).map(|g| self.push(op, dtype, &[parts[g], parts[g + half]], self.lanes)).collect();
+        }
+        let (mut sum, mut by) = (parts[0], self.lanes / 2);
+        while by > 0 {
+            let down = self.push(NestOp::Down(by as u8), dtype, &[sum], self.lanes);
+            sum = self.push(op, dtype, &[sum, down], self.lanes);
+            by /= 2;
+        }
+        sum
+    }
+    /// The last elements, each added to its sum.
+    fn left_over(&mut self, l: &NestLoop, n: usize, counter: &NestCarry, folds: &[NestCarry]) -> Stmt {
+        let (rest, scratch) = (n % order::LANES, self.nest.scratch.map_or(0, |s| s.0));
+        let nexts: Vec<NestValue> = folds.iter().map(|c| c.next).collect();
+        let is_sum = |s: &Stmt| matches!(s, Stmt::Let(v) if nexts.contains(v));
+        let mut body: Vec<Stmt> = l.body.iter().filter(|s| !is_sum(s)).cloned().collect();
+        for (k, c) in folds.iter().enumerate() {
+            let next = *self.nest.def(c.next);
+            let offset = (k * order::LANES) as i32 - (n - rest) as i32;
+            let old = self.nest.add(NestOp::Load(scratch, offset), next.dtype, &[counter.slot]);
+            let value = self.nest.add(next.op, next.dtype, &[old, next.args[1]]);
+            body.extend([Stmt::Let(old), Stmt::Let(value)]);
+            body.push(Stmt::Store { array: scratch, index: counter.slot, offset, value, dtype: next.dtype, stride: 1 });
+        }
+        let init = self.nest.add(NestOp::Const((n - rest) as u64), DType::I64, &[]);
+        let carries = vec![NestCarry { init, ..counter.clone() }];
+        let trip = NestTrip::Static(rest);
+        Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body }))
+    }
+}
+/// Whether sums of this dtype are kept in vectors.
+fn folded(d: DType) -> bool {
+    matches!(d, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64)
+}
+fn has_instruction(f: Bin, d: DType) -> bool {
+    match d {
+        DType::F32 | DType::F64 => matches!(f, Bin::Add | Bin::Sub | Bin::Mul | Bin::Div | Bin::Max | Bin::Min),
+        DType::Bool => matches!(f, Bin::And | Bin::Or | Bin::Xor | Bin::Add | Bin::Mul | Bin::Max | Bin::Min),
+        _ => match f {
+            Bin::Add | Bin::Sub | Bin::And | Bin::Or | Bin::Xor => d.size() >= 4,
+            Bin::Mul | Bin::Max | Bin::Min => d.size() == 4,
+            _ => false,
+        },
+    }
+}
+fn reads_what_it_writes(nest: &Nest, body: &[Stmt]) -> bool {
+    let mut written = smallvec::SmallVec::new();
+    super::stored(body, &mut written);
+    for (a, b) in &nest.meeting {
+        if written.contains(a) {
+            written.push(*b);
+        }
+    }
+    body.iter().any(|s| match s {
+        Stmt::Let(v) => matches!(nest.def(*v).op, NestOp::Load(array, _) if written.contains(&array)),
+        _ => false,
+    })
+}
