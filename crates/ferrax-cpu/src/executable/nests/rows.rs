@@ -10,7 +10,7 @@ use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, NodeId, ReduceKind, order};
 
 /// Which parts of kernels are wanted, and where their elements go.
-struct Part<'k> {
+struct NestPart<'k> {
     kernel: &'k Kernel,
     outs: Vec<(NodeId, u32, Affine)>,
 }
@@ -87,15 +87,15 @@ impl Builder<'_, '_> {
         if reduces {
             let dense = Affine::new(0, k.grid.strides().iter().map(|s| *s as i64));
             let all = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, dense.clone())).collect();
-            return self.part(&Part { kernel: k, outs: all }, ins, outs);
+            return self.part(&NestPart { kernel: k, outs: all }, ins, outs);
         }
         for piece in pieces::pieces(k, &self.c.target.tuning.kernels) {
-            let part = Part { kernel: piece.kernel.as_ref().unwrap_or(k), outs: piece.outs };
+            let part = NestPart { kernel: piece.kernel.as_ref().unwrap_or(k), outs: piece.outs };
             self.part(&part, ins, outs)?;
         }
         Some(())
     }
-    fn part(&mut self, p: &Part, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+    fn part(&mut self, p: &NestPart, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let k = p.kernel;
         let (merged, places);
         let (k, outs_of) = if let Some((kernel, of)) = merged_axes(k, &p.outs) {
