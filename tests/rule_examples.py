@@ -58,6 +58,7 @@ def structural(jax, floats, ints):
     yield "device_put", lambda x: jax.device_put(x, jax.devices()[0]), one
     cut = {"mesh": (("x", 2),), "spec": (("x",), ()), "unconstrained_dims": (), "devices": ()}
     yield "sharding_constraint", lambda x: jax._core.bind("sharding_constraint", x, **cut), one
+    yield "reshard", lambda x: jax._core.bind("reshard", x), one
     yield "iota", lambda: lax.broadcasted_iota("int32", (2, 3), 1), ()
     yield "rng_uniform", lambda: lax.rng_uniform(0.0, 1.0, (3,)), (), (), {"impure": True}
     at = np.array([[2], [0]], np.int32)

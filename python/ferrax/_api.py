@@ -335,7 +335,7 @@ class ShapeDtypeStruct:
     manual_axis_type = None
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=object)) if self.shape else 1)
-    aval = property(lambda self: _core.ShapedArray(self.shape, self.dtype, self.weak_type))
+    aval = property(lambda self: _core.ShapedArray(self.shape, self.dtype, self.weak_type, sharding=self._sharding))
 
     def __len__(self):
         if not self.shape:

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from . import _bounds, _core
-from ._config import no_sharding
 from ._core import bind
 from ._dtypes import canonicalize_dtype, dtype_of, iinfo, is_bool, is_complex, is_unsigned
 from ._index_entries import parse
 from ._masked_updates import masked_update, traced_mask
+from ._parts import sharded
 from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _slicing as _lax
 from .lax._shaping import beside
 from .numpy import divide, power
@@ -479,31 +479,31 @@ class IndexUpdateRef:
     def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, out_sharding=None, wrap_negative_indices=True):
         """x[index], with `mode` for indices out of bounds: by default the nearest element."""
         if out_sharding is not None:
-            no_sharding("get", out_sharding)
+            return sharded(IndexUpdateRef.get, locals())
         return getitem(_core.asarray(self.array), self.index, indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
 
     def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = values."""
         if out_sharding is not None:
-            no_sharding("set", out_sharding)
+            return sharded(IndexUpdateRef.set, locals())
         return _update("scatter", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] += values; repeated indices add up."""
         if out_sharding is not None:
-            no_sharding("add", out_sharding)
+            return sharded(IndexUpdateRef.add, locals())
         return _update("scatter-add", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] -= values; repeated indices add up."""
         if out_sharding is not None:
-            no_sharding("subtract", out_sharding)
+            return sharded(IndexUpdateRef.subtract, locals())
         return _update("scatter-sub", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] *= values; repeated indices multiply up."""
         if out_sharding is not None:
-            no_sharding("multiply", out_sharding)
+            return sharded(IndexUpdateRef.multiply, locals())
         return _update("scatter-mul", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     mul = multiply
@@ -511,13 +511,13 @@ class IndexUpdateRef:
     def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] /= values."""
         if out_sharding is not None:
-            no_sharding("divide", out_sharding)
+            return sharded(IndexUpdateRef.divide, locals())
         return divide(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode, wrap_negative_indices))
 
     def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] **= values."""
         if out_sharding is not None:
-            no_sharding("power", out_sharding)
+            return sharded(IndexUpdateRef.power, locals())
         return power(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode, wrap_negative_indices))
 
     def _scattered_ones(self, values, indices_are_sorted, unique_indices, mode, wrap):
@@ -526,19 +526,19 @@ class IndexUpdateRef:
     def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = minimum(x[index], values)."""
         if out_sharding is not None:
-            no_sharding("min", out_sharding)
+            return sharded(IndexUpdateRef.min, locals())
         return _update("scatter-min", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = maximum(x[index], values)."""
         if out_sharding is not None:
-            no_sharding("max", out_sharding)
+            return sharded(IndexUpdateRef.max, locals())
         return _update("scatter-max", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
     def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
         """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is applied once for each mention."""
         if out_sharding is not None:
-            no_sharding("apply", out_sharding)
+            return sharded(IndexUpdateRef.apply, locals())
         x = _core.asarray(self.array)
         if (place := _mask_in(self.index)) is not None:
             applied = lambda part, _: _lax.convert_element_type(func(part), x.dtype)

@@ -155,7 +155,8 @@ class Mesh(_Axes):
         if self._devices_there is None:
             axes = [(str(name), n) for name, n in self.shape.items()]
             label = "" if self.are_all_axes_auto else str(self.axis_types)
-            self._devices_there = _core.DeviceMesh(axes, list(self.devices.flat), label)
+            typed = self.abstract_mesh._typed()
+            self._devices_there = _core.DeviceMesh(axes, list(self.devices.flat), label, typed and typed[1:])
         return self._devices_there
 
     @property
@@ -270,6 +271,9 @@ class AbstractDevice:
         return f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform})"
 
 
+_by_label = {}  # the meshes that types name
+
+
 class AbstractMesh(_Axes):
     """A mesh without devices: names, sizes and types of axes.
 
@@ -288,6 +292,15 @@ class AbstractMesh(_Axes):
         self.shape = collections.OrderedDict(zip(names, sizes, strict=True))
 
     abstract_mesh = property(lambda self: self)
+
+    def _typed(self):
+        """Axes, which of them types speak of, and the name that types know the mesh by; None where they speak of none."""
+        if not self.explicit_axes:
+            return None
+        label = repr(self)
+        _by_label.setdefault(label, self)
+        axes = [(str(name), n) for name, n in self.shape.items()]
+        return axes, [t is AxisType.Explicit for t in self.axis_types], label
 
     def __getattr__(self, name):
         if name in ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"):

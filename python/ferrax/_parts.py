@@ -6,6 +6,7 @@ Invariant: nothing here computes. A sharding is known by its methods, not by its
     [s.data.shape for s in x.addressable_shards]   # [(4,), (4,)]
 """
 
+import inspect
 import math
 
 import numpy as np
@@ -38,16 +39,53 @@ def reshard(xs, out_shardings):
         if place is None:
             raise ValueError(f"Reshard should only be used with out_shardings which are non-None and have a non-empty mesh. Got sharding {place}.")
         if hasattr(place, "in_context"):  # a PartitionSpec
-            if get_abstract_mesh().empty:
-                raise ValueError(
-                    "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding instance or enter into a mesh"
-                    f" context via `jax.set_mesh`. Got {place}"
-                )
-            place = place.in_context("reshard", "out_shardings")
-        place.shard_shape(np.shape(x))
-        traced = isinstance(x, _core.Tracer) and hasattr(place, "mesh")
-        out.append(place._constrain(x) if traced else _core.device_put(x, place))
+            place = _in_use(place)
+        out.append(_cut(x, place))
     return tree.unflatten(out)
+
+
+def _in_use(spec):
+    """The sharding that a specification means in the mesh in use."""
+    if get_abstract_mesh().empty:
+        raise ValueError(
+            "Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a NamedSharding instance or enter into a mesh"
+            f" context via `jax.set_mesh`. Got {spec}"
+        )
+    return spec.in_context("reshard", "out_shardings")
+
+
+def _cut(x, place):
+    """One array laid out by a sharding; of a traced one, the type says so."""
+    mesh = getattr(place, "mesh", None)
+    if mesh is None or not mesh.explicit_axes:
+        place.shard_shape(np.shape(x))
+    else:
+        place.check_type(np.shape(x))
+    if mesh is None or (mesh.abstract_mesh is not mesh and not isinstance(x, _core.Tracer)):
+        return _core.device_put(x, place)
+    return _core.reshard(x, place) if mesh.explicit_axes else place._constrain(x)
+
+
+def sharded(function, given):
+    """What `function` returns for its arguments, by name, laid out as the `out_sharding` among them says: nothing is refused for leaving that open."""
+    place, args, kwargs = given["out_sharding"], [], {}
+    for name, p in inspect.signature(function).parameters.items():
+        if name == "out_sharding":
+            given = {**given, name: None}
+        if p.kind is p.VAR_POSITIONAL:
+            args += given[name]
+        elif p.kind is p.VAR_KEYWORD:
+            kwargs |= given[name]
+        elif p.kind is p.KEYWORD_ONLY:
+            kwargs[name] = given[name]
+        else:
+            args.append(given[name])
+    out = _core.resolved(function, tuple(args), kwargs)
+    place = _in_use(place) if hasattr(place, "in_context") else place
+    if getattr(getattr(place, "mesh", None), "axis_names", None) == ():  # of a type that says nothing
+        return out
+    leaves, tree = tree_flatten(out)
+    return tree.unflatten([_cut(x, place) for x in leaves])
 
 
 def make_array_from_callback(shape, sharding, data_callback, dtype=None):

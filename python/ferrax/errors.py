@@ -18,6 +18,7 @@ __all__ = [
     "KeyReuseError",
     "NonConcreteBooleanIndexError",
     "OutOfBoundsError",
+    "ShardingTypeError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -42,6 +43,10 @@ class _FromTracer:
             message = self._words.format(_described(tracer))
             context = f"{context}{tracer._origin_msg()}".lstrip("\n") if hasattr(tracer, "_origin_msg") else context
         super().__init__(f"{message}\n{context}" if context else message)
+
+
+class ShardingTypeError(Exception):
+    """Types do not say how a result is cut among devices, or say two things."""
 
 
 class JAXTypeError(TypeError):

@@ -13,10 +13,10 @@ import operator
 import numpy as np
 
 from . import _core
-from ._config import no_sharding
 from ._core import bind
 from ._dtypes import highest, lowest
 from ._indexing import IndexUpdateHelper
+from ._parts import sharded
 from .errors import ConcretizationTypeError
 from .lax import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
 from .numpy import arange, broadcast_to, floor_divide, max, min, prod, sum
@@ -72,7 +72,7 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
     Array([3, 0, 3], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("segment_sum", out_sharding)
+        return sharded(segment_sum, locals())
     return _segment(
         "segment_sum", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_add,
         lambda d: d.type(0), ("add", sum),
@@ -86,7 +86,7 @@ def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False,
     Array([6, 4], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("segment_prod", out_sharding)
+        return sharded(segment_prod, locals())
     return _segment(
         "segment_prod", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_mul,
         lambda d: d.type(1), ("multiply", prod),
@@ -100,7 +100,7 @@ def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, 
     Array([5, 3], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("segment_max", out_sharding)
+        return sharded(segment_max, locals())
     return _segment(
         "segment_max", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_max, lowest,
         ("max", max),
@@ -114,7 +114,7 @@ def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, 
     Array([1, 3], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("segment_min", out_sharding)
+        return sharded(segment_min, locals())
     return _segment(
         "segment_min", data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode, scatter_min, highest,
         ("min", min),

@@ -6,13 +6,28 @@ Invariant: a sharding is a value: equal ones compare equal and hash alike. It kn
     (4, 2)
 """
 
+import contextlib
+import functools
 import math
 
 import numpy as np
 
 from . import _core
-from ._config import inert, refused
-from ._mesh import AbstractDevice, AbstractMesh, AxisType, ManualAxisType, Mesh, current, get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
+from ._config import refused
+from ._mesh import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    ManualAxisType,
+    Mesh,
+    _by_label,
+    current,
+    get_abstract_mesh,
+    get_mesh,
+    make_mesh,
+    set_mesh,
+    use_abstract_mesh,
+)
 from ._parts import (
     Shard,
     make_array_from_callback,
@@ -20,6 +35,7 @@ from ._parts import (
     make_array_from_single_device_arrays,
     reshard,
 )
+from .tree_util import tree_flatten, tree_leaves, tree_map
 
 __all__ = [
     "AbstractDevice",
@@ -234,7 +250,6 @@ def _spec_again(partitions, unreduced, reduced):
 
 
 P = PartitionSpec
-_NO_AXES = AbstractMesh((), ())
 
 
 class NamedSharding(Sharding):
@@ -317,6 +332,17 @@ class NamedSharding(Sharding):
                 )
         return tuple(n // k for n, k in zip(global_shape, pieces, strict=True))
 
+    def check_type(self, shape):
+        """Raises ValueError unless types of the shape can say that arrays lie so: in JAX's words."""
+        self.check_compatible_aval(shape)
+        for d, n in enumerate(shape):
+            k = math.prod(self._cuts(d))
+            if n % k:
+                raise ValueError(
+                    f"Sharding spec {self.spec.axes_of(d)} implies that array axis {d} is partitioned {k} times, but does not evenly divide the dimension"
+                    f" size {n}. Got shape: {tuple(shape)} and sharding {NamedSharding(self.mesh.abstract_mesh, self.spec)}"
+                )
+
     def devices_indices_map(self, global_shape):
         """Which slice of an array of `global_shape` each device holds."""
         part, out = self.shard_shape(global_shape), {}
@@ -345,6 +371,14 @@ class NamedSharding(Sharding):
             dims = [[number[a] for a in self.spec.axes_of(d)] for d in range(len(self.spec))]
             self._known_cuts = self.mesh._for_extension(), dims
         return self._known_cuts
+
+    def _typed(self):
+        """What a type of arrays that lie so says: axes, which are explicit, the mesh's name and the axes that cut each dimension; None where it says nothing."""
+        typed = self.mesh.abstract_mesh._typed()
+        if typed is None:
+            return None
+        number = {name: i for i, name in enumerate(self.mesh.axis_names)}
+        return (*typed, [[number[a] for a in self.spec.axes_of(d)] for d in range(len(self.spec))])
 
     def _constrain(self, x):
         """A traced value that is to lie so where the program is partitioned: where dimensions cannot be cut evenly, as it comes."""
@@ -391,34 +425,109 @@ def make_single_device_sharding(device, *, memory_kind=None):
 
 
 def auto_axes(f=None, /, *, axes=None, out_sharding=None):
-    """`f`, in which the compiler decides how arrays lie along `axes`: where all lie on one device, `f` with `out_sharding` for its result."""
+    """`f`, in which types say nothing of how arrays lie along `axes` (names; all by default): the compiler decides.
+
+    Its result is laid out by `out_sharding`, a tree prefix of shardings or of `PartitionSpec`s; if none is given here, each call gives it.
+
+    >>> f = auto_axes(lambda x: x.T @ x, out_sharding=P())
+    >>> with set_mesh(make_mesh((1,), ("x",))): print(jax.typeof(f(jnp.ones((2, 3)))))
+    float32[3,3]
+    """
     if f is None:
         return lambda f: auto_axes(f, axes=axes, out_sharding=out_sharding)
-    if axes is not None:
-        inert("auto_axes", "axes", "types do not say how arrays lie")
 
-    def decorated(*args, out_sharding=out_sharding, **kwargs):
-        out = f(*args, **kwargs)
-        return out if out_sharding is None else reshard(out, out_sharding)
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        wanted = _given("out_sharding", out_sharding, kwargs)
+        outer, inner = _meshes(axes, AxisType.Auto, "auto_axes", wanted)
+        if inner is None or inner == outer:
+            return f(*args, **kwargs)
+        return _reshard_all(_with_types(f, args, kwargs, inner, None), wanted, outer)
 
     return decorated
 
 
 def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
-    """`f`, in which types say how arrays lie along `axes`: where all lie on one device, `f` with `in_sharding` for its arguments."""
+    """`f`, in which types say how arrays lie along `axes` (names; all by default), its arguments laid out by `in_sharding`.
+
+    >>> f = explicit_axes(lambda x: x, in_sharding=P("x"))
+    >>> with set_mesh(Mesh(jax.devices()[:1], "x")): print(f(jnp.ones(3)))
+    [1. 1. 1.]
+    """
     if f is None:
         return lambda f: explicit_axes(f, axes=axes, in_sharding=in_sharding)
-    if axes is not None:
-        inert("explicit_axes", "axes", "types do not say how arrays lie")
 
-    def decorated(*args, in_sharding=in_sharding, **kwargs):
-        return f(*(args if in_sharding is None else reshard(args, in_sharding)), **kwargs)
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        wanted = _given("in_sharding", in_sharding, kwargs)
+        outer, inner = _meshes(axes, AxisType.Explicit, "explicit_axes", None)
+        if inner is None:
+            raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context when using `explicit_axes` API.")
+        out = _with_types(f, args, kwargs, inner, wanted)
+        return tree_map(lambda x: _core.reshard(x, _narrowed(x, outer)), out)
 
     return decorated
 
 
-def _of_type(ndim):
-    return NamedSharding(_NO_AXES, PartitionSpec(*[None] * ndim))
+def _given(name, sharding, kwargs):
+    if sharding is not None:
+        return sharding
+    if name not in kwargs:
+        raise TypeError(f"Missing required keyword argument: '{name}'")
+    return kwargs.pop(name)
+
+
+def _meshes(axes, kind, name, shardings):
+    """The abstract mesh in use, or else that of the shardings, and the same with axes of another type."""
+    outer = get_abstract_mesh()
+    if outer.empty:
+        found = {s.mesh.abstract_mesh for s in tree_leaves(shardings, is_leaf=lambda s: isinstance(s, PartitionSpec)) if isinstance(s, NamedSharding)}
+        if len(found) != 1:
+            return outer, None
+        (outer,) = found
+    axes = outer.axis_names if axes is None else axes if isinstance(axes, tuple) else (axes,)
+    types = dict(zip(outer.axis_names, outer.axis_types, strict=True))
+    for a in axes:
+        if types.get(a) is AxisType.Manual:
+            raise NotImplementedError(f"Going from `Manual` AxisType to `Auto` or `Explicit` AxisType inside {name} is not supported. Please file a bug.")
+    return outer, outer.update_axis_types(dict.fromkeys(axes, kind))
+
+
+def _narrowed(x, mesh):
+    """The sharding of x's type, of another mesh: along the axes of which its types speak."""
+    spec, kept = _core.asarray(x).aval.sharding.spec, set(mesh.explicit_axes)
+    names = [tuple(a for a in spec.axes_of(d) if a in kept) for d in range(len(spec))]
+    return NamedSharding(mesh, PartitionSpec(*[n[0] if len(n) == 1 else n or None for n in names]))
+
+
+def _with_types(f, args, kwargs, mesh, wanted):
+    """`f` in another abstract mesh. Where arguments are concrete it is traced, so that the compiler sees all of it."""
+    leaves, tree = tree_flatten((args, kwargs))
+    is_array = [isinstance(x, _core.Array) for x in leaves]
+
+    def inside(*arrays):
+        rest = iter(arrays)
+        args, kwargs = tree.unflatten([next(rest) if a else x for x, a in zip(leaves, is_array, strict=True)])
+        if wanted is None:
+            args, kwargs = tree_map(lambda x: _core.reshard(x, _narrowed(x, mesh)) if isinstance(x, _core.Array) else x, (args, kwargs))
+        else:
+            args = _reshard_all(args, wanted, mesh)
+        return f(*args, **kwargs)
+
+    with use_abstract_mesh(mesh):
+        return _core.jit(inside)(*[x for x, a in zip(leaves, is_array, strict=True) if a])
+
+
+def _reshard_all(x, wanted, mesh):
+    """`reshard`, for a tree prefix of specifications in a mesh."""
+    with use_abstract_mesh(mesh) if get_abstract_mesh().empty else contextlib.nullcontext():
+        return reshard(x, wanted)
+
+
+def _of_type(ndim, label, dims):
+    if label is None:
+        return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim))
+    return _of_cuts(_by_label[label], dims)
 
 
 def _of_cuts(mesh, dims):

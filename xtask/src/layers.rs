@@ -49,6 +49,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_checkpoint",
             "_devices",
             "_linear_call",
+            "_mesh",
+            "_parts",
             "_pmap",
             "_policies",
             "_ref_backward",
@@ -69,8 +71,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "the rest",
         &[
-            "_mesh",
-            "_parts",
             "_profile_data",
             "_shard_map",
             "_export_trees",

@@ -31,6 +31,7 @@ const EXCUSED: &[(&str, &[&str], &str)] = &[
             "program",
             "simplify",
             "support",
+            "typing",
             "text",
             "value",
             "verify",

@@ -1,7 +1,8 @@
 //! What a value is before anyone has computed it: dtype, shape, whether its dtype is only a Python scalar's, and how many loops of
-//! unknown length it is stacked over, and over which manual axes it varies. `Lit` is a rank-0 constant written in a program.
+//! unknown length it is stacked over, over which manual axes it varies, and how it is cut. `Lit` is a rank-0 constant written in a program.
 //!
 //! INVARIANT: `Lit` compares and hashes by its bits, so programs that hold `nan` or `-0.0` compare by what they are.
+use crate::cut::{Parted, TypedCut};
 use crate::dtype::Dtype;
 use crate::vary::Vary;
 use ferrax_kernel::{DType, Dims, Scalar};
@@ -17,14 +18,16 @@ pub struct Aval {
     pub tape: u8,
     /// Over which axes of a `shard_map` that checks it the value may differ.
     pub vary: Vary,
+    /// Among how many devices it lies, where types say so. A type of another shape says nothing, until it is known what it is of.
+    pub cut: TypedCut,
 }
 
 impl Aval {
     pub fn new(dtype: Dtype, shape: &[usize]) -> Aval {
-        Aval { shape: Dims::new(shape), dtype, weak: false, tape: 0, vary: Vary::NONE }
+        Aval { shape: Dims::new(shape), dtype, weak: false, tape: 0, vary: Vary::NONE, cut: TypedCut::NONE }
     }
     pub fn of(dtype: Dtype, shape: Dims) -> Aval {
-        Aval { shape, dtype, weak: false, tape: 0, vary: Vary::NONE }
+        Aval { shape, dtype, weak: false, tape: 0, vary: Vary::NONE, cut: TypedCut::NONE }
     }
     pub fn scalar(dtype: Dtype) -> Aval {
         Aval::of(dtype, Dims::default())
@@ -33,7 +36,7 @@ impl Aval {
         self.shape.len()
     }
     pub fn with_shape(&self, shape: Dims) -> Aval {
-        Aval { shape, ..*self }
+        Aval { shape, cut: TypedCut::NONE, ..*self }
     }
     pub fn with_dtype(&self, dtype: Dtype) -> Aval {
         Aval { dtype, ..self.clone() }
@@ -52,18 +55,21 @@ impl Aval {
         self.dtype.is_inexact()
     }
     pub fn batched(&self, n: usize, at: usize) -> Aval {
-        self.with_shape(self.shape.insert(at, n))
+        Aval { cut: self.cut.insert(at), ..self.with_shape(self.shape.insert(at, n)) }
     }
     pub fn unbatched(&self, at: usize) -> Aval {
-        self.with_shape(self.shape.remove(at))
+        Aval { cut: self.cut.remove(at), ..self.with_shape(self.shape.remove(at)) }
     }
     /// Equal but for weakness, and for what it varies over, which is the host language's to check: how bodies and carries are compared.
     pub fn same(&self, o: &Aval) -> bool {
         self.dtype == o.dtype && self.tape == o.tape && self.shape == o.shape
     }
+    fn dims(&self) -> String {
+        self.cut.get().map_or_else(|| join(&self.shape), |cut| join_cut(&self.shape, &cut))
+    }
     /// As JAX writes types in error messages: `float32[2,3]`.
     pub fn long(&self) -> String {
-        format!("{}[{}]{}", self.dtype.long(), join(&self.shape), varies(self.vary))
+        format!("{}[{}]{}", self.dtype.long(), self.dims(), varies(self.vary))
     }
 }
 pub fn same_avals(a: &[Aval], b: &[Aval]) -> bool {
@@ -79,6 +85,10 @@ fn varies(v: Vary) -> String {
         many => format!("{{V:({})}}", many.join(",")),
     }
 }
+#[cold]
+fn join_cut(s: &[usize], cut: &Parted) -> String {
+    s.iter().enumerate().map(|(d, n)| format!("{n}{}", cut.dim_text(d))).collect::<Vec<_>>().join(",")
+}
 fn join(s: &[usize]) -> String {
     s.iter().map(|d| d.to_string()).collect::<Vec<_>>().join(",")
 }
@@ -88,7 +98,7 @@ impl fmt::Display for Aval {
         for _ in 0..self.tape {
             write!(f, "tape ")?;
         }
-        write!(f, "{}[{}]{}", self.dtype, join(&self.shape), varies(self.vary))
+        write!(f, "{}[{}]{}", self.dtype, self.dims(), varies(self.vary))
     }
 }
 impl fmt::Debug for Aval {
@@ -152,7 +162,14 @@ impl Lit {
         self.dtype
     }
     pub fn aval(&self) -> Aval {
-        Aval { shape: Dims::default(), dtype: self.dtype, weak: self.weak, tape: 0, vary: Vary::NONE }
+        Aval {
+            shape: Dims::default(),
+            dtype: self.dtype,
+            weak: self.weak,
+            tape: 0,
+            vary: Vary::NONE,
+            cut: TypedCut::NONE,
+        }
     }
     /// The waist's scalar; `None` for a complex literal.
     pub fn scalar(&self) -> Option<Scalar> {

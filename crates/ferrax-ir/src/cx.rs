@@ -11,6 +11,7 @@ pub use scope::{
 };
 
 use crate::aval::{Aval, Lit};
+use crate::cut::{Lenient, TypedCut};
 use crate::dtype::Dtype;
 use crate::effects::Name;
 use crate::error::{Error, ErrorKind, Res};
@@ -21,6 +22,7 @@ use crate::ops::convert::Convert;
 use crate::ops::pointwise::{Pointwise, Pw};
 use crate::ops::reduce::{Monoid, Reduce};
 use crate::ops::reshape::Reshape;
+use crate::ops::reshard::Reshard;
 use crate::ops::select::Select;
 use crate::ops::transpose::Transpose;
 use crate::program::{Atom, Program};
@@ -62,6 +64,12 @@ pub enum Arg<'a> {
 impl Arg<'_> {
     pub fn is_linear(&self) -> bool {
         matches!(self, Arg::Linear(_))
+    }
+    pub fn cut(&self) -> TypedCut {
+        match self {
+            Arg::Known(v) => v.cut(),
+            Arg::Linear(a) => a.cut,
+        }
     }
     pub fn aval(&self) -> Aval {
         match self {
@@ -328,7 +336,7 @@ impl dyn Cx + '_ {
         env.extend_from_slice(p.held());
         env.extend_from_slice(x);
         let mut args = Values::new();
-        let at = Line::kept();
+        let (at, _typed) = (Line::kept(), Lenient::of(x.iter().map(Value::cut)));
         for (e, line) in p.eqns().iter().zip(p.lines()) {
             at.set(place(*line));
             args.clear();
@@ -364,6 +372,13 @@ impl dyn Cx + '_ {
         }
         let x = self.broadcast(&Value::Lit(l), &a.shape, &[])?;
         self.vary_over(&x, a.vary)
+    }
+    /// x as a value whose type says this cut, if it says anything.
+    pub fn cut_as(&self, x: Value, cut: TypedCut) -> Res<Value> {
+        if cut.is_none() || x.cut() == cut {
+            return Ok(x);
+        }
+        self.bind1(Reshard { dst_sharding: cut }, std::slice::from_ref(&x))
     }
     /// x as a value that varies over these axes besides its own.
     pub fn vary_over(&self, x: &Value, over: Vary) -> Res<Value> {

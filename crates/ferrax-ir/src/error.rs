@@ -36,6 +36,7 @@ kinds! {
     TypePromotion "TypePromotionError";
     JaxprType "JaxprTypeError";
     KeyReuse "KeyReuseError";
+    ShardingType "ShardingTypeError";
     Leak "Exception";
 }
 

@@ -47,6 +47,8 @@ pub struct Factors {
     pub once: bool,
     /// The program says how the result is to be cut: for each dimension the names of axes, or nothing.
     pub wanted: Option<Vec<Option<Names>>>,
+    /// All are alike along so many leading axes, and whole along the others.
+    pub batch: Option<usize>,
 }
 /// The most factors that one operation has.
 const MAX_FACTORS: usize = 64;
@@ -93,7 +95,7 @@ impl Factors {
     }
     /// All operands and results alike along the first `n` axes of each.
     pub fn batched(x: &[Aval], out: &[Aval], n: usize) -> Factors {
-        let mut f = Factors::whole(x, out);
+        let mut f = Factors { batch: Some(n), ..Factors::whole(x, out) };
         let Some(first) = x.first() else { return f };
         for d in 0..n.min(first.rank()) {
             let alike = |a: &Aval| a.shape.get(d) == first.shape.get(d);

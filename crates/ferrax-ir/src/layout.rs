@@ -6,7 +6,6 @@
 //! ```
 //!
 //! INVARIANT: an axis cuts one dimension of an array at most; along an axis that cuts none all devices have the same.
-use crate::aval::Aval;
 use crate::effects::Name;
 use crate::error::{Res, value_err};
 use ferrax_kernel::Dims;
@@ -82,10 +81,6 @@ impl Spec {
     /// The shape of each part of an array that is cut evenly.
     pub fn shard_shape(&self, grid: &Grid, shape: &[usize]) -> Dims {
         shape.iter().zip(&self.dims).map(|(n, d)| n / grid.parts(d).max(1)).collect()
-    }
-    /// The type of each part.
-    pub fn shard(&self, grid: &Grid, a: &Aval) -> Aval {
-        a.with_shape(self.shard_shape(grid, &a.shape))
     }
     /// Where the part of the device at `position` begins.
     pub fn start(&self, grid: &Grid, shape: &[usize], position: &[usize]) -> Dims {

@@ -9,6 +9,7 @@
 pub mod aval;
 pub mod checks;
 pub mod code;
+pub mod cut;
 pub mod cx;
 pub mod dtype;
 pub mod effects;
@@ -27,6 +28,7 @@ pub mod program;
 pub mod simplify;
 pub mod support;
 pub mod text;
+pub mod typing;
 pub mod value;
 pub mod vary;
 pub mod verify;

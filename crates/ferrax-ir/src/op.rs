@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: everything else about primitives (enum, dispatch, names, parser) is generated from the one list below.
 use crate::aval::Aval;
+use crate::cut::TypedCut;
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
@@ -12,6 +13,7 @@ use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
 use crate::support::{Supports, Within};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use crate::vary::Vary;
 use ferrax_kernel::Dims;
@@ -45,6 +47,10 @@ pub trait Rules {
     /// What each device can do on its part of the operands. Not a rule that a primitive must state: what says nothing gets whole operands.
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::whole(x, out)
+    }
+    /// How results are cut, in types: as the operands that share a factor with them, unless the op says otherwise.
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        t.by_factors(&self.factors(t.x, t.out))
     }
     /// The same on parts of these types, where parameters tell sizes.
     fn local(&self, _x: &[Aval], _out: &[Aval]) -> Option<Op> {
@@ -209,6 +215,14 @@ impl Op {
         if let Some(vary) = self.vary(x.iter().fold(Vary::NONE, |all, a| all | a.vary)) {
             outs.iter_mut().for_each(|a| a.vary = vary);
         }
+        if self.body().is_none() {
+            let parted = x.iter().any(|a| !a.cut.is_none());
+            let asked = if let Op::Reshard(r) = self { r.dst_sharding } else { TypedCut::NONE };
+            outs.iter_mut().for_each(|a| a.cut = asked);
+            if parted && !matches!(self, Op::Reshard(_)) {
+                crate::typing::results(self.name(), x, &mut outs, |t| self.rules().cuts(t))?;
+            }
+        }
         outs.iter().try_for_each(|a| a.shape.checked(a.dtype.size()).map(|_| ()))?;
         Ok(outs)
     }
@@ -277,6 +291,7 @@ ops! {
     first Slice(slice::Slice);
     first Split(concatenate::Split) => many;
     first DevicePut(device_put::DevicePut);
+    first Reshard(reshard::Reshard);
     first ShardingConstraint(sharding_constraint::ShardingConstraint);
     first Iota(iota::Iota);
     first ArgReduce(argreduce::ArgReduce);

@@ -34,6 +34,7 @@ pub mod reduce;
 pub mod reduce_by;
 pub mod reduce_window;
 pub mod reshape;
+pub mod reshard;
 pub mod rev;
 pub mod rng;
 pub mod scatter;

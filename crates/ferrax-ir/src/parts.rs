@@ -16,6 +16,13 @@ use ferrax_kernel::Dims;
 use smallvec::smallvec;
 use std::cell::RefCell;
 
+impl Spec {
+    /// The type of each part.
+    pub fn shard(&self, grid: &Grid, a: &Aval) -> Aval {
+        a.with_shape(self.shard_shape(grid, &a.shape))
+    }
+}
+
 /// The device's positions along the axes, each emitted once in a program.
 pub struct Here<'a> {
     pub cx: &'a dyn Cx,

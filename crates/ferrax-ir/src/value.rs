@@ -4,6 +4,7 @@
 //! executor that made it opens. So IR and transforms depend on no backend, and a captured array is shared, never copied.
 //! INVARIANT: `Value` is `Send + Sync`. A tracer holds its trace's tag, never the trace.
 use crate::aval::{Aval, Lit};
+use crate::cut::TypedCut;
 use crate::dtype::Dtype;
 use crate::error::{Error, ErrorKind, Res};
 use crate::support::Support;
@@ -152,6 +153,14 @@ impl Value {
         match self {
             Value::Tracer(t) => t.0.aval.vary,
             _ => Vary::NONE,
+        }
+    }
+    /// Among how many devices it lies, where its type says so.
+    pub fn cut(&self) -> TypedCut {
+        match self {
+            Value::Lit(_) => TypedCut::NONE,
+            Value::Array(a) => a.0.aval.cut,
+            Value::Tracer(t) => t.0.aval.cut,
         }
     }
     /// The shape; a literal's is `[]`.

@@ -3,7 +3,10 @@
 //! INVARIANT: immutable; equal types compare and hash equal. The dtype is that of the type,
 //! canonical or not.
 use crate::dtype;
+use crate::error::IntoPyResult;
+use crate::placement;
 use ferrax_ir::aval::Aval;
+use ferrax_ir::cut::TypedCut;
 use ferrax_ir::dtype::Dtype;
 use ferrax_kernel::Dims;
 use pyo3::basic::CompareOp;
@@ -78,14 +81,17 @@ impl ShapedArray {
 #[pymethods]
 impl ShapedArray {
     #[new]
-    #[pyo3(signature = (shape, dtype, weak_type=false, **_ignored))]
+    #[pyo3(signature = (shape, dtype, weak_type=false, *, sharding=None, **_ignored))]
     fn new(
         shape: &Bound<PyAny>,
         dtype: &Bound<PyAny>,
         weak_type: bool,
+        sharding: Option<&Bound<PyAny>>,
         _ignored: Option<Bound<PyDict>>,
     ) -> PyResult<ShapedArray> {
-        Ok(ShapedArray(Aval { weak: weak_type, ..Aval::of(dtype::any(dtype)?, shape_of(shape)?) }))
+        let shape = shape_of(shape)?;
+        let cut = sharding.map_or(Ok(TypedCut::NONE), |s| placement::cut(s, shape.len()))?;
+        Ok(ShapedArray(Aval { weak: weak_type, cut, ..Aval::of(dtype::any(dtype)?, shape) }))
     }
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -123,10 +129,14 @@ impl ShapedArray {
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         size_to_py(py, size(&self.0.shape))
     }
-    /// Over a mesh without axes: types do not say how values are spread.
+    /// Over the abstract mesh of the type, else over that in use, which may have no axes.
     #[getter]
     fn sharding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        crate::hooks::sharding_of_type(py)?.call1((self.0.rank(),))
+        let Some(parted) = self.0.cut.get() else {
+            return crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), py.None(), py.None()));
+        };
+        let dims: Vec<Vec<usize>> = parted.spec.dims.iter().map(|d| d.iter().map(|a| *a as usize).collect()).collect();
+        crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), &*parted.mesh.label, dims))
     }
     #[pyo3(signature = (short_dtypes=false))]
     fn str_short(&self, short_dtypes: bool) -> String {
@@ -138,13 +148,19 @@ impl ShapedArray {
         let mut a = self.0.clone();
         for (k, v) in changes.iter().flat_map(|d| d.iter()) {
             match k.extract::<String>()?.as_str() {
-                "shape" => a.shape = shape_of(&v)?,
+                "shape" => a = a.with_shape(shape_of(&v)?),
                 "dtype" => a.dtype = dtype::any(&v)?,
                 "weak_type" => a.weak = v.is_truthy()?,
+                "sharding" => a.cut = placement::cut(&v, a.rank())?,
                 _ => {}
             }
         }
         Ok(ShapedArray(a))
+    }
+    /// The type of one element along the leading axis, which must not be cut.
+    fn _element(&self, py: Python) -> PyResult<ShapedArray> {
+        ferrax_ir::typing::leading_is_whole(&self.0).py(py)?;
+        Ok(ShapedArray(self.0.unbatched(0)))
     }
     fn strip_weak_type(&self) -> ShapedArray {
         ShapedArray(self.0.strong())

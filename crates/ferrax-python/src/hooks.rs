@@ -67,7 +67,8 @@ loaded! {
     shards: PyAny;
     /// `global_shards(array)`: the parts on the devices of all processes.
     global_shards: PyAny;
-    /// The sharding of a type of this rank.
+    /// `sharding_of_type(rank, label, dims)`: over the abstract mesh that prints so, whose axes of these numbers cut the dimensions; without a label, of a type
+    /// that says nothing.
     sharding_of_type: PyAny;
     /// The class of what a type says of the axes of a shard_map.
     manual_axis_type: PyType;

@@ -10,6 +10,7 @@ use crate::device::{self, PyDevice};
 use crate::error::IntoPyResult;
 use ferrax::array;
 use ferrax::parts::{DeviceMesh, HostObject, Layout};
+use ferrax_ir::cut::{MeshType, TypedCut};
 use ferrax_ir::layout::{CutAxes, Grid, Spec};
 use ferrax_ir::value::Array;
 use pyo3::exceptions::PyValueError;
@@ -28,10 +29,15 @@ impl PyDeviceMesh {
         axes: Vec<(String, usize)>,
         devices: Vec<Bound<PyDevice>>,
         label: &str,
+        typed: Option<(Vec<bool>, String)>,
     ) -> PyResult<PyDeviceMesh> {
         let grid = Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n)));
         let devices = devices.iter().map(|d| d.get().0).collect();
-        Ok(PyDeviceMesh(Arc::new(DeviceMesh::new(grid, devices, label).py(py)?)))
+        let mesh = DeviceMesh::new(grid.clone(), devices, label).py(py)?;
+        Ok(PyDeviceMesh(match typed {
+            Some((explicit, label)) => mesh.known_as(MeshType { grid, explicit, label: label.into() }),
+            None => Arc::new(mesh),
+        }))
     }
     /// numbered(axes, devices, label): the mesh of an equation, which names devices by the executor's numbers.
     #[staticmethod]
@@ -75,6 +81,17 @@ pub fn layout(x: &Bound<PyAny>, rank: usize) -> PyResult<Option<Arc<Layout>>> {
     let made = Layout::new(mesh.get().0.clone(), spec, Some(host_mesh));
     let _ = made.host.set(kept(x));
     Ok(Some(Arc::new(made)))
+}
+type Axes = Vec<(String, usize)>;
+/// What a type says of arrays of a rank that lie as a sharding says; nothing of anything else.
+pub fn cut(x: &Bound<PyAny>, rank: usize) -> PyResult<TypedCut> {
+    let Some(typed) = x.getattr_opt(crate::once::intern!(x.py(), "_typed"))? else { return Ok(TypedCut::NONE) };
+    let found: Option<(Axes, Vec<bool>, String, Vec<Vec<u8>>)> = typed.call0()?.extract()?;
+    let Some((axes, explicit, label, dims)) = found else { return Ok(TypedCut::NONE) };
+    let grid = Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n)));
+    let mut spec = Spec::new(dims.into_iter().map(CutAxes::from_vec));
+    spec.dims.resize(rank, CutAxes::new());
+    Ok(TypedCut::new(&Arc::new(MeshType { grid, explicit, label: label.into() }), &spec))
 }
 /// The layout of any sharding: of one device, a mesh without axes.
 pub fn layout_of_any(x: &Bound<PyAny>, rank: usize) -> PyResult<Arc<Layout>> {

@@ -12,16 +12,19 @@ use crate::placement;
 use ferrax::array;
 use ferrax::device::Device;
 use ferrax_ir::aval::Aval;
+use ferrax_ir::cut::Lenient;
 use ferrax_ir::error::Res;
 use ferrax_ir::layout::Grid;
 use ferrax_ir::ops::collective::Names;
 use ferrax_ir::ops::device_put::DevicePut;
 use ferrax_ir::ops::pmap::Places;
+use ferrax_ir::ops::reshard::Reshard;
 use ferrax_ir::ops::sharding_constraint::ShardingConstraint;
 use ferrax_ir::value::Value;
 use ferrax_kernel::Buffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 /// device_put(x, device, src): an array of x's elements there; `device` None leaves an array where it is. The cotangent goes to `src`, to
 /// where x is if that is not said.
@@ -80,7 +83,7 @@ fn lay_out<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult
     let a = match &v {
         Value::Array(a) => a.clone(),
         Value::Lit(l) => array::from_lit(l, ferrax::eval::current_device()).py(py)?,
-        Value::Tracer(_) => return value::wrap(py, v),
+        Value::Tracer(_) => return reshard(x, sharding),
     };
     let Some(to) = placement::layout(sharding, a.aval().rank())? else { return value::wrap(py, v) };
     let made = py.detach(|| ferrax::spmd::lay_out(&a, &to)).py(py)?;
@@ -118,6 +121,27 @@ pub fn array_of_parts<'py>(
         buffers.push(array::single(&array::put(a, d, true).py(py)?).py(py)?.buffer);
     }
     ArrayImpl::object(py, Value::Array(array::in_parts(aval, l, buffers).py(py)?))
+}
+/// reshard(x, sharding): x, of the type that says how the sharding cuts it.
+#[pyfunction]
+pub fn reshard<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = x.py();
+    let Some(v) = value::operand(x, config::flags())? else { return Err(value::no_array(x)?) };
+    let op = Reshard { dst_sharding: placement::cut(sharding, v.rank())? };
+    if op.dst_sharding == v.cut() {
+        return value::wrap(py, v);
+    }
+    value::wrap(py, ferrax_ir::bind(&op.into(), &[v]).py(py)?.remove(0))
+}
+/// resolved(f, args, kwargs): f(*args, **kwargs), in which nothing is refused because types leave it open how a result is cut.
+#[pyfunction]
+pub fn resolved<'py>(
+    f: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let _resolved = Lenient::enter();
+    f.call(args, Some(kwargs))
 }
 /// constrain(x, axes, spec, unconstrained, devices): x, which a program that is partitioned cuts along the axes of these names; on these devices if any are given.
 #[pyfunction]

@@ -1,6 +1,7 @@
 //! Transposition: a linear program, run backwards over cotangents.
 //!
 //! INVARIANT: cotangents are `None` until something arrives; an equation none of whose outputs has one is skipped.
+use ferrax_ir::cut::Lenient;
 use ferrax_ir::cx::{Arg, Cx, Line, Tan};
 use ferrax_ir::op::Tans;
 use ferrax_ir::program::Atom;
@@ -71,8 +72,14 @@ pub fn backward(
             .map(|(a, v)| v.as_ref().map_or_else(|| Arg::Linear(p.atom_aval(a)), Arg::Known))
             .collect();
         at.set(place(*line));
+        let typed = args.iter().any(|a| !a.cut().is_none()) || cts.iter().flatten().any(|t| !t.cut().is_none());
+        let _resolved = typed.then(Lenient::enter);
         let back = e.op.rules().transpose(cx, &args, &cts).map_err(|e| at.blame(e))?;
-        for (a, t) in e.args.iter().zip(back) {
+        for (a, mut t) in e.args.iter().zip(back) {
+            if typed {
+                // a cotangent is cut as what it is of
+                t = t.map(|t| cx.cut_as(t, p.atom_aval(a).cut)).transpose()?;
+            }
             give(&mut ct, a, t)?;
         }
     }

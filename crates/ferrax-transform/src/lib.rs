@@ -164,6 +164,7 @@ pub fn map_axis(
     if let Some(name) = name.as_ref().filter(|_| kind.is_manual()) {
         ferrax_ir::vary::entered(name);
     }
+    ferrax_ir::typing::mapped_alike(x.iter().map(Value::cut).zip(in_dims.iter().copied()))?;
     let parent = current();
     let t = Trace::batch(parent.clone(), n, name.clone(), kind);
     let outs = {

@@ -15,6 +15,7 @@ mod emit;
 mod flow;
 
 use crate::trace::Trace;
+use ferrax_ir::cut::Lenient;
 use ferrax_ir::cx::{Cx, Fun, Line, read};
 use ferrax_ir::error::value_err;
 use ferrax_ir::layout::{Grid, Spec};
@@ -45,6 +46,7 @@ pub fn partition(p: &Program, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) 
     for (spec, a) in outs.iter().zip(p.out_avals()) {
         spec.as_ref().map_or(Ok(()), |s| s.check(grid, &a.shape))?;
     }
+    let _typed = Lenient::enter();
     let n_consts = p.n_consts();
     let flat = expanded(p)?;
     let mut flow = flow::Flow::new(flat, grid)?;

@@ -15,6 +15,7 @@
 //! That is all there is to closures over outer tracers, to nesting and to perturbation confusion: no levels are compared.
 pub mod programs;
 
+use ferrax_ir::cut::Lenient;
 use ferrax_ir::cx::{Axis, AxisKind, Cx, Dim, Recur, Tan};
 use ferrax_ir::effects::Name;
 use ferrax_ir::op::{Avals, Tans};
@@ -209,6 +210,13 @@ impl Trace {
         let all = op.pure() || op.body().is_some_and(|b| b.vary_alike());
         if all { self.as_cx().vary_together(x) } else { Ok(None) }
     }
+    /// What rules emit was typed as the user wrote it: here, where an operand is cut.
+    fn typed(&self, op: &Op, x: &[Value]) -> Res<Option<Lenient>> {
+        if op.pure() && x.iter().any(|v| !v.cut().is_none()) {
+            op.results(&x.iter().map(Value::aval).collect::<Avals>())?;
+        }
+        Ok(Lenient::of(x.iter().map(Value::cut)))
+    }
     fn as_cx(&self) -> &dyn Cx {
         self
     }
@@ -372,6 +380,7 @@ impl Cx for Trace {
                 if let Some(x) = self.together(op, x)? {
                     return self.bind(op, &x);
                 }
+                let _typed = self.typed(op, x)?;
                 let (mut p, mut t) = (Values::new(), Tans::new());
                 for v in x {
                     let (primal, tangent) = self.undual(v);
@@ -394,6 +403,7 @@ impl Cx for Trace {
                     v.push(val);
                     d.push(dim);
                 }
+                let _typed = self.typed(op, x)?;
                 let (y, dy) = op.rules().batch(
                     &**parent,
                     Axis { n: *n, name: name.as_ref(), tag: &self.tag, kind: *kind },

@@ -5,6 +5,7 @@
 use crate::device::Device;
 use crate::parts::{self, DeviceMesh, Extents, Layout};
 use crate::runtime;
+use ferrax_ir::cut::TypedCut;
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use ferrax_ir::layout::{Grid, Spec};
 use ferrax_ir::lower::physical;
@@ -133,10 +134,11 @@ impl Payload for Data {
 
 /// An array of one buffer.
 pub fn array(aval: Aval, device: &'static Device, buffer: Buffer, committed: bool) -> Array {
-    Array::new(aval, Data::new(Storage::Whole(buffer), device, committed))
+    Array::new(Aval { cut: TypedCut::NONE, ..aval }, Data::new(Storage::Whole(buffer), device, committed))
 }
 /// An array of parts, one for each device of its layout that belongs to this process.
 pub fn in_parts(aval: Aval, layout: Arc<Layout>, mut parts: Vec<Buffer>) -> Res<Array> {
+    let aval = Aval { cut: layout.cut(), ..aval };
     let mut local = layout.devices().iter().filter(|d| d.is_local());
     let device = *local.next().ok_or_else(|| Error::value("an array needs a device of this process to lie on"))?;
     let n = 1 + local.count();

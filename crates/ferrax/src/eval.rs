@@ -88,6 +88,11 @@ impl Executor for Eager {
             let made = spmd::equation(op, x, &place, |ins| single(op, ins))?;
             return Ok(made.into_iter().map(Value::Array).collect());
         }
+        if let Op::Reshard(r) = op
+            && !matches!(spmd::place_of(x)?, Some(Where::Mesh(_)))
+        {
+            return laid_out(Layout::of_cut(r.dst_sharding), x);
+        }
         let device = match spmd::place_of(x)? {
             Some(Where::Mesh(place)) => {
                 let made = spmd::equation(op, x, &place, |ins| single(op, ins))?;
@@ -119,7 +124,10 @@ fn ready(v: &Value) -> Res<()> {
 
 /// The operand laid out as a constraint says, on the devices that it names or else on those that it lies on.
 fn constrained(c: &ShardingConstraint, x: &[Value]) -> Res<Values> {
-    let Some(to) = Layout::of_constraint(c).map(Arc::new) else { return Ok(x.into()) };
+    laid_out(Layout::of_constraint(c), x)
+}
+fn laid_out(to: Option<Layout>, x: &[Value]) -> Res<Values> {
+    let Some(to) = to.map(Arc::new) else { return Ok(x.into()) };
     let one = |v: &Value| match v {
         Value::Array(a) => Ok(Value::Array(spmd::lay_out(a, &to)?)),
         Value::Lit(l) => Ok(Value::Array(array::lay_out(&array::from_lit(l, to.devices()[0])?, &to)?)),

@@ -7,6 +7,7 @@
 //! INVARIANT: every device of a mesh holds one part, all parts of an array have one shape, and
 //! parts along axes that partition nothing are equal.
 use crate::device::{Device, numbered};
+use ferrax_ir::cut::{MeshType, TypedCut};
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::layout::{CutAxes, Grid, Spec};
 use ferrax_ir::ops::collective::Names;
@@ -17,7 +18,7 @@ use ferrax_kernel::Dims;
 use ferrax_kernel::error::room;
 use smallvec::SmallVec;
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Something of the program that this library is loaded into, which is kept and given back.
 pub type HostObject = Arc<dyn Any + Send + Sync>;
@@ -31,6 +32,8 @@ pub struct DeviceMesh {
     pub devices: Vec<&'static Device>,
     /// What else the host says of the mesh: meshes of which it says different things are not the same.
     pub label: Arc<str>,
+    /// What types know of it, where there is an axis of which they speak.
+    pub typed: Option<Arc<MeshType>>,
 }
 impl DeviceMesh {
     pub fn new(grid: Grid, devices: Vec<&'static Device>, label: &str) -> Res<DeviceMesh> {
@@ -38,7 +41,30 @@ impl DeviceMesh {
         if n != devices.len() || n == 0 {
             return Err(Error::value(format!("a mesh of {n} places needs as many devices, got {}", devices.len())));
         }
-        Ok(DeviceMesh { grid, devices, label: label.into() })
+        let mut made = DeviceMesh { grid, devices, label: label.into(), typed: None };
+        if !label.is_empty() {
+            let all = TYPED.lock().unwrap_or_else(|e| e.into_inner());
+            let same = |m: &&Arc<DeviceMesh>| m.grid == made.grid && m.devices == made.devices && m.label == made.label;
+            made.typed = all.iter().find(same).and_then(|m| m.typed.clone());
+        }
+        Ok(made)
+    }
+}
+
+/// The meshes of whose axes types speak, by what they know of them: a program names one by its type.
+static TYPED: Mutex<Vec<Arc<DeviceMesh>>> = Mutex::new(vec![]);
+impl DeviceMesh {
+    /// The mesh, of which types know this from now on.
+    pub fn known_as(mut self, typed: MeshType) -> Arc<DeviceMesh> {
+        let mut all = TYPED.lock().unwrap_or_else(|e| e.into_inner());
+        let known = all.iter().find_map(|m| m.typed.as_ref().filter(|t| ***t == typed).cloned());
+        self.typed = Some(known.unwrap_or_else(|| Arc::new(typed)));
+        if let Some(known) = all.iter().find(|m| ***m == self) {
+            return known.clone();
+        }
+        let made = Arc::new(self);
+        all.push(made.clone());
+        made
     }
 }
 
@@ -49,6 +75,7 @@ pub struct Layout {
     pub spec: Spec,
     /// The host's object for the mesh, where it gave one.
     pub host_mesh: Option<HostObject>,
+    cut: OnceLock<TypedCut>,
     /// The host's object for the layout: the one that the user gave, or one made when first asked for.
     pub host: OnceLock<HostObject>,
 }
@@ -59,7 +86,19 @@ impl PartialEq for Layout {
 }
 impl Layout {
     pub fn new(mesh: Arc<DeviceMesh>, spec: Spec, host_mesh: Option<HostObject>) -> Layout {
-        Layout { mesh, spec, host_mesh, host: OnceLock::new() }
+        Layout { mesh, spec, host_mesh, cut: OnceLock::new(), host: OnceLock::new() }
+    }
+    /// What types of arrays that lie so say.
+    pub fn cut(&self) -> TypedCut {
+        let Some(typed) = &self.mesh.typed else { return TypedCut::NONE };
+        *self.cut.get_or_init(|| TypedCut::new(typed, &self.spec))
+    }
+    /// As a type says, on the mesh that was made last of those it may mean.
+    pub fn of_cut(cut: TypedCut) -> Option<Layout> {
+        let parted = cut.get()?;
+        let all = TYPED.lock().unwrap_or_else(|e| e.into_inner());
+        let mesh = all.iter().rev().find(|m| m.typed.as_ref() == Some(&parted.mesh))?;
+        Some(Layout::new(mesh.clone(), parted.spec.clone(), None))
     }
     /// The same mesh, cut otherwise.
     pub fn with(&self, spec: Spec) -> Layout {

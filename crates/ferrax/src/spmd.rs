@@ -97,6 +97,7 @@ pub fn mesh_of_bodies(op: &Op) -> Option<Arc<Layout>> {
 fn mesh_of_constraints(p: &Program) -> Option<Arc<Layout>> {
     p.eqns().iter().find_map(|e| match &e.op {
         Op::ShardingConstraint(c) => Layout::of_constraint(c).map(Arc::new),
+        Op::Reshard(r) => Layout::of_cut(r.dst_sharding).map(Arc::new),
         op => op.bodies().iter().find_map(|b| mesh_of_constraints(b)),
     })
 }
@@ -191,6 +192,13 @@ fn same(a: Option<&Arc<Layout>>, b: Option<&Arc<Layout>>) -> bool {
     }
 }
 
+/// How a result lies by its type, where types speak of all axes.
+fn typed(a: &Aval, place: &Layout) -> Option<Layout> {
+    let mesh = place.mesh.typed.as_ref()?;
+    let cut = a.cut.get().filter(|p| p.mesh == *mesh && mesh.explicit.iter().all(|e| *e))?;
+    Some(place.with(cut.spec.clone()))
+}
+
 impl Spmd {
     /// Partitions and compiles a program for inputs, captured ones first, that lie as `given`; `ins` and `outs` say how inputs and results must lie
     /// where they say anything.
@@ -207,7 +215,12 @@ impl Spmd {
         let ins: Vec<Arc<Layout>> =
             each.map(|(i, (l, a))| on_mesh(wanted(i).as_ref().or(l.as_ref()), a, place)).collect();
         ins.iter().zip(program.in_avals()).try_for_each(|(l, a)| l.part_shape(&a.shape).map(drop))?;
-        let asked = |i: usize| outs.get(i).and_then(|o| o.as_ref());
+        let outs: Vec<Option<Arc<Layout>>> = avals
+            .iter()
+            .enumerate()
+            .map(|(i, a)| outs.get(i).cloned().flatten().or_else(|| typed(a, place).map(Arc::new)))
+            .collect();
+        let asked = |i: usize| outs[i].as_ref();
         let out_specs: Vec<Option<Spec>> =
             avals.iter().enumerate().map(|(i, a)| Some(on_mesh(Some(asked(i)?), a, place).spec.clone())).collect();
         let in_specs: Vec<Spec> = ins.iter().map(|l| l.spec.clone()).collect();

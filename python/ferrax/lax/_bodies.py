@@ -200,8 +200,8 @@ def enumerated(lines) -> str:
 
 
 def same_type(a, b) -> bool:
-    """Whether two avals agree in shape, dtype and the manual axes that they vary over."""
-    return tuple(a.shape) == tuple(b.shape) and a.dtype == b.dtype and a.vma == b.vma
+    """Whether two avals agree in shape, dtype, the manual axes that they vary over and how they are cut."""
+    return tuple(a.shape) == tuple(b.shape) and a.dtype == b.dtype and a.str_short() == b.str_short()
 
 
 def type_string(aval) -> str:
@@ -216,7 +216,7 @@ def why_differ(a, b) -> str:
         return "so the dtypes do not match, and the shapes do not match"
     if shapes or dtypes:
         return "so the shapes do not match" if shapes else "so the dtypes do not match"
-    return "so the manual axis types do not match"
+    return "so the manual axis types do not match" if a.vma != b.vma else "so the shardings do not match"
 
 
 def pcast_advice(cures) -> str:

@@ -12,9 +12,9 @@ import operator
 
 import numpy as np
 
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_complex, is_integer, is_unsigned, requested
+from .._parts import sharded
 from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision
 from ._reductions import _dilate, check_dilations, check_lengths, check_positive, padtype_to_pads
@@ -199,7 +199,7 @@ def conv_general_dilated(
     Array([[[2., 2.]]], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("conv_general_dilated", out_sharding)
+        return sharded(conv_general_dilated, locals())
     if preferred_element_type is not None:
         preferred_element_type = requested("conv_general_dilated", preferred_element_type)
         check_preferred(dtype_of(lhs), preferred_element_type)

@@ -281,6 +281,18 @@ def composite(decomposition, name, version=0):
     return call
 
 
+def _asserted(v, place):
+    """Where types say how arrays lie, a constraint asks nothing: it is to be so."""
+    told, wanted = tuple(v.aval.sharding.spec), tuple(place.spec)
+    if told != wanted + (None,) * (len(told) - len(wanted)):
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array sharding:"
+            f" {v.aval.sharding.spec} did not match the sharding provided: {type(place.spec)(*wanted, *[None] * (len(told) - len(wanted)))}. Please use"
+            " `jax.sharding.reshard` to shard your input to the sharding you want."
+        )
+    return v
+
+
 def with_sharding_constraint(x, shardings):
     """x laid out by shardings.
 
@@ -308,6 +320,10 @@ def with_sharding_constraint(x, shardings):
         if hasattr(place, "check_compatible_aval"):
             check_fit(place, np.shape(v), "with_sharding_constraint arguments", uneven=isinstance(v, _core.Tracer))
         over_mesh = hasattr(place, "mesh")
+        typed = over_mesh and not place.mesh.empty and place.mesh.are_all_axes_explicit and isinstance(v, _core.Array)
+        if typed and v.aval.sharding.mesh == place.mesh.abstract_mesh:
+            out.append(_asserted(v, place))
+            continue
         if isinstance(v, _core.Tracer):
             out.append(place._constrain(v) if over_mesh else v)
             continue

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import requested
+from .._parts import sharded
 from ._parameters import DotAlgorithm, RaggedDotDimensionNumbers, canonicalize_precision
 
 
@@ -51,7 +51,7 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
            [3., 3.]], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("dot_general", out_sharding)
+        return sharded(dot_general, locals())
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     axes = [tuple([d.__index__() for d in dims]) for dims in (lhs_contract, rhs_contract, lhs_batch, rhs_batch)]
     numbers = ((axes[0], axes[1]), (axes[2], axes[3]))
@@ -79,7 +79,7 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
     Array([3., 3.], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("dot", out_sharding)
+        return sharded(dot, locals())
     if dimension_numbers is None:
         ls, rs = np.shape(lhs), np.shape(rhs)
         if not (1 <= len(ls) <= 2 and 1 <= len(rs) <= 2 and ls[-1] == rs[0]):
@@ -153,7 +153,7 @@ def ragged_dot_general(
     if group_offset is not None:
         raise NotImplementedError("Unimplemented group_offset support.")
     if out_sharding is not None:
-        no_sharding("ragged_dot_general", out_sharding)
+        return sharded(ragged_dot_general, locals())
     return bind(
         "ragged_dot_general",
         lhs,
@@ -189,7 +189,7 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
            [10.]], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("ragged_dot", out_sharding)
+        return sharded(ragged_dot, locals())
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset)
 

@@ -134,7 +134,7 @@ def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1)
     flat_init = [as_array(x) for x in flat_init]
     if _core.config_get("jax_disable_jit") and (length or _core.called_by_user()):
         return _scan_in_python(f, tree_unflatten(init_tree, flat_init), flat_xs, xs_tree, length, reverse)
-    x_avals = [x.aval.update(shape=tuple(x.shape[1:])) for x in flat_xs]
+    x_avals = [x.aval._element() for x in flat_xs]
     in_tree = tree_flatten((init, xs))[1]
     while True:
         carry_avals = [aval_of(x) for x in flat_init]

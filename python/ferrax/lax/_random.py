@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype
+from .._parts import sharded
 from .._shapes import canonicalize_shape
 from ._parameters import RandomAlgorithm
 
@@ -42,7 +42,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     (2,)
     """
     if out_sharding is not None:
-        no_sharding("rng_bit_generator", out_sharding)
+        return sharded(rng_bit_generator, locals())
     dtype = canonicalize_dtype(np.uint32 if dtype is None else dtype)
     if dtype.kind != "u" or dtype.itemsize > 8:
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")

@@ -14,9 +14,9 @@ import ml_dtypes
 import numpy as np
 
 from .. import _config, _core
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import dtype_of, highest, is_bool, lowest, requested
+from .._parts import sharded
 from . import _elementwise
 from ._shaping import convert_element_type
 
@@ -50,7 +50,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     Array([3., 3.], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("reduce_sum", out_sharding)
+        return sharded(reduce_sum, locals())
     if not _config.config.jax_allow_f16_reductions:
         _refuse_halves(operand, axes)
     return _reduce("reduce_sum", operand, axes)
@@ -277,7 +277,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     Array(6, dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("reduce", out_sharding)
+        return sharded(reduce, locals())
     flat, tree = _core.tree_flatten(operands)
     flat_init, init_tree = _core.tree_flatten(init_values)
     if tree != init_tree:

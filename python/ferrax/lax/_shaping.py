@@ -15,9 +15,9 @@ import operator
 import numpy as np
 
 from .. import _core
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_integer, is_key, is_weak, requested
+from .._parts import sharded
 from .._shapes import canonicalize_axis, canonicalize_shape
 
 
@@ -211,7 +211,7 @@ def empty(shape, dtype, *, out_sharding=None):
     (2,)
     """
     if out_sharding is not None:
-        no_sharding("empty", out_sharding)
+        return sharded(empty, locals())
     return full(shape, 0, canonicalize_dtype(dtype))
 
 
@@ -255,7 +255,7 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
            [0, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("broadcasted_iota", out_sharding)
+        return sharded(broadcasted_iota, locals())
     shape, dimension = canonicalize_shape(shape), operator.index(dimension)
     if dimension < 0:
         raise ValueError(f"iota dimension must be between 0 and len(shape), got dimension={dimension} for shape={shape}")
@@ -281,7 +281,7 @@ def broadcast(operand, sizes, *, out_sharding=None):
            [0, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("broadcast", out_sharding)
+        return sharded(broadcast, locals())
     sizes = tuple(sizes)
     shape = np.shape(operand)
     if not sizes:
@@ -310,7 +310,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
            [1, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("broadcast_in_dim", out_sharding)
+        return sharded(broadcast_in_dim, locals())
     shape = canonicalize_shape(shape)
     if any(n < 0 for n in shape):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
@@ -595,7 +595,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
            [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("reshape", out_sharding)
+        return sharded(reshape, locals())
     new_sizes = canonicalize_shape(new_sizes)
     shape = np.shape(operand)
     if dimensions is not None:

@@ -9,8 +9,8 @@ import typing
 import numpy as np
 
 from .. import numpy as jnp, random
-from .._config import no_sharding
 from .._dtypes import is_complex, requested
+from .._parts import sharded
 
 __all__ = [
     "Initializer",
@@ -41,8 +41,6 @@ class Initializer(typing.Protocol):
 
     def __call__(self, key, shape, dtype=None, out_sharding=None):
         """An array of `shape` and `dtype`, drawn with `key`."""
-        if out_sharding is not None:
-            no_sharding("call__", out_sharding)
 
 
 def zeros(key, shape, dtype=None, out_sharding=None):
@@ -64,7 +62,7 @@ def zeros(key, shape, dtype=None, out_sharding=None):
     Array([0., 0.], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("zeros", out_sharding)
+        return sharded(zeros, locals())
     return jnp.zeros(shape, requested("zeros", dtype, float))
 
 
@@ -87,7 +85,7 @@ def ones(key, shape, dtype=None, out_sharding=None):
     Array([1., 1.], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("ones", out_sharding)
+        return sharded(ones, locals())
     return jnp.ones(shape, requested("ones", dtype, float))
 
 

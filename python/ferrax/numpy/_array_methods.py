@@ -11,8 +11,9 @@ import warnings
 import numpy as np
 
 from .. import _core, lax
-from .._config import no_sharding, refused
+from .._config import refused
 from .._dtypes import is_inexact, requested
+from .._parts import sharded
 from . import (
     _choosing,
     _complex,
@@ -57,7 +58,7 @@ _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 def _reshape(self, *args, order="C", out_sharding=None):
     """The same elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`; one size may be -1."""
     if out_sharding is not None:
-        no_sharding("reshape", out_sharding)
+        return sharded(_reshape, locals())
     return reshape(self, args[0] if len(args) == 1 else args, order)
 
 
@@ -71,7 +72,7 @@ def _transpose(self, *args):
 def _flatten(self, order="C", *, out_sharding=None):
     """All elements as one axis."""
     if out_sharding is not None:
-        no_sharding("flatten", out_sharding)
+        return sharded(_flatten, locals())
     return ravel(self, order)
 
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from .. import _core, dlpack
 from .._batching import vmap
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_narrow, is_weak, requested, to_inexact
+from .._parts import sharded
 from .._shapes import canonicalize_axis, canonicalize_shape, static_size
 from ..lax._shaping import beside, integer_scalar, keys_of, varying_like
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted, ndim_of, shape_of
@@ -83,7 +83,7 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
            [3, 4]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("array", out_sharding)
+        return sharded(array, locals())
     if args:
         warnings.warn(
             "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use keyword arguments instead.",
@@ -214,7 +214,7 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
     Array([1., 2.], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("asarray", out_sharding)
+        return sharded(asarray, locals())
     if copy is False and not isinstance(a, (Array, np.ndarray)):
         raise ValueError("jnp.asarray: cannot convert object to an array without a copy; consider copy=None")
     return _made("asarray", a, dtype, bool(copy), order, 0, device)
@@ -319,7 +319,7 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
            [0., 0.]], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("zeros", out_sharding)
+        return sharded(zeros, locals())
     dtype = _dtype_beside("zeros", shape, dtype)
     return _uniform(0, canonicalize_shape(shape), dtype, device)
 
@@ -344,7 +344,7 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
     Array([1, 1, 1], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("ones", out_sharding)
+        return sharded(ones, locals())
     dtype = _dtype_beside("ones", shape, dtype)
     return _uniform(1, canonicalize_shape(shape), dtype, device)
 
@@ -369,7 +369,7 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
     (0, 2)
     """
     if out_sharding is not None:
-        no_sharding("empty", out_sharding)
+        return sharded(empty, locals())
     dtype = _dtype_beside("empty", shape, dtype)
     return _uniform(0, canonicalize_shape(shape), dtype, device)
 
@@ -395,7 +395,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
     Array([7, 7], dtype=int32, weak_type=True)
     """
     if out_sharding is not None:
-        no_sharding("full", out_sharding)
+        return sharded(full, locals())
     check_arraylike("full", fill_value)
     shape = canonicalize_shape(shape)
     weak = dtype is None and is_weak(fill_value)
@@ -492,7 +492,7 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     Array([0, 0, 0], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("zeros_like", out_sharding)
+        return sharded(zeros_like, locals())
     dtype, shape, weak = _like("zeros_like", a, dtype, shape)
     return _filled_like(a, 0, dtype, shape, weak, device)
 
@@ -517,7 +517,7 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     Array([1, 1, 1], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("ones_like", out_sharding)
+        return sharded(ones_like, locals())
     dtype, shape, weak = _like("ones_like", a, dtype, shape)
     return _filled_like(a, 1, dtype, shape, weak, device)
 
@@ -562,7 +562,7 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
     Array([7, 7, 7], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("full_like", out_sharding)
+        return sharded(full_like, locals())
     check_arraylike("full_like", 0, fill_value)
     dtype, shape, weak = _like("full_like", a, dtype, shape)
     if is_key(dtype):
@@ -611,7 +611,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     Array([2, 5, 8], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("arange", out_sharding)
+        return sharded(arange, locals())
     start = _static_number(start, "stop" if stop is None else "start")
     stop, step = _static_number(stop, "stop"), _static_number(step, "step")
     if any(isinstance(v, (complex, np.complexfloating)) for v in (start, stop, step)):

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import is_bool
+from .._parts import sharded
 from ..lax import dot_general
 from ._arguments import check_arraylike, constant, convert, converted, ndim_of, operands_of, shape_of, unsupported
 
@@ -206,7 +206,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     Array([3., 3.], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("einsum", out_sharding)
+        return sharded(einsum, locals())
     unsupported("jnp.einsum", out=out)
     if not isinstance(subscripts, str) or operands:
         check_arraylike("einsum", *[a for a in ([] if isinstance(subscripts, str) else [subscripts]) + list(operands) if not isinstance(a, (list, tuple))])

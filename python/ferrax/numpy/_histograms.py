@@ -13,8 +13,9 @@ import operator
 import numpy as np
 
 from .. import _core
-from .._config import inert, no_sharding
+from .._config import inert
 from .._dtypes import canonicalize_dtype, is_bool, is_integer, is_narrow
+from .._parts import sharded
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, ndim_of, shape_of
 from ._calculus import diff
 from ._creation import array, linspace, ones_like, zeros
@@ -48,7 +49,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     Array([1, 0, 2], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("bincount", out_sharding)
+        return sharded(bincount, locals())
     x = as_array("bincount", x)
     if not is_integer(x.dtype) and x.dtype != np.bool_:
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")

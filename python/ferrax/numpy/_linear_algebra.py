@@ -13,9 +13,9 @@ import operator
 import numpy as np
 
 from .. import _core
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import is_complex, requested
+from .._parts import sharded
 from .._shapes import canonicalize_axis
 from ..lax import conv_general_dilated, dot_general
 from ..lax._convolution import check_preferred
@@ -65,7 +65,7 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
     Array(11, dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("dot", out_sharding)
+        return sharded(dot, locals())
     a, b, dtype, weak = _operands("dot", a, b, preferred_element_type)
     if a.ndim == 0 or b.ndim == 0:
         contract = ((), ())
@@ -103,7 +103,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
            [3., 3.]], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("matmul", out_sharding)
+        return sharded(matmul, locals())
     check_arraylike("matmul", a, b)
     for i, x in enumerate((a, b)):
         if ndim_of(x) < 1:
@@ -342,7 +342,7 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
            [3., 3.]], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("tensordot", out_sharding)
+        return sharded(tensordot, locals())
     check_arraylike("tensordot", a, b)
     a, b, dtype, weak = _operands("tensordot", a, b, preferred_element_type)
     if isinstance(axes, (int, np.integer)):

@@ -13,8 +13,8 @@ import operator
 import numpy as np
 
 from .. import _core
-from .._config import no_sharding
 from .._core import bind
+from .._parts import sharded
 from .._shapes import canonicalize_axis, listed_axes
 from ..lax import dynamic_slice_in_dim, slice_in_dim
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, is_arraylike, jitted, ndim_of
@@ -72,7 +72,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     Array([1, 1, 2, 2], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("repeat", out_sharding)
+        return sharded(repeat, locals())
     check_arraylike("repeat", a)
     if not is_arraylike(repeats):
         raise TypeError(f"repeat requires ndarray or scalar arguments, got {type(repeats)} at position 1.")

@@ -15,8 +15,8 @@ import warnings
 import numpy as np
 
 from .. import _core
-from .._config import no_sharding
 from .._core import bind
+from .._parts import sharded
 from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, listed_axes
 from ..lax import broadcast_shapes as broadcast
 from ._arguments import Array, as_array, check_arraylike, jitted, shape_of
@@ -129,7 +129,7 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
            [2, 3]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("reshape", out_sharding)
+        return sharded(reshape, locals())
     a = as_array("reshape", a)
     if copy:
         a = bind("copy", a)
@@ -163,7 +163,7 @@ def ravel(a, order="C", *, out_sharding=None):
     Array([1, 2, 3, 4], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("ravel", out_sharding)
+        return sharded(ravel, locals())
     a = as_array("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
@@ -482,7 +482,7 @@ def broadcast_to(array, shape, *, out_sharding=None):
            [0, 1]], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("broadcast_to", out_sharding)
+        return sharded(broadcast_to, locals())
     array = as_array("broadcast_to", array)
     shape = canonicalize_shape(shape)
     if tuple(array.shape) == shape:

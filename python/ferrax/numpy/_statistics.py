@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._config import no_sharding
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_narrow, requested, to_inexact
+from .._parts import sharded
 from .._shapes import listed_axes
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
@@ -282,7 +282,7 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
     Array(2., dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("percentile", out_sharding)
+        return sharded(percentile, locals())
     check_arraylike("percentile", a, q)
     return quantile(a, _hundredth("percentile", q), axis, out, overwrite_input, method, keepdims, weights=weights)
 

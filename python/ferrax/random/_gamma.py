@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import lax, numpy as jnp
 from .._batching import vmap
-from .._config import no_sharding
 from .._dtypes import requested
+from .._parts import sharded
 from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed
@@ -115,7 +115,7 @@ batching.primitive_batchers[random_gamma_p] = _drawn_of_lanes
 @described("the gamma distribution of shape a and scale 1", parameters=True, at="2.0")
 def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("gamma", out_sharding)
+        return sharded(gamma, locals())
     key, _ = single("gamma", key)
     return _gamma(key, a, shape=broadcast_shape("gamma", shape, shape_of(a)), dtype=float_dtype("gamma", dtype), log_space=False)
 
@@ -123,7 +123,7 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
 @described("the logarithm of the gamma distribution of shape a and scale 1, accurate for small a", parameters=True, at="2.0")
 def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("loggamma", out_sharding)
+        return sharded(loggamma, locals())
     key, _ = single("loggamma", key)
     return _gamma(key, a, shape=broadcast_shape("loggamma", shape, shape_of(a)), dtype=float_dtype("loggamma", dtype), log_space=True)
 
@@ -131,7 +131,7 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
 @described("the beta distribution of parameters a and b", parameters=True, at="2.0, 3.0")
 def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("beta", out_sharding)
+        return sharded(beta, locals())
     key, _ = single("beta", key)
     dtype = float_dtype("beta", dtype)
     check_parameters("beta", dtype, a, b)
@@ -168,7 +168,7 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
     Array(1., dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("dirichlet", out_sharding)
+        return sharded(dirichlet, locals())
     key, _ = single("dirichlet", key)
     dtype = float_dtype("dirichlet", dtype)
     if ndim_of(alpha) < 1:
@@ -186,7 +186,7 @@ def _dirichlet(key, alpha, *, shape, dtype):
 @described("the chi-square distribution of df degrees of freedom", parameters=True, at="3.0")
 def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("chisquare", out_sharding)
+        return sharded(chisquare, locals())
     key, _ = single("chisquare", key)
     dtype = float_dtype("chisquare", dtype)
     check_parameters("chisquare", dtype, df)
@@ -202,7 +202,7 @@ def _chisquare(key, df, *, shape, dtype):
 @described("the F distribution of dfnum and dfden degrees of freedom", parameters=True, at="3.0, 4.0")
 def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("f", out_sharding)
+        return sharded(f, locals())
     key, _ = single("f", key)
     dtype = float_dtype("f", dtype)
     check_parameters("f", dtype, dfnum, dfden)
@@ -225,7 +225,7 @@ def _f(key, dfnum, dfden, *, shape, dtype):
 @described("Student's t distribution of df degrees of freedom", parameters=True, at="3.0")
 def t(key, df, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("t", out_sharding)
+        return sharded(t, locals())
     key, _ = single("t", key)
     dtype = float_dtype("t", dtype)
     check_parameters("t", dtype, df)
@@ -248,7 +248,7 @@ def _t(key, df, *, shape, dtype):
 @described("the generalised normal distribution, of density proportional to exp(-|x| ** p)", at="1.5")
 def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("generalized_normal", out_sharding)
+        return sharded(generalized_normal, locals())
     key, _ = single("generalized_normal", key)
     shape = checked_shape("generalized_normal", shape)
     return _generalized_normal(key, p, shape=shape, dtype=float_dtype("generalized_normal", dtype))
@@ -283,7 +283,7 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
     Array(True, dtype=bool)
     """
     if out_sharding is not None:
-        no_sharding("ball", out_sharding)
+        return sharded(ball, locals())
     key, _ = single("ball", key)
     return _ball(key, p, d=int(d), shape=checked_shape("ball", shape), dtype=float_dtype("ball", dtype))
 
@@ -322,7 +322,7 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
     dtype('int32')
     """
     if out_sharding is not None:
-        no_sharding("poisson", out_sharding)
+        return sharded(poisson, locals())
     key, _ = single("poisson", key)
     dtype = requested(None, dtype, int)
     if dtype.kind not in "iu":

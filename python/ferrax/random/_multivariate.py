@@ -6,7 +6,7 @@ Invariant: each starts from one array of standard normal draws.
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._config import no_sharding
+from .._parts import sharded
 from ._keys import single
 from ._transformed import normal
 from ._uniform import broadcast_shape, checked_shape, drawn, float_dtype
@@ -35,7 +35,7 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
     (2,)
     """
     if out_sharding is not None:
-        no_sharding("multivariate_normal", out_sharding)
+        return sharded(multivariate_normal, locals())
     key, _ = single("multivariate_normal", key)
     if dtype is None:
         dtype = _core.promote_dtypes_inexact(jnp.asarray(mean), jnp.asarray(cov))[0].dtype
@@ -93,7 +93,7 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
     (3, 2, 2)
     """
     if out_sharding is not None:
-        no_sharding("orthogonal", out_sharding)
+        return sharded(orthogonal, locals())
     key, _ = single("orthogonal", key)
     shape = checked_shape("orthogonal", shape)
     return _orthogonal(key, n=int(n), m=int(n if m is None else m), shape=shape, dtype=float_dtype("orthogonal", dtype, complex_too=True))

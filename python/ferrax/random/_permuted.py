@@ -7,8 +7,8 @@ import math
 import operator
 
 from .. import _core, lax, numpy as jnp
-from .._config import no_sharding
 from .._dtypes import canonicalize_dtype, is_floating, is_integer
+from .._parts import sharded
 from ..numpy._arguments import ndim_of
 from ._keys import single
 from ._transformed import gumbel
@@ -36,7 +36,7 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
     Array([0, 1, 3, 2], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("permutation", out_sharding)
+        return sharded(permutation, locals())
     key, _ = single("permutation", key)
     if isinstance(x, (list, tuple)):
         raise TypeError(f"permutation requires ndarray or scalar arguments, got {type(x)} at position 0.")

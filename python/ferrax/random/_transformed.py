@@ -6,8 +6,8 @@ Invariant: each draw starts from the same bits as JAX's, and differs from it by 
 import numpy as np
 
 from .. import _config, lax, numpy as jnp
-from .._config import no_sharding
 from .._dtypes import is_complex, requested
+from .._parts import sharded
 from ..numpy._arguments import promote_inexact, shape_of
 from . import _normal_tails
 from ._keys import clone, single
@@ -74,7 +74,7 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
     (2, 3)
     """
     if out_sharding is not None:
-        no_sharding("normal", out_sharding)
+        return sharded(normal, locals())
     key, _ = single("normal", key)
     return _normal(key, shape=checked_shape("normal", shape), dtype=float_dtype("normal", dtype, complex_too=True))
 
@@ -118,7 +118,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
     (3,)
     """
     if out_sharding is not None:
-        no_sharding("truncated_normal", out_sharding)
+        return sharded(truncated_normal, locals())
     key, _ = single("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
     shape = broadcast_shape("truncated_normal", shape, shape_of(lower), shape_of(upper))
@@ -159,7 +159,7 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
 @described("the exponential distribution of rate 1")
 def exponential(key, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("exponential", out_sharding)
+        return sharded(exponential, locals())
     key, _ = single("exponential", key)
     return _exponential(key, shape=checked_shape("exponential", shape), dtype=float_dtype("exponential", dtype))
 
@@ -191,7 +191,7 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
     (2, 3)
     """
     if out_sharding is not None:
-        no_sharding("gumbel", out_sharding)
+        return sharded(gumbel, locals())
     key, _ = single("gumbel", key)
     dtype = float_dtype("gumbel", dtype)
     if mode is None:
@@ -242,7 +242,7 @@ def _fraction(high, low):
 @described("the standard Laplace distribution")
 def laplace(key, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("laplace", out_sharding)
+        return sharded(laplace, locals())
     key, _ = single("laplace", key)
     return _laplace(key, shape=checked_shape("laplace", shape), dtype=float_dtype("laplace", dtype))
 
@@ -256,7 +256,7 @@ def _laplace(key, *, shape, dtype):
 @described("the standard logistic distribution")
 def logistic(key, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("logistic", out_sharding)
+        return sharded(logistic, locals())
     key, _ = single("logistic", key)
     return _logistic(key, shape=checked_shape("logistic", shape), dtype=float_dtype("logistic", dtype))
 
@@ -270,7 +270,7 @@ def _logistic(key, *, shape, dtype):
 @described("the standard Cauchy distribution")
 def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("cauchy", out_sharding)
+        return sharded(cauchy, locals())
     key, _ = single("cauchy", key)
     return _cauchy(key, shape=checked_shape("cauchy", shape), dtype=float_dtype("cauchy", dtype))
 
@@ -300,7 +300,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
     (3,)
     """
     if out_sharding is not None:
-        no_sharding("rademacher", out_sharding)
+        return sharded(rademacher, locals())
     key, _ = single("rademacher", key)
     return _rademacher(key, shape=checked_shape("rademacher", shape), dtype=requested(None, dtype, int))
 
@@ -314,7 +314,7 @@ def _rademacher(key, *, shape, dtype):
 @described("the Pareto distribution of shape b and scale 1", parameters=True, at="2.0")
 def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("pareto", out_sharding)
+        return sharded(pareto, locals())
     key, _ = single("pareto", key)
     dtype = float_dtype("pareto", dtype)
     check_parameters("pareto", dtype, b)
@@ -341,7 +341,7 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
 @described("the Rayleigh distribution of the given scale", parameters=True, at="2.0")
 def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("rayleigh", out_sharding)
+        return sharded(rayleigh, locals())
     key, _ = single("rayleigh", key)
     dtype = float_dtype("rayleigh", dtype)
     check_parameters("rayleigh", dtype, scale)
@@ -375,7 +375,7 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
     dtype('int32')
     """
     if out_sharding is not None:
-        no_sharding("geometric", out_sharding)
+        return sharded(geometric, locals())
     key, _ = single("geometric", key)
     dtype = requested(None, dtype, int)
     if dtype.kind not in "iu":
@@ -394,7 +394,7 @@ def _geometric(key, p, *, shape, dtype):
 @described("the triangular distribution on [left, right] with its peak at mode", parameters=True, at="0.0, 0.5, 1.0")
 def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("triangular", out_sharding)
+        return sharded(triangular, locals())
     key, _ = single("triangular", key)
     dtype = float_dtype("triangular", dtype)
     check_parameters("triangular", dtype, left, mode, right)
@@ -415,7 +415,7 @@ def _triangular(key, left, mode, right, *, shape, dtype):
 @described("exp(sigma * z), z standard normal", parameters=True, at="0.5")
 def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("lognormal", out_sharding)
+        return sharded(lognormal, locals())
     key, _ = single("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
     check_parameters("lognormal", dtype, sigma)
@@ -426,7 +426,7 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
 @described("the Maxwell distribution: the length of a standard normal vector in three dimensions")
 def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("maxwell", out_sharding)
+        return sharded(maxwell, locals())
     key, _ = single("maxwell", key)
     return _maxwell(key, shape=checked_shape("maxwell", shape), dtype=float_dtype("maxwell", dtype))
 
@@ -472,7 +472,7 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
 @described("the inverse Gaussian distribution of the given mean, scale 1", parameters=True, at="2.0")
 def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
     if out_sharding is not None:
-        no_sharding("wald", out_sharding)
+        return sharded(wald, locals())
     key, _ = single("wald", key)
     dtype = float_dtype("wald", dtype)
     check_parameters("wald", dtype, mean)
@@ -515,7 +515,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
     (2,)
     """
     if out_sharding is not None:
-        no_sharding("categorical", out_sharding)
+        return sharded(categorical, locals())
     key, _ = single("categorical", key)
     if isinstance(logits, (list, tuple)):
         raise TypeError(f"categorical requires ndarray or scalar arguments, got {type(logits)} at position 0.")

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import _core, lax, numpy as jnp
 from .._api import jit
-from .._config import no_sharding
 from .._dtypes import canonicalize_dtype, iinfo, is_complex, is_floating, is_integer, is_narrow, requested
+from .._parts import sharded
 from .._shapes import canonicalize_shape
 from ..dtypes import TypePromotionError
 from ..numpy._arguments import check_arraylike
@@ -108,7 +108,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     Array([4070199207, 4202968722], dtype=uint32)
     """
     if out_sharding is not None:
-        no_sharding("bits", out_sharding)
+        return sharded(bits, locals())
     key, _ = single("bits", key)
     dtype = requested(None, dtype, np.uint64)
     if not is_integer(dtype) or iinfo(dtype).min < 0:
@@ -138,7 +138,7 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
     Array([0.947667 , 0.9785799], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("uniform", out_sharding)
+        return sharded(uniform, locals())
     key, _ = single("uniform", key)
     return _uniform(key, minval, maxval, shape=checked_shape("uniform", shape), dtype=float_dtype("uniform", dtype))
 
@@ -180,7 +180,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     Array([9, 0, 2], dtype=int32)
     """
     if out_sharding is not None:
-        no_sharding("randint", out_sharding)
+        return sharded(randint, locals())
     key, _ = single("randint", key)
     dtype = requested(None, dtype, int)
     if not is_integer(dtype):
@@ -258,7 +258,7 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
     Array([False, False,  True], dtype=bool)
     """
     if out_sharding is not None:
-        no_sharding("bernoulli", out_sharding)
+        return sharded(bernoulli, locals())
     if mode not in ("high", "low"):
         raise ValueError(f"got {mode=}, expected 'high' or 'low'")
     key, _ = single("bernoulli", key)

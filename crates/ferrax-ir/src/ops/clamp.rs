@@ -8,6 +8,7 @@ use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -93,6 +94,9 @@ impl Rules for Clamp {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::pointwise(x, out)
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        Ok(smallvec![t.specs[1].clone()])
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         let y = lower(Pw::Max, 0, b, &[x[1], x[0]])?;

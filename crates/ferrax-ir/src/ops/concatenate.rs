@@ -8,6 +8,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::support::{Supports, Within, within_joined, within_parts};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -70,6 +71,10 @@ impl Rules for Concatenate {
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| d != self.dimension)
     }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        let words = |all: &str| format!("All operands should have the same sharding. Got shardings {all}");
+        Ok(smallvec![t.alike(0, words)?])
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;
         Ok(smallvec![b.concatenate(x, self.dimension)])
@@ -128,6 +133,9 @@ impl Rules for Split {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| d != self.axis)
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        t.varying("split")
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (rank, mut at) = (b.rank(x[0]), 0);

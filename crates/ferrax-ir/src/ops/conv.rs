@@ -20,6 +20,7 @@ use crate::lower::{Convolution, Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Bin, DType, Dims, Scalar};
 use smallvec::smallvec;
@@ -512,6 +513,16 @@ impl Rules for Conv {
             f.fold(l[d.lhs_spec[1]], Monoid::Sum, &[In(0, d.lhs_spec[1]), In(1, d.rhs_spec[1])]);
         }
         f
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        let d = &*self.dimension_numbers;
+        if !t.specs[1].is_whole() || !t.specs[0].dims[d.lhs_spec[1]].is_empty() {
+            t.refuse(|| {
+                "Please specify the output sharding via `out_sharding` parameter of `conv_general_dilated`".to_string()
+            })?;
+            return t.by_factors(&self.factors(t.x, t.out));
+        }
+        t.varying("conv_general_dilated")
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let n = &*self.dimension_numbers;

@@ -15,6 +15,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Member;
 use crate::primitive;
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{CumulativeKind, Routine};
 use ferrax_kernel::{DType, Dims};
@@ -155,6 +156,18 @@ impl Rules for Cumulative {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| d != self.axis)
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        if !t.specs[0].dims[self.axis].is_empty() {
+            t.refuse(|| {
+                let of = t.x[0].long();
+                format!(
+                    "Input should be unsharded over the axis being reduced. Got input type={of} and axis={}",
+                    self.axis
+                )
+            })?;
+        }
+        t.by_factors(&self.factors(t.x, t.out))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = &out[0].shape;

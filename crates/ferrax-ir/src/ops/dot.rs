@@ -7,11 +7,13 @@ use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err};
 use crate::factors::{Factors, In, Out};
+use crate::layout::CutAxes;
 use crate::lower::{DotAxes, Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::support::{Supports, Within};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -246,6 +248,42 @@ impl Rules for Dot {
             f.fold(l.shape[*i], Monoid::Sum, &[In(0, *i), In(1, *j)]);
         }
         f
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        let d = &*self.dimension_numbers;
+        let of = |i: usize, at: &Dims| at.iter().map(|k| t.specs[i].dims[*k].clone()).collect::<Vec<_>>();
+        let differ =
+            |l: &[CutAxes], r: &[CutAxes]| l.iter().zip(r).any(|(l, r)| !l.is_empty() && !r.is_empty() && l != r);
+        let (lb, rb, lc, rc) = (of(0, &d.lb), of(1, &d.rb), of(0, &d.lc), of(1, &d.rc));
+        let (ltext, rtext) = (t.tuple(&lc), t.tuple(&rc));
+        if differ(&lb, &rb) {
+            t.refuse(|| {
+                format!(
+                    "dot_general requires lhs batch dimensions and rhs batch dimensions to have the consistent sharding, got {} and {}.",
+                    t.tuple(&lb),
+                    t.tuple(&rb)
+                )
+            })?;
+        }
+        if differ(&lc, &rc) {
+            t.refuse(|| {
+                format!(
+                    "dot_general requires contracting dimensions to have consistent sharding, got {ltext} and {rtext}."
+                )
+            })?;
+        }
+        if lc.iter().zip(&rc).any(|(l, r)| !l.is_empty() && !r.is_empty()) {
+            t.refuse(|| {
+                format!(
+                    "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please specify the output \
+                     sharding via the `out_sharding` parameter. Got lhs_contracting_spec={ltext} and rhs_contracting_spec={rtext}"
+                )
+            })?;
+        }
+        // of a batch, as the left operand
+        let mut made = t.by_factors(&self.factors(t.x, t.out))?;
+        lb.into_iter().enumerate().for_each(|(k, cut)| made[0].dims[k] = cut);
+        Ok(made)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let n = &*self.dimension_numbers;

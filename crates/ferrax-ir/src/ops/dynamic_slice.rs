@@ -13,6 +13,7 @@ use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::primitive;
 use crate::support::{Supports, Within, within_moved};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use ferrax_kernel::routine::{OutOfBounds, Routine};
@@ -127,6 +128,9 @@ impl Rules for DynamicSlice {
     fn local(&self, _: &[Aval], out: &[Aval]) -> Option<Op> {
         Some(DynamicSlice { slice_sizes: out[0].shape.clone() }.into())
     }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        t.varying("dynamic_slice")
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let s = lowered_starts(b, &x[1..]);
         let one = |b: &mut Graph, v: TensorId| {
@@ -224,6 +228,19 @@ impl Rules for DynamicUpdateSlice {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| x[0].shape[d] == x[1].shape[d])
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        if t.specs[0] != t.specs[1] || t.typed[0] != t.typed[1] {
+            t.refuse(|| {
+                let of = |i: usize| format!("{}{}", t.x[i].long(), if t.typed[i] { t.axes_text() } else { String::new() });
+                format!(
+                    "dynamic_update_slice operand sharding must be equal to update sharding, got operand sharding {} and update sharding {}.",
+                    of(0),
+                    of(1)
+                )
+            })?;
+        }
+        Ok(t.as_first())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let s = lowered_starts(b, &x[2..]);

@@ -20,6 +20,7 @@ use crate::ops::pointwise::Pw;
 use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::support::{Selector, Support, Supports, Within, within_moved};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, OutOfBounds, Routine};
 use ferrax_kernel::{DType, Dims, ReduceKind, Scalar};
@@ -428,6 +429,37 @@ impl Rules for Gather {
         let kept = free(x[0].rank(), &d.collapsed_slice_dims, &d.operand_batching_dims);
         kept.iter().zip(d.offset_dims.iter()).for_each(|(k, o)| slice_sizes[*k] = out[0].shape[*o]);
         Some(Gather { slice_sizes, ..self.clone() }.into())
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        let (d, indices) = (&*self.dimension_numbers, &t.specs[1]);
+        let sliced = d
+            .start_index_map
+            .iter()
+            .any(|k| self.slice_sizes[*k] != t.x[0].shape[*k] && !t.specs[0].dims[*k].is_empty());
+        let batch = d.operand_batching_dims.iter().zip(d.start_indices_batching_dims.iter());
+        let differ = batch.clone().any(|(o, i)| {
+            let (o, i) = (&t.specs[0].dims[*o], &indices.dims[*i]);
+            !o.is_empty() && !i.is_empty() && o != i
+        });
+        let beside = |k: &usize| !d.start_indices_batching_dims.contains(k) && !indices.dims[*k].is_empty();
+        if sliced || differ || (0..indices.dims.len()).any(|k| beside(&k)) {
+            t.refuse(|| {
+                format!(
+                    "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out sharding could not be \
+                     resolved unambiguously (or would require collectives on inputs). Got operand={}, indices={}",
+                    t.type_text(0),
+                    t.type_text(1)
+                )
+            })?;
+        }
+        let mut made = t.by_factors(&self.factors(t.x, t.out))?;
+        let kept = free(t.x[0].rank(), &d.collapsed_slice_dims, &d.operand_batching_dims);
+        for (k, o) in kept.iter().zip(d.offset_dims.iter()) {
+            if self.slice_sizes[*k] == t.x[0].shape[*k] {
+                made[0].dims[*o] = t.specs[0].dims[*k].clone();
+            }
+        }
+        Ok(made)
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;

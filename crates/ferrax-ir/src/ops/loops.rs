@@ -244,6 +244,7 @@ impl Rules for Loop {
         }
         let mut ins: Vec<Aval> = x[c.start..k.end].to_vec();
         for a in &x[s] {
+            crate::typing::leading_is_whole(a)?;
             ins.push(self.element(a)?);
         }
         let out = self.body.out_avals();

@@ -9,6 +9,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
 use crate::support::{Move, Supports, Within};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -159,6 +160,9 @@ impl Rules for Pad {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| self.padding_config[d] == (0, 0, 0))
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        t.varying("padding")
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

@@ -22,6 +22,7 @@ use crate::op::{Avals, Axes, Rules, Tans};
 
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
 use crate::support::{Supports, Within, within_each, within_product, within_sum};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};
@@ -629,6 +630,9 @@ impl Rules for Pointwise {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::pointwise(x, out)
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        t.broadcasting()
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let spread = |b: &mut Graph, v: TensorId| {

@@ -14,6 +14,7 @@ use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::pad::Pad;
 use crate::param::Member;
 use crate::primitive;
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -119,6 +120,9 @@ impl Rules for ReduceWindow {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| self.windows().stays(d))
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        t.varying("reduce_window")
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         lower_as(b, x, &|cx, x| self.meaning(cx, &x[0]))

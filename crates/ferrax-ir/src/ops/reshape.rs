@@ -8,6 +8,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
 use crate::support::{Supports, Within, within_reshape};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -48,6 +49,9 @@ impl Rules for Reshape {
     }
     fn local(&self, _: &[Aval], out: &[Aval]) -> Option<Op> {
         Some(Reshape { new_sizes: out[0].shape.clone() }.into())
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        Ok(smallvec![t.reshaped(&self.new_sizes)?])
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let _ = out;

@@ -8,6 +8,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::support::{Supports, Within, within_moved};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -49,6 +50,9 @@ impl Rules for Rev {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| !self.dimensions.contains(&d))
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        Ok(t.as_first())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![b.reverse(x[0], &self.dimensions)])

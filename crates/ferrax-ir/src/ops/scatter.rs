@@ -28,6 +28,7 @@ use crate::ops::reshape::Reshape;
 use crate::ops::transpose::Transpose;
 use crate::param::{Member, Param, ParamValue, Shape};
 use crate::primitive;
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, Combine, OutOfBounds, Routine};
 use ferrax_kernel::{DType, Dims, ReduceKind};
@@ -412,6 +413,44 @@ impl Rules for Scatter {
             f.start.push(0);
         }
         f
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        let (d, [operand, indices, updates]) = (&*self.dimension_numbers, [0, 1, 2].map(|i| &t.specs[i].dims));
+        let kept = free(t.x[0].rank(), &d.inserted_window_dims, &d.operand_batching_dims);
+        let windows = || kept.iter().zip(d.update_window_dims.iter());
+        let fits = |(o, u): (&usize, &usize)| {
+            let whole = operand[*o].is_empty() && updates[*u].is_empty();
+            whole || t.x[0].shape[*o] == t.x[2].shape[*u] && operand[*o] == updates[*u]
+        };
+        let queries = free(t.x[2].rank(), &d.update_window_dims, &[]);
+        let beside = |k: &usize| !d.scatter_indices_batching_dims.contains(k);
+        let batch = d.operand_batching_dims.iter().zip(d.scatter_indices_batching_dims.iter());
+        let differ = batch.clone().any(|(o, i)| {
+            let mut told = [&operand[*o], &indices[*i], &updates[queries[*i]]].into_iter().filter(|c| !c.is_empty());
+            told.next().is_some_and(|first| told.any(|c| c != first))
+        });
+        let resolved = !differ
+            && windows().all(fits)
+            && d.inserted_window_dims.iter().all(|k| operand[*k].is_empty())
+            && queries.iter().enumerate().all(|(k, u)| !beside(&k) || updates[*u].is_empty())
+            && (0..indices.len()).all(|k| !beside(&k) || indices[k].is_empty());
+        if !resolved {
+            t.refuse(|| {
+                format!(
+                    "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update as out sharding \
+                     could not be resolved unambiguously (or would require collectives on inputs). Got operand={}, indices={}, updates={}",
+                    t.type_text(0),
+                    t.type_text(1),
+                    t.type_text(2)
+                )
+            })?;
+        }
+        let mut spec = t.specs[0].clone();
+        for (o, i) in batch.filter(|(o, _)| operand[**o].is_empty()) {
+            let other = if indices[*i].is_empty() { &updates[queries[*i]] } else { &indices[*i] };
+            spec.dims[*o] = other.clone();
+        }
+        Ok(smallvec![spec])
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let d = &*self.dimension_numbers;

@@ -8,6 +8,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::support::{Support, Supports, Within, within_cases};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Bin, DType, Dims};
 use smallvec::{SmallVec, smallvec};
@@ -109,6 +110,18 @@ impl Rules for Select {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::pointwise(x, out)
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        let first = t.alike(1, |all| format!("select cases must have the same shardings, got [{all}]."))?;
+        if t.x[0].rank() > 0 && t.typed[0] && t.typed[1..].contains(&true) && t.specs[0] != first {
+            t.refuse(|| {
+                let (which, case) = (t.sharding_text(0), t.sharding_text(1));
+                format!(
+                    "select `which` must be scalar or have the same sharding as cases, got `which` sharding {which} but case sharding {case}."
+                )
+            })?;
+        }
+        Ok(smallvec![first])
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let spread =

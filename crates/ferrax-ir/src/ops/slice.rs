@@ -9,6 +9,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
 use crate::support::{Supports, Within, within_moved};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -89,6 +90,9 @@ impl Rules for Slice {
         // an axis that stays as it is may be cut
         let limit = |d: usize| if x[0].shape[d] == out[0].shape[d] { x[0].shape[d] } else { self.limit_indices[d] };
         Some(Slice { limit_indices: (0..x[0].rank()).map(limit).collect(), ..self.clone() }.into())
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        t.varying("slicing")
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let strides: Dims = (0..self.start_indices.len()).map(|k| self.stride(k)).collect();

@@ -9,6 +9,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::iota::Iota;
 use crate::primitive;
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use ferrax_kernel::routine::Routine;
@@ -63,6 +64,22 @@ impl Rules for Sort {
         Factors::along(x, out, |d| d != self.dimension)
     }
     /// A complex operand is two: real parts decide before imaginary ones.
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        for i in (0..t.x.len()).filter(|i| !t.specs[*i].dims[self.dimension].is_empty()) {
+            t.refuse(|| {
+                format!(
+                    "Arguments to sort must be unsharded over the sorting dimension. Got arg sharding={} and sorting dimension={}",
+                    t.sharding_text(i),
+                    self.dimension
+                )
+            })?;
+        }
+        let words =
+            |all: &str| format!("Arguments to sort must have equal shardings, got: {}", all.replace("), N", ") N"));
+        let mut spec = t.alike(0, words)?;
+        spec.dims[self.dimension].clear();
+        Ok(t.out.iter().map(|_| spec.clone()).collect())
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (mut ins, mut num_keys) = (TensorIds::new(), 0);
         for (k, v) in x.iter().enumerate() {

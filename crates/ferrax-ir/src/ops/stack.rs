@@ -8,10 +8,12 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, values1};
 use crate::error::{Res, type_err, value_err};
 use crate::factors::{Factors, In, Out};
+use crate::layout::CutAxes;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
 use crate::support::{Supports, Within, within_joined, within_parts};
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -69,6 +71,12 @@ impl Rules for Stack {
         }
         f
     }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        let words = |all: &str| format!("All operands should have the same sharding. Got shardings {all}");
+        let mut spec = t.alike(0, words)?;
+        spec.dims.insert(self.axis.min(spec.dims.len()), CutAxes::new());
+        Ok(smallvec![spec])
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape = out[0].shape.clone();
         shape[self.axis] = 1;
@@ -121,6 +129,17 @@ impl Rules for Unstack {
             f.link(a.shape[d], &dims);
         }
         f
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        if !t.specs[0].dims[self.axis].is_empty() {
+            t.refuse(|| {
+                format!(
+                    "unstack operand cannot be sharded on the unstacking axis {}. Got operand type={}",
+                    self.axis, t.x[0]
+                )
+            })?;
+        }
+        t.by_factors(&self.factors(t.x, t.out))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let mut shape: Dims = b.shape(x[0]);

@@ -12,6 +12,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::reduce::Monoid;
 use crate::primitive;
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
@@ -59,6 +60,16 @@ impl Rules for Tile {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| self.reps[d] == 1)
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        let repeated = |d: &usize| self.reps[*d] != 1 && !t.specs[0].dims[*d].is_empty();
+        if let Some(d) = (0..t.x[0].rank()).find(repeated) {
+            t.refuse(|| {
+                let of = t.x[0].long();
+                format!("Operand cannot be sharded on dimension {d} when the tiling is non-trivial. Got input type: {of} with reps: {}", self.reps)
+            })?;
+        }
+        t.by_factors(&self.factors(t.x, t.out))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let shape = b.shape(x[0]);

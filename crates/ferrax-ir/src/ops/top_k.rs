@@ -16,6 +16,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::FloatParam;
 use crate::primitive;
+use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Un;
 use ferrax_kernel::routine::Routine;
@@ -95,6 +96,18 @@ impl Rules for TopK {
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| d != self.axis)
+    }
+    fn cuts(&self, t: &Typing) -> Res<Specs> {
+        if !t.specs[0].dims[self.axis].is_empty() {
+            t.refuse(|| {
+                let of = t.x[0].long();
+                format!(
+                    "The input should be unsharded over the axis along which to compute the top_k values. Got input type={of} and axis={}",
+                    self.axis
+                )
+            })?;
+        }
+        t.by_factors(&self.factors(t.x, t.out))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (x, shape) = (x[0], b.shape(x[0]));

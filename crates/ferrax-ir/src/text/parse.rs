@@ -117,6 +117,17 @@ impl<'a> Parser<'a> {
                 Ok(n) => shape.push(n),
                 Err(_) => return self.fail("wants a size"),
             }
+            // axes that cut it are not read back: their mesh is not in the text
+            if self.eat("@") && self.eat("(") {
+                while !self.eat(")") {
+                    if self.word().is_empty() {
+                        return self.fail("wants the name of an axis");
+                    }
+                    self.eat(",");
+                }
+            } else if self.s[..self.at].ends_with('@') {
+                self.word();
+            }
             self.eat(",");
         }
         shape.checked(dtype.size())?;

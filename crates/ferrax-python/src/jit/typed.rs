@@ -21,10 +21,12 @@ impl Typed for &Value {
             && *a.shape == *self.shape()
             && a.tape == self.tape()
             && a.vary == self.vary()
+            && a.cut == self.cut()
     }
     fn hash_type(&self, h: &mut FxHasher) {
         hash_parts(self.dtype(), self.weak(), self.tape(), self.shape(), h);
         self.vary().hash(h);
+        self.cut().hash(h);
     }
     fn to_aval(&self) -> Aval {
         self.aval()
@@ -37,6 +39,7 @@ impl Typed for Aval {
     fn hash_type(&self, h: &mut FxHasher) {
         hash_parts(self.dtype, self.weak, self.tape, &self.shape, h);
         self.vary.hash(h);
+        self.cut.hash(h);
     }
     fn to_aval(&self) -> Aval {
         self.clone()

@@ -1,5 +1,5 @@
 //! How each variable of a program is cut: from inputs, wanted outputs and constraints through the factors of the equations, forwards and
-//! backwards, until nothing changes.
+//! backwards, until nothing changes. It begins with what types say.
 //!
 //! INVARIANT: a spec only grows (an axis is added to the finer end of a dimension), so the walk ends. Each spec is one that its array can
 //! have: axes cut one dimension each, and into equal parts.
@@ -82,7 +82,7 @@ struct Place<'a> {
 
 impl Flow {
     pub fn new(program: Arc<Program>, grid: &Grid) -> Res<Flow> {
-        let specs: Vec<Spec> = program.avals().iter().map(|a| Spec::whole(a.rank())).collect();
+        let specs: Vec<Spec> = program.avals().iter().map(|a| typed(a, grid)).collect();
         let fixed = program.avals().iter().map(|a| a.tape > 0).collect();
         let mut flow = Flow { specs, fixed, eqns: vec![], program: program.clone() };
         let mut first = program.first_var();
@@ -336,6 +336,13 @@ impl Flow {
         }
         changed
     }
+}
+/// What a type says, by the names of a grid's axes.
+pub fn typed(a: &Aval, grid: &Grid) -> Spec {
+    let Some(p) = a.cut.get() else { return Spec::whole(a.rank()) };
+    let axis = |k: &u8| grid.find(p.mesh.grid.name(*k)).filter(|i| grid.axis_size(*i) == p.mesh.grid.axis_size(*k));
+    let of = |cut: &CutAxes| cut.iter().map(axis).collect::<Option<CutAxes>>().unwrap_or_default();
+    Spec::new(p.spec.dims.iter().map(of))
 }
 fn merge_into(spec: &mut Spec, with: &Spec, a: &Aval, but_first: bool, grid: &Grid) -> bool {
     let mut changed = false;

@@ -2,6 +2,7 @@
 //! So there is one implementation of each transform. Results are remembered in the program they come from, and die with it.
 use super::Trace;
 use crate::backward::backward;
+use ferrax_ir::cut::Lenient;
 use ferrax_ir::cx::{Axis, AxisKind, Body, Cx, Fun, KnownSplit, Lanes, Masked, Put, Recur, Residual, Tan, with_axis};
 use ferrax_ir::effects::Name;
 use ferrax_ir::mask::{not, pick};
@@ -51,7 +52,9 @@ fn memo<T: Memorable>(
     if let Some(hit) = table().get(&key).and_then(|v| v.downcast_ref::<T>()).cloned() {
         return Ok(hit);
     }
+    let typed = p.avals().iter().any(|a| !a.cut.is_none()).then(Lenient::enter);
     let out = f()?;
+    drop(typed);
     let keep = |q: &Arc<Program>| !Arc::ptr_eq(q, p) && !q.held().iter().any(Value::is_tracer);
     if p.held().is_empty() && out.programs().into_iter().all(keep) {
         let boxed: Arc<dyn Any + Send + Sync> = Arc::new(out.clone());

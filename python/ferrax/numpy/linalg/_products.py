@@ -14,7 +14,7 @@ import operator
 import numpy as np
 
 from ... import _core
-from ..._config import no_sharding
+from ..._parts import sharded
 from .. import _linear_algebra, _matrices, _shaping
 from .._arguments import as_array, check_arraylike, jitted
 from ._solving import inv
@@ -145,7 +145,7 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
            [3., 3.]], dtype=float32)
     """
     if out_sharding is not None:
-        no_sharding("tensordot", out_sharding)
+        return sharded(tensordot, locals())
     check_arraylike("jnp.linalg.tensordot", x1, x2)
     return _linear_algebra.tensordot(x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type)
 

@@ -1,0 +1,131 @@
+//! How types say in how many parts a value stands: [`TypedCut`], the mesh whose axes types know and the [`Spec`] over them.
+//!
+//! ```text
+//! f32[8@x,2]      the type of an array of 8 rows that the explicit axis x cuts
+//! ```
+//!
+//! Where cuts live: a number in each type, of a table that is never emptied. A program of one device has the number 0 everywhere; there the
+//! whole cost is one comparison for each operand of an equation that is typed. The rules are derived from the factors of the primitives
+//! ([`typing`](crate::typing)), and the partition pass begins with what the types say.
+//!
+//! INVARIANT: equal cuts have one number. Axes whose type is not Explicit are not in it.
+use crate::layout::{CutAxes, Grid, Spec};
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct TypedCut(u32);
+
+/// A mesh as types know it.
+#[derive(PartialEq, Eq, Hash, Debug)]
+pub struct MeshType {
+    pub grid: Grid,
+    /// Which axes types speak of.
+    pub explicit: Vec<bool>,
+    /// As the host prints it: meshes of which it says different things are not the same.
+    pub label: Arc<str>,
+}
+/// What a [`TypedCut`] stands for.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Parted {
+    pub mesh: Arc<MeshType>,
+    pub spec: Spec,
+}
+
+/// The cuts there ever were; number `n` stands at `n - 1`. A program has few.
+static CUTS: Mutex<Vec<Arc<Parted>>> = Mutex::new(vec![]);
+fn cuts() -> MutexGuard<'static, Vec<Arc<Parted>>> {
+    CUTS.lock().unwrap_or_else(|e| e.into_inner())
+}
+thread_local! {
+    static LENIENT: Cell<bool> = const { Cell::new(false) };
+}
+
+impl TypedCut {
+    pub const NONE: TypedCut = TypedCut(0);
+    /// The cut of a value, without the axes that types do not speak of.
+    pub fn new(mesh: &Arc<MeshType>, spec: &Spec) -> TypedCut {
+        let told = |cut: &CutAxes| cut.iter().copied().filter(|a| mesh.explicit[*a as usize]).collect::<CutAxes>();
+        let spec = Spec::new(spec.dims.iter().map(told));
+        let mut cuts = cuts();
+        let at = cuts.iter().position(|p| p.spec == spec && (Arc::ptr_eq(&p.mesh, mesh) || p.mesh == *mesh));
+        let at = at.unwrap_or_else(|| {
+            cuts.push(Arc::new(Parted { mesh: mesh.clone(), spec }));
+            cuts.len() - 1
+        });
+        TypedCut(at as u32 + 1)
+    }
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+    pub fn get(self) -> Option<Arc<Parted>> {
+        if self.is_none() { None } else { cuts().get(self.0 as usize - 1).cloned() }
+    }
+    /// The same on one more dimension, which is whole.
+    pub fn insert(self, at: usize) -> TypedCut {
+        self.map(|s| s.dims.insert(at, CutAxes::new()))
+    }
+    pub fn remove(self, at: usize) -> TypedCut {
+        self.map(|s| drop(s.dims.remove(at)))
+    }
+    fn map(self, f: impl FnOnce(&mut Spec)) -> TypedCut {
+        let Some(p) = self.get() else { return self };
+        let mut spec = p.spec.clone();
+        f(&mut spec);
+        TypedCut::new(&p.mesh, &spec)
+    }
+}
+impl Parted {
+    /// `@x`, `@(x,y)`, or nothing of a dimension that is whole.
+    pub fn dim_text(&self, d: usize) -> String {
+        at_text(&self.mesh.grid, &self.spec.dims[d])
+    }
+}
+/// How types print the axes that cut a dimension.
+pub fn at_text(grid: &Grid, cut: &[u8]) -> String {
+    let names: Vec<&str> = cut.iter().map(|a| &**grid.name(*a)).collect();
+    match names[..] {
+        [] => String::new(),
+        [one] => format!("@{one}"),
+        _ => format!("@({})", names.join(",")),
+    }
+}
+
+/// While it lives, what is ambiguous is resolved and not refused: rules and programs that were typed once are run again.
+pub struct Lenient(bool);
+impl Lenient {
+    pub fn enter() -> Lenient {
+        Lenient(LENIENT.replace(true))
+    }
+    /// Where one of these is a cut: else there is nothing to refuse.
+    pub fn of(mut cuts: impl Iterator<Item = TypedCut>) -> Option<Lenient> {
+        cuts.any(|c| !c.is_none()).then(Lenient::enter)
+    }
+    pub fn is_on() -> bool {
+        LENIENT.get()
+    }
+}
+impl Drop for Lenient {
+    fn drop(&mut self) {
+        LENIENT.set(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smallvec::smallvec;
+
+    #[test]
+    fn equal_cuts_have_one_number() {
+        let grid = Grid::new([("x".into(), 2), ("y".into(), 3)]);
+        let mesh = |explicit: Vec<bool>| Arc::new(MeshType { grid: grid.clone(), explicit, label: "mesh".into() });
+        let spec = Spec::new([smallvec![1, 0], smallvec![]]);
+        let a = TypedCut::new(&mesh(vec![true, true]), &spec);
+        assert_eq!(a, TypedCut::new(&mesh(vec![true, true]), &spec));
+        assert_eq!(a.get().expect("a cut").dim_text(0), "@(y,x)");
+        assert_eq!(a.insert(0).remove(0), a);
+        let auto = TypedCut::new(&mesh(vec![true, false]), &spec);
+        assert_eq!(auto.get().expect("a cut").spec, Spec::new([smallvec![0], smallvec![]]));
+    }
+}
