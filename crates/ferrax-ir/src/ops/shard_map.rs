@@ -12,6 +12,7 @@ use super::collective::{AllReduce, AllReduceKind, Names};
 use super::pmap::Places;
 use super::slice::Slice;
 use crate::aval::{Aval, same_avals};
+use crate::cut::TypedCut;
 use crate::cx::{Arg, Axis, AxisKind, Body, Cx, Dim, Fun, NamedAxis, Residual, Tan, eval_root, lit, name_axes};
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
@@ -217,7 +218,16 @@ impl Rules for ShardMap {
         if !same_avals(&ins, self.jaxpr.in_avals()) {
             return Err(mismatch("shard_map", &ins, self.jaxpr.in_avals()));
         }
-        self.jaxpr.out_avals().iter().zip(&self.out_specs).map(|(a, s)| self.global(a, s)).collect()
+        // where operands' types say how they are cut, so do results': as the specs do
+        let mesh = x.iter().find_map(|a| a.cut.get()).map(|p| p.mesh.clone()).filter(|m| m.grid == self.mesh);
+        let typed = |(a, s): (&Aval, &NamedSpec)| {
+            let a = self.global(a, s)?;
+            Ok(match &mesh {
+                Some(m) => Aval { cut: TypedCut::new(m, &ManualBody::spec(s, &m.grid)?), ..a },
+                None => a,
+            })
+        };
+        self.jaxpr.out_avals().iter().zip(&self.out_specs).map(typed).collect()
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         let (nz, m) = (nonzero(dx), self.jaxpr.n_outs());
