@@ -86,6 +86,7 @@ pub struct CpuExecutable {
     nulls: SmallVec<[*mut u8; 16]>,
     /// Whether any slot lives in the arena (which may be of no bytes).
     has_arena: bool,
+    combined_elements: usize,
 }
 // SAFETY: the only raw pointers are the nulls.
 unsafe impl Send for CpuExecutable {}
@@ -313,6 +314,7 @@ impl CpuExecutable {
             donation_aliases,
             n_tapes: n_tapes as usize,
             zero_bytes,
+            combined_elements: target.tuning.kernels.combined_elements,
         })
     }
     fn new_state(&self) -> Res<RunState> {
@@ -494,6 +496,9 @@ impl Executable for CpuExecutable {
     }
     fn plan(&self) -> &Plan {
         &self.plan
+    }
+    fn combined_elements(&self) -> usize {
+        self.combined_elements
     }
     fn text(&self) -> String {
         let mut s = format!("arena {} bytes\n", self.plan.arena);

@@ -93,6 +93,10 @@ pub trait Executable: Send + Sync {
         self.run(cx, ins.iter().map(|b| RunArg { buffer: (*b).clone(), donated: false }).collect())
     }
     fn plan(&self) -> &Plan;
+    /// Elements of the blocks in which it combines what devices hand in; more where it combines all at once.
+    fn combined_elements(&self) -> usize {
+        usize::MAX
+    }
     /// What the backend made of it, for people and tests.
     fn text(&self) -> String;
 }

@@ -12,10 +12,12 @@ use crate::routine::Routine;
 use std::fmt;
 use std::sync::Arc;
 
+mod communication;
 mod operations;
 pub mod timeline;
 mod verify;
 
+pub use communication::Communication;
 pub use operations::Operations;
 pub use verify::VerifiedPlan;
 

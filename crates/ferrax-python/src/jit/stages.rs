@@ -26,6 +26,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The methods of a jitted function, by name.
 pub const METHODS: [&str; 4] = ["trace", "lower", "eval_shape", "clear_cache"];
@@ -468,9 +469,21 @@ impl PyCompiled {
     fn runtime_executable(&self) -> PyExecutable {
         PyExecutable(self.compiled.clone())
     }
+    /// Of one device. Over a mesh also the bytes that it reads of others', and in how many messages, the mean over devices.
     fn cost_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let c = &self.compiled;
-        costs(py, c.plan().operations(), c.program.in_avals(), c.out_avals())
+        let d = costs(py, c.plan().operations(), c.program.in_avals(), c.out_avals())?;
+        if let Some(s) = &self.spmd {
+            let moved = s.communication();
+            d.set_item("bytes communicated", moved.bytes)?;
+            d.set_item("messages", moved.messages)?;
+        }
+        Ok(d)
+    }
+    /// (bytes, messages) that the devices of this process have read of others' in all calls, as they were counted.
+    fn _communicated(&self) -> (u64, u64) {
+        let n = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        self.spmd.as_ref().map_or((0, 0), |s| (n(&s.moved.bytes), n(&s.moved.messages)))
     }
     /// Sizes in bytes of arguments, outputs and intermediate memory.
     fn memory_analysis<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
