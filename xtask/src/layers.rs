@@ -28,6 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_refused",
             "_shapes",
             "_processes",
+            "_watch",
             "_traced",
             "_transformed",
             "dlpack",

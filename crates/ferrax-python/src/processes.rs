@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 use std::sync::Arc;
 
-/// `engine.begin(number, digest, peers, messages, program)` gives an object with `poll()`, `complain(seconds)` and `cancel()`.
+/// `engine.call(peers, digest, program)` numbers a call; `engine.begin(number, digest, peers, messages, program, call)` gives an object with `poll()`, `complain(seconds)` and `cancel()`.
 struct PyTransport(Py<PyAny>);
 struct PyExchange(Py<PyAny>);
 
@@ -17,20 +17,29 @@ fn failed(e: PyErr) -> ferrax_kernel::Error {
     ferrax_kernel::Error::Host(Arc::new(e))
 }
 
+fn text_of<'py>(py: Python<'py>, program: &ProgramText) -> PyResult<Bound<'py, PyCFunction>> {
+    let program = program.clone();
+    PyCFunction::new_closure(py, None, None, move |_: &Bound<PyTuple>, _: Option<&Bound<PyDict>>| program())
+}
+
 impl Transport for PyTransport {
+    fn call(&self, peers: &[usize], digest: u64, program: &ProgramText) -> ferrax_kernel::Res<u64> {
+        Python::attach(|py| {
+            self.0.call_method1(py, "call", (peers.to_vec(), digest, text_of(py, program)?))?.extract(py)
+        })
+        .map_err(failed)
+    }
     fn begin(
         &self,
         id: MeetingId,
         messages: &[(usize, &[u8])],
         program: &ProgramText,
     ) -> ferrax_kernel::Res<Box<dyn Exchange>> {
-        let program = program.clone();
         Python::attach(|py| {
             let peers: Vec<usize> = messages.iter().map(|m| m.0).collect();
             let bytes: Vec<Bound<PyBytes>> = messages.iter().map(|m| PyBytes::new(py, m.1)).collect();
-            let text = move |_: &Bound<PyTuple>, _: Option<&Bound<PyDict>>| program();
-            let text = PyCFunction::new_closure(py, None, None, text)?;
-            let begun = self.0.call_method1(py, "begin", (id.number, id.digest, peers, bytes, text))?;
+            let args = (id.number, id.digest, peers, bytes, text_of(py, program)?, id.call);
+            let begun = self.0.call_method1(py, "begin", args)?;
             Ok(Box::new(PyExchange(begun)) as Box<dyn Exchange>)
         })
         .map_err(failed)
@@ -64,6 +73,11 @@ pub fn set_processes(py: Python, here: usize, cpus: Vec<usize>, engine: Py<PyAny
 #[pyfunction]
 pub fn wanted_cpus() -> usize {
     device::wanted_cpus()
+}
+/// given_up_calls(): (call, reason) of those that this process has given up since the last time.
+#[pyfunction]
+pub fn given_up_calls() -> Vec<(u64, String)> {
+    processes::given_up()
 }
 #[pyfunction]
 pub fn process_index() -> usize {

@@ -15,6 +15,8 @@ pub struct MeetingId {
     pub number: u64,
     /// Of the program that runs.
     pub digest: u64,
+    /// The call that it belongs to, as [`Transport::call`] numbered it on this process.
+    pub call: u64,
 }
 
 /// What runs, as text: asked for where peers turn out to run something else.
@@ -32,6 +34,9 @@ pub trait Exchange: Send {
 
 /// How processes exchange messages.
 pub trait Transport: Send + Sync {
+    /// Notes that this process calls a program which it runs together with `peers`: all of them must call the same programs in the same order, and a
+    /// peer that waits asks whether they did. Called in the order of the calls; gives the call's number on this process.
+    fn call(&self, peers: &[usize], digest: u64, program: &ProgramText) -> ferrax_kernel::Res<u64>;
     /// Begins to send each peer its message and to receive one from each.
     fn begin(
         &self,
@@ -50,10 +55,12 @@ pub struct Processes {
     pub transport: Arc<dyn Transport>,
     /// How many runs there were so far on devices of these processes.
     runs: Mutex<HashMap<Vec<usize>, u64>>,
+    /// Calls that this process has given up and has not told its peers yet, with the reason.
+    given_up: Mutex<Vec<(u64, String)>>,
 }
 impl Processes {
     pub fn new(here: usize, cpus: Vec<usize>, transport: Arc<dyn Transport>) -> Processes {
-        Processes { here, cpus, transport, runs: Mutex::default() }
+        Processes { here, cpus, transport, runs: Mutex::default(), given_up: Mutex::default() }
     }
 }
 /// The number of the next run on devices of these processes, which all of them count alike.
@@ -66,6 +73,18 @@ pub fn next_run(hosts: &[usize]) -> u64 {
     let n = runs.entry(all).or_default();
     *n += 1;
     *n
+}
+/// Notes that this process runs a call no further, so that its peers are told. Neither blocks nor calls the host.
+pub fn give_up(call: u64, why: &ferrax_kernel::Error) {
+    if let Some(p) = PROCESSES.get() {
+        p.given_up.lock().unwrap_or_else(|e| e.into_inner()).push((call, why.to_string()));
+    }
+}
+/// The calls that were given up since the last time.
+pub fn given_up() -> Vec<(u64, String)> {
+    PROCESSES
+        .get()
+        .map_or_else(Vec::new, |p| std::mem::take(&mut *p.given_up.lock().unwrap_or_else(|e| e.into_inner())))
 }
 static PROCESSES: OnceLock<Processes> = OnceLock::new();
 

@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::parts::{DeviceMesh, Layout};
 use crate::processes::{self, ProgramText};
 use crate::runtime::{self, NEVER, Order, RunArgs};
-use crate::world::{Mesh, Remote};
+use crate::world::{Mesh, Moved, Remote};
 use ferrax_ir::error::{Error, Res};
 use ferrax_ir::layout::Spec;
 use ferrax_ir::program::Atom;
@@ -19,6 +19,7 @@ use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Op, Program, Value, host};
 use ferrax_kernel::RunCx;
 use ferrax_kernel::backend::{Buffers, RunArg};
+use ferrax_kernel::plan::Communication;
 use ferrax_transform::partition::partition;
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
@@ -165,6 +166,8 @@ pub struct Spmd {
     digest: Option<u64>,
     /// The positions on the mesh of this process's devices.
     local: Vec<usize>,
+    /// What the devices of this process have read of each other's and of other processes' bytes, in all runs.
+    pub moved: Arc<Moved>,
 }
 /// As [`array::lay_out`], where parts may have to come from other processes: then all of them call it.
 pub fn lay_out(a: &Array, to: &Arc<Layout>) -> Res<Array> {
@@ -242,13 +245,21 @@ impl Spmd {
             h.finish()
         });
         let local = place.local();
-        Ok(Spmd { mesh, given, ins, outs, made, avals, each, digest, local })
+        Ok(Spmd { mesh, given, ins, outs, made, avals, each, digest, local, moved: Arc::default() })
     }
     /// Whether it was made for values that lie as these do.
     pub fn fits<V: Borrow<Value>>(&self, place: &Layout, x: &[V]) -> bool {
         (Arc::ptr_eq(&self.mesh, &place.mesh) || self.mesh == place.mesh)
             && self.given.len() == x.len()
             && self.given.iter().zip(x).all(|(l, v)| same(l.as_ref(), layout_of(v.borrow())))
+    }
+    /// What a device reads of others' bytes in one run.
+    pub fn communication(&self) -> Communication {
+        let c = &self.each[0];
+        if self.mesh.devices.len() == 1 {
+            return Communication::default();
+        }
+        c.plan().communication(&self.mesh.grid.axes, c.executable().combined_elements())
     }
     /// The program of one device.
     pub fn compiled(&self) -> &Arc<Compiled> {
@@ -297,7 +308,7 @@ impl Spmd {
         for a in gone {
             array::data(&a)?.delete();
         }
-        let world = Mesh::over(self.mesh.grid.axes.clone(), self.remote());
+        let world = Mesh::counted(self.mesh.grid.axes.clone(), self.remote()?, self.moved.clone());
         let first = &self.each[0];
         if ready && first.is_brief() && !first.plan().meets() {
             let spot = |(i, ins): (&usize, RunArgs)| {
@@ -309,9 +320,10 @@ impl Spmd {
         if runtime::inside().is_none() {
             local.iter().try_for_each(|i| runtime::make_room(devices[*i].id))?;
         }
-        let order = |(i, ins): (&usize, RunArgs)| Order {
-            lane: devices[*i].id,
-            ..self.each[*i].order(ins, Some(world.member(*i)))
+        let order = |(i, ins): (&usize, RunArgs)| {
+            let order = self.each[*i].order(ins, Some(world.member(*i)));
+            // other processes wait for it, whether or not anybody here reads its results
+            Order { lane: devices[*i].id, effects: order.effects || self.digest.is_some(), ..order }
         };
         let orders = local.iter().zip(ins).map(order);
         Ok(if ready && first.calls_host() {
@@ -321,11 +333,15 @@ impl Spmd {
         })
     }
     /// What the mesh must know to meet the devices of other processes.
-    fn remote(&self) -> Option<Remote> {
-        let (digest, transport) = (self.digest?, processes::transport()?.clone());
+    fn remote(&self) -> Res<Option<Remote>> {
+        let (Some(digest), Some(transport)) = (self.digest, processes::transport().cloned()) else { return Ok(None) };
         let hosts: Vec<usize> = self.mesh.devices.iter().map(|d| d.process).collect();
         let program = self.each[0].program.clone();
         let text: ProgramText = Arc::new(move || program.to_string());
-        Some(Remote { run: processes::next_run(&hosts), hosts, digest, program: text, transport })
+        let mut peers: Vec<usize> = hosts.iter().copied().filter(|h| *h != processes::here()).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        let call = transport.call(&peers, digest, &text)?;
+        Ok(Some(Remote { run: processes::next_run(&hosts), hosts, digest, call, program: text, transport }))
     }
 }

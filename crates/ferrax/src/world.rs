@@ -26,8 +26,15 @@ pub struct Mesh {
     remote: Option<Remote>,
     state: Mutex<State>,
     changed: Condvar,
-    /// Bytes that devices read of what others handed in.
-    moved: AtomicU64,
+    moved: Arc<Moved>,
+}
+
+/// What devices of this process have read of what others handed in.
+#[derive(Default)]
+pub struct Moved {
+    pub bytes: AtomicU64,
+    /// How many parts that were not empty.
+    pub messages: AtomicU64,
 }
 
 /// What the processes of a mesh must know to meet.
@@ -38,6 +45,8 @@ pub struct Remote {
     pub run: u64,
     /// Of the program that runs.
     pub digest: u64,
+    /// The call, as the transport numbered it.
+    pub call: u64,
     pub program: ProgramText,
     pub transport: Arc<dyn Transport>,
 }
@@ -72,14 +81,18 @@ impl Mesh {
     }
     /// A mesh some of whose devices may belong to other processes.
     pub fn over(axes: Vec<(Arc<str>, usize)>, remote: Option<Remote>) -> Arc<Mesh> {
-        Arc::new(Mesh { axes, remote, state: Mutex::default(), changed: Condvar::new(), moved: AtomicU64::new(0) })
+        Mesh::counted(axes, remote, Arc::default())
+    }
+    /// As [`Mesh::over`]; what devices read of each other is added to `moved`.
+    pub fn counted(axes: Vec<(Arc<str>, usize)>, remote: Option<Remote>, moved: Arc<Moved>) -> Arc<Mesh> {
+        Arc::new(Mesh { axes, remote, state: Mutex::default(), changed: Condvar::new(), moved })
     }
     pub fn size(&self) -> usize {
         self.axes.iter().map(|a| a.1).product()
     }
     /// The bytes that the devices of this process have read of what others handed in.
     pub fn moved(&self) -> u64 {
-        self.moved.load(Ordering::Relaxed)
+        self.moved.bytes.load(Ordering::Relaxed)
     }
     /// The mesh as device `rank` sees it.
     pub fn member(self: &Arc<Mesh>, rank: usize) -> MeshMember {
@@ -87,7 +100,14 @@ impl Mesh {
     }
     /// Ends every meeting, now and later, with this error.
     pub fn fail(&self, e: Error) {
-        self.lock().failed.get_or_insert(e);
+        let mut state = self.lock();
+        if state.failed.is_none() {
+            if let Some(r) = &self.remote {
+                processes::give_up(r.call, &e);
+            }
+            state.failed = Some(e);
+        }
+        drop(state);
         self.changed.notify_all();
     }
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -113,7 +133,7 @@ impl Remote {
         let to: Vec<(usize, &[u8])> = peers.iter().zip(&messages).map(|(p, m)| (*p, &m[..])).collect();
         let mut h = FxHasher::default();
         (self.run, members, number).hash(&mut h);
-        let id = MeetingId { number: h.finish(), digest: self.digest };
+        let id = MeetingId { number: h.finish(), digest: self.digest, call: self.call };
         let received = arrived(&mut *self.transport.begin(id, &to, &self.program)?)?;
         let own = places_of(here);
         let mut all = vec![];
@@ -285,8 +305,9 @@ impl World for MeshMember {
 impl Mesh {
     /// What a group handed in for its member at `at`.
     fn read(&self, all: &[Brought], at: usize) -> Res<Vec<Part>> {
-        let of_others = all.iter().enumerate().filter(|(k, _)| *k != at).map(|(_, b)| b.range(at).len() as u64).sum();
-        self.moved.fetch_add(of_others, Ordering::Relaxed);
+        let of_others = || all.iter().enumerate().filter(|(k, _)| *k != at).map(|(_, b)| b.range(at).len() as u64);
+        self.moved.bytes.fetch_add(of_others().sum(), Ordering::Relaxed);
+        self.moved.messages.fetch_add(of_others().filter(|n| *n > 0).count() as u64, Ordering::Relaxed);
         let outside = || Error::Invalid("a device has bytes for another that it did not hand in".into());
         all.iter().map(|b| Part::new(b.bytes.clone(), b.range(at)).ok_or_else(outside)).collect()
     }

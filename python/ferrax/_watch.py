@@ -1,0 +1,402 @@
+"""What the processes of a run tell each other beside their messages: which calls they make, who waits for whom, who has ended or died.
+
+A *call* is a program that several processes run together, or something that they exchange on the host. Each process counts its calls with each other one; the n-th
+call of two processes must be the same for both. A process that waits sends the one that it waits for the number and the digest of its call; that one compares them with
+its own, now or when it makes the call, and both are told where they differ. A thread answers, so that a process is heard also while it computes or sleeps.
+
+Invariant: whatever ends a wait with an error here is a fact (a process is no more, its call is another, it has given up); only silence takes the timeout.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from . import _core
+
+LOOK = 0.2  # seconds between two looks at the others
+ASK = 5.0  # seconds after which a process that waits asks again
+KEPT = 256  # calls with one process that are remembered
+TEXTS = 32  # of which so many with their programs
+
+logger = logging.getLogger("ferrax.distributed")
+
+
+class Different(RuntimeError):
+    """Two processes of a run have begun to run different programs."""
+
+
+class Gone(RuntimeError):
+    """A process that is waited for has died, has ended, or has given up what it is waited for."""
+
+
+@dataclasses.dataclass
+class Call:
+    """A call that was made together with another process: its digest, its program's text, and its number on this process."""
+
+    digest: int
+    text: Callable | None
+    number: int
+
+
+@dataclasses.dataclass
+class Peer:
+    """What is known of another process."""
+
+    who: dict
+    calls: int = 0  # made with it
+    made: dict = dataclasses.field(default_factory=dict)  # Call by index
+    asked: dict | None = None  # its last question
+    answered: dict | None = None  # its last answer
+    heard: float = 0.0
+    ended: dict | None = None
+    given_up: dict = dataclasses.field(default_factory=dict)  # reason by index
+    died: bool = False
+    differs: int | None = None  # the index of the first call that is another there
+    text: str | None = None  # of its program there
+    told: bool = False  # whether it has this process's
+
+
+def here():
+    """What others must know to see that this process is no more."""
+    return {"host": socket.gethostname(), "pid": os.getpid(), "space": _read_link("/proc/self/ns/pid"), "begun": _begun(os.getpid())}
+
+
+def _read_link(path):
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _begun(pid):
+    """When a process began, in ticks; None where there is none, or where it is dead and only not yet buried; "" where the system does not say."""
+    if not os.path.isdir("/proc/self"):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return None
+        except PermissionError:
+            pass
+        return ""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as f:
+            fields = f.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def user_line():
+    """`, at file:line in function` of the user's code that the main thread runs; nothing where there is none."""
+    frame = sys._current_frames().get(threading.main_thread().ident)
+    ours = os.path.dirname(__file__)
+    while frame is not None and frame.f_code.co_filename.startswith(ours):
+        frame = frame.f_back
+    return "" if frame is None else f", at {frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def digest_of(text):
+    """64 bits of a text, equal in all processes."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def named(processes):
+    """`process 1`, or `processes 1, 2`."""
+    return f"process{'es' if len(processes) > 1 else ''} {', '.join(map(str, processes))}"
+
+
+def first_difference(mine, theirs):
+    """The first line in which two texts differ, as the end of a message."""
+    if theirs is None:
+        return f" The other one's program is not known; this one's:\n{mine}"
+    a, b = mine.splitlines(), theirs.splitlines()
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return f" They differ in line {i + 1}:\n  here:  {x.strip()}\n  there: {y.strip()}"
+    if len(a) != len(b):
+        longer, where = (a, "here") if len(a) > len(b) else (b, "there")
+        return f" {where.capitalize()} is more, from line {min(len(a), len(b)) + 1} on:\n  {longer[min(len(a), len(b))].strip()}"
+    return f" Both are\n{mine}"
+
+
+class Watch:
+    """The others, as this process sees them.
+
+    Args:
+      mpi: the module `mpi4py.MPI`.
+      comm: a communicator for what is told here alone.
+      people: `here()` of each process.
+      lock: held around calls to MPI.
+    """
+
+    def __init__(self, mpi, comm, people, lock):
+        self._mpi, self._comm, self._lock = mpi, comm, lock
+        self.rank, self.size = comm.Get_rank(), comm.Get_size()
+        self._me, self._process = people[self.rank], os.getpid()
+        now = time.monotonic()
+        self.peers = {p: Peer(who, heard=now) for p, who in enumerate(people) if p != self.rank}
+        self._sent, self._numbers, self._places = [], 0, collections.OrderedDict()
+        self.waiting = {}  # exchanges that wait, and since when
+        self._state = threading.RLock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="ferrax-watch", daemon=True)
+
+    def begin(self):
+        """Begins to watch."""
+        self._thread.start()
+
+    # ---- calls
+
+    def call(self, peers, digest, text):
+        """The number of a call that this process makes with `peers`."""
+        with self._state:
+            self._numbers += 1
+            number, places = self._numbers, {}
+            self._places[number] = places
+            while len(self._places) > KEPT * max(1, len(self.peers)):
+                self._places.popitem(last=False)
+            try:
+                for p in peers:
+                    self._note(p, Call(digest, text, number), places)
+            except BaseException as e:
+                self.give_up(number, type(e).__name__)
+                raise
+        return number
+
+    def _note(self, p, call, places):
+        peer = self.peers[p]
+        places[p] = index = peer.calls
+        peer.made[index] = call
+        peer.calls += 1
+        if (old := peer.made.get(index - TEXTS)) is not None and peer.differs is None:
+            old.text = None
+        peer.made.pop(index - KEPT, None)
+        if peer.asked is not None:
+            self._compare(p)
+
+    def place(self, number, peer):
+        """Which call with a peer the call of this number is; None where that is not known any more."""
+        return self._places.get(number, {}).get(peer)
+
+    def give_up(self, number, why):
+        """Tells those that a call was made with that this process runs it no further."""
+        with self._state:
+            for p, index in self._places.get(number, {}).items():
+                self._tell(p, {"given_up": index, "why": why, "line": user_line()})
+
+    # ---- what is told
+
+    def _tell(self, p, what):
+        peer = self.peers[p]
+        if peer.died:
+            return
+        data = json.dumps(what).encode()
+        with self._lock:
+            self._sent.append((self._comm.Isend([data, self._mpi.BYTE], dest=p, tag=0), data))
+
+    def _heard(self):
+        """Takes what others have told."""
+        status = self._mpi.Status()
+        while True:
+            with self._lock:
+                message = self._comm.Improbe(source=self._mpi.ANY_SOURCE, tag=0, status=status)
+                if message is None:
+                    self._sent = [s for s in self._sent if not s[0].Test()]
+                    return
+                data = bytearray(status.Get_count(self._mpi.BYTE))
+                message.Irecv([data, self._mpi.BYTE]).Wait()  # it has arrived
+            with self._state:
+                self._take(status.Get_source(), json.loads(data))
+
+    def _take(self, p, what):
+        peer = self.peers[p]
+        peer.heard = time.monotonic()
+        if "waits" in what:
+            peer.asked = what
+            self._tell(p, {"here": user_line(), "blocked": self._blocked(p)})
+            self._compare(p)
+        elif "here" in what:
+            peer.answered = what
+        elif "ended" in what:
+            peer.ended = what
+        elif "given_up" in what:
+            peer.given_up[what["given_up"]] = what
+        elif "differs" in what:
+            peer.text = what["text"]
+            self.differ(p, what["differs"])
+
+    def _compare(self, p):
+        """Whether the call that a peer waits in is the one that this process made."""
+        peer = self.peers[p]
+        mine = peer.made.get(peer.asked["waits"])
+        if mine is not None and mine.digest != peer.asked["digest"]:
+            self.differ(p, peer.asked["waits"])
+
+    def differ(self, p, index):
+        """Notes that a call is another on a peer, and tells the peer this process's program."""
+        with self._state:
+            peer = self.peers[p]
+            if peer.differs is None:
+                peer.differs = index
+            if not peer.told:
+                peer.told = True
+                mine = peer.made.get(index)
+                text = mine.text() if mine is not None and mine.text is not None else None
+                self._tell(p, {"differs": index, "text": text})
+
+    def _blocked(self, asking):
+        """Since how many seconds this process only waits for others that wait too; 0 where it goes on."""
+        waits = [(since, x) for x, since in list(self.waiting.items())]
+        if not waits:
+            return 0
+        others = {p for _, x in waits for p in x.missing()} - {asking}
+        if any((a := self.peers[p].answered) is None or not a["blocked"] for p in others):
+            return 0
+        return time.monotonic() - min(since for since, _ in waits)
+
+    # ---- the thread
+
+    def _run(self):
+        while not self._stop.wait(LOOK):
+            try:
+                self.look()
+            except Exception:
+                if not self._stop.is_set():
+                    logger.exception("process %d cannot watch the others", self.rank)
+                return
+
+    def look(self):
+        """Hears the others, and sees which of them are no more."""
+        self._heard()
+        for number, why in _core.given_up_calls():
+            self.give_up(number, why)
+        for peer in self.peers.values():
+            same = (peer.who["host"], peer.who["space"]) == (self._me["host"], self._me["space"])
+            if same and not peer.died and _begun(peer.who["pid"]) != peer.who["begun"]:
+                peer.died = True
+
+    def ask(self, exchange):
+        """Asks those that an exchange waits for whether they make the same call, and where they are."""
+        with self._state:
+            for p in exchange.missing():
+                if (mine := self.peers[p].made.get(self.place(exchange.call, p))) is not None:
+                    self._tell(p, {"waits": self.place(exchange.call, p), "digest": mine.digest})
+
+    # ---- what ends a wait
+
+    def check(self, exchange):
+        """Raises what makes an exchange impossible.
+
+        Raises:
+          Gone: a process that it waits for has died, has ended or has given the call up.
+          Different: one makes another call.
+        """
+        for p in exchange.missing():
+            peer, index = self.peers[p], self.place(exchange.call, p)
+            if index is not None and peer.differs is not None and peer.differs <= index:
+                self._raise_different(p)
+            with self._state:
+                if peer.died:
+                    raise Gone(f"{self.died()}; process {self.rank} waits for it{user_line()}")
+                if index is None:
+                    continue
+                if (why := peer.given_up.get(index)) is not None:
+                    raise Gone(f"process {p} has given up what process {self.rank} waits for{user_line()}. There{why['line']}: {why['why']}")
+                if peer.ended is not None and peer.ended["ended"] <= index:
+                    what = first_line(peer.made.get(index))
+                    raise Gone(
+                        f"process {p} has ended after {peer.ended['ended']} calls with process {self.rank}, which waits for it in call {index + 1}{user_line()}:"
+                        f" every process must run the same programs in the same order.{what}"
+                    )
+
+    def _raise_different(self, p):
+        peer = self.peers[p]
+        ends = time.monotonic() + 5
+        while peer.text is None and time.monotonic() < ends and not peer.died:
+            self._heard()
+            time.sleep(1e-3)
+        mine = peer.made.get(peer.differs)
+        text = mine.text() if mine is not None and mine.text is not None else None
+        detail = first_difference(text, peer.text) if text is not None else ""
+        raise Different(
+            f"processes {self.rank} and {p} run different programs in their call {peer.differs + 1}: every process must run the same programs in the same order."
+            f"{detail}"
+        )
+
+    def died(self):
+        """`process 2 (pid 17 on node3) has died` of those that have; nothing where all live."""
+        gone = [f"process {p} (pid {x.who['pid']} on {x.who['host']})" for p, x in self.peers.items() if x.died]
+        return f"{', '.join(gone)} {'have' if len(gone) > 1 else 'has'} died" if gone else ""
+
+    def silent(self, exchange, timeout):
+        """The processes that have not been heard for so long, or have been waiting in a circle for so long."""
+        now = time.monotonic()
+        stuck = lambda p: (self.peers[p].answered or {}).get("blocked", 0) > timeout
+        return [p for p in exchange.missing() if now - self.peers[p].heard > timeout or stuck(p)]
+
+    def whereabouts(self, processes):
+        """`; process 1 is at file:line in f`, of those that have said so."""
+        return "".join(
+            f"; process {p} is{self.peers[p].answered['here'].removeprefix(',') or ' in no Python code'}" for p in processes if self.peers[p].answered
+        )
+
+    # ---- the end
+
+    def farewell(self):
+        """Tells the others that this process ends, and waits until all do."""
+        if os.getpid() != self._process:
+            return
+        with self._state:
+            for p, peer in self.peers.items():
+                self._tell(p, {"ended": peer.calls})
+        while any(x.ended is None for x in self.peers.values()):
+            self.look()
+            if gone := self.died():
+                sys.stderr.write(f"ferrax: {gone}; process {self.rank} of {self.size} ends\n")
+                self.abort()
+            time.sleep(5e-3)
+        ends = time.monotonic() + 5
+        while self._sent and time.monotonic() < ends:
+            self._heard()
+            time.sleep(1e-3)
+        self._stop.set()
+        self._thread.join(5)
+
+    def abort(self):
+        """Ends all processes."""
+        sys.stderr.flush()
+        sys.stdout.flush()
+        self._mpi.COMM_WORLD.Abort(1)
+
+    def on_terminate(self):
+        """From now on a request to end says which process is no more, as launchers end the others then."""
+        if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            return
+
+        def ended(number, frame):
+            if os.getpid() == self._process:
+                self.look()
+                gone = self.died()
+                sys.stderr.write(f"ferrax: process {self.rank} of {self.size} is ended by its launcher{': ' + gone if gone else ''}{user_line()}\n")
+                sys.stderr.flush()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        signal.signal(signal.SIGTERM, ended)
+
+
+def first_line(call):
+    """The beginning of a call's program, as the end of a message."""
+    if call is None or call.text is None:
+        return ""
+    lines = call.text().splitlines()
+    return "\n  " + "\n  ".join(x.strip() for x in lines[:3]) + ("\n  .." if len(lines) > 3 else "")

@@ -1,0 +1,164 @@
+"""Processes of a run under MPI for a given time: random programs in step, with interrupts, failing callbacks, and processes that are killed.
+
+    python tests/soak_processes.py --seconds 60 --processes 4 --devices 2
+
+Rounds of some seconds follow each other. In each one all processes call the same random programs (`process_programs.py`); now and then one of them is interrupted, or its callback
+raises, and then it and those that waited for it go on with the next program. Some rounds end with `kill -9` of a process: the others must be gone in ten seconds, and one must have
+named it. Invariant: a wrong value, an error that nobody caused, a process that is left and a round that does not end are failures.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+STILL = 120  # seconds after which a round hangs
+GONE = 10  # seconds in which all processes end after one is killed
+
+
+def inside(args):
+    """What each process does in a round."""
+    import ferrax as jax
+    from ferrax.experimental import multihost_utils
+    from process_programs import check
+
+    jax.distributed.initialize()
+    me, n, begun, counts = jax.process_index(), 0, time.monotonic(), {"calls": 0, "raised": 0}
+    print(f"pid {os.getpid()}", flush=True)
+    r = np.random.default_rng(args.seed)
+    victim, at = int(r.integers(jax.process_count())), float(r.random()) * args.seconds
+    if args.mode in ("interrupt", "caught", "kill") and me == victim:
+
+        def strike():
+            print(f"strikes {me}", flush=True)
+            if args.mode == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+        threading.Timer(at, strike).start()
+    late = args.seconds + (3 if args.mode in ("interrupt", "caught", "kill") else 0)  # it strikes while all are at work
+    while np.asarray(multihost_utils.process_allgather(time.monotonic() - begun)).max() < late:
+        n += 1
+        try:
+            if args.mode == "raise" and r.random() < 0.2:
+                refuse(jax, int(r.integers(jax.process_count())) == me)
+            else:
+                problems = check(jax, int(r.integers(1 << 30)))
+                assert not problems, problems
+        except KeyboardInterrupt:
+            if args.mode != "caught":
+                raise
+        except Exception as e:
+            if not re.search("meant|given up", str(e)) or args.mode != "raise":
+                raise
+            counts["raised"] += 1
+        counts["calls"] += 1
+    print("counted", " ".join(f"{k}={v}" for k, v in counts.items()), flush=True)
+
+
+def refuse(jax, bad):
+    """A call with a callback that raises in one process."""
+    from ferrax.experimental import io_callback
+    from ferrax.sharding import NamedSharding, PartitionSpec as P
+
+    mesh = jax.make_mesh((jax.device_count(),), ("x",))
+    a = jax.device_put(np.arange(4.0 * jax.device_count(), dtype=np.float32), NamedSharding(mesh, P("x")))
+
+    def called(x):
+        if bad:
+            raise ValueError("meant")
+        return x
+
+    jax.jit(lambda a: (a * io_callback(called, jax.ShapeDtypeStruct((), a.dtype), a.sum())).sum())(a).block_until_ready()
+
+
+def lives(pid):
+    """Whether a process runs."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+# What ends a round after a strike: the cause, in the words of one of the processes.
+CAUSES = {
+    "kill": r"process \d+ \(pid \d+ on .*\) has died",
+    "interrupt": r"KeyboardInterrupt|given up|has ended",
+    "caught": r"given up|run different programs|has ended|KeyboardInterrupt",
+}
+
+
+def play(args, mode, seed, seconds):
+    """A round, as a text that says what is wrong with it, and how many programs it ran."""
+    from processes import command
+
+    run, env = command(args.processes, args.devices)
+    path = str(pathlib.Path(__file__).parent)
+    env = {**env, "PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], path])}
+    line = [*run, __file__, "--inside", "--mode", mode, "--seed", str(seed), "--seconds", str(seconds)]
+    started = subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    said, errors, struck = [], [], [None]
+
+    def listen():
+        for text in started.stdout:
+            said.append(text)
+            if "strikes" in text:
+                struck[0] = time.monotonic()
+
+    readers = [threading.Thread(target=listen), threading.Thread(target=lambda: errors.extend(started.stderr))]
+    for x in readers:
+        x.start()
+    try:
+        started.wait(seconds + STILL)
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        return f"{mode} {seed}: hangs\n{''.join(said)}{''.join(errors)}", 0
+    took = time.monotonic() - (struck[0] or time.monotonic())
+    for x in readers:
+        x.join()
+    told = "".join(said) + "".join(errors)
+    calls = sum(int(n) for n in re.findall(r"calls=(\d+)", told))
+    time.sleep(0.2)
+    left = [pid for pid in re.findall(r"pid (\d+)", "".join(said)) if lives(pid)]
+    if left:
+        return f"{mode} {seed}: processes {left} are left\n{told}", calls
+    if struck[0] is None or (mode == "caught" and started.returncode == 0):
+        return ("" if started.returncode == 0 else f"{mode} {seed}: exit status {started.returncode}\n{told}"), calls
+    if took > GONE or not re.search(CAUSES[mode], told):
+        return f"{mode} {seed}: ended {took:.1f} s after the strike, without its cause?\n{told}", calls
+    return "", calls
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--devices", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--mode", default="")
+    parser.add_argument("--inside", action="store_true", help="be one of the processes")
+    args = parser.parse_args()
+    if args.inside:
+        return inside(args)
+    begun, r, rounds, calls, wrong = time.monotonic(), random.Random(args.seed), {}, 0, []
+    while time.monotonic() - begun < args.seconds:
+        mode = args.mode or r.choice(["calm", "raise", "interrupt", "caught", "kill"])
+        problem, n = play(args, mode, r.randrange(1 << 30), min(max(args.seconds / 10, 2), 20))
+        rounds[mode], calls = rounds.get(mode, 0) + 1, calls + n
+        if problem:
+            wrong.append(problem)
+            print(problem, flush=True)
+    print(f"{time.monotonic() - begun:.0f} s, rounds {rounds}, {calls} programs counted by processes that ended by themselves, {len(wrong)} failures")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

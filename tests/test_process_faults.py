@@ -1,0 +1,248 @@
+"""Processes that die, end, are interrupted or go their own way: the others end a wait with an error that says why, in seconds, and nothing is left running."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from processes import lines, mpirun
+
+pytestmark = pytest.mark.ours
+
+MESH = """
+import os, signal, sys, time
+from ferrax.sharding import NamedSharding, PartitionSpec as P
+mesh = jax.make_mesh((jax.device_count(),), ("x",))
+a = jax.device_put(np.arange(16.0 * jax.device_count(), dtype=np.float32), NamedSharding(mesh, P("x")))
+step = jax.jit(lambda a: a * 0.5 + a.sum())
+step(a).block_until_ready()
+
+def told(f):
+    try:
+        f()
+    except Exception as e:
+        print(i, type(e).__name__, str(e).replace(chr(10), " "), flush=True)
+"""
+
+
+def lives(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("busy", ["computes", "exchanges", "sleeps"])
+def test_a_process_that_is_killed_ends_the_others_which_name_it(busy):
+    work = {"computes": "b = step(b)", "exchanges": "m.process_allgather(n)", "sleeps": "time.sleep(0.2)"}[busy]
+    begun = time.monotonic()
+    done = mpirun(
+        MESH
+        + f"""
+print("pid", os.getpid(), flush=True)
+b = a
+m.sync_global_devices("all are here")
+for n in range(10_000):
+    if i == 2 and n == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    {work}
+b.block_until_ready()
+""",
+        processes=4,
+    )
+    pids = [int(x) for x in re.findall(r"pid (\d+)", done.stdout)]
+    assert time.monotonic() - begun < 25 and done.returncode != 0
+    assert re.search(r"process 2 \(pid \d+ on .*\) has died", done.stderr), done.stderr
+    assert len(pids) == 4 and not any(lives(p) for p in pids)
+
+
+@pytest.mark.parametrize(
+    ("extra", "says"),
+    [
+        ("jax.jit(lambda a: (a * 3).max())(a).block_until_ready()", r"run different programs in their call \d+.*They differ in line"),
+        ("m.sync_global_devices('by myself')", r"run different programs in their call \d+"),
+        ("m.process_allgather(3)", r"run different programs in their call \d+"),
+        ("step(step(a)).block_until_ready(); step(a).block_until_ready()", r"run different programs in their call \d+|has ended after \d+ calls"),
+    ],
+)
+def test_a_process_that_runs_one_program_more_is_told_in_seconds(extra, says):
+    begun = time.monotonic()
+    out = lines(
+        MESH
+        + f"""
+def work():
+    if i == 1:
+        {extra}
+    for k in range(3):
+        jax.jit(lambda a: (a + k).sum())(a).block_until_ready()
+told(work)
+"""
+    )
+    assert time.monotonic() - begun < 25
+    assert any(re.search(says, line) for line in out), out
+    assert len(out) == 2 or "ended" in out[0]
+
+
+def test_programs_on_other_axes_are_compared_too():
+    out = lines(
+        MESH
+        + """
+grid = jax.make_mesh((2, 2), ("x", "y"))
+b = jax.device_put(np.ones((4, 4), np.float32), NamedSharding(grid, P("x", "y")))
+told(lambda: jax.jit(lambda b: b.sum(i % 2))(b).block_until_ready())
+""",
+        processes=4,
+    )
+    assert len(out) >= 2 and any("run different programs" in line and "They differ in line" in line for line in out), out
+
+
+@pytest.mark.parametrize("how", ["sys.exit(0)", "os._exit(0)", "sys.exit(3)"])
+def test_a_process_that_ends_early_ends_those_that_wait_for_it(how):
+    begun = time.monotonic()
+    done = mpirun(
+        MESH
+        + f"""
+if i == 1:
+    {how}
+for _ in range(3):
+    step(a).block_until_ready()
+""",
+        processes=3,
+    )
+    assert time.monotonic() - begun < 25 and done.returncode != 0
+    assert re.search(r"process 1 has ended after \d+ calls|process 1 \(pid \d+ on .*\) has died", done.stderr), done.stderr
+
+
+def test_results_that_nobody_reads_are_computed_for_the_others():
+    out = lines(
+        MESH
+        + """
+for _ in range(20):
+    b = step(a)
+if i == 0:
+    sys.exit()
+b.block_until_ready()
+print("done")
+""",
+        processes=3,
+    )
+    assert out == ["done", "done"]
+
+
+def test_an_interrupt_in_one_process_is_told_to_those_that_wait_and_all_go_on():
+    out = lines(
+        MESH
+        + """
+import threading
+def interrupted(f):
+    if i == 1:
+        threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    if i == 2:
+        time.sleep(3)
+    try:
+        return f()
+    except KeyboardInterrupt:
+        print(i, "interrupted", flush=True)
+
+twice = jax.jit(lambda a: a * (a / a.sum()).max())
+twice(a).block_until_ready()
+# what it has sent already is there; what it would have sent later is not
+told(lambda: interrupted(lambda: m.process_allgather(i)))
+told(lambda: interrupted(lambda: twice(a).block_until_ready()))
+m.sync_global_devices("after")
+print(i, "goes on", float(m.process_allgather(step(a)).sum()) > 0)
+""",
+        processes=3,
+    )
+    assert [line for line in out if "goes on" in line] == [f"{k} goes on True" for k in range(3)]
+    assert out.count("1 interrupted") == 2 and sum("process 1 has given up" in line for line in out) == 2, out
+
+
+def test_a_callback_that_fails_in_one_process_fails_the_call_in_all():
+    out = lines(
+        MESH
+        + """
+from ferrax.experimental import io_callback
+def check(x):
+    if i == 0:
+        raise ValueError("too large")
+    return x
+def f(a):
+    b = io_callback(check, jax.ShapeDtypeStruct((), np.float32), a.sum())
+    return (a * b).sum()
+told(lambda: jax.jit(f)(a).block_until_ready())
+print(i, "goes on", float(step(a).addressable_data(0)[0]) > 0)
+"""
+    )
+    assert sum("goes on True" in line for line in out) == 2, out
+    assert any("0" == line[0] and "too large" in line for line in out) and any("1" == line[0] and "given up" in line for line in out), out
+
+
+def test_who_waits_says_for_whom_and_where_both_are():
+    done = mpirun(
+        MESH
+        + """
+from ferrax import _processes
+_processes.TOLD = 1.0
+def loads_data():
+    time.sleep(4)
+if i == 1:
+    loads_data()
+m.process_allgather(i)
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"process 0 has waited 1 s for process 1, at <string>:\d+ in <module>; process 1 is at <string>:\d+ in loads_data", done.stderr), (
+        done.stderr
+    )
+
+
+def test_a_process_that_computes_long_is_no_error_but_a_circle_is():
+    out = lines(
+        """
+import time
+from ferrax import _processes
+_processes.TOLD, _processes.engine().timeout = 0.5, 1.0
+if i == 2:
+    time.sleep(4)
+print(m.process_allgather(i).tolist())
+e = _processes.engine()
+try:  # 0 waits for 1, which waits for 2, which waits for 0
+    e.exchange("circle", [(i + 1) % 3], [b""])
+except Exception as x:
+    print(type(x).__name__)
+""",
+        processes=3,
+    )
+    assert out[-3:] == ["[0, 1, 2]"] * 3 and set(out[:3]) <= {"TimeoutError", "Gone", "Different"}, out
+
+
+def run_alone(program, **variables):
+    env = {**os.environ, **variables}
+    return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60)
+
+
+ALONE = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+
+
+def test_without_mpi4py_the_remedy_is_said():
+    done = run_alone("import sys; sys.modules['mpi4py'] = None\nimport ferrax\nferrax.distributed.initialize()", **ALONE)
+    assert done.returncode != 0 and "pip install mpi4py" in done.stderr
+
+
+def test_an_mpi_without_threads_is_refused():
+    program = """
+import sys, types
+mpi = types.ModuleType("mpi4py.MPI")
+mpi.THREAD_SERIALIZED, mpi.Query_thread = 2, lambda: 1
+package = types.ModuleType("mpi4py")
+package.MPI = mpi
+sys.modules |= {"mpi4py": package, "mpi4py.MPI": mpi}
+import ferrax
+ferrax.distributed.initialize()
+"""
+    done = run_alone(program, **ALONE)
+    assert done.returncode != 0 and "takes calls from one thread only" in done.stderr and "thread_level" in done.stderr
