@@ -4,7 +4,7 @@
 
 Rounds of some seconds follow each other. In each one all processes call the same random programs (`process_programs.py`); now and then one of them is interrupted, or its callback
 raises, and then it and those that waited for it go on with the next program. Some rounds end with `kill -9` of a process: the others must be gone in ten seconds, and one must have
-named it. Invariant: a wrong value, an error that nobody caused, a process that is left and a round that does not end are failures.
+named it. Invariant: a wrong value, an error without a cause, a process that is left and a round that does not end are failures.
 """
 
 import argparse

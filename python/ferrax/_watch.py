@@ -2,7 +2,7 @@
 
 A *call* is a program that several processes run together, or something that they exchange on the host. Each process counts its calls with each other one; the n-th
 call of two processes must be the same for both. A process that waits sends the one that it waits for the number and the digest of its call; that one compares them with
-its own, now or when it makes the call, and both are told where they differ. A thread answers, so that a process is heard also while it computes or sleeps.
+its own, now or when it makes the call, and both processes learn where they differ. A thread answers, so that a process is heard also while it computes or sleeps.
 
 Invariant: whatever ends a wait with an error here is a fact (a process is no more, its call is another, it has given up); only silence takes the timeout.
 """
@@ -133,7 +133,7 @@ class Watch:
 
     Args:
       mpi: the module `mpi4py.MPI`.
-      comm: a communicator for what is told here alone.
+      comm: a communicator for these messages alone.
       people: `here()` of each process.
       lock: held around calls to MPI.
     """
@@ -193,7 +193,7 @@ class Watch:
             for p, index in self._places.get(number, {}).items():
                 self._tell(p, {"given_up": index, "why": why, "line": user_line()})
 
-    # ---- what is told
+    # ---- messages
 
     def _tell(self, p, what):
         peer = self.peers[p]

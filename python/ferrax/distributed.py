@@ -87,9 +87,9 @@ def _join(num_processes, process_id, local_device_ids, timeout, heartbeat):
 
 
 def _farewell():
-    """The end of this process: what it has begun with others is done, and they are told."""
+    """The end of this process: what it has begun with others is done, and they learn of it."""
     engine = _processes.engine()
-    with contextlib.suppress(Exception):  # whoever wanted to know has asked
+    with contextlib.suppress(Exception):  # those that read results have seen their errors
         _core.effects_barrier()
     engine.watch.farewell()
 

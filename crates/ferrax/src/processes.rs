@@ -74,7 +74,7 @@ pub fn next_run(hosts: &[usize]) -> u64 {
     *n += 1;
     *n
 }
-/// Notes that this process runs a call no further, so that its peers are told. Neither blocks nor calls the host.
+/// Notes that this process runs a call no further, which its peers must hear. Neither blocks nor calls the host.
 pub fn give_up(call: u64, why: &ferrax_kernel::Error) {
     if let Some(p) = PROCESSES.get() {
         p.given_up.lock().unwrap_or_else(|e| e.into_inner()).push((call, why.to_string()));
