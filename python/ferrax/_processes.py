@@ -51,7 +51,7 @@ class Engine:
         """The number of a call that this process makes with `peers`: see `Watch.call`."""
         return self.watch.call(peers, digest, program)
 
-    def begin(self, number, digest, peers, messages, program, call=None):
+    def begin(self, number, digest, peers, messages, call=None):
         """Begins to send each peer its message, and to receive one from each."""
         return Exchange(self, number, digest, peers, messages, call)
 
@@ -68,7 +68,7 @@ class Engine:
         key = f"{sorted([*peers, self.rank])} {count} host"
         call = self.call(peers, digest_of(what), lambda: what)
         try:
-            return wait(self.begin(digest_of(key), digest_of(what), peers, messages, lambda: what, call))
+            return wait(self.begin(digest_of(key), digest_of(what), peers, messages, call))
         except BaseException as e:
             self.watch.give_up(call, repr(e))
             raise

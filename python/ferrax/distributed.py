@@ -76,7 +76,7 @@ def _join(num_processes, process_id, local_device_ids, timeout, heartbeat):
         ids = [local_device_ids] if isinstance(local_device_ids, int) else list(local_device_ids)
         _core.config_set("jax_num_cpu_devices", len(ids))
     mine = {"cpus": _core.wanted_cpus(), **_watch.here()}
-    begun = engine.begin(0, 0, engine.everybody(), [json.dumps(mine).encode()] * (engine.size - 1), lambda: "distributed.initialize")
+    begun = engine.begin(0, 0, engine.everybody(), [json.dumps(mine).encode()] * (engine.size - 1))
     found = [json.loads(n) for n in _processes.wait(begun, timeout)]
     people = [*found[: engine.rank], mine, *found[engine.rank :]]
     _core.set_processes(engine.rank, [p["cpus"] for p in people], engine)

@@ -111,7 +111,7 @@ impl KernelTuning {
         max_unrolled_nodes: 256,
         max_reduced_columns: 256,
         min_column_elements: 256,
-        combined_elements: 4096,
+        combined_elements: 512,
         min_split_blocks: 4,
         min_split_nanos: 60_000.0,
     };

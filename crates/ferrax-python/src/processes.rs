@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 use std::sync::Arc;
 
-/// `engine.call(peers, digest, program)` numbers a call; `engine.begin(number, digest, peers, messages, program, call)` gives an object with `poll()`, `complain(seconds)` and `cancel()`.
+/// `engine.call(peers, digest, program)` numbers a call; `engine.begin(number, digest, peers, messages, call)` gives an object with `poll()`, `complain(seconds)` and `cancel()`.
 struct PyTransport(Py<PyAny>);
 struct PyExchange(Py<PyAny>);
 
@@ -17,28 +17,21 @@ fn failed(e: PyErr) -> ferrax_kernel::Error {
     ferrax_kernel::Error::Host(Arc::new(e))
 }
 
-fn text_of<'py>(py: Python<'py>, program: &ProgramText) -> PyResult<Bound<'py, PyCFunction>> {
-    let program = program.clone();
-    PyCFunction::new_closure(py, None, None, move |_: &Bound<PyTuple>, _: Option<&Bound<PyDict>>| program())
-}
-
 impl Transport for PyTransport {
     fn call(&self, peers: &[usize], digest: u64, program: &ProgramText) -> ferrax_kernel::Res<u64> {
+        let program = program.clone();
         Python::attach(|py| {
-            self.0.call_method1(py, "call", (peers.to_vec(), digest, text_of(py, program)?))?.extract(py)
+            let text = move |_: &Bound<PyTuple>, _: Option<&Bound<PyDict>>| program();
+            let text = PyCFunction::new_closure(py, None, None, text)?;
+            self.0.call_method1(py, "call", (peers.to_vec(), digest, text))?.extract(py)
         })
         .map_err(failed)
     }
-    fn begin(
-        &self,
-        id: MeetingId,
-        messages: &[(usize, &[u8])],
-        program: &ProgramText,
-    ) -> ferrax_kernel::Res<Box<dyn Exchange>> {
+    fn begin(&self, id: MeetingId, messages: &[(usize, &[u8])]) -> ferrax_kernel::Res<Box<dyn Exchange>> {
         Python::attach(|py| {
             let peers: Vec<usize> = messages.iter().map(|m| m.0).collect();
             let bytes: Vec<Bound<PyBytes>> = messages.iter().map(|m| PyBytes::new(py, m.1)).collect();
-            let args = (id.number, id.digest, peers, bytes, text_of(py, program)?, id.call);
+            let args = (id.number, id.digest, peers, bytes, id.call);
             let begun = self.0.call_method1(py, "begin", args)?;
             Ok(Box::new(PyExchange(begun)) as Box<dyn Exchange>)
         })

@@ -38,12 +38,7 @@ pub trait Transport: Send + Sync {
     /// peer that waits asks whether they did. Called in the order of the calls; gives the call's number on this process.
     fn call(&self, peers: &[usize], digest: u64, program: &ProgramText) -> ferrax_kernel::Res<u64>;
     /// Begins to send each peer its message and to receive one from each.
-    fn begin(
-        &self,
-        id: MeetingId,
-        messages: &[(usize, &[u8])],
-        program: &ProgramText,
-    ) -> ferrax_kernel::Res<Box<dyn Exchange>>;
+    fn begin(&self, id: MeetingId, messages: &[(usize, &[u8])]) -> ferrax_kernel::Res<Box<dyn Exchange>>;
 }
 
 /// The run that this process takes part in.

@@ -342,6 +342,6 @@ impl Spmd {
         peers.sort_unstable();
         peers.dedup();
         let call = transport.call(&peers, digest, &text)?;
-        Ok(Some(Remote { run: processes::next_run(&hosts), hosts, digest, call, program: text, transport }))
+        Ok(Some(Remote { run: processes::next_run(&hosts), hosts, digest, call, transport }))
     }
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! INVARIANT: either every device of a group gets what all have for it, or every one gets an error: a device that fails wakes all.
-use crate::processes::{self, Exchange, MeetingId, ProgramText, Transport};
+use crate::processes::{self, Exchange, MeetingId, Transport};
 use ferrax_kernel::backend::{Part, Parts, World};
 use ferrax_kernel::collective::Across;
 use ferrax_kernel::error::copied;
@@ -47,7 +47,6 @@ pub struct Remote {
     pub digest: u64,
     /// The call, as the transport numbered it.
     pub call: u64,
-    pub program: ProgramText,
     pub transport: Arc<dyn Transport>,
 }
 
@@ -134,7 +133,7 @@ impl Remote {
         let mut h = FxHasher::default();
         (self.run, members, number).hash(&mut h);
         let id = MeetingId { number: h.finish(), digest: self.digest, call: self.call };
-        let received = arrived(&mut *self.transport.begin(id, &to, &self.program)?)?;
+        let received = arrived(&mut *self.transport.begin(id, &to)?)?;
         let own = places_of(here);
         let mut all = vec![];
         for (process, message) in peers.iter().zip(received) {
