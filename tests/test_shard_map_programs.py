@@ -1,4 +1,4 @@
-"""The programs with which JAX's documents explain `pmap` and named axes, spelt with `shard_map`: values of NumPy, and those of `pmap` where it can say the same."""
+"""The programs with which JAX's documents explain `pmap` and named axes, written with `shard_map`: values of NumPy, and those of `pmap` where it can say the same."""
 
 import pytest
 

@@ -24,7 +24,7 @@ import pytest
 from flax import nnx
 from flax.training import train_state
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-from outcomes import ON_JAX, assert_agrees, cases, elsewhere, outcomes, stored
+from outcomes import assert_agrees, cases, elsewhere, outcomes, stored
 
 X = np.linspace(-1, 1, 16 * 8, dtype=np.float32).reshape(16, 8)
 Y = np.sin(3 * X.sum(1, keepdims=True)).astype(np.float32)
