@@ -5,9 +5,9 @@ import pytest
 PRELUDE = """
 import functools
 from jax import lax, random
-from jax.sharding import PartitionSpec as P
+from jax.sharding import AxisType, PartitionSpec as P
 devices = jax.devices()
-mesh = jax.make_mesh((8,), ("i",), devices=devices[:8])
+mesh = jax.make_mesh((8,), ("i",), axis_types=(AxisType.Auto,), devices=devices[:8])
 over = functools.partial(jax.shard_map, mesh=mesh)
 close = lambda x, y, tol=1e-5: np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=tol, atol=tol)
 x = np.arange(32, dtype=np.float32).reshape(8, 4) / 8
@@ -90,7 +90,7 @@ PROGRAMS = {
         close(got, want)
     """,
     "two axes, as two pmaps in each other": """
-        grid = jax.make_mesh((2, 4), ("a", "b"), devices=devices[:8])
+        grid = jax.make_mesh((2, 4), ("a", "b"), axis_types=(AxisType.Auto,) * 2, devices=devices[:8])
         f = lambda v: (lax.psum(v, "a"), lax.psum(v, "b"), lax.psum(v, ("a", "b")), v - lax.pmean(v, "b"))
         v = np.arange(8, dtype=np.float32).reshape(2, 4)
         one, other, both, rest = jax.shard_map(f, mesh=grid, in_specs=P("a", "b"), out_specs=(P(None, "b"), P("a"), P(), P("a", "b")))(v)
