@@ -13,6 +13,7 @@ import struct
 import sys
 import threading
 import time
+import traceback
 
 import numpy as np
 
@@ -289,7 +290,10 @@ def abort_on_uncaught():
     printed = sys.excepthook
 
     def hook(kind, value, trace):
-        printed(kind, value, trace)
+        if printed is sys.__excepthook__:  # in one piece: launchers mix what processes write
+            sys.stderr.write("".join(traceback.format_exception(kind, value, trace)))
+        else:
+            printed(kind, value, trace)
         if _engine is not None:
             sys.stderr.write(f"ferrax: process {_engine.rank} of {_engine.size} ends by an exception, and the others with it\n")
             _engine.watch.abort()

@@ -375,6 +375,7 @@ class Watch:
         """Ends all processes."""
         sys.stderr.flush()
         sys.stdout.flush()
+        time.sleep(LOOK)  # the launcher reads it before it writes of its own
         self._mpi.COMM_WORLD.Abort(1)
 
     def on_terminate(self):
