@@ -205,9 +205,9 @@ def test_a_process_that_computes_long_is_no_error_but_a_circle_is():
         """
 import time
 from ferrax import _processes
-_processes.TOLD, _processes.engine().timeout = 0.5, 1.0
+_processes.TOLD, _processes.engine().timeout = 0.5, 3.0
 if i == 2:
-    time.sleep(4)
+    time.sleep(7)
 print(m.process_allgather(i).tolist())
 e = _processes.engine()
 try:  # 0 waits for 1, which waits for 2, which waits for 0

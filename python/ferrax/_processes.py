@@ -8,6 +8,7 @@ Invariant: nothing here blocks. A caller that waits polls, so that signals are h
 """
 
 import logging
+import math
 import os
 import struct
 import sys
@@ -144,7 +145,7 @@ class Exchange:
             watch.look()
             watch.check(self)
             if now >= self._asks:
-                self._asks = now + (LOOK if now - self._begun < 5 * LOOK else ASK)
+                self._asks = now + (LOOK if now - self._begun < 5 * LOOK else min(ASK, (self.engine.timeout or math.inf) / 4))
                 watch.ask(self)
         except BaseException:
             self._over()

@@ -281,8 +281,11 @@ class Watch:
             self.give_up(number, why)
         for peer in self.peers.values():
             same = (peer.who["host"], peer.who["space"]) == (self._me["host"], self._me["space"])
-            if same and not peer.died and _begun(peer.who["pid"]) != peer.who["begun"]:
-                peer.died = True
+            if same and not peer.died and peer.ended is None and _begun(peer.who["pid"]) != peer.who["begun"]:
+                self._heard()  # its last words
+                if peer.ended is None:
+                    peer.died = True
+                    sys.stderr.write(f"ferrax: {self.died()}, as process {self.rank} of {self.size} sees{user_line()}\n")
 
     def ask(self, exchange):
         """Asks those that an exchange waits for whether they make the same call, and where they are."""
