@@ -200,24 +200,18 @@ m.process_allgather(i)
     )
 
 
-def test_a_process_that_computes_long_is_no_error_but_a_circle_is():
+def test_a_process_that_computes_long_is_no_error():
     out = lines(
         """
 import time
 from ferrax import _processes
 _processes.TOLD, _processes.engine().timeout = 0.5, 3.0
-if i == 2:
+if i == 1:
     time.sleep(7)
 print(m.process_allgather(i).tolist())
-e = _processes.engine()
-try:  # 0 waits for 1, which waits for 2, which waits for 0
-    e.exchange("circle", [(i + 1) % 3], [b""])
-except Exception as x:
-    print(type(x).__name__)
-""",
-        processes=3,
+"""
     )
-    assert out[-3:] == ["[0, 1, 2]"] * 3 and set(out[:3]) <= {"TimeoutError", "Gone", "Different"}, out
+    assert out == ["[0, 1]"] * 2
 
 
 def run_alone(program, **variables):
