@@ -214,6 +214,20 @@ print(m.process_allgather(i).tolist())
     assert out == ["[0, 1]"] * 2
 
 
+def test_processes_that_wait_for_each_other_in_a_circle_are_named():
+    out = lines(
+        MESH
+        + """
+from ferrax import _processes
+e = _processes.engine()
+e.timeout = 2.0
+told(lambda: e.exchange("circle", [(i + 1) % 3], [b""]))
+""",
+        processes=3,
+    )
+    assert len(out) == 3 and any("TimeoutError" in line and "wait for each other" in line for line in out), out
+
+
 def run_alone(program, **variables):
     env = {**os.environ, **variables}
     return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60)

@@ -119,6 +119,7 @@ class Exchange:
         Raises:
           Different: a peer runs something else.
           Gone: a peer is no more, or goes no further.
+          TimeoutError: nothing was heard of one for as long as the run's timeout, or processes wait for each other in a circle.
         """
         with self.engine._lock:
             for peer in self.peers:
@@ -138,12 +139,16 @@ class Exchange:
         self._looks = now + LOOK
         if watch is None:
             return
-        watch.waiting.setdefault(self, self._begun)
+        watch.waiting.add(self)
         try:
             for peer in self._wrong:
                 watch.differ(peer, watch.place(self.call, peer) or 0)
             watch.look()
             watch.check(self)
+            timeout, waited = self.engine.timeout, now - self._begun
+            if timeout is not None and (why := watch.in_vain(self, waited, timeout)):
+                self.cancel()
+                raise TimeoutError(f"process {self.engine.rank} has waited {int(waited)} s for {named(self.missing())}, and {why}{self._where()}")
             if now >= self._asks:
                 self._asks = now + (LOOK if now - self._begun < 5 * LOOK else min(ASK, (self.engine.timeout or math.inf) / 4))
                 watch.ask(self)
@@ -153,7 +158,7 @@ class Exchange:
 
     def _over(self):
         if self.engine.watch is not None:
-            self.engine.watch.waiting.pop(self, None)
+            self.engine.watch.over(self)
 
     def _look(self, peer):
         known = self._arriving
@@ -188,17 +193,12 @@ class Exchange:
         self.engine.early[peer, number] = arrived
 
     def complain(self, seconds):
-        """Says who is waited for, since when, where this process's main thread is, and where theirs are.
+        """Says who is waited for, since when, where this process's main thread is, and where theirs are."""
+        logger.warning("process %d has waited %d s for %s%s", self.engine.rank, seconds, named(self.missing()), self._where())
 
-        Raises:
-          TimeoutError: one of them was not heard for as long as the run's timeout, or they all wait for each other.
-        """
-        watch, missing, timeout = self.engine.watch, self.missing(), self.engine.timeout
-        where = user_line() + (watch.whereabouts(missing) if watch is not None else "")
-        logger.warning("process %d has waited %d s for %s%s", self.engine.rank, seconds, named(missing), where)
-        if timeout is not None and seconds >= timeout and watch is not None and (silent := watch.silent(self, timeout)):
-            self.cancel()
-            raise TimeoutError(f"process {self.engine.rank} has waited {seconds} s for {named(silent)}{where}")
+    def _where(self):
+        watch = self.engine.watch
+        return user_line() + (watch.whereabouts(self.missing()) if watch is not None else "")
 
     def cancel(self):
         """Gives the exchange up."""

@@ -145,7 +145,8 @@ class Watch:
         now = time.monotonic()
         self.peers = {p: Peer(who, heard=now) for p, who in enumerate(people) if p != self.rank}
         self._sent, self._numbers, self._places = [], 0, collections.OrderedDict()
-        self.waiting = {}  # exchanges that wait, and since when
+        self.waiting = set()  # exchanges that wait
+        self.circles = {}  # since when processes wait for each other in a circle, and which, by this process's call
         self._state = threading.RLock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ferrax-watch", daemon=True)
@@ -222,8 +223,13 @@ class Watch:
         peer.heard = time.monotonic()
         if "waits" in what:
             peer.asked = what
-            self._tell(p, {"here": user_line(), "blocked": self._blocked(p)})
+            self._tell(p, {"here": user_line()})
             self._compare(p)
+            self._hand_on([p], what["call"])
+        elif "probe" in what:
+            self._hand_on(what["probe"], what["call"])
+        elif "circle" in what:
+            self.circles.setdefault(what["circle"], (peer.heard, what["path"]))
         elif "here" in what:
             peer.answered = what
         elif "ended" in what:
@@ -253,15 +259,15 @@ class Watch:
                 text = mine.text() if mine is not None and mine.text is not None else None
                 self._tell(p, {"differs": index, "text": text})
 
-    def _blocked(self, asking):
-        """Since how many seconds this process only waits for others that wait too; 0 where it goes on."""
-        waits = [(since, x) for x, since in list(self.waiting.items())]
+    def _hand_on(self, path, number):
+        """Hands a question on to a process that this one waits for, until it comes to one that goes on, or back to where it began."""
+        waits = sorted({p for x in list(self.waiting) for p in x.missing()})
         if not waits:
-            return 0
-        others = {p for _, x in waits for p in x.missing()} - {asking}
-        if any((a := self.peers[p].answered) is None or not a["blocked"] for p in others):
-            return 0
-        return time.monotonic() - min(since for since, _ in waits)
+            return
+        if path[0] in waits:
+            self._tell(path[0], {"circle": number, "path": [*path, self.rank]})
+        elif waits[0] not in path:
+            self._tell(waits[0], {"probe": [*path, self.rank], "call": number})
 
     # ---- the thread
 
@@ -292,7 +298,7 @@ class Watch:
         with self._state:
             for p in exchange.missing():
                 if (mine := self.peers[p].made.get(self.place(exchange.call, p))) is not None:
-                    self._tell(p, {"waits": self.place(exchange.call, p), "digest": mine.digest})
+                    self._tell(p, {"waits": self.place(exchange.call, p), "digest": mine.digest, "call": exchange.call})
 
     # ---- what ends a wait
 
@@ -340,11 +346,24 @@ class Watch:
         gone = [f"process {p} (pid {x.who['pid']} on {x.who['host']})" for p, x in self.peers.items() if x.died]
         return f"{', '.join(gone)} {'have' if len(gone) > 1 else 'has'} died" if gone else ""
 
-    def silent(self, exchange, timeout):
-        """The processes that have not been heard for so long, or have been waiting in a circle for so long."""
+    def in_vain(self, exchange, waited, timeout):
+        """Why an exchange that has waited so long is given up, where nothing but its wait says so; nothing while it goes on.
+
+        A circle may pass, where a process waits on one of its threads and computes on another: it must have been seen for as long as the timeout.
+        """
         now = time.monotonic()
-        stuck = lambda p: (self.peers[p].answered or {}).get("blocked", 0) > timeout
-        return [p for p in exchange.missing() if now - self.peers[p].heard > timeout or stuck(p)]
+        if waited <= timeout:
+            return ""
+        since, path = self.circles.get(exchange.call, (now, ()))
+        if now - since > timeout:
+            return f"{named(path)} wait for each other"
+        silent = [p for p in exchange.missing() if now - self.peers[p].heard > timeout]
+        return f"nothing was heard from {named(silent)}" if silent else ""
+
+    def over(self, exchange):
+        """Notes that an exchange waits no more."""
+        self.waiting.discard(exchange)
+        self.circles.pop(exchange.call, None)
 
     def whereabouts(self, processes):
         """`; process 1 is at file:line in f`, of those that have said so."""
