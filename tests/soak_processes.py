@@ -69,7 +69,7 @@ def refuse(jax, bad):
     from ferrax.experimental import io_callback
     from ferrax.sharding import NamedSharding, PartitionSpec as P
 
-    mesh = jax.make_mesh((jax.device_count(),), ("x",))
+    mesh = jax.make_mesh((jax.device_count(),), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     a = jax.device_put(np.arange(4.0 * jax.device_count(), dtype=np.float32), NamedSharding(mesh, P("x")))
 
     def called(x):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.ours
 MESH = """
 import os, signal, sys, time
 from ferrax.sharding import NamedSharding, PartitionSpec as P
-mesh = jax.make_mesh((jax.device_count(),), ("x",))
+mesh = jax.make_mesh((jax.device_count(),), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
 a = jax.device_put(np.arange(16.0 * jax.device_count(), dtype=np.float32), NamedSharding(mesh, P("x")))
 step = jax.jit(lambda a: a * 0.5 + a.sum())
 step(a).block_until_ready()
@@ -90,7 +90,7 @@ def test_programs_on_other_axes_are_compared_too():
     out = lines(
         MESH
         + """
-grid = jax.make_mesh((2, 2), ("x", "y"))
+grid = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 b = jax.device_put(np.ones((4, 4), np.float32), NamedSharding(grid, P("x", "y")))
 told(lambda: jax.jit(lambda b: b.sum(i % 2))(b).block_until_ready())
 """,

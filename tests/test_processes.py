@@ -125,7 +125,7 @@ def test_arrays_span_processes():
         lines(
             """
         from ferrax.sharding import NamedSharding, PartitionSpec as P
-        mesh = jax.make_mesh((2, 2), ("x", "y"))
+        mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
         want = np.arange(32.0, dtype=np.float32).reshape(4, 8)
         a = jax.device_put(want, NamedSharding(mesh, P("x", "y")))
         assert not a.is_fully_addressable and not a.is_fully_replicated and len(a.addressable_shards) == 2 and len(a.global_shards) == 4
@@ -164,7 +164,7 @@ def test_a_program_that_differs_is_told():
     out = lines(
         """
         from ferrax.sharding import NamedSharding, PartitionSpec as P
-        mesh = jax.make_mesh((2,), ("x",))
+        mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
         a = jax.device_put(np.arange(4.0), NamedSharding(mesh, P("x")))
         try:
             jax.jit(lambda a: (a * (i + 2.0)).sum())(a).block_until_ready()
