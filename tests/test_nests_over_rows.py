@@ -197,4 +197,4 @@ def test_loops_take_vectors():
     assert in_vectors(lambda a: loop(39, lambda i, a: a.at[i + 1].add(a[i] * 0.5), a), a)
     assert in_vectors(lambda a: loop(5, lambda _, a: a.at[1:-1].set((a[:-2] + a[2:]) * 0.5), a), a)
     assert in_vectors(lambda a: loop(40, lambda i, x: x.at[i].set((a[i] * x).sum()), a[0]), a)
-    assert in_vectors(lambda a: loop(5, lambda i, x: fnp.tanh(a @ x), a[0]), a)
+    assert in_vectors(lambda a: loop(5, lambda i, x: (a @ x) * 0.5, a[0]), a)

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 pub use facts::lane;
 pub use simplify::simplify;
-pub use vectors::vectorize;
+pub use vectors::{VectorLimits, vectorize};
 
 pub type NestValue = u32;
 pub type ArrayId = u32;

@@ -206,11 +206,13 @@ pub struct ScalarTuning {
     /// Values of a nest as it is written down, beyond which its steps run one by one.
     pub max_nest_values: usize,
     /// Elements of a slot that such a nest keeps in registers where it goes through arrays by rows; elements of a step up to which it does; elements of
-    /// carries that are copied after each iteration; and iterations of a loop that are no vectors.
+    /// carries that are copied after each iteration; iterations of a loop that are no vectors; and bytes of a loop's results of functions that are calls:
+    /// kernels have them inline.
     pub max_nest_registers: usize,
     pub max_nest_elements: usize,
     pub max_nest_copies: usize,
     pub max_scalar_row: usize,
+    pub max_called_bytes: usize,
 }
 impl ScalarTuning {
     pub const DEFAULT: ScalarTuning = ScalarTuning {
@@ -223,8 +225,9 @@ impl ScalarTuning {
         max_nest_values: 8_000,
         max_nest_registers: 8,
         max_nest_elements: 1 << 14,
-        max_nest_copies: 1 << 12,
+        max_nest_copies: 1 << 11,
         max_scalar_row: 32,
+        max_called_bytes: 256,
     };
 }
 

@@ -10,7 +10,7 @@ mod rows;
 
 use super::{Cell, Compiler, RunState};
 use crate::native::{self, NestCode};
-use crate::nest::{self, NestCounts};
+use crate::nest::{self, NestCounts, VectorLimits};
 use crate::tier::Tier;
 use ferrax_kernel::plan::Loop;
 use ferrax_kernel::{DType, Error, Res, RunCx};
@@ -43,7 +43,9 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
         let written = build::Builder::of(c, l, rows)?;
         let mut simple = nest::simplify(&written.nest);
         if rows {
-            nest::vectorize(&mut simple, c.target.tuning.scalars.max_scalar_row)?;
+            let t = &c.target.tuning.scalars;
+            let limits = VectorLimits { scalar_iterations: t.max_scalar_row, called_bytes: t.max_called_bytes };
+            nest::vectorize(&mut simple, limits)?;
         }
         let counts = simple.counts();
         let code = NestCode::new(&simple)?;

@@ -14,13 +14,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Bytes of a vector.
 const VECTOR: usize = 32;
 
-/// Makes vectors of the innermost loops that say they may be. None where one cannot be, and has more than `most` iterations.
-pub fn vectorize(nest: &mut Nest, most: usize) -> Option<()> {
+/// What loops may have: iterations that are no vectors, and bytes of results of functions that are called for a vector.
+#[derive(Clone, Copy)]
+pub struct VectorLimits {
+    pub scalar_iterations: usize,
+    pub called_bytes: usize,
+}
+
+/// Makes vectors of the innermost loops that say they may be. None where one cannot be, or has more than the limits allow.
+pub fn vectorize(nest: &mut Nest, limits: VectorLimits) -> Option<()> {
     let body = std::mem::take(&mut nest.body);
-    nest.body = statements(nest, body, most)?;
+    nest.body = statements(nest, body, limits)?;
     Some(())
 }
-fn statements(nest: &mut Nest, body: Vec<Stmt>, most: usize) -> Option<Vec<Stmt>> {
+fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits) -> Option<Vec<Stmt>> {
     let mut out = vec![];
     for s in body {
         let Stmt::Loop(mut l) = s else {
@@ -29,14 +36,17 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, most: usize) -> Option<Vec<Stmt>
         };
         let is_innermost = !l.body.iter().any(|s| matches!(s, Stmt::Loop(_)));
         if l.kind == LoopKind::Sequential || !is_innermost {
-            l.body = statements(nest, std::mem::take(&mut l.body), most)?;
+            l.body = statements(nest, std::mem::take(&mut l.body), limits)?;
             out.push(Stmt::Loop(l));
             continue;
         }
         let NestTrip::Static(n) = l.trip else { return None };
+        if called_bytes(nest, &l.body) * n > limits.called_bytes {
+            return None;
+        }
         match in_vectors(nest, &l, n) {
             Some(all) => out.extend(all),
-            None if l.kind == LoopKind::Free && n <= most => out.push(Stmt::Loop(l)),
+            None if l.kind == LoopKind::Free && n <= limits.scalar_iterations => out.push(Stmt::Loop(l)),
             None => return None,
         }
     }
@@ -440,6 +450,14 @@ impl<'a> Vectorizer<'a> {
         let trip = NestTrip::Static(rest);
         Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body }))
     }
+}
+/// Bytes of what calls give in an iteration.
+fn called_bytes(nest: &Nest, body: &[Stmt]) -> usize {
+    let called = |s: &Stmt| match s {
+        Stmt::Let(v) if matches!(nest.def(*v).op, NestOp::Call(..)) => nest.dtype(*v).size(),
+        _ => 0,
+    };
+    body.iter().map(called).sum()
 }
 /// Whether sums of this dtype are kept in vectors.
 fn folded(d: DType) -> bool {

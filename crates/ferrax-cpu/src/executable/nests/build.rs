@@ -320,7 +320,8 @@ impl<'a, 'c> Builder<'a, 'c> {
         let mut moves = [vec![], vec![], vec![]];
         for k in arrays.iter().copied() {
             let cells = [k.init, k.slot, k.next, k.out].map(|s| self.c.cell(s));
-            if !cells.iter().all(|c| self.is_array(*c)) && !(is_outermost && cells[1] == cells[2]) {
+            let stays = is_outermost && cells[1] == cells[2];
+            if !stays && !cells.iter().all(|c| self.is_array(*c)) {
                 return None;
             }
             if !is_outermost {
