@@ -462,6 +462,13 @@ def sharding_constraint(F):
         F.apply("sharding_constraint", [v], v, "mesh=((x, 2),) spec=((x,), ()) unconstrained_dims=(1,)")
 
 
+def reshard(F):
+    x = moved()
+    for j in range(6):
+        v = x((2, 3), j)
+        F.apply("reshard", [v], v)
+
+
 def iota(F):
     for d in [*INTS, *FLOATS, np.complex64]:
         for shape, dim in [((5,), 0), ((2, 3), 1), ((2, 3), 0), ((2, 0), 1), ((1,), 0), ((2, 3, 2), 1)]:
@@ -1206,7 +1213,7 @@ def shard_map(F):
               in (b,) } manual_axes=(j, i) mesh=((j, 2), (i, 2)) out_specs=(((), (i, j)),)] a in (b,) }""", [x], [x.T])
 
 
-FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, sharding_constraint, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
+FAMILIES = [pointwise, convert, bitcast, broadcast, reshape, squeeze, transpose, rev, device_put, sharding_constraint, reshard, iota, ("slice", slices), pad, concatenate, select, clamp, gather, scatter, dynamic_slice, reduce,
             argreduce, cumulative, reduce_window, select_and_gather, reduce_by, sort, top_k, stack, tile, special, dot, fft, ragged_dot, conv, random, rng, barrier, call, custom, cond, linalg, linear_solve, loops, collective, pmap, shard_map]
 
 if __name__ == "__main__":
