@@ -327,6 +327,40 @@ def test_internal_modules_offer_what_public_ones_define(python):
     python("-m", "ferrax", "-c", MIRRORED)
 
 
+IMPORTED = """
+import importlib
+from ferrax.compat._imports import _table
+from jax.experimental.ode import api_util, ravel_first_arg
+assert api_util is importlib.import_module("jax.api_util")
+for module, names in _table().items():
+    there = importlib.import_module(module)
+    for name in names:
+        assert getattr(there, name) is not None, (module, name)
+    assert not hasattr(there, "no_such_name"), module
+"""
+
+
+def test_what_experimental_modules_import_is_found_there(python):
+    python("-m", "ferrax", "-c", IMPORTED)
+
+
+UNSPECIFIED = """
+import jax
+from jax._src.sharding_impls import UNSPECIFIED
+from jax.experimental.pjit import pjit
+f = lambda x, y: {"a": x + y, "b": x}
+for places in (UNSPECIFIED, None), (None, UNSPECIFIED), ((UNSPECIFIED, None), UNSPECIFIED), ([None, UNSPECIFIED], {"a": UNSPECIFIED, "b": None}):
+    for jit in (jax.jit, pjit):
+        g = jit(f, in_shardings=places[0], out_shardings=places[1])
+        assert g(1.0, 2.0)["a"] == 3 and g.lower(1.0, 2.0).compile()(1.0, 2.0)["b"] == 1
+assert repr(UNSPECIFIED) == "UnspecifiedValue"
+"""
+
+
+def test_no_sharding_may_be_said_by_name(python):
+    python("-m", "ferrax", "-c", UNSPECIFIED)
+
+
 REFUSING = """
 import jax, jax.numpy as jnp, numpy as np
 from jax._src import compiler

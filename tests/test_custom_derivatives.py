@@ -118,6 +118,14 @@ def test_custom_gradient(jax, jnp):
     assert float(jax.grad(lambda p: tree(p)["y"])({"a": 5.0})["a"]) == 3
 
 
+def test_closure_convert_at_shapes_of_all_ranks(jax, jnp):
+    for shape in ((), (0,), (3,)):
+        x = jnp.zeros(shape)
+        converted, consts = jax.closure_convert(lambda x: x + 1, x)
+        assert converted(x, *consts).shape == shape
+        assert x.aval and not hasattr(x.aval, "__len__")
+
+
 def test_closure_convert(jax, jnp):
     def outer(z):
         converted, consts = jax.closure_convert(lambda x: x * jnp.sin(z), 1.0)

@@ -210,3 +210,20 @@ def test_keys_are_finite(jax, jnp):
         for name, want in (("isfinite", True), ("isnan", False), ("isinf", False), ("isposinf", False), ("isneginf", False)):
             for f in (getattr(jnp, name), jax.jit(getattr(jnp, name))):
                 assert f(keys).shape == keys.shape and (f(keys) == want).all()
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_bounds_with_more_axes_than_the_draw(jax, jnp, shape):
+    key, low, high = jax.random.key(0), jnp.full((1,) * (len(shape) + 1), 2.0), jnp.full((1,) * (len(shape) + 1), 3.0)
+    if not shape:
+        drawn = jax.random.uniform(key, shape, minval=low, maxval=high)
+        assert drawn.shape == (1,) and drawn[0] == jax.random.uniform(key, shape, minval=2.0, maxval=3.0)
+        lanes = jax.vmap(lambda k, a, b: jax.random.uniform(k, (), jnp.float32, a, b))(
+            jax.random.split(key, 4), jnp.arange(4.0)[:, None], jnp.arange(1.0, 5.0)[:, None]
+        )
+        assert lanes.shape == (4, 1) and (jnp.floor(lanes[:, 0]) == jnp.arange(4)).all()
+    with pytest.raises(ValueError, match="randint parameter shapes must be broadcast-compatible"):
+        jax.random.randint(key, shape, low.astype(int), 5)
+    for wide in ((2, 3), (1, 3)):
+        with pytest.raises((TypeError, ValueError)):
+            jax.random.uniform(key, shape[:0], minval=jnp.zeros(wide))

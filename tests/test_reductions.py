@@ -233,3 +233,24 @@ def test_sums_of_halves_can_be_forbidden(jax, jnp, dtype):
         assert jax.lax.reduce_sum(x[:1], (0,)).tolist() == [1, 1, 1] and jnp.sum(x) == 6 and jax.lax.reduce_max(x, (0, 1)) == 1
         assert jax.lax.reduce_sum(x.astype("float32"), (0, 1)) == 6
     assert f(x).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint32", "int32", "float16", "float32", "bool"])
+@pytest.mark.parametrize(
+    "name, identity",
+    [("add", 0), ("mul", 1), ("bitwise_or", 0), ("bitwise_xor", 0), ("bitwise_and", -1), ("max", -np.inf), ("min", np.inf)],
+)
+def test_the_initial_value_of_a_named_reduction_may_be_of_another_dtype(jax, lax, jnp, name, identity, dtype):
+    x = jnp.asarray(np.arange(6).reshape(2, 3) % 4, dtype)
+    named = {"add": "sum", "mul": "prod", "bitwise_or": "or", "bitwise_xor": "xor", "bitwise_and": "and"}.get(name, name)
+    if name.startswith("bitwise") and dtype.startswith("float"):
+        with pytest.raises(TypeError):
+            lax.reduce(x, identity, getattr(lax, name), (0,))
+        return
+    if name in ("add", "mul") and dtype == "bool":
+        return  # a sum of flags is none of JAX's reductions
+    got = lax.reduce(x, identity, getattr(lax, name), (0,))
+    want = getattr(lax, f"reduce_{named}")(x, (0,))
+    assert got.dtype == want.dtype and (got == want).all()
+    again = jax.make_jaxpr(lambda x: lax.reduce(x, identity, getattr(lax, name), (0,)))(x)
+    assert [str(e.primitive) for e in again.eqns][-1] == f"reduce_{named}"

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _core, _flat
 from ._config import NO_OTHER_COMPILER, refused, warn_once
-from ._devices import check_fit, is_place, is_sharding
+from ._devices import check_fit, is_place, is_sharding, said
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
 from ._transformed import public_name, restorable
 from .errors import JaxRuntimeError
@@ -85,6 +85,7 @@ def jit(
         )
         return lambda fun: jit(fun, **options)
     check_callable(fun)
+    in_shardings, out_shardings = said(in_shardings), said(out_shardings)
     if static_argnums is static_argnames is donate_argnums is donate_argnames is None:
         numbers = names = d_numbers = d_names = ()
     else:

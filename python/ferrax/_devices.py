@@ -28,6 +28,21 @@ def is_place(x):
     return x is None or isinstance(x, _core.Device) or named or _is_format(x)
 
 
+class UnspecifiedValue:
+    """What stands where no sharding is said."""
+
+    def __repr__(self):
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = UnspecifiedValue()
+
+
+def said(places):
+    """A pytree of places with None where it says that none is specified."""
+    return places if places is None else tree_map(lambda p: None if p is UNSPECIFIED else p, places, is_leaf=is_place)
+
+
 def _is_format(x):
     """Whether x is a layout with a sharding (experimental.layout.Format). There is one layout, so that only the sharding says anything."""
     return hasattr(x, "layout") and hasattr(x, "sharding")

@@ -172,9 +172,6 @@ impl ShapedArray {
     fn at_least_vspace(&self) -> ShapedArray {
         self.to_tangent_aval()
     }
-    fn __len__(&self) -> PyResult<usize> {
-        self.0.shape.first().copied().ok_or_else(|| PyTypeError::new_err("len() of unsized object"))
-    }
     fn __str__(&self) -> String {
         self.text()
     }

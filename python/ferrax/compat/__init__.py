@@ -25,6 +25,7 @@ from .. import _core
 from .._late import dictionary
 from . import _logs
 from ._foreign import foreign
+from ._imports import import_of
 from ._distributions import FOLLOWS, FOLLOWS_JAXLIB, NAMES, metadata
 from ._standins import ALIASES, IMPORTED, MIRRORS, STANDINS, is_own
 
@@ -123,6 +124,8 @@ class _Speaking:
         row = STANDINS.get(f"jax.{spec.partition('.')[2]}", {}).get(name)
         if row is not None:
             return _target(row[0])
+        if (path := import_of(f"jax.{spec.partition('.')[2]}", name)) is not None:
+            return _target(f":{path}")
         frame = _caller(sys._getframe(1))
         if name.startswith("__") or frame is None:
             raise AttributeError(f"module '{self.module.__name__}' has no attribute '{name}'")
@@ -161,6 +164,8 @@ class _StandIn(types.ModuleType):
             return importlib.import_module(below)
         if (value := foreign(self.__name__, name)) is not None:
             return value
+        if (path := import_of(self.__name__, name)) is not None:
+            return _target(f":{path}")
         return _imported(name) if self.__name__ in MIRRORS and not name.startswith("_") else ABSENT
 
     def __getattr__(self, name):

@@ -3,6 +3,7 @@
 Invariant: the mesh in use is the one that `set_mesh` or `with mesh:` said.
 """
 
+from .._devices import UNSPECIFIED, UnspecifiedValue
 from .._mesh import get_abstract_mesh, get_mesh
 from ..interpreters.pxla import ResourceEnv, thread_resources
 from ..sharding import AbstractMesh, NamedSharding, PartitionSpec
@@ -10,14 +11,6 @@ from ..sharding import AbstractMesh, NamedSharding, PartitionSpec
 __all__ = ["EMPTY_ENV", "UNSPECIFIED", "ResourceEnv", "UnspecifiedValue", "empty_abstract_mesh", "get_abstract_mesh", "get_concrete_mesh", "thread_resources"]
 
 
-class UnspecifiedValue:
-    """What stands where no sharding is said."""
-
-    def __repr__(self):
-        return "UnspecifiedValue"
-
-
-UNSPECIFIED = UnspecifiedValue()
 empty_abstract_mesh = AbstractMesh((), ())
 array_mapping_to_axis_resources = dict
 

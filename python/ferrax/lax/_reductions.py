@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _config, _core
 from .._core import bind
-from .._dtypes import dtype_of, highest, is_bool, lowest, requested
+from .._dtypes import dtype_of, highest, is_bool, is_integer, lowest, requested
 from .._parts import sharded
 from . import _elementwise
 from ._shaping import convert_element_type
@@ -236,23 +236,24 @@ def _is_scalar(init, value) -> bool:
         return bool(np.asarray(init) == value)
 
 
-def _named_monoid(operand, init, computation):
-    # JAX emits the dedicated reduction where the computation is a lax function and the initial value its identity.
-    dtype = dtype_of(operand)
-    if computation is _elementwise.add and _is_scalar(init, 0):
-        return reduce_sum
-    if computation is _elementwise.mul and _is_scalar(init, 1):
-        return reduce_prod
-    if computation is _elementwise.max and _is_scalar(init, lowest(dtype)):
-        return reduce_max
-    if computation is _elementwise.min and _is_scalar(init, highest(dtype)):
-        return reduce_min
-    if is_bool(dtype):
-        if computation is _elementwise.bitwise_or and _is_scalar(init, False):
-            return reduce_or
-        if computation is _elementwise.bitwise_and and _is_scalar(init, True):
-            return reduce_and
-    return None
+def _named_monoid(init, computation):
+    """The reduction that the computation is, if it is a function of lax's and the initial value its identity.
+
+    The initial value alone decides: its dtype need not be the operand's.
+    """
+    if isinstance(init, _core.Tracer):
+        return None
+    dtype = dtype_of(init)
+    named = [
+        (_elementwise.add, reduce_sum, 0),
+        (_elementwise.mul, reduce_prod, 1),
+        (_elementwise.max, reduce_max, lowest(dtype)),
+        (_elementwise.min, reduce_min, highest(dtype)),
+    ]
+    if is_bool(dtype) or is_integer(dtype):
+        named += [(_elementwise.bitwise_or, reduce_or, 0), (_elementwise.bitwise_xor, reduce_xor, 0)]
+        named += [(_elementwise.bitwise_and, reduce_and, np.array(-1).astype(dtype))]
+    return next((monoid for f, monoid, identity in named if computation is f and _is_scalar(init, identity)), None)
 
 
 def reduce(operands, init_values, computation, dimensions, out_sharding=None):
@@ -290,7 +291,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     if any(not 0 <= d < np.ndim(flat[0]) for d in dimensions):
         raise ValueError(f"reduction axes {dimensions} contains out-of-bounds indices for {_core.get_aval(flat[0]).str_short()}.")
     if len(flat) == 1:
-        monoid = _named_monoid(flat[0], flat_init[0], computation)
+        monoid = _named_monoid(flat_init[0], computation)
         if monoid is not None:
             return _core.tree_unflatten(tree, [monoid(flat[0], dimensions)])
     if any(dtype_of(i) != dtype_of(x) for i, x in zip(flat_init, flat, strict=True)):
@@ -580,7 +581,7 @@ def reduce_window(
         window_dilation=window_dilation,
     )
     if len(flat) == 1:
-        monoid = _named_monoid(flat[0], flat_init[0], computation)
+        monoid = _named_monoid(flat_init[0], computation)
         name = {reduce_sum: "reduce_window_sum", reduce_max: "reduce_window_max", reduce_min: "reduce_window_min"}.get(monoid)
         if name is not None:
             return _core.tree_unflatten(tree, [bind(name, flat[0], **parameters)])

@@ -83,9 +83,9 @@ def _random_bits(key, bit_width, shape):
 
 
 def to_rank(x, rank):
-    """`x` with leading axes of size 1, up to `rank`."""
+    """`x` with leading axes of size 1, up to `rank`; as it is where it has more."""
     x = jnp.asarray(x)
-    return x if x.ndim == rank else lax.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape, tuple(range(rank - x.ndim, rank)))
+    return x if x.ndim >= rank else lax.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape, tuple(range(rank - x.ndim, rank)))
 
 
 def bits(key, shape=(), dtype=None, *, out_sharding=None):
@@ -156,6 +156,8 @@ def _uniform(key, minval, maxval, *, shape, dtype):
     one = np.ones((), dtype).view(words)[()]
     mantissa = lax.shift_right_logical(drawn_bits, words.type(n_bits - info.nmant))
     unit = lax.sub(lax.bitcast_convert_type(lax.bitwise_or(mantissa, one), dtype), np.asarray(1, dtype)[()])
+    if max(minval.ndim, maxval.ndim) > len(shape):  # bounds of one element with more axes than the draw: the result has them too
+        return jnp.maximum(minval, lax.reshape(unit * (maxval - minval) + minval, shape))
     return lax.max(minval, lax.add(lax.mul(unit, lax.sub(maxval, minval)), minval))
 
 
@@ -186,6 +188,12 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     if not is_integer(dtype):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
     shape = checked_shape("randint", shape)
+    together = np.broadcast_shapes(shape, np.shape(minval), np.shape(maxval))
+    if together != shape:
+        raise ValueError(
+            "randint parameter shapes must be broadcast-compatible with shape argument, and the result of broadcasting the shapes must equal the shape"
+            f" argument, but got result {together} for shape argument {shape}."
+        )
     if dtype.itemsize < 4:
         # Narrow types are drawn as int32: their own bits would be biased.
         info = iinfo(dtype)
