@@ -286,7 +286,8 @@ impl Rules for ShardMap {
         Ok((y, out.iter().map(|b| b.then_some(0)).collect()))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
-        b.inline(&*self.alone()?, x)
+        let lanes = self.alone()?;
+        b.inline(&lanes, x)
     }
 }
 impl BodyRules for ShardMap {

@@ -66,7 +66,7 @@ pub fn shard_map<'py>(
         return Err(PyNotImplementedError::new_err("Ordered effects are not supported for `shard_map`."));
     }
     let outs: Vec<Cuts> = out_specs.call0()?.extract()?;
-    let all = consts.iter().map(|v| named(&vec![], v.rank(), grid));
+    let all = consts.iter().map(|v| named(&Cuts::new(), v.rank(), grid));
     let op: Op = ShardMap {
         check_vma,
         in_specs: all.chain(x.iter().zip(&in_specs).map(|(v, c)| named(c, v.rank(), grid))).collect(),
