@@ -72,13 +72,10 @@ ferrax.experimental.serialize_executable ferrax.experimental.shard_alike ferrax.
 ferrax.experimental.sparse.ad ferrax.experimental.sparse.bcsr ferrax.experimental.stax ferrax.experimental.topologies ferrax.experimental.xla_metadata
 ferrax.export ferrax.extend.backend ferrax.extend.core ferrax.extend.linear_util ferrax.extend.random ferrax.extend.source_info_util ferrax.ffi
 ferrax.graph ferrax.interpreters.ad ferrax.interpreters.batching ferrax.interpreters.mlir ferrax.interpreters.partial_eval ferrax.interpreters.xla
-ferrax.monitoring ferrax.ops ferrax.profiler ferrax.progress ferrax.ref ferrax.scipy.fft ferrax.scipy.linalg ferrax.scipy.signal
-ferrax.scipy.sparse.linalg ferrax.scipy.special ferrax.scipy.stats.bernoulli ferrax.scipy.stats.beta ferrax.scipy.stats.betabinom
-ferrax.scipy.stats.binom ferrax.scipy.stats.cauchy ferrax.scipy.stats.chi2 ferrax.scipy.stats.dirichlet ferrax.scipy.stats.expon
-ferrax.scipy.stats.gamma ferrax.scipy.stats.gennorm ferrax.scipy.stats.geom ferrax.scipy.stats.gumbel_l ferrax.scipy.stats.gumbel_r
-ferrax.scipy.stats.logistic ferrax.scipy.stats.multinomial ferrax.scipy.stats.multivariate_normal ferrax.scipy.stats.nbinom ferrax.scipy.stats.norm
-ferrax.scipy.stats.pareto ferrax.scipy.stats.poisson ferrax.scipy.stats.t ferrax.scipy.stats.truncnorm ferrax.scipy.stats.vonmises ferrax.sharding
-ferrax.test_util ferrax.tree
+ferrax.monitoring ferrax.profiler ferrax.progress ferrax.scipy.stats.beta ferrax.scipy.stats.cauchy ferrax.scipy.stats.chi2
+ferrax.scipy.stats.dirichlet ferrax.scipy.stats.expon ferrax.scipy.stats.gamma ferrax.scipy.stats.gumbel_l ferrax.scipy.stats.gumbel_r
+ferrax.scipy.stats.multinomial ferrax.scipy.stats.multivariate_normal ferrax.scipy.stats.pareto ferrax.scipy.stats.poisson ferrax.scipy.stats.t
+ferrax.scipy.stats.truncnorm ferrax.sharding ferrax.test_util
 """.split()
 # Without `compat`, whose import makes Ferrax known as jax.
 PUBLIC = [

@@ -413,24 +413,59 @@ def free_ref(ref):
 
 
 def ref_get(ref, idx=None):
-    """`ref[idx]`; None: all of it."""
+    """`ref[idx]`; None: all of it.
+
+    Args:
+        ref: reference.
+        idx: index; None: all of it.
+
+    Returns:
+        Array.
+    """
     return ref[... if idx is None else idx]
 
 
 def ref_set(ref, idx, value):
-    """`ref[idx] = value`."""
+    """`ref[idx] = value`.
+
+    Args:
+        ref: reference.
+        idx: index; None: all of it.
+        value: array that broadcasts to ref[idx].
+
+    Returns:
+        None.
+    """
     ref[... if idx is None else idx] = value
 
 
 def ref_swap(ref, idx, value, _function_name="ref_swap"):
-    """Sets what is at `idx`, and returns what was there."""
+    """Sets what is at `idx`, and returns what was there.
+
+    Args:
+        ref: reference.
+        idx: index; None: all of it.
+        value: array that broadcasts to ref[idx].
+
+    Returns:
+        Array: what was there.
+    """
     old = ref_get(ref, idx)
     ref_set(ref, idx, value)
     return old
 
 
 def ref_addupdate(ref, idx, x):
-    """Adds to what is at `idx`."""
+    """Adds to what is at `idx`.
+
+    Args:
+        ref: reference.
+        idx: index; None: all of it.
+        x: array that broadcasts to ref[idx].
+
+    Returns:
+        None.
+    """
     ref.addupdate(x, ... if idx is None else idx)
 
 

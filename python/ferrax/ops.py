@@ -65,8 +65,22 @@ def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_i
 def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Sums of the rows of `data` that share an id: [num_segments, ...].
 
-    segment_ids: one integer for each row; one row alone is that of every id. num_segments: default the largest id plus one, which must be
-    known. bucket_size: sum buckets of so many rows first. mode: "drop" (default) or "clip" for ids out of range.
+    Args:
+        data: array of shape (n, ...).
+        segment_ids: array of integers, one for each row; one row alone is that of every id.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+        bucket_size: int: combine buckets of so many rows first; None: all at once.
+        mode: ids out of range: "drop" (None) or "clip".
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape (num_segments, ...), of data's dtype.
+
+    Raises:
+        ValueError: for ids that are no integers, and a negative num_segments.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]), num_segments=3)
     Array([3, 0, 3], dtype=int32)
@@ -82,6 +96,23 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`.
 
+    Args:
+        data: array of shape (n, ...).
+        segment_ids: array of integers, one for each row; one row alone is that of every id.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+        bucket_size: int: combine buckets of so many rows first; None: all at once.
+        mode: ids out of range: "drop" (None) or "clip".
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape (num_segments, ...), of data's dtype.
+
+    Raises:
+        ValueError: for ids that are no integers, and a negative num_segments.
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 0, 1]))
     Array([6, 4], dtype=int32)
     """
@@ -96,6 +127,23 @@ def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False,
 def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`.
 
+    Args:
+        data: array of shape (n, ...).
+        segment_ids: array of integers, one for each row; one row alone is that of every id.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+        bucket_size: int: combine buckets of so many rows first; None: all at once.
+        mode: ids out of range: "drop" (None) or "clip".
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape (num_segments, ...), of data's dtype.
+
+    Raises:
+        ValueError: for ids that are no integers, and a negative num_segments.
+        NotImplementedError: if `out_sharding` is given.
+
     >>> jax.ops.segment_max(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
     Array([5, 3], dtype=int32)
     """
@@ -109,6 +157,23 @@ def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, 
 
 def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
     """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`.
+
+    Args:
+        data: array of shape (n, ...).
+        segment_ids: array of integers, one for each row; one row alone is that of every id.
+        num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+        bucket_size: int: combine buckets of so many rows first; None: all at once.
+        mode: ids out of range: "drop" (None) or "clip".
+        out_sharding: not supported; must be None.
+
+    Returns:
+        Array of shape (num_segments, ...), of data's dtype.
+
+    Raises:
+        ValueError: for ids that are no integers, and a negative num_segments.
+        NotImplementedError: if `out_sharding` is given.
 
     >>> jax.ops.segment_min(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
     Array([1, 3], dtype=int32)
@@ -143,6 +208,16 @@ def _at(x, idx):
 def index_update(x, idx, y, indices_are_sorted=False, unique_indices=False):
     """x with x[idx] = y: the older spelling of x.at[idx].set(y).
 
+    Args:
+        x: array.
+        idx: index, as in x[idx].
+        y: array that broadcasts to x[idx].
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+
+    Returns:
+        Array of x's shape and dtype.
+
     >>> jax.ops.index_update(jnp.zeros(3), jax.ops.index[1], 5.0)
     Array([0., 5., 0.], dtype=float32)
     """
@@ -151,6 +226,16 @@ def index_update(x, idx, y, indices_are_sorted=False, unique_indices=False):
 
 def index_add(x, idx, y, indices_are_sorted=False, unique_indices=False):
     """x with x[idx] += y: the older spelling of x.at[idx].add(y).
+
+    Args:
+        x: array.
+        idx: index, as in x[idx].
+        y: array that broadcasts to x[idx].
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+
+    Returns:
+        Array of x's shape and dtype.
 
     >>> jax.ops.index_add(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 6., 1.], dtype=float32)
@@ -161,6 +246,16 @@ def index_add(x, idx, y, indices_are_sorted=False, unique_indices=False):
 def index_mul(x, idx, y, indices_are_sorted=False, unique_indices=False):
     """x with x[idx] *= y: the older spelling of x.at[idx].multiply(y).
 
+    Args:
+        x: array.
+        idx: index, as in x[idx].
+        y: array that broadcasts to x[idx].
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+
+    Returns:
+        Array of x's shape and dtype.
+
     >>> jax.ops.index_mul(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 5., 1.], dtype=float32)
     """
@@ -170,6 +265,16 @@ def index_mul(x, idx, y, indices_are_sorted=False, unique_indices=False):
 def index_min(x, idx, y, indices_are_sorted=False, unique_indices=False):
     """x with x[idx] = minimum(x[idx], y): the older spelling of x.at[idx].min(y).
 
+    Args:
+        x: array.
+        idx: index, as in x[idx].
+        y: array that broadcasts to x[idx].
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+
+    Returns:
+        Array of x's shape and dtype.
+
     >>> jax.ops.index_min(jnp.ones(3), jax.ops.index[1], -5.0)
     Array([ 1., -5.,  1.], dtype=float32)
     """
@@ -178,6 +283,16 @@ def index_min(x, idx, y, indices_are_sorted=False, unique_indices=False):
 
 def index_max(x, idx, y, indices_are_sorted=False, unique_indices=False):
     """x with x[idx] = maximum(x[idx], y): the older spelling of x.at[idx].max(y).
+
+    Args:
+        x: array.
+        idx: index, as in x[idx].
+        y: array that broadcasts to x[idx].
+        indices_are_sorted: a promise that they increase.
+        unique_indices: a promise that no index occurs twice.
+
+    Returns:
+        Array of x's shape and dtype.
 
     >>> jax.ops.index_max(jnp.ones(3), jax.ops.index[1], 5.0)
     Array([1., 5., 1.], dtype=float32)

@@ -37,6 +37,13 @@ __all__ = [
 def static(*, metadata=None, **kwargs):
     """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set.
 
+    Args:
+        metadata: mapping, as for `dataclasses.field`; None: nothing more.
+        **kwargs: passed to `dataclasses.field`.
+
+    Returns:
+        Dataclass field.
+
     >>> import dataclasses
     >>> Named = jax.tree_util.register_dataclass(dataclasses.make_dataclass("Named", [("x", float), ("name", str, jax.tree.static())]))
     >>> jax.tree.leaves(Named(1.5, "a"))

@@ -149,7 +149,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
         dtype: dtype to accumulate in and to return; None: a's.
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
-        initial: added to the result; where: which elements take part.
+        initial: scalar added to the result; None: nothing.
         where: array of bool that broadcasts with a: which elements take part; None: all.
         promote_integers: bool: where dtype is None, widen bool and narrow integers to the default integer of their signedness.
 
@@ -179,7 +179,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
         dtype: dtype to accumulate in and to return; None: a's.
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
-        initial: multiplied into the result; where: which elements take part.
+        initial: scalar multiplied into the result; None: nothing.
         where: array of bool that broadcasts with a: which elements take part; None: all.
         promote_integers: bool: where dtype is None, widen bool and narrow integers to the default integer of their signedness.
 

@@ -137,7 +137,16 @@ def dct(x, type=2, n=None, axis=-1, norm=None):
 
 
 def idct(x, type=2, n=None, axis=-1, norm=None):
-    """The inverse of `dct`, whose arguments it takes.
+    """The inverse of `dct`.
+
+    Args:
+        x, type, n, axis, norm: as for `dct`.
+
+    Returns:
+        Float array of x's shape but for n along the axis.
+
+    Raises:
+        NotImplementedError: for another type.
 
     >>> import ferrax.scipy.fft
     >>> ferrax.scipy.fft.idct(jnp.array([4.0, 0.0]))
@@ -150,19 +159,39 @@ def idct(x, type=2, n=None, axis=-1, norm=None):
 def dctn(x, type=2, s=None, axes=None, norm=None):
     """`dct` along several axes, one after the other: all of them, or the last `len(s)`.
 
-    s: the lengths along the axes; x is padded with zeros, or cut. Raises ValueError for repeated axes, and as `dct`.
+    Args:
+        x: array.
+        type: 2; there is no other.
+        s: the lengths along the axes; x is padded with zeros, or cut.
+        axes: sequence of ints; None: all, or the last `len(s)`.
+        norm: as for `dct`.
 
-        >>> import ferrax.scipy.fft
-        >>> ferrax.scipy.fft.dctn(jnp.ones((2, 2)))
-        Array([[16.,  0.],
-               [ 0.,  0.]], dtype=float32)
+    Returns:
+        Float array of x's shape but for `s` along the axes.
+
+    Raises:
+        ValueError: for repeated axes, and as `dct`.
+
+    >>> import ferrax.scipy.fft
+    >>> ferrax.scipy.fft.dctn(jnp.ones((2, 2)))
+    Array([[16.,  0.],
+           [ 0.,  0.]], dtype=float32)
     """
     _check("dctn", type, norm)
     return _over(_cosines, as_array("dctn", x), s, axes, norm)
 
 
 def idctn(x, type=2, s=None, axes=None, norm=None):
-    """The inverse of `dctn`, whose arguments it takes.
+    """The inverse of `dctn`.
+
+    Args:
+        x, type, s, axes, norm: as for `dctn`.
+
+    Returns:
+        Float array of x's shape but for `s` along the axes.
+
+    Raises:
+        NotImplementedError: for another type.
 
     >>> import ferrax.scipy.fft
     >>> ferrax.scipy.fft.idctn(jnp.array([[16.0, 0.0], [0.0, 0.0]]))

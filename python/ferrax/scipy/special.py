@@ -160,6 +160,16 @@ def _phase(x):
 def softmax(x, /, *, axis=None):
     """exp(x) / sum(exp(x)), along an axis; over all elements by default.
 
+    Args:
+        x: array of numbers.
+        axis: int, tuple of ints or None (all).
+
+    Returns:
+        Array of x's shape, of its dtype made float.
+
+    Raises:
+        TypeError: x is of bool, or no array or number.
+
     >>> softmax(jnp.array([[0.0, 0.0], [0.0, 0.0]]))
     Array([[0.25, 0.25],
            [0.25, 0.25]], dtype=float32)
@@ -169,6 +179,16 @@ def softmax(x, /, *, axis=None):
 
 def log_softmax(x, /, *, axis=None):
     """The logarithm of softmax, along an axis; over all elements by default.
+
+    Args:
+        x: array of numbers.
+        axis: int, tuple of ints or None (all).
+
+    Returns:
+        Array of x's shape, of its dtype made float.
+
+    Raises:
+        TypeError: x is of bool, or no array or number.
 
     >>> log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
@@ -182,6 +202,15 @@ def log_softmax(x, /, *, axis=None):
 def gammaln(x):
     """log |gamma(x)|.
 
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+
     >>> gammaln(jnp.array([1.0, 5.0]))
     Array([0.       , 3.1780539], dtype=float32)
     """
@@ -190,6 +219,15 @@ def gammaln(x):
 
 def loggamma(x):
     """log(gamma(x)): for real x NaN below 0; for complex x the branch that is continuous off the negative reals.
+
+    Args:
+        x: array or number, real or complex.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is no array or number.
 
     >>> loggamma(jnp.array([1.0, 5.0]))
     Array([0.       , 3.1780539], dtype=float32)
@@ -202,6 +240,16 @@ def loggamma(x):
 
 def gammasgn(x):
     """The sign of gamma(x): NaN at negative integers, the sign of zero at zero.
+
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+        ValueError: x is complex.
 
     >>> gammasgn(jnp.array([1.5, -0.5, -1.5]))
     Array([ 1., -1.,  1.], dtype=float32)
@@ -217,6 +265,15 @@ def gammasgn(x):
 def gamma(x):
     """The gamma function of real or complex x: NaN at its poles, but the infinities at 0 and -0.
 
+    Args:
+        x: array or number, real or complex.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is no array or number.
+
     >>> gamma(jnp.array([5.0, 0.5]))
     Array([24.       ,  1.7724538], dtype=float32)
     """
@@ -230,8 +287,15 @@ def gamma(x):
 def factorial(n, exact=False):
     """n! = gamma(n + 1); 0 for negative n.
 
+    Args:
+        n: array or number, real.
+        exact: must be False.
+
+    Returns:
+        Array of n's shape, float.
+
     Raises:
-      NotImplementedError: `exact` is asked for; arrays hold no big integers.
+        NotImplementedError: `exact` is asked for; arrays hold no big integers.
 
     >>> factorial(jnp.array([0, 3, 5]))
     Array([  1.     ,   6.     , 120.00001], dtype=float32)
@@ -245,6 +309,16 @@ def factorial(n, exact=False):
 @in_single
 def comb(N, k, *, repetition=False):
     """The binomial coefficient; 0 unless 0 <= k <= N.
+
+    Args:
+        N, k: arrays or numbers that broadcast, real.
+        repetition: bool: count choices that may repeat.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        TypeError: an argument is complex.
 
     >>> comb(5, jnp.array([0, 2, 6]))
     Array([ 1.      , 10.000001,  0.      ], dtype=float32)
@@ -261,6 +335,15 @@ def comb(N, k, *, repetition=False):
 @in_single
 def poch(z, m):
     """The rising factorial, gamma(z + m) / gamma(z).
+
+    Args:
+        z, m: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        ValueError: an argument is complex.
 
     >>> poch(3.0, jnp.array([0.0, 2.0]))
     Array([ 1., 12.], dtype=float32)
@@ -287,6 +370,15 @@ def _stirling_error(x):
 def betaln(a, b):
     """log |beta(a, b)|, without cancellation where an argument is large (Didonato and Morris 1992, Algorithm 708).
 
+    Args:
+        a, b: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        TypeError: an argument is complex.
+
     >>> betaln(jnp.array([1.0, 2.0]), 3.0)
     Array([-1.0986123, -2.4849067], dtype=float32)
     """
@@ -309,6 +401,15 @@ def betaln(a, b):
 def beta(a, b):
     """The beta function.
 
+    Args:
+        a, b: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        ValueError: an argument is complex.
+
     >>> beta(jnp.array([1.0, 2.0]), 3.0)
     Array([0.33333334, 0.08333334], dtype=float32)
     """
@@ -319,6 +420,15 @@ def beta(a, b):
 def betainc(a, b, x):
     """The regularised incomplete beta function.
 
+    Args:
+        a, b, x: arrays or numbers that broadcast, real; x in [0, 1].
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        ValueError: an argument is complex.
+
     >>> betainc(2.0, 3.0, jnp.array([0.0, 0.5, 1.0]))
     Array([0.    , 0.6875, 1.    ], dtype=float32)
     """
@@ -327,6 +437,15 @@ def betainc(a, b, x):
 
 def digamma(x):
     """The logarithmic derivative of gamma.
+
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
 
     >>> digamma(jnp.array([1.0, 2.0]))
     Array([-0.5772156 ,  0.42278433], dtype=float32)
@@ -337,8 +456,15 @@ def digamma(x):
 def polygamma(n, x):
     """The n-th derivative of digamma.
 
+    Args:
+        n: array or number of integers.
+        x: array or number that broadcasts with n, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
     Raises:
-      ValueError: n is of no integer dtype; x is complex.
+        ValueError: n is of no integer dtype, or x is complex.
 
     >>> polygamma(1, jnp.array([1.0, 2.0]))
     Array([1.644934, 0.644934], dtype=float32)
@@ -353,6 +479,16 @@ def polygamma(n, x):
 def zeta(x, q=None):
     """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0; Riemann's, with q = 1, by default.
 
+    Args:
+        x: array or number, real.
+        q: array or number that broadcasts with x, real; None: 1.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        TypeError: an argument is complex.
+
     >>> zeta(2.0, jnp.array([1.0, 2.0]))
     Array([1.644934  , 0.64493406], dtype=float32)
     """
@@ -361,6 +497,15 @@ def zeta(x, q=None):
 
 def gammainc(a, x):
     """The regularised lower incomplete gamma function.
+
+    Args:
+        a, x: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        TypeError: an argument is complex.
 
     >>> gammainc(2.0, jnp.array([0.0, 2.0]))
     Array([0.       , 0.5939942], dtype=float32)
@@ -371,6 +516,15 @@ def gammainc(a, x):
 def gammaincc(a, x):
     """The regularised upper incomplete gamma function.
 
+    Args:
+        a, x: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        TypeError: an argument is complex.
+
     >>> gammaincc(2.0, jnp.array([0.0, 2.0]))
     Array([1.       , 0.4060058], dtype=float32)
     """
@@ -379,6 +533,13 @@ def gammaincc(a, x):
 
 def multigammaln(a, d):
     """The logarithm of the multivariate gamma function of dimension d.
+
+    Args:
+        a: array or number, real.
+        d: int: the dimension.
+
+    Returns:
+        Float array of a's shape.
 
     >>> multigammaln(jnp.array([3.0]), 2)
     Array([1.550195], dtype=float32)
@@ -394,6 +555,15 @@ def multigammaln(a, d):
 def erf(x):
     """The error function.
 
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+
     >>> erf(jnp.array([0.0, 0.5]))
     Array([0.       , 0.5204999], dtype=float32)
     """
@@ -403,6 +573,15 @@ def erf(x):
 def erfc(x):
     """1 - erf(x), accurate for large x.
 
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+
     >>> erfc(jnp.array([0.0, 0.5]))
     Array([1.        , 0.47950011], dtype=float32)
     """
@@ -411,6 +590,15 @@ def erfc(x):
 
 def erfinv(x):
     """The inverse of the error function.
+
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
 
     >>> erfinv(jnp.array([0.0, 0.5]))
     Array([0.        , 0.47693628], dtype=float32)
@@ -422,6 +610,15 @@ def erfinv(x):
 def ndtr(x):
     """The distribution function of the standard normal.
 
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+
     >>> ndtr(jnp.array([0.0, 1.0]))
     Array([0.5      , 0.8413447], dtype=float32)
     """
@@ -432,6 +629,15 @@ def ndtr(x):
 @in_single
 def ndtri(p):
     """The inverse of `ndtr`: -inf at 0, inf at 1.
+
+    Args:
+        p: probabilities, an array or number.
+
+    Returns:
+        Array of p's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: p is complex, or no array or number.
 
     >>> ndtri(jnp.array([0.5, 0.8413447]))
     Array([0.       , 0.9999999], dtype=float32)
@@ -477,6 +683,15 @@ def _ndtri_tail(q):
 def expit(x):
     """1 / (1 + exp(-x)).
 
+    Args:
+        x: array or number, real or complex.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is no array or number.
+
     >>> expit(jnp.array([0.0, 2.0]))
     Array([0.5      , 0.8807971], dtype=float32)
     """
@@ -485,6 +700,15 @@ def expit(x):
 
 def logit(x):
     """log(x / (1 - x)), the inverse of `expit`.
+
+    Args:
+        x: array or number, real or complex.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is no array or number.
 
     >>> logit(jnp.array([0.5, 0.9]))
     Array([0.       , 2.1972244], dtype=float32)
@@ -496,6 +720,12 @@ def logit(x):
 @custom_jvp
 def xlogy(x, y):
     """x * log(y), 0 where x is 0 and y is not NaN.
+
+    Args:
+        x, y: arrays or numbers that broadcast, real or complex.
+
+    Returns:
+        Array of the broadcast shape, float or complex.
 
     >>> xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.5]))
     Array([0.       , 0.8109302], dtype=float32)
@@ -528,6 +758,12 @@ def _ratio(x, y):
 def xlog1py(x, y):
     """x * log1p(y), 0 where x is 0 and y is not NaN.
 
+    Args:
+        x, y: arrays or numbers that broadcast, real or complex.
+
+    Returns:
+        Array of the broadcast shape, float or complex.
+
     >>> xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.5]))
     Array([0.       , 0.8109302], dtype=float32)
     """
@@ -546,6 +782,16 @@ def _xlog1py_jvp(primals, tangents):
 def entr(x):
     """-x * log(x), 0 at 0, -inf below.
 
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+        ValueError: x is complex.
+
     >>> entr(jnp.array([0.5, 1.0, -1.0]))
     Array([ 0.3465736, -0.       ,       -inf], dtype=float32)
     """
@@ -555,6 +801,15 @@ def entr(x):
 
 def rel_entr(p, q):
     """p * log(p / q); 0 where p = 0 <= q, inf outside the domain.
+
+    Args:
+        p, q: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        ValueError: an argument is complex.
 
     >>> rel_entr(jnp.array([0.5, 0.0]), jnp.array([0.25, 1.0]))
     Array([0.3465736, 0.       ], dtype=float32)
@@ -570,6 +825,15 @@ def rel_entr(p, q):
 def kl_div(p, q):
     """rel_entr(p, q) - p + q.
 
+    Args:
+        p, q: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        ValueError: an argument is complex.
+
     >>> kl_div(jnp.array([0.5, 0.0]), jnp.array([0.25, 1.0]))
     Array([0.09657359, 1.        ], dtype=float32)
     """
@@ -580,6 +844,12 @@ def kl_div(p, q):
 @in_single
 def boxcox(x, lmbda):
     """(x ** lmbda - 1) / lmbda, log(x) at lmbda = 0.
+
+    Args:
+        x, lmbda: arrays or numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape, float or complex.
 
     >>> boxcox(jnp.array([1.0, 4.0]), 0.5)
     Array([0., 2.], dtype=float32)
@@ -619,6 +889,12 @@ def _boxcox_jvp(primals, tangents):
 def boxcox1p(x, lmbda):
     """boxcox(1 + x, lmbda), accurate for small x.
 
+    Args:
+        x, lmbda: arrays or numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape, float or complex.
+
     >>> boxcox1p(jnp.array([0.0, 3.0]), 0.5)
     Array([0., 2.], dtype=float32)
     """
@@ -645,6 +921,15 @@ def _boxcox1p_jvp(primals, tangents):
 def i0e(x):
     """exp(-|x|) times the modified Bessel function of order 0.
 
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+
     >>> i0e(jnp.array([0.0, 1.0]))
     Array([1.       , 0.4657596], dtype=float32)
     """
@@ -660,6 +945,15 @@ def _unscaled(x, scaled):
 @in_single
 def i0(x):
     """The modified Bessel function of order 0.
+
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
 
     >>> i0(jnp.array([0.0, 1.0]))
     Array([1.       , 1.2660658], dtype=float32)
@@ -682,6 +976,15 @@ def _i0_jvp(primals, tangents):
 def i1e(x):
     """exp(-|x|) times the modified Bessel function of order 1.
 
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+
     >>> i1e(jnp.array([0.0, 1.0]))
     Array([0.        , 0.20791042], dtype=float32)
     """
@@ -691,6 +994,15 @@ def i1e(x):
 @in_single
 def i1(x):
     """The modified Bessel function of order 1.
+
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
 
     >>> i1(jnp.array([0.0, 1.0]))
     Array([0.       , 0.5651591], dtype=float32)
@@ -714,7 +1026,16 @@ def _i1_jvp(primals, tangents):
 
 
 def bernoulli(n):
-    """The Bernoulli numbers B_0 to B_n (n an int), B_1 being -1/2; computed exactly, then rounded. Raises ValueError for a negative n.
+    """The Bernoulli numbers B_0 to B_n (n an int), B_1 being -1/2; computed exactly, then rounded.
+
+    Args:
+        n: int, not negative.
+
+    Returns:
+        Vector of n + 1 floats.
+
+    Raises:
+        ValueError: for a negative n.
 
     >>> bernoulli(4)
     Array([ 1.        , -0.5       ,  0.16666667,  0.        , -0.03333334],

@@ -38,6 +38,15 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 
     Of a the triangle is read that the factor has, and differentiated by.
 
+    Args:
+        a: Hermitian positive definite matrices, shape (..., n, n).
+        lower: the lower factor.
+        overwrite_a: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        Array of shape (..., n, n), of a's dtype made float; nan where a is not positive definite.
+
     >>> cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
@@ -47,6 +56,15 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
 
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """(c, lower): what `cho_solve` takes; c is the factor of `cholesky`.
+
+    Args:
+        a: Hermitian positive definite matrices, shape (..., n, n).
+        lower: the lower factor.
+        overwrite_a: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        (c, lower): an array of shape (..., n, n), and a bool.
 
     >>> cho_factor(jnp.array([[4.0]]))
     (Array([[2.]], dtype=float32), False)
@@ -58,11 +76,16 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     """x of ``a @ x == b``, given a's factor.
 
     Args:
-      c_and_lower: what `cho_factor` gives.
-      b: vectors (..., n), or matrices (..., n, k).
+        c_and_lower: what `cho_factor` gives.
+        b: vectors (..., n), or matrices (..., n, k).
+        overwrite_b: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        Array like b.
 
     Raises:
-      ValueError: shapes do not fit.
+        ValueError: shapes do not fit.
 
     >>> cho_solve((jnp.array([[2.0]]), True), jnp.array([8.0]))
     Array([2.], dtype=float32)
@@ -81,6 +104,14 @@ def _cho_solve(c, b, lower):
 def det(a, overwrite_a=False, check_finite=True):
     """The determinants of square matrices (..., n, n).
 
+    Args:
+        a: shape (..., n, n).
+        overwrite_a: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        Array of shape (...), of a's dtype made float.
+
     >>> det(jnp.array([[1.0, 2.0], [3.0, 5.0]]))
     Array(-1., dtype=float32)
     """
@@ -90,6 +121,14 @@ def det(a, overwrite_a=False, check_finite=True):
 def inv(a, overwrite_a=False, check_finite=True):
     """The inverses of square matrices (..., n, n).
 
+    Args:
+        a: shape (..., n, n).
+        overwrite_a: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        Array of shape (..., n, n), of a's dtype made float.
+
     >>> inv(jnp.array([[2.0]]))
     Array([[0.5]], dtype=float32)
     """
@@ -98,6 +137,17 @@ def inv(a, overwrite_a=False, check_finite=True):
 
 def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
     """Singular values and vectors of matrices (..., m, n): (u, s, vh), or s. See numpy.linalg.svd.
+
+    Args:
+        a: shape (..., m, n).
+        full_matrices: u of m columns and vh of n rows; else of min(m, n).
+        compute_uv: whether vectors are asked for.
+        overwrite_a: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+        lapack_driver: without effect: one algorithm serves.
+
+    Returns:
+        (u, s, vh), or s: ``a == u * s[..., None, :] @ vh``, s descending.
 
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
@@ -141,20 +191,25 @@ def eigh(
 ):
     """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix, or of two.
 
+    Golub and Van Loan, Matrix Computations, 8.7.
+
     Args:
-      a: shape (..., n, n), of which one triangle is read.
-      b: None, or positive definite matrices of the same shape.
-      lower: which triangle.
-      eigvals_only: eigenvalues alone.
-      type: of two matrices: 1 is ``a @ v == b @ v * w``, 2 is ``a @ b @ v == v * w``, 3 is ``b @ a @ v == v * w``.
+        a: shape (..., n, n), of which one triangle is read.
+        b: None, or positive definite matrices of the same shape.
+        lower: which triangle.
+        eigvals_only: eigenvalues alone.
+        overwrite_a: without effect: arrays are not written to.
+        overwrite_b: without effect: arrays are not written to.
+        turbo: without effect.
+        eigvals: must be None.
+        type: of two matrices: 1 is ``a @ v == b @ v * w``, 2 is ``a @ b @ v == v * w``, 3 is ``b @ a @ v == v * w``.
+        check_finite: without effect: nothing is checked.
 
     Returns:
-      (w, v), or w; of two matrices, ``v.T.conj() @ b @ v`` is one (type 3: with the inverse of b).
+        (w, v), or w; of two matrices, ``v.T.conj() @ b @ v`` is one (type 3: with the inverse of b).
 
     Raises:
-      NotImplementedError: eigvals, or another type without b.
-
-    Golub and Van Loan, Matrix Computations, 8.7.
+        NotImplementedError: eigvals, or another type without b.
 
     >>> eigh(jnp.array([[2.0]]), jnp.array([[4.0]]), eigvals_only=True)
     Array([0.5], dtype=float32)
@@ -231,6 +286,15 @@ def _hessenberg(a, calc_q):
 def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
     """h, or (h, q): ``a == q @ h @ q.T.conj()`` with h zero below its first subdiagonal; a of shape (..., n, n).
 
+    Args:
+        a: shape (..., n, n).
+        calc_q: whether q is asked for.
+        overwrite_a: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        h, or (h, q), arrays of shape (..., n, n).
+
     >>> hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array([[1., 2.],
            [3., 4.]], dtype=float32)
@@ -241,6 +305,14 @@ def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
 
 def lu_factor(a, overwrite_a=False, check_finite=True):
     """(lu, pivots) of matrices (..., m, n): both factors in one array; row k was exchanged with row pivots[k].
+
+    Args:
+        a: shape (..., m, n).
+        overwrite_a: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        (lu, pivots): an array of shape (..., m, n), and int32 of shape (..., min(m, n)).
 
     >>> lu_factor(jnp.array([[2.0]]))[0]
     Array([[2.]], dtype=float32)
@@ -261,12 +333,17 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     """x of ``op(a) @ x == b``, given a's factors.
 
     Args:
-      lu_and_piv: what `lu_factor` gives.
-      b: vectors (..., n), or matrices (..., n, k).
-      trans: 0 (a), 1 (its transpose) or 2 (its adjoint).
+        lu_and_piv: what `lu_factor` gives.
+        b: vectors (..., n), or matrices (..., n, k).
+        trans: 0 (a), 1 (its transpose) or 2 (its adjoint).
+        overwrite_b: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        Array like b.
 
     Raises:
-      ValueError: shapes do not fit, or trans is another number.
+        ValueError: shapes do not fit, or trans is another number.
 
     >>> lu_solve(lu_factor(jnp.array([[2.0]])), jnp.array([4.0]))
     Array([2.], dtype=float32)
@@ -292,6 +369,15 @@ def _lu(a, permute_l):
 def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
     """(p, l, u) with ``a == p @ l @ u``, or (p @ l, u); a of shape (..., m, n).
 
+    Args:
+        a: shape (..., m, n).
+        permute_l: return p @ l in place of p and l.
+        overwrite_a: without effect: arrays are not written to.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        (p, l, u), or (p @ l, u).
+
     >>> lu(jnp.array([[1.0, 2.0], [2.0, 2.0]]))[2]
     Array([[2., 2.],
            [0., 1.]], dtype=float32)
@@ -310,15 +396,18 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
     """``a == q @ r``, or with pivoting ``a[:, order] == q @ r``.
 
     Args:
-      a: shape (..., m, n).
-      mode: "full" (q of m columns), "economic" (of min(m, n)) or "r" (r alone).
-      pivoting: take the longest column that is left first.
+        a: shape (..., m, n).
+        overwrite_a: without effect: arrays are not written to.
+        lwork: without effect.
+        mode: "full" (q of m columns), "economic" (of min(m, n)) or "r" (r alone).
+        pivoting: take the longest column that is left first.
+        check_finite: without effect: nothing is checked.
 
     Returns:
-      a tuple: q (but for mode "r"), r, and order with pivoting.
+        a tuple: q (but for mode "r"), r, and order with pivoting.
 
     Raises:
-      ValueError: the mode is not known.
+        ValueError: the mode is not known.
 
     >>> qr(jnp.array([[3.0, 1.0], [4.0, 2.0]]), mode="r")[0].shape
     (2, 2)
@@ -340,17 +429,19 @@ def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a
     """The product of c and the factor q of a, and r: ``c @ q``, or ``q @ c``.
 
     Args:
-      a: shape (..., m, n).
-      c: shape (..., k, m) or (m,) for "right", (..., min(m, n), k) or (min(m, n),) for "left"; leading axes are broadcast against a's.
-      mode: where q stands: "left" or "right".
-      pivoting: as `qr` has it.
-      conjugate: of q.
+        a: shape (..., m, n).
+        c: shape (..., k, m) or (m,) for "right", (..., min(m, n), k) or (min(m, n),) for "left"; leading axes are broadcast against a's.
+        mode: where q stands: "left" or "right".
+        pivoting: as `qr` has it.
+        conjugate: of q.
+        overwrite_a: without effect: arrays are not written to.
+        overwrite_c: without effect: arrays are not written to.
 
     Returns:
-      (product, r), and the order of columns with pivoting.
+        (product, r), and the order of columns with pivoting.
 
     Raises:
-      ValueError: shapes do not fit, or the mode is not known.
+        ValueError: shapes do not fit, or the mode is not known.
 
     >>> qr_multiply(jnp.eye(2), jnp.ones((1, 2)))[0].shape
     (1, 2)
@@ -379,11 +470,14 @@ def schur(a, output="real"):
     """(t, z) with ``a == z @ t @ z.T.conj()``.
 
     Args:
-      a: shape (..., n, n).
-      output: "real" (of a real a, t has blocks of two rows for conjugate eigenvalues) or "complex" (t is triangular).
+        a: shape (..., n, n).
+        output: "real" (of a real a, t has blocks of two rows for conjugate eigenvalues) or "complex" (t is triangular).
+
+    Returns:
+        (t, z), arrays of shape (..., n, n).
 
     Raises:
-      ValueError: the matrices are not square, or output is another word.
+        ValueError: the matrices are not square, or output is another word.
 
     >>> schur(jnp.array([[1.0, 5.0], [0.0, 2.0]]))[0]
     Array([[1., 5.],
@@ -400,6 +494,13 @@ def schur(a, output="real"):
 def rsf2csf(T, Z, check_finite=True):
     """The complex Schur form (t, z) of what real Schur form (T, Z) says: t triangular.
 
+    Args:
+        T, Z: the real form, both of shape (n, n).
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        (t, z), complex arrays of shape (n, n).
+
     >>> rsf2csf(jnp.array([[1.0, 5.0], [0.0, 2.0]]), jnp.eye(2))[0].dtype
     dtype('complex64')
     """
@@ -413,13 +514,20 @@ def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, debug=False, 
     """x of ``a @ x == b``.
 
     Args:
-      a: shape (..., n, n).
-      b: a vector (n,), or matrices (..., n, k).
-      lower: the triangle that is read where a is positive definite.
-      assume_a: "gen", "sym", "her" or "pos" (positive definite: by its triangular factor).
+        a: shape (..., n, n).
+        b: a vector (n,), or matrices (..., n, k).
+        lower: the triangle that is read where a is positive definite.
+        overwrite_a: without effect: arrays are not written to.
+        overwrite_b: without effect: arrays are not written to.
+        debug: without effect.
+        check_finite: without effect: nothing is checked.
+        assume_a: "gen", "sym", "her" or "pos" (positive definite: by its triangular factor).
+
+    Returns:
+        Array like b.
 
     Raises:
-      ValueError: shapes do not fit, or assume_a is another word.
+        ValueError: shapes do not fit, or assume_a is another word.
 
     >>> solve(jnp.array([[2.0]]), jnp.array([4.0]))
     Array([2.], dtype=float32)
@@ -444,14 +552,20 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     """x of ``op(a) @ x == b`` for triangular a.
 
     Args:
-      a: shape (..., n, n), of which one triangle is read.
-      b: vectors (..., n), or matrices (..., n, k).
-      trans: 0 or "N" (a), 1 or "T" (its transpose), 2 or "C" (its adjoint).
-      lower: which triangle.
-      unit_diagonal: the diagonal is 1, and not read.
+        a: shape (..., n, n), of which one triangle is read.
+        b: vectors (..., n), or matrices (..., n, k).
+        trans: 0 or "N" (a), 1 or "T" (its transpose), 2 or "C" (its adjoint).
+        lower: which triangle.
+        unit_diagonal: the diagonal is 1, and not read.
+        overwrite_b: without effect: arrays are not written to.
+        debug: without effect.
+        check_finite: without effect: nothing is checked.
+
+    Returns:
+        Array like b.
 
     Raises:
-      ValueError: shapes do not fit, or trans is something else.
+        ValueError: shapes do not fit, or trans is something else.
 
     >>> solve_triangular(jnp.array([[2.0, 1.0], [0.0, 1.0]]), jnp.array([3.0, 1.0]))
     Array([1., 1.], dtype=float32)

@@ -101,10 +101,18 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
 
 
 def expm_frechet(A, E, *, method=None, compute_expm=True):
-    """The exponential of A and its derivative at A along E, both of shape (..., n, n): (expm(A), derivative), or the derivative alone.
+    """The exponential of A and its derivative at A along E.
+
+    Args:
+        A, E: shape (..., n, n).
+        method: without effect: one algorithm serves.
+        compute_expm: whether the exponential is asked for too.
+
+    Returns:
+        (expm(A), derivative), or the derivative alone.
 
     Raises:
-      ValueError: the matrices are not square, or their shapes differ.
+        ValueError: the matrices are not square, or their shapes differ.
 
     >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)
@@ -240,15 +248,18 @@ def _sqrtm_rule(primals, tangents):
 def sqrtm(A, blocksize=1):
     """The principal square roots of square matrices (..., n, n), complex.
 
+    Higham, Functions of Matrices (2008), chapter 6.
+
     Args:
-      A: the matrices.
-      blocksize: 1.
+        A: the matrices.
+        blocksize: 1.
+
+    Returns:
+        Complex array of shape (..., n, n).
 
     Raises:
-      ValueError: the matrices are not square.
-      NotImplementedError: for another blocksize.
-
-    Higham, Functions of Matrices (2008), chapter 6.
+        ValueError: the matrices are not square.
+        NotImplementedError: for another blocksize.
 
     >>> sqrtm(jnp.array([[4.0, 0.0], [0.0, 9.0]]))
     Array([[2.+0.j, 0.+0.j],

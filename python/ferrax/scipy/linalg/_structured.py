@@ -21,7 +21,16 @@ from ...numpy._arguments import check_arraylike
 
 
 def block_diag(*arrs):
-    """Matrices (or vectors as rows, or numbers) along the diagonal of one, zeros elsewhere. Raises ValueError for more than two axes.
+    """Matrices (or vectors as rows, or numbers) along the diagonal of one, zeros elsewhere.
+
+    Args:
+        *arrs: matrices, vectors (as rows) or numbers.
+
+    Returns:
+        Matrix of the promoted dtype.
+
+    Raises:
+        ValueError: for more than two axes.
 
     >>> block_diag(jnp.ones((1, 2)), 3.0)
     Array([[1., 1., 0.],
@@ -59,7 +68,14 @@ def _paired(x, y):
 
 
 def toeplitz(c, r=None):
-    """Matrices constant along diagonals: first columns c (..., m), first rows r (..., n), whose first elements are not read; by default c's conjugate.
+    """Matrices constant along diagonals.
+
+    Args:
+        c: first columns, shape (..., m).
+        r: first rows, shape (..., n), whose first elements are not read; None: c's conjugate.
+
+    Returns:
+        Array of shape (..., m, n).
 
     >>> toeplitz(jnp.array([1, 2, 3]))
     Array([[1, 2, 3],
@@ -75,7 +91,14 @@ def toeplitz(c, r=None):
 
 
 def hankel(c, r=None):
-    """Matrices constant along the other diagonals: first columns c (..., m), last rows r (..., n), whose first elements are not read; by default zeros.
+    """Matrices constant along the other diagonals.
+
+    Args:
+        c: first columns, shape (..., m).
+        r: last rows, shape (..., n), whose first elements are not read; None: zeros.
+
+    Returns:
+        Array of shape (..., m, n).
 
     >>> hankel(jnp.array([1, 2, 3]))
     Array([[1, 2, 3],
@@ -90,7 +113,13 @@ def hankel(c, r=None):
 
 
 def circulant(c):
-    """Matrices whose columns are c (..., n), each moved down by one more.
+    """Matrices whose columns are c, each moved down by one more.
+
+    Args:
+        c: shape (..., n).
+
+    Returns:
+        Array of shape (..., n, n).
 
     >>> circulant(jnp.array([1, 2, 3]))
     Array([[1, 3, 2],
@@ -103,7 +132,16 @@ def circulant(c):
 
 
 def companion(a):
-    """The companion matrices of polynomials with coefficients a (..., n), the highest power first: (..., n - 1, n - 1). Raises ValueError for n < 2.
+    """The companion matrices of polynomials.
+
+    Args:
+        a: coefficients, the highest power first, shape (..., n).
+
+    Returns:
+        Array of shape (..., n - 1, n - 1).
+
+    Raises:
+        ValueError: for n < 2.
 
     >>> companion(jnp.array([1.0, 2.0, 3.0]))
     Array([[-2., -3.],
@@ -123,12 +161,15 @@ def convolution_matrix(a, n, mode="full"):
     """The matrix whose product with a vector of n elements is their convolution with a (..., m).
 
     Args:
-      a: vectors.
-      n: how many columns.
-      mode: which rows: "full", "same" or "valid", as numpy.convolve has them.
+        a: vectors.
+        n: how many columns.
+        mode: which rows: "full", "same" or "valid", as numpy.convolve has them.
+
+    Returns:
+        Array of shape (..., rows, n).
 
     Raises:
-      ValueError: n is not positive, a is empty, or the mode is not known.
+        ValueError: n is not positive, a is empty, or the mode is not known.
 
     >>> convolution_matrix(jnp.array([1, 2]), 2)
     Array([[1, 0],
@@ -165,7 +206,18 @@ def _order(name, n):
 
 
 def dft(n, scale=None, *, dtype=None):
-    """The matrix (n, n) of the discrete Fourier transform; scale: None, "sqrtn" (unitary) or "n". Raises ValueError for others, and for a real dtype.
+    """The matrix of the discrete Fourier transform.
+
+    Args:
+        n: int: the size.
+        scale: None, "sqrtn" (unitary) or "n": what the matrix is divided by.
+        dtype: complex dtype; None: the default one.
+
+    Returns:
+        Array of shape (n, n).
+
+    Raises:
+        ValueError: for another scale, and for a real dtype.
 
     >>> dft(2).shape
     (2, 2)
@@ -183,7 +235,13 @@ def dft(n, scale=None, *, dtype=None):
 
 
 def fiedler(a):
-    """Matrices of the distances ``abs(a[i] - a[j])``, for a of shape (..., n).
+    """Matrices of the distances ``abs(a[i] - a[j])``.
+
+    Args:
+        a: shape (..., n).
+
+    Returns:
+        Array of shape (..., n, n).
 
     >>> fiedler(jnp.array([1, 3]))
     Array([[0, 2],
@@ -195,6 +253,12 @@ def fiedler(a):
 
 def fiedler_companion(a):
     """Pentadiagonal matrices with the eigenvalues of `companion`, for coefficients a (..., n). Fiedler, Linear Algebra Appl. 372 (2003).
+
+    Args:
+        a: coefficients, the highest power first, shape (..., n).
+
+    Returns:
+        Array of shape (..., n - 1, n - 1).
 
     >>> fiedler_companion(jnp.array([1.0, 2.0, 3.0]))
     Array([[-2., -3.],
@@ -218,7 +282,17 @@ def fiedler_companion(a):
 
 
 def hadamard(n, dtype=int):
-    """Sylvester's matrix (n, n) of ones and minus ones with orthogonal rows. Raises ValueError unless n is a power of 2.
+    """Sylvester's matrix (n, n) of ones and minus ones with orthogonal rows.
+
+    Args:
+        n: int, a power of 2.
+        dtype: dtype.
+
+    Returns:
+        Array of shape (n, n).
+
+    Raises:
+        ValueError: unless n is a power of 2.
 
     >>> hadamard(2)
     Array([[ 1,  1],
@@ -232,7 +306,17 @@ def hadamard(n, dtype=int):
 
 
 def helmert(n, full=False):
-    """Helmert's orthogonal matrix: (n - 1, n), or (n, n) with the row of equal elements. Raises ValueError for n < 1.
+    """Helmert's orthogonal matrix: (n - 1, n), or (n, n) with the row of equal elements.
+
+    Args:
+        n: int, 1 or more.
+        full: with the row of equal elements.
+
+    Returns:
+        Array of shape (n - 1, n), or (n, n).
+
+    Raises:
+        ValueError: for n < 1.
 
     >>> helmert(2).shape
     (1, 2)
@@ -249,6 +333,12 @@ def helmert(n, full=False):
 def hilbert(n):
     """Hilbert's matrix (n, n): ``1 / (i + j + 1)``.
 
+    Args:
+        n: int: the size.
+
+    Returns:
+        Array of shape (n, n).
+
     >>> hilbert(2)
     Array([[1.        , 0.5       ],
            [0.5       , 0.33333334]], dtype=float32)
@@ -259,6 +349,12 @@ def hilbert(n):
 
 def invhilbert(n):
     """The inverse of Hilbert's matrix (n, n), of whole numbers, rounded once.
+
+    Args:
+        n: int: the size.
+
+    Returns:
+        Array of shape (n, n).
 
     >>> invhilbert(2)
     Array([[ 4., -6.],
@@ -272,7 +368,17 @@ def invhilbert(n):
 
 
 def leslie(f, s):
-    """Leslie's matrices: fecundities f (..., n) in the first row, survival s (..., n - 1) below the diagonal. Raises ValueError for other lengths.
+    """Leslie's matrices: fecundities in the first row, survival below the diagonal.
+
+    Args:
+        f: fecundities, shape (..., n).
+        s: survival, shape (..., n - 1).
+
+    Returns:
+        Array of shape (..., n, n).
+
+    Raises:
+        ValueError: for other lengths.
 
     >>> leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
     Array([[1. , 2. ],
@@ -298,7 +404,17 @@ def _pascal(n, kind):
 
 
 def pascal(n, kind=None):
-    """Pascal's matrix (n, n) of binomial coefficients; kind: "symmetric" (the default), "lower" or "upper". Raises ValueError for others.
+    """Pascal's matrix of binomial coefficients.
+
+    Args:
+        n: int: the size.
+        kind: "symmetric" or None, "lower" or "upper".
+
+    Returns:
+        Array of shape (n, n).
+
+    Raises:
+        ValueError: for another kind.
 
     >>> pascal(3)
     Array([[1., 1., 1.],
@@ -311,7 +427,17 @@ def pascal(n, kind=None):
 
 
 def invpascal(n, kind=None):
-    """The inverse of `pascal`, of whole numbers, rounded once. Raises ValueError for another kind.
+    """The inverse of `pascal`, of whole numbers, rounded once.
+
+    Args:
+        n: int: the size.
+        kind: "symmetric" or None, "lower" or "upper".
+
+    Returns:
+        Array of shape (n, n).
+
+    Raises:
+        ValueError: for another kind.
 
     >>> invpascal(2)
     Array([[ 2., -1.],

@@ -90,18 +90,33 @@ def convolve(in1, in2, mode="full", method="auto", precision=None):
         method: "direct" or "auto" for the sums, "fft" for `fftconvolve`.
         precision: of the sums, as in `lax.conv_general_dilated`.
 
+    Returns:
+        Array of the mode's sizes, float or complex.
+
     Raises:
         ValueError: for another mode or method, ranks that differ, empty arrays, and in mode "valid" unless one operand is the larger everywhere.
 
-        >>> import ferrax.scipy.signal
-        >>> ferrax.scipy.signal.convolve(jnp.ones(3), jnp.ones(2), mode="same")
-        Array([1., 2., 2.], dtype=float32)
+    >>> import ferrax.scipy.signal
+    >>> ferrax.scipy.signal.convolve(jnp.ones(3), jnp.ones(2), mode="same")
+    Array([1., 2., 2.], dtype=float32)
     """
     return _by(*_plain("convolve", in1, in2), mode, method, precision)
 
 
 def correlate(in1, in2, mode="full", method="auto", precision=None):
     """`y[k] = sum_j in1[j + k - m + 1] conj(in2[j])`, m being in2's size. Arguments and errors are those of `convolve`.
+
+    Args:
+        in1, in2: arrays of one rank; integers become floats.
+        mode: "full", "same" or "valid", as for `convolve`.
+        method: "direct" or "auto" for the sums, "fft" for transforms.
+        precision: of the sums, as in `lax.conv_general_dilated`.
+
+    Returns:
+        Array of the mode's sizes, float or complex.
+
+    Raises:
+        ValueError: for another mode or method, and ranks that differ.
 
     >>> import ferrax.scipy.signal
     >>> ferrax.scipy.signal.correlate(jnp.array([1.0, 2.0]), jnp.array([0.0, 1.0]))
@@ -120,7 +135,21 @@ def _plane(name, in1, in2, boundary, fillvalue):
 
 
 def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
-    """`convolve` of matrices. boundary: "fill" alone, with a fillvalue of 0: NotImplementedError for others.
+    """`convolve` of matrices.
+
+    Args:
+        in1, in2: matrices; integers become floats.
+        mode: "full", "same" or "valid", as for `convolve`.
+        boundary: must be "fill".
+        fillvalue: must be 0.
+        precision: of the sums, as in `lax.conv_general_dilated`.
+
+    Returns:
+        Matrix of the mode's sizes, float or complex.
+
+    Raises:
+        ValueError: for another mode, and other ranks.
+        NotImplementedError: for another boundary or fillvalue.
 
     >>> import ferrax.scipy.signal
     >>> ferrax.scipy.signal.convolve2d(jnp.eye(2), jnp.ones((1, 2)))
@@ -132,6 +161,20 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=No
 
 def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
     """`correlate` of matrices. Arguments are those of `convolve2d`.
+
+    Args:
+        in1, in2: matrices; integers become floats.
+        mode: "full", "same" or "valid", as for `convolve`.
+        boundary: must be "fill".
+        fillvalue: must be 0.
+        precision: of the sums, as in `lax.conv_general_dilated`.
+
+    Returns:
+        Matrix of the mode's sizes, float or complex.
+
+    Raises:
+        ValueError: for another mode, and other ranks.
+        NotImplementedError: for another boundary or fillvalue.
 
     >>> import ferrax.scipy.signal
     >>> ferrax.scipy.signal.correlate2d(jnp.eye(2), jnp.array([[1.0, 2.0]]), mode="valid")
@@ -190,12 +233,15 @@ def fftconvolve(in1, in2, mode="full", axes=None):
         mode: as in `convolve`.
         axes: which axes are convolved, by default all; along the others both have one size.
 
+    Returns:
+        Array of the mode's sizes, float or complex.
+
     Raises:
         ValueError: for another mode, ranks that differ, an axis there is not, sizes that differ along other axes.
 
-        >>> import ferrax.scipy.signal
-        >>> ferrax.scipy.signal.fftconvolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0])).round(4)
-        Array([1., 3., 2.], dtype=float32)
+    >>> import ferrax.scipy.signal
+    >>> ferrax.scipy.signal.fftconvolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0])).round(4)
+    Array([1., 3., 2.], dtype=float32)
     """
     a, b = promote_inexact("fftconvolve", in1, in2)
     _check_mode(mode, ("same", "full", "valid"))

@@ -233,6 +233,13 @@ def welch(
 ):  # fmt: skip
     """The power spectral density of a signal, by Welch's method: `csd` of x and itself, real. Arguments are those of `csd`.
 
+    Args:
+        x: a signal, or several; integers become floats.
+        fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average: as for `csd`.
+
+    Returns:
+        (frequencies, density): a vector, and a real array with the frequencies along the axis.
+
     >>> import ferrax.scipy.signal
     >>> ferrax.scipy.signal.welch(jnp.array([1.0, -1.0] * 4), nperseg=4, window="boxcar")[1].round(6)
     Array([0., 0., 4.], dtype=float32)

@@ -36,13 +36,16 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=None):
         bp: for lines, where new ones begin: an index, or several.
         overwrite_data: None: arrays do not change.
 
+    Returns:
+        Array of data's shape, float or complex.
+
     Raises:
         ValueError: for another type, and breakpoints outside.
         NotImplementedError: for overwrite_data.
 
-        >>> import ferrax.scipy.signal
-        >>> ferrax.scipy.signal.detrend(jnp.array([1.0, 2.0, 3.0]))
-        Array([0., 0., 0.], dtype=float32)
+    >>> import ferrax.scipy.signal
+    >>> ferrax.scipy.signal.detrend(jnp.array([1.0, 2.0, 3.0]))
+    Array([0., 0., 0.], dtype=float32)
     """
     if overwrite_data is not None:
         raise NotImplementedError("overwrite_data argument not implemented.")

@@ -204,9 +204,13 @@ def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
 
 
 def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
-    """Stabilized biconjugate gradients, for any A. Arguments, result and errors are those of `cg`.
+    """Stabilized biconjugate gradients, for any A (Van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992).
 
-    Van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992).
+    Args:
+        A, b, x0, tol, atol, maxiter, M: as for `cg`.
+
+    Returns:
+        (x, info), as from `cg`.
 
     >>> bicgstab(jnp.array([[2.0]]), jnp.array([4.0]))[0]
     Array([2.], dtype=float32)
