@@ -4,12 +4,15 @@
     python tests/conformance.py --mode all --write           # every table; writes golden/settings.txt
 
 A setting binds the code that the user wrote: a function's own body is never refused. So a case fails that JAX answers under a setting and that raises here, or
-has another value than it has here without the setting, if JAX's stays as it is. A refusal that is JAX's too is kept in golden/settings.txt, by which
-test_conformance_settings.py tells new ones without JAX beside.
+has another value than it has here without the setting, if JAX's stays as it is. So does one that JAX refuses for its operands and that is answered here: the
+promotion of what the user gives. A refusal that is JAX's too is kept in golden/settings.txt, by which test_conformance.py tells new ones without JAX beside.
+
+Settings that choose what is computed (the kind of random bits, the precision of products) are modes as well: both libraries agree under them.
 """
 
 import contextlib
 import pathlib
+import re
 
 import conformance
 import numpy as np
@@ -28,6 +31,19 @@ MODES = {
     "checks": ("jax_enable_checks", True, False),
     "x64": ("jax_explicit_x64_dtypes", "error", "warn"),
 }
+# The same for settings that choose what is computed: both libraries have the same results under them.
+CHOICES = {
+    "rbg": ("jax_default_prng_impl", "rbg", "threefry2x32"),
+    "unsafe": ("jax_default_prng_impl", "unsafe_rbg", "threefry2x32"),
+    "layout": ("jax_threefry_partitionable", False, True),
+    "offset": ("jax_random_seed_offset", 7, 0),
+    "legacy": ("jax_legacy_prng_key", "error", "allow"),
+    "gumbel": ("jax_high_dynamic_range_gumbel", True, False),
+    "precision": ("jax_default_matmul_precision", "highest", None),
+    "bf16": ("jax_default_matmul_precision", "BF16_BF16_F32", None),
+    "softmax": ("jax_softmax_custom_jvp", True, False),
+    "reuse": ("jax_debug_key_reuse", True, False),
+}
 # Differences that are meant, by mode and function: why.
 REASONS = {
     ("nans", "jax.scipy.special.comb"): "NaN among the arguments, where JAX gives zero",
@@ -42,7 +58,7 @@ def endless(case):
 
 @contextlib.contextmanager
 def setting(lib, mode):
-    flag, value, default = MODES[mode]
+    flag, value, default = {**MODES, **CHOICES}[mode]
     lib.config.update(flag, value)
     try:
         yield
@@ -71,23 +87,41 @@ def refused(lib, case, mode):
     return f"raises {got}" if isinstance(got, Wrong) else conformance.difference(case, got, free)
 
 
-def judged(lib, oracle, case, mode):
-    """(what is wrong with a case under a setting, or None; whether both libraries refuse it)."""
-    what = refused(lib, case, mode)
-    if not what:
+def too_free(case, mode, theirs):
+    """Whether JAX refuses what the user gives, and not what its own function makes of it: the dtypes that it names are those of operands."""
+    if mode == "x64":
+        return "Explicitly requested dtype" in str(theirs)
+    named = re.search(r"Input dtypes \((.*?)\) have no", str(theirs))
+    if mode != "strict" or not named:
+        return False
+    kinds = {str(x.dtype) if hasattr(x, "dtype") else type(x).__name__ for x in case.operands}
+    return {re.sub(r"<class '(\w+)'>", r"\1", w.strip(" \"'")) for w in re.findall(r"<class '\w+'>|\w+", named[1])} <= kinds
+
+
+def judged(lib, oracle, case, mode, free=None):
+    """(what is wrong with a case under a setting, or None; whether both libraries refuse it).
+
+    free: the results without the setting, of `lib` and of `oracle`, where they are known.
+    """
+    ours, theirs = free or (conformance.outcome(lib, case), conformance.outcome(oracle, case))
+    if isinstance(ours, Wrong) or endless(case):
         return None, False
-    theirs = outcome(oracle, case, mode)
-    if isinstance(theirs, Wrong):
-        return None, what.startswith("raises")
-    if not what.startswith("raises"):
-        what = conformance.difference(case, outcome(lib, case, mode), theirs)
-        if what and conformance.difference(case, conformance.outcome(lib, case), conformance.outcome(oracle, case)):
-            what = None  # it differs without the setting, which has its reason or not
-        return what, False
+    differs = conformance.difference(case, ours, theirs)
+    got = outcome(lib, case, mode)
+    refused = isinstance(got, Wrong)
+    if mode in CHOICES:
+        return (None if differs else conformance.difference(case, got, outcome(oracle, case, mode))), False
+    changed = None if refused else conformance.difference(case, got, ours)
+    beside = outcome(oracle, case, mode) if refused or changed or mode in ("strict", "x64") else theirs
+    if isinstance(beside, Wrong):
+        free = not refused and not isinstance(theirs, Wrong) and too_free(case, mode, beside)
+        return (f"answers, where JAX raises {beside}" if free else None), refused
+    if not refused:
+        return (changed and not differs and conformance.difference(case, got, beside)) or None, False
     # A result that is bad though JAX's check has passed it by is bad.
-    if bad(theirs, mode) or bad(conformance.outcome(lib, case), mode) or (mode, case.function) in REASONS:
+    if bad(beside, mode) or bad(ours, mode) or (mode, case.function) in REASONS:
         return None, True
-    return what, False
+    return f"raises {got}", False
 
 
 def cases(tables, only=None, step=1, part=(0, 1)):
@@ -111,13 +145,14 @@ def golden():
 
 
 def main(lib, oracle, options):
-    modes = list(MODES) if options.mode == "all" else options.mode.split(",")
+    modes = {"all": list(MODES), "choices": list(CHOICES)}.get(options.mode) or options.mode.split(",")
     part = tuple(int(n) for n in options.part.split("/"))
     kept, wrong = {mode: [] for mode in modes}, 0
     step = STEP if options.write else options.step
     for function, number, case in cases(options.tables, set(filter(None, options.only.split(","))), step, part):
+        free = conformance.outcome(lib, case), conformance.outcome(oracle, case)
         for mode in modes:
-            what, both = judged(lib, oracle, case, mode)
+            what, both = judged(lib, oracle, case, mode, free)
             if both:
                 kept[mode].append(f"{function} {number}")
             if what:

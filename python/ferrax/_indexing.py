@@ -360,8 +360,8 @@ _OPERATIONS = {"scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul"}
 def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, mode=None, wrap=True):
     x = _core.asarray(x)
     dtype = x.dtype
-    if isinstance(y, (list, tuple)):
-        y = array(y)
+    if not (hasattr(y, "dtype") or isinstance(y, (int, float, complex)) or hasattr(y, "__jax_array__")):
+        y = array(y)  # a list, or whatever else numpy reads
     common = _core.result_type(x, y)
     if common != dtype:
         _warn_of_lossy_update(dtype_of(y), dtype)

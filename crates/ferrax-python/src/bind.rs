@@ -60,10 +60,23 @@ pub fn bind<'py>(
     }
     let op = Op::from_name(text, map).py(py)?;
     let out = guarded(|| ferrax_ir::bind(&op, &xs).py(py))?;
+    if text == "convert_element_type" {
+        tell_of_lost_part(py, xs[0].dtype(), out[0].dtype())?;
+    }
     if debug::wanted(flags) {
         debug::check_op(py, text, &op, &xs, &out, flags)?;
     }
     results(py, op.multiple(), out)
+}
+
+/// Warns that a conversion drops imaginary parts. One to booleans reads them.
+#[inline]
+fn tell_of_lost_part(py: Python, from: Dtype, to: Dtype) -> PyResult<()> {
+    if !from.is_complex() || to.is_complex() || to == Dtype::BOOL {
+        return Ok(());
+    }
+    let category = py.import("numpy.exceptions")?.getattr("ComplexWarning")?;
+    PyErr::warn(py, &category, c"Casting complex values to real discards the imaginary part", 2)
 }
 
 /// An operand of the primitive `of`, or JAX's complaint that it is none.
@@ -233,11 +246,17 @@ pub fn asarray<'py>(
             return Ok(x.clone());
         }
         let out = guarded(|| promotion::convert(v, d, weak).py(py))?;
+        tell_of_lost_part(py, v.dtype(), d)?;
         return wrap(py, out);
     }
     if let Some(array) = value::converting(x)? {
         return asarray(&array, dtype, copy, weak_type);
     }
+    let wide = match want {
+        Some(d) => by_numpy(x, d)?,
+        None => None,
+    };
+    let x = wide.as_ref().unwrap_or(x);
     let read = match want {
         Some(d) => value::int_at(x, d)?,
         None => None,
@@ -251,9 +270,31 @@ pub fn asarray<'py>(
     };
     let d = want.unwrap_or(v.dtype());
     let weak = weak_type.unwrap_or(want.is_none() && v.weak());
+    tell_of_lost_part(py, v.dtype(), d)?;
     // constants are made at once, whatever trace is current
     let out = guarded(|| ferrax_ir::enter(ferrax_ir::cx::eval_root(), || promotion::convert(&v, d, weak)).py(py))?;
     wrap(py, out)
+}
+/// A numpy array or scalar of a dtype that arrays have not, as numpy converts it to the one asked for: the narrower one that it would be read
+/// as does not hold its elements.
+fn by_numpy<'py>(x: &Bound<'py, PyAny>, want: Dtype) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = x.py();
+    let number = want.num().is_some() || want.is_complex();
+    if !number || !(x.is_instance(dtype::ndarray(py)?)? || x.is_instance(dtype::generic(py)?)?) {
+        return Ok(None);
+    }
+    let given = x.getattr("dtype")?;
+    if !matches!(given.getattr("kind")?.extract::<char>()?, 'i' | 'u' | 'f' | 'c') {
+        return Ok(None);
+    }
+    if let Ok(own) = dtype::exact(&given) {
+        let read = dtype::canonical(own);
+        if read == own || read == want {
+            return Ok(None);
+        }
+    }
+    let array = dtype::numpy(py)?.call_method1("asarray", (x,))?;
+    Ok(Some(array.call_method1("astype", (dtype::to_py(py, want)?,))?))
 }
 /// A list, tuple or other array-like, by way of numpy. Elements must all be concrete; `ferrax.numpy.array` stacks traced ones.
 fn nested(x: &Bound<PyAny>, want: Option<Dtype>) -> PyResult<Value> {

@@ -7,7 +7,8 @@
 //! - to an operator (`x + y`), if it stands in the user's code;
 //! - to a function's arguments (`promote_dtypes`, `elementwise`), if the first public function of this library on the way outwards was
 //!   called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not. (One that hands its
-//!   arguments on to another of its own name is one with it.)
+//!   arguments on to another of its own name is one with it.) A function whose body promotes what it was given by other functions
+//!   says so at its border (`check_promotion` of numpy/_arguments.py).
 //!
 //! Frames of transforms are skipped: `vmap(jnp.add)` is the user's call of `jnp.add`.
 //!
@@ -24,43 +25,28 @@ enum Owner {
     User,
     /// A public function of this library.
     Public,
-    /// A public function that hands its arguments on to others, which check them in its place.
-    Handing,
     /// A function of this library that no user calls by name.
     Private,
     /// It calls functions that it is given, on behalf of its own caller.
     Between,
 }
 
-/// Modules whose functions call what they are given, by path below the package.
-const BETWEEN: [&str; 16] = [
-    "_api.py",
-    "_autodiff.py",
-    "_batching.py",
-    "_checkpoint.py",
-    "_flat.py",
-    "_pmap.py",
-    "_shard_map.py",
-    "_traced.py",
-    "_transformed.py",
-    "custom_batching.py",
-    "custom_derivatives.py",
+/// Modules below the package's own folder, and folders, whose functions call what they are given. Those in the folder itself do so too: that
+/// is where transforms are defined.
+const BETWEEN: [&str; 9] = [
+    "experimental/checkify.py",
+    "extend/core/",
+    "interpreters/",
     "lax/_bodies.py",
     "lax/_control_flow.py",
     "lax/_loops.py",
     "numpy/_array_methods.py",
+    "numpy/_ufuncs.py",
     "numpy/_vectorizing.py",
 ];
-/// Functions that hand their arguments on, by module.
-const HANDING: [(&str, &[&str]); 7] = [
-    ("numpy/_arithmetic.py", &["fmax", "fmin"]),
-    ("numpy/_calculus.py", &["diff"]),
-    ("numpy/_inserting.py", &["append"]),
-    ("numpy/_joining.py", &["concat", "vstack", "hstack", "dstack", "column_stack", "block"]),
-    ("numpy/_linear_algebra.py", &["inner", "vdot", "vecdot", "matvec", "vecmat"]),
-    ("numpy/_selecting.py", &["clip", "_clip"]),
-    ("numpy/linalg/_products.py", &["multi_dot", "outer", "vecdot"]),
-];
+/// Modules in the package's folder that compute.
+const COMPOSING: [&str; 6] =
+    ["_bounds.py", "_dtypes.py", "_indexing.py", "_masked_updates.py", "flatten_util.py", "ops.py"];
 /// Modules of helpers, whatever their functions are called.
 const HELPERS: [&str; 2] = ["numpy/_arguments.py", "scipy/stats/_families.py"];
 /// What decorators of this library call the function that they return.
@@ -97,20 +83,27 @@ fn classified(code: &Bound<PyAny>) -> Owner {
     let file = text("co_filename");
     let Some(inside) = crate::hooks::inside(&file).map(|path| path.replace('\\', "/")) else { return Owner::User };
     let name = text("co_name");
-    // the `__call__` of a ufunc
-    let calls = inside == "numpy/_ufuncs.py" && name.starts_with("__");
-    if calls || BETWEEN.contains(&inside.as_str()) {
+    if calls_what_it_is_given(&inside, &name) {
         return Owner::Between;
     }
     let nested = text("co_qualname").contains("<locals>");
     if nested && WRAPPERS.contains(&name.as_str()) {
         return Owner::Between;
     }
-    if HANDING.iter().any(|(module, names)| *module == inside && names.contains(&name.as_str())) {
-        return Owner::Handing;
-    }
     let private = nested || name.starts_with(['_', '<']) || HELPERS.contains(&inside.as_str());
     if private { Owner::Private } else { Owner::Public }
+}
+
+fn calls_what_it_is_given(inside: &str, name: &str) -> bool {
+    // of a ufunc, `__call__`
+    if inside == "numpy/_ufuncs.py" && !name.starts_with("__") {
+        return false;
+    }
+    if inside.contains('/') {
+        BETWEEN.iter().any(|path| inside.starts_with(path))
+    } else {
+        !COMPOSING.contains(&inside)
+    }
 }
 
 /// Whether a function is one of this library's.
@@ -135,7 +128,6 @@ pub fn standing() -> Standing {
         match (owner(code), &public) {
             (Owner::Between, _) => return None,
             (Owner::User, _) => return Some(()),
-            (Owner::Handing, _) => {}
             // the function that a public one of the same name hands its arguments on to
             (Owner::Public, Some(inner)) if *inner == name(code) => {}
             (_, Some(_)) => {

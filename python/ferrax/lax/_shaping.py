@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_integer, is_key, is_weak, requested
+from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_integer, is_key, is_weak, requested
 from .._parts import sharded
 from .._shapes import canonicalize_axis, canonicalize_shape
 
@@ -52,6 +52,8 @@ def convert_element_type(operand, new_dtype):
     new_dtype = requested("convert_element_type", new_dtype)
     if type(operand) is int:
         operand = integer_scalar(operand, new_dtype)
+    if type(operand) is complex and not is_complex(new_dtype):
+        operand = float(operand)  # Python's refusal
     if isinstance(operand, (bool, int, float, complex, np.generic, np.ndarray)):
         return _core.asarray(operand, new_dtype)
     if hasattr(operand, "__jax_array__"):

@@ -9,8 +9,9 @@ import numpy as np
 
 from .. import _core, lax, numpy as jnp
 from .._api import jit
+from .._dtypes import is_inexact
 from ..custom_derivatives import custom_jvp
-from ..numpy._arguments import as_array
+from ..numpy._arguments import as_array, check_promotion
 
 _DOC = """{formula}.
 
@@ -38,6 +39,12 @@ def _doc(formula, prints, extra="", kind="of x's dtype if that is floating point
 
 def _inexact(name, x):
     return _core.promote_dtypes_inexact(as_array(name, x))[0]
+
+
+def _check_parameter(x, value):
+    """Applies strict promotion to a parameter beside x; beside an integer, which is no operand of the function's as it stands, it says nothing."""
+    if is_inexact(x.dtype):
+        check_promotion(x, value)
 
 
 @custom_jvp
@@ -110,6 +117,7 @@ def log_sigmoid(x):
 @_doc("x where x > 0, else alpha * (exp(x) - 1)", "Array([-0.63212055,  2.        ], dtype=float32)", extra="alpha: a scalar or array")
 def elu(x, alpha=1.0):
     x = as_array("elu", x)
+    _check_parameter(x, alpha)
     # Where the exponential is not taken it runs at 0, so that its derivative cannot overflow.
     safe = jnp.where(x > 0, 0.0, x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(safe))
@@ -124,6 +132,7 @@ def elu(x, alpha=1.0):
 )
 def leaky_relu(x, negative_slope=1e-2):
     x = as_array("leaky_relu", x)
+    _check_parameter(x, negative_slope)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
@@ -138,6 +147,7 @@ def hard_tanh(x):
 @_doc("max(x, 0) + alpha * min(0, exp(x / alpha) - 1)", "Array([-0.63212055,  2.        ], dtype=float32)", extra="alpha: a scalar or array")
 def celu(x, alpha=1.0):
     x = as_array("celu", x)
+    _check_parameter(x, alpha)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
@@ -199,6 +209,7 @@ def glu(x, axis=-1):
 @_doc("(x + sqrt(x**2 + b)) / 2", "Array([0.618034 , 2.4142137], dtype=float32)", extra="b: a scalar or array, 4 by default")
 def squareplus(x, b=4):
     x = _inexact("squareplus", x)
+    _check_parameter(x, b)
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 

@@ -15,12 +15,13 @@ import functools
 import numpy as np
 
 from .. import _core
-from .._config import numpy_dtype_promotion
+from .._config import FLAGS, numpy_dtype_promotion
 from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype, is_inexact, requested
 from ..errors import ConcretizationTypeError
 
 Array = _core.Array
+_DTYPES, _RANKS = FLAGS["jax_numpy_dtype_promotion"], FLAGS["jax_numpy_rank_promotion"]
 _ARRAY_LIKE = (Array, np.ndarray, np.generic, bool, int, float, complex)
 
 
@@ -66,6 +67,18 @@ def pointwise(name, primitive, *xs) -> Array:
     except TypeError:
         check_arraylike(name, *xs)
         raise
+
+
+def check_promotion(*xs, ranks=False):
+    """Raises where a setting forbids to promote what the user gave to the public function that calls this, or warns.
+
+    For a function whose body promotes by other functions: these are the library's calls, to which the settings do not apply (`whose.rs`).
+    ranks: whether ranks are promoted too.
+    """
+    if _DTYPES.asked:
+        _core.result_type(*xs)
+    if ranks and _RANKS.asked:
+        _core.promote_shapes(*xs)
 
 
 def promote(name, *xs):

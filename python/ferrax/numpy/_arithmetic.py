@@ -20,6 +20,7 @@ from ._arguments import (
     broadcast_constant,
     broadcast_together,
     check_arraylike,
+    check_promotion,
     convert,
     filled_like,
     jitted,
@@ -316,6 +317,7 @@ def fmax(x1, x2):
     Array([1., 0.], dtype=float32)
     """
     check_arraylike("fmax", x1, x2)
+    check_promotion(x1, x2, ranks=True)
     return _fmax(x1, x2)
 
 
@@ -337,6 +339,7 @@ def fmin(x1, x2):
     Array([0., 0.], dtype=float32)
     """
     check_arraylike("fmin", x1, x2)
+    check_promotion(x1, x2, ranks=True)
     return _fmin(x1, x2)
 
 

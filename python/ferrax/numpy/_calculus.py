@@ -18,7 +18,7 @@ from .._dtypes import is_bool, is_complex
 from .._shapes import canonicalize_axes, canonicalize_axis
 from ..lax import slice_in_dim
 from . import _reductions
-from ._arguments import as_array, check_arraylike, constant, convert, jitted, ndim_of, scalar_like, shape_of
+from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, scalar_like, shape_of
 from ._arithmetic import absolute, remainder
 from ._cumulative import cumsum
 from ._joining import concatenate
@@ -78,6 +78,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
         raise ValueError(f"order must be non-negative but got {n}")
     if a.ndim == 0:
         raise ValueError("diff requires input that is at least one dimensional; got 0-dimensional")
+    check_promotion(*[v for v in (prepend, a, append) if v is not None])
     return _diff(a, n=n, axis=canonicalize_axis(axis, a.ndim), prepend=prepend, append=append)
 
 
@@ -281,6 +282,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     if is_complex(x.dtype):
         raise ValueError("jnp.interp: complex x values not supported.")
     (fp,) = _core.promote_dtypes_inexact(fp)
+    check_promotion(x, fp)
     outside = tuple(side for side, value in (("left", left), ("right", right)) if isinstance(value, str))
     for side, value in (("left", left), ("right", right)):
         if side in outside and value != "extrapolate":

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._dtypes import dtype_of, is_bool, is_inexact, is_key
 from . import _reductions
-from ._arguments import Array, check_arraylike, is_arraylike, jitted, ndim_of
+from ._arguments import Array, check_arraylike, check_promotion, is_arraylike, jitted, ndim_of
 from ._arithmetic import absolute
 from ._creation import asarray
 from ._floating_point import isfinite, isnan
@@ -38,6 +38,7 @@ def array_equal(a1, a2, equal_nan=False):
     a1, a2 = asarray(a1), asarray(a2)
     if tuple(a1.shape) != tuple(a2.shape):
         return _core.asarray(np.False_)
+    check_promotion(a1, a2)
     same = equal(a1, a2)
     if equal_nan:
         same = logical_or(same, logical_and(isnan(a1), isnan(a2)))
@@ -57,6 +58,7 @@ def array_equiv(a1, a2):
     Array(True, dtype=bool)
     """
     a1, a2 = asarray(a1), asarray(a2)
+    check_promotion(a1, a2)
     try:
         same = equal(a1, a2)
     except ValueError:
@@ -95,6 +97,7 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     Array([ True, False], dtype=bool)
     """
     check_arraylike("isclose", a, b)
+    check_promotion(a, b, ranks=True)
     return _isclose(a, b, rtol, atol, equal_nan)
 
 
@@ -119,6 +122,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     Array(True, dtype=bool)
     """
     check_arraylike("allclose", a, b)
+    check_promotion(a, b, ranks=True)
     return _allclose(a, b, rtol, atol, equal_nan)
 
 

@@ -20,7 +20,7 @@ from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex,
 from .._parts import sharded
 from .._shapes import canonicalize_axis, canonicalize_shape, static_size
 from ..lax._shaping import beside, integer_scalar, keys_of, varying_like
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, is_arraylike, jitted, ndim_of, shape_of
+from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, is_arraylike, jitted, ndim_of, shape_of
 from ._exponential import log10, power
 from ._rounding import floor
 from ._shaping import moveaxis
@@ -104,7 +104,7 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
         out = object if dtype is None else convert(object, dtype)
         if copy:
             out = bind("copy", out) if out is object else out
-    elif type(object) in _SCALARS:
+    elif isinstance(object, _SCALARS) and not isinstance(object, np.generic):
         if dtype is not None:
             object = _real_if_needed(object, dtype)
         out = _core.asarray(object, dtype)
@@ -118,19 +118,15 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
         values = object if isinstance(object, np.ndarray) else np.asarray(object)
         if dtype is None and values.dtype == float0:
             return np.array(values, copy=copy or None, ndmin=ndmin)
+        if values.dtype == np.dtype("O") and dtype is not None and not is_key(dtype):
+            values = values.astype(dtype)
         if values.dtype == np.dtype("O") or values.dtype.kind in "USMm" or (values.dtype.kind == "V" and values.dtype.names):
             raise _invalid(object, values.dtype)
-        out = _from_numpy(values, dtype)
+        out = _core.asarray(values, dtype)
     if out.ndim < ndmin:
         k = ndmin - out.ndim
         out = bind("broadcast_in_dim", out, shape=(1,) * k + tuple(out.shape), broadcast_dimensions=tuple(range(k, ndmin)))
     return out if device is None else _core.device_put(out, device)
-
-
-def _from_numpy(values, dtype):
-    if dtype is not None and values.dtype.kind == "c" and not is_complex(dtype):
-        values = values.real
-    return _core.asarray(values, dtype)
 
 
 def _from_sequence(values, dtype):
@@ -159,7 +155,7 @@ def _from_sequence(values, dtype):
             info = np.iinfo(dtype)
             if out.min() < info.min or out.max() > info.max:
                 _check_integers(values, dtype)
-        return _from_numpy(out, dtype)
+        return _core.asarray(out, dtype)
     if dtype is None:
         dtype = _core.result_type(*_leaves(values))
     parts = [_element(v, dtype) for v in values]
@@ -266,7 +262,12 @@ def astype(x, dtype, /, *, copy=False, device=None):
         return x if device is None else _core.device_put(x, device)
     dtype = requested("astype", dtype, float)
     if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
-        warnings.warn("Casting from complex to real dtypes will raise an error in a future version of JAX.", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or jnp.imag to take the real/imaginary component "
+            "of your input.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         x = bind("real", x)
     out = convert(x, dtype)
     if copy and out is x:
@@ -694,7 +695,7 @@ def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
         out = _filled(constant(0, computation), tuple(wide), None)
     if is_integer(dtype) and not is_integer(out.dtype):
         out = floor(out)
-    out = convert(out, dtype)
+    out = astype(out, dtype)
     return (out, delta) if retstep else out
 
 
@@ -727,6 +728,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     check_arraylike("linspace", start, stop)
+    check_promotion(start, stop)
     dtype = requested("linspace", dtype)
     out = _linspace(start, stop, num=num, endpoint=bool(endpoint), retstep=bool(retstep), dtype=dtype, axis=operator.index(axis))
     return (_on(out[0], device), out[1]) if retstep else _on(out, device)
@@ -738,7 +740,7 @@ def _logspace(start, stop, base, num, endpoint, dtype, axis):
     start, stop = convert(_core.asarray(start), inner), convert(_core.asarray(stop), inner)
     exponents = linspace(start, stop, num=num, endpoint=endpoint, axis=axis)
     out = power(convert(_core.asarray(base), inner), exponents)
-    return convert(out, inner if dtype is None else dtype)
+    return astype(out, inner if dtype is None else dtype)
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
@@ -779,7 +781,7 @@ def _geomspace(start, stop, num, endpoint, dtype, axis):
         out = bind("mul", sign, out)
     if axis != 0:
         out = moveaxis(out, 0, axis)
-    return convert(out, inner if dtype is None else dtype)
+    return astype(out, inner if dtype is None else dtype)
 
 
 def _div(x, y):

@@ -16,7 +16,7 @@ from .. import _core
 from .._config import inert
 from .._dtypes import canonicalize_dtype, is_bool, is_integer, is_narrow
 from .._parts import sharded
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, ndim_of, shape_of
+from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, ndim_of, shape_of
 from ._calculus import diff
 from ._creation import array, linspace, ones_like, zeros
 from ._operators import add, subtract
@@ -178,6 +178,7 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
            [0, 1]], dtype=int32)
     """
     check_arraylike("histogram2d", x, y)
+    check_promotion(x, y)
     n = len(bins) if isinstance(bins, (list, tuple)) or ndim_of(bins) else 1
     if n not in (1, 2):
         edges = _core.asarray(bins)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, converted, jitted, ndim_of
+from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, converted, jitted, ndim_of
 from ._creation import arange, ones, zeros, zeros_like
 from ._joining import concatenate
 from ._logic import less
@@ -51,6 +51,7 @@ def append(arr, values, axis=None):
         check_arraylike("ravel", arr)
         check_arraylike("ravel", values)
     check_arraylike("append", arr, values)
+    check_promotion(arr, values)
     return _append(arr, values, axis=axis)
 
 

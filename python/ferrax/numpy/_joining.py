@@ -17,7 +17,7 @@ from .. import _core
 from .._core import bind
 from .._dtypes import requested
 from .._shapes import canonicalize_axis
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, convert, converted, jitted, ndim_of, shape_of, unsupported
+from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, converted, jitted, ndim_of, shape_of, unsupported
 from ._shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, reshape
 
 
@@ -88,6 +88,8 @@ def concat(arrays, /, *, axis=0):
     >>> jnp.concat([jnp.arange(2), jnp.arange(2)])
     Array([0, 1, 0, 1], dtype=int32)
     """
+    if isinstance(arrays, (list, tuple)) and arrays:
+        check_promotion(*arrays)
     return concatenate(arrays, axis=axis)
 
 
@@ -131,9 +133,11 @@ def stack(arrays, axis=0, out=None, dtype=None):
     return bind("stack", *arrays, axis=axis)
 
 
-def _rows(name, tup, fun):
+def _rows(name, tup, fun, dtype=None):
     tup = _sequence(tup)
     check_arraylike(name, *tup)
+    if dtype is None and len(tup) > 0:
+        check_promotion(*tup)
     return [fun(a) for a in tup]
 
 
@@ -154,7 +158,7 @@ def vstack(tup, dtype=None):
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
-    return concatenate(_rows("vstack", tup, atleast_2d), axis=0, dtype=dtype)
+    return concatenate(_rows("vstack", tup, atleast_2d, dtype), axis=0, dtype=dtype)
 
 
 def hstack(tup, dtype=None):
@@ -173,7 +177,7 @@ def hstack(tup, dtype=None):
     >>> jnp.hstack([jnp.arange(2), jnp.arange(2)])
     Array([0, 1, 0, 1], dtype=int32)
     """
-    arrays = _rows("hstack", tup, atleast_1d)
+    arrays = _rows("hstack", tup, atleast_1d, dtype)
     return concatenate(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1, dtype=dtype)
 
 
@@ -194,7 +198,7 @@ def dstack(tup, dtype=None):
     Array([[[0, 0],
             [1, 1]]], dtype=int32)
     """
-    return concatenate(_rows("dstack", tup, atleast_3d), axis=2, dtype=dtype)
+    return concatenate(_rows("dstack", tup, atleast_3d, dtype), axis=2, dtype=dtype)
 
 
 def column_stack(tup):
@@ -233,6 +237,7 @@ def block(arrays):
     """
     leaves, rebuild, depth = _block_structure(arrays)
     check_arraylike("block", *leaves)
+    check_promotion(*leaves)
     run = jitted("block", (), lambda *xs: _block(rebuild(list(xs)), depth))
     return run(*leaves)
 

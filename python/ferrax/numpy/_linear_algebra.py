@@ -20,7 +20,7 @@ from .._shapes import canonicalize_axis
 from ..lax import conv_general_dilated, dot_general
 from ..lax._convolution import check_preferred
 from . import _reductions
-from ._arguments import as_array, check_arraylike, constant, convert, jitted, ndim_of, operands_of, shape_of, unsupported
+from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, operands_of, shape_of, unsupported
 from ._complex import conj
 from ._operators import multiply, negative, subtract
 from ._rearranging import flip
@@ -172,6 +172,12 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     return bind("broadcast_in_dim", out, shape=shape, broadcast_dimensions=kept)
 
 
+def _check_product(preferred, *xs):
+    """Checks promotion unless a product's dtype is asked for, which promotes nothing."""
+    if preferred is None:
+        check_promotion(*xs)
+
+
 def vdot(a, b, *, precision=None, preferred_element_type=None):
     """Product of two arrays flattened to vectors, a conjugated.
 
@@ -190,6 +196,7 @@ def vdot(a, b, *, precision=None, preferred_element_type=None):
     Array(1.+0.j, dtype=complex64)
     """
     check_arraylike("vdot", a, b)
+    _check_product(preferred_element_type, a, b)
     a = _core.asarray(a)
     return dot(ravel(conj(a) if is_complex(a.dtype) else a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
@@ -213,6 +220,7 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     Array([3., 3.], dtype=float32)
     """
     check_arraylike("jnp.vecdot", x1, x2)
+    _check_product(preferred_element_type, x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.ndim == 0 or x2.ndim == 0:
         raise ValueError(f"vecdot requires arrays with at least one axis, got shapes {tuple(x1.shape)} and {tuple(x2.shape)}")
@@ -245,6 +253,7 @@ def matvec(x1, x2, /):
     Array([3., 3.], dtype=float32)
     """
     check_arraylike("matvec", x1, x2)
+    check_promotion(x1, x2)
     return _matvec(_core.asarray(x1), _core.asarray(x2))
 
 
@@ -270,6 +279,7 @@ def vecmat(x1, x2, /):
     Array([1., 1., 1.], dtype=float32)
     """
     check_arraylike("vecmat", x1, x2)
+    check_promotion(x1, x2)
     return _vecmat(_core.asarray(x1), _core.asarray(x2))
 
 
@@ -291,9 +301,10 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     Array(11, dtype=int32)
     """
     check_arraylike("inner", a, b)
+    _check_product(preferred_element_type, a, b)
     if ndim_of(a) == 0 or ndim_of(b) == 0:
         out = multiply(a, b)
-        return out if preferred_element_type is None else convert(out, preferred_element_type)
+        return out if preferred_element_type is None else convert(out, requested("inner", preferred_element_type))
     return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
 
 

@@ -19,7 +19,7 @@ from .._dtypes import canonicalize_dtype, is_bool, is_inexact
 from ..lax import GatherDimensionNumbers, gather, scan
 from ..lax._shaping import beside
 from . import _reductions
-from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of, shape_of, unsupported
+from ._arguments import as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted, ndim_of, shape_of, unsupported
 from ._arithmetic import floor_divide, remainder
 from ._creation import arange, zeros
 from ._cumulative import cumsum
@@ -327,6 +327,7 @@ def digitize(x, bins, right=False, *, method=None):
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins.shape}")
     if bins.shape[0] == 0:
         return zeros(x.shape, np.int32)
+    check_promotion(x, bins)
     side = "left" if right else "right"
     method = {} if method is None else {"method": method}
     rising = searchsorted(bins, x, side=side, **method)

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_complex
-from ._arguments import Array, check_arraylike, constant, jitted
+from ._arguments import Array, check_arraylike, check_promotion, constant, jitted
 from ._operators import maximum, minimum
 
 
@@ -74,4 +74,7 @@ def clip(arr=None, /, min=None, max=None):
             "Clip received a complex value either through the input or the min/max keywords. Complex values have no ordering and cannot be "
             "clipped. Please convert to a real value or array by taking the real or imaginary components via jax.numpy.real/imag respectively."
         )
+    for limit in (min, max):
+        if limit is not None:
+            check_promotion(arr, limit, ranks=True)
     return _clip(arr, min, max)

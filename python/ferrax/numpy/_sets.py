@@ -19,7 +19,7 @@ from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact
 from .._shapes import canonicalize_axis
 from . import _reductions
-from ._arguments import Array, as_array, check_arraylike, concrete_or_error, constant, convert, jitted
+from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted
 from ._creation import arange, full, ones, zeros
 from ._cumulative import cumsum
 from ._floating_point import isnan
@@ -253,6 +253,7 @@ def union1d(ar1, ar2, *, size=None, fill_value=None):
     Array([1, 2, 3], dtype=int32)
     """
     check_arraylike("union1d", ar1, ar2)
+    check_promotion(ar1, ar2)
     if size is None:
         for i, a in enumerate((ar1, ar2)):
             concrete_or_error(a, f"The error arose in the ar{i + 1} argument of union1d(). Specify the size argument to make it compatible with jit.")
@@ -306,6 +307,7 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, method="a
         raise ValueError(f"method={method!r} is not implemented; options are 'compare_all', 'binary_search', 'sort', and 'auto'")
     if element.size == 0 or tests.size == 0:
         return full(element.shape, bool(invert), bool)
+    check_promotion(element, tests)
     # Comparing all pairs is quickest for few elements and needs memory for each pair.
     many = method in ("binary_search", "sort") or (method == "auto" and tests.size > 64)
     fun = _in1d_sorted if many else _in1d
@@ -347,6 +349,7 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     fill = 0 if fill_value is None else fill_value
     if a.size == 0:
         return full(size or 0, fill, a.dtype)
+    check_promotion(a, ar2)
     if size is None:
         values = a if assume_unique else unique(a)
         return values[np.asarray(isin(values, ar2, invert=True))]

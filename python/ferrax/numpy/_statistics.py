@@ -17,10 +17,10 @@ from .._parts import sharded
 from .._shapes import listed_axes
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
-from ._arguments import as_array, check_arraylike, constant, convert, jitted, ndim_of, scalar_like, shape_of
+from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, scalar_like, shape_of
 from ._arithmetic import absolute
 from ._complex import conj, real
-from ._creation import empty, full
+from ._creation import astype, empty, full
 from ._cumulative import cumsum
 from ._exponential import sqrt
 from ._floating_point import isnan
@@ -371,7 +371,7 @@ def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
         if not rowvar and other.shape[0] != 1:
             other = other.T
         X = concatenate([X, other], axis=0)
-    X = convert(X, to_inexact(X.dtype) if dtype is None else dtype)
+    X = astype(X, to_inexact(X.dtype) if dtype is None else dtype)
     if ddof is None:
         ddof = 1 if not bias else 0
     w = None
@@ -445,6 +445,8 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
                 raise RuntimeError(f"incompatible numbers of samples and {name}")
     if fweights is not None and is_inexact(_core.asarray(fweights).dtype):
         raise TypeError("fweights must be integer.")
+    if aweights is not None and is_inexact(m.dtype):
+        check_promotion(m, aweights)
     return _cov(m, y, rowvar=bool(rowvar), bias=bool(bias), ddof=ddof, fweights=fweights, aweights=aweights, dtype=requested("cov", dtype))
 
 
@@ -480,5 +482,7 @@ def corrcoef(x, y=None, rowvar=True, dtype=None):
            [-1.,  1.]], dtype=float32)
     """
     check_arraylike("corrcoef", x, *([] if y is None else [y]))
+    if y is not None:
+        check_promotion(x, y)
     _check_inexact("corrcoef", dtype)
     return _corrcoef(_core.asarray(x), None if y is None else _core.asarray(y), rowvar=bool(rowvar), dtype=requested("corrcoef", dtype))

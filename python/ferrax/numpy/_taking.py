@@ -20,7 +20,7 @@ from .._dtypes import iinfo, is_bool, is_integer, is_unsigned, requested
 from .._shapes import canonicalize_axis, canonicalize_shape, static_size
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather, tile
 from . import _arithmetic
-from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of, scalar_like, unsupported
+from ._arguments import as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted, ndim_of, scalar_like, unsupported
 from ._arithmetic import remainder
 from ._creation import arange, ones
 from ._logic import logical_truth
@@ -239,6 +239,7 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
     """
     _inplace("put_along_axis", inplace)
     check_arraylike("put_along_axis", arr, indices, values)
+    check_promotion(arr, values)
     arr, indices, values = _core.asarray(arr), _core.asarray(indices), _core.asarray(values)
     if not is_integer(indices.dtype):
         raise ValueError(f"put_along_axis indices must be of integer type; got {indices.dtype}")
@@ -273,6 +274,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
     a, ind, v = _core.asarray(a), ravel(_core.asarray(ind)), ravel(_core.asarray(v))
     if not a.size or not ind.size or not v.size:
         return a
+    check_promotion(a, v)
     ind = _wide(ind, a.size)
     v = v[: ind.size] if v.size > ind.size else tile(v, (-(-ind.size // v.size),))[: ind.size] if v.size < ind.size else v
     if mode is None or mode == "clip":

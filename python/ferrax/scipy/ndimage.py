@@ -16,8 +16,8 @@ import operator
 import numpy as np
 
 from .. import numpy as jnp
-from .._dtypes import is_bool, is_complex, is_integer
-from ..numpy._arguments import as_array, jitted
+from .._dtypes import is_bool, is_complex, is_inexact, is_integer
+from ..numpy._arguments import as_array, check_promotion, jitted
 
 __all__ = ["map_coordinates"]
 
@@ -104,6 +104,8 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
     for c in where:
         if is_complex(c.dtype):
             raise TypeError(f"floor does not accept dtype {c.dtype}. Accepted dtypes are subtypes of floating.")
+    if is_inexact(x.dtype):
+        check_promotion(x, *where)
     if is_bool(x.dtype):
         return _map(x.astype(np.int8), where, cval.astype(np.int8), order=order, mode=mode).astype(bool)
     where = [c.astype(float) if is_integer(c.dtype) or is_bool(c.dtype) else c for c in where]

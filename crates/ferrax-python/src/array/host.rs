@@ -105,7 +105,8 @@ impl PyArray {
         let l = self.scalar(py, "float")?;
         match l.scalar() {
             Some(s) => Ok(s.to_f64()),
-            None => number(py, &l)?.call_method0("__float__")?.extract(),
+            // of a complex number Python's own refusal
+            None => py.import("builtins")?.getattr("float")?.call1((number(py, &l)?,))?.extract(),
         }
     }
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -16,7 +16,7 @@ import numpy as np
 from ... import _core
 from ..._parts import sharded
 from .. import _linear_algebra, _matrices, _shaping
-from .._arguments import as_array, check_arraylike, jitted
+from .._arguments import as_array, check_arraylike, check_promotion, jitted
 from ._solving import inv
 
 
@@ -118,6 +118,7 @@ def outer(x1, x2, /):
            [6, 8]], dtype=int32)
     """
     check_arraylike("jnp.linalg.outer", x1, x2)
+    check_promotion(x1, x2)
     x1, x2 = _core.asarray(x1), _core.asarray(x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={x1.ndim} x2.ndim={x2.ndim}")
@@ -183,6 +184,8 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
     Array([3, 7], dtype=int32)
     """
     check_arraylike("jnp.linalg.vecdot", x1, x2)
+    if preferred_element_type is None:
+        check_promotion(x1, x2)
     return _linear_algebra.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
@@ -260,6 +263,7 @@ def multi_dot(arrays, *, precision=None):
     arrays = [_core.asarray(a) for a in arrays]
     if len(arrays) == 0:
         raise ValueError("multi_dot requires at least one array")
+    check_promotion(*arrays)
     n = len(arrays)
     if n < 2 or any(a.ndim != 2 for a in arrays[1:-1]) or arrays[0].ndim not in (1, 2) or arrays[-1].ndim not in (1, 2):
         raise ValueError(

@@ -17,7 +17,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._dtypes import canonicalize_dtype, requested
-from ...numpy._arguments import check_arraylike
+from ...numpy._arguments import check_arraylike, check_promotion
 
 
 def block_diag(*arrs):
@@ -43,6 +43,7 @@ def block_diag(*arrs):
     for i, a in enumerate(arrs):
         if a.ndim > 2:
             raise ValueError(f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got {a.aval.str_short()} at argument {i}.")
+    check_promotion(*arrs)
     dtype = jnp.result_type(*arrs)
     arrs = [jnp.atleast_2d(a).astype(dtype) for a in arrs]
     out = jnp.zeros((sum(a.shape[0] for a in arrs), sum(a.shape[1] for a in arrs)), dtype)
@@ -62,6 +63,7 @@ def _vectors(name, *xs):
 
 def _paired(x, y):
     """Both with one dtype and one set of leading axes."""
+    check_promotion(x, y)
     dtype = jnp.result_type(x, y)
     lead = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
     return (jnp.broadcast_to(v.astype(dtype), (*lead, v.shape[-1])) for v in (x, y))
