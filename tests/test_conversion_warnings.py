@@ -66,7 +66,7 @@ def warned(lib, function, parameter, asked, case):
 @pytest.mark.ours
 @pytest.mark.parametrize("table", conformance.TABLES)
 def test_dtypes_that_are_asked_for(jax, table):
-    """A dtype of 64 bits is told to be narrowed wherever it is taken, and Python's classes, which ask for no size, are not."""
+    """A dtype of 64 bits warns of the narrower one wherever it is taken; Python's classes, which ask for no size, do not."""
     wrong = []
     for call, function, parameter, asked, case in cases([table]):
         got = warned(jax, function, parameter, asked, case)
