@@ -73,14 +73,13 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
         unique_indices: a promise that no index occurs twice.
         bucket_size: int: combine buckets of so many rows first; None: all at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
 
     Raises:
         ValueError: for ids that are no integers, and a negative num_segments.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]), num_segments=3)
     Array([3, 0, 3], dtype=int32)
@@ -104,14 +103,13 @@ def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False,
         unique_indices: a promise that no index occurs twice.
         bucket_size: int: combine buckets of so many rows first; None: all at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
 
     Raises:
         ValueError: for ids that are no integers, and a negative num_segments.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 0, 1]))
     Array([6, 4], dtype=int32)
@@ -135,14 +133,13 @@ def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, 
         unique_indices: a promise that no index occurs twice.
         bucket_size: int: combine buckets of so many rows first; None: all at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
 
     Raises:
         ValueError: for ids that are no integers, and a negative num_segments.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jax.ops.segment_max(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
     Array([5, 3], dtype=int32)
@@ -166,14 +163,13 @@ def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, 
         unique_indices: a promise that no index occurs twice.
         bucket_size: int: combine buckets of so many rows first; None: all at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
 
     Raises:
         ValueError: for ids that are no integers, and a negative num_segments.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jax.ops.segment_min(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
     Array([1, 3], dtype=int32)

@@ -476,7 +476,7 @@ fn while_loops_run_until_the_predicate_fails() {
 }
 #[test]
 fn iterations_take_no_memory() {
-    for len in [1, 100] {
+    for len in [1, 5000] {
         let device = CpuBackend::new();
         let exe = device.compile(doubling(len).verify().unwrap()).unwrap();
         let taken = |growth: f32| {

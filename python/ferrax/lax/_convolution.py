@@ -185,7 +185,7 @@ def conv_general_dilated(
         batch_group_count: int: independent groups of batch entries.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype of the result.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of the same axis order, of the operands' or the preferred dtype.
@@ -193,7 +193,6 @@ def conv_general_dilated(
     Raises:
         TypeError: if shapes or dtypes do not fit.
         ValueError: if groups or padding do not fit.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (2,), "VALID")
     Array([[[2., 2.]]], dtype=float32)

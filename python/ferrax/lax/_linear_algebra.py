@@ -37,14 +37,13 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
         dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), tuples of ints.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype of the result.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array with the batch axes, then lhs's free axes, then rhs's.
 
     Raises:
         TypeError: where paired axes differ in size.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((3, 2)), (((1,), (0,)), ((), ())))
     Array([[3., 3.],
@@ -66,14 +65,13 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
         dimension_numbers: as for `dot_general`; None: the last axis of lhs against the first of rhs.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array with lhs's free axes, then rhs's.
 
     Raises:
         ValueError: where shapes do not fit, or ranks are higher and no dimension numbers given.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.dot(jnp.ones((2, 3)), jnp.ones(3))
     Array([3., 3.], dtype=float32)
@@ -137,7 +135,7 @@ def ragged_dot_general(
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
         group_offset: not supported; must be None.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of the product's shape.
@@ -145,7 +143,6 @@ def ragged_dot_general(
     Raises:
         NotImplementedError: for a group_offset.
         TypeError: for numbers that do not fit the operands.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.ragged_dot_general(jnp.ones((3, 2)), jnp.ones((1, 2, 1)), jnp.array([3]), lax.RaggedDotDimensionNumbers((([1], [1]), ([], [])), [0], [0])).shape
     (3, 1)
@@ -174,14 +171,13 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
         group_offset: not supported; must be None.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape (m, n).
 
     Raises:
         NotImplementedError: for a group_offset.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.ragged_dot(jnp.ones((3, 2)), jnp.array([[[1.0], [1.0]], [[5.0], [5.0]]]), jnp.array([1, 2]))
     Array([[ 2.],

@@ -29,14 +29,13 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
         shape: sequence of ints.
         dtype: unsigned integer dtype of the bits.
         algorithm: `RandomAlgorithm`: philox4x32 (also the default) or threefry2x32.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         (key, bits): an array like key, and one of `shape` and `dtype`.
 
     Raises:
         TypeError: for other keys and dtypes.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.rng_bit_generator(jnp.array([0, 0, 0, 0], "uint32"), (2,))[1].shape
     (2,)

@@ -36,7 +36,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     Args:
         operand: array of numbers.
         axes: sequence of ints, not negative.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of operand's dtype without these axes.
@@ -44,7 +44,6 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     Raises:
         TypeError: for bool.
         ValueError: for axes out of bounds or named twice.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.reduce_sum(jnp.ones((2, 3)), (1,))
     Array([3., 3.], dtype=float32)
@@ -264,7 +263,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
         init_values: pytree of operands' structure: scalars, the function's identity.
         computation: function of two such trees of scalars that returns one.
         dimensions: sequence of ints.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Pytree of operands' structure, arrays without these axes.
@@ -272,7 +271,6 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
     Raises:
         TypeError: if dtypes of operands and initial values differ, or the result's structure does.
         ValueError: if structures differ, an initial value is no scalar, or an axis is out of bounds.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.reduce(jnp.arange(4), 0, lax.add, (0,))
     Array(6, dtype=int32)

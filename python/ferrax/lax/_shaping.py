@@ -201,13 +201,10 @@ def empty(shape, dtype, *, out_sharding=None):
     Args:
         shape: sequence of ints.
         dtype: dtype.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.empty((2,), "float32").shape
     (2,)
@@ -243,14 +240,13 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
         dtype: dtype, integer, float or complex.
         shape: sequence of ints.
         dimension: int: an axis of the result.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         ValueError: for a dimension out of bounds.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.broadcasted_iota("int32", (2, 2), 1)
     Array([[0, 1],
@@ -270,13 +266,10 @@ def broadcast(operand, sizes, *, out_sharding=None):
     Args:
         operand: array.
         sizes: sequence of ints.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape (*sizes, *operand.shape).
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.broadcast(jnp.arange(2), (2,))
     Array([[0, 1],
@@ -298,14 +291,13 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
         operand: array.
         shape: sequence of ints.
         broadcast_dimensions: sequence of ints, one for each axis of operand, increasing.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and of operand's dtype.
 
     Raises:
         TypeError: for negative sizes or axes that do not fit.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.broadcast_in_dim(jnp.arange(2), (2, 2), (0,))
     Array([[0, 0],
@@ -583,14 +575,13 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
         operand: array.
         new_sizes: sequence of ints.
         dimensions: sequence of ints: the order in which operand's axes are read; None: as they are.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape `new_sizes`.
 
     Raises:
         TypeError: if the number of elements differs, a size is negative, or `dimensions` is no permutation.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],

@@ -50,13 +50,10 @@ def zeros(key, shape, dtype=None, out_sharding=None):
         key: not used.
         shape: sequence of ints.
         dtype: dtype; None: the default float.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> nn.initializers.zeros(random.key(0), (2,))
     Array([0., 0.], dtype=float32)
@@ -73,13 +70,10 @@ def ones(key, shape, dtype=None, out_sharding=None):
         key: not used.
         shape: sequence of ints.
         dtype: dtype; None: the default float.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> nn.initializers.ones(random.key(0), (2,))
     Array([1., 1.], dtype=float32)
@@ -104,6 +98,8 @@ def constant(value, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
+        if out_sharding is not None:
+            return sharded(init, locals())
         return jnp.full(shape, value, dtype=requested("full", dtype, float))
 
     return init
@@ -124,6 +120,8 @@ def uniform(scale=1e-2, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
+        if out_sharding is not None:
+            return sharded(init, locals())
         dtype = requested(None, dtype, float)
         return random.uniform(key, shape, dtype) * jnp.array(scale, dtype)
 
@@ -145,6 +143,8 @@ def normal(stddev=1e-2, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
+        if out_sharding is not None:
+            return sharded(init, locals())
         dtype = requested(None, dtype, float)
         return random.normal(key, shape, dtype) * jnp.array(stddev, dtype)
 
@@ -167,6 +167,8 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
+        if out_sharding is not None:
+            return sharded(init, locals())
         dtype = requested(None, dtype, float)
         return random.truncated_normal(key, lower, upper, shape, dtype) * jnp.array(stddev, dtype)
 
@@ -207,6 +209,8 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
+        if out_sharding is not None:
+            return sharded(init, locals())
         dtype = requested(None, dtype, float)
         shape = tuple(shape)
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
@@ -303,6 +307,8 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
+        if out_sharding is not None:
+            return sharded(init, locals())
         dtype = requested(None, dtype, float)
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
@@ -333,6 +339,8 @@ def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
     """
 
     def init(key, shape, dtype=dtype, out_sharding=None):
+        if out_sharding is not None:
+            return sharded(init, locals())
         dtype = requested(None, dtype, float)
         if len(shape) not in (3, 4, 5):
             raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")

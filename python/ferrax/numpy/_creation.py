@@ -66,7 +66,7 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
         order: "K", "C", "A" or None, all the same: arrays lie row by row.
         ndmin: int: leading axes of size 1 are added up to this rank.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of the values' shape.
@@ -76,7 +76,6 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
         TypeError: for values that are no numbers.
         OverflowError: for integers that do not fit the dtype.
         NotImplementedError: for another order.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.array([[1, 2], [3, 4]])
     Array([[1, 2],
@@ -196,7 +195,7 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
         order: "K", "C", "A" or None, all the same: arrays lie row by row.
         copy: True to copy, False to refuse values that need one, None to copy where needed.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of the values' shape.
@@ -204,7 +203,6 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
     Raises:
         ValueError: if copy is False and a is no array.
         NotImplementedError: for another order.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.asarray([1.0, 2.0])
     Array([1., 2.], dtype=float32)
@@ -306,14 +304,13 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         TypeError: for sizes that are no integers or are negative.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.zeros((2, 2))
     Array([[0., 0.],
@@ -332,14 +329,13 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         TypeError: for sizes that are no integers or are negative.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.ones(3, dtype="int32")
     Array([1, 1, 1], dtype=int32)
@@ -357,14 +353,13 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         TypeError: for sizes that are no integers or are negative.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.empty((0, 2)).shape
     (0, 2)
@@ -383,14 +378,13 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
         fill_value: scalar, or an array that broadcasts to `shape`.
         dtype: dtype of the result; None: that of fill_value.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         TypeError: for sizes that are no integers or are negative.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.full((2,), 7)
     Array([7, 7], dtype=int32, weak_type=True)
@@ -481,13 +475,10 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
@@ -506,13 +497,10 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.ones_like(jnp.arange(3))
     Array([1, 1, 1], dtype=int32)
@@ -551,13 +539,10 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.full_like(jnp.arange(3), 7)
     Array([7, 7, 7], dtype=int32)
@@ -596,7 +581,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         step: the distance; None: 1.
         dtype: dtype of the result; None: the one that the arguments promote to.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Vector of ceil((stop - start) / step) numbers.
@@ -606,7 +591,6 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         TypeError: for a bool dtype.
         ZeroDivisionError: for a step of 0.
         ConcretizationTypeError: for bounds that are traced.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.arange(2, 10, 3)
     Array([2, 5, 8], dtype=int32)

@@ -192,7 +192,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
         optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array with an axis for each label of the result, of the promoted dtype.
@@ -200,7 +200,6 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     Raises:
         ValueError: for subscripts that do not fit.
         NotImplementedError: if `out` is given.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3.0))
     Array([3., 3.], dtype=float32)

@@ -35,7 +35,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
         weights: vector of x's size; None: 1 each.
         minlength: int: the least size of the result.
         length: int: the size of the result, static and needed under jit; larger integers are dropped; None: up to the largest.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Vector of the default integer, or of the dtype of `weights`.
@@ -43,7 +43,6 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     Raises:
         TypeError: for an x that is no integer.
         ValueError: for other ranks, or weights of another shape.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.bincount(jnp.array([0, 2, 2]))
     Array([1, 0, 2], dtype=int32)

@@ -52,14 +52,13 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
         a, b: arrays of numbers.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape a.shape[:-1] + b.shape[:-2] + b.shape[-1:], of the promoted dtype; a product of arrays if one is a scalar.
 
     Raises:
         TypeError: if the contracted sizes differ.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.dot(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
@@ -88,7 +87,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         b: array of shape (..., k, n) or (k,); leading axes broadcast.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of shape (..., m, n), without the axis of a vector, of the promoted dtype.
@@ -96,7 +95,6 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     Raises:
         ValueError: for scalars, and leading axes that do not broadcast.
         TypeError: if the contracted sizes differ.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 2)))
     Array([[3., 3.],
@@ -339,14 +337,13 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
         axes: int: the last axes of a and the first of b; or two lists of axes.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of a's other axes and b's other axes, of the promoted dtype.
 
     Raises:
         TypeError: where the axes do not pair.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
     Array([[3., 3.],

@@ -58,7 +58,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
         axis: int, or None to flatten a first.
         total_repeat_length: the size of the result along the axis, needed where `repeats` is traced; longer results are cut, shorter ones padded with the
             last element.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of a's dtype.
@@ -66,7 +66,6 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
     Raises:
         ValueError: where there is not one number for each.
         TypeError: for negative ones.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.repeat(jnp.array([1, 2]), 2)
     Array([1, 1, 2, 2], dtype=int32)

@@ -113,7 +113,7 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
         shape: int or sequence of ints, one of which may be -1: what is left over.
         order: "C", last axis fastest, or "F", first axis fastest.
         copy: True for another array where the shape is the same; None: a itself.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and a's dtype.
@@ -122,7 +122,6 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
         TypeError: if the number of elements differs.
         ValueError: for another order.
         NotImplementedError: for order "A".
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],
@@ -150,14 +149,13 @@ def ravel(a, order="C", *, out_sharding=None):
     Args:
         a: array.
         order: "C", last axis fastest, or "F", first axis fastest.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Vector of a's dtype.
 
     Raises:
         NotImplementedError: for orders "A" and "K".
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
     Array([1, 2, 3, 4], dtype=int32)
@@ -468,14 +466,13 @@ def broadcast_to(array, shape, *, out_sharding=None):
     Args:
         array: array or number.
         shape: int or sequence of ints.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and of array's dtype.
 
     Raises:
         ValueError: where it does not fit.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
     Array([[0, 1],

@@ -269,14 +269,13 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
         method: as for `quantile`.
         keepdims: keep the reduced axes, with size 1.
         weights: array of a's shape, or a vector along `axis`; None: all 1.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of q's shape and a's shape without the reduced axes, of the dtype made float.
 
     Raises:
         ValueError: for complex a, another method, or overwrite_input.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 50)
     Array(2., dtype=float32)

@@ -155,14 +155,13 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
         alpha: concentrations, shape (..., n).
         shape: the result's shape without its last axis, to which alpha.shape[:-1] broadcasts; by default that.
         dtype: a float dtype; by default the default one.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         an array of shape (*shape, n).
 
     Raises:
         ValueError: alpha is a scalar, or does not broadcast; the dtype is not floating point.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.dirichlet(random.key(0), jnp.ones(3)).sum().round(3)
     Array(1., dtype=float32)
@@ -271,13 +270,10 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
         p: the norm.
         shape: the result's shape without its last axis.
         dtype: a float dtype; by default the default one.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         an array of shape (*shape, d).
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> (jnp.linalg.norm(random.ball(random.key(0), 2, shape=(5,)), axis=1) <= 1).all()
     Array(True, dtype=bool)
@@ -309,14 +305,13 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
         lam: rates.
         shape: the result's shape, to which `lam` broadcasts; by default lam's.
         dtype: an integer dtype; by default the default one.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         ValueError: lam does not broadcast. TypeError: the dtype is no integer type.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.poisson(random.key(0), 4.0, (3,)).dtype
     dtype('int32')

@@ -22,14 +22,13 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
         shape: the result's shape without its last axis, to which the batch axes of mean and cov broadcast; by default their common shape.
         dtype: a float dtype; by default the one that mean and cov are promoted to.
         method: the factorisation: "cholesky" (needs a definite matrix), "svd" or "eigh".
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         an array of shape (*shape, n).
 
     Raises:
         ValueError: shapes do not fit, the dtype is not floating point, or the method is unknown.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.multivariate_normal(random.key(0), jnp.zeros(2), jnp.eye(2)).shape
     (2,)
@@ -81,13 +80,10 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
         shape: the batch axes.
         dtype: a float or complex dtype; by default the default float.
         m: the number of columns; by default n.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         an array of shape (*shape, n, m) with orthonormal columns (rows, where m > n).
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.orthogonal(random.key(0), 2, (3,)).shape
     (3, 2, 2)

@@ -23,14 +23,13 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
         x: an array, or an int.
         axis: the axis.
         independent: permute each vector along the axis on its own.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array like x, or of range(x).
 
     Raises:
         TypeError: x is a scalar but no integer. ValueError: the axis is out of bounds.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.permutation(random.key(0), 4)
     Array([0, 1, 3, 2], dtype=int32)

@@ -23,7 +23,11 @@ def described(distribution, parameters=False, at=""):
         code = f.__code__
         own = [name for name in code.co_varnames[1 : code.co_argcount] if name not in ("shape", "dtype")]
         lines = f"      {', '.join(own)}: scalars or arrays of floats that broadcast.\n" if own else ""
-        last = "      out_sharding: not supported; must be None.\n" if code.co_kwonlyargcount else ""
+        last = (
+            "      out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.\n"
+            if code.co_kwonlyargcount
+            else ""
+        )
         f.__doc__ = f"""Draws from {distribution}.
 
     Args:
@@ -61,14 +65,13 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
         key: a key.
         shape: the result's shape.
         dtype: a float or complex dtype; by default the default float.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         ValueError: the dtype is neither.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.normal(random.key(0), (2, 3)).shape
     (2, 3)
@@ -105,14 +108,13 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
         lower, upper: the bounds.
         shape: the result's shape, to which the bounds broadcast; by default their common shape.
         dtype: a float dtype; by default the default one.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         ValueError: the dtype is not floating point, or the bounds do not broadcast.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (3,)).shape
     (3,)
@@ -178,14 +180,13 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
         dtype: a float dtype; by default the default one.
         mode: "low", "high" for twice the bits, which the upper tail shows, or "highest" for float32 numbers that take all of them into account; by default
             what `jax_high_dynamic_range_gumbel` says.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         ValueError: the dtype is not floating point, or the mode unknown.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.gumbel(random.key(0), (2, 3)).shape
     (2, 3)
@@ -288,13 +289,10 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
         key: a key.
         shape: the result's shape.
         dtype: the result's dtype; by default the default integer.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.rademacher(random.key(0), (3,)).shape
     (3,)
@@ -362,14 +360,13 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
         p: probabilities.
         shape: the result's shape, to which `p` broadcasts; by default p's.
         dtype: an integer dtype; by default the default one.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         ValueError: the dtype is no integer type, p is complex or does not broadcast.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.geometric(random.key(0), 0.5, (3,)).dtype
     dtype('int32')
@@ -502,14 +499,13 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
         shape: the result's shape, to which logits' shape without `axis` broadcasts; by default that.
         replace: whether a category may be drawn more than once along the leading axes of `shape`.
         mode: as in `gumbel`.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         an integer array.
 
     Raises:
         ValueError: the logits are not floating point, the shape does not fit, or there are too few categories to draw without replacement.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.categorical(random.key(0), jnp.zeros(3), shape=(2,)).shape
     (2,)

@@ -95,14 +95,13 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
         key: a key.
         shape: the result's shape.
         dtype: an unsigned integer dtype; by default the default unsigned type. Those of 2 and 4 bits get the low bits of a draw of uint8.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         an array of `shape` and `dtype`.
 
     Raises:
         ValueError: the dtype is no unsigned integer type.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.bits(random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
@@ -125,14 +124,13 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
         shape: the result's shape.
         dtype: a float dtype; by default the default one.
         minval, maxval: the bounds; they broadcast to `shape`.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         an array of `shape` and `dtype`.
 
     Raises:
         ValueError: the dtype is not floating point.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.uniform(random.key(0), (2,))
     Array([0.947667 , 0.9785799], dtype=float32)
@@ -169,14 +167,13 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
         shape: the result's shape.
         minval, maxval: the bounds; they broadcast to `shape`. Where maxval <= minval the draw is minval.
         dtype: an integer dtype; by default the default one.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of `shape` and `dtype`.
 
     Raises:
         TypeError: the dtype is no integer type.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.randint(random.key(0), (3,), 0, 10)
     Array([9, 0, 2], dtype=int32)
@@ -253,14 +250,13 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
         p: probabilities, floating point.
         shape: the result's shape, to which `p` broadcasts; by default p's.
         mode: "low", or "high" for 46 in place of 23 bits of precision (in float32).
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of bool of `shape`.
 
     Raises:
         TypeError: p is not floating point. ValueError: the mode is unknown, or p does not broadcast.
-        NotImplementedError: if `out_sharding` is given.
 
     >>> random.bernoulli(random.key(0), 0.5, (3,))
     Array([False, False,  True], dtype=bool)

@@ -133,13 +133,10 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
         axes: int: the last axes of x1 and the first of x2; or two lists of axes.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: not supported; must be None.
+        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
 
     Returns:
         Array of x1's other axes and x2's other axes, of the promoted dtype.
-
-    Raises:
-        NotImplementedError: if `out_sharding` is given.
 
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
     Array([[3., 3.],
