@@ -127,3 +127,16 @@ def test_lanes_of_a_scatter_may_lie_on_any_axis(jax, jnp, method):
             got = jax.vmap(jax.grad(loss, (0, 2)), axes, out)(*args)
             for g, s in zip(got, slopes, strict=True):
                 np.testing.assert_allclose(g, np.moveaxis(s, 0, out), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1.0, 1e20, 1e37])
+@pytest.mark.parametrize("jit", [False, True])
+def test_slopes_of_hypot_do_not_leave_the_range(jax, jnp, scale, jit):
+    """The partial derivatives of hypot(x, y) are x / hypot and y / hypot, whatever the size of x and y."""
+    wrap = jax.jit if jit else (lambda f: f)
+    x, y = jnp.float32(3 * scale / 5), jnp.float32(-4 * scale / 5)
+    np.testing.assert_allclose(wrap(jax.grad(jnp.hypot, (0, 1)))(x, y), (0.6, -0.8), rtol=1e-6)
+    np.testing.assert_allclose(wrap(lambda x, y: jax.jvp(jnp.hypot, (x, y), (jnp.float32(2), jnp.float32(1))))(x, y)[1], 0.4, rtol=1e-5)
+    rows = wrap(jax.vmap(jax.grad(jnp.hypot), (0, None)))(jnp.stack([x, -x]), y)
+    np.testing.assert_allclose(rows, [0.6, -0.6], rtol=1e-6)

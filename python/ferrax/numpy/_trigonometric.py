@@ -261,9 +261,7 @@ def rad2deg(x, /):
 radians, degrees = deg2rad, rad2deg
 
 
-@jitted("hypot")
-def _hypot(x, y):
-    x, y = promote_shapes(*_core.promote_dtypes_inexact(x, y))
+def _hypot_value(x, y):
     x, y = bind("abs", x), bind("abs", y)
     infinite = bind("or", bind("eq", x, scalar_like(np.inf, x)), bind("eq", y, scalar_like(np.inf, x)))
     x, y = bind("max", x, y), bind("min", x, y)
@@ -272,6 +270,28 @@ def _hypot(x, y):
     safe = where(bind("eq", x, zero), broadcast_constant(scalar_like(1, x), x.shape), x)
     length = bind("mul", x, bind("sqrt", bind("add", scalar_like(1, x), bind("square", bind("div", y, safe)))))
     return where(infinite, _core.asarray(filled_like(np.inf, x)), where(nothing, x, length))
+
+
+@jitted("hypot")
+def _hypot(x, y):
+    x, y = promote_shapes(*_core.promote_dtypes_inexact(x, y))
+    x, y = _core.broadcast_to(x, shape := np.broadcast_shapes(x.shape, y.shape)), _core.broadcast_to(y, shape)
+
+    def rule(primals, tangents):
+        out = call(*primals)
+        nothing, infinite = bind("eq", out, scalar_like(0, out)), bind("eq", out, scalar_like(np.inf, out))
+
+        # The slope x / hypot, whose squares never leave the range; at the origin half of |x|'s on each side, and none beside an infinity.
+        def term(x, dx):
+            slope = where(infinite, scalar_like(0, x), where(nothing, scalar_like(0.5, x), bind("div", x, out)))
+            return bind("mul", slope, dx)
+
+        return (out,), (bind("add", *[term(x, dx) for x, dx in zip(primals, tangents, strict=True)]),)
+
+    def call(x, y):
+        return _core.custom_jvp_call("_hypot", lambda x, y: (_hypot_value(x, y),), rule, [x, y])[0]
+
+    return call(x, y)
 
 
 def hypot(x1, x2, /):
