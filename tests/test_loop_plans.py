@@ -42,7 +42,7 @@ def test_what_does_the_same_each_time_is_done_before_the_loop(trips):
 def test_what_a_while_loop_asks_is_done_before_where_it_does_not_change():
     f = lambda m, v: lax.while_loop(lambda v: jnp.abs(v).max() < jnp.exp(m).sum(), lambda v: v * 1.5, v)
     text, got = plan(f, M, V)
-    loop = next(k for k, line in enumerate(text) if line.startswith("loop"))
+    loop = next(k for k, line in enumerate(text) if line.startswith(("loop", "nest")))
     assert sum("strategy=reduce" in line for line in text[:loop]) == 1, text
     want = V
     while np.abs(want).max() < jnp.exp(M).sum():

@@ -75,7 +75,7 @@ def check_promotion(*xs, ranks=False):
     For a function whose body promotes by other functions: these are the library's calls, to which the settings do not apply (`whose.rs`).
     ranks: whether ranks are promoted too.
     """
-    if _DTYPES.asked:
+    if _DTYPES.asked and _DTYPES.get() == "strict":
         _core.result_type(*xs)
     if ranks and _RANKS.asked:
         _core.promote_shapes(*xs)

@@ -6,6 +6,7 @@ use crate::error::{Error, Res};
 use crate::op::Op;
 use crate::param::{Param, ParamMap};
 use crate::program::{Atom, Eqn, Program};
+use crate::vary::Vary;
 use ferrax_kernel::Dims;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -131,7 +132,29 @@ impl<'a> Parser<'a> {
             self.eat(",");
         }
         shape.checked(dtype.size())?;
-        Ok(Aval { tape, ..Aval::of(dtype, shape) })
+        Ok(Aval { tape, vary: self.vary()?, ..Aval::of(dtype, shape) })
+    }
+    /// The axes behind a type over which it varies: `{V:i}`, `{V:(i,j)}` or nothing.
+    fn vary(&mut self) -> Res<Vary> {
+        if !self.s[self.at..].starts_with("{V:") {
+            return Ok(Vary::NONE);
+        }
+        self.want("{V:")?;
+        let (several, mut names) = (self.eat("("), vec![]);
+        loop {
+            match self.word() {
+                "" => return self.fail("wants the name of an axis"),
+                name => names.push(name.into()),
+            }
+            if !several || !self.eat(",") {
+                break;
+            }
+        }
+        if several {
+            self.want(")")?;
+        }
+        self.want("}")?;
+        Ok(Vary::of(names))
     }
     fn binders(&mut self, end: &str, names: &mut VarNumbers, avals: &mut Vec<Aval>) -> Res<()> {
         while !self.eat(end) {

@@ -72,7 +72,7 @@ pub(super) const LINES: &[&str] = &[
     "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; c:f64[2] v:f64[]. let d:f64[2] = psum[axes=(i,)] c; e:f64[2] = mul d v in (e, c) } mapped=(True, False) name=f] f64[3,2] f64[]",
     "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; c:f64[2]. let n:i32[] = axis_index[axis_name=i]; d:f64[] = convert_element_type[new_dtype=float64 weak_type=False] n; e:f64[2] = mul c d in (e,) } mapped=(True,) name=f] f64[3,2]",
     "shard_map[check_vma=False in_specs=(((i,), ()), ()) jaxpr={ lambda ; a:f64[1,2] w:f64[]. let b:f64[1,2] = mul a w; c:f64[1,2] = psum[axes=(i,)] b in (c, b) } manual_axes=(i,) mesh=((i, 3),) out_specs=(((), ()), ((i,), ()))] f64[3,2] f64[]",
-    "shard_map[check_vma=True in_specs=(((i, j),), ()) jaxpr={ lambda ; a:f64[1] w:f64[]. let v:f64[] = pvary[axes=(i, j)] w; b:f64[1] = mul a v; c:f64[1] = psum_invariant[axes=(j,)] b in (c, b) } manual_axes=(i, j) mesh=((i, 2), (j, 2)) out_specs=(((i,),), ((i, j),))] f64[4] f64[]",
+    "shard_map[check_vma=True in_specs=(((i, j),), ()) jaxpr={ lambda ; a:f64[1]{V:(i,j)} w:f64[]. let v:f64[]{V:(i,j)} = pvary[axes=(i, j)] w; b:f64[1]{V:(i,j)} = mul a v; c:f64[1]{V:i} = psum_invariant[axes=(j,)] b in (c, b) } manual_axes=(i, j) mesh=((i, 2), (j, 2)) out_specs=(((i,),), ((i, j),))] f64[4] f64[]",
     // each collective on devices
     "xla_pmap[axis_name=i axis_size=4 call_jaxpr={ lambda ; a:f64[2]. let b:f64[2] = psum[axes=(i,) axis_index_groups=((3, 1) (0, 2))] a in (b,) } mapped=(True,) name=f] f64[4,2]",
     "xla_pmap[axis_name=i axis_size=3 call_jaxpr={ lambda ; a:f64[2]. let b:f64[2] = pmax[axes=(i,) axis_index_groups=((2, 0) (1,))] a in (b,) } mapped=(True,) name=f] f64[3,2]",
