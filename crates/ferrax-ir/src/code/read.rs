@@ -6,6 +6,7 @@ use crate::error::{Error, Res, value_err};
 use crate::op::Op;
 use crate::param::{Param, ParamMap};
 use crate::program::{Atom, Eqn, Program};
+use crate::vary::Vary;
 use ferrax_kernel::Dims;
 use std::sync::Arc;
 
@@ -114,8 +115,12 @@ impl<'a> Decoder<'a> {
         let dtype = self.dtype()?;
         let rank = self.count()?;
         let sizes = (0..rank).map(|_| self.size()).collect::<Res<Vec<_>>>()?;
-        let Ok(tape) = u8::try_from(flags >> 1) else { return damaged("a type is none") };
-        Ok((Aval { weak: flags & 1 == 1, tape, ..Aval::scalar(dtype) }, sizes))
+        let (varies, Ok(tape)) = (flags >> 9 & 1 == 1, u8::try_from(flags >> 1 & !(1 << 8))) else {
+            return damaged("a type is none");
+        };
+        let axes = if varies { self.count()? } else { 0 };
+        let vary = Vary::of((0..axes).map(|_| self.name()).collect::<Res<Vec<_>>>()?);
+        Ok((Aval { weak: flags & 1 == 1, tape, vary, ..Aval::scalar(dtype) }, sizes))
     }
     pub fn aval(&mut self) -> Res<Aval> {
         let (a, sizes) = self.open_aval()?;

@@ -38,10 +38,15 @@ impl Encoder {
         self.tokens.push(Written::Size(n));
     }
     pub fn aval(&mut self, a: &Aval) {
-        self.count((a.tape as usize) << 1 | a.weak as usize);
+        let axes = a.vary.names();
+        self.count(usize::from(!axes.is_empty()) << 9 | (a.tape as usize) << 1 | a.weak as usize);
         self.name(a.dtype.short());
         self.count(a.rank());
         a.shape.iter().for_each(|n| self.size(*n as i64));
+        if !axes.is_empty() {
+            self.count(axes.len());
+            axes.iter().for_each(|n| self.name(n));
+        }
     }
     /// A program that holds no arrays.
     ///
