@@ -94,6 +94,13 @@ impl Typing<'_> {
     pub fn refuse(&self, words: impl FnOnce() -> String) -> Res<()> {
         if self.strict { refused(words()) } else { Ok(()) }
     }
+    /// Refuses a first operand that is cut along `axis`; `what` begins the error.
+    pub fn refuse_along(&self, axis: usize, what: &str) -> Res<()> {
+        if self.specs[0].dims[axis].is_empty() {
+            return Ok(());
+        }
+        self.refuse(|| format!("{what}. Got input type={} and axis={axis}", self.x[0].long()))
+    }
     pub fn parts(&self, cut: &[u8]) -> usize {
         self.mesh.grid.parts(cut)
     }

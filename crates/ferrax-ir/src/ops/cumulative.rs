@@ -158,15 +158,7 @@ impl Rules for Cumulative {
         Factors::along(x, out, |d| d != self.axis)
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
-        if !t.specs[0].dims[self.axis].is_empty() {
-            t.refuse(|| {
-                let of = t.x[0].long();
-                format!(
-                    "Input should be unsharded over the axis being reduced. Got input type={of} and axis={}",
-                    self.axis
-                )
-            })?;
-        }
+        t.refuse_along(self.axis, "Input should be unsharded over the axis being reduced")?;
         t.by_factors(&self.factors(t.x, t.out))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {

@@ -98,15 +98,10 @@ impl Rules for TopK {
         Factors::along(x, out, |d| d != self.axis)
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
-        if !t.specs[0].dims[self.axis].is_empty() {
-            t.refuse(|| {
-                let of = t.x[0].long();
-                format!(
-                    "The input should be unsharded over the axis along which to compute the top_k values. Got input type={of} and axis={}",
-                    self.axis
-                )
-            })?;
-        }
+        t.refuse_along(
+            self.axis,
+            "The input should be unsharded over the axis along which to compute the top_k values",
+        )?;
         t.by_factors(&self.factors(t.x, t.out))
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {

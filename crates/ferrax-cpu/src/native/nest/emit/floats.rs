@@ -4,14 +4,14 @@ use crate::native::nest::encode::Rm;
 use crate::nest::{NestOp, NestValue};
 use ferrax_kernel::{Bin, DType, Scalar, Un};
 
-/// Predicates of comparisons.
-const EQUAL: u8 = 0;
-const LESS: u8 = 1;
-const NOT_GREATER: u8 = 2;
-const UNORDERED: u8 = 3;
-const NOT_EQUAL: u8 = 4;
-const AND: u8 = 0x54;
-const OR: u8 = 0x56;
+/// Predicates of comparisons, and operations on masks: of one number and of vectors.
+pub(super) const EQUAL: u8 = 0;
+pub(super) const LESS: u8 = 1;
+pub(super) const NOT_GREATER: u8 = 2;
+pub(super) const UNORDERED: u8 = 3;
+pub(super) const NOT_EQUAL: u8 = 4;
+pub(super) const AND: u8 = 0x54;
+pub(super) const OR: u8 = 0x56;
 
 fn prefix(wide: bool) -> u8 {
     if wide { 3 } else { 2 }

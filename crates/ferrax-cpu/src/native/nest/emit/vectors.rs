@@ -1,4 +1,5 @@
 //! Vectors of 32 bytes: four numbers of 64 bits, or eight of 32; truth values beside them are masks of as many bits.
+use super::floats::{AND, EQUAL, LESS, NOT_EQUAL, NOT_GREATER, OR, UNORDERED};
 use super::{Emitter, NestSite, RAX, RDX, V0, V1, V2};
 use crate::native::nest::encode::Rm;
 use crate::nest::{Def, NestOp, NestValue};
@@ -7,13 +8,6 @@ use ferrax_kernel::{Bin, DType, Scalar, Un};
 /// Prefixes of an instruction on whole vectors: of numbers of 32 bits, of 64 bits or whole numbers, and of a move of one.
 const PS: u8 = 4;
 const PD: u8 = 5;
-const EQUAL: u8 = 0;
-const LESS: u8 = 1;
-const NOT_GREATER: u8 = 2;
-const UNORDERED: u8 = 3;
-const NOT_EQUAL: u8 = 4;
-const AND: u8 = 0x54;
-const OR: u8 = 0x56;
 const XOR: u8 = 0x57;
 
 fn prefix(wide: bool) -> u8 {
