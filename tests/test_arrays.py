@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import inspect
 import operator
 import pickle
 
@@ -463,3 +464,56 @@ def test_an_array_is_no_dtype(jax, jnp, dtype):
     x = jnp.zeros(2, dtype)
     with pytest.warns(DeprecationWarning, match="Implicit conversion of an array to a dtype is deprecated"):
         assert np.dtype(x) == x.dtype
+
+
+METHODS = """
+    addressable_data index
+    all axis out keepdims
+    any axis out keepdims
+    argmax axis out keepdims
+    argmin axis out keepdims
+    argpartition kth axis
+    argsort axis
+    astype dtype copy device
+    choose choices out mode
+    clip min max
+    compress condition axis
+    cumprod axis dtype out
+    cumsum axis dtype out
+    diagonal offset axis1 axis2
+    dot b
+    flatten order
+    max axis out keepdims initial where
+    mean axis dtype out keepdims
+    min axis out keepdims initial where
+    prod axis dtype out keepdims initial where promote_integers
+    ptp axis out keepdims
+    ravel order
+    repeat repeats axis
+    round decimals out
+    searchsorted v side sorter
+    sort axis
+    squeeze axis
+    std axis dtype out ddof keepdims
+    sum axis dtype out keepdims initial where promote_integers
+    swapaxes axis1 axis2
+    take indices axis out mode unique_indices indices_are_sorted fill_value
+    to_device device
+    tobytes order
+    trace offset axis1 axis2 dtype out
+    var axis dtype out ddof keepdims
+    view dtype type
+"""  # the parameters of JAX's methods that may be given by place or by name
+
+
+@pytest.mark.parametrize("line", METHODS.strip().splitlines())
+def test_methods_take_their_arguments_by_place_or_name(jnp, line):
+    name, *parameters = line.split()
+    of = inspect.signature(getattr(jnp.ones((2, 2)), name)).parameters
+    assert [of[p].kind for p in parameters] == [inspect.Parameter.POSITIONAL_OR_KEYWORD] * len(parameters) and list(of)[: len(parameters)] == parameters
+
+
+def test_astype_as_a_method(jnp):
+    x = jnp.arange(3)
+    assert x.astype(dtype="float32", copy=False).dtype == np.float32
+    assert x.astype(np.int32) is x and x.astype(np.int32, True) is not x

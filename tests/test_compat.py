@@ -422,6 +422,10 @@ from jax._src.state.types import AbstractRef
 from jax.experimental import colocated_python as cp
 from jax.experimental.array_serialization.serialization import GlobalAsyncCheckpointManager, get_tensorstore_spec
 print(dict in tree_util._registry, set in tree_util._registry, isinstance(jax.typeof(jax.new_ref(jnp.ones(2))), AbstractRef))
+for x in ((1, 2), [1], {"a": (2,), "b": 1}, None, jax.tree_util.Partial(len, 1)):
+    entry = tree_util._registry[type(x)]
+    children, data = entry.to_iter(x)
+    assert str(entry.from_iter(data, children)) == str(x) and hash(data) is not None
 print(core.trace_state_clean(), jax.jit(lambda: core.trace_state_clean())(), distributed.global_state.process_id)
 here = sys._getframe()
 print(traceback_util.include_frame(here), traceback_util.api_boundary(len) is len)

@@ -145,7 +145,7 @@ class Array:
         """The indices that partition a (see `partition`) along `axis`."""
     def argsort(self, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False, dtype: Any = None) -> Array:
         """The indices that sort a along `axis` (flattened if None). dtype: of the indices. Raises ValueError for an axis out of bounds, a scalar's too."""
-    def astype(self, dtype: DTypeLike | None, /, *, copy: bool = False, device: Device | Sharding | None = None) -> Array:
+    def astype(self, dtype: DTypeLike | None, copy: bool = False, device: Device | Sharding | None = None) -> Array:
         """x converted to `dtype` (None: the default float). Complex to real drops the imaginary part."""
     def byteswap(self) -> Array:
         """The elements with their bytes in reverse order."""

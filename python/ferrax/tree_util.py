@@ -578,14 +578,23 @@ class _DefaultRegistry:
     def flatten(self, tree, is_leaf=None):
         return tree_flatten(tree, is_leaf)
 
+    def flatten_with_path(self, tree, is_leaf=None):
+        return tree_flatten_with_path(tree, is_leaf)
+
     def flatten_one_level(self, tree):
-        return flatten_one_level(tree)
+        return flatten_one_level(tree) if is_tree_node(type(tree)) else None
+
+    def flatten_one_level_with_keys(self, tree):
+        return flatten_one_level_with_keys(tree) if is_tree_node(type(tree)) else None
 
     def is_node(self, typ):
         return is_tree_node(typ)
 
     def register_node(self, nodetype, to_iterable, from_iterable, to_iterable_with_keys=None):
         register_pytree_node(nodetype, to_iterable, from_iterable, to_iterable_with_keys)
+
+    def register_dataclass_node(self, nodetype, data_fields, meta_fields):
+        register_dataclass(nodetype, data_fields, meta_fields)
 
 
 default_registry = _DefaultRegistry()

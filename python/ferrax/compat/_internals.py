@@ -3,7 +3,9 @@
 Invariant: each does what its name says, on Ferrax's own objects.
 """
 
+import collections
 import collections.abc
+import functools
 import pathlib
 import types
 import typing
@@ -13,7 +15,7 @@ from .._devices import client_of
 from .._refs import RefType as AbstractRef
 from ..extend import source_info_util
 from ..numpy import asarray
-from ..tree_util import is_tree_node
+from ..tree_util import PyTreeDef, flatten_one_level, is_tree_node
 from ._distributions import FOLLOWS
 
 __all__ = [
@@ -100,11 +102,33 @@ class ExtendedDType:
     """The base class of dtypes that libraries define; no array can have one."""
 
 
+RegistryEntry = collections.namedtuple("RegistryEntry", ["to_iter", "from_iter"])
+
+
 class _NodeTypes:
-    """The types of inner nodes of pytrees."""
+    """The types of inner nodes of pytrees, and how each is taken apart and put together."""
 
     def __contains__(self, typ):
         return is_tree_node(typ)
+
+    def __getitem__(self, typ):
+        if typ not in self:
+            raise KeyError(typ)
+        return RegistryEntry(_apart, functools.partial(_together, typ))
+
+    def get(self, typ, default=None):
+        return self[typ] if typ in self else default
+
+
+def _apart(tree):
+    children, data = flatten_one_level(tree)
+    return children, tuple(data) if type(tree) is dict else data
+
+
+def _together(typ, data, children):
+    children = list(children)
+    leaf = PyTreeDef.from_node_data_and_children(None, [])
+    return PyTreeDef.from_node_data_and_children((typ, data), [leaf] * len(children)).unflatten(children)
 
 
 node_types = _NodeTypes()

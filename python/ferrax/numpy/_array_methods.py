@@ -37,7 +37,7 @@ from ._shaping import ravel, reshape, swapaxes, transpose
 _FUNCTIONS = {
     _choosing: "choose",
     _complex: "conj",
-    _creation: "astype copy",
+    _creation: "copy",
     _cumulative: "cumprod cumsum",
     _linear_algebra: "dot trace",
     _matrices: "diagonal",
@@ -74,6 +74,11 @@ def _flatten(self, order="C", *, out_sharding=None):
     if out_sharding is not None:
         return sharded(_flatten, locals())
     return ravel(self, order)
+
+
+def _astype(self, dtype, copy=False, device=None):
+    """The array converted to `dtype`; the array itself where it has that dtype, unless `copy`."""
+    return _creation.astype(self, dtype, copy=copy, device=device)
 
 
 def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0):
@@ -207,6 +212,7 @@ def install():
     """Puts everything on the class."""
     methods = {name: _as_method(getattr(module, name)) for module, names in _FUNCTIONS.items() for name in names.split()}
     methods |= {
+        "astype": _astype,
         "reshape": _reshape,
         "transpose": _transpose,
         "flatten": _flatten,
