@@ -72,6 +72,57 @@ for refused in (batching.to_elt, partial_eval.TracingEqn):
     with pytest.raises(NotImplementedError):
         refused()
 """,
+    "lines of equations": """
+import jax, jax.numpy as jnp
+from jax._src import jaxpr_util, source_info_util
+
+def f(x):
+    return jnp.sin(x) * 2
+
+closed = jax.make_jaxpr(f)(1.0)
+info = closed.eqns[0].source_info
+line = f.__code__.co_firstlineno + 1
+assert source_info_util.summarize(info) == f"{__file__}:{line}:11 (f)"
+for known in (info, info.traceback):
+    frame, = source_info_util.user_frames(known)
+    assert frame == source_info_util.user_frame(known) and (frame.start_line, frame.start_column, frame.function_name) == (line, 11, "f")
+assert source_info_util.user_frames(None) == [] and source_info_util.summarize(source_info_util.new_source_info()) == "unknown"
+g = lambda x: jax.lax.cond(x > 0, jnp.sin, lambda x: x * 2, x) + jax.lax.fori_loop(0, 3, lambda i, c: c * 2, x)
+inner = jax.make_jaxpr(g)(1.0).jaxpr
+counts = jaxpr_util.primitives(inner)
+assert counts["sin"] == 1 and counts["mul"] == 2 and sum(counts.values()) == jaxpr_util.count_eqns(inner) == len(list(jaxpr_util.all_eqns(inner)))
+assert jaxpr_util.primitives_by_shape(closed.jaxpr) == {"sin :: float32[]": 1, "mul :: float32[]": 1}
+assert jaxpr_util.source_locations(closed.jaxpr) == {f"{__file__}:{line}:11 (f)": 2}
+""",
+    "documents": """
+from jax._src import pretty_printer as pp
+
+arguments = pp.join(pp.concat([pp.text(","), pp.brk()]), [pp.text(f"argument{i}") for i in range(3)])
+call = pp.group(pp.concat([pp.text("f("), pp.nest(2, pp.concat([pp.brk(""), arguments])), pp.brk(""), pp.text(")")]))
+assert call.format(80) == str(call) == "f(argument0, argument1, argument2)"
+assert call.format(20) == "f(\\n  argument0,\\n  argument1,\\n  argument2\\n)"
+noted = pp.text("a", annotation="first") + pp.brk() + pp.nest(2, pp.text("bcd") + pp.brk() + pp.text("e", annotation="last"))
+assert noted.format() == "a   # first\\nbcd\\n  e # last"
+places = []
+assert pp.group(pp.source_map(noted, "here") + pp.text("!")).format(80, source_map=places) == "a bcd e! # first\\n         # last"
+assert places == [[(0, 7, "here")]]
+colored = pp.text("p") + pp.keyword(pp.text("q"))
+assert colored.format(use_color=True) == "p\\x1b[34;1mq\\x1b[39;22m" and colored.format(use_color=False) == "pq"
+assert pp.text("<", href="x").format(output_format=pp.OutputFormat.HTML) == '<a href="x">&lt;</a>'
+""",
+    "modules of other compilers": """
+from jax._src.lazy_loader import attach
+from jaxlib.mlir.dialects import func, mhlo, stablehlo
+import jaxlib.gpu_solver, jaxlib.lapack, jaxlib.mlir.dialects.gpu
+from jaxlib import utils
+
+load, names, listed = attach("jax.scipy", ["linalg"])
+assert load("linalg") is served.scipy.linalg and listed == names() == ["linalg"] and utils.safe_map(abs, [-1]) == [1]
+with pytest.raises(AttributeError):
+    load("nothing")
+with pytest.raises(NotImplementedError, match="another compiler"):
+    mhlo.ConstantOp()
+""",
 }
 
 

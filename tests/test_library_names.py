@@ -286,6 +286,24 @@ def test_names_of_other_compilers(served):
 
 
 @pytest.mark.ours
+def test_conversion_to_tensorflow_is_there_where_it_is(served, tmp_path):
+    look = [
+        "try:",
+        "    from jax.experimental import jax2tf",
+        "    jax2tf.convert(jnp.sin)",
+        "except (ImportError, NotImplementedError) as e: print(type(e).__name__, str(e).split(':')[0])",
+    ]
+    assert served(*look)[0].startswith("ImportError")
+    (tmp_path / "tensorflow.py").write_text("")
+    code = "\n".join(
+        [f"import sys; sys.path.insert(0, {str(tmp_path)!r})", "import ferrax.compat; ferrax.compat.install()", "import jax, jax.numpy as jnp", *look]
+    )
+    variables = {"PYTHONPATH": str(pathlib.Path(__file__).parents[1] / "python")}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
+    assert done.stdout.split()[:2] == ["NotImplementedError", "jax.experimental.jax2tf.convert"], done.stderr
+
+
+@pytest.mark.ours
 def test_dispatchers_see_jax(served):
     said = served(
         "x = jnp.ones(2)",

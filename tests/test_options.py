@@ -182,7 +182,7 @@ PROTOCOL = {
     ("experimental/xla_metadata.py:set_xla_metadata", "kwargs"),
     *{("extend/backend.py:register_backend_cache", p) for p in ("name", "util")},
     ("extend/backend.py:backend_xla_version", "platform"),
-    *{("extend/source_info_util.py:" + f, p) for f, p in (("summarize", "num_frames"), ("user_context", "tb"), ("user_context", "name_stack"))},
+    *{("extend/source_info_util.py:user_context", p) for p in ("tb", "name_stack")},
     *{("interpreters/ad.py:jvp", p) for p in ("instantiate", "transform_stack")},
     *{("profiler.py:register_subprocess", p) for p in ("pid", "port")},
     ("ffi.py:register_ffi_target", "kwargs"),  # traits of handlers; a call runs to its end

@@ -382,3 +382,28 @@ def test_scan_over_references(jax, jnp, reverse, jitted):
     carry, olds = (jax.jit(run) if jitted else run)(ref, jnp.full(3, 10.0))
     assert float(carry) == 4.0 and olds.tolist() == [0.0, 1.0, 2.0] and float(total[...]) == 3.0
     assert ref[...].tolist() == ([30.0, 21.0, 12.0] if reverse else [10.0, 21.0, 32.0])
+
+
+WRITES = {
+    "none": lambda jnp, r: None,
+    "set": lambda jnp, r: r.__setitem__(..., jnp.float32(3)),
+    "set of a part": lambda jnp, r: r.__setitem__((), jnp.float32(3)),
+    "number": lambda jnp, r: r.__setitem__(..., 2),
+    "add": lambda jnp, r: r.__setitem__(..., r[...] + jnp.float32(1)),
+}
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("weak", [True, False])
+def test_the_type_stays_weak_or_strong(jax, jnp, weak, name, staged):
+    ref = jax.new_ref(1.0 if weak else jnp.float32(1))
+
+    def read(r):
+        WRITES[name](jnp, r)
+        return r[...] + jnp.ones(2, "float16")
+
+    want = np.float16 if weak else np.float32
+    assert (jax.jit(read) if staged else read)(ref).dtype == want
+    assert (ref[...] + jnp.ones(2, "float16")).dtype == want and jax.typeof(ref).weak_type == weak
+    assert jax.jit(lambda x: read(jax.new_ref(x)))(1.0 if weak else jnp.float32(1)).dtype == want

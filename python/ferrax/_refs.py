@@ -55,6 +55,7 @@ class RefType:
     shape = property(lambda self: tuple(self.inner_aval.shape))
     dtype = property(lambda self: self.inner_aval.dtype)
     sharding = property(lambda self: self.inner_aval.sharding)
+    weak_type = property(lambda self: self.inner_aval.weak_type)
 
     def __eq__(self, other):
         return type(other) is RefType and self.inner_aval == other.inner_aval
@@ -63,7 +64,7 @@ class RefType:
         return hash((RefType, self.inner_aval))
 
     def __repr__(self):
-        return f"Ref{{{self.inner_aval}}}"
+        return f"Ref{{{str(self.inner_aval).removeprefix('~')}}}"
 
 
 _ROLES = {
@@ -90,11 +91,7 @@ class Ref:
     def __init__(self, value, kind=None):
         # Another object that shares the memory: deletion and donation are its own.
         self._value = _core.asarray(value, copy=True) if not isinstance(value, _core.Tracer) else value
-        aval = self._value.aval
-        if aval.weak_type:
-            self._value = _core.bind("convert_element_type", self._value, new_dtype=aval.dtype, weak_type=False, sharding=None)
-            aval = self._value.aval
-        self._aval, self._staging, self._traces = aval, _core.staging(), _core.traces()
+        self._aval, self._staging, self._traces = self._value.aval, _core.staging(), _core.traces()
         self._home, self._kind = (self._staging, len(passes())), kind
         # The reference that stands for this one in backward passes (`_backward`), made when one asks, and the argument of a jitted function that this one is.
         self._back = self._place = None
@@ -139,6 +136,8 @@ class Ref:
         """Sets the value, unless it belongs to a derivative or a `vmap` that the reference does not; of a derivative's, with `strip`, the value alone."""
         if after is self._value:
             return
+        if after.aval.weak_type != self._aval.weak_type:  # a reference's type stays what it is
+            after = _core.bind("convert_element_type", after, new_dtype=self._aval.dtype, weak_type=self._aval.weak_type, sharding=None)
         outside = lambda owner: owner is not None and self._traces is not None and owner not in self._traces
         owner = _core.trace_of(after)
         if outside(owner) and owner.what != "vmap" and (strip or self._kind == NO_GRAD):

@@ -151,6 +151,11 @@ pub struct SourceInfo {
 }
 #[pymethods]
 impl SourceInfo {
+    /// The place itself, which `source_info_util` reads as it reads a traceback.
+    #[getter]
+    fn traceback(slf: PyRef<Self>) -> PyRef<Self> {
+        slf
+    }
     fn __repr__(&self) -> String {
         format!("{}:{}:{} ({})", self.file_name, self.start_line, self.start_column, self.function_name)
     }

@@ -1,10 +1,10 @@
-"""What libraries take of `jax._src.interpreters.batching`, `dispatch`, `partial_eval` and `source_info_util` beside the public names.
+"""What libraries take of `jax._src.interpreters.batching`, `dispatch` and `partial_eval` beside the public names.
 
 Invariant: what would change how programs are traced says so when it is called; the rest is as in JAX.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import effects_barrier, lax
 from .._mesh import get_abstract_mesh
@@ -50,25 +50,3 @@ class _Tokens:
 
 
 runtime_tokens = _Tokens()
-
-
-class Frame(NamedTuple):
-    """A place in a source file."""
-
-    file_name: str
-    function_name: str
-    start_line: int
-    start_column: int
-    end_line: int
-    end_column: int
-
-
-def user_frame(traceback):
-    """The line that a traceback or a `SourceInfo` names; None where none is known."""
-    frame = getattr(traceback, "traceback", traceback)
-    while getattr(frame, "tb_next", None) is not None:
-        frame = frame.tb_next
-    frame = getattr(frame, "tb_frame", frame)
-    if not hasattr(frame, "f_code"):
-        return None
-    return Frame(frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno, 0, frame.f_lineno, 0)

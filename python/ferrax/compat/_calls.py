@@ -3,6 +3,7 @@
 Invariant: each is a few lines over Ferrax's own; what would ask for another compiler is not here.
 """
 
+import functools
 import inspect
 import logging
 import operator
@@ -32,6 +33,8 @@ __all__ = [
     "canonicalize_platform",
     "check_callable",
     "debug_callback",
+    "ensure_index",
+    "ensure_index_tuple",
     "exclude_paths",
     "expand_platform_alias",
     "filter_traceback",
@@ -42,6 +45,7 @@ __all__ = [
     "is_hashable",
     "is_known_platform",
     "known_platforms",
+    "primitive_callable",
     "register_exclusion",
     "resolve_kwargs",
     "shaped_abstractify",
@@ -315,3 +319,15 @@ class ClusterEnv:
 
 class SlurmCluster(ClusterEnv):
     """A run that Slurm started."""
+
+
+def ensure_index_tuple(x):
+    """An integer, or integers, as a tuple."""
+    x = ensure_index(x)
+    return x if isinstance(x, tuple) else (x,)
+
+
+@functools.lru_cache(maxsize=256)
+def primitive_callable(prim, **params):
+    """A primitive with parameters as a compiled function of its operands; `primitive_callable.cache_clear` forgets all of them."""
+    return _core.jit(lambda *args: prim.bind(*args, **params))

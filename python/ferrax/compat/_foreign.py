@@ -3,6 +3,7 @@
 Invariant: which there are is read from `_foreign.txt`, a line a module: its names, or `*` for all.
 """
 
+import importlib.util
 import pathlib
 
 from .._refused import refused
@@ -15,15 +16,20 @@ _WHY = (
     ("jax.experimental.mosaic", "it is an instruction of hardware that is not here; pallas_call runs anywhere"),
     ("jax.experimental.roofline", "programs are not compared with what hardware could do; lower(..).cost_analysis() counts"),
     ("jax.experimental.source_mapper", "programs have no text of another compiler's; make_jaxpr(f)(..).pretty_print(source_info=True) names lines"),
+    ("jax.experimental.jax2tf", "programs are not converted to TensorFlow; jax.export writes them as bytes, and jax.pure_callback calls TensorFlow"),
     ("jax.experimental.transfer", "a run has one process"),
     ("jax.experimental.buffer_callback", "callbacks get arrays: jax.pure_callback, or jax.ffi for functions in C"),
     ("", "it belongs to another compiler, which is not here; a primitive is lowered to a function of arrays by mlir.lower_fun"),
 )
 
 
+# Modules that JAX offers where another library is installed: elsewhere libraries ask whether the import fails.
+_BESIDE = {"jax.experimental.jax2tf": "tensorflow"}
+
+
 def _read():
     rows = (line.partition(":") for line in (pathlib.Path(__file__).parent / "_foreign.txt").read_text().splitlines())
-    return {module: frozenset(names.split()) for module, _, names in rows}
+    return {module: frozenset(names.split()) for module, _, names in rows if module not in _BESIDE or importlib.util.find_spec(_BESIDE[module])}
 
 
 FOREIGN = _read()

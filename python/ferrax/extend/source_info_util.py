@@ -6,6 +6,7 @@ Invariant: the innermost line that is neither Ferrax's nor excluded. A user-defi
 """
 
 import contextlib
+import itertools
 import sys
 from typing import Any, NamedTuple
 
@@ -80,12 +81,40 @@ def current_name_stack():
     return NameStack()
 
 
+class Frame(NamedTuple):
+    """A place in a source file."""
+
+    file_name: str
+    function_name: str
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+
+
+def user_frames(source_info):
+    """The places that an equation's `source_info`, a traceback or a frame names, the innermost first: one, or none where none is known."""
+    at = getattr(source_info, "traceback", source_info)
+    while getattr(at, "tb_next", None) is not None:
+        at = at.tb_next
+    if hasattr(at, "file_name"):
+        return [Frame(*(getattr(at, field) for field in Frame._fields))]
+    at = getattr(at, "tb_frame", at)
+    if not hasattr(at, "f_code"):
+        return []
+    line = at.f_lineno
+    _, end, column, end_column = next(itertools.islice(at.f_code.co_positions(), max(at.f_lasti, 0) // 2, None), (None,) * 4)
+    return [Frame(at.f_code.co_filename, at.f_code.co_qualname, line, column or 0, end or line, end_column or 0)]
+
+
+def user_frame(source_info):
+    """The innermost place that it names; None where none is known."""
+    return next(iter(user_frames(source_info)), None)
+
+
 def summarize(source_info, num_frames=1):
-    """`file:line (function)` of a line."""
-    frame = getattr(source_info, "traceback", None)
-    if frame is None or not hasattr(frame, "f_code"):
-        return "unknown"
-    return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
+    """`file:line:column (function)` of a line, or "unknown"."""
+    return "\n".join(f"{f.file_name}:{f.start_line}:{f.start_column} ({f.function_name})" for f in user_frames(source_info)[:num_frames]) or "unknown"
 
 
 @contextlib.contextmanager
