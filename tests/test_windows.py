@@ -295,3 +295,55 @@ def test_derivatives_are_the_primitives_that_jax_has():
 def test_defaults_of_reduce_window(jnp, lax):
     assert lax.reduce_window(jnp.arange(4.0), 1.0, lax.mul, (2,)).tolist() == [0.0, 2.0, 6.0]
     assert lax.reduce_window(jnp.ones((2, 3)), 0.0, lax.add, window_dimensions=(2, 2)).tolist() == [[4.0, 4.0]]
+
+
+NUMBERS = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 bfloat16 float16 float32 float64 complex64 complex128".split()
+COMPATIBLE, SIGNEDNESS, NARROWER = "Input type is incompatible", "must have the same signedness", "must not be narrower"
+
+
+def refused_preference(jnp, given, asked):
+    """Why products of a dtype are not summed as another, by the rule of JAX 0.10.2; None where they are."""
+    is_a = lambda d, kind: jnp.issubdtype(jnp.dtype(d), kind)
+    if not (is_a(given, jnp.integer) and is_a(asked, jnp.floating)):
+        if any(is_a(given, kind) and not is_a(asked, kind) for kind in (jnp.integer, jnp.floating, jnp.complexfloating)):
+            return COMPATIBLE
+        if is_a(given, jnp.signedinteger) and not is_a(asked, jnp.signedinteger):
+            return SIGNEDNESS
+    return NARROWER if jnp.dtype(asked).itemsize < jnp.dtype(given).itemsize else None
+
+
+@pytest.mark.parametrize("given", NUMBERS)
+def test_what_convolutions_are_summed_as(jax, jnp, lax, given):
+    """Every dtype as every other: refused for one reason, or the sums of products of numbers converted first; booleans are counted."""
+    with jax.enable_x64(True):
+        x, w = jnp.array([[[1, 0, 3, 250, 5]]]).astype(given), jnp.array([[[1, 2, 1]]]).astype(given)
+        for asked in NUMBERS:
+            conv = lambda x, w, asked=asked: lax.conv_general_dilated(x, w, (1,), "VALID", preferred_element_type=asked)
+            if why := refused_preference(jnp, given, asked):
+                with pytest.raises(TypeError, match=why):
+                    conv(x, w)
+                continue
+            first = np.bool_ if asked == "bool" else jnp.dtype(asked)
+            a, b = np.asarray(x)[0, 0].astype(first), np.asarray(w)[0, 0].astype(first)
+            wide = np.complex128 if "complex" in asked else np.float64 if "float" in asked else first
+            want = np.correlate(a.astype(wide), b.astype(wide), "valid").astype(first)
+            for f in (conv, jax.jit(conv)):
+                got = f(x, w)
+                assert got.dtype == asked
+                # a result of 16 bits is rounded once: nearest
+                np.testing.assert_allclose(
+                    np.asarray(got)[0, 0].astype(wide), want.astype(wide), rtol=2**-8 if asked == "bfloat16" else 2**-10 if asked == "float16" else 0
+                )
+            assert jax.vmap(conv)(x[None], w[None]).tolist() == got[None].tolist()
+
+
+@pytest.mark.parametrize("given", NUMBERS)
+def test_products_are_not_summed_as_booleans(jax, jnp, lax, given):
+    """A boolean has one bit: narrower than every integer and complex number. Floats may be summed as anything."""
+    with jax.enable_x64(True):
+        x = jnp.ones(3, given)
+        if given == "bool" or jnp.issubdtype(x.dtype, jnp.floating):
+            assert lax.dot(x, x, preferred_element_type=bool).tolist() is True
+        else:
+            with pytest.raises(TypeError, match="must not be narrower than the original type, got preferred_element_type of bool"):
+                lax.dot(x, x, preferred_element_type=bool)

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from .._core import bind
-from .._dtypes import dtype_of, is_bool, is_complex, is_integer, is_unsigned, requested
+from .._dtypes import dtype_of, is_complex, is_floating, is_integer, is_unsigned, requested
 from .._parts import sharded
 from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision
@@ -245,17 +245,18 @@ def conv_general_dilated(
 
 
 def check_preferred(dtype, preferred):
-    """Raises TypeError where operands of integers cannot be summed as what is asked for: complex, without signs, or narrower."""
-    if preferred is None or not is_integer(dtype):
+    """Raises TypeError where sums of products of a dtype cannot be taken as what is asked for: of another kind, without signs, or narrower."""
+    if preferred is None:
         return
     preferred = np.dtype(preferred)
-    if is_complex(preferred) or is_bool(preferred):
-        raise TypeError(
-            "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, preferred_element_type) are "
-            "(integral, integral), (integral, floating), (floating, floating), (complex, complex."
-        )
-    if is_unsigned(preferred) and not is_unsigned(dtype):
-        raise TypeError("`preferred_element_type` must have the same signedness as the original type.")
+    if not (is_integer(dtype) and is_floating(preferred)):
+        if any(kind(dtype) and not kind(preferred) for kind in (is_integer, is_floating, is_complex)):
+            raise TypeError(
+                "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, preferred_element_type) are "
+                "(integral, integral), (integral, floating), (floating, floating), (complex, complex."
+            )
+        if is_integer(dtype) and not is_unsigned(dtype) and is_unsigned(preferred):
+            raise TypeError("`preferred_element_type` must have the same signedness as the original type.")
     if preferred.itemsize < np.dtype(dtype).itemsize:
         raise TypeError("`preferred_element_type` must not be narrower than the original type.")
 

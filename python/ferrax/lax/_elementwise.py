@@ -9,6 +9,8 @@ rank with sizes of 1, spread over the others. Operands of different dtypes raise
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
 from .. import _core
@@ -1400,10 +1402,18 @@ def reduce_precision(operand, exponent_bits, mantissa_bits):
     Returns:
         Array of operand's shape and dtype.
 
+    Raises:
+        ValueError: without bits of an exponent, or for negative numbers of them.
+
     >>> lax.reduce_precision(jnp.array([1.2345]), 8, 4)
     Array([1.25], dtype=float32)
     """
-    return bind("reduce_precision", operand, exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits))
+    exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
+    if exponent_bits < 1:
+        raise ValueError(f"reduce_precision: exponent_bits must be positive; got {exponent_bits}")
+    if mantissa_bits < 0:
+        raise ValueError(f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}")
+    return bind("reduce_precision", operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
 def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):

@@ -54,6 +54,12 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     axes = [tuple([d.__index__() for d in dims]) for dims in (lhs_contract, rhs_contract, lhs_batch, rhs_batch)]
     numbers = ((axes[0], axes[1]), (axes[2], axes[3]))
+    for side, rank, contracting, batch in (("lhs", np.ndim(lhs), axes[0], axes[2]), ("rhs", np.ndim(rhs), axes[1], axes[3])):
+        if any(d < 0 for d in (*contracting, *batch)):
+            raise TypeError(
+                f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of the {side} value, got {side}_batch of"
+                f" {batch} and {side}_contracting of {contracting} for {side} of rank {rank}"
+            )
     return bind("dot_general", lhs, rhs, dimension_numbers=numbers, **_product_parameters(precision, preferred_element_type))
 
 

@@ -162,7 +162,10 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
     Array([3, 4, 5], dtype=int32)
     """
     starts = _start_indices(operand, start_indices, allow_negative_indices)
-    return bind("dynamic_slice", operand, *starts, slice_sizes=canonicalize_shape(slice_sizes))
+    sizes = canonicalize_shape(slice_sizes)
+    if any(type(n) is int and n < 0 for n in sizes):
+        raise TypeError(f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {sizes}.")
+    return bind("dynamic_slice", operand, *starts, slice_sizes=sizes)
 
 
 def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):

@@ -118,6 +118,9 @@ primitive! {
 impl Rules for ReducePrecision {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         match x {
+            [a] if a.dtype.is_float() && self.exponent_bits == 0 => {
+                value_err("reduce_precision: exponent_bits must be positive; got 0")
+            }
             [a] if a.dtype.is_float() => Ok(smallvec![a.clone()]),
             [a] => type_err(format!(
                 "reduce_precision does not accept dtype {}. Accepted dtypes are subtypes of floating.",

@@ -183,19 +183,19 @@ impl Conv {
     }
     fn result_dtype(&self, d: Dtype) -> Res<Dtype> {
         let Some(p) = self.preferred_element_type else { return Ok(d) };
-        let together = d.is_int() && (p.is_int() || p.is_float())
-            || d.is_float() && p.is_float()
-            || d.is_complex() && p.is_complex()
-            || p == d;
-        if !together {
-            return type_err(
-                "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, preferred_element_type) are (integral, integral), (integral, floating), (floating, floating), (complex, complex.",
-            );
+        // booleans are counted as whatever is asked for
+        if !(d.is_int() && p.is_float()) {
+            let kept = |kind: fn(Dtype) -> bool| !kind(d) || kind(p);
+            if !(kept(Dtype::is_int) && kept(Dtype::is_float) && kept(Dtype::is_complex)) {
+                return type_err(
+                    "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, preferred_element_type) are (integral, integral), (integral, floating), (floating, floating), (complex, complex.",
+                );
+            }
+            if d.is_int() && !d.is_unsigned() && p.is_unsigned() {
+                return type_err("`preferred_element_type` must have the same signedness as the original type.");
+            }
         }
-        if d.is_int() && p.is_int() && d.is_unsigned() != p.is_unsigned() {
-            return type_err("`preferred_element_type` must have the same signedness as the original type.");
-        }
-        if p.is_int() == d.is_int() && p.size() < d.size() {
+        if p.size() < d.size() {
             return type_err("`preferred_element_type` must not be narrower than the original type.");
         }
         Ok(p)
@@ -566,6 +566,12 @@ impl Rules for Conv {
         };
         let y = match b.parts(y) {
             Some(_) => y,
+            // of booleans, counted as complex numbers
+            None if out[0].dtype.is_complex() => {
+                let y = b.convert(y, result);
+                let im = b.constant(Scalar::zero(result), out[0].shape.clone());
+                b.pair(y, im)
+            }
             None if result == DType::Bool => {
                 let zero = b.scalar(y, 0.0);
                 b.bin(Bin::Ne, y, zero)

@@ -112,33 +112,45 @@ fn richer(a: Dtype, b: Dtype) -> Dtype {
     };
     if rank(b) > rank(a) { b } else { a }
 }
-fn spread(name: &str, l: &Aval, la: &[usize], r: &Aval, ra: &[usize]) -> Res<()> {
-    if la.len() != ra.len() {
-        return type_err(format!(
-            "dot_general requires equal numbers of lhs {name} and rhs {name} dimensions, got {} and {}.",
-            Dims::new(la),
-            Dims::new(ra)
-        ));
-    }
-    for (a, d, side) in [(l, la, "lhs"), (r, ra, "rhs")] {
-        if d.iter().any(|k| *k >= a.rank()) || (1..d.len()).any(|i| d[..i].contains(&d[i])) {
+/// Which dimensions of the operands go together, checked in JAX's order and words.
+fn check_dimensions(n: &DotDims, l: &Aval, r: &Aval) -> Res<()> {
+    let sides = [("lhs", l, &n.lb, &n.lc), ("rhs", r, &n.rb, &n.rc)];
+    for (side, a, batch, contracting) in sides {
+        if batch.iter().chain(contracting.iter()).any(|k| *k >= a.rank()) {
             return type_err(format!(
-                "dot_general requires {side} {name} dimensions to be distinct and nonnegative and less than the number of axes of the {side} value, got {name} dimensions {} for {side} of rank {}",
-                Dims::new(d),
+                "dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of the {side} value, got {side}_batch of {batch} and {side}_contracting of {contracting} for {side} of rank {}",
                 a.rank()
             ));
         }
     }
-    let (ls, rs) = (l.shape.pick(la), r.shape.pick(ra));
-    if ls != rs {
-        return match name {
-            "batch" => type_err(format!(
-                "dot_general requires lhs batch dimensions and rhs batch dimensions to have the same shape, got {ls} and {rs}."
-            )),
-            _ => type_err(format!(
-                "dot_general requires contracting dimensions to have the same shape, got {ls} and {rs}."
-            )),
-        };
+    if n.lb.len() != n.rb.len() {
+        return type_err(format!(
+            "dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch {} and rhs_batch {}.",
+            n.lb, n.rb
+        ));
+    }
+    for (what, lhs, rhs) in [("batch", &n.lb, &n.rb), ("contracting", &n.lc, &n.rc)] {
+        for (side, d) in [("lhs", lhs), ("rhs", rhs)] {
+            if (1..d.len()).any(|i| d[..i].contains(&d[i])) {
+                return type_err(format!(
+                    "dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {d}."
+                ));
+            }
+        }
+    }
+    for (side, _, batch, contracting) in sides {
+        if batch.iter().any(|k| contracting.contains(k)) {
+            return type_err(format!(
+                "dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got {side}_batch {batch} and {side}_contracting {contracting}."
+            ));
+        }
+    }
+    let batches = "lhs batch dimensions and rhs batch dimensions";
+    for (what, lhs, rhs) in [(batches, &n.lb, &n.rb), ("contracting dimensions", &n.lc, &n.rc)] {
+        let (ls, rs) = (l.shape.pick(lhs), r.shape.pick(rhs));
+        if ls != rs {
+            return type_err(format!("dot_general requires {what} to have the same shape, got {ls} and {rs}."));
+        }
     }
     Ok(())
 }
@@ -147,17 +159,14 @@ impl Rules for Dot {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [l, r] = x else { return type_err(format!("dot_general takes 2 operands, got {}", x.len())) };
         let n = &*self.dimension_numbers;
-        spread("batch", l, &n.lb, r, &n.rb)?;
-        spread("contracting", l, &n.lc, r, &n.rc)?;
-        if n.lc.iter().any(|k| n.lb.contains(k)) || n.rc.iter().any(|k| n.rb.contains(k)) {
-            return type_err("dot_general requires contracting and batch dimensions to be disjoint");
-        }
+        check_dimensions(n, l, r)?;
         if l.dtype.is_key() || r.dtype.is_key() || l.tape + r.tape > 0 {
             return type_err(format!("dot_general does not accept {} and {}", l.long(), r.long()));
         }
         let common = richer(l.dtype, r.dtype);
         let dtype = self.preferred_element_type.unwrap_or(common);
-        if !common.is_float() && dtype.real().size() < common.real().size() {
+        let width = |d: Dtype| if d.is_bool() { 1 } else { 8 * d.real().size() };
+        if !common.is_float() && width(dtype) < width(common) {
             return type_err(format!(
                 "`preferred_element_type` must not be narrower than the original type, got preferred_element_type of {} for result type of {}.",
                 dtype.long(),

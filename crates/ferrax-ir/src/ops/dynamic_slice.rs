@@ -36,7 +36,15 @@ fn check_starts(name: &str, a: &Aval, starts: &[Aval]) -> Res<()> {
             a.shape
         ));
     }
-    if let Some(s) = starts.iter().find(|s| s.rank() > 0 || !s.dtype.is_int()) {
+    if starts.iter().any(|s| !s.dtype.is_int()) {
+        let dtypes: Vec<&str> = starts.iter().map(|s| s.dtype.long()).collect();
+        let colon = if name == "dynamic_slice" { ":" } else { "" };
+        return type_err(format!(
+            "index arguments to {name} must be integers of the same type, got{colon} {}",
+            dtypes.join(", ")
+        ));
+    }
+    if let Some(s) = starts.iter().find(|s| s.rank() > 0) {
         return type_err(format!("index arguments to {name} must be integer scalars, got {}", s.long()));
     }
     Ok(())

@@ -92,9 +92,17 @@ impl Rules for Pad {
         }
         let shape: Option<Dims> = (0..a.rank()).map(|k| self.size(k, a.shape[k])).collect();
         let Some(shape) = shape else {
+            let size = |(c, n): (&(i64, i64, i64), &usize)| {
+                let inner = c.2 as i128 * n.saturating_sub(1) as i128;
+                (c.0 as i128 + c.1 as i128 + inner + *n as i128).to_string()
+            };
+            let sizes: Vec<String> = self.padding_config.iter().zip(a.shape.iter()).map(size).collect();
             return value_err(format!(
-                "Dimension size after padding is not at least 0, got result shape with a negative size, for padding_config ({},) operand shape {}",
+                "Dimension size after padding is not at least 0, got result shape ({}{}), for padding_config ({}{}) and operand shape {}",
+                sizes.join(", "),
+                if sizes.len() == 1 { "," } else { "" },
                 show(),
+                if sizes.len() == 1 { "," } else { "" },
                 a.shape
             ));
         };

@@ -505,7 +505,7 @@ impl Pointwise {
                     "{} does not accept dtype {}{at}. Accepted dtypes{at} are subtypes of {}.",
                     row.name,
                     a.dtype.long(),
-                    row.domain.words()
+                    if self.f == Pw::Pow && i == 1 { "integer, floating, complexfloating" } else { row.domain.words() }
                 ));
             }
         }

@@ -292,9 +292,12 @@ impl Rules for Scatter {
         check.batching("scatter_indices_batching_dims", &d.operand_batching_dims, &d.scatter_indices_batching_dims)?;
         let window = self.window(a.rank(), &u.shape);
         if let Some(k) = (0..a.rank()).find(|k| window[*k] > a.shape[*k].max(1)) {
+            let points = |k: &usize| d.inserted_window_dims.contains(k) || d.operand_batching_dims.contains(k);
             return type_err(format!(
-                "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding dimensions of operand. For dimension {k}, updates bound is {}, operand bound is {}.",
-                window[k], a.shape[k]
+                "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding dimensions of operand. For dimension {}, updates bound is {}, operand bound is {}.",
+                d.update_window_dims[k - (0..k).filter(points).count()],
+                window[k],
+                a.shape[k]
             ));
         }
         let positions: Dims = others(u.rank(), &d.update_window_dims).iter().map(|k| u.shape[*k]).collect();

@@ -36,8 +36,9 @@ impl Rules for Select {
             return type_err(format!("select_n does not accept {a}"));
         }
         let full = cases.iter().find(|c| c.rank() > 0).unwrap_or(&cases[0]);
-        if let Some(c) = cases.iter().find(|c| c.rank() > 0 && c.shape != full.shape) {
-            return type_err(format!("select cases must have the same shapes, got [{}, {}].", full.shape, c.shape));
+        if cases.iter().any(|c| c.rank() > 0 && c.shape != full.shape) {
+            let shapes: Vec<String> = cases.iter().map(|c| c.shape.to_string()).collect();
+            return type_err(format!("select cases must have the same shapes, got [{}].", shapes.join(", ")));
         }
         if which.rank() > 0 && full.rank() > 0 && which.shape != full.shape {
             return type_err(format!(

@@ -36,11 +36,16 @@ impl Rules for Slice {
                 a.shape
             ));
         }
-        if self.strides.as_ref().is_some_and(|s| s.len() != a.rank() || s.contains(&0)) {
-            return type_err(format!(
-                "slice strides must be positive, one for each axis, got strides {:?} for operand shape {}",
-                self.strides, a.shape
-            ));
+        if let Some(s) = &self.strides {
+            if s.len() != a.rank() {
+                return type_err(format!(
+                    "slice strides must have length equal to the number of dimensions of the operand, got strides {s} for operand shape {}.",
+                    a.shape
+                ));
+            }
+            if s.contains(&0) {
+                return type_err(format!("slice strides must be positive, got {s}"));
+            }
         }
         if (0..a.rank()).any(|k| limit[k] > a.shape[k]) {
             return type_err(format!(

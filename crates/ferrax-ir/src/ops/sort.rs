@@ -24,8 +24,9 @@ primitive! {
 impl Rules for Sort {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let Some(a) = x.first() else { return type_err("Sort requires at least one operand") };
-        if let Some(b) = x.iter().find(|b| b.shape != a.shape) {
-            return type_err(format!("Arguments to sort must have equal shapes, got: {}, {}", a.shape, b.shape));
+        if x.iter().any(|b| b.shape != a.shape) {
+            let shapes: Vec<String> = x.iter().map(|b| b.shape.to_string()).collect();
+            return type_err(format!("Arguments to sort must have equal shapes, got: {}", shapes.join(" ")));
         }
         if self.dimension >= a.rank() {
             return value_err(format!(
