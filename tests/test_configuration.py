@@ -412,7 +412,7 @@ def test_softmax_has_its_own_derivative_where_it_is_asked_for(jax):
 # What programs set, and what becomes of it: values that are taken in silence, those that warn once, those that are refused.
 OTHERS = """
 jax_explicit_x64_dtypes jax_embedded_constants_max_bytes jax_use_simplified_jaxpr_constants jax_traceback_filtering jax_use_direct_linearize
-jax_disable_bwd_checks jax_remat3 jax_custom_vjp3 jax_hlo_source_file_canonicalization_regex jax_include_full_tracebacks_in_locations
+jax_remat3 jax_custom_vjp3 jax_hlo_source_file_canonicalization_regex jax_include_full_tracebacks_in_locations
 jax_compilation_cache_dir jax_transfer_guard jax_persistent_cache_min_compile_time_secs jax_raise_persistent_cache_errors
 jax_array_garbage_collection_guard jax_no_tracing jax_optimization_level jax_memory_fitting_level jax_exec_time_optimization_effort
 jax_cpu_collectives_implementation jax_distributed_debug jax_enable_compilation_cache jax_use_shardy_partitioner jax_pgle_profiling_runs
@@ -732,3 +732,25 @@ np.testing.assert_array_equal(np.asarray(x + y), [3, 6, 9])
 """,
         timeout=100,
     )
+
+
+@pytest.mark.ours
+def test_results_of_bwd_rules_as_they_are(jax, jnp):
+    """`jax_disable_bwd_checks`: of any shape, jitted too; by default they are compared."""
+
+    def derivative(y, bwd):
+        f = jax.custom_vjp(lambda x, y: x)
+        f.defvjp(lambda x, y: (x, None), lambda _, g: (g, bwd(g)))
+        return lambda: jax.grad(lambda y: f(jnp.ones(3), y).sum())(y)
+
+    longer = derivative(jnp.ones(4), lambda g: 2 * g)
+    for make in (lambda f: f, jax.jit):
+        with pytest.raises(ValueError, match="so the shapes do not match"):
+            make(longer)()
+        jax.config.update("jax_disable_bwd_checks", True)
+        try:
+            assert make(longer)().tolist() == [2.0] * 3
+            assert make(derivative(jnp.ones(3, "bfloat16"), lambda g: 2 * g))().tolist() == [2.0] * 3
+            assert make(derivative(jnp.ones(3), lambda g: None))().tolist() == [0.0] * 3
+        finally:
+            jax.config.update("jax_disable_bwd_checks", False)

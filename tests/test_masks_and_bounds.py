@@ -123,3 +123,40 @@ def test_strict_bounds_are_a_switch(jax, jnp):
         grad = jax.grad(lambda x, i: (x[i] ** 2).sum())(jnp.arange(3.0), jnp.array([0, 2]))
         assert grad.tolist() == [0.0, 0.0, 4.0]
     assert int(f(x, 9)) == 2
+
+
+OUTSIDE = [  # shape, index, where
+    ((2,), -4, "-4 out of bounds for axis 0 with size 2"), ((2,), 2, "2 out of bounds for axis 0 with size 2"),
+    ((2, 3), np.s_[:, 3], "3 out of bounds for axis 1 with size 3"), ((2, 3), np.s_[..., -4], "-4 out of bounds for axis 1 with size 3"),
+    ((2, 3), np.s_[None, :, None, 7], "7 out of bounds for axis 1 with size 3"), ((2, 3), np.s_[np.array([0, 9]), 3], "3 out of bounds for axis 1"),
+    ((2, 3), np.s_[None, np.array([0, 1]), None, 3], "3 out of bounds for axis 1"), ((4, 2, 3), np.s_[5, :, [0]], "5 out of bounds for axis 0"),
+    ((2, 3), np.s_[:9, np.int8(3)], "3 out of bounds for axis 1"), ((2, 3), np.s_[0, -9], "-9 out of bounds for axis 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "index", "where"), OUTSIDE, ids=str)
+def test_static_indices(jax, jnp, shape, index, where):
+    """`jax_check_static_indices`: integers are looked at where they read and no mode says what out of bounds means; what writes drops."""
+    x = jnp.ones(shape)
+    reads = [
+        lambda x: x[index],
+        lambda x: x.at[index].get(),
+        lambda x: x.at[index].get(mode="promise_in_bounds"),
+        lambda x: jax.vmap(lambda x: x[index])(x[None]),
+    ]
+    before = [f(x) for f in reads]
+    jax.config.update("jax_check_static_indices", True)
+    try:
+        assert jax.config.jax_check_static_indices is True
+        for f in reads:
+            for f in (f, jax.jit(f)):  # noqa: B020
+                with pytest.raises(IndexError, match="index " + where):
+                    f(x)
+        assert x.at[index].get(mode="fill", fill_value=7).size >= 0
+        assert x.at[index].get(mode="clip").size >= 0
+        np.testing.assert_array_equal(x.at[index].set(5.0, mode="drop")[0:1, ...], x.at[index].set(5.0)[0:1, ...])
+        assert (x.at[0:9].get() == x).all() and x[(-1,) * len(shape)] == 1
+    finally:
+        jax.config.update("jax_check_static_indices", False)
+    for f, y in zip(reads, before, strict=True):
+        np.testing.assert_array_equal(f(x), y)

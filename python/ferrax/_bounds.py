@@ -1,4 +1,4 @@
-"""Bounds of indices, checked where the switch `jax_strict_bounds` says so.
+"""Bounds of indices, checked where the switches `jax_strict_bounds` and `jax_check_static_indices` say so.
 
     with strict_bounds(True):
         jit(lambda x, i: x[i])(jnp.arange(3), 5)          # IndexError
@@ -15,7 +15,7 @@ from . import _core
 from ._config import FLAGS
 from .errors import OutOfBoundsError
 
-_FLAG = FLAGS["jax_strict_bounds"]
+_FLAG, _STATIC = FLAGS["jax_strict_bounds"], FLAGS["jax_check_static_indices"]
 
 
 def strict():
@@ -30,6 +30,25 @@ def check(shape, entries, wrap):
       OutOfBoundsError: one that is known is out of bounds.
     """
     return [e._replace(value=checked(e.value, shape[e.axis], e.axis, wrap)) if e.kind in ("int", "scalar", "array") else e for e in entries]
+
+
+def check_integers(shape, entries, inserted, wrap, mode):
+    """Looks at the integers of an index that reads, where the switch `jax_check_static_indices` says so and `mode` does not say what out of bounds means.
+
+    Args:
+      inserted: the axes of `shape` that the operand does not have.
+      mode: of class `GatherScatterMode`, or None.
+
+    Raises:
+      IndexError: one is out of bounds.
+    """
+    if not _STATIC.asked or not _core.config_get(_STATIC.name) or getattr(mode, "name", "PROMISE_IN_BOUNDS") != "PROMISE_IN_BOUNDS":
+        return
+    for e in entries:
+        n = shape[e.axis] if e.kind == "int" else 0
+        if e.kind == "int" and not (-n if wrap else 0) <= e.value < n:
+            axis = e.axis - sum(i < e.axis for i in inserted)
+            raise IndexError(f"index {e.value} out of bounds for axis {axis} with size {n} (normalize_indices={wrap})")
 
 
 def checked(i, n, axis, wrap):

@@ -188,6 +188,7 @@ FLAGS = {
         Flag("jax_numpy_rank_promotion", _one_of("allow", "warn", "raise"), "allow", "implicit broadcasting of ranks"),
         Flag("jax_numpy_dtype_promotion", _one_of("standard", "strict"), "standard", "implicit promotion of dtypes"),
         Flag("jax_strict_bounds", _bool, False, "raise IndexError for an index out of bounds, under jit too", traced=True),
+        Flag("jax_check_static_indices", _bool, False, "raise IndexError for an integer out of bounds in an index that reads", traced=True),
         Flag("jax_disable_jit", _bool, False, "run jitted functions and loops operation by operation"),
         Flag("jax_num_cpu_devices", _int, -1, "how many CPU devices there are; set it before the first array is made"),
         Flag("jax_log_compiles", _bool, False, "log each trace and compilation with the time it took, as warnings; without it they are debug messages"),
@@ -256,7 +257,7 @@ FLAGS = {
         Flag("jax_cpu_enable_async_dispatch", _bool, True, "long programs run beside Python", inert="long programs always do"),
         Flag("jax_cpu_collectives_implementation", _one_of("gloo", "mpi", "megascale", optional=True), "gloo", "how processes talk", inert=_ONE_PROCESS),
         Flag("jax_distributed_debug", _bool, False, "log what a distributed run does", inert=_ONE_PROCESS),
-        Flag("jax_disable_bwd_checks", _bool, False, "do not compare the results of bwd rules with what they stand for", inert="they are always compared"),
+        Flag("jax_disable_bwd_checks", _bool, False, "take the results of bwd rules as they are, of whatever shape and dtype"),
         Flag(
             "jax_embedded_constants_max_bytes",
             _int,

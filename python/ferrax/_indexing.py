@@ -310,6 +310,7 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
     if mode is None and _bounds.strict():
         entries = _bounds.check(_shape(x), entries, wrap)
     parsed = None if mode is None else GatherScatterMode.from_any(mode)
+    _bounds.check_integers(_shape(x), entries, inserted, wrap, parsed)
     filled = all(e.kind != "int" or x.shape[e.axis] for e in entries)
     if filled and not any(e.kind in ("array", "scalar") for e in entries):
         inside = all(e.kind != "int" or (-x.shape[e.axis] if wrap else 0) <= e.value < x.shape[e.axis] for e in entries)

@@ -21,7 +21,7 @@ from ..numpy._arguments import as_array, jitted
 
 
 class ResizeMethod(enum.Enum):
-    """How elements between elements are made: `from_string` takes also "bilinear", "trilinear", "triangle", "bicubic" and "tricubic"."""
+    """How elements between elements are made: `from_string` takes also "bilinear", "trilinear", "triangle", "bicubic", "tricubic" and "bicubic-pytorch"."""
 
     NEAREST = 0
     LINEAR = 1
@@ -43,6 +43,7 @@ _NAMES = {
     **{m.name.lower().replace("_", "-"): m for m in ResizeMethod},
     **dict.fromkeys(("bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
     **dict.fromkeys(("bicubic", "tricubic"), ResizeMethod.CUBIC),
+    "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
 }
 
 
