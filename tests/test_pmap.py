@@ -192,3 +192,19 @@ def test_pmaps_within_each_other(on_four):
             np.testing.assert_array_equal(grads, 2 * np.asarray(x) * np.arange(8.0).reshape(4, 2).sum(0), err_msg=way)
         """
     )
+
+
+def test_in_axes_that_are_no_prefix_of_the_arguments(jax, jnp):
+    """The message says where, what a prefix is of, and that keywords are mapped."""
+    x = jnp.ones((1,))
+    f = lambda axes: jax.pmap(lambda *args, **keywords: 0.0, in_axes=axes)
+    cases = [
+        (((0, 0, 0), 0), ((x, x), x), {}, "[0][0]"), ((0, ({"a": 0},)), (x, ({"a": x, "b": x},)), {}, "[0][1][0]"), (({"a": 0}, 0), ({"b": x}, x), {}, "[0][0]"),
+        ((0, 0), (x,), {}, "[0]"), ((0,), (x, x), {}, "[0]"), ((0, 0), (), dict(y=x), "[0]"), (((0, 0), 0), (x, x), {}, "[0][0]"),
+    ]  # fmt: skip
+    for axes, args, keywords, place in cases:
+        with pytest.raises(ValueError, match="pytree structure error") as e:
+            f(axes)(*args, **keywords)
+        text = str(e.value)
+        assert f"pmap in_axes{place}\n" in text and "must be a tree prefix of that tuple. But it was not a prefix." in text
+        assert ("each argument passed by keyword is mapped over its leading axis" in text) == bool(keywords)

@@ -325,6 +325,60 @@ def test_a_reference_is_given_once(jax, jnp):
         assert transform(f)(ref, other).tolist() == [1.0] * 3
 
 
+def test_aliases_are_refused_wherever_references_are_handed_on(jax, jnp, lax):
+    """A reference that is given to a function and that it closes over, in loops and branches as under jit; one in reach that is another is not refused."""
+    ref, other = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.ones(()))
+    both = lambda y_ref, *_: ref[...] + y_ref[...]
+    step = lambda y_ref, _: (ref[...] + y_ref[...], None)
+    calls = [
+        lambda r: jax.jit(both)(r), lambda r: jax.checkpoint(both)(r), lambda r: lax.cond(True, both, both, r), lambda r: lax.switch(1, [both, both], r),
+        lambda r: lax.cond(True, lambda y_ref: y_ref[...], both, r), lambda r: jax.jit(lambda: lax.cond(True, both, both, r))(),
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(ValueError, match="both closed over and passed as the argument y_ref"):
+            call(ref)
+        call(other)
+    with pytest.raises(ValueError, match="for scan .*both closed over and passed as the argument y_ref"):
+        lax.scan(step, ref, None, length=1)
+    with pytest.raises(ValueError, match="for while_body .*both closed over and passed as the argument y_ref"):
+        lax.while_loop(lambda _: True, both, ref)
+
+
+def test_where_a_returned_reference_is_from(jax, jnp):
+    """The line that made it, or the argument that it was, and its place in the result."""
+    made = lambda x: {"hi": jax.new_ref(x)}
+    with pytest.raises(ValueError, match=r"type Ref{int32\[3\]} at output tree path result\['hi'\].*\n\n.*was created on line .*test_refs.py:\d+ \(<lambda>\)"):
+        jax.jit(made)(jnp.arange(3))
+    with pytest.raises(ValueError, match=r"traced for jit returned a mutable array reference.*\n\n.*was created on line .*test_refs.py"):
+        jax.jit(jax.new_ref)(jnp.arange(3))
+    with pytest.raises(ValueError, match=r"result\[1\].*\n\n.*was passed in as the argument x_ref"):
+        jax.jit(lambda x_ref: (0, x_ref))(jax.new_ref(1.0))
+
+
+def test_references_in_parts_ahead_of_time(child):
+    """`lower` and `compile` know the layout of a reference's value, of a reference or its description."""
+    child(
+        """
+        mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("x", "y"))
+        P, n = jax.sharding.PartitionSpec, 8
+        @jax.jit
+        def f(r, by):
+            r[...] += by
+            r[0] += 1
+            return r[1]
+        for spec in (P("x"), P(("x", "y")), P()):
+            placed = jax.sharding.NamedSharding(mesh, spec)
+            r = jax.new_ref(jax.device_put(jnp.arange(8.0), placed))
+            described = jax.ShapeDtypeStruct((8,), jnp.float32, sharding=placed, is_ref=True)
+            for k, argument in enumerate((r, described)):
+                compiled = f.lower(argument, 2.0).compile()
+                assert compiled(r, 2.0) == 3.0 + 2 * k, spec
+            assert r[...].tolist() == [6.0, *range(5, 12)]
+        """,
+        NUM_CPU_DEVICES="4",
+    )
+
+
 def test_a_reference_in_reach_beside_one_that_is_given(jax, jnp):
     """Jitted functions, nested too, write both; also when they are called again."""
     closed, given = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.zeros(()))

@@ -12,7 +12,26 @@ from ._api import without_static
 from ._batching import _axis_leaves, _is_axis, mapped_size
 from ._flat import FlatFun, check_callable, name_of, wraps
 from ._transformed import restorable
-from .tree_util import spread_prefix, tree_flatten
+from .tree_util import broadcast_prefix, prefix_errors, spread_prefix, tree_flatten
+
+
+def _spread_in_axes(axes, args, kwargs):
+    """The axes of positional arguments, one for each leaf. ValueError where they are no prefix of these."""
+    is_none = lambda x: x is None
+    try:
+        return broadcast_prefix(axes, args, prefix_is_leaf=is_none)
+    except ValueError:
+        found = prefix_errors((axes,), (args,), "pmap in_axes", is_none)
+    by_name = (
+        "\n\nWhen some arguments are passed by keyword to the pmapped function, they are not included in the comparison to `in_axes`. Instead, each"
+        " argument passed by keyword is mapped over its leading axis."
+    )
+    raise ValueError(
+        f"{found[0].rstrip() if found else 'pytree structure error'}\n\nThe 'full pytree' here is the tuple of arguments passed positionally to the pmapped"
+        " function, and the value of `in_axes` must be a tree prefix of that tuple. But it was not a prefix."
+        + (by_name if kwargs else "")
+        + "\n\nCheck that the value of the `in_axes` argument to `pmap` is a tree prefix of the tuple of arguments passed positionally to the pmapped function."
+    )
 
 
 def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnums=(), devices=None, backend=None, axis_size=None, donate_argnums=()):
@@ -68,13 +87,10 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         donated = {i + len(args) if i < 0 else i for i in donated_argnums}
         dyn_args, dyn_fun = without_static(fun, static, args)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                "pmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to the"
-                f" function, but got {len(in_axes)=}, {len(args)=}"
-            )
+            _spread_in_axes(in_axes, args, kwargs)
         axes = tuple(a for i, a in enumerate(in_axes) if i not in static) if isinstance(in_axes, tuple) else in_axes
         leaves, in_tree = tree_flatten((dyn_args, kwargs))
-        dims = spread_prefix(axes, dyn_args, "pmap in_axes")
+        dims = _spread_in_axes(axes, dyn_args, kwargs)
         dims += [0] * (len(leaves) - len(dims))
         if all(d is None for d in dims):
             raise ValueError("pmap requires at least one argument with a mapped axis.")

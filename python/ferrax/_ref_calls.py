@@ -10,11 +10,12 @@ import functools
 import operator
 
 from . import _core
+from ._api import ShapeDtypeStruct
 from ._flat import argument_names
 from ._ref_backward import BackwardRef, BackwardUnknown, backward_of
 from ._refs import Captured, Ref, bound, cannot_return, check_aliases, is_ref, settle, values_of
 from .errors import UnexpectedTracerError
-from .tree_util import register_pytree_node, tree_flatten
+from .tree_util import keystr, register_pytree_node, tree_flatten, tree_flatten_with_path
 
 
 class _Place:
@@ -82,11 +83,12 @@ class _Referring:
             args, kwargs = tree.unflatten([own[x.i] if is_place(x) else x for x in leaves])
             with bound(closed, values[: len(closed)]):
                 out = self.fun(*args, **kwargs)
-                for x in tree_flatten(out)[0]:
+                for path, x in tree_flatten_with_path(out)[0]:
                     if isinstance(x, Ref):
+                        place = f" at output tree path result{keystr(path)}" if path else ""
                         at = next((i for i, r in own.items() if r is x), None)
                         name = lambda at=at: argument_names(self.fun, args, kwargs)[names.index(at)]
-                        raise ValueError(cannot_return(self.fun, "jit", x, None if at is None else name))
+                        raise ValueError(cannot_return(self.fun, "jit", x, None if at is None else name, place))
                 return out, values_of([*closed, *[own[i] for i in sorted(own)], *backs])
 
         functools.update_wrapper(run, self.fun) if hasattr(self.fun, "__name__") else None
@@ -107,11 +109,9 @@ def call_jitted(jitted, error, args, kwargs):
     known = jitted.__dict__.get("_referring")
     captured = isinstance(error, Captured)
     if known is None and not captured and not any(isinstance(x, Ref) for x in tree_flatten((args, kwargs))[0]):
-        if isinstance(error, TypeError) and f"returned a value of type {Ref}" in str(error):
-            raise ValueError(
-                str(error).split(" returned a value of type")[0] + " returned a mutable array reference, but mutable array references cannot be returned."
-            )
-        return None
+        if not (isinstance(error, TypeError) and f"returned a value of type {Ref}" in str(error)):
+            return None
+        # It returned a reference of its own: traced again, to say which.
     if captured and error.staging != _core.staging():
         if _core.staging() is None:
             # It was made in a program that is over, or on the way to it is something that hands nothing on.
@@ -125,6 +125,15 @@ def call_jitted(jitted, error, args, kwargs):
         if not any(error.ref is r for r in known.closed):
             known.closed.append(error.ref)
     return (known.again(lambda: known.call(args, kwargs)),)
+
+
+def _type(r):
+    """The type of a reference's value, with its layout where it is in parts."""
+    traced = isinstance(r, Ref) and isinstance(r._value, _core.Tracer)
+    sharding = None if traced else r.sharding
+    if sharding is None or len(sharding.device_set) == 1:
+        return r._aval if isinstance(r, Ref) else _core.ShapedArray(r.shape, r.dtype)
+    return ShapeDtypeStruct(r.shape, r.dtype, sharding=sharding)
 
 
 def stage_jitted(fun, options, what, error, args, kwargs):
@@ -144,7 +153,7 @@ def stage_jitted(fun, options, what, error, args, kwargs):
 
     def make():
         function, refs, places, keywords = known.taking(args, kwargs)
-        types = [r._aval if isinstance(r, Ref) else _core.ShapedArray(r.shape, r.dtype) for r in refs]
+        types = [_type(r) for r in refs]
         return getattr(function, what)(types, *places, **keywords)
 
     made = known.again(make)

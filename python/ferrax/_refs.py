@@ -16,6 +16,7 @@ Invariant: a reference belongs to one program under construction (or to none, ou
 import contextlib
 import functools
 import operator
+import os
 import sys
 import threading
 
@@ -31,6 +32,7 @@ __all__ = ["Ref", "RefType", "empty_ref", "free_ref", "freeze", "new_ref", "ref_
 NO_GRAD = "no_grad_no_remat"
 # Where a reference belongs whose value is a constant for the time being.
 ANYWHERE = object()
+_FOLDER = os.path.dirname(__file__) + os.sep
 # Whether any reference was ever made: transforms look for them only then.
 seen = []
 
@@ -83,10 +85,18 @@ def passes():
     return _LOCAL.passes
 
 
+def _caller():
+    """The line outside this package that is running, as text; None where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_FOLDER):
+        frame = frame.f_back
+    return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
+
+
 class Ref:
     """A mutable reference to an array, made by `new_ref`. `ref[index]` reads, `ref[index] = value` writes; `ref[...]` is all of it."""
 
-    __slots__ = ("__weakref__", "_aval", "_back", "_home", "_kind", "_place", "_staging", "_traces", "_value")
+    __slots__ = ("__weakref__", "_aval", "_back", "_home", "_kind", "_made", "_place", "_staging", "_traces", "_value")
 
     def __init__(self, value, kind=None):
         # Another object that shares the memory: deletion and donation are its own.
@@ -95,6 +105,7 @@ class Ref:
         self._home, self._kind = (self._staging, len(passes())), kind
         # The reference that stands for this one in backward passes (`_backward`), made when one asks, and the argument of a jitted function that this one is.
         self._back = self._place = None
+        self._made = _caller() if self._staging is not None else None
         seen[:] = [True]
 
     shape = property(lambda self: tuple(self._aval.shape))
@@ -571,11 +582,22 @@ def is_ref(x):
 def cannot_return(fun, what, ref, argument=None, at=""):
     """Why a function must not return a reference; `argument` makes the name of the argument that it is."""
     text = f"function {describe(fun)} traced for {what} returned a mutable array reference of type {ref._type()}{at}, but mutable array references cannot be returned."
-    return text + (f"\n\nThe returned mutable array was passed in as the argument {argument()}." if argument else "")
+    if argument:
+        return text + f"\n\nThe returned mutable array was passed in as the argument {argument()}."
+    return text + (f"\n\nThe returned mutable array was created on line {ref._made}." if ref._made else "")
+
+
+def _closed_over(fun):
+    """The references that are values of variables from around a Python function."""
+    for cell in getattr(fun, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # not assigned yet
+            if isinstance(cell.cell_contents, Ref):
+                yield cell.cell_contents
 
 
 def check_aliases(what, fun, args, kwargs, closed=()):
-    """Raises ValueError where a reference is given twice to a function, or is in its reach already."""
+    """Raises ValueError where a reference is given twice to a function, or is in its reach already: in `closed`, or among the variables it closes over."""
+    closed = [*closed, *_closed_over(fun)]
     leaves = tree_flatten((args, kwargs))[0]
     seen_at = {}
     for i, r in enumerate(leaves):

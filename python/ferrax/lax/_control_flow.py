@@ -45,7 +45,8 @@ def _tuple(out):
 def _branches(what, index, funs, names, operands, order):
     """The outputs of a branch, with references in its reach and among its operands handed on."""
     if _flat.references.seen and any(isinstance(x, _flat.references.Ref) for x in tree_flatten(operands)[0]):
-        _flat.references.check_aliases(what, funs[0], operands, {})
+        for fun in funs:
+            _flat.references.check_aliases(what, fun, operands, {})
         funs, operands = _without_refs(funs, operands)
 
     def threaded(refs):
