@@ -219,6 +219,34 @@ setattr(jnp.add, 'identity', 3) ! AttributeError: no setter
 """
 
 
+SHAPES = """
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((5,), (0,)), ((), ()))) ! TypeError: requires lhs dimension numbers to be nonnegative and less than the number of axes of the lhs value, got lhs_batch of () and lhs_contracting of (5,) for lhs of rank 2
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((1,), (1,)), ((), (2,)))) ! TypeError: requires rhs dimension numbers to be nonnegative and less than the number of axes of the rhs value, got rhs_batch of (2,) and rhs_contracting of (1,) for rhs of rank 2
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((-1,), (0,)), ((), ()))) ! TypeError: requires lhs dimension numbers to be nonnegative and less than the number of axes of the lhs value, got lhs_batch of () and lhs_contracting of (-1,)
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((1,), (1,)), ((0,), ()))) ! TypeError: dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch (0,) and rhs_batch ().
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((), ()), ((0, 0), (0, 1)))) ! TypeError: dot_general requires lhs batch dimensions to be distinct, got lhs_batch (0, 0).
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((0, 1), (1, 1)), ((), ()))) ! TypeError: dot_general requires rhs contracting dimensions to be distinct, got rhs_contracting (1, 1).
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((0,), (0,)), ((0,), (1,)))) ! TypeError: dot_general requires lhs batch dimensions to be disjoint from contracting dimensions, got lhs_batch (0,) and lhs_contracting (0,).
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((0, 1), (1,)), ((), ()))) ! TypeError: dot_general requires contracting dimensions to have the same shape, got (3, 2) and (2,).
+lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((), ()), ((0,), (1,)))) ! TypeError: lhs batch dimensions and rhs batch dimensions to have the same shape, got (3,) and (2,).
+lax.pad(f32([1, 1]), f32(0), [(-2, -2, 0)]) ! ValueError: not at least 0, got result shape (-2,), for padding_config ((-2, -2, 0),) and operand shape (2,)
+lax.pad(np.ones((2, 3), f32), f32(0), [(0, 1, 0), (-4, -4, 1)]) ! ValueError: got result shape (3, -3), for padding_config ((0, 1, 0), (-4, -4, 1)) and operand shape (2, 3)
+lax.select_n(np.ones(2, i32), f32([1, 1]), f32([1, 1]), f32([1, 1, 1])) ! TypeError: select cases must have the same shapes, got [(2,), (2,), (3,)].
+lax.sort((f32([1]), f32([1]), f32([1, 2]))) ! TypeError: Arguments to sort must have equal shapes, got: (1,) (1,) (2,)
+lax.slice(f32([1, 2]), (0,), (1,), (1, 1)) ! TypeError: slice strides must have length equal to the number of dimensions of the operand, got strides (1, 1) for operand shape (2,).
+lax.slice(f32([1, 2]), (0,), (1,), (0,)) ! TypeError: slice strides must be positive, got (0,)
+lax.dynamic_slice(f32([1, 2]), (0.0,), (1,)) ! TypeError: index arguments to dynamic_slice must be integers of the same type, got: float32
+lax.dynamic_slice(f32([1, 2]), (0,), (-1,)) ! TypeError: slice slice_sizes must be greater than or equal to zero, got slice_sizes of (-1,).
+lax.dynamic_update_slice(f32([1, 2]), f32([1]), (0.0,)) ! TypeError: index arguments to dynamic_update_slice must be integers of the same type, got float32
+lax.pow(f32([1]), np.ones(1, bool)) ! TypeError: Accepted dtypes at position 1 are subtypes of integer, floating, complexfloating.
+lax.reduce_precision(f32([1]), 0, 2) ! ValueError: reduce_precision: exponent_bits must be positive; got 0
+lax.reduce_precision(f32([1]), -1, 2) ! ValueError: reduce_precision: exponent_bits must be positive; got -1
+lax.reduce_precision(f32([1]), 2, -1) ! ValueError: reduce_precision: mantissa_bits must be non-negative; got -1
+lax.reduce_precision(f32([1]), 2.5, 2) ! TypeError: 'float' object cannot be interpreted as an integer
+lax.scatter_add(f32([1, 1, 1]), np.zeros((1, 1), i32), np.ones((1, 4), f32), lax.ScatterDimensionNumbers((1,), (), (0,))) ! TypeError: dimensions of operand. For dimension 1, updates bound is 4, operand bound is 3.
+"""
+
+
 NUMBERS = """
 # axes given twice
 jnp.flip(np.ones((2, 2)), (0, 0)) ! TypeError: rev dimensions must be unique, got (0, 0).
@@ -380,34 +408,6 @@ def test_infinitely_many_trials(jax, jnp):
 def test_multinomial_asks_for_an_axis_of_outcomes(jax, jnp):
     with pytest.raises(ValueError):
         jax.random.multinomial(jax.random.key(0), 10, 0.5)
-
-
-SHAPES = """
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((5,), (0,)), ((), ()))) ! TypeError: requires lhs dimension numbers to be nonnegative and less than the number of axes of the lhs value, got lhs_batch of () and lhs_contracting of (5,) for lhs of rank 2
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((1,), (1,)), ((), (2,)))) ! TypeError: requires rhs dimension numbers to be nonnegative and less than the number of axes of the rhs value, got rhs_batch of (2,) and rhs_contracting of (1,) for rhs of rank 2
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((-1,), (0,)), ((), ()))) ! TypeError: requires lhs dimension numbers to be nonnegative and less than the number of axes of the lhs value, got lhs_batch of () and lhs_contracting of (-1,)
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((1,), (1,)), ((0,), ()))) ! TypeError: dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, got lhs_batch (0,) and rhs_batch ().
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((), ()), ((0, 0), (0, 1)))) ! TypeError: dot_general requires lhs batch dimensions to be distinct, got lhs_batch (0, 0).
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((0, 1), (1, 1)), ((), ()))) ! TypeError: dot_general requires rhs contracting dimensions to be distinct, got rhs_contracting (1, 1).
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((0,), (0,)), ((0,), (1,)))) ! TypeError: dot_general requires lhs batch dimensions to be disjoint from contracting dimensions, got lhs_batch (0,) and lhs_contracting (0,).
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((0, 1), (1,)), ((), ()))) ! TypeError: dot_general requires contracting dimensions to have the same shape, got (3, 2) and (2,).
-lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((), ()), ((0,), (1,)))) ! TypeError: lhs batch dimensions and rhs batch dimensions to have the same shape, got (3,) and (2,).
-lax.pad(f32([1, 1]), f32(0), [(-2, -2, 0)]) ! ValueError: not at least 0, got result shape (-2,), for padding_config ((-2, -2, 0),) and operand shape (2,)
-lax.pad(np.ones((2, 3), f32), f32(0), [(0, 1, 0), (-4, -4, 1)]) ! ValueError: got result shape (3, -3), for padding_config ((0, 1, 0), (-4, -4, 1)) and operand shape (2, 3)
-lax.select_n(np.ones(2, i32), f32([1, 1]), f32([1, 1]), f32([1, 1, 1])) ! TypeError: select cases must have the same shapes, got [(2,), (2,), (3,)].
-lax.sort((f32([1]), f32([1]), f32([1, 2]))) ! TypeError: Arguments to sort must have equal shapes, got: (1,) (1,) (2,)
-lax.slice(f32([1, 2]), (0,), (1,), (1, 1)) ! TypeError: slice strides must have length equal to the number of dimensions of the operand, got strides (1, 1) for operand shape (2,).
-lax.slice(f32([1, 2]), (0,), (1,), (0,)) ! TypeError: slice strides must be positive, got (0,)
-lax.dynamic_slice(f32([1, 2]), (0.0,), (1,)) ! TypeError: index arguments to dynamic_slice must be integers of the same type, got: float32
-lax.dynamic_slice(f32([1, 2]), (0,), (-1,)) ! TypeError: slice slice_sizes must be greater than or equal to zero, got slice_sizes of (-1,).
-lax.dynamic_update_slice(f32([1, 2]), f32([1]), (0.0,)) ! TypeError: index arguments to dynamic_update_slice must be integers of the same type, got float32
-lax.pow(f32([1]), np.ones(1, bool)) ! TypeError: Accepted dtypes at position 1 are subtypes of integer, floating, complexfloating.
-lax.reduce_precision(f32([1]), 0, 2) ! ValueError: reduce_precision: exponent_bits must be positive; got 0
-lax.reduce_precision(f32([1]), -1, 2) ! ValueError: reduce_precision: exponent_bits must be positive; got -1
-lax.reduce_precision(f32([1]), 2, -1) ! ValueError: reduce_precision: mantissa_bits must be non-negative; got -1
-lax.reduce_precision(f32([1]), 2.5, 2) ! TypeError: 'float' object cannot be interpreted as an integer
-lax.scatter_add(f32([1, 1, 1]), np.zeros((1, 1), i32), np.ones((1, 4), f32), lax.ScatterDimensionNumbers((1,), (), (0,))) ! TypeError: dimensions of operand. For dimension 1, updates bound is 4, operand bound is 3.
-"""
 
 
 WARNINGS = """
