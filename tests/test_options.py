@@ -176,6 +176,15 @@ PROTOCOL = {
         ("experimental/custom_partitioning.py:custom_partitioning.def_partition", p)
         for p in ("decode_shardings", "reduction_factors", "need_replication_factors", "permutation_factors", "factor_sizes")
     },
+    # what managers that are derived implement
+    *{
+        (f"experimental/array_serialization/serialization.py:GlobalAsyncCheckpointManagerBase.{f}", p)
+        for f, ps in (
+            ("serialize", ("arrays", "tensorstore_specs", "on_commit_callback")),
+            ("deserialize", ("shardings", "tensorstore_specs", "global_shapes", "dtypes")),
+        )
+        for p in ps
+    },
     *{("experimental/mesh_utils.py:create_hybrid_device_mesh", p) for p in ("process_is_granule", "should_sort_granules_by_key")},
     ("experimental/rnn.py:lstm", "precision"),  # refused
     *{("experimental/rnn.py:lstm_ref", p) for p in ("input_size", "hidden_size")},  # the shapes of the weights say them

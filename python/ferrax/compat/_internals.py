@@ -20,14 +20,11 @@ from ._distributions import FOLLOWS
 
 __all__ = [
     "AbstractRef",
-    "CheckpointManager",
     "ExtendedDType",
     "Out",
-    "ProcessesCheckpointManager",
     "api_boundary",
     "backends",
     "exclude_paths",
-    "get_tensorstore_spec",
     "global_state",
     "ifrt_programs",
     "include_frame",
@@ -69,33 +66,6 @@ class _Backends(collections.abc.Mapping):
 backends = _Backends()
 _HOME = str(pathlib.Path(__file__).parents[1])
 exclude_paths = [_HOME]
-
-
-class CheckpointManager:
-    """The base class of what writes checkpoints in the background, for managers that libraries derive from it."""
-
-
-_ONE_PROCESS = "arrays whose parts several processes hold are written that way; a run has one process here: use orbax.checkpoint, or flax.serialization"
-
-
-class ProcessesCheckpointManager(CheckpointManager):
-    """What writes arrays whose parts several processes hold. There are none here, and so none of it is made.
-
-    Raises:
-      NotImplementedError: always.
-    """
-
-    def __init__(self, timeout_secs=300):
-        raise NotImplementedError(_ONE_PROCESS)
-
-
-def get_tensorstore_spec(ckpt_path, **_):
-    """Where such an array is written: refused, as there are none.
-
-    Raises:
-      NotImplementedError: always.
-    """
-    raise NotImplementedError(_ONE_PROCESS)
 
 
 class ExtendedDType:

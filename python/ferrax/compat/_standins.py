@@ -12,9 +12,6 @@ from ._foreign import FOREIGN
 
 _ROWS = (
     # module, name, what it is here, who asks
-    ("jax.experimental.array_serialization.serialization", "GlobalAsyncCheckpointManagerBase", "compat._internals.CheckpointManager", "orbax"),
-    ("jax.experimental.array_serialization.serialization", "GlobalAsyncCheckpointManager", "compat._internals.ProcessesCheckpointManager", "flax"),
-    ("jax.experimental.array_serialization.serialization", "get_tensorstore_spec", "compat._internals.get_tensorstore_spec", "flax"),
     ("jax.experimental.colocated_python", "colocated_cpu_devices", "compat._colocated.colocated_cpu_devices", "orbax"),
     ("jax.experimental.colocated_python", "colocated_python", "compat._colocated.colocated_python", "orbax"),
     ("jax.experimental.colocated_python", "colocated_python_class", "compat._colocated.colocated_python_class", "orbax"),
@@ -26,7 +23,6 @@ _ROWS = (
     ("jax.experimental.hijax", "HiPspec", "compat._hijax.HiType", "flax.nnx"),
     ("jax.experimental.hijax", "TransformedRef", "experimental.pallas._references.View", "flax.nnx"),
     ("jax.experimental.hijax", "VJPHiPrimitive", "compat._hijax.HiPrimitive", "flax.nnx"),
-    ("jax.experimental.array_serialization.serialization", "run_deserialization", "compat._internals.get_tensorstore_spec", "big-vision"),
     ("jax.experimental.hijax", "AbstractValue", "compat._hijax.AbstractValue", "flax.nnx"),
     ("jax.experimental.hijax", "AvalMutableQDD", "compat._hijax.AvalMutableQDD", "flax.nnx"),
     ("jax.experimental.hijax", "AvalQDD", "compat._hijax.AvalQDD", "flax.nnx"),
@@ -390,7 +386,6 @@ STANDINS = {
     "jax._src.numpy": {},
     "jax._src.ops": {},
     "jax._src.state": {},
-    "jax.experimental.array_serialization": {},
     "jax.experimental.colocated_python.func": {},  # orbax looks there for what it could replace
     "jax.lib": {},
 }

@@ -1,0 +1,167 @@
+"""jax-cosmo, scico, NetKet and jaxlie: libraries of the sciences."""
+
+import os
+
+os.environ.setdefault("NETKET_EXPERIMENTAL_SHARDING", "0")
+
+import jax
+import jax.numpy as jnp
+import jax_cosmo as jc
+import jaxlie
+import netket as nk
+import numpy as np
+import pytest
+import scico.numpy as snp
+from outcomes import assert_agrees, cases, outcomes, stored
+from scico import functional, linop, loss, metric, operator, optimize, random, solver
+from scico.optimize.admm import ADMM, LinearSubproblemSolver
+
+K = jax.random.key(0)
+
+
+def cosmology(t):
+    cosmo = jc.Planck15()
+    a = jnp.array([0.3, 0.6, 1.0])
+    t("hubble", lambda: jc.background.Esqr(cosmo, a))
+    t("distance", lambda: jc.background.radial_comoving_distance(jc.Planck15(), a))
+    t("angular", lambda: jc.background.angular_diameter_distance(jc.Planck15(), a))
+    t("growth", lambda: (jc.background.growth_factor(jc.Planck15(), a), jc.background.growth_rate(jc.Planck15(), a)))
+    k = jnp.logspace(-2, 0, 4)
+    t("linear power", lambda: jc.power.linear_matter_power(jc.Planck15(), k))
+    t("halofit", lambda: jc.power.nonlinear_matter_power(jc.Planck15(), k))
+    t("power grad", lambda: jax.jit(jax.grad(lambda o: jc.power.linear_matter_power(jc.Planck15(Omega_c=o), k).sum()))(0.26))
+    t("sigma8 grad", lambda: jax.jit(jax.jacfwd(lambda s: jc.background.radial_comoving_distance(jc.Planck15(Omega_c=s), a)))(0.26))
+
+    def lensing(omega):
+        nz = jc.redshift.smail_nz(1.0, 2.0, 1.0)
+        return jc.angular_cl.angular_cl(jc.Planck15(Omega_c=omega), jnp.array([10.0, 100.0]), [jc.probes.WeakLensing([nz])])
+
+    t("lensing", lambda: jax.jit(lensing)(0.26) * 1e9)
+
+
+def imaging(t):
+    x, key = random.randn((6, 6), seed=0)
+    v, _ = random.randn((5,), seed=1)
+    M = linop.MatrixOperator(jnp.asarray(np.random.RandomState(0).randn(4, 5), jnp.float32))
+    ops = {
+        "matrix": (M, v),
+        "diagonal": (linop.Diagonal(v), v),
+        "convolve": (linop.Convolve(snp.ones((2, 2)) / 4, (6, 6)), x),
+        "circular": (linop.CircularConvolve(snp.ones((2, 2)) / 4, (6, 6)), x),
+        "difference": (linop.FiniteDifference((6, 6), circular=True), x),
+        "sum": (linop.Sum((6, 6), axis=0), x),
+        "dft": (linop.DFT((6, 6)), x.astype(snp.complex64)),
+        "stack": (linop.VerticalStack([linop.Identity((6, 6)), 2 * linop.Identity((6, 6))]), x),
+        "gradient": (linop.ProjectedGradient((6, 6)), x),
+    }
+    for name, (op, arg) in ops.items():
+        t("linop " + name, lambda op=op, arg=arg: (op(arg), op.T(op(arg)) if name != "dft" else op.H(op(arg)), (op.gram_op)(arg)))
+    t("composition", lambda: (M @ linop.Diagonal(v))(v) + (M + 2 * M)(v))
+    t("power", lambda: linop.operator_norm(M))
+    t("jacobian", lambda: linop.jacobian(operator.Operator((5,), eval_fn=lambda x: x**2), v)(v))
+    for name, f in {
+        "l1": functional.L1Norm(),
+        "l2": functional.L2Norm(),
+        "squared": functional.SquaredL2Norm(),
+        "l0": functional.L0Norm(),
+        "huber": functional.HuberNorm(),
+        "nuclear": functional.NuclearNorm(),
+        "l21": functional.L21Norm(),
+        "nonnegative": functional.NonNegativeIndicator(),
+        "ball": functional.L2BallIndicator(0.5),
+        "l1-l2": functional.L1MinusL2Norm(),
+        "tv": functional.AnisotropicTVNorm(),
+    }.items():
+        t("prox " + name, lambda f=f: (f(snp.abs(x)), f.prox(x, 0.3)))
+    t("block", lambda: snp.sum(snp.blockarray([x, v])))
+    t("block arithmetic", lambda: list(2 * snp.blockarray([x, v]) + 1))
+    t("loss", lambda: (loss.SquaredL2Loss(y=x)(2 * x), loss.SquaredL2Loss(y=x).prox(2 * x, 0.5), loss.PoissonLoss(y=snp.abs(x))(snp.abs(x) + 1)))
+    t("loss grad", lambda: loss.SquaredL2Loss(y=M(v), A=M).grad(2 * v))
+    t("metric", lambda: (metric.psnr(x, x + 0.1), metric.snr(x, x + 0.1), metric.mse(x, 0 * x)))
+    t("bisect", lambda: solver.bisect(lambda x: x**3, -snp.ones(2), snp.ones(2) * 1.5, xtol=1e-5, ftol=1e-5))
+    t("golden", lambda: solver.golden(lambda x: (x - 0.3) ** 2, snp.zeros(2), snp.ones(2), xtol=1e-4))
+    t("minimize", lambda: solver.minimize(lambda v: snp.sum((v - 1) ** 2), v, method="L-BFGS-B").x)
+    y = x + 0.1
+
+    def admm():
+        C = linop.FiniteDifference((6, 6), circular=True)
+        s = ADMM(
+            f=loss.SquaredL2Loss(y=y),
+            g_list=[0.2 * functional.L21Norm()],
+            C_list=[C],
+            rho_list=[1.0],
+            x0=y,
+            maxiter=4,
+            subproblem_solver=LinearSubproblemSolver(cg_kwargs={"tol": 1e-4}),
+        )
+        return s.solve()
+
+    t("admm", admm)
+    t("pgm", lambda: optimize.PGM(f=loss.SquaredL2Loss(y=M(v), A=M), g=0.1 * functional.L1Norm(), L0=20.0, x0=0 * v, maxiter=5).solve())
+    t("accelerated", lambda: optimize.AcceleratedPGM(f=loss.SquaredL2Loss(y=M(v), A=M), g=0.1 * functional.L1Norm(), L0=20.0, x0=0 * v, maxiter=5).solve())
+    t(
+        "pdhg",
+        lambda: optimize.PDHG(
+            f=loss.SquaredL2Loss(y=y), g=0.1 * functional.L1Norm(), C=linop.FiniteDifference((6, 6), axes=0), tau=0.2, sigma=0.2, x0=y, maxiter=5
+        ).solve(),
+    )
+
+
+def lie(t):
+    w = jnp.array([0.1, 0.2, 0.3])
+    t("exp", lambda: jaxlie.SO3.exp(w).as_matrix())
+    t("log", lambda: jaxlie.SO3.from_rpy_radians(0.1, 0.2, 0.3).log())
+    t("se3", lambda: (jaxlie.SE3.exp(jnp.arange(6.0) / 10) @ jaxlie.SE3.from_translation(w)).as_matrix())
+    t("adjoint", lambda: jaxlie.SE3.exp(jnp.arange(6.0) / 10).adjoint())
+    t("so2", lambda: jaxlie.SO2.from_radians(0.3).apply(jnp.ones(2)))
+    t("manifold grad", lambda: jaxlie.manifold.grad(lambda T: jnp.sum(T.log() ** 2))(jaxlie.SO3.exp(w)))
+    t("sample", lambda: jaxlie.SO3.sample_uniform(K).wxyz)
+    t("at zero", lambda: jax.jacrev(lambda w: jaxlie.SO3.exp(w).log())(jnp.zeros(3)))
+    t("lie vmap", lambda: jax.vmap(lambda w: jaxlie.SO3.exp(w).inverse().log())(jnp.eye(3)))
+
+
+def quantum(t):
+    graph = nk.graph.Chain(4)
+    hilbert = nk.hilbert.Spin(0.5, N=4)
+    H = nk.operator.Ising(hilbert, graph, h=1.0)
+    t("dense", lambda: H.to_dense())
+    t("lanczos", lambda: nk.exact.lanczos_ed(H))
+    t("states", lambda: hilbert.all_states()[:4])
+    t("random state", lambda: hilbert.random_state(K, 3))
+    for name, make in {
+        "rbm": lambda: nk.models.RBM(alpha=1),
+        "jastrow": lambda: nk.models.Jastrow(),
+        "gcnn": lambda: nk.models.GCNN(symmetries=graph, layers=1, features=2),
+        "arnn": lambda: nk.models.ARNNDense(hilbert=hilbert, layers=1, features=4),
+    }.items():
+        t("model " + name, lambda make=make: make().apply(make().init(K, hilbert.all_states()[:3]), hilbert.all_states()[:3]))
+
+    def full():
+        state = nk.vqs.FullSumState(hilbert, nk.models.RBM(alpha=1), seed=0)
+        return state.expect(H).mean, jax.tree.leaves(state.expect_and_grad(H)[1])
+
+    t("full sum", full)
+
+    def vmc():
+        state = nk.vqs.MCState(nk.sampler.MetropolisLocal(hilbert, n_chains=4), nk.models.RBM(alpha=1), n_samples=32, seed=0, sampler_seed=0)
+        driver = nk.driver.VMC(H, nk.optimizer.Sgd(0.05), variational_state=state, preconditioner=nk.optimizer.SR(diag_shift=0.1))
+        driver.run(3, show_progress=False, out=nk.logging.RuntimeLog())
+        return state.samples.shape, np.isfinite(state.expect(H).mean)
+
+    t("vmc", vmc)
+    t("exact sampler", lambda: nk.vqs.MCState(nk.sampler.ExactSampler(hilbert), nk.models.RBM(alpha=1), n_samples=16, seed=0, sampler_seed=0).samples.shape)
+
+
+def programs(t):
+    cosmology(t)
+    imaging(t)
+    lie(t)
+    quantum(t)
+
+
+OUTCOMES = outcomes(programs)
+
+
+@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+def test_sciences(name):
+    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
