@@ -36,3 +36,7 @@ def test_unknown_kinds(jnp):
     for kind in ("x", ("bool", "x")):
         with pytest.raises(ValueError, match="kind 'x' is not known"):
             jnp.__array_namespace_info__().dtypes(kind=kind)
+
+
+def test_the_version_that_libraries_ask_for(jax, jnp):
+    assert jnp.__array_api_version__ == "2024.12" and jnp.ones(2).__array_namespace__(api_version=jnp.__array_api_version__) is jnp

@@ -377,3 +377,11 @@ def test_messages_show_keys_and_trees_of_arrays(jax, jnp, ck, error):
         return x
 
     assert error(of_tree, jnp.float32(-1.5)) == "of {'a': Array(-1.5, dtype=float32)}, -1.50 (`check` failed)"
+
+
+def test_an_error_that_holds_nothing(jax, ck):
+    none = ck.Error(_pred={}, _code={}, _metadata={}, _payload={})
+    none.throw()
+    assert none.get() is None and jax.tree.map(lambda x: x, none).get() is None
+    with pytest.raises(TypeError):
+        ck.Error(_pred={1: True}, _code={}, _metadata={}, _payload={})

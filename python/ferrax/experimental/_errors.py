@@ -1,6 +1,6 @@
 """Errors as values: what a checkified function returns beside its result.
 
-    Error(code, payload, slots, sites)         # code: -1, or the number of the place that failed
+    error_of(code, payload, slots, sites)      # code: -1, or the number of the place that failed
 
 Invariant: a number means one place of one program as long as that is alive; a payload has a slot for each type of value that a message shows.
 """
@@ -72,7 +72,13 @@ class Error:
     A mapped error holds one for each lane.
     """
 
-    def __init__(self, code, payload, slots, sites):
+    def __init__(self, _pred, _code, _metadata, _payload):
+        """An error that holds nothing, for libraries that keep one until there is another: all four are empty. Others come from `checkify`."""
+        if _pred or _code or _metadata or _payload:
+            raise TypeError("an Error that is made holds nothing: _pred, _code, _metadata and _payload must be empty")
+        self._set(np.int32(-1), [], (), Sites())
+
+    def _set(self, code, payload, slots, sites):
         self._code, self._payload, self._slots, self._sites = code, payload, slots, sites
 
     def _failures(self):
@@ -118,14 +124,21 @@ def exception_of(code, values, sites):
     return site.kind(site.text(values, sites))
 
 
+def error_of(code, payload, slots, sites):
+    """The error of a code, -1 for none, with what each slot holds."""
+    error = Error.__new__(Error)
+    error._set(code, payload, slots, sites)
+    return error
+
+
 def _unflatten_error(aux, children):
     code, *payload = children
-    return Error(code, payload, *aux)
+    return error_of(code, payload, *aux)
 
 
 register_pytree_node(Error, lambda e: ((e._code, *e._payload), (e._slots, e._sites)), _unflatten_error)
 
-init_error = Error(np.int32(-1), [], (), Sites())
+init_error = error_of(np.int32(-1), [], (), Sites())
 
 
 class State:

@@ -35,6 +35,7 @@ from ._errors import (
     Site,
     Sites,
     State,
+    error_of,
     exception_of,
     init_error,
     slots_of,
@@ -234,7 +235,7 @@ def checkify(f, errors=user_checks):
         # Tapes exist in programs alone.
         values, outs = (_core.jit(run) if _has_tapes(jaxpr) else run)(start.values(), body.consts)
         state = start.like(values)
-        return Error(state.code, list(state.payload.values()), tuple(state.payload), state.sites), body.out_tree.unflatten(outs)
+        return error_of(state.code, list(state.payload.values()), tuple(state.payload), state.sites), body.out_tree.unflatten(outs)
 
     return checked_fun
 

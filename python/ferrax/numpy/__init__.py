@@ -481,6 +481,7 @@ from ._files import (
 from . import linalg as linalg
 from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended, numpys_dtype as _dtype
 
+__array_api_version__ = "2024.12"
 
 
 def __getattr__(name):
