@@ -220,6 +220,47 @@ setattr(jnp.add, 'identity', 3) ! AttributeError: no setter
 
 
 SHAPES = """
+# random keys are no numbers
+k + 1 ! TypeError: add does not accept dtypes key<fry>, int32.
+1 + k ! TypeError: add does not accept dtypes int32, key<fry>.
+k * 2.0 ! TypeError: multiply does not accept dtypes key<fry>, float32.
+k // 1 ! TypeError: floor_divide does not accept dtypes key<fry>, int32.
+k % 2 ! TypeError: remainder does not accept dtypes key<fry>, int32.
+k << 1 ! TypeError: left_shift does not accept dtypes key<fry>, int32.
+k == 1 ! TypeError: equal does not accept dtypes key<fry>, int32.
+k < 1 ! TypeError: less does not accept dtypes key<fry>, int32.
+jnp.maximum(1, k) ! TypeError: maximum does not accept dtypes int32, key<fry>.
+jax.jit(lambda x: x + 1)(k) ! TypeError: add does not accept dtypes key<fry>, int32.
+k + k ! TypeError: add does not accept dtype key<fry> at position 0. Accepted dtypes at position 0 are subtypes of integer, floating, complexfloating.
+k < k ! TypeError: lt does not accept dtype key<fry> at position 0.
+jnp.maximum(k, k) ! TypeError: max does not accept dtype key<fry> at position 0.
+-k ! TypeError: neg does not accept dtype key<fry>. Accepted dtypes are subtypes of integer, floating, complexfloating.
+lax.sin(k) ! TypeError: sin does not accept dtype key<fry>. Accepted dtypes are subtypes of floating, complexfloating.
+jnp.sin(k) ! TypeError: Cannot interpret 'key<fry>' as a data type
+k / k ! TypeError: Cannot interpret 'key<fry>' as a data type
+lax.convert_element_type(k, 'int32') ! ValueError: Cannot convert_element_type from key<fry> to int32
+jnp.array(k, dtype=i32) ! ValueError: Cannot convert_element_type from key<fry> to int32
+jnp.any(jax.random.split(k)) ! ValueError: Cannot convert_element_type from key<fry> to bool
+jnp.pad(jax.random.split(k), 1) ! ValueError: Cannot convert_element_type from int32 to key<fry>
+(k == k, k != k) == (np.True_, np.False_)
+# shapes that do not go together
+jnp.where(np.ones(3, bool), f32([1, 1]), 1) ! ValueError: Incompatible shapes for broadcasting: shapes=[(3,), (2,), ()]
+jnp.sum(f32([1, 1]), where=np.ones(3, bool)) ! ValueError: Incompatible shapes for broadcasting: shapes=[(3,), (2,), ()]
+jnp.max(f32([1, 1]), where=np.ones(3, bool), initial=0) ! ValueError: Incompatible shapes for broadcasting: shapes=[(3,), (2,), ()]
+jnp.select([np.ones(3, bool)], [f32([1, 1])]) ! ValueError: Incompatible shapes for broadcasting: shapes=[(3,)
+jax.nn.softmax(f32([1, 1]), where=np.ones(3, bool)) ! ValueError: Incompatible shapes for broadcasting: shapes=[(3,), (2,), ()]
+jax.random.randint(k, (2,), np.ones(3, i32), 5) ! ValueError: Incompatible shapes for broadcasting: shapes=[(2,), (3,), ()]
+jnp.matmul(np.ones((2, 2, 2), f32), np.ones((3, 2, 2), f32)) ! ValueError: Incompatible types for matmul arguments: float32[2,2,2] and float32[3,2,2]
+jnp.arange(f32([1, 1])) ! ValueError: jax.numpy.arange: arguments must be scalars; got stop=[1. 1.]
+jnp.arange(0, f32([1, 1])) ! ValueError: jax.numpy.arange: arguments must be scalars; got stop=[1. 1.]
+jnp.average(np.ones((2, 2)), axis=0, weights=f32([1, 1, 1])) ! ValueError: Shape of weights must be consistent with shape of a along specified axis.
+jnp.gradient(f32([1, 2, 3]), 1, 2, axis=0) ! TypeError: Invalid number of spacing arguments 2 for axis=0
+jnp.take_along_axis(np.ones((3, 3)), np.ones((2, 2), i32), None) ! ValueError: take_along_axis indices must be 1D if axis=None, got shape (2, 2)
+jnp.polyint(f32([1]), -1) ! ValueError: Order of integral must be positive (see polyder)
+jnp.block(((f32([1]),),)) ! ValueError: jax.numpy.block does not allow tuples, got (
+jnp.isneginf(1j) ! ValueError: isposinf/isneginf are not well defined for complex types
+dot(mask=np.ones((2, 2, 4, 4), f32)) ! ValueError: mask dtype should be bool, but got float32
+dot(query_seq_lengths=f32([1, 1])) ! ValueError: query_seq_lengths dtype should be int32, but got float32
 lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((5,), (0,)), ((), ()))) ! TypeError: requires lhs dimension numbers to be nonnegative and less than the number of axes of the lhs value, got lhs_batch of () and lhs_contracting of (5,) for lhs of rank 2
 lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((1,), (1,)), ((), (2,)))) ! TypeError: requires rhs dimension numbers to be nonnegative and less than the number of axes of the rhs value, got rhs_batch of (2,) and rhs_contracting of (1,) for rhs of rank 2
 lax.dot_general(jnp.ones((3, 2)), jnp.ones((3, 2)), (((-1,), (0,)), ((), ()))) ! TypeError: requires lhs dimension numbers to be nonnegative and less than the number of axes of the lhs value, got lhs_batch of () and lhs_contracting of (-1,)

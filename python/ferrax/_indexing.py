@@ -22,6 +22,7 @@ from ._dtypes import canonicalize_dtype, dtype_of, iinfo, is_bool, is_complex, i
 from ._index_entries import parse
 from ._masked_updates import masked_update, traced_mask
 from ._parts import sharded
+from ._shapes import common_shape
 from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _slicing as _lax
 from .lax._shaping import beside
 from .numpy import divide, power
@@ -269,10 +270,7 @@ def _broadcast_group(group, x_shape, wrap):
         n = x_shape[e.axis]
         values.append(_static_int(e.value, n, wrap) if e.kind == "int" else _from_end(e.value, n, wrap))
     shapes = [np.shape(v) for v in values]
-    try:
-        common = np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}") from None
+    common = common_shape(*shapes)
     out = []
     for v in values:
         if np.shape(v) != common:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
+
 from . import _core
 from .errors import ConcretizationTypeError
 
@@ -68,3 +70,11 @@ def canonicalize_shape(shape, context="") -> tuple[int, ...]:
         message += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
     origins = "".join(n._origin_msg() for n in shape if isinstance(n, _core.Tracer))
     raise TypeError(message + origins)
+
+
+def common_shape(*shapes) -> tuple[int, ...]:
+    """The shape that arrays of these shapes are repeated to. ValueError where there is none, with all of them."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(map(tuple, shapes))}") from None

@@ -18,7 +18,7 @@ from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_integer, is_key, is_weak, requested
 from .._parts import sharded
-from .._shapes import canonicalize_axis, canonicalize_shape
+from .._shapes import canonicalize_axis, canonicalize_shape, common_shape
 
 
 def integer_scalar(value, dtype):
@@ -333,10 +333,7 @@ def broadcast_shapes(*shapes):
     for shape in shapes:
         if any(n < 0 for n in shape):
             raise TypeError(f"Only non-negative indices are allowed when broadcasting static shapes, but got shape {tuple(shape)}.")
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(map(tuple, shapes))}") from None
+    return common_shape(*shapes)
 
 
 def broadcast_to_rank(x, rank):

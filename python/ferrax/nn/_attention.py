@@ -67,7 +67,10 @@ def dot_product_attention(
     whole = (batch, n_heads, n_target, n_source)
     bias, mask = (_of_rank_4(name, x, whole) for name, x in (("bias", bias), ("mask", mask)))
     if mask is not None and mask.dtype != np.bool_:
-        raise ValueError(f"mask must be boolean, got {mask.dtype}")
+        raise ValueError(f"mask dtype should be bool, but got {mask.dtype}")
+    for name, lengths in (("query_seq_lengths", query_seq_lengths), ("key_value_seq_lengths", key_value_seq_lengths)):
+        if lengths is not None and jnp.asarray(lengths).dtype != np.int32:
+            raise ValueError(f"{name} dtype should be int32, but got {jnp.asarray(lengths).dtype}")
     if implementation not in (None, "xla"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
     if isinstance(local_window_size, int):

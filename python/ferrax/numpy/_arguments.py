@@ -18,6 +18,7 @@ from .. import _core
 from .._config import FLAGS, numpy_dtype_promotion
 from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype, is_inexact, requested
+from .._shapes import common_shape
 from ..errors import ConcretizationTypeError
 
 Array = _core.Array
@@ -188,5 +189,5 @@ def broadcast_constant(value, shape):
 
 def broadcast_together(*xs):
     """The arrays broadcast to their common shape."""
-    shape = np.broadcast_shapes(*[x.shape for x in xs])
+    shape = common_shape(*[x.shape for x in xs])
     return tuple([x if tuple(x.shape) == shape else _core.broadcast_to(x, shape) for x in xs])

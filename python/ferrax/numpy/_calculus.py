@@ -177,7 +177,7 @@ def gradient(f, *varargs, axis=None, edge_order=None):
     elif len(varargs) == len(axes):
         spacing = list(varargs)
     else:
-        raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for {axes=}")
+        raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for axis={axis if axis is None or isinstance(axis, int) else axes}")
     for d, h in zip(axes, spacing, strict=True):
         if h is not None and ndim_of(h) and shape_of(h) != (f.shape[d],):
             raise ValueError("Spacing arrays must have the same length as the dimension along which the gradient is calculated.")

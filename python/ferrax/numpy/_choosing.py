@@ -13,6 +13,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import is_bool, is_integer
+from .._shapes import common_shape
 from . import _selecting
 from ._arguments import Array, as_array, broadcast_constant, broadcast_together, check_arraylike, concrete_or_error, constant, convert, shape_of, unsupported
 from ._arithmetic import remainder
@@ -79,7 +80,7 @@ def select(condlist, choicelist, default=0):
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
     *choices, default = _core.promote_dtypes(*choicelist, default)
-    shape = np.broadcast_shapes(*[shape_of(v) for v in (*condlist, *choices, default)])
+    shape = common_shape(*[shape_of(v) for v in (*condlist, *choices, default)])
     parts = [_core.broadcast_to(v, shape) for v in (*condlist, *choices, default)]
     conditions, choices = parts[: len(condlist)], parts[len(condlist) : -1]
     # Index 0 is the default; a row of falses in front makes argmax fall back to it.

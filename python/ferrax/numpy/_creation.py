@@ -18,7 +18,7 @@ from .._batching import vmap
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, float0, is_bool, is_complex, is_inexact, is_integer, is_key, is_narrow, is_weak, requested, to_inexact
 from .._parts import sharded
-from .._shapes import canonicalize_axis, canonicalize_shape, static_size
+from .._shapes import canonicalize_axis, canonicalize_shape, common_shape, static_size
 from ..lax._shaping import beside, integer_scalar, keys_of, varying_like
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, is_arraylike, jitted, ndim_of, shape_of
 from ._exponential import log10, power
@@ -599,6 +599,9 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         return sharded(arange, locals())
     start = _static_number(start, "stop" if stop is None else "start")
     stop, step = _static_number(stop, "stop"), _static_number(step, "step")
+    for name, v in (("stop" if stop is None else "start", start), ("stop", stop), ("step", step)):
+        if v is not None and np.ndim(v):
+            raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={v}")
     if any(isinstance(v, (complex, np.complexfloating)) for v in (start, stop, step)):
         raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported starting in JAX v0.10.0.")
     if stop is None and step is not None:
@@ -646,7 +649,7 @@ def _linspace(start, stop, num, endpoint, retstep, dtype, axis):
     computation = inner if dtype is None or not is_inexact(dtype) or is_narrow(dtype) else _core.result_type(inner, dtype)
     dtype = computation if dtype is None else dtype
     start, stop = convert(start, computation), convert(stop, computation)
-    bounds = np.broadcast_shapes(start.shape, stop.shape)
+    bounds = common_shape(start.shape, stop.shape)
     start, stop = _core.broadcast_to(start, bounds), _core.broadcast_to(stop, bounds)
     axis = canonicalize_axis(axis, len(bounds) + 1)
     div = num - 1 if endpoint else num

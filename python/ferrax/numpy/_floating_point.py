@@ -81,7 +81,7 @@ def isnan(x, /):
 def _isposneginf(name, x, infinity):
     x = as_array(name, x)
     if is_complex(x.dtype):
-        raise ValueError(f"{name} is not well defined for complex types")
+        raise ValueError("isposinf/isneginf are not well defined for complex types")
     return bind("eq", x, constant(infinity, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 

@@ -247,7 +247,7 @@ def _block_structure(arrays):
 
     def depth_of(x):
         if isinstance(x, tuple):
-            raise TypeError("jax.numpy.block does not allow tuples, got tuple")
+            raise ValueError(f"jax.numpy.block does not allow tuples, got {x}")
         if isinstance(x, list):
             if not x:
                 raise ValueError("jax.numpy.block does not allow empty list arguments")

@@ -148,7 +148,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
             a_axis += 1
             b_axis += 1
         else:
-            raise ValueError(f"Incompatible shapes for matmul arguments: {tuple(a.shape)} and {tuple(b.shape)}")
+            raise ValueError(f"Incompatible types for matmul arguments: {a.aval.str_short()} and {b.aval.str_short()}")
     if a_squeeze:
         a = bind("squeeze", a, dimensions=tuple(a_squeeze))
         a_batch = [d - sum(s < d for s in a_squeeze) for d in a_batch]

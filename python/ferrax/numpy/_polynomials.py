@@ -15,6 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import finfo
+from .._shapes import common_shape
 from ..lax import scan
 from . import _reductions, linalg
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of
@@ -31,7 +32,7 @@ from ._shaping import atleast_1d
 @jitted("polyval", static=("unroll",))
 def _polyval(p, x, unroll):
     p, x = _core.promote_dtypes(p, x)
-    shape = np.broadcast_shapes(p.shape[1:], x.shape)
+    shape = common_shape(p.shape[1:], x.shape)
     y = full_like(x, 0, shape=shape, dtype=x.dtype)
     out, _ = scan(lambda y, c: (add(multiply(y, x), c), None), y, p, unroll=unroll)
     return out
@@ -177,7 +178,7 @@ def polydiv(u, v, *, trim_leading_zeros=False):
 def _order(name, m):
     m = operator.index(concrete_or_error(m, f"'m' argument of jnp.{name}")[()] if hasattr(m, "ndim") else m)
     if m < 0:
-        raise ValueError(("Order of derivative" if name == "polyder" else "Order of integral") + " must be positive")
+        raise ValueError("Order of derivative must be positive" if name == "polyder" else "Order of integral must be positive (see polyder)")
     return m
 
 

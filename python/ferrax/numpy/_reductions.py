@@ -437,7 +437,7 @@ def average(a, axis=None, weights=None, returned=False, keepdims=False):
             if weights.ndim != len(axes):
                 raise ValueError("1D weights expected when shapes of a and weights differ.")
             if tuple(weights.shape) != tuple([shape[d] for d in axes]):
-                raise ValueError("Length of weights not compatible with specified axis.")
+                raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
             wide = [1] * a.ndim
             for d, n in zip(axes, weights.shape, strict=True):
                 wide[d] = n

@@ -8,11 +8,10 @@ Invariant: everything ends in select_n (or max and min for clip); both are compu
 
 from __future__ import annotations
 
-import numpy as np
-
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_complex
+from .._shapes import common_shape
 from ._arguments import Array, check_arraylike, check_promotion, constant, jitted
 from ._operators import maximum, minimum
 
@@ -22,7 +21,7 @@ def _where(condition, x, y):
     if not is_bool(condition.dtype):
         condition = bind("ne", condition, constant(0, condition.dtype))
     x, y = _core.promote_dtypes(x, y)
-    shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+    shape = common_shape(condition.shape, x.shape, y.shape)
     # A scalar condition stays one: select_n takes it as it is.
     if condition.ndim and tuple(condition.shape) != shape:
         condition = _spread(condition, shape)

@@ -14,7 +14,7 @@ from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_narrow, requested, to_inexact
 from .._parts import sharded
-from .._shapes import listed_axes
+from .._shapes import common_shape, listed_axes
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
 from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, scalar_like, shape_of
@@ -98,7 +98,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
         last = bind("sub", count, one)
         low = bind("max", zero, bind("min", *_core.promote_shapes(low, last)))
         high = bind("max", zero, bind("min", *_core.promote_shapes(high, bind("sub", count, one))))
-        shape = np.broadcast_shapes(tuple(q.shape) + (1,) * (a.ndim - 1), (1,) * lead + tuple(a.shape[:axis] + a.shape[axis + 1 :]))
+        shape = common_shape(tuple(q.shape) + (1,) * (a.ndim - 1), (1,) * lead + tuple(a.shape[:axis] + a.shape[axis + 1 :]))
         low_value, high_value = (_pick(a, i, axis, lead, shape) for i in (low, high))
     else:
         n_minus_one = lambda: bind("sub", scalar_like(n, q), one)

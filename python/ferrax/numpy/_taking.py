@@ -17,7 +17,7 @@ import numpy as np
 from .. import _bounds, _core
 from .._core import bind
 from .._dtypes import iinfo, is_bool, is_integer, is_unsigned, requested
-from .._shapes import canonicalize_axis, canonicalize_shape, static_size
+from .._shapes import canonicalize_axis, canonicalize_shape, common_shape, static_size
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather, tile
 from . import _arithmetic
 from ._arguments import as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted, ndim_of, scalar_like, unsupported
@@ -125,7 +125,7 @@ def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
         # There is nothing to read, wherever the indices point.
         rest = list(arr.shape)
         rest[axis] = 1
-        return broadcast_to(convert(0, arr.dtype), np.broadcast_shapes(tuple(rest), indices.shape))
+        return broadcast_to(convert(0, arr.dtype), common_shape(tuple(rest), indices.shape))
     if mode == "wrap":
         indices = _wide(indices, n)
     if wrap and mode not in ("wrap", "promise_in_bounds") and not is_unsigned(indices.dtype):
@@ -182,7 +182,7 @@ def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_n
         raise TypeError(f"take_along_axis indices must be of integer type, got {indices.dtype}")
     if axis is None:
         if indices.ndim != 1:
-            raise ValueError("take_along_axis indices must be 1D if axis=None")
+            raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {tuple(indices.shape)}")
     else:
         if arr.ndim != indices.ndim:
             raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
@@ -211,7 +211,7 @@ def _put_along_axis(arr, indices, values, axis, mode):
         else:
             n = arr.shape[d]
             index.append(arange(n).reshape([n if k == d else 1 for k in range(arr.ndim)]))
-    wanted = np.broadcast_shapes(*[i.shape for i in index])
+    wanted = common_shape(*[i.shape for i in index])
     out = arr.at[tuple(index)].set(broadcast_to(values, wanted) if ndim_of(values) else values, mode=mode)
     return reshape(out, shape)
 

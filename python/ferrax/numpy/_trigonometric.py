@@ -13,6 +13,7 @@ import numpy as np
 from .. import _core
 from .._core import bind, promote_shapes
 from .._dtypes import dtype_of, is_complex, to_real
+from .._shapes import common_shape
 from ._arguments import broadcast_constant, check_arraylike, constant, filled_like, jitted, pointwise, promote_inexact, scalar_like
 from ._logic import less
 from ._operators import negative
@@ -275,7 +276,7 @@ def _hypot_value(x, y):
 @jitted("hypot")
 def _hypot(x, y):
     x, y = promote_shapes(*_core.promote_dtypes_inexact(x, y))
-    x, y = _core.broadcast_to(x, shape := np.broadcast_shapes(x.shape, y.shape)), _core.broadcast_to(y, shape)
+    x, y = _core.broadcast_to(x, shape := common_shape(x.shape, y.shape)), _core.broadcast_to(y, shape)
 
     def rule(primals, tangents):
         out = call(*primals)
@@ -311,7 +312,7 @@ def hypot(x1, x2, /):
     """
     check_arraylike("hypot", x1, x2)
     if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
-        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. For complex numbers, use jnp.abs(z) to compute the magnitude.")
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by using abs(x)")
     return _hypot(x1, x2)
 
 

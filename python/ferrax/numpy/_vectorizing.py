@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._batching import vmap
 from .._core import bind
-from .._shapes import canonicalize_axis
+from .._shapes import canonicalize_axis, common_shape
 from .._transformed import restorable
 from ..tree_util import tree_map
 from ._arguments import as_array, check_arraylike
@@ -96,7 +96,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
             lead_shapes.append(tuple(a.shape[: a.ndim - len(core)]))
         if len({len(s) for s in lead_shapes if s}) > 1:
             _promoting_ranks([tuple(a.shape) for a in arrays], signature)
-        lead = np.broadcast_shapes(*lead_shapes) if lead_shapes else ()
+        lead = common_shape(*lead_shapes) if lead_shapes else ()
         checked = fun if outs is None else _checked(fun, outs, sizes, error)
         # Axes of size 1 are squeezed away and left unmapped rather than repeated.
         kept = []

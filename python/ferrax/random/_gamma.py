@@ -12,6 +12,7 @@ from .. import lax, numpy as jnp
 from .._batching import vmap
 from .._dtypes import requested
 from .._parts import sharded
+from .._shapes import common_shape
 from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed
@@ -503,7 +504,7 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
     n, p = promote_inexact("multinomial", n, p)
     if p.ndim == 0:
         raise ValueError("multinomial: p takes an axis of outcomes, got a scalar")
-    batch = np.broadcast_shapes(n.shape, p.shape[:-1])
+    batch = common_shape(n.shape, p.shape[:-1])
     shape = (*batch, p.shape[-1]) if shape is None else checked_shape("multinomial", shape)
     if shape[-1] != p.shape[-1]:
         raise ValueError(f"multinomial: the last axis of shape {shape} is not the {p.shape[-1]} outcomes of p")

@@ -3,10 +3,9 @@
 Invariant: each starts from one array of standard normal draws.
 """
 
-import numpy as np
-
 from .. import _core, lax, numpy as jnp
 from .._parts import sharded
+from .._shapes import common_shape
 from ._keys import single
 from ._transformed import normal
 from ._uniform import broadcast_shape, checked_shape, drawn, float_dtype
@@ -51,7 +50,7 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
         raise ValueError(f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape == {cov.shape}.")
     batch = (mean.shape[:-1], cov.shape[:-2])
     if shape is None:
-        shape = np.broadcast_shapes(*batch)
+        shape = common_shape(*batch)
     else:
         shape = broadcast_shape("multivariate_normal", shape, *batch)
     return _multivariate_normal(key, mean, cov, shape=shape, dtype=dtype, method=method)

@@ -8,6 +8,7 @@ import numpy as np
 from .. import _config, lax, numpy as jnp
 from .._dtypes import is_complex, requested
 from .._parts import sharded
+from .._shapes import common_shape
 from ..numpy._arguments import promote_inexact, shape_of
 from . import _normal_tails
 from ._keys import clone, single
@@ -459,7 +460,7 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
 
 @drawn()
 def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
-    batch = np.broadcast_shapes(shape_of(loc), shape_of(scale))
+    batch = common_shape(shape_of(loc), shape_of(scale))
     shape = (shape or batch) + batch
     k_size, k_sign = _pair(key)
     draw = jnp.multiply(rademacher(k_sign, shape, dtype), maxwell(k_size, shape, dtype))

@@ -11,7 +11,7 @@ from .. import _core, lax, numpy as jnp
 from .._api import jit
 from .._dtypes import canonicalize_dtype, iinfo, is_complex, is_floating, is_integer, is_narrow, requested
 from .._parts import sharded
-from .._shapes import canonicalize_shape
+from .._shapes import canonicalize_shape, common_shape
 from ..dtypes import TypePromotionError
 from ..numpy._arguments import check_arraylike
 from ._keys import single
@@ -36,16 +36,10 @@ def broadcast_shape(name, shape, *others):
       ValueError: they do not broadcast to it.
     """
     if shape is None:
-        try:
-            return np.broadcast_shapes(*others)
-        except ValueError:
-            raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(others)}") from None
+        return common_shape(*others)
     shape = checked_shape(name, shape)
-    try:
-        if np.broadcast_shapes(shape, *others) == shape:
-            return shape
-    except ValueError:
-        raise ValueError(f"Incompatible shapes for broadcasting: shapes={[shape, *others]}") from None
+    if common_shape(shape, *others) == shape:
+        return shape
     raise ValueError(f"{name} requires shape to be equal to or prefix-broadcast with the parameters' shapes {list(others)}, got {shape}")
 
 
@@ -185,7 +179,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
     if not is_integer(dtype):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
     shape = checked_shape("randint", shape)
-    together = np.broadcast_shapes(shape, np.shape(minval), np.shape(maxval))
+    together = common_shape(shape, np.shape(minval), np.shape(maxval))
     if together != shape:
         raise ValueError(
             "randint parameter shapes must be broadcast-compatible with shape argument, and the result of broadcasting the shapes must equal the shape"
@@ -218,7 +212,7 @@ def _randint(key, minval, maxval, *, shape, dtype):
     minval, maxval = _convert(_clip_to(minval, info), dtype), _convert(_clip_to(maxval, info), dtype)
     minval, maxval, beyond = to_rank(minval, len(shape)), to_rank(maxval, len(shape)), to_rank(beyond, len(shape))
     if minval.shape != maxval.shape:
-        both = np.broadcast_shapes(minval.shape, maxval.shape)
+        both = common_shape(minval.shape, maxval.shape)
         minval, maxval = jnp.broadcast_to(minval, both), jnp.broadcast_to(maxval, both)
     n_bits = dtype.itemsize * 8
     words = np.dtype(f"uint{n_bits}")

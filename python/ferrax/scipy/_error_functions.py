@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import lax, numpy as jnp
 from .._api import jit
+from .._shapes import common_shape
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import convert, promote_inexact
 from ._halves import in_single
@@ -332,5 +333,5 @@ def owens_t(h, a):
         Array(0.125, dtype=float32)
     """
     h, a = _real("owens_t", h, a)
-    shape = np.broadcast_shapes(h.shape, a.shape)
+    shape = common_shape(h.shape, a.shape)
     return _owens_t(jnp.broadcast_to(h, shape), jnp.broadcast_to(a, shape))

@@ -4,7 +4,7 @@ use super::{linear_jvp, zero_jvp};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::dtype::Dtype;
-use crate::error::{Res, type_err};
+use crate::error::{Res, type_err, value_err};
 use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
@@ -23,7 +23,14 @@ primitive! {
 impl Rules for Convert {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a] = x else { return type_err(format!("convert_element_type takes 1 operand, got {}", x.len())) };
-        if a.dtype.is_key() != self.new_dtype.is_key() || a.tape > 0 {
+        if a.dtype.is_key() != self.new_dtype.is_key() {
+            return value_err(format!(
+                "Cannot convert_element_type from {} to {}",
+                a.dtype.long(),
+                self.new_dtype.long()
+            ));
+        }
+        if a.tape > 0 {
             return type_err(format!("convert_element_type cannot convert {} to {}", a.long(), self.new_dtype.long()));
         }
         Ok(smallvec![Aval { dtype: self.new_dtype, weak: self.weak_type, ..a.clone() }])

@@ -487,19 +487,12 @@ impl Pointwise {
         if x.iter().any(|a| a.tape > 0) {
             return type_err(format!("{} does not accept a tape", row.name));
         }
-        if x.iter().any(|a| a.dtype.is_key()) && !matches!(self.f, Pw::Eq | Pw::Ne | Pw::Copy | Pw::StopGradient) {
-            let d: Vec<&str> = x.iter().map(|a| a.dtype.long()).collect();
-            return type_err(format!(
-                "{} does not accept dtype{} {}.",
-                row.name,
-                if n > 1 { "s" } else { "" },
-                d.join(", ")
-            ));
-        }
         // pow takes an integer exponent beside an inexact base
         let same = x.iter().all(|a| a.dtype == x[0].dtype) || self.f == Pw::Pow && x[1].dtype.is_int();
+        let of_keys = matches!(self.f, Pw::Eq | Pw::Ne | Pw::Copy | Pw::StopGradient);
+        let has = |d: Dtype| row.domain.has(d) && (of_keys || !d.is_key());
         for (i, a) in x.iter().enumerate() {
-            if !(row.domain.has(a.dtype) || self.f == Pw::Pow && i == 1 && a.dtype.is_int()) {
+            if !(has(a.dtype) || self.f == Pw::Pow && i == 1 && a.dtype.is_int()) {
                 let at = if n > 1 { format!(" at position {i}") } else { String::new() };
                 return type_err(format!(
                     "{} does not accept dtype {}{at}. Accepted dtypes{at} are subtypes of {}.",

@@ -146,6 +146,41 @@ pub fn coercion(f: Pw) -> Coercion {
     }
 }
 
+/// numpy's name of a function of two operands, where the primitive has another.
+fn ufunc(f: Pw) -> &'static str {
+    match f {
+        Pw::Sub => "subtract",
+        Pw::Mul => "multiply",
+        Pw::Eq => "equal",
+        Pw::Ne => "not_equal",
+        Pw::Lt => "less",
+        Pw::Le => "less_equal",
+        Pw::Gt => "greater",
+        Pw::Ge => "greater_equal",
+        Pw::Max => "maximum",
+        Pw::Min => "minimum",
+        Pw::Rem => "remainder",
+        Pw::And => "bitwise_and",
+        Pw::Or => "bitwise_or",
+        Pw::Xor => "bitwise_xor",
+        Pw::ShiftLeft => "left_shift",
+        Pw::ShiftRightLogical | Pw::ShiftRightArithmetic => "right_shift",
+        f => f.row().name,
+    }
+}
+/// Random keys have no dtype in common with numbers, and none that is inexact.
+fn refuse_keys(f: Pw, coercion: Coercion, kinds: &[(Dtype, bool)]) -> Res<()> {
+    let Some((key, _)) = kinds.iter().find(|k| k.0.is_key()) else { return Ok(()) };
+    if kinds.iter().any(|k| k.0 != *key) {
+        let all: Vec<&str> = kinds.iter().map(|k| k.0.long()).collect();
+        return Err(Error::type_error(format!("{} does not accept dtypes {}.", ufunc(f), all.join(", "))));
+    }
+    if coercion == Coercion::Inexact {
+        return Err(Error::type_error(format!("Cannot interpret '{}' as a data type", key.long())));
+    }
+    Ok(())
+}
+
 /// `f` of operands of any dtypes and shapes.
 pub fn elementwise(f: Pw, xs: Values, p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Value> {
     elementwise_in(f, coercion(f), xs, p, warn)
@@ -177,6 +212,7 @@ pub fn elementwise_in(
         xs
     } else {
         let kinds: SmallVec<[(Dtype, bool); 2]> = xs.iter().map(|x| (x.dtype(), x.weak())).collect();
+        refuse_keys(f, coercion, &kinds)?;
         let (mut d, weak) = result_type(&kinds, p)?;
         match coercion {
             Coercion::Inexact => d = to_inexact(d, p),

@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import _core
 from ..._dtypes import is_complex
+from ..._shapes import common_shape
 from ...custom_derivatives import custom_jvp
 from ...lax import cond as _cond, custom_linear_solve, linalg as _lax, stop_gradient
 from .. import _creation, _matrices, _reductions
@@ -85,7 +86,7 @@ def _solve(a, b):
         columns = moveaxis(b, -2, 0)
         x = _solve_matrices(a, columns.reshape(n, math.prod(columns.shape[1:])))
         return moveaxis(x.reshape(columns.shape), 0, -2)
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    lead = common_shape(a.shape[:-2], b.shape[:-2])
     return _solve_matrices(_core.broadcast_to(a, (*lead, *a.shape[-2:])), _core.broadcast_to(b, (*lead, *b.shape[-2:])))
 
 

@@ -8,9 +8,8 @@ Invariant: options that save copies or checks (overwrite_a, check_finite, ..) ar
 
 from __future__ import annotations
 
-import numpy as np
-
 from ... import numpy as jnp
+from ..._shapes import common_shape
 from ...lax import linalg as _lax
 from ...numpy._arguments import jitted
 from ...numpy.linalg._factorizations import floating
@@ -28,7 +27,7 @@ def _as_columns(a, b, name):
     if n != a.shape[-1]:
         raise ValueError(f"{name}: inconsistent size for core dimension 'n': {n} vs {a.shape[-1]}, in shapes {tuple(a.shape)} and {tuple(b.shape)}")
     columns = b[..., None] if vector else b
-    lead = np.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
+    lead = common_shape(a.shape[:-2], columns.shape[:-2])
     columns = jnp.broadcast_to(columns, (*lead, *columns.shape[-2:]))
     return jnp.broadcast_to(a, (*lead, *a.shape[-2:])), columns, (lambda x: x[..., 0]) if vector else (lambda x: x)
 
@@ -460,7 +459,7 @@ def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a
         raise ValueError(
             f"Array shapes are not compatible for {product} operation: a has shape {tuple(a.shape)} so Q has {what}, but c has {size} {axis} (expected {wanted})."
         )
-    batch = jnp.broadcast_shapes(a.shape[:-2], c.shape[:-2])
+    batch = common_shape(a.shape[:-2], c.shape[:-2])
     a, c = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, c))
     out, *rest = _qr_multiply(a, c, mode=mode, pivoting=bool(pivoting), conjugate=bool(conjugate))
     return (out.reshape(-1) if vector else out, *rest)

@@ -14,6 +14,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._autodiff import jvp
 from ..._dtypes import is_complex
+from ..._shapes import common_shape
 from ...custom_derivatives import custom_jvp
 from ...lax import linalg as _lax
 from ...numpy._arguments import jitted
@@ -152,7 +153,7 @@ def _solve_schur(a, b, c):
 
 @jitted("solve_sylvester")
 def _sylvester(a, b, c):
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
+    lead = common_shape(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     a, b, c = (jnp.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b, c))
     if c.size == 0:
         return c

@@ -17,6 +17,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._dtypes import canonicalize_dtype, requested
+from ..._shapes import common_shape
 from ...numpy._arguments import check_arraylike, check_promotion
 
 
@@ -65,7 +66,7 @@ def _paired(x, y):
     """Both with one dtype and one set of leading axes."""
     check_promotion(x, y)
     dtype = jnp.result_type(x, y)
-    lead = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    lead = common_shape(x.shape[:-1], y.shape[:-1])
     return (jnp.broadcast_to(v.astype(dtype), (*lead, v.shape[-1])) for v in (x, y))
 
 

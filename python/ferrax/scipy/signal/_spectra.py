@@ -17,7 +17,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._dtypes import is_complex, to_complex, to_inexact
-from ..._shapes import canonicalize_axis
+from ..._shapes import canonicalize_axis, common_shape
 from ...numpy._arguments import as_array, promote_inexact
 from ._trends import detrend as _detrend
 from ._windows import window as _named
@@ -109,7 +109,7 @@ def _spectral(x, y, fs, window, nperseg, noverlap, nfft, detrend, onesided, scal
     x = jnp.moveaxis(_single(x), axis, -1)
     other = x if y is None else jnp.moveaxis(_single(other), axis, -1)
     real = x.real.dtype
-    lead = np.broadcast_shapes(tuple(x.shape[:-1]), tuple(other.shape[:-1]))
+    lead = common_shape(tuple(x.shape[:-1]), tuple(other.shape[:-1]))
     if x.size == 0 or other.size == 0:
         empty = (*lead, min(x.shape[-1], other.shape[-1]))
         spectrum = jnp.zeros(empty, real if y is None and mode == "psd" else to_complex(real))

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._api import jit
+from ..._shapes import common_shape
 from ...lax import linalg
 from ._families import reals
 
@@ -44,7 +45,7 @@ def _logpdf(x, mean, cov):
         return -((x - mean) ** 2 / cov + jnp.log(cov) + _LOG_2PI) / 2
     n = cov.shape[-1] if mean.ndim == 0 else mean.shape[-1]
     try:
-        common = np.broadcast_shapes(x.shape, mean.shape, (n,))
+        common = common_shape(x.shape, mean.shape, (n,))
         fits = common[-1] == n
     except ValueError:
         fits = False
@@ -68,7 +69,7 @@ def _whitened(factor, vectors):
         # One factor: the vectors are the rows of one right-hand side.
         rows = vectors.reshape(-1, vectors.shape[-1])
         return linalg.triangular_solve(factor, rows, left_side=False, lower=True, transpose_a=True).reshape(vectors.shape)
-    batch = np.broadcast_shapes(vectors.shape[:-1], factor.shape[:-2])
+    batch = common_shape(vectors.shape[:-1], factor.shape[:-2])
     n = vectors.shape[-1]
     columns = jnp.broadcast_to(vectors, (*batch, n))[..., None]
     return linalg.triangular_solve(jnp.broadcast_to(factor, (*batch, n, n)), columns, left_side=True, lower=True)[..., 0]

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._api import jit
+from ..._shapes import common_shape
 from .._halves import in_single
 from ..special import gammaincc, gammaln, xlogy
 from ._families import Discrete, reals
@@ -61,7 +62,7 @@ def entropy(mu, loc=0):
         Array(0., dtype=float32)
     """
     mu, loc = reals("poisson.entropy", mu, loc)
-    mu = jnp.broadcast_to(mu, np.broadcast_shapes(mu.shape, loc.shape))
+    mu = jnp.broadcast_to(mu, common_shape(mu.shape, loc.shape))
     far, terms = _FAR if mu.dtype.itemsize == 8 else _FAR_32
     near = mu <= far
     small, large = jnp.where(near & (mu > 0), mu, 1), jnp.where(near, far, mu)
