@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._config import FLAGS, numpy_dtype_promotion
 from .._core import bind, elementwise
-from .._dtypes import canonicalize_dtype, is_inexact, requested
+from .._dtypes import canonicalize_dtype, is_inexact, is_key, requested
 from .._shapes import common_shape
 from ..errors import ConcretizationTypeError
 
@@ -85,7 +85,18 @@ def check_promotion(*xs, ranks=False):
 def promote(name, *xs):
     """The arguments as arrays of one dtype."""
     check_arraylike(name, *xs)
-    return _core.promote_dtypes(*xs)
+    return promote_dtypes(name, *xs)
+
+
+def promote_dtypes(name, *xs):
+    """Arrays and numbers as arrays of one dtype. TypeError for a random key beside a number."""
+    try:
+        return _core.promote_dtypes(*xs)
+    except ValueError:
+        dtypes = [_core.asarray(x).dtype for x in xs]
+        if any(is_key(d) for d in dtypes):
+            raise TypeError(f"{name} does not accept dtypes {', '.join(d.name for d in dtypes)}.") from None
+        raise
 
 
 def promote_inexact(name, *xs):

@@ -26,6 +26,7 @@ from ._arguments import (
     jitted,
     pointwise,
     promote,
+    promote_dtypes,
     promote_inexact,
     scalar_like,
 )
@@ -156,15 +157,15 @@ def true_divide(x1, x2, /):
 divide = true_divide
 
 
-def _divisible(x, y):
+def _divisible(name, x, y):
     """The operands of one dtype and rank, booleans as int32."""
-    x, y = promote_shapes(*_core.promote_dtypes(x, y))
+    x, y = promote_shapes(*promote_dtypes(name, x, y))
     return (convert(x, np.int32), convert(y, np.int32)) if is_bool(x.dtype) else (x, y)
 
 
 @jitted("floor_divide")
 def _floor_divide(x, y):
-    x, y = _divisible(x, y)
+    x, y = _divisible("floor_divide", x, y)
     dtype = x.dtype
     if is_unsigned(dtype):
         return bind("div", x, y)
@@ -214,7 +215,7 @@ def _nonzero(y):
 
 @jitted("remainder")
 def _remainder(x, y):
-    x, y = _divisible(x, y)
+    x, y = _divisible("remainder", x, y)
     if is_integer(x.dtype):
         y = _nonzero(y)
     rest = bind("rem", x, y)
@@ -248,7 +249,7 @@ mod = remainder
 
 @jitted("fmod")
 def _fmod(x, y):
-    x, y = _divisible(x, y)
+    x, y = _divisible("fmod", x, y)
     if is_integer(x.dtype):
         y = _nonzero(y)
     return bind("rem", x, y)
