@@ -422,7 +422,6 @@ def left(jax, case):
     assert seen
     jax.effects_barrier()
     for _ in range(20):  # the thread that ran the last program lets go of it a moment after it is done
-        gc.collect()
         counts = max(len(jax.live_arrays()) - before, 0), sum(f() is not None for f in seen)
         if counts == (0, 0):
             break
