@@ -131,6 +131,52 @@ def test_matrices_by_vectors(dtype, n):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("k", "n"), [(9, 70), (16, 34), (33, 33), (40, 13), (70, 9), (130, 64), (64, 65), (200, 5)])
+def test_vectors_by_matrices(dtype, k, n):
+    a, b, h = drawn(dtype, k, n), drawn(dtype, 3, k, n), drawn(dtype, 3, k)
+    a[1, 2], a[2, 3], a[:, 1] = np.nan, np.inf, -0.0
+    x = drawn(dtype, k)
+    x[:3] = 0, -0.0, 1e-30
+
+    def both(_, s):
+        x, y = s
+        y = x @ a + y * 0.5
+        return a @ y * 0.1, y
+
+    def batched(_, s):
+        h, y = s
+        y = fnp.einsum("bk,bkn->bn", h, b)
+        return fnp.einsum("bkn,bn->bk", b, y) * 0.1, y
+
+    agree(lambda x, y: loop(3, both, (x, y)), x, drawn(dtype, n))
+    agree(lambda h, y: loop(3, batched, (h, y)), h, drawn(dtype, 3, n))
+    agree(lambda x, y: loop(3, lambda i, s: (s[0] * 0.5, a[::-1].T[:, ::-1] @ s[0][::-1]), (x, y)), x, drawn(dtype, n))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize(("k", "n"), [(17, 9), (32, 16), (50, 21), (100, 4), (100, 70), (1024, 8)])
+def test_reductions_of_columns(dtype, k, n):
+    def body(i, s):
+        a, t = s
+        t = ((a * a[i]).sum(0) + t).astype(dtype)
+        a = a.at[i].set((t - a.max(0) + a[:, ::-1].min(0)).astype(dtype))
+        weights = fnp.where(fnp.arange(k)[:, None] > i, a, a * 2)
+        return a, t + (weights.sum(0) + (fnp.arange(k)[:, None] + fnp.arange(n)).sum(0)).astype(dtype)
+
+    a = drawn(dtype, k, n)
+    agree(lambda a, t: loop(3, body, (a, t)), a, drawn(dtype, n))
+    if dtype in FLOATS:
+        a[3, 2], a[5, 0], a[:, 1] = np.nan, np.inf, -0.0
+        a = fnp.asarray(a)
+
+        def reduced(i, _):
+            row = a[i]
+            return (a * row).sum(0), (a + row).max(0), (a[:, ::-1] - row).min(0), (row - a).prod(0)
+
+        agree(lambda t: loop(3, reduced, (t, t, t, t)), drawn(dtype, n))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("n", [10, 17, 34])
 def test_stencils_in_place(dtype, n):
     def body(_, s):
@@ -198,3 +244,5 @@ def test_loops_take_vectors():
     assert in_vectors(lambda a: loop(5, lambda _, a: a.at[1:-1].set((a[:-2] + a[2:]) * 0.5), a), a)
     assert in_vectors(lambda a: loop(40, lambda i, x: x.at[i].set((a[i] * x).sum()), a[0]), a)
     assert in_vectors(lambda a: loop(5, lambda i, x: (a @ x) * 0.5, a[0]), a)
+    assert in_vectors(lambda a: loop(5, lambda i, x: (x @ a) * 0.5, a[0]), a)
+    assert in_vectors(lambda a: loop(5, lambda i, x: (a * x).sum(0) * 0.5, a[0]), a)

@@ -42,7 +42,7 @@ const CONSTANTS: &[(&str, &[&str], &str)] = &[
     ("native/nest/emit/floats.rs", &["EQUAL", "LESS", "NOT_GREATER", "UNORDERED", "NOT_EQUAL", "AND", "OR"], FORMAT),
     ("native/nest/emit/vectors.rs", &["PS", "PD", "XOR"], FORMAT),
     ("native/nest/encode.rs", &["BELOW", "EQUAL", "NOT_EQUAL", "NOT_ABOVE", "LESS", "NOT_GREATER"], FORMAT),
-    ("nest/vectors.rs", &["VECTOR"], BLOCK),
+    ("nest/vectors.rs", &["VECTOR", "VECTOR_SUMS"], BLOCK),
     ("nest/facts.rs", &["MAX_TERMS"], "terms of an index that are kept apart"),
     ("native/pages.rs", &["MAX_PAGES"], MEMORY),
     ("native/record.rs", &["EQ", "NE", "LT", "LE", "UNORDERED"], FORMAT),

@@ -213,6 +213,8 @@ pub struct ScalarTuning {
     pub max_nest_copies: usize,
     pub max_scalar_row: usize,
     pub max_called_bytes: usize,
+    /// Operations of a reduction beyond which sixteen elements at a time are not written out, for many results side by side.
+    pub max_column_operations: usize,
 }
 impl ScalarTuning {
     pub const DEFAULT: ScalarTuning = ScalarTuning {
@@ -228,6 +230,7 @@ impl ScalarTuning {
         max_nest_copies: 1 << 11,
         max_scalar_row: 32,
         max_called_bytes: 256,
+        max_column_operations: 24,
     };
 }
 

@@ -27,6 +27,7 @@ pub const PICKS: Family = Family {
 const FUNCTIONS: &[(&str, &[&str])] = &[
     ("executable.rs", &["steps"]),
     ("executable/control.rs", &["compile", "compile_loop"]),
+    ("executable/nests/rows.rs", &["kernel_in_loops", "matrix_vector", "window"]),
     ("executable/row_groups.rs", &["add", "can_reorder_before", "pays", "finish", "common_rows", "holds", "of_loop"]),
     ("executable/scalars/build.rs", &["block", "choice", "finish", "product"]),
     ("executable/scalars/compile.rs", &["is_small", "compile_loop"]),
@@ -42,6 +43,8 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ("kernels/program/registers.rs", &["tile", "finish"]),
     ("kernels/reduce.rs", &["compile", "column_dims", "whole_rows"]),
     ("kernels/unroll.rs", &["unrolled"]),
+    ("nest/vectors.rs", &["statements", "in_vectors", "is_vector_op"]),
+    ("nest/vectors/columns.rs", &["in_columns", "flattened", "has_columns"]),
     ("routines/conv.rs", &["compile"]),
     ("routines/conv/groups.rs", &["new", "compile"]),
     ("routines/conv/lines.rs", &["new"]),

@@ -44,7 +44,11 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
         let mut simple = nest::simplify(&written.nest);
         if rows {
             let t = &c.target.tuning.scalars;
-            let limits = VectorLimits { scalar_iterations: t.max_scalar_row, called_bytes: t.max_called_bytes };
+            let limits = VectorLimits {
+                scalar_iterations: t.max_scalar_row,
+                called_bytes: t.max_called_bytes,
+                column_operations: t.max_column_operations,
+            };
             nest::vectorize(&mut simple, limits)?;
         }
         let counts = simple.counts();

@@ -6,19 +6,25 @@
 //! A reduction has the sixteen sums of the written order in two or four vectors; what is left over is added to them one by one, in working memory.
 //!
 //! INVARIANT: each lane computes what an iteration computes, and a reduction adds the same elements to the same sums.
+mod columns;
+
 use super::facts::lane;
-use super::{Def, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use super::{ArrayId, Def, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::{Bin, DType, Un, order};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes of a vector.
 const VECTOR: usize = 32;
+/// Sums over columns that stay in registers, beside what is added to them.
+const VECTOR_SUMS: usize = 8;
 
-/// What loops may have: iterations that are no vectors, and bytes of results of functions that are called for a vector.
+/// What loops may have: iterations that are no vectors, bytes of results of functions that are called for a vector, and operations of reductions of which
+/// sixteen elements at a time are written out.
 #[derive(Clone, Copy)]
 pub struct VectorLimits {
     pub scalar_iterations: usize,
     pub called_bytes: usize,
+    pub column_operations: usize,
 }
 
 /// Makes vectors of the innermost loops that say they may be. None where one cannot be, or has more than the limits allow.
@@ -35,6 +41,14 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits) -> Option<
             continue;
         };
         let is_innermost = !l.body.iter().any(|s| matches!(s, Stmt::Loop(_)));
+        let columns = match l.trip {
+            NestTrip::Static(n) if !is_innermost => columns::in_columns(nest, &l, n, limits),
+            _ => None,
+        };
+        if let Some(all) = columns {
+            out.extend(all);
+            continue;
+        }
         if l.kind == LoopKind::Sequential || !is_innermost {
             l.body = statements(nest, std::mem::take(&mut l.body), limits)?;
             out.push(Stmt::Loop(l));
@@ -44,7 +58,7 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits) -> Option<
         if called_bytes(nest, &l.body) * n > limits.called_bytes {
             return None;
         }
-        match in_vectors(nest, &l, n) {
+        match in_vectors(nest, &l, n, limits) {
             Some(all) => out.extend(all),
             None if l.kind == LoopKind::Free && n <= limits.scalar_iterations => out.push(Stmt::Loop(l)),
             None => return None,
@@ -66,21 +80,25 @@ struct Vectorizer<'a> {
     splats: FxHashMap<NestValue, NestValue>,
     scalars: FxHashMap<NestValue, NestValue>,
     vectors: FxHashMap<(NestValue, usize), NestValue>,
+    limits: VectorLimits,
 }
 
-fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize) -> Option<Vec<Stmt>> {
-    // the last carry, which a loop of this kind is written with
-    let counter = l.carries.last().filter(|c| {
+/// The counter of a loop that is free or a fold: the last carry, which loops of these kinds are written with.
+fn counter_of(nest: &Nest, l: &NestLoop) -> Option<NestCarry> {
+    let counts = |c: &&NestCarry| {
         let (slot, next) = (nest.def(c.slot), nest.def(c.next));
         let grows = next.op == NestOp::Bin(Bin::Add) && next.args[0] == c.slot && nest.known(next.args[1]) == Some(1);
         slot.dtype == DType::I64 && nest.known(c.init) == Some(0) && grows
-    })?;
+    };
+    l.carries.last().filter(counts).cloned()
+}
+fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> Option<Vec<Stmt>> {
+    let counter = counter_of(nest, l)?;
     let folds: Vec<NestCarry> = l.carries.iter().filter(|c| c.slot != counter.slot).cloned().collect();
     if (l.kind == LoopKind::Free) != folds.is_empty() {
         return None;
     }
-    let counter = counter.clone();
-    let mut v = Vectorizer::new(nest, l, &counter, &folds)?;
+    let mut v = Vectorizer::new(nest, l, &counter, &folds, limits)?;
     if n < v.lanes && folds.is_empty() {
         return None;
     }
@@ -90,19 +108,30 @@ fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize) -> Option<Vec<Stmt>> {
 }
 
 impl<'a> Vectorizer<'a> {
-    fn new(nest: &'a mut Nest, l: &NestLoop, counter: &NestCarry, folds: &[NestCarry]) -> Option<Vectorizer<'a>> {
-        let mut inside: FxHashSet<NestValue> = l.carries.iter().map(|c| c.slot).collect();
+    /// `l` may have counters of other loops among its carries, whose bodies it has: they stay what they are.
+    fn new(
+        nest: &'a mut Nest,
+        l: &NestLoop,
+        counter: &NestCarry,
+        folds: &[NestCarry],
+        limits: VectorLimits,
+    ) -> Option<Vectorizer<'a>> {
+        let mut inside: FxHashSet<NestValue> = l.carries.iter().flat_map(|c| [c.slot, c.after]).collect();
+        let others = l.carries.iter().filter(|c| folds.iter().all(|f| f.slot != c.slot)).map(|c| (c.slot, Some(0)));
+        let mut strides: FxHashMap<NestValue, Option<i64>> = others.collect();
+        strides.insert(counter.slot, Some(1));
         inside.extend(l.body.iter().filter_map(|s| if let Stmt::Let(v) = s { Some(*v) } else { None }));
         let mut v = Vectorizer {
             nest,
             inside,
-            strides: [(counter.slot, Some(1))].into_iter().collect(),
+            strides,
             lanes: 0,
             before: vec![],
             body: vec![],
             splats: FxHashMap::default(),
             scalars: FxHashMap::default(),
             vectors: FxHashMap::default(),
+            limits,
         };
         // from the last to the first: what is wanted as data
         let mut data: FxHashSet<NestValue> = FxHashSet::default();
@@ -163,23 +192,12 @@ impl<'a> Vectorizer<'a> {
         if let Some(known) = self.strides.get(&v) {
             return *known;
         }
+        let mut grown: [Option<i64>; 3] = [None; 3];
         let def = *self.nest.def(v);
-        let stride = match def.op {
-            _ if !lane(def.dtype).is_int() => None,
-            NestOp::Bin(f @ (Bin::Add | Bin::Sub)) => {
-                let (a, b) = (self.stride(def.args[0]), self.stride(def.args[1]));
-                a.zip(b).and_then(|(a, b)| if f == Bin::Add { a.checked_add(b) } else { a.checked_sub(b) })
-            }
-            NestOp::Bin(Bin::Mul) => {
-                let by = self.nest.known(def.args[1]).map(|x| super::facts::integer(def.dtype, x));
-                let by = by.and_then(|x| i64::try_from(x).ok());
-                self.stride(def.args[0]).zip(by).and_then(|(a, by)| a.checked_mul(by))
-            }
-            NestOp::Convert(from) if lane(from).is_int() && from.size() >= 4 && def.dtype.size() >= 4 => {
-                self.stride(def.args[0])
-            }
-            _ => None,
-        };
+        if lane(def.dtype).is_int() {
+            def.args().iter().zip(&mut grown).for_each(|(a, g)| *g = self.stride(*a));
+        }
+        let stride = stride_of(self.nest, v, &mut |x| grown[usize::from(x != def.args[0])]);
         self.strides.insert(v, stride);
         stride
     }
@@ -251,6 +269,15 @@ impl<'a> Vectorizer<'a> {
         self.splats.insert(v, new);
         new
     }
+    /// A number in the first lane, and so much more from lane to lane.
+    fn grown(&mut self, first: NestValue, dtype: DType, stride: i64) -> Option<NestValue> {
+        let reach = stride.checked_mul(self.lanes as i64).and_then(|r| i8::try_from(r).ok());
+        match (stride, reach) {
+            (0, _) => Some(self.push(NestOp::Splat, dtype, &[first], self.lanes)),
+            (_, Some(_)) => Some(self.push(NestOp::Ramp(stride as i8), dtype, &[first], self.lanes)),
+            _ => None,
+        }
+    }
     /// The value of the lanes that come so many vectors behind the counter.
     fn vector(&mut self, v: NestValue, behind: usize) -> Option<NestValue> {
         if !self.inside.contains(&v) {
@@ -270,12 +297,7 @@ impl<'a> Vectorizer<'a> {
                 let more = self.nest.add(NestOp::Const((far * stride) as u64), def.dtype, &[]);
                 first = self.push(NestOp::Bin(Bin::Add), def.dtype, &[first, more], 1);
             }
-            let reach = stride.checked_mul(lanes as i64).and_then(|r| i8::try_from(r).ok());
-            match (stride, reach) {
-                (0, _) => self.push(NestOp::Splat, def.dtype, &[first], lanes),
-                (_, Some(_)) => self.push(NestOp::Ramp(stride as i8), def.dtype, &[first], lanes),
-                _ => return None,
-            }
+            self.grown(first, def.dtype, stride)?
         } else if let NestOp::Load(array, offset) = def.op {
             let (stride, index) = (self.stride(def.args[0])?, self.scalar(def.args[0]));
             let offset = i32::try_from(offset as i64 + far * stride).ok()?;
@@ -323,6 +345,7 @@ impl<'a> Vectorizer<'a> {
                     let store = Stmt::Store { array: *array, index, offset: *offset, value, dtype: *dtype, stride };
                     self.body.push(store);
                 }
+                Stmt::Loop(fold) => self.column(fold)?,
                 _ => (),
             }
         }
@@ -347,7 +370,7 @@ impl<'a> Vectorizer<'a> {
         if rest > 0 && !again {
             let init = self.nest.add(NestOp::Const((n - rest) as u64), DType::I64, &[]);
             let carries = vec![NestCarry { init, ..counter.clone() }];
-            let (trip, body) = (NestTrip::Static(rest), l.body.clone());
+            let (trip, body) = (NestTrip::Static(rest), statements(self.nest, l.body.clone(), self.limits)?);
             out.push(Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body })));
         }
         Some(out)
@@ -482,8 +505,29 @@ fn reads_what_it_writes(nest: &Nest, body: &[Stmt]) -> bool {
             written.push(*b);
         }
     }
+    reads(nest, body, &written)
+}
+fn reads(nest: &Nest, body: &[Stmt], of: &[ArrayId]) -> bool {
     body.iter().any(|s| match s {
-        Stmt::Let(v) => matches!(nest.def(*v).op, NestOp::Load(array, _) if written.contains(&array)),
+        Stmt::Let(v) => matches!(nest.def(*v).op, NestOp::Load(array, _) if of.contains(&array)),
+        Stmt::Loop(l) => reads(nest, &l.body, of),
         _ => false,
     })
+}
+/// How much an integer grows from one iteration of a loop to the next, by how much its operands do.
+fn stride_of(nest: &Nest, v: NestValue, of: &mut dyn FnMut(NestValue) -> Option<i64>) -> Option<i64> {
+    let def = *nest.def(v);
+    match def.op {
+        _ if !lane(def.dtype).is_int() => None,
+        NestOp::Bin(f @ (Bin::Add | Bin::Sub)) => {
+            let (a, b) = (of(def.args[0])?, of(def.args[1])?);
+            if f == Bin::Add { a.checked_add(b) } else { a.checked_sub(b) }
+        }
+        NestOp::Bin(Bin::Mul) => {
+            let by = i64::try_from(super::facts::integer(def.dtype, nest.known(def.args[1])?)).ok()?;
+            of(def.args[0])?.checked_mul(by)
+        }
+        NestOp::Convert(from) if lane(from).is_int() && from.size() >= 4 && def.dtype.size() >= 4 => of(def.args[0]),
+        _ => None,
+    }
 }

@@ -254,34 +254,36 @@ impl Builder<'_, '_> {
 
     // ---- products ----
 
-    /// A matrix by a vector, row by row, in the order of `routines/vector.rs`.
+    /// Matrices by vectors, in the order of `routines/vector.rs`: `nest/vectors.rs` goes along rows or along columns, as their elements lie.
     pub fn matrix_vector(&mut self, d: &Dot, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let t = &self.c.target.tuning;
         let plain = d.dtype == d.out && matches!(d.dtype, DType::F32 | DType::F64);
-        let is_rows = plain && d.b == 1 && (d.m == 1) != (d.n == 1) && d.m * d.n * d.k > t.dot.max_loop_work;
-        if !is_rows || d.m * d.n * d.k > t.scalars.max_nest_elements {
+        let is_rows = plain && (d.m == 1) != (d.n == 1) && d.m * d.n * d.k > t.dot.max_loop_work;
+        if !is_rows || d.b * d.m * d.n * d.k > t.scalars.max_nest_elements {
             return None;
         }
-        // the matrix: its operand, strides from row to row and along one; the vector: its operand and stride
-        let (matrix, [row, along], step, rows) = match d.n {
-            1 => (0, [d.lhs[1], d.lhs[2]], d.rhs[1], d.m),
-            _ => (1, [d.rhs[2], d.rhs[1]], d.lhs[2], d.n),
+        // the matrix: its operand, strides from one to the next, from row to row and along one; the vector: its strides
+        let (matrix, [next, row, along], [other, step], rows) = match d.n {
+            1 => (0, d.lhs, [d.rhs[0], d.rhs[1]], d.m),
+            _ => (1, [d.rhs[0], d.rhs[2], d.rhs[1]], [d.lhs[0], d.lhs[2]], d.n),
         };
         let (a, v, out) = (self.c.cell(ins[matrix]), self.c.cell(ins[1 - matrix]), self.c.cell(outs[0]));
-        if along != 1 || step != 1 || ![a, v, out].into_iter().all(|cell| self.is_array(cell)) {
+        if ![a, v, out].into_iter().all(|cell| self.is_array(cell)) {
             return None;
         }
-        let (of_matrix, of_vector) = (Affine::new(0, [row, 1]), Affine::new(0, [0, 1]));
-        self.for_each(&[rows], &mut vec![], &mut |b, index| {
-            let i = index[0];
+        let (of_matrix, of_vector) = (Affine::new(0, [next, row, along]), Affine::new(0, [other, 0, step]));
+        let of_result = Affine::new(0, [rows as i64, 1]);
+        self.for_each(&[d.b, rows], &mut vec![], &mut |b, index| {
             let zero = b.constant(d.dtype, 0)?;
             let sum = b.repeat(LoopKind::Fold, d.k, &[zero], &mut |b, p, carried| {
-                let (x, y) = (b.affine(&of_matrix, &[i, p])?, b.affine(&of_vector, &[i, p])?);
+                let index = [index[0], index[1], p];
+                let (x, y) = (b.affine(&of_matrix, &index)?, b.affine(&of_vector, &index)?);
                 let (x, y) = (b.load(a, x, d.dtype)?, b.load(v, y, d.dtype)?);
                 let product = b.bin(Bin::Mul, d.dtype, x, y)?;
                 Some(vec![b.bin(Bin::Add, d.dtype, carried[0], product)?])
             })?;
-            b.store(out, i, sum[0], d.dtype)
+            let place = b.affine(&of_result, index)?;
+            b.store(out, place, sum[0], d.dtype)
         })
     }
 }
