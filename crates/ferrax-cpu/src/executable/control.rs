@@ -506,6 +506,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
             Ready::RowGroup(c) => describe_group(c, s, &pad),
             Ready::Scalars(b) => *s += &format!("{pad}{}\n", b.text()),
             Ready::Routine { run, ins, outs } => *s += &format!("{pad}{outs:?} = {} {ins:?}\n", run.text()),
+            Ready::Copy { from, to, .. } if from == to => (),
             Ready::Copy { from, to, bytes } => *s += &format!("{pad}[{to}] = copy [{from}] {bytes} bytes\n"),
             Ready::Control(c) => match &**c {
                 Control::Loop(l) => {

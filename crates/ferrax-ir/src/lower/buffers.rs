@@ -6,11 +6,14 @@
 //!
 //! INVARIANT: two slots share bytes only if neither is read after the other is written. A slot that
 //! is made outside of a loop and read inside lives to the end of the loop, because the next
-//! iteration reads it again.
+//! iteration reads it again. What one branch of a switch writes, another branch may still read.
+mod switches;
+
 use ferrax_kernel::plan::timeline::{Lives, Moment, Timeline, Touch};
-use ferrax_kernel::plan::{Place, SlotId};
+use ferrax_kernel::plan::{Loop, Place, SlotId};
 use ferrax_kernel::{Plan, Step};
 use std::collections::BTreeMap;
+use switches::Switches;
 
 const ALIGN: usize = 64;
 /// From here on memory counts more than what a kernel pays for working in place.
@@ -25,8 +28,8 @@ pub(super) fn assign(plan: &mut Plan) {
     for (i, s) in plan.inputs.iter().enumerate() {
         sets.fixed[*s as usize] = Some(Place::Input(i as u32));
     }
-    let pinned = pins(plan, &line);
-    share(&line, &mut life, &mut sets, &pinned);
+    let mut pinned = pins(plan, &line);
+    share(&line, &mut life, &mut sets, &mut pinned);
     for (i, s) in plan.outputs.iter().enumerate() {
         let root = sets.root(*s) as usize;
         if sets.fixed[root].is_none() {
@@ -73,9 +76,20 @@ impl Sets {
 }
 
 /// Lets results take over the places of operands that die, in running order.
-fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &Pinned) {
+fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &mut Pinned) {
+    let mut switches = Switches::of(line);
+    let mut loops: Vec<&Loop> = vec![];
     for (t, m) in line.moments() {
+        switches.reach(t);
+        let dies = |life: &Lives, sets: &Sets, pinned: &Pinned, s: SlotId| {
+            let r = sets.root(s);
+            pinned.is_free(s)
+                && pinned.is_free(r)
+                && !matches!(sets.fixed[r as usize], Some(Place::Input(_)))
+                && !switches.is_read_later(line, life, sets, r, t)
+        };
         match m {
+            Moment::Join(outs) => switches.join(line, life, sets, pinned, outs, t),
             Moment::Step(Step::Routine { routine, ins, outs })
                 if routine.updates_operand() && !ins[1..].contains(&ins[0]) =>
             {
@@ -84,29 +98,33 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &Pinned) {
                 let free = match pinned.by[to as usize] {
                     Pin::None => true,
                     Pin::Next(slot) => sets.root(from) == sets.root(slot),
-                    Pin::Fixed => false,
+                    Pin::Fixed | Pin::Chosen(_) => false,
                 };
-                if free && dies(life, sets, pinned, from, t) {
+                if free && dies(life, sets, pinned, from) {
                     sets.join(life, from, to);
                 }
             }
-            // A large result may stand where an operand dies that is read element by element. (Not if it is an output: that is left to a
-            // donated input.)
+            // A large result may stand where an operand dies that is read element by element, and one of any size where the carry of the
+            // loop does, which is then updated in place. (Not if it is an output: that is left to a donated input.)
             Moment::Step(Step::Kernel { kernel, ins, outs }) => {
                 for (o, to) in outs.iter().enumerate() {
                     let bytes = |s: SlotId| pinned.bytes[s as usize];
                     let free = sets.root(*to) == *to
                         && pinned.by[*to as usize] == Pin::None
                         && life.last[*to as usize] < line.end();
-                    if !free || bytes(*to) < LARGE {
+                    if !free {
                         continue;
                     }
+                    let is_carried = |s: SlotId| {
+                        loops.last().is_some_and(|l| l.carries.iter().any(|c| sets.root(c.slot) == sets.root(s)))
+                    };
                     let over = |k: &usize| {
                         let alone = |s: &SlotId| sets.root(*s) == sets.root(ins[*k]);
-                        kernel.in_place(*k, o)
+                        (bytes(*to) >= LARGE || is_carried(ins[*k]))
+                            && kernel.in_place(*k, o)
                             && bytes(ins[*k]) == bytes(*to)
                             && ins.iter().chain(outs).filter(|s| alone(s)).count() == 1
-                            && dies(life, sets, pinned, ins[*k], t)
+                            && dies(life, sets, pinned, ins[*k])
                     };
                     if let Some(k) = (0..ins.len()).find(over) {
                         sets.join(life, ins[k], *to);
@@ -114,29 +132,31 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &Pinned) {
                 }
             }
             // Shared until either is updated: an update in place asks for the reads of both.
-            Moment::Step(Step::Copy { from, to }) if pinned.by[*from as usize] != Pin::Fixed => {
+            Moment::Step(Step::Copy { from, to }) if pinned.is_free(*from) => {
                 let free = match pinned.by[*to as usize] {
                     Pin::None => true,
                     // what a carry becomes stands in the carry's place already: it was updated there
                     Pin::Next(slot) => sets.root(*from) == sets.root(slot),
-                    Pin::Fixed => false,
+                    Pin::Fixed | Pin::Chosen(_) => false,
                 };
                 if free {
                     sets.join(life, *from, *to);
                 }
             }
             Moment::Enter(l) => {
+                loops.push(l);
                 for c in &l.carries {
                     let only = l.carries.iter().filter(|d| sets.root(d.init) == sets.root(c.init)).count() == 1;
-                    if only && dies(life, sets, pinned, c.init, t) && pinned.by[c.slot as usize] != Pin::Fixed {
+                    if only && dies(life, sets, pinned, c.init) && pinned.is_free(c.slot) {
                         sets.join(life, c.init, c.slot);
                     }
                 }
             }
             Moment::Leave(l, _) => {
+                loops.pop();
                 for c in &l.carries {
                     let in_place = c.next == c.slot || sets.root(c.next) == sets.root(c.slot);
-                    if in_place && pinned.by[c.out as usize] == Pin::None && pinned.by[c.slot as usize] != Pin::Fixed {
+                    if in_place && pinned.by[c.out as usize] == Pin::None && pinned.is_free(c.slot) {
                         sets.join(life, c.slot, c.out);
                     }
                 }
@@ -145,28 +165,28 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &Pinned) {
         }
     }
 }
-/// Whether nothing reads `s` after time t, and it is not somebody else's memory.
-fn dies(life: &Lives, sets: &Sets, pinned: &Pinned, s: SlotId, t: u32) -> bool {
-    let r = sets.root(s) as usize;
-    pinned.by[s as usize] != Pin::Fixed
-        && pinned.by[r] != Pin::Fixed
-        && !matches!(sets.fixed[r], Some(Place::Input(_)))
-        && life.read[r] <= t
-}
 
 /// Slots that may not simply take another's place.
 #[derive(Clone, Copy, PartialEq)]
 enum Pin {
     None,
-    /// A window, a tape, or the result of a switch (which every branch writes).
+    /// A window or a tape.
     Fixed,
     /// What the carry in this slot becomes: trades places with it.
     Next(SlotId),
+    /// The result of a switch, which every branch writes; and the carry that becomes it.
+    Chosen(Option<SlotId>),
 }
 struct Pinned {
     bytes: Vec<usize>,
     by: Vec<Pin>,
     window: Vec<bool>,
+}
+impl Pinned {
+    /// Whether another slot may take the place of this one.
+    fn is_free(&self, s: SlotId) -> bool {
+        !matches!(self.by[s as usize], Pin::Fixed | Pin::Chosen(_))
+    }
 }
 fn pins(plan: &Plan, line: &Timeline) -> Pinned {
     let n = plan.slots.len();
@@ -183,7 +203,12 @@ fn pins(plan: &Plan, line: &Timeline) -> Pinned {
                     p.by[c.next as usize] = Pin::Next(c.slot);
                 }
             }
-            Moment::Choose(_, outs) => outs.iter().for_each(|s| p.by[*s as usize] = Pin::Fixed),
+            Moment::Choose(_, outs) => {
+                for s in outs {
+                    let pin = &mut p.by[*s as usize];
+                    *pin = Pin::Chosen(if let Pin::Next(slot) = *pin { Some(slot) } else { None });
+                }
+            }
             _ => (),
         }
     }

@@ -79,6 +79,11 @@ impl<'a> Timeline<'a> {
     pub fn moments(&self) -> impl Iterator<Item = (u32, Moment<'a>)> {
         (1..).zip(self.moments.iter().copied())
     }
+    /// Moments after time `from`, up to and with time `to`.
+    pub fn between(&self, from: u32, to: u32) -> impl Iterator<Item = (u32, Moment<'a>)> {
+        let (from, to) = (from as usize, (to as usize).min(self.moments.len()));
+        (from as u32 + 1..).zip(self.moments[from.min(to)..to].iter().copied())
+    }
     /// After everything.
     pub fn end(&self) -> u32 {
         self.moments.len() as u32 + 1

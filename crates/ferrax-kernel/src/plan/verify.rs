@@ -4,7 +4,9 @@
 //! The verifier goes through the [`Timeline`] once. For every cell (slots that share memory by
 //! `Place::Same`) it keeps the slot whose value the cell holds. A write ends every value in
 //! overlapping memory; a read requires that its value is still held. A loop is visited once: values
-//! from outside that an iteration reads must still be held at its end, for the next iteration.
+//! from outside that an iteration reads must still be held at its end, for the next iteration. Each
+//! branch of a switch is visited with the memory as the switch found it; after the switch no value
+//! is held that some branch wrote over.
 //!
 //! INVARIANT: a [`VerifiedPlan`], run step by step in the memory that its places name, computes the
 //! same as with separate memory for each slot, and touches no byte outside of it. The proofs of the
@@ -88,8 +90,7 @@ struct Check<'a> {
     /// Whether the body may write the carry's slot itself.
     rewritten: Vec<bool>,
     loops: Vec<Frame>,
-    /// For each open switch, the slots defined before it and how many branches have ended.
-    branches: Vec<(usize, usize)>,
+    branches: Vec<OpenSwitch>,
     /// The loop and carry that marked a cell last, the loop that noted a read last.
     mark: Vec<(u32, u32)>,
     noted: Vec<u32>,
@@ -106,6 +107,24 @@ struct Frame {
     outside: usize,
     /// Of those, the ones it reads.
     reads: Vec<SlotId>,
+}
+
+/// A switch whose branches are visited.
+struct OpenSwitch {
+    /// Slots defined before it.
+    outside: usize,
+    /// How many branches have ended.
+    ended: usize,
+    /// What the current branch changed, to be undone for the next one.
+    log: Vec<Undo>,
+    /// Cells that a branch wrote.
+    written: Vec<Cell>,
+}
+enum Undo {
+    Version(Cell),
+    Stamp(SlotId, u32),
+    /// What the map of the arena had at this byte.
+    Arena(usize, Option<(usize, Cell)>),
 }
 
 impl<'a> Check<'a> {
@@ -288,19 +307,45 @@ impl<'a> Check<'a> {
             _ if self.stacked[cell] => return bad(format!("slot {s} is written where a running loop stacks results")),
             _ => (),
         }
-        self.version[cell] += 1;
+        self.write_over(cell);
         if let Place::Arena(at) = self.plan.places[cell] {
             self.take(at, cell)?;
         }
         if self.twin[cell] != NONE {
-            self.version[self.twin[cell]] += 1;
+            self.write_over(self.twin[cell]);
         }
         if self.stamp[k] == 0 {
             self.define(s);
         } else {
+            self.log(Undo::Stamp(s, self.stamp[k]));
             self.stamp[k] = self.version[cell];
         }
         Ok(())
+    }
+    fn log(&mut self, undo: Undo) {
+        if let Some(b) = self.branches.last_mut() {
+            b.log.push(undo);
+        }
+    }
+    /// Ends the values that a cell holds.
+    fn write_over(&mut self, cell: Cell) {
+        self.log(Undo::Version(cell));
+        self.version[cell] += 1;
+    }
+    /// The memory as the innermost open switch found it.
+    fn roll_back(&mut self) {
+        let Some(open) = self.branches.last_mut() else { return };
+        for undo in std::mem::take(&mut open.log).into_iter().rev() {
+            match undo {
+                Undo::Version(cell) => {
+                    self.version[cell] -= 1;
+                    open.written.push(cell);
+                }
+                Undo::Stamp(s, stamp) => self.stamp[s as usize] = stamp,
+                Undo::Arena(at, Some(before)) => drop(self.arena.insert(at, before)),
+                Undo::Arena(at, None) => drop(self.arena.remove(&at)),
+            }
+        }
     }
     /// Gives a cell its bytes of the arena; what stood there is gone.
     fn take(&mut self, at: usize, cell: Cell) -> Res<()> {
@@ -317,9 +362,11 @@ impl<'a> Check<'a> {
                     "slot {cell} is written over the place of slot {other}, which a running loop keeps"
                 ));
             }
-            self.version[other] += 1;
+            self.write_over(other);
+            self.log(Undo::Arena(from, Some((to, other))));
             self.arena.remove(&from);
         }
+        self.log(Undo::Arena(at, None));
         self.arena.insert(at, (end, cell));
         Ok(())
     }
@@ -343,24 +390,28 @@ impl<'a> Check<'a> {
                         return bad(format!("slot {s} is written twice"));
                     }
                 }
-                self.branches.push((self.defined.len(), 0));
+                self.branches.push(OpenSwitch { outside: self.defined.len(), ended: 0, log: vec![], written: vec![] });
                 Ok(())
             }
             Moment::Branch(outs) => {
                 if let Some(s) = outs.iter().find(|s| !self.stands(**s)) {
                     return bad(format!("slot {s} is not written by every branch"));
                 }
-                if let Some((mark, ended)) = self.branches.last_mut() {
-                    *ended += 1;
-                    let mark = *mark;
-                    self.close(mark);
+                if let Some(open) = self.branches.last_mut() {
+                    open.ended += 1;
+                    let outside = open.outside;
+                    self.close(outside);
                 }
+                self.roll_back();
                 Ok(())
             }
             Moment::Join(outs) => {
-                if self.branches.pop().is_none_or(|(_, ended)| ended == 0) {
+                let Some(mut open) = self.branches.pop().filter(|open| open.ended > 0) else {
                     return bad("a switch without branches".into());
-                }
+                };
+                open.written.sort_unstable();
+                open.written.dedup();
+                open.written.iter().for_each(|cell| self.write_over(*cell));
                 outs.iter().try_for_each(|s| self.write(*s))?;
                 self.apart(outs)
             }

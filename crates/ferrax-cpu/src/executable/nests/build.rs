@@ -1,6 +1,8 @@
 //! From steps to a nest: what is an array and what is in registers, loops, branches, kernels of few elements.
 //!
 //! INVARIANT: an element in registers has one value at a time; the elements of an array are loaded and stored in the order of the steps.
+mod branches;
+
 use super::CellNumber;
 use crate::executable::{Cell, Compiler};
 use crate::kernels::lane::Lane;
@@ -503,39 +505,6 @@ impl<'a, 'c> Builder<'a, 'c> {
             Step::Loop(l) => self.looped(l, false),
             _ => None,
         }
-    }
-    /// All branches, and of each result the one that the index says.
-    fn choice(&mut self, index: SlotId, branches: &[Vec<Step>], outs: &[SlotId]) -> Option<()> {
-        let i = self.get(self.c.cell(index), 0, DType::I32)?;
-        let begin = self.nest.defs.len();
-        let most = self.c.target.tuning.scalars.max_branch_operations[0];
-        let mut chosen: Vec<Vec<NestValue>> = vec![];
-        for (k, branch) in branches.iter().enumerate().rev() {
-            let outside = (self.known.clone(), self.set.clone());
-            self.blocks.push(vec![]);
-            branch.iter().try_for_each(|s| self.step(s))?;
-            let values: Vec<Vec<NestValue>> = outs.iter().map(|o| self.elements(*o)).collect::<Option<_>>()?;
-            let body = self.blocks.pop()?;
-            (self.known, self.set) = outside;
-            if self.nest.defs.len() - begin > most || body.iter().any(|s| !matches!(s, Stmt::Let(_))) {
-                return None;
-            }
-            self.blocks.last_mut()?.extend(body);
-            if chosen.is_empty() {
-                chosen = values;
-                continue;
-            }
-            // the first of those that the index may still say
-            let end = self.constant(DType::I32, k as u64 + 1)?;
-            let is_here = self.bin(Bin::Lt, DType::Bool, i, end)?;
-            for (o, (all, mine)) in outs.iter().zip(chosen.iter_mut().zip(values)) {
-                let d = self.c.plan.slots[*o as usize].dtype;
-                for (other, here) in all.iter_mut().zip(mine) {
-                    *other = self.emit(NestOp::Select, d, &[is_here, here, *other])?;
-                }
-            }
-        }
-        outs.iter().zip(chosen).try_for_each(|(o, values)| self.put(*o, &values))
     }
     /// An integer as an index.
     pub fn wide(&mut self, v: NestValue, d: DType) -> Option<NestValue> {

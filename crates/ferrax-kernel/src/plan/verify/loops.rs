@@ -82,7 +82,7 @@ impl Check<'_> {
             if x {
                 self.read(w.all)?;
                 self.window[each] = Some(WindowUse::Of(w.all));
-                self.version[each] += 1;
+                self.write_over(each);
                 self.define(w.each);
             } else {
                 self.window[each] = Some(WindowUse::Into);
