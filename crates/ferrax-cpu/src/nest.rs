@@ -4,12 +4,14 @@
 //!     for i { for j { a = a.at[i, j].set(a[i, j - 1] * .5) } }     ->     loop 1..n { v0 = i * n; loop 1..n { v1 = load a[v0 + j - 1]; store a[v0 + j] <- v1 * .5 } }
 //! ```
 //!
-//! The stages: steps of a plan are written down as they are (`executable/nests`), with every clamp and wrap of an index; `simplify` rewrites them with what
-//! is known of the range of each integer; `native/nest` allocates registers and encodes.
+//! The stages: steps of a plan are written down as they are (`executable/nests`), with every clamp and wrap of an index; `fuse` joins loops over the same
+//! indices; `simplify` rewrites all with what is known of the range of each integer; `vectors` makes vectors of free loops; `native/nest` allocates
+//! registers and encodes.
 //!
 //! INVARIANT: an index of a load or store lies inside its array whatever the operands are: a nest is written with clamps, and only those that change
 //! nothing are removed.
 mod facts;
+mod fuse;
 mod simplify;
 mod vectors;
 
@@ -18,6 +20,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 pub use facts::lane;
+pub use fuse::{drop_dead_stores, fuse};
 pub use simplify::simplify;
 pub use vectors::{VectorLimits, vectorize};
 

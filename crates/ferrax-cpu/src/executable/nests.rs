@@ -8,7 +8,7 @@ mod kernels;
 mod routines;
 mod rows;
 
-use super::{Cell, Compiler, RunState};
+use super::{Cell, Compiler, Location, RunState};
 use crate::native::{self, NestCode};
 use crate::nest::{self, NestCounts, VectorLimits};
 use crate::tier::Tier;
@@ -39,9 +39,24 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
     if c.target.tier == Tier::Portable || !NestCode::is_available() || native::min_nanos() == u64::MAX {
         return None;
     }
-    [true, false].into_iter().find_map(|rows| {
-        let written = build::Builder::of(c, l, rows)?;
+    let windows = l.xs.iter().chain(&l.ys).map(|w| w.all);
+    let carries = l.carries.iter().flat_map(|k| [k.init, k.slot, k.out]);
+    let seen: Vec<Cell> = windows.chain(carries).map(|s| c.cell(s)).collect();
+    // with fewer loops first; as they were written where one of them cannot be
+    [(true, true), (true, false), (false, false)].into_iter().find_map(|(rows, fused)| {
+        let mut written = build::Builder::of(c, l, rows)?;
+        if fused && !nest::fuse(&mut written.nest) {
+            return None;
+        }
         let mut simple = nest::simplify(&written.nest);
+        if fused {
+            nest::drop_dead_stores(&mut simple, &|array| {
+                // the arena's memory that is no carry's and no window's is the loop's own
+                written.arrays.get(array as usize).is_none_or(|cell| {
+                    seen.contains(cell) || !matches!(c.locations[*cell as usize], Location::Arena(_))
+                })
+            });
+        }
         if rows {
             let t = &c.target.tuning.scalars;
             let limits = VectorLimits {

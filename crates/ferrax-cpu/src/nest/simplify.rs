@@ -450,6 +450,10 @@ impl Rewriter<'_> {
     }
 }
 
+/// Removes values that nothing wants.
+pub(super) fn prune(nest: &mut Nest) {
+    live::prune(nest);
+}
 mod live {
     //! What nothing wants goes.
     use super::super::{Nest, NestOp, NestTrip, NestValue, Stmt};

@@ -18,6 +18,8 @@ use switches::Switches;
 const ALIGN: usize = 64;
 /// From here on memory counts more than what a kernel pays for working in place.
 const LARGE: usize = 1 << 20;
+/// Results of fewer bytes keep a place of their own in loops and branches: they are held in registers, where a copy costs nothing.
+const MIN_BYTES_SHARED: usize = 256;
 
 pub(super) fn assign(plan: &mut Plan) {
     let n = plan.slots.len();
@@ -120,7 +122,7 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &mut Pinned
                     };
                     let over = |k: &usize| {
                         let alone = |s: &SlotId| sets.root(*s) == sets.root(ins[*k]);
-                        (bytes(*to) >= LARGE || is_carried(ins[*k]))
+                        (bytes(*to) >= LARGE || bytes(*to) >= MIN_BYTES_SHARED && is_carried(ins[*k]))
                             && kernel.in_place(*k, o)
                             && bytes(ins[*k]) == bytes(*to)
                             && ins.iter().chain(outs).filter(|s| alone(s)).count() == 1

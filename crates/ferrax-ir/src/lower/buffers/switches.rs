@@ -4,14 +4,11 @@
 //! ```text
 //!     cond(p, |a| a, |a| a.at[i].set(0), a)      the result stands in the place of `a`; the first branch does nothing
 //! ```
-use super::{Pin, Pinned, Sets};
+use super::{MIN_BYTES_SHARED, Pin, Pinned, Sets};
 use ferrax_kernel::Step;
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::plan::timeline::{Lives, Moment, Timeline, Touch};
 use rustc_hash::FxHashMap;
-
-/// Results of fewer bytes keep a place of their own: they are held in registers, where a copy costs nothing.
-const MIN_BYTES_SHARED: usize = 256;
 
 /// When a switch begins, when each of its branches ends, and when all have ended.
 #[derive(Clone, Default)]
