@@ -42,6 +42,31 @@ def test_fori_loop_with_one_traced_bound(jax, lax):
         jax.jit(lambda n: lax.fori_loop(np.int8(4), n, lambda i, c: c, 0))(np.int32(10))
 
 
+@pytest.mark.parametrize("init, addend, dtype", [(0, 1.5, "float32"), (3, -0.5, "float32"), (1, 1j, "complex64"), (2.0, 1j, "complex64")])
+def test_a_first_carry_of_a_number_that_widens_is_strongly_typed(jax, lax, jnp, init, addend, dtype):
+    """So a later product with a narrow dtype widens: of every loop, jitted and mapped too."""
+    loops = (
+        lambda: lax.scan(lambda c, _: (c + addend, None), init, None, length=2)[0],
+        lambda: lax.fori_loop(0, 2, lambda i, c: c + addend, init),
+        lambda: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + addend), (0, init))[1],
+    )
+    for loop in loops:
+        for run in (loop, jax.jit(loop), lambda loop=loop: jax.vmap(lambda _: loop())(jnp.arange(2))[1]):
+            out = run()
+            assert (out.dtype, out.weak_type) == (dtype, False) and out == init + 2 * addend
+    kept = lax.scan(lambda c, _: (c + 1, None), 0, None, length=2)[0]
+    assert kept.weak_type
+
+
+@pytest.mark.parametrize("bounds", [lambda n: (0, n), lambda n: (n, 3)])
+def test_the_count_of_bounds_that_are_numbers_does_not_widen_a_carry(jax, lax, jnp, bounds):
+    """One bound traced, the other a number: the count is weakly typed as the lower bound is."""
+    n = 3 if bounds(1) == (0, 1) else 0
+    for dtype in ("int8", "uint8", "bfloat16"):
+        out = jax.jit(lambda n, dtype=dtype: lax.fori_loop(*bounds(n), lambda i, c: c + i, jnp.asarray(1, dtype)))(n)
+        assert out.dtype == dtype and out == 4
+
+
 def test_a_carried_value_handed_through_a_batched_while_loop(jax, lax, jnp):
     def run(n, x, w):
         return lax.while_loop(lambda v: v[0] < n, lambda v: (v[0] + 1, v[1] @ v[2], v[2]), (0, x, w))

@@ -241,7 +241,8 @@ def promote_weak(values, in_avals, out_avals, fun=None):
         if a.dtype != b.dtype and a.weak_type and tuple(a.shape) == tuple(b.shape):
             dtype = _core.result_type(x, _core.asarray(np.zeros((), b.dtype)) if not b.weak_type else b.dtype.type(0).item())
             if dtype != dtype_of(x):
-                out[i] = _core.bind("convert_element_type", x, new_dtype=canonicalize_dtype(dtype), weak_type=bool(b.weak_type))
+                # Strongly typed, whether or not the output is: JAX's results of such loops are.
+                out[i] = _core.bind("convert_element_type", x, new_dtype=canonicalize_dtype(dtype), weak_type=False)
                 changed = True
         if ours and b.vma - a.vma:
             out[i], changed = _core.varying(out[i], b.vma), True

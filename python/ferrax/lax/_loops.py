@@ -428,7 +428,8 @@ def _fori_loop(lower, upper, body_fun, init_val, unroll):
 
         return remembered(body_fun, ("fori_loop", dtype, in_tree, tuple(avals)), make)
 
-    lower, upper = convert_element_type(lower, dtype), convert_element_type(upper, dtype)
+    # A bound of that dtype stays weakly typed if it is, and so does the count: it does not widen a carry of 8 bits.
+    lower, upper = (x if dtype_of(x) == dtype else convert_element_type(x, dtype) for x in (lower, upper))
     _, _, result = while_loop_of(lambda *key: Body.of(_below, *key, "while_cond"), body, advance, (lower, upper, init_val), body_fun)
     return result
 
