@@ -421,6 +421,17 @@ def test_a_sort_of_nothing_has_derivatives(jax, jnp, lax):
     assert out.shape == (0,)
 
 
+@pytest.mark.parametrize(
+    "signature, f", [("(3)->(3)", lambda a: a), ("(3)->(2)", lambda a: a), ("(1)->()", lambda a: a.sum()), ("(n,7)->(7)", lambda a: a.sum(0))]
+)
+def test_digits_in_a_signature_are_names(jnp, signature, f):
+    """They ask for no size, and are the same size wherever they stand."""
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+    assert jnp.array_equal(jnp.vectorize(f, signature=signature)(x), np.vectorize(f, signature=signature)(np.asarray(x)))
+    with pytest.raises(ValueError, match="inconsistent size for core dimension '3': 4 vs 3"):
+        jnp.vectorize(jnp.dot, signature="(3),(3)->()")(jnp.ones(3), jnp.ones(4))
+
+
 def test_vectorize_obeys_rank_promotion(jax, jnp):
     a, b = jnp.ones(3), jnp.ones((2, 3))
     with jax.numpy_rank_promotion("raise"):

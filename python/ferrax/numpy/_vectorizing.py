@@ -135,11 +135,9 @@ def _promoting_ranks(shapes, signature):
 
 
 def _check_size(sizes, name, n, error):
-    if name.isdigit():
-        if int(name) != n:
-            raise ValueError(f"dimension {name} has size {n} {error}")
-    elif sizes.setdefault(name, n) != n:
-        raise ValueError(f"inconsistent size for core dimension {name!r}: {sizes[name]} vs {n} {error}")
+    # Digits are a name as any other: in JAX's signatures, as in `numpy.vectorize`'s, `(3)` asks for no size.
+    if sizes.setdefault(name, n) != n:
+        raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]} {error}")
 
 
 def _checked(fun, outs, sizes, error):
