@@ -30,10 +30,11 @@ pub struct VectorLimits {
 /// Makes vectors of the innermost loops that say they may be. None where one cannot be, or has more than the limits allow.
 pub fn vectorize(nest: &mut Nest, limits: VectorLimits) -> Option<()> {
     let body = std::mem::take(&mut nest.body);
-    nest.body = statements(nest, body, limits)?;
+    nest.body = statements(nest, body, limits, 1)?;
     Some(())
 }
-fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits) -> Option<Vec<Stmt>> {
+/// `times`: how many iterations the free loops around have.
+fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usize) -> Option<Vec<Stmt>> {
     let mut out = vec![];
     for s in body {
         let Stmt::Loop(mut l) = s else {
@@ -50,12 +51,16 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits) -> Option<
             continue;
         }
         if l.kind == LoopKind::Sequential || !is_innermost {
-            l.body = statements(nest, std::mem::take(&mut l.body), limits)?;
+            let times = match (l.kind, l.trip) {
+                (LoopKind::Free, NestTrip::Static(n)) => times.saturating_mul(n),
+                _ => 1,
+            };
+            l.body = statements(nest, std::mem::take(&mut l.body), limits, times)?;
             out.push(Stmt::Loop(l));
             continue;
         }
         let NestTrip::Static(n) = l.trip else { return None };
-        if called_bytes(nest, &l.body) * n > limits.called_bytes {
+        if (called_bytes(nest, &l.body) * n).saturating_mul(times) > limits.called_bytes {
             return None;
         }
         match in_vectors(nest, &l, n, limits) {
@@ -370,7 +375,7 @@ impl<'a> Vectorizer<'a> {
         if rest > 0 && !again {
             let init = self.nest.add(NestOp::Const((n - rest) as u64), DType::I64, &[]);
             let carries = vec![NestCarry { init, ..counter.clone() }];
-            let (trip, body) = (NestTrip::Static(rest), statements(self.nest, l.body.clone(), self.limits)?);
+            let (trip, body) = (NestTrip::Static(rest), statements(self.nest, l.body.clone(), self.limits, 1)?);
             out.push(Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body })));
         }
         Some(out)
