@@ -379,6 +379,21 @@ def test_references_in_parts_ahead_of_time(child):
     )
 
 
+@pytest.mark.parametrize("described", [False, True])
+@pytest.mark.parametrize("read", [lambda r, x: r[...] + x, lambda r, x: r[1:] * r[0] + x, lambda r, x: x * r.shape[0]])
+def test_stages_of_functions_that_only_read(jax, jnp, read, described):
+    """A stage is made for the reference, not for the type of its value, whatever the function does with it; what is compiled takes the reference."""
+    r = jax.new_ref(jnp.array([2.0, 3.0]))
+    argument = jax.ShapeDtypeStruct((2,), jnp.float32, is_ref=True) if described else r
+    compiled = jax.jit(read).lower(argument, 1.0).compile()
+    by_trace = jax.jit(read).trace(argument, x=1.0).lower().compile()
+    for value in ([2.0, 3.0], [5.0, 4.0]):
+        r[...] = jnp.array(value)
+        expected = read(jnp.array(value), 1.0)
+        assert jnp.array_equal(compiled(r, 1.0), expected) and jnp.array_equal(by_trace(r, x=1.0), expected)
+        assert jax.eval_shape(read, argument, 1.0).shape == jnp.shape(expected)
+
+
 def test_a_reference_in_reach_beside_one_that_is_given(jax, jnp):
     """Jitted functions, nested too, write both; also when they are called again."""
     closed, given = jax.new_ref(jnp.zeros(())), jax.new_ref(jnp.zeros(()))

@@ -108,6 +108,8 @@ class Ref:
         self._made = _caller() if self._staging is not None else None
         seen[:] = [True]
 
+    # What a `ShapeDtypeStruct` that stands for a reference says too.
+    is_ref = True
     shape = property(lambda self: tuple(self._aval.shape))
     dtype = property(lambda self: self._aval.dtype)
     ndim = property(lambda self: len(self._aval.shape))

@@ -596,8 +596,12 @@ pub fn jit<'py>(
     Ok(out)
 }
 
-/// The type of what is no array but has a shape and a dtype.
+/// The type of what is no array but has a shape and a dtype. None for a mutable reference, whose stages are made by the hook `stage_jitted`: a program that took
+/// it for its value would be given the reference when it runs.
 fn shaped(x: &Bound<PyAny>) -> Option<Aval> {
+    if x.getattr("is_ref").is_ok_and(|r| r.is_truthy().unwrap_or(false)) {
+        return None;
+    }
     let shape = crate::aval::shape_of(&x.getattr("shape").ok()?).ok()?;
     let np = crate::dtype::numpy(x.py()).ok()?;
     let dtype = np.getattr("dtype").and_then(|d| d.call1((x.getattr("dtype")?,))).ok()?;
