@@ -594,3 +594,14 @@ def test_decompositions_want_wider_floats(jax, jnp, name, dtype):
     for g in (f, jax.jit(f), jax.vmap(f)):
         with pytest.raises((NotImplementedError, TypeError), match="Unsupported dtype|does not accept dtype"):
             g(jnp.ones((2, 3, 3), dtype))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16", "float32", "int8", "uint4"])
+def test_scalars_in_format_strings(jax, jnp, capfd, name):
+    """What NumPy has no format for is formatted as a Python float."""
+    x = jnp.asarray(1, name)
+    short = "1" if "int" in name else "1.0"
+    assert f"{x}" == short and f"{x:>5}" == short.rjust(5)
+    jax.debug.print("{}", x)
+    jax.effects_barrier()
+    assert capfd.readouterr().out.strip() == short

@@ -148,10 +148,13 @@ impl PyArray {
     }
     fn __format__<'py>(slf: &Bound<'py, Self>, spec: &str) -> PyResult<Bound<'py, PyString>> {
         let py = slf.py();
-        if spec.is_empty() {
+        let me = slf.get();
+        // a float narrower than NumPy's own is formatted as Python's float
+        let dtype = me.value.dtype();
+        let is_narrow = dtype.is_float() && !matches!(dtype, Dtype::F16 | Dtype::F32 | Dtype::F64);
+        if spec.is_empty() && !(is_narrow && me.value.rank() == 0 && me.value.concrete().is_some()) {
             return slf.str();
         }
-        let me = slf.get();
         match me.value.concrete() {
             None => Err(PyTypeError::new_err(format!(
                 "unsupported format string passed to {}.__format__",
