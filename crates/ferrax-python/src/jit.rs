@@ -41,7 +41,7 @@ use ferrax_ir::program::Program;
 use ferrax_ir::value::{Value, Values};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use run::{check_compiler_options, listener, usable};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
@@ -596,22 +596,24 @@ pub fn jit<'py>(
     Ok(out)
 }
 
-/// The type of what is no array but has a shape and a dtype. None for a mutable reference, whose stages are made by the hook `stage_jitted`: a program that took
-/// it for its value would be given the reference when it runs.
+/// The type of what is no array but has a shape and a dtype.
 fn shaped(x: &Bound<PyAny>) -> Option<Aval> {
-    if x.getattr("is_ref").is_ok_and(|r| r.is_truthy().unwrap_or(false)) {
-        return None;
-    }
     let shape = crate::aval::shape_of(&x.getattr("shape").ok()?).ok()?;
     let np = crate::dtype::numpy(x.py()).ok()?;
     let dtype = np.getattr("dtype").and_then(|d| d.call1((x.getattr("dtype")?,))).ok()?;
     Some(Aval::of(crate::dtype::canonical(crate::dtype::exact(&dtype).ok()?), shape))
 }
+/// Whether it is a mutable reference or stands for one. Stages of these are made by the hook `stage_jitted`: a program that took a reference for its
+/// value would be given the reference when it runs.
+fn is_reference(x: &Bound<PyAny>) -> bool {
+    let is_array = x.is_instance_of::<crate::array::PyArray>();
+    !is_array && x.getattr("is_ref").is_ok_and(|r| r.is(PyBool::new(x.py(), true)))
+}
 /// The types of a call's leaves where they may be `ShapeDtypeStruct`s: nothing is run.
 pub fn types_of(leaves: &[Bound<PyAny>]) -> PyResult<Vec<Aval>> {
     leaves
         .iter()
-        .map(|x| match value::aval_of(x)?.or_else(|| shaped(x)) {
+        .map(|x| match if is_reference(x) { None } else { value::aval_of(x)?.or_else(|| shaped(x)) } {
             Some(a) => Ok(a),
             None => Err(PyTypeError::new_err(format!(
                 "Argument '{}' of type {} is not a valid JAX type",
