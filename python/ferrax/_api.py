@@ -309,6 +309,12 @@ class ShapeDtypeStruct:
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        if hasattr(sharding, "in_context"):
+            try:
+                sharding = sharding.in_context("ShapeDtypeStruct", "sharding")
+            except RuntimeError:
+                why = "the context mesh cannot be empty. Please use `jax.set_mesh` to set the mesh context."
+                raise TypeError(f"When specifying PartitionSpec to `ShapeDtypeStruct`, {why}") from None
         if sharding is not None and not hasattr(sharding, "shard_shape"):
             raise ValueError(
                 "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`."
@@ -320,6 +326,8 @@ class ShapeDtypeStruct:
         if is_ref:
             _flat.references.seen[:] = [True]
         self.shape = tuple(shape)
+        if hasattr(sharding, "check_compatible_aval"):
+            sharding.check_compatible_aval(self.shape)
         self.dtype = np.dtype(dtype) if isinstance(dtype, (str, type, np.dtype)) or not hasattr(dtype, "name") else dtype
         self.weak_type, self._sharding = weak_type, sharding
 

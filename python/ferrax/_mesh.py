@@ -42,12 +42,13 @@ class AxisType(enum.Enum):
     __str__ = __repr__
 
 
-def _axis_types(types, n):
-    types = (AxisType.Auto,) * n if types is None else (types,) if isinstance(types, AxisType) else tuple(types)
+def _axis_types(types, names):
+    n = len(names)
+    types = (AxisType.Auto,) * n if types is None else (types,) if isinstance(types, (AxisType, str)) else tuple(types)
     if not all(isinstance(t, AxisType) for t in types):
         raise TypeError(f"axis_types passed to Mesh must be of type `jax.sharding.AxisType`. Got {types} of type {tuple(type(t) for t in types)}")
     if len(types) != n:
-        raise ValueError(f"Number of axis names should match the number of axis_types. Got axis_types={types} and {n} axis names")
+        raise ValueError(f"Number of axis names should match the number of axis_types. Got axis_names={names} and axis_types={types}")
     return types
 
 
@@ -144,10 +145,12 @@ class Mesh(_Axes):
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument (`axis_names`), but got"
                 f" devices.ndim == {devices.ndim} and len(axis_names) == {len(names)}."
             )
+        if None in names:
+            raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
         if len(set(names)) < len(names):
             raise ValueError(f"Mesh axis names should be unique. Got axis_names={names}")
         devices.flags.writeable = False
-        self.devices, self.axis_names, self.axis_types = devices, names, _axis_types(axis_types, len(names))
+        self.devices, self.axis_names, self.axis_types = devices, names, _axis_types(axis_types, names)
         self._outer, self._devices_there = [], None
 
     def _for_extension(self):
@@ -288,7 +291,7 @@ class AbstractMesh(_Axes):
         sizes = tuple(axis_sizes)
         if len(sizes) != len(names):
             raise ValueError(f"axis_sizes and axis_names of an AbstractMesh must have one length, got {sizes} and {names}")
-        self.axis_names, self.axis_types, self.abstract_device = names, _axis_types(axis_types, len(names)), abstract_device
+        self.axis_names, self.axis_types, self.abstract_device = names, _axis_types(axis_types, names), abstract_device
         self.shape = collections.OrderedDict(zip(names, sizes, strict=True))
 
     abstract_mesh = property(lambda self: self)
@@ -380,13 +383,15 @@ def set_mesh(mesh):
         Context manager that restores the mesh before.
 
     Raises:
-        ValueError: `mesh` is no concrete mesh.
+        ValueError: `mesh` is no concrete mesh, or a transformation is at work.
 
     >>> with set_mesh(make_mesh((1,), ("x",))) as mesh: print(get_mesh() == mesh)
     True
     """
     if mesh is not None and not isinstance(mesh, Mesh):
         raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+    if any(t.what != "eval" for t in _core.traces()):
+        raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
     return _Using(mesh)
 
 

@@ -155,9 +155,28 @@ class SingleDeviceSharding(Sharding):
         return f"SingleDeviceSharding(device={self._devices[0]!r}, memory_kind=device)"
 
 
-class _Unconstrained:
-    def __repr__(self):
-        return "UNCONSTRAINED"
+class UnconstrainedSingleton:
+    """What `PartitionSpec.UNCONSTRAINED` is: copies of it are the same object."""
+
+    __repr__ = lambda self: "UNCONSTRAINED"
+
+    def __reduce__(self):
+        return "PartitionSpec.UNCONSTRAINED"
+
+
+def _dimension(axes):
+    """The one way to write what a dimension is cut along: no axis is None, one axis is its name."""
+    if not isinstance(axes, (list, tuple)):
+        return axes
+    return tuple(axes) if len(axes) > 1 else axes[0] if axes else None
+
+
+def _axis_set(name, axes):
+    if not isinstance(axes, (set, frozenset)):
+        raise TypeError(f"{name} argument of PartitionSpec should of type `frozenset` or `set`. Got type {axes}")
+    if None in axes:
+        raise ValueError(f"{name} cannot contain None. All elements in {name} should refer to the mesh axes.")
+    return frozenset(axes)
 
 
 class IndivisibleError(ValueError):
@@ -171,16 +190,32 @@ class DuplicateSpecError(ValueError):
 class PartitionSpec:
     """Which mesh axes each dimension of an array is cut along: a name, a tuple of names (the first cuts coarsest) or None; dimensions left out are not cut.
 
+    A tuple of one name is the name, and an empty one None: `P(("x",)) == P("x")`.
+
+    Raises:
+      TypeError: `unreduced` or `reduced` is no set.
+      ValueError: an axis is in two of the three.
+
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
     """
 
     __slots__ = ("partitions", "reduced", "unreduced")
-    UNCONSTRAINED = _Unconstrained()
+    UNCONSTRAINED = UnconstrainedSingleton()
 
     def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
-        self.partitions = tuple([tuple(p) if isinstance(p, list) else p for p in partitions])
-        self.unreduced, self.reduced = frozenset(unreduced), frozenset(reduced)
+        self.partitions = tuple([_dimension(p) for p in partitions])
+        self.unreduced, self.reduced = _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
+        if not unreduced and not reduced:
+            return
+        if self.unreduced & self.reduced:
+            got = f"Got unreduced: {self.unreduced} and reduced: {self.reduced}"
+            raise ValueError(f"`unreduced` and `reduced` argument to PartitionSpec cannot overlap. {got}")
+        used = {a for d in range(len(self)) for a in self.axes_of(d)}
+        for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+            if used & axes:
+                got = f"Got partitions: {self.partitions} and {name} axes: {axes}"
+                raise ValueError(f"partitions cannot overlap with {name} axes passed to PartitionSpec. {got}")
 
     def __iter__(self):
         return iter(self.partitions)
@@ -192,15 +227,29 @@ class PartitionSpec:
         return self.partitions[i]
 
     def __add__(self, other):
-        return PartitionSpec(*self.partitions, *other, unreduced=self.unreduced, reduced=self.reduced)
+        if isinstance(other, PartitionSpec):
+            sums = {"unreduced": self.unreduced | other.unreduced, "reduced": self.reduced | other.reduced}
+            return PartitionSpec(*self.partitions, *other.partitions, **sums)
+        return PartitionSpec(*self.partitions, *self._tuple_beside(other, "__add__"))
+
+    def __radd__(self, other):
+        return PartitionSpec(*self._tuple_beside(other, "__radd__"), *self.partitions)
+
+    def _tuple_beside(self, other, method):
+        if not isinstance(other, tuple):
+            raise NotImplementedError
+        for name in ("unreduced", "reduced"):
+            if getattr(self, name):
+                raise TypeError(f"other {other} cannot be of instance `tuple` when self {self} has {name} in `{method}` of PartitionSpec.")
+        return other
 
     def index(self, value):
         """The first dimension cut along `value`. ValueError where there is none."""
-        return self.partitions.index(value)
+        return self.partitions.index(_dimension(value))
 
     def count(self, value):
         """How many dimensions are cut along `value`."""
-        return self.partitions.count(value)
+        return self.partitions.count(_dimension(value))
 
     def update(self, **kwargs):
         """A specification with `partitions`, `unreduced` or `reduced` changed."""
@@ -280,18 +329,26 @@ class NamedSharding(Sharding):
                         f" {spec} has duplicate entries for `{axis}`"
                     )
                 seen.add(axis)
+        _check_sums(mesh, spec, "Unreduced", spec.unreduced)
+        _check_sums(mesh, spec, "Reduced", spec.reduced)
         self.mesh, self.spec, self._known_cuts = mesh, spec, None
 
     @property
     def _devices(self):
         if isinstance(self.mesh, AbstractMesh):
-            raise ValueError("device_set is not implemented for a NamedSharding over an `AbstractMesh`: it has no devices")
+            raise ValueError("device_set is not implemented for `jax.sharding.AbstractMesh`.")
         return tuple(self.mesh.devices.flat)
 
     @property
     def num_devices(self):
         """How many devices hold a part."""
         return self.mesh.size
+
+    def is_equivalent_to(self, other, ndim):
+        """Whether arrays of that rank are laid out alike."""
+        if isinstance(self.mesh, AbstractMesh) and type(other) is NamedSharding and self.mesh == other.mesh:
+            return all(self.spec.axes_of(d) == other.spec.axes_of(d) for d in range(ndim))
+        return super().is_equivalent_to(other, ndim)
 
     def _cuts(self, dim):
         return [self.mesh.shape[a] for a in self.spec.axes_of(dim)]
@@ -320,9 +377,11 @@ class NamedSharding(Sharding):
 
         Raises:
           IndivisibleError: a dimension cannot be cut evenly.
+          ValueError: a dimension is to be cut that the shape has not; those that are not cut may be more than it has.
         """
         global_shape = tuple(global_shape)
-        self.check_compatible_aval(global_shape)
+        if any(self.spec.axes_of(d) for d in range(len(global_shape), len(self.spec))):
+            self.check_compatible_aval(global_shape)
         pieces = [math.prod(self._cuts(d)) for d in range(len(global_shape))]
         for d, (n, k) in enumerate(zip(global_shape, pieces, strict=True)):
             if n % k:
@@ -345,6 +404,8 @@ class NamedSharding(Sharding):
 
     def devices_indices_map(self, global_shape):
         """Which slice of an array of `global_shape` each device holds."""
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError("_device_assignment is not implemented for `jax.sharding.AbstractMesh`.")
         part, out = self.shard_shape(global_shape), {}
         for place, device in np.ndenumerate(self.mesh.devices):
             at = dict(zip(self.mesh.axis_names, place, strict=True))
@@ -414,6 +475,15 @@ class NamedSharding(Sharding):
     def __repr__(self):
         kind = "" if isinstance(self.mesh, AbstractMesh) else ", memory_kind=device"
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+
+
+def _check_sums(mesh, spec, name, axes):
+    """Raises ValueError where parts are to be summed along axes that the mesh has not, or of which its types say nothing."""
+    for a in axes:
+        if a not in mesh.axis_names:
+            raise ValueError(f"{name} axes {a} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}")
+        if a not in mesh.explicit_axes:
+            raise ValueError(f"{name} axes can only refer to mesh axes that is of type `Explicit`. Got {name.lower()} axes: {axes} and mesh: {mesh}")
 
 
 def make_single_device_sharding(device, *, memory_kind=None):

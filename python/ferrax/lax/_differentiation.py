@@ -313,6 +313,13 @@ def with_sharding_constraint(x, shardings):
     leaves, tree = tree_flatten(x)
     is_place = lambda s: s is None or hasattr(s, "shard_shape") or hasattr(s, "in_context") or isinstance(s, _core.Device)
     places = broadcast_prefix(shardings, x, prefix_is_leaf=is_place)
+    for place in places:
+        if place is None:
+            raise ValueError(
+                "One of with_sharding_constraint arguments got sharding None which is not allowed. Please only pass `jax.sharding.Sharding` instances."
+            )
+        if isinstance(place, str):
+            raise TypeError(f"shardings leaf specifications are expected to be PartitionSpec instances or None, but got {place}")
     out = []
     for v, place in zip(leaves, places, strict=True):
         if hasattr(place, "in_context"):
