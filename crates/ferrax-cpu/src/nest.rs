@@ -126,7 +126,20 @@ pub enum Stmt {
     Loop(Box<NestLoop>),
     /// Leaves the innermost loop.
     ExitUnless(NestValue),
+    /// A block function over a row of working memory.
+    CallRow(RowCall),
 }
+/// `w[to ..] = f(w[from[0] ..], w[from[1] ..])`, so many elements; places in bytes of the working memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowCall {
+    pub callee: Callee,
+    pub to: i32,
+    pub from: [i32; 2],
+    pub operands: u8,
+    pub elements: u32,
+}
+/// Bytes of working memory for the sums of reductions; rows of functions stand behind.
+pub const FOLD_SCRATCH: usize = 512;
 
 #[derive(Clone, Debug)]
 pub struct NestCarry {
@@ -213,6 +226,7 @@ pub struct NestCounts {
     pub stores: usize,
     pub operations: usize,
     pub calls: usize,
+    pub rows_called: usize,
 }
 fn count(nest: &Nest, body: &[Stmt], c: &mut NestCounts) {
     for s in body {
@@ -225,6 +239,7 @@ fn count(nest: &Nest, body: &[Stmt], c: &mut NestCounts) {
             },
             Stmt::Store { .. } => c.stores += 1,
             Stmt::ExitUnless(_) => (),
+            Stmt::CallRow(_) => c.rows_called += 1,
             Stmt::Loop(l) => {
                 c.loops += 1;
                 let of_vectors = |s: &Stmt| matches!(s, Stmt::Let(v) if nest.def(*v).lanes > 1);

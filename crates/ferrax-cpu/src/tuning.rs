@@ -213,6 +213,9 @@ pub struct ScalarTuning {
     pub max_nest_copies: usize,
     pub max_scalar_row: usize,
     pub max_called_bytes: usize,
+    /// Iterations of a loop from which on functions that are calls are called once for all, and bytes of working memory for their operands and results.
+    pub min_called_row: usize,
+    pub max_row_bytes: usize,
     /// Operations of a reduction beyond which sixteen elements at a time are not written out, for many results side by side.
     pub max_column_operations: usize,
 }
@@ -230,6 +233,8 @@ impl ScalarTuning {
         max_nest_copies: 1 << 11,
         max_scalar_row: 32,
         max_called_bytes: 256,
+        min_called_row: 8,
+        max_row_bytes: 16 << 10,
         max_column_operations: 24,
     };
 }

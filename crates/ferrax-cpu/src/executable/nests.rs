@@ -63,6 +63,8 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
                 scalar_iterations: t.max_scalar_row,
                 called_bytes: t.max_called_bytes,
                 column_operations: t.max_column_operations,
+                called_row: t.min_called_row,
+                row_bytes: t.max_row_bytes,
             };
             nest::vectorize(&mut simple, limits)?;
         }
@@ -103,9 +105,12 @@ impl NestedLoop {
         Ok(())
     }
     pub fn text(&self) -> String {
-        let NestCounts { loops, vector_loops, loads, stores, operations, calls } = self.counts;
+        let NestCounts { loops, vector_loops, loads, stores, operations, calls, rows_called } = self.counts;
         let of_vectors = if vector_loops > 0 { format!(" ({vector_loops} of vectors)") } else { String::new() };
-        let called = if calls > 0 { format!(", {calls} calls") } else { String::new() };
+        let mut called = if calls > 0 { format!(", {calls} calls") } else { String::new() };
+        if rows_called > 0 {
+            called += &format!(", {rows_called} functions over rows");
+        }
         format!(
             "nest of {loops} loops{of_vectors}, native: {loads} loads, {stores} stores, {operations} operations{called}"
         )

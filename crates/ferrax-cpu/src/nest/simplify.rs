@@ -339,6 +339,7 @@ impl Rewriter<'_> {
                     self.blocks.last_mut().expect("a block").push(Stmt::ExitUnless(p));
                 }
                 Stmt::Loop(l) => self.nested(l),
+                Stmt::CallRow(_) => unreachable!("rows are called where loops are vectors"),
             }
         }
     }
@@ -478,7 +479,7 @@ mod live {
     fn roots(body: &[Stmt], work: &mut Vec<NestValue>, carried: &mut [Option<[NestValue; 3]>]) {
         for s in body {
             match s {
-                Stmt::Let(_) => (),
+                Stmt::Let(_) | Stmt::CallRow(_) => (),
                 Stmt::Store { index, value, .. } => work.extend([*index, *value]),
                 Stmt::ExitUnless(p) => work.push(*p),
                 Stmt::Loop(l) => {

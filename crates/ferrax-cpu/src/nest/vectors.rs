@@ -6,10 +6,11 @@
 //! A reduction has the sixteen sums of the written order in two or four vectors; what is left over is added to them one by one, in working memory.
 //!
 //! INVARIANT: each lane computes what an iteration computes, and a reduction adds the same elements to the same sums.
+mod calls;
 mod columns;
 
 use super::facts::lane;
-use super::{ArrayId, Def, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use super::{ArrayId, Def, FOLD_SCRATCH, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::{Bin, DType, Un, order};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -19,12 +20,14 @@ const VECTOR: usize = 32;
 const VECTOR_SUMS: usize = 8;
 
 /// What loops may have: iterations that are no vectors, bytes of results of functions that are called for a vector, and operations of reductions of which
-/// sixteen elements at a time are written out.
+/// sixteen elements at a time are written out; iterations from which on functions are called for a row, and bytes of working memory for that.
 #[derive(Clone, Copy)]
 pub struct VectorLimits {
     pub scalar_iterations: usize,
     pub called_bytes: usize,
     pub column_operations: usize,
+    pub called_row: usize,
+    pub row_bytes: usize,
 }
 
 /// Makes vectors of the innermost loops that say they may be. None where one cannot be, or has more than the limits allow.
@@ -60,16 +63,27 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usi
             continue;
         }
         let NestTrip::Static(n) = l.trip else { return None };
-        if (called_bytes(nest, &l.body) * n).saturating_mul(times) > limits.called_bytes {
+        if let Some(before) = calls::by_rows(nest, &l, n, limits) {
+            for s in before {
+                match s {
+                    Stmt::Loop(operands) => innermost(nest, operands, n, limits, &mut out)?,
+                    call => out.push(call),
+                }
+            }
+        } else if (called_bytes(nest, &l.body) * n).saturating_mul(times) > limits.called_bytes {
             return None;
         }
-        match in_vectors(nest, &l, n, limits) {
-            Some(all) => out.extend(all),
-            None if l.kind == LoopKind::Free && n <= limits.scalar_iterations => out.push(Stmt::Loop(l)),
-            None => return None,
-        }
+        innermost(nest, l, n, limits, &mut out)?;
     }
     Some(out)
+}
+fn innermost(nest: &mut Nest, l: Box<NestLoop>, n: usize, limits: VectorLimits, out: &mut Vec<Stmt>) -> Option<()> {
+    match in_vectors(nest, &l, n, limits) {
+        Some(all) => out.extend(all),
+        None if l.kind == LoopKind::Free && n <= limits.scalar_iterations => out.push(Stmt::Loop(l)),
+        None => return None,
+    }
+    Some(())
 }
 
 /// A loop that is being rewritten.
@@ -388,9 +402,9 @@ impl<'a> Vectorizer<'a> {
         slot: NestValue,
         folds: &[NestCarry],
     ) -> Option<Vec<Stmt>> {
-        let (scratch, bytes) = self.nest.scratch?;
+        let (scratch, _) = self.nest.scratch?;
         let (groups, rest) = (order::LANES / self.lanes, n % order::LANES);
-        if folds.len() * order::LANES * 8 > bytes {
+        if folds.len() * order::LANES * 8 > FOLD_SCRATCH {
             return None;
         }
         let mut carries = vec![];

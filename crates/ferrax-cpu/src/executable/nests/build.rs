@@ -7,13 +7,10 @@ use super::CellNumber;
 use crate::executable::{Cell, Compiler};
 use crate::kernels::lane::Lane;
 use crate::kernels::moves;
-use crate::nest::{ArrayId, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use crate::nest::{ArrayId, FOLD_SCRATCH, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::plan::{Carry, Loop, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Bin, DType, Routine};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Bytes of a nest's working memory: the sums of some reductions.
-const SCRATCH: usize = 512;
 
 /// A nest and where its arrays and numbers stand.
 pub struct WrittenNest {
@@ -91,7 +88,7 @@ impl<'a, 'c> Builder<'a, 'c> {
         b.nest.arrays = b.arrays.len() as u32;
         if rows {
             b.find_meeting();
-            b.nest.scratch = Some((b.nest.arrays, SCRATCH));
+            b.nest.scratch = Some((b.nest.arrays, FOLD_SCRATCH));
             b.nest.arrays += 1;
         }
         b.nest.inputs = b.inputs.iter().map(|p| p.dtype).collect();

@@ -148,7 +148,10 @@ fn given(nest: &Nest, order: &Order, v: u32) -> bool {
     v < order.home.len() - order.loops.len()
 }
 fn calls(nest: &Nest, order: &Order) -> Vec<usize> {
-    let is_call = |i: &Inst| matches!(i, Inst::Let(v) if matches!(nest.def(*v).op, NestOp::Call(..)));
+    let is_call = |i: &Inst| match i {
+        Inst::Let(v) => matches!(nest.def(*v).op, NestOp::Call(..)),
+        i => matches!(i, Inst::CallRow(_)),
+    };
     (0..order.insts.len()).filter(|k| is_call(&order.insts[*k])).collect()
 }
 fn join_carries(nest: &Nest, order: &Order, classes: &mut Classes) {

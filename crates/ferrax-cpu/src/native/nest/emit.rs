@@ -11,7 +11,7 @@ use super::allocate::{Allotted, Held, Place};
 use super::encode::{Encoder, Label, Rm, at, cc};
 use super::order::{Inst, Order};
 use super::{FrameLayout, OPERAND_WORDS};
-use crate::nest::{Callee, Nest, NestOp, NestTrip, NestValue, lane};
+use crate::nest::{Callee, Nest, NestOp, NestTrip, NestValue, RowCall, lane};
 use ferrax_kernel::{Bin, DType};
 
 /// Iterations of an innermost loop that does not look whether the run was cancelled.
@@ -258,6 +258,7 @@ impl Emitter<'_> {
                     }
                 }
             }
+            Inst::CallRow(c) => self.call_row(pos, c),
             Inst::Begin(l) => self.begin(l),
             Inst::ExitUnless(p, l) => {
                 let out = self.labels[l].1;
@@ -395,10 +396,9 @@ impl Emitter<'_> {
             }
         }
     }
-    /// Calls a block function for one element; registers that it may change are kept in the frame.
-    fn call(&mut self, pos: usize, v: NestValue, f: Callee, n: u8) {
-        let kept: Vec<(NestSite, NestSite)> = self
-            .allotted
+    /// The registers that a call may change, and where they are kept.
+    fn kept(&self, pos: usize) -> Vec<(NestSite, NestSite)> {
+        self.allotted
             .kept
             .iter()
             .filter(|k| k.0.spans(pos))
@@ -410,7 +410,32 @@ impl Emitter<'_> {
                     Held::Vector => (NestSite::Vector(*r), NestSite::VectorFrame(word)),
                 }
             })
-            .collect();
+            .collect()
+    }
+    /// Calls a block function over a row of working memory.
+    fn call_row(&mut self, pos: usize, c: RowCall) {
+        let kept = self.kept(pos);
+        for (reg, word) in &kept {
+            self.copy(*reg, *word);
+        }
+        let scratch = self.nest.scratch.map_or(0, |s| s.0 as usize);
+        self.e.whole(true, &[0x8b], RAX, at(RBX, 8 * (self.layout.arrays + scratch) as i32), &[]);
+        let second = c.from[c.operands as usize - 1];
+        for (r, place) in [(RDI, c.to), (RSI, c.from[0]), (RDX, second)] {
+            self.e.whole(true, &[0x8d], r, at(RAX, place), &[]);
+        }
+        self.without_upper_halves();
+        self.e.set(RCX, c.callee.address() as u64);
+        self.e.set(R8, c.elements as u64);
+        self.e.set(RAX, crate::native::many_entry() as u64);
+        self.e.bytes(&[0xff, 0xd0]);
+        for (reg, word) in &kept {
+            self.copy(*word, *reg);
+        }
+    }
+    /// Calls a block function for one element; registers that it may change are kept in the frame.
+    fn call(&mut self, pos: usize, v: NestValue, f: Callee, n: u8) {
+        let kept = self.kept(pos);
         let args = self.nest.def(v).args;
         let first = self.layout.calls;
         let lanes = self.nest.def(v).lanes;

@@ -1,7 +1,7 @@
 //! The order of a nest's instructions, and where each value is wanted.
 //!
 //! INVARIANT: a value that is made outside of a loop and wanted inside is wanted to the loop's end.
-use crate::nest::{Def, Nest, NestCarry, NestOp, NestTrip, NestValue, Stmt};
+use crate::nest::{Def, Nest, NestCarry, NestOp, NestTrip, NestValue, RowCall, Stmt};
 use ferrax_kernel::{Bin, DType};
 
 /// One step of the code.
@@ -9,6 +9,7 @@ use ferrax_kernel::{Bin, DType};
 pub enum Inst {
     Let(NestValue),
     Store { array: u32, index: NestValue, offset: i32, value: NestValue, dtype: DType, stride: i32 },
+    CallRow(RowCall),
     Begin(usize),
     ExitUnless(NestValue, usize),
     End(usize),
@@ -97,6 +98,7 @@ impl Order {
                     self.loops[l].exit = Some(self.insts.len());
                     Inst::ExitUnless(*p, l)
                 }
+                Stmt::CallRow(c) => Inst::CallRow(*c),
                 Stmt::Loop(l) => {
                     let k = self.loops.len();
                     let depth = within.map_or(0, |w| self.loops[w].depth) + 1;
@@ -171,6 +173,7 @@ impl Order {
                     self.loops[*l].carries.iter().for_each(|c| other[c.init as usize] = true);
                 }
                 Inst::End(l) => self.loops[*l].carries.iter().for_each(|c| other[c.next as usize] = true),
+                Inst::CallRow(_) => (),
             }
         }
         for v in 0..nest.defs.len() {
@@ -196,6 +199,7 @@ impl Order {
         for pos in 0..self.insts.len() {
             match self.insts[pos] {
                 Inst::Let(v) if self.fused[v as usize] => (),
+                Inst::CallRow(_) => (),
                 Inst::Let(v) => {
                     let def = *nest.def(v);
                     let mut uses = vec![];
