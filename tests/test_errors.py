@@ -368,6 +368,22 @@ def test_callbacks_say_that_they_have_no_transpose_and_how_they_map(jax, jnp):
         jax.vmap(lambda x: jax.pure_callback(lambda a: a, like, x))(jnp.ones(3))
 
 
+def test_no_function_takes_a_float0(jax, lax):
+    a, b = np.zeros(2, jax.dtypes.float0), np.zeros(2, np.float32)
+    one = "neg abs sign sin exp log sqrt rsqrt floor tanh logistic is_finite square cbrt conj real imag population_count clz".split()
+    two = "add sub mul div rem max min pow atan2 nextafter shift_left eq ne lt le gt ge".split()
+    calls = [(n, " array", lambda f: f(a)) for n in one] + [(n, " at position 0", lambda f: f(a, a)) for n in two]
+    calls += [("add", " at position 1", lambda f: f(b, a)), ("max", " at position 1", lambda f: f(b, a))]
+    for name, at, call in calls:
+        for f in (getattr(lax, name), jax.jit(getattr(lax, name))):
+            with pytest.raises(TypeError) as e:
+                call(f)
+            assert str(e.value).startswith(
+                f"Called {name} with a float0{at}. float0s do not support any operations by design, because they are not compatible with non-trivial vector spaces. "
+                "No implicit dtype conversion is done. You can use np.zeros_like(arr, dtype=np.float) to cast a float0 array to a regular zeros array. \nIf you didn't"
+            ), (name, str(e.value))
+
+
 def test_what_a_getter_says_of_a_tracer_is_told(jax):
     for name, words in (
         ("sharding", "The 'sharding' attribute is not available on traced array with shape float32[]. To query sharding"),

@@ -50,6 +50,16 @@ impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error::Raised(kind, message.into())
     }
+    /// That `name` was called with a float0, `at` (" at position 1", or nothing where it takes one operand).
+    pub fn float0(name: &str, at: &str) -> Error {
+        let array = if at.is_empty() { " array" } else { at };
+        Error::type_error(format!(
+            "Called {name} with a float0{array}. float0s do not support any operations by design, because they are not compatible with \
+             non-trivial vector spaces. No implicit dtype conversion is done. You can use np.zeros_like(arr, dtype=np.float) to cast a float0 \
+             array to a regular zeros array. \nIf you didn't expect to get a float0 you might have accidentally taken a gradient with respect to \
+             an integer argument."
+        ))
+    }
     pub fn type_error(m: impl Into<String>) -> Error {
         Error::new(ErrorKind::Type, m)
     }

@@ -15,7 +15,7 @@ use super::convert::Convert;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
 use crate::dtype::Dtype;
-use crate::error::{Res, mixed_dtypes, no_jvp, not_linear, type_err};
+use crate::error::{Error, Res, mixed_dtypes, no_jvp, not_linear, type_err};
 use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
@@ -490,10 +490,15 @@ impl Pointwise {
         // pow takes an integer exponent beside an inexact base
         let same = x.iter().all(|a| a.dtype == x[0].dtype) || self.f == Pw::Pow && x[1].dtype.is_int();
         let of_keys = matches!(self.f, Pw::Eq | Pw::Ne | Pw::Copy | Pw::StopGradient);
-        let has = |d: Dtype| row.domain.has(d) && (of_keys || !d.is_key());
+        // the only functions of float0: those that pass a value on, and the sum of cotangents
+        let of_float0 = matches!(self.f, Pw::Copy | Pw::StopGradient | Pw::AddAny);
+        let has = |d: Dtype| row.domain.has(d) && (of_keys || !d.is_key()) && (of_float0 || d != Dtype::Float0);
         for (i, a) in x.iter().enumerate() {
             if !(has(a.dtype) || self.f == Pw::Pow && i == 1 && a.dtype.is_int()) {
                 let at = if n > 1 { format!(" at position {i}") } else { String::new() };
+                if a.dtype == Dtype::Float0 {
+                    return Err(Error::float0(row.name, &at));
+                }
                 return type_err(format!(
                     "{} does not accept dtype {}{at}. Accepted dtypes{at} are subtypes of {}.",
                     row.name,
