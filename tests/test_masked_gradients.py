@@ -328,3 +328,33 @@ def test_programs_without_selections_have_no_masks(jax, jnp):
     assert "mul_zero" not in text and "div_zero" not in text
     masked = str(jax.make_jaxpr(jax.grad(lambda x: jnp.log(x).sum()))(jnp.ones(3)))
     assert "select_n" not in masked and "div" in masked
+
+
+SECOND = {
+    "reverse over reverse": lambda jax, f: jax.jacrev(jax.grad(f)),
+    "forward over reverse": lambda jax, f: jax.jacfwd(jax.grad(f)),
+    "jit": lambda jax, f: jax.jit(jax.jacrev(jax.grad(f))),
+    "of a checkpoint": lambda jax, f: jax.jacrev(jax.grad(jax.checkpoint(f))),
+    "under vmap": lambda jax, f: lambda x: jax.vmap(jax.jacrev(jax.grad(f)))(x[None])[0],
+    "third": lambda jax, f: jax.grad(lambda x: jax.grad(lambda x: jax.grad(f)(x).sum())(x).sum()),
+}
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("order", SECOND)
+@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize("name", ["log", "sqrt", "reciprocal", "product with itself", "negative power"])
+def test_loops_of_lanes_that_do_not_run_are_not_seen_by_second_derivatives(jax, jnp, lax, name, length, order):
+    x, m = jnp.array([0.0, 0.7, 0.0, 2.0]), jnp.array([False, True, False, True])
+    pole = FUNCTIONS[name]
+
+    def loss(f):
+        def lane(v, runs):
+            loop = lambda v: lax.scan(lambda c, _: (jnp.abs(f(c)) + 0.2, None), v, None, length=length)[0]
+            return lax.cond(runs, loop, lambda v: v * 0.0, v)
+
+        return lambda x: jax.vmap(lane)(x, m).sum()
+
+    differentiated = SECOND[order](jax, loss(lambda c: pole(jnp, c)))(x)
+    constant = SECOND[order](jax, loss(lambda c: pole(jnp, jnp.where(c == 0, 1.0, c))))(x)
+    np.testing.assert_allclose(differentiated, constant, rtol=2e-3, atol=1e-6)

@@ -109,7 +109,11 @@ pub(super) fn transpose(l: &Loop, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tan
     for i in (0..k.len()).filter(|i| k_nz[*i]) {
         carry.push(cx.inst(&last[i].0, &k_avals[i])?);
         if k_masked[i] {
-            masks.push(cx.stretch(&last[i].1.mask(cx, &k_avals[i].shape)?, &k_avals[i].shape)?);
+            // what has no cotangent is zero everywhere: its support is empty
+            let (ct, support) = &last[i];
+            let shape = &k_avals[i].shape;
+            let mask = if ct.is_some() { support.mask(cx, shape)? } else { truth(false) };
+            masks.push(cx.stretch(&mask, shape)?);
         }
     }
     let (const_selectors, xs_selectors) = (ys.part(false), ys.part(true));
