@@ -40,7 +40,7 @@ SCATTERS = [
     (((3, 4, 5), (), (0,)), (5, 4, 3, 10, 8, 6), "Scatter op has 1 elements in scatter_dims_to_operand_dims and the bound of dimension index_vector_dim=3"),
     (((3, 4, 5), (), (0, 0)), (5, 4, 3, 10, 8, 6), "scatter_dims_to_operand_dims in scatter op must not repeat; got: (0, 0)."),
     (((3, 4, 5), (), (0, 9)), (5, 4, 3, 10, 8, 6), "Invalid scatter_dims_to_operand_dims mapping; domain is [0, 3), got: 1->9."),
-    (((3, 4, 5), (), (0, 1)), (5, 4, 3, 11, 8, 6), "For dimension 0, updates bound is 11, operand bound is 10."),
+    (((3, 4, 5), (), (0, 1)), (5, 4, 3, 11, 8, 6), "For dimension 3, updates bound is 11, operand bound is 10."),
     (((3, 4, 5), (), (0, 1)), (5, 4, 2, 10, 8, 6), "For scatter dimension 2, updates bound is 2, indices bound is 3."),
     (((3, 4), (), (1, 2), (0,), ()), (5, 4, 3, 8, 6), "requires equal numbers of operand_batching_dims and scatter_indices_batching_dims, got (0,) and ()."),
     (((3, 4), (), (1, 2), (0,), (0,)), (5, 4, 3, 8, 6), "to have the same shape, got (10,) and (5,)."),

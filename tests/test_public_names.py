@@ -1,5 +1,6 @@
 """Every name that a public module lists is there."""
 
+import asyncio
 import importlib
 import pkgutil
 import subprocess
@@ -53,3 +54,15 @@ def test_the_dictionary_of_a_module_is_whole(jax):
 def test_what_a_dictionary_has_is_what_a_name_gives(jax):
     for module in (jax.numpy.linalg, jax.lax, jax.scipy.stats):
         assert all(value is getattr(module, name) for name, value in vars(module).items() if not name.startswith("_"))
+
+
+@pytest.mark.ours
+def test_serialization_says_what_is_missing(jnp, monkeypatch):
+    """Without TensorStore the modules can be imported; what needs it names it."""
+    monkeypatch.setitem(sys.modules, "tensorstore", None)
+    name = "ferrax.experimental.array_serialization.tensorstore_impl"
+    for n in [n for n in sys.modules if n.startswith("ferrax.experimental.array_serialization")]:
+        monkeypatch.delitem(sys.modules, n)
+    module = importlib.import_module(name)
+    with pytest.raises(ModuleNotFoundError, match="pip install tensorstore"):
+        asyncio.run(module.async_serialize(jnp.ones(3), module.get_tensorstore_spec("/nowhere")))

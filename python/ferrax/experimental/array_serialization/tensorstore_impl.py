@@ -13,7 +13,6 @@ import os
 import re
 
 import numpy as np
-import tensorstore as ts
 
 from ... import _core
 from ..._devices import process_count, process_index
@@ -33,15 +32,28 @@ __all__ = [
     "run_serialization",
 ]
 
-CONTEXT = ts.Context(
-    {
-        "file_io_concurrency": {"limit": 128},
-        "cache_pool": {"total_bytes_limit": 10_000_000_000},
-        "cache_pool#remote": {"total_bytes_limit": 10_000_000_000},
-        "data_copy_concurrency": {"limit": 128},
-    }
-)
-CHUNKS = ts.ChunkLayout(chunk=ts.ChunkLayout.Grid(elements=100_000_000))
+
+class _Absent:
+    """In the place of TensorStore where it is not installed: the modules can be imported, and any use says what is missing."""
+
+    def __getattr__(self, name):
+        raise ModuleNotFoundError("arrays are written and read by TensorStore, which is not installed: pip install tensorstore", name="tensorstore")
+
+
+try:
+    import tensorstore as ts
+except ModuleNotFoundError:
+    ts, CONTEXT, CHUNKS = _Absent(), None, None
+else:
+    CONTEXT = ts.Context(
+        {
+            "file_io_concurrency": {"limit": 128},
+            "cache_pool": {"total_bytes_limit": 10_000_000_000},
+            "cache_pool#remote": {"total_bytes_limit": 10_000_000_000},
+            "data_copy_concurrency": {"limit": 128},
+        }
+    )
+    CHUNKS = ts.ChunkLayout(chunk=ts.ChunkLayout.Grid(elements=100_000_000))
 FILE_BYTES = 2 * 1024**3
 DRIVERS = {"gs": "gcs", "s3": "s3"}
 
