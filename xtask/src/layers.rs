@@ -120,6 +120,7 @@ const LAZY: &[&str] = &[
     "mpi4py",
     "opt_einsum",
     "rich",
+    "tensorstore",
     "tqdm",
 ];
 
