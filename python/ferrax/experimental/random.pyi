@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..typing import Array, ArrayLike, DTypeLike
+from ferrax._core import Array
+from ferrax.typing import ArrayLike, DTypeLike
 
 class StatefulPRNG:
     def __init__(self, _base_key: Array, _counter: Any) -> None: ...

@@ -40,8 +40,22 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
-# The older format, each array in a folder of its own.
-get_tensorstore_spec = functools.partial(_get_spec, driver="zarr", ocdbt=False)
+
+
+def get_tensorstore_spec(ckpt_path, ocdbt=False, process_idx=None, arr=None, driver="zarr"):
+    """As `tensorstore_impl.get_tensorstore_spec`, of the older format: each array in a folder of its own.
+
+    Args:
+        ckpt_path: str, where the array lies.
+        ocdbt: whether arrays share a store.
+        process_idx: int or None.
+        arr: array whose shape and dtype are written down, or None.
+        driver: str.
+
+    Returns:
+        dict.
+    """
+    return _get_spec(ckpt_path, ocdbt=ocdbt, process_idx=process_idx, arr=arr, driver=driver)
 
 
 class BarrierTimeoutError(Exception):

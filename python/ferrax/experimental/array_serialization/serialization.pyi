@@ -1,9 +1,10 @@
 """Arrays written while the program goes on: `GlobalAsyncCheckpointManager`."""
 
+import abc
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...typing import Array
+from ferrax._core import Array
 from .tensorstore_impl import (
     async_deserialize as async_deserialize,
     async_serialize as async_serialize,
@@ -20,10 +21,14 @@ def get_tensorstore_spec(
 ) -> dict[str, Any]: ...
 def is_remote_storage(tspec: dict[str, Any] | str) -> bool: ...
 
-class GlobalAsyncCheckpointManagerBase:
+class GlobalAsyncCheckpointManagerBase(abc.ABC):
+    @abc.abstractmethod
     def check_for_errors(self) -> None: ...
+    @abc.abstractmethod
     def wait_until_finished(self) -> None: ...
+    @abc.abstractmethod
     def serialize(self, arrays: Sequence[Array], tensorstore_specs: Sequence[Any], *, on_commit_callback: Callable[[], None]) -> None: ...
+    @abc.abstractmethod
     def deserialize(self, shardings: Sequence[Any], tensorstore_specs: Sequence[Any], global_shapes: Any = None, dtypes: Any = None) -> list[Array]: ...
 
 class AsyncManager:
@@ -31,8 +36,8 @@ class AsyncManager:
     def check_for_errors(self) -> None: ...
     def wait_until_finished(self) -> None: ...
 
-class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBase):  # type: ignore[misc]
-    def serialize(  # type: ignore[override]
+class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBase):
+    def serialize(
         self, arrays: Sequence[Array], tensorstore_specs: Sequence[Any], *, on_commit_callback: Callable[[], None] | None = None, transaction: Any = None
     ) -> None: ...
     def serialize_with_paths(

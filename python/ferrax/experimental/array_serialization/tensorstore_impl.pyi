@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ...typing import Array
+from ferrax._core import Array
 
 def is_tensorstore_spec_leaf(leaf: Any) -> bool: ...
 def merge_nested_ts_specs(dict1: dict[Any, Any], dict2: dict[Any, Any] | None) -> dict[Any, Any]: ...
