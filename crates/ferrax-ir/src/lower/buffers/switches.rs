@@ -10,6 +10,9 @@ use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::plan::timeline::{Lives, Moment, Timeline, Touch};
 use rustc_hash::FxHashMap;
 
+/// Moments that are looked through for a read: a value whose last one is further away counts as read.
+const MAX_MOMENTS: u32 = 512;
+
 /// When a switch begins, when each of its branches ends, and when all have ended.
 #[derive(Clone, Default)]
 struct Span {
@@ -65,7 +68,7 @@ impl Switches {
             return false;
         }
         let Some(outermost) = self.open.first() else { return true };
-        if last > outermost.end {
+        if last > outermost.end || last - t > MAX_MOMENTS {
             return true;
         }
         let excluded = |u: u32| {
