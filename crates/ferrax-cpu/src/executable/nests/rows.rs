@@ -17,15 +17,15 @@ struct NestPart<'k> {
 
 impl Builder<'_, '_> {
     /// A loop of so many iterations; `f` gets the number of each and the carries, and gives what becomes of these.
-    fn repeat(
+    pub fn repeat(
         &mut self,
         kind: LoopKind,
-        n: usize,
+        trip: NestTrip,
         inits: &[NestValue],
         f: &mut dyn FnMut(&mut Self, NestValue, &[NestValue]) -> Option<Vec<NestValue>>,
     ) -> Option<Vec<NestValue>> {
         let zero = self.index(0)?;
-        if n == 1 && inits.is_empty() {
+        if trip == NestTrip::Static(1) && inits.is_empty() {
             return f(self, zero, &[]);
         }
         self.begin_block();
@@ -43,7 +43,6 @@ impl Builder<'_, '_> {
         carries.iter_mut().zip(next).for_each(|(c, n)| c.next = n);
         let body = self.end_block()?;
         let after = carries[..inits.len()].iter().map(|c| c.after).collect();
-        let trip = NestTrip::Static(n);
         self.statement(Stmt::Loop(Box::new(NestLoop { kind, trip, carries, body })))?;
         Some(after)
     }
@@ -55,7 +54,7 @@ impl Builder<'_, '_> {
         f: &mut dyn FnMut(&mut Self, &[NestValue]) -> Option<()>,
     ) -> Option<()> {
         let Some(n) = sizes.get(index.len()) else { return f(self, &index[..]) };
-        self.repeat(LoopKind::Free, *n, &[], &mut |b, i, _| {
+        self.repeat(LoopKind::Free, NestTrip::Static(*n), &[], &mut |b, i, _| {
             index.push(i);
             b.for_each(sizes, index, f)?;
             index.pop();
@@ -163,7 +162,7 @@ impl Builder<'_, '_> {
             }
             inits.push(self.constant(d, crate::kernels::moves::lane_bits(kind.identity(d)?))?);
         }
-        let sums = self.repeat(LoopKind::Fold, n, &inits, &mut |b, r, carried| {
+        let sums = self.repeat(LoopKind::Fold, NestTrip::Static(n), &inits, &mut |b, r, carried| {
             let index: Vec<NestValue> = index.iter().copied().chain([r]).collect();
             let at = b.values_at(k, ins, &index, &[], reduced)?;
             all.iter()
@@ -275,7 +274,7 @@ impl Builder<'_, '_> {
         let of_result = Affine::new(0, [rows as i64, 1]);
         self.for_each(&[d.b, rows], &mut vec![], &mut |b, index| {
             let zero = b.constant(d.dtype, 0)?;
-            let sum = b.repeat(LoopKind::Fold, d.k, &[zero], &mut |b, p, carried| {
+            let sum = b.repeat(LoopKind::Fold, NestTrip::Static(d.k), &[zero], &mut |b, p, carried| {
                 let index = [index[0], index[1], p];
                 let (x, y) = (b.affine(&of_matrix, &index)?, b.affine(&of_vector, &index)?);
                 let (x, y) = (b.load(a, x, d.dtype)?, b.load(v, y, d.dtype)?);

@@ -1,6 +1,6 @@
 //! Switches in a nest: what is cheap and stores nothing is computed by all branches and selected; else only the branch runs that the index says.
 use super::{Builder, is_held};
-use crate::nest::{LoopKind, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use crate::nest::{LoopKind, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::plan::{SlotId, Step};
 use ferrax_kernel::{Bin, DType};
 
@@ -57,7 +57,7 @@ impl Builder<'_, '_> {
                 return None;
             }
             for _ in 0..slot.len {
-                values.push((slot.dtype, self.constant(slot.dtype, 0)?));
+                values.push(self.constant(slot.dtype, 0)?);
             }
         }
         let last = branches.len() - 1;
@@ -69,34 +69,15 @@ impl Builder<'_, '_> {
                 _ => self.compared(Bin::Eq, i, k as u64)?,
             };
             let times = self.emit(NestOp::Convert(DType::Bool), DType::I64, &[here])?;
-            let zero = self.index(0)?;
-            let outside = (self.known.clone(), self.set.clone());
-            self.blocks.push(vec![]);
-            branch.iter().try_for_each(|s| self.step(s))?;
-            let mut next = vec![];
-            for o in &few {
-                next.extend(self.elements(*o)?);
-            }
-            let mut carries = vec![];
-            for ((dtype, value), next) in values.iter_mut().zip(next) {
-                let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| self.nest.add(op, *dtype, &[]));
-                carries.push(NestCarry { init: *value, slot, next, after });
-                *value = after;
-            }
-            let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| self.nest.add(op, DType::I64, &[]));
-            let one = self.index(1)?;
-            let grown = self.bin(Bin::Add, DType::I64, slot, one)?;
-            carries.push(NestCarry { init: zero, slot, next: grown, after });
-            let body = self.blocks.pop()?;
-            (self.known, self.set) = outside;
-            self.blocks.last_mut()?.push(Stmt::Loop(Box::new(NestLoop {
-                kind: LoopKind::Sequential,
-                trip: NestTrip::Dyn(times),
-                carries,
-                body,
-            })));
+            values = self.repeat(LoopKind::Sequential, NestTrip::Dyn(times), &values, &mut |b, _, _| {
+                let outside = (b.known.clone(), b.set.clone());
+                branch.iter().try_for_each(|s| b.step(s))?;
+                let chosen: Vec<Vec<NestValue>> = few.iter().map(|o| b.elements(*o)).collect::<Option<_>>()?;
+                (b.known, b.set) = outside;
+                Some(chosen.concat())
+            })?;
         }
-        let mut values = values.into_iter().map(|v| v.1);
+        let mut values = values.into_iter();
         for o in &few {
             let n = self.c.plan.slots[*o as usize].len;
             let of: Vec<NestValue> = values.by_ref().take(n).collect();
