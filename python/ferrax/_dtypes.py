@@ -258,7 +258,16 @@ def to_complex(dtype) -> np.dtype:
 
 
 def finfo(dtype):
-    """The limits of a floating-point dtype, those of ml_dtypes included.
+    """The limits of a floating-point dtype, including the small floats of ml_dtypes.
+
+    Args:
+        dtype: float or complex dtype.
+
+    Returns:
+        finfo, with the attributes `bits`, `eps`, `max`, `min`, `tiny` and others.
+
+    Raises:
+        ValueError: the dtype is not inexact.
 
     >>> jnp.finfo("bfloat16").bits
     16
@@ -272,7 +281,16 @@ def finfo(dtype):
 
 
 def iinfo(dtype):
-    """The limits of an integer dtype, those of ml_dtypes included.
+    """The limits of an integer dtype, including the small integers of ml_dtypes.
+
+    Args:
+        dtype: integer dtype.
+
+    Returns:
+        iinfo, with the attributes `bits`, `max` and `min`.
+
+    Raises:
+        ValueError: the dtype is no integer.
 
     >>> jnp.iinfo("int8").max
     127

@@ -51,10 +51,17 @@ def register_pytree_node_serialization(nodetype, *, serialized_name, serialize_a
 
 
 def register_namedtuple_serialization(nodetype, *, serialized_name):
-    """Registers a class of named tuples, so that functions of it can be serialized; also as a decorator's inner part.
+    """Registers a class of named tuples, so that exported functions that take or return it can be serialized.
+
+    Args:
+        nodetype: class made by `collections.namedtuple` or `typing.NamedTuple`.
+        serialized_name: str, the name of the class in files; it must be the same where the program is read.
+
+    Returns:
+        The class.
 
     Raises:
-      ValueError: the class is none of `collections.namedtuple`, or it or the name is registered already.
+        ValueError: the class is no named tuple, or it or the name is registered already.
     """
     if not _is_namedtuple(nodetype):
         raise ValueError("Use `jax.export.register_pytree_node_serialization` for types other than `collections.namedtuple`.")

@@ -396,20 +396,38 @@ def set_mesh(mesh):
 
 
 def use_abstract_mesh(mesh):
-    """Context manager: an abstract mesh is the one in use."""
+    """A context manager in which a mesh without devices is the one in use.
+
+    Args:
+        mesh: AbstractMesh.
+
+    Returns:
+        The context manager.
+
+    Raises:
+        ValueError: `mesh` is no AbstractMesh.
+    """
     if not isinstance(mesh, AbstractMesh):
         raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
     return _Using(mesh)
 
 
 def get_abstract_mesh():
-    """The mesh in use without its devices; an empty one where there is none."""
+    """The mesh in use without its devices: the one that `set_mesh` or `use_abstract_mesh` set, or that of the `shard_map` being traced.
+
+    Returns:
+        AbstractMesh; an empty one where no mesh is in use.
+    """
     mesh = current()
     return _EMPTY_ABSTRACT if mesh is None else mesh.abstract_mesh
 
 
 def get_mesh():
-    """The mesh in use; an empty one where there is none."""
+    """The mesh that `set_mesh` set.
+
+    Returns:
+        Mesh; an empty one where none is in use, or where the one in use has no devices.
+    """
     mesh = current()
     return mesh if isinstance(mesh, Mesh) else Mesh(np.empty((), object), ())
 

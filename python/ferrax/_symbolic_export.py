@@ -215,7 +215,14 @@ def sliced(shape, index):
 
 
 def is_symbolic_dim(p):
-    """Whether a size is symbolic, rather than an integer."""
+    """Whether a size is symbolic.
+
+    Args:
+        p: a size, an int or a symbolic expression.
+
+    Returns:
+        bool: False for an integer.
+    """
     return isinstance(p, (SizeExpr, TracedSize))
 
 

@@ -19,12 +19,15 @@ def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, m
     """Makes `vmap` map over values of a type.
 
     Args:
-      data_type: the type.
-      spec_type: the type of what stands for them in `in_axes` and `out_axes`.
-      axis_size_type: the type of the axis's size.
-      to_elt: `to_elt(cont, get_idx, value, spec)`, the element; `cont(array, axis)` is the element of an array, or of another value.
-      from_elt: `from_elt(cont, axis_size, element, spec)`, the value; `cont(axis_size, element, axis)` is the array of an array's element.
-      make_iota: `make_iota(axis_size)`, the lanes' indices, or None for 0, 1, ..
+        data_type: the type.
+        spec_type: the type of the values that stand for it in `in_axes` and `out_axes`.
+        axis_size_type: the type of the size of its axis.
+        to_elt: `to_elt(cont, get_idx, value, spec)`, which returns the element; `cont(array, axis)` is the element of an array, or of another value.
+        from_elt: `from_elt(cont, axis_size, element, spec)`, which returns the value; `cont(axis_size, element, axis)` is the array of an array's element.
+        make_iota: `make_iota(axis_size)`, which returns the indices of the batch; None for 0, 1, ..
+
+    Returns:
+        None.
     """
     vmappables[data_type] = (spec_type, axis_size_type)
     spec_types.add(spec_type)
@@ -34,7 +37,14 @@ def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, m
 
 
 def unregister_vmappable(data_type):
-    """Forgets a type; what stands for its values in specifications stays known."""
+    """Removes a type that `register_vmappable` registered. Its `spec_type` stays known.
+
+    Args:
+        data_type: the type.
+
+    Returns:
+        None.
+    """
     for table in (vmappables, to_elt_handlers, from_elt_handlers):
         table.pop(data_type, None)
 

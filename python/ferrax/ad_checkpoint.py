@@ -21,12 +21,28 @@ batching.defvectorized(_name_p)
 
 
 def checkpoint_name(x, name):
-    """A pytree unchanged, its leaves marked with a name that checkpoint policies can ask for."""
+    """Gives values a name that checkpoint policies can ask for; the values are unchanged.
+
+    Args:
+        x: pytree of arrays.
+        name: str.
+
+    Returns:
+        Pytree as `x`.
+    """
     return tree_map(lambda leaf: _name_p.bind(leaf, name=name), x)
 
 
 def print_saved_residuals(f, *args, **kwargs):
-    """Prints every value that reverse mode would keep for `f(*args, **kwargs)`: its type, and the argument or the line it comes from."""
+    """Prints every value that reverse mode would keep of a call: its type, and the argument or the source line that it comes from.
+
+    Args:
+        f: function of pytrees of arrays.
+        *args, **kwargs: its arguments.
+
+    Returns:
+        None.
+    """
     for aval, origin in _saved_residuals(f, args, kwargs):
         print(f"{aval.str_short(True)} {origin}")
 

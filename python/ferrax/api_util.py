@@ -29,12 +29,32 @@ __all__ = [
 
 
 def shaped_abstractify(x):
-    """The type of an array, a number, or anything with a shape and a dtype. TypeError for what has none."""
+    """The type of a value.
+
+    Args:
+        x: array, number, or anything with a shape and a dtype.
+
+    Returns:
+        ShapedArray.
+
+    Raises:
+        TypeError: `x` has no shape or no dtype.
+    """
     return abstract(x)
 
 
 def debug_info(traced_for, fun, args, kwargs, **_):
-    """What errors are to say of a function: what it is traced for, its name, and its arguments."""
+    """What errors say of a function that is traced.
+
+    Args:
+        traced_for: str, the name of the transform.
+        fun: the function.
+        args: tuple of its positional arguments.
+        kwargs: dict of its arguments by name.
+
+    Returns:
+        dict of `traced_for`, `fun`, the number of positional arguments and the sorted names of the others.
+    """
     return {"traced_for": traced_for, "fun": fun, "args": len(args), "kwargs": sorted(kwargs)}
 
 
@@ -52,20 +72,47 @@ def _flat_nokwargs(inner, store, in_tree, *leaves):
 
 
 def flatten_fun(fun, in_tree, use_eq_store=False):
-    """A `WrappedFun` as a function of the leaves of (args, kwargs); and the function that gives its result's structure."""
+    """A function of pytrees as a function of their leaves.
+
+    Args:
+        fun: WrappedFun of any arguments.
+        in_tree: PyTreeDef of (args, kwargs).
+        use_eq_store: bool; whether the structure of the result may be stored again if it is equal.
+
+    Returns:
+        Pair: a WrappedFun of the leaves that returns the leaves of the result, and a function without arguments that returns the result's PyTreeDef after a call.
+    """
     return transformation_with_aux2(_flat, fun, in_tree, use_eq_store=use_eq_store)
 
 
 def flatten_fun_nokwargs(fun, in_tree, use_eq_store=False):
-    """A `WrappedFun` as a function of the leaves of its positional arguments; and the function that gives its result's structure."""
+    """A function of positional pytrees as a function of their leaves.
+
+    Args:
+        fun: WrappedFun of positional arguments.
+        in_tree: PyTreeDef of the tuple of arguments.
+        use_eq_store: bool; whether the structure of the result may be stored again if it is equal.
+
+    Returns:
+        Pair: a WrappedFun of the leaves that returns the leaves of the result, and a function without arguments that returns the result's PyTreeDef after a call.
+    """
     return transformation_with_aux2(_flat_nokwargs, fun, in_tree, use_eq_store=use_eq_store)
 
 
 def argnums_partial(f, dyn_argnums, args, require_static_args_hashable=True):
-    """(a `WrappedFun` of those arguments alone that are numbered, these arguments); the others stay as they are.
+    """A function of some of its positional arguments, the others fixed.
+
+    Args:
+        f: WrappedFun.
+        dyn_argnums: int or sequence of ints, the positions of the arguments that remain; negative ones count from the end.
+        args: tuple of all positional arguments.
+        require_static_args_hashable: bool; whether the fixed arguments must be hashable.
+
+    Returns:
+        Pair: a WrappedFun of the arguments at `dyn_argnums`, and the tuple of these arguments.
 
     Raises:
-      ValueError: one of the others cannot be hashed, and has to be.
+        ValueError: a fixed argument cannot be hashed, and must be.
     """
     numbers = (operator.index(dyn_argnums),) if hasattr(dyn_argnums, "__index__") else tuple(dyn_argnums)
     numbers = tuple(i % len(args) for i in numbers)
@@ -85,29 +132,54 @@ def argnums_partial(f, dyn_argnums, args, require_static_args_hashable=True):
 
 
 def rebase_donate_argnums(donate_argnums, static_argnums):
-    """The numbers of donated arguments among those that are not static."""
+    """Positions of donated arguments, counted among the arguments that are not static.
+
+    Args:
+        donate_argnums: ints, positions of donated arguments among all.
+        static_argnums: ints, positions of static arguments.
+
+    Returns:
+        Tuple of ints, sorted.
+
+    Raises:
+        ValueError: an argument is static and donated.
+    """
     if both := set(donate_argnums) & set(static_argnums):
         raise ValueError(f"static_argnums and donate_argnums cannot intersect. Argument indices {both} appear in both")
     return tuple(i - sum(s < i for s in static_argnums) for i in sorted(donate_argnums))
 
 
 def safe_map(f, *args):
-    """`map` as a list, over sequences of one length. ValueError where they differ."""
+    """Applies a function to the elements of sequences of equal length.
+
+    Args:
+        f: function of as many arguments as there are sequences.
+        *args: sequences.
+
+    Returns:
+        List of results.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
     return [f(*x) for x in zip(*args, strict=True)]
 
 
 def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
-    """The axis of each leaf of a structure, of a tree of axes that may stop above the leaves. None is an axis.
+    """The axis of each leaf of a structure, from a tree of axes that may stop above the leaves. None counts as an axis.
 
     Args:
-      name: what errors call the tree of axes.
-      treedef: the structure.
-      axis_tree: a prefix of it.
-      kws: whether the structure is (args, kwargs). It makes no difference.
-      tupled_args: whether the structure is that of positional arguments. It makes no difference.
+        name: str, what errors call the tree of axes.
+        treedef: PyTreeDef.
+        axis_tree: tree prefix of the structure, of ints or None.
+        kws: whether the structure is (args, kwargs). It makes no difference.
+        tupled_args: whether the structure is that of positional arguments. It makes no difference.
+
+    Returns:
+        List of axes, one for each leaf.
 
     Raises:
-      ValueError: the tree is no prefix of the structure.
+        ValueError: the tree is no prefix of the structure.
     """
     whole = treedef.unflatten([object()] * treedef.num_leaves)
     try:

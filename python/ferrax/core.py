@@ -10,9 +10,10 @@ Invariant: the classes are the extension's; nothing here changes a program.
 import warnings
 from typing import Any
 
+from . import _core
 from ._api import ensure_compile_time_eval
 from ._config import inert
-from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, eval_context, get_aval
+from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, get_aval
 from .extend import core as _extended
 from .extend.core import Primitive, _eval, _former, array_types, check_jaxpr, jaxpr_as_fun
 
@@ -65,22 +66,59 @@ class Trace:
 
 
 def max_dim(d1, d2):
-    """The larger of two sizes, which may be symbolic."""
+    """The larger of two sizes.
+
+    Args:
+        d1, d2: sizes, integers or symbolic expressions.
+
+    Returns:
+        int, or a symbolic expression where either is symbolic.
+    """
     return _extremum("max", d1, d2)
 
 
 def min_dim(d1, d2):
-    """The smaller of two sizes, which may be symbolic."""
+    """The smaller of two sizes.
+
+    Args:
+        d1, d2: sizes, integers or symbolic expressions.
+
+    Returns:
+        int, or a symbolic expression where either is symbolic.
+    """
     return _extremum("min", d1, d2)
 
 
+def eval_context():
+    """A context manager inside which operations on known values are evaluated at once, also where a program is being traced.
+
+    Returns:
+        The context manager.
+    """
+    return _core.eval_context()
+
+
 def is_constant_dim(d):
-    """Whether a size is a number: not symbolic."""
+    """Whether a size is a number, not a symbolic expression.
+
+    Args:
+        d: a size.
+
+    Returns:
+        bool.
+    """
     return not hasattr(d, "extremum") and hasattr(d, "__index__")
 
 
 def is_constant_shape(s):
-    """Whether all sizes of a shape are numbers."""
+    """Whether all sizes of a shape are numbers, none a symbolic expression.
+
+    Args:
+        s: sequence of sizes.
+
+    Returns:
+        bool.
+    """
     return all(map(is_constant_dim, s))
 
 
@@ -95,15 +133,16 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     """Evaluates a program.
 
     Args:
-      jaxpr: an open program (`closed.jaxpr`).
-      consts: the values of its constvars.
-      *args: one array per input.
+        jaxpr: an open program (`closed.jaxpr`).
+        consts: list of arrays, the values of its `constvars`.
+        *args: an array for each of its inputs.
+        propagate_source_info: bool; False is accepted with a warning: equations keep the source lines of the program.
 
     Returns:
-      the list of its outputs.
+        List of arrays, its outputs.
 
     Raises:
-      ValueError: there are too few or too many values.
+        ValueError: there are too few or too many values.
     """
     if not propagate_source_info:
         inert("eval_jaxpr", "propagate_source_info", "equations keep their lines")

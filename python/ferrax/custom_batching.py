@@ -243,7 +243,13 @@ batching.primitive_batchers[custom_vmap_p] = _batch
 
 
 def sequential_vmap(f):
-    """`f`, of which `vmap` makes a loop over the mapped axis, by `lax.map`: for bodies that must not run, or be held, all at once.
+    """A function that `vmap` evaluates for one element of the mapped axis after the other, by `lax.map`: the results of all bodies need not fit in memory at once.
+
+    Args:
+        f: function of pytrees of arrays.
+
+    Returns:
+        A function of the same arguments and results.
 
     >>> vmap(sequential_vmap(lambda x: x + 1))(jnp.arange(3.0))
     Array([1., 2., 3.], dtype=float32)

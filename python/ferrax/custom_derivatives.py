@@ -68,13 +68,28 @@ class CustomVJPPrimal:
 
 
 def custom_vjp_primal_tree_values(tree):
-    """A pytree of `CustomVJPPrimal` with the values in their place."""
+    """Replaces each `CustomVJPPrimal` of a pytree by its value.
+
+    Args:
+        tree: pytree of `CustomVJPPrimal`s, as a `fwd` rule with `symbolic_zeros=True` gets it; other leaves stay.
+
+    Returns:
+        Pytree of the same structure, of arrays.
+    """
     is_primal = lambda x: isinstance(x, CustomVJPPrimal)
     return tree_map(lambda x: x.value if is_primal(x) else x, tree, is_leaf=is_primal)
 
 
 def zero_from_primal(val, symbolic_zeros=False):
-    """The zeros of the tangent types of a pytree's leaves; each a `SymbolicZero` if asked for."""
+    """Zeros of the tangent types of a pytree's leaves.
+
+    Args:
+        val: pytree of arrays.
+        symbolic_zeros: bool; whether each leaf is a `SymbolicZero` instead of an array.
+
+    Returns:
+        Pytree of the same structure: zeros of each leaf's shape and dtype, of dtype float0 for integers and booleans.
+    """
     zero = (lambda x: SymbolicZero(_get_aval(x).to_tangent_aval())) if symbolic_zeros else (lambda x: zeros(_get_aval(x)))
     return tree_map(zero, val)
 

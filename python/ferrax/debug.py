@@ -107,14 +107,20 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
     """Prints values from inside a program, each time it runs.
 
     Args:
-      fmt: a format string in the manner of `str.format`.
-      *args, **kwargs: the values: arrays, or anything else.
-      ordered: prints appear in program order. An ordered print cannot be mapped.
-      partitioned: print per device what it holds.
-      skip_format_check: do not check the format against the values beforehand.
+        fmt: a format string in the manner of `str.format`; None for the two-call form, `print(ordered=True)("x = {}", x)`.
+        *args, **kwargs: the values: arrays, or anything else.
+        ordered: bool; whether the lines appear in program order. An ordered print cannot be mapped.
+        partitioned: bool; True is accepted with a warning, since values are printed whole.
+        skip_format_check: bool; whether to leave the format unchecked until the values are there.
+
+    Returns:
+        None; in the two-call form, the function that takes the format and the values.
 
     Raises:
-      ValueError: a value is not used by the format (most likely an f-string was given). IndexError, KeyError: a value is missing.
+        TypeError: `fmt` is no string.
+        ValueError: the format does not use one of the values (most likely an f-string was given).
+        IndexError: the format names more positional values than there are.
+        KeyError: the format names a value that is not given.
     """
     if partitioned:
         inert("debug.print", "partitioned", "values are whole")
@@ -126,7 +132,21 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
 
 
 def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, _use_logging=True, **kwargs):
-    """As `print`, to this module's logger at level INFO."""
+    """Writes values from inside a program to the logger `ferrax.debug` at level INFO, each time it runs.
+
+    Args:
+        fmt: a format string in the manner of `str.format`; None for the two-call form, `log(ordered=True)("x = {}", x)`.
+        *args, **kwargs: the values: arrays, or anything else.
+        ordered: bool; whether the lines appear in program order. Ordered output cannot be mapped.
+        partitioned: bool; True is accepted with a warning, since values are written whole.
+        skip_format_check: bool; whether to leave the format unchecked until the values are there.
+
+    Returns:
+        None; in the two-call form, the function that takes the format and the values.
+
+    Raises:
+        TypeError, ValueError, IndexError, KeyError: as `print` raises them.
+    """
     return print(fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check, _use_logging=True, **kwargs)
 
 
@@ -134,13 +154,16 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
     """Calls a Python function from inside a program, each time it runs; its result is not used.
 
     Args:
-      callback: a function.
-      *args, **kwargs: its arguments, pytrees of arrays; they arrive as arrays on the host.
-      ordered: calls happen in program order. An ordered callback cannot be mapped.
-      partitioned: call per device with what it holds.
+        callback: the function; None for the two-call form, `callback(ordered=True)(f, x)`.
+        *args, **kwargs: its arguments, pytrees of arrays; they arrive as arrays on the host.
+        ordered: bool; whether calls happen in program order. An ordered callback cannot be mapped.
+        partitioned: bool; True is accepted with a warning, since arguments are passed whole.
+
+    Returns:
+        None; in the two-call form, the function that takes the callback and its arguments.
 
     Raises:
-      TypeError: `callback` is not callable.
+        TypeError: `callback` is not callable.
     """
     if partitioned:
         inert("debug.callback", "partitioned", "arguments are whole")
@@ -154,7 +177,14 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
 
 
 def inspect_array_sharding(value, *, callback):
-    """Calls `callback(sharding)` with where an array is: at once, or, in a program, when it runs.
+    """Calls a function with the sharding of an array: at once, or, for a traced array, each time the program runs.
+
+    Args:
+        value: array, or a pytree of arrays.
+        callback: function of one sharding; it is called once for each leaf.
+
+    Returns:
+        None.
 
     >>> inspect_array_sharding(jnp.ones(3), callback=lambda s: builtins.print(s.num_devices))
     1
@@ -167,15 +197,22 @@ def inspect_array_sharding(value, *, callback):
 
 
 def visualize_sharding(shape, sharding, *, use_color=True, scale=1.0, min_width=9, max_width=80, color_map=None):
-    """Prints the parts of an array of one or two dimensions as boxes with the devices that hold them.
+    """Prints the parts of an array of one or two dimensions as boxes that name the devices which hold them.
 
     Args:
-      shape: the array's shape. sharding: where its parts are.
-      scale, min_width, max_width: how wide the picture is, in characters: the number of parts in a row times twelve times `scale`, within these.
-      use_color, color_map: it is text.
+        shape: tuple of one or two ints, the array's shape.
+        sharding: Sharding, where the array's parts are.
+        use_color: bool; False is accepted with a warning, since the picture has no colors.
+        scale: number; a picture of n columns is 12 n `scale` characters wide, within the two bounds that follow.
+        min_width: int, the least width of the picture in characters.
+        max_width: int, the greatest width of the picture in characters.
+        color_map: accepted with a warning, since the picture has no colors.
+
+    Returns:
+        None.
 
     Raises:
-      ValueError: the array has no dimension, or more than two.
+        ValueError: the array has no dimension, or more than two.
     """
     if color_map is not None:
         inert("visualize_sharding", "color_map", "the picture is text")
@@ -200,7 +237,17 @@ def visualize_sharding(shape, sharding, *, use_color=True, scale=1.0, min_width=
 
 
 def visualize_array_sharding(arr, **kwargs):
-    """Prints an array's parts as `visualize_sharding` does: at once, or, in a program, when it runs.
+    """Prints the parts of an array as `visualize_sharding` does: at once, or, for a traced array, each time the program runs.
+
+    Args:
+        arr: array of one or two dimensions.
+        **kwargs: options of `visualize_sharding`.
+
+    Returns:
+        None.
+
+    Raises:
+        ValueError: the array has no dimension, or more than two.
 
     >>> visualize_array_sharding(jnp.ones(4))
     ┌────────────┐
@@ -216,13 +263,21 @@ def visualize_array_sharding(arr, **kwargs):
 def breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False, token=None, **kwargs):
     """Stops here with Python's debugger (`sys.breakpointhook`): at once, or, in a program, each time it runs.
 
-    The frame that is shown has the caller's variables, arrays with the values that they have then: `p x`. `c` goes on.
+    The debugger shows a frame with the caller's variables, arrays with the values that they have at that time: `p x`. `c` continues.
 
     Args:
-      backend: which debugger: there is Python's.
-      filter_frames, num_frames, token: one frame is shown, and order is what `ordered` says.
-      ordered: stops happen in program order.
-      **kwargs: handed on to `sys.breakpointhook`.
+        backend: must be None: there is only Python's debugger.
+        filter_frames: bool; False is accepted with a warning, since one frame is shown.
+        num_frames: accepted with a warning, since one frame is shown.
+        ordered: bool; whether stops happen in program order.
+        token: accepted with a warning, since `ordered` alone determines the order.
+        **kwargs: passed to `sys.breakpointhook`.
+
+    Returns:
+        None.
+
+    Raises:
+        NotImplementedError: a backend is given.
     """
     if backend is not None:
         refused("breakpoint", "backend", backend, "there is Python's debugger")

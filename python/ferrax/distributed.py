@@ -34,21 +34,29 @@ def initialize(
 ):
     """Joins the run that this process was started for: its devices are then those of all processes.
 
-    The launcher (`mpirun`, `mpiexec`, `srun`) says how many processes there are and which this one is, and MPI finds the others, so that no argument is needed. What
-    one says about them is checked. Needs `mpi4py` (the extra `ferrax[mpi]`) where there are several processes.
+    The launcher (`mpirun`, `mpiexec`, `srun`) gives the number of processes and the number of this one, and MPI finds the others, so that no argument is needed. Where
+    arguments are given, they are checked. Several processes need `mpi4py` (the extra `ferrax[mpi]`).
 
     Args:
-      num_processes, process_id: how many processes there are, and this one's number; checked against the launcher's.
-      local_device_ids: the CPU devices of this process, of which there are as many as it names.
-      cluster_detection_method: "mpi4py" asks MPI even where no launcher's variables are set; others are found by their variables.
-      initialization_timeout: seconds after which processes that do not appear are an error.
-      heartbeat_timeout_seconds: a process of which nothing was heard for so many seconds while another waits for it is an error there; so is one that has waited so
-        long for others that wait too. One that computes or sleeps is heard. 0 for never.
-      coordinator_address, coordinator_bind_address, slice_index, partition_index, shutdown_timeout_seconds: MPI has its own; accepted.
+        coordinator_address: accepted without effect: MPI connects the processes.
+        num_processes: int, the number of processes; checked against the launcher's.
+        process_id: int, the number of this process; checked against the launcher's.
+        local_device_ids: int or sequence of ints: this process has as many CPU devices as there are numbers.
+        cluster_detection_method: "mpi4py" asks MPI even where no launcher's variables are set; other methods look for the variables.
+        initialization_timeout: seconds after which it is an error that other processes have not appeared.
+        heartbeat_timeout_seconds: seconds. While one process waits for another of which it hears nothing for this long, it raises an error; so it does when both wait
+            for this long. A process that computes or sleeps is heard. 0: never.
+        shutdown_timeout_seconds: accepted without effect.
+        coordinator_bind_address: accepted without effect.
+        slice_index: accepted without effect.
+        partition_index: accepted without effect.
+
+    Returns:
+        None.
 
     Raises:
-      RuntimeError: it was called before, there are devices already, several processes are asked for and no launcher started them, or there is no mpi4py.
-      ValueError: the launcher says otherwise.
+        RuntimeError: it was called before, there are devices already, several processes are asked for and no launcher started them, or mpi4py is missing.
+        ValueError: an argument differs from what the launcher says.
     """
     if _state["initialized"]:
         raise RuntimeError("distributed.initialize should only be called once.")
@@ -95,12 +103,20 @@ def _farewell():
 
 
 def is_initialized():
-    """Whether `initialize` was called."""
+    """Whether `initialize` was called.
+
+    Returns:
+        bool.
+    """
     return _state["initialized"]
 
 
 def shutdown():
-    """Ends the run: waits until all processes are here."""
+    """Leaves the run, once all its processes have called this.
+
+    Returns:
+        None.
+    """
     engine = _processes.engine()
     if engine is not None and engine.size > 1:
         engine.allgather("distributed.shutdown", b"")

@@ -12,15 +12,19 @@ _HOST = 1  # DLPack's number of a device
 
 
 def from_dlpack(external_array, device=None, copy=None):
-    """An array of another library as an `Array`.
+    """An array of another library as an `Array`, without a copy where that is possible.
 
     Args:
-      external_array: an object with `__dlpack__` and `__dlpack_device__`, in host memory.
-      device: where to put it.
-      copy: True copies; False raises where a copy is needed; None copies if need be.
+        external_array: object with `__dlpack__` and `__dlpack_device__`, in host memory.
+        device: Device or Sharding of the result; by default the default device.
+        copy: bool or None; True copies, False raises where a copy is needed, None copies where it is needed.
+
+    Returns:
+        Array of the same shape and dtype.
 
     Raises:
-      TypeError: the object does not speak DLPack. ValueError: a copy is needed and not allowed.
+        TypeError: the object has no DLPack methods.
+        ValueError: a copy is needed and not allowed.
     """
     if not hasattr(external_array, "__dlpack__"):
         raise TypeError(f"The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got {type(external_array)}.")
@@ -60,7 +64,13 @@ class _Taken:
 
 
 def is_supported_dtype(dtype):
-    """Whether numpy and JAX exchange arrays of a dtype. Floats of 8 bits go where the other side has DLPack 1.1's codes for them.
+    """Whether DLPack exchanges arrays of a dtype. Floats of 8 bits need a library that knows DLPack 1.1 on the other side.
+
+    Args:
+        dtype: anything that names a dtype.
+
+    Returns:
+        bool.
 
     >>> jax.dlpack.is_supported_dtype("int8"), jax.dlpack.is_supported_dtype("int4")
     (True, False)

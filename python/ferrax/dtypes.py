@@ -47,7 +47,14 @@ class TypePromotionError(ValueError):
 
 
 def issubdtype(a, b):
-    """Whether dtype a is at or below b in the hierarchy (jnp.floating, jnp.integer, ...); ml_dtypes' are floating or integer.
+    """Whether one dtype is at or below another in NumPy's hierarchy; the small floats and integers of ml_dtypes are floating or integer.
+
+    Args:
+        a: dtype, scalar type or abstract type.
+        b: dtype, scalar type, or abstract type such as `jnp.floating`, `jnp.integer` or `jax.dtypes.prng_key`.
+
+    Returns:
+        bool.
 
     >>> jax.dtypes.issubdtype(random.key(0).dtype, jax.dtypes.prng_key)
     True
@@ -64,10 +71,17 @@ def __getattr__(name):
 
 
 def canonicalize_dtype(dtype, allow_extended_dtype=False):
-    """The dtype that arrays really have when `dtype` is asked for: 64-bit types become 32-bit ones unless `jax_enable_x64` is set.
+    """The dtype that arrays have when `dtype` is asked for: 64-bit types become 32-bit ones unless `jax_enable_x64` is set.
+
+    Args:
+        dtype: anything that names a dtype.
+        allow_extended_dtype: bool; whether a dtype of random keys is returned as it is.
+
+    Returns:
+        The dtype.
 
     Raises:
-      ValueError: a key dtype is given and not allowed.
+        ValueError: a dtype of random keys is given and not allowed.
 
     >>> jax.dtypes.canonicalize_dtype("float64")
     dtype('float32')
@@ -80,7 +94,13 @@ def canonicalize_dtype(dtype, allow_extended_dtype=False):
 
 
 def itemsize_bits(dtype):
-    """How many bits an element takes.
+    """The number of bits of an element.
+
+    Args:
+        dtype: anything that names a dtype.
+
+    Returns:
+        int: 2 and 4 for the integers and floats of these widths, else eight times the dtype's itemsize.
 
     >>> jax.dtypes.itemsize_bits(jnp.dtype("int4"))
     4
@@ -92,7 +112,17 @@ def itemsize_bits(dtype):
 
 
 def result_type(*args, return_weak_type_flag=False):
-    """The dtype that the arguments (arrays, scalars, dtypes) promote to; with the flag, a pair (dtype, whether it is weak).
+    """The dtype to which the arguments promote.
+
+    Args:
+        *args: arrays, scalars or dtypes.
+        return_weak_type_flag: bool; whether to return also if the result is weakly typed.
+
+    Returns:
+        The dtype; with the flag a pair (dtype, bool).
+
+    Raises:
+        TypePromotionError: the arguments do not promote to a common dtype under the setting `jax_numpy_dtype_promotion`.
 
     >>> jax.dtypes.result_type(jnp.float16, 1.5)
     dtype('float16')
@@ -104,10 +134,16 @@ def result_type(*args, return_weak_type_flag=False):
 
 
 def scalar_type_of(x):
-    """The Python scalar type of an array's kind: bool, int, float or complex.
+    """The Python scalar type of an array's kind.
+
+    Args:
+        x: array or scalar.
+
+    Returns:
+        bool, int, float or complex, the type itself.
 
     Raises:
-      TypeError: there is none.
+        TypeError: the dtype is of none of these kinds.
 
     >>> jax.dtypes.scalar_type_of(1.5)
     <class 'float'>

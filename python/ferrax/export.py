@@ -85,7 +85,11 @@ class DisabledSafetyCheck:
 
 
 def default_export_platform():
-    """The default platform of `export`: `'cpu'` or `'gpu'`."""
+    """The platform for which `export` makes programs by default.
+
+    Returns:
+        str: "cpu" or "gpu".
+    """
     return _core.default_backend()
 
 
@@ -199,7 +203,19 @@ class Exported:
 
 
 def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_rules=None):
-    """A function that takes arguments, or `ShapeDtypeStruct`s, and returns the program of `fun_jit` for them.
+    """Exports a jitted function: its program for given argument types can be saved, and called elsewhere.
+
+    Args:
+        fun_jit: what `jit` returned.
+        platforms: sequence of names of platforms, "cpu" or "gpu"; None: the default one. One program serves all, unless the function asks `platform_dependent`.
+        disabled_checks: sequence of `DisabledSafetyCheck`, the checks to leave out.
+
+    Returns:
+        A function of the arguments of `fun_jit`, given as arrays or as `ShapeDtypeStruct`s (whose sizes may be symbolic), that returns an `Exported`.
+
+    Raises:
+        ValueError: `fun_jit` is no jitted function; when called, symbolic sizes cannot be solved for.
+        NotImplementedError: when called, the function calls the host.
 
     >>> from ferrax import export, jit, numpy as jnp
     >>> exported = export.export(jit(jnp.sin))(jnp.arange(4.0))
@@ -417,11 +433,17 @@ def _vjp_arguments(closed):
 
 
 def deserialize(blob):
-    """The `Exported` that `serialize` made bytes of.
+    """The exported program that `Exported.serialize` wrote.
+
+    Args:
+        blob: bytes, bytearray or memoryview.
+
+    Returns:
+        Exported.
 
     Raises:
-      ValueError: the bytes are no exported program, were damaged, or were written by a later version of the format.
-      TypeError: `blob` is no bytes.
+        ValueError: the bytes are no exported program, were damaged, or were written by a later version of the format.
+        TypeError: `blob` is no bytes.
     """
     return _wrapped(_core.ExportedProgram.load(bytes(memoryview(blob))))
 

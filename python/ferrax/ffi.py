@@ -40,9 +40,13 @@ _types = {}
 
 
 def pycapsule(funcptr):
-    """A function of a library that `ctypes` loaded, as a capsule. The library must stay loaded.
+    """A function of a library that `ctypes` loaded, as a capsule that `register_ffi_target` takes. The library must stay loaded.
 
-    funcptr: the function.
+    Args:
+        funcptr: function of a `ctypes.CDLL`.
+
+    Returns:
+        PyCapsule of its address.
     """
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -50,18 +54,21 @@ def pycapsule(funcptr):
 
 
 def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
-    """Names a compiled function, which `ffi_call` then calls.
+    """Gives a compiled function a name, by which `ffi_call` calls it.
 
     Args:
-      name: what it is called.
-      fn: a capsule with its address, or a dict of capsules by stages ("instantiate", "prepare", "initialize", "execute").
-      platform: which devices' memory it works on. A function for another platform than "cpu" is accepted and never called.
-      api_version: 1: a handler of the typed interface; 0: a function of pointers.
-      **kwargs: traits; they make no difference.
+        name: str.
+        fn: capsule with its address, or a dict of capsules by stages ("instantiate", "prepare", "initialize", "execute").
+        platform: str, the platform whose memory it works on. A function for another platform than "cpu" is accepted and never called.
+        api_version: 1 for a handler of the typed interface, 0 for a function of pointers.
+        **kwargs: traits; they make no difference.
+
+    Returns:
+        None.
 
     Raises:
-      ValueError: there is no such version, or no stage "execute".
-      TypeError: `fn` holds no capsule.
+        ValueError: there is no such version, or no stage "execute".
+        TypeError: `fn` holds no capsule.
     """
     if api_version not in (0, 1):
         raise ValueError(f"register_ffi_target: api_version is 1 (typed) or 0, got {api_version}")
@@ -74,40 +81,60 @@ def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
 
 
 def register_ffi_target_as_batch_partitionable(name):
-    """Says that a function may be run on parts of a batch: whole batches are run here.
+    """Declares that a function may be called on parts of a batch. It makes no difference: whole batches are passed.
+
+    Args:
+        name: str, the name of a registered function.
+
+    Returns:
+        None.
 
     Raises:
-      ValueError: no function is called so.
+        ValueError: no function has this name.
     """
     if name not in _targets:
         raise ValueError(f"no foreign function is called {name!r}: register_ffi_target names one")
 
 
 def register_ffi_type(name, type_registration, platform="cpu"):
-    """Names a type of state that handlers keep between stages. They name it themselves when they first set one.
+    """Gives a name to a type of state that handlers keep between stages. Without it, handlers name their type when they first store a state.
 
     Args:
-      name: what it is called.
-      type_registration: a dict with the capsule `type_id`, and perhaps `type_info`.
-      platform: as of `register_ffi_target`.
+        name: str.
+        type_registration: dict with the capsule `type_id`, and optionally `type_info`.
+        platform: str, as in `register_ffi_target`.
+
+    Returns:
+        None.
+
+    Raises:
+        TypeError: a value of the dict is no capsule.
     """
     _types[name, platform] = {key: capsule_address(c) for key, c in type_registration.items()}
 
 
 def register_ffi_type_id(name, obj, platform="cpu"):
-    """Refused: `register_ffi_type`.
+    """Refused, as in JAX: use `register_ffi_type`.
+
+    Args:
+        name: str.
+        obj: capsule.
+        platform: str.
 
     Raises:
-      ValueError: always.
+        ValueError: always.
     """
     raise ValueError("register_ffi_type_id is not supported after jaxlib version 381.")
 
 
 def include_dir():
-    """The folder with the headers of the typed interface, where a `jaxlib` that has them lies beside Ferrax.
+    """The folder with the headers of the typed interface, where a `jaxlib` that has them is installed beside Ferrax.
+
+    Returns:
+        str, a path.
 
     Raises:
-      RuntimeError: there is none. Handlers that were compiled against them work all the same; a plain function needs none (`api_version=0`).
+        RuntimeError: there is none. Handlers that were compiled with these headers work all the same; a plain function needs none (`api_version=0`).
     """
     for folder in map(pathlib.Path, sys.path):
         if (folder / "jaxlib" / "include").is_dir():
@@ -286,8 +313,12 @@ def _differentiated(name, call):
 def ffi_lowering(call_target_name, *, operand_layouts=None, result_layouts=None, backend_config=None, skip_ffi_layout_processing=False, **lowering_args):
     """Refused: a lowering writes the text of another compiler.
 
+    Args:
+        call_target_name: str, the name of a registered function.
+        operand_layouts, result_layouts, backend_config, skip_ffi_layout_processing, **lowering_args: options of that compiler.
+
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError(
         f"ffi_lowering: a primitive here is lowered to a function of arrays: register_lowering(p, lower_fun(ffi_call({call_target_name!r}, ..)))"

@@ -60,13 +60,16 @@ def _programs(value):
 
 
 def dot(program):
-    """The program as Graphviz text.
+    """A program as Graphviz text.
 
     Args:
-      program: what `jax.make_jaxpr(f)(*args)` gives, or anything that holds a program as `.jaxpr`.
+        program: ClosedJaxpr, Jaxpr, or an object that holds one as `.jaxpr`.
+
+    Returns:
+        str.
 
     Raises:
-      TypeError: it is no program.
+        TypeError: `program` is no program.
     """
     lines = ["digraph program {", '  node [shape=box, fontname="monospace", fontsize=10];', '  edge [fontname="monospace", fontsize=8];']
     _dot(_open(program), lines, itertools.count(), "  ")
@@ -120,13 +123,16 @@ _HIGH, _GAP, _LETTER, _BETWEEN = 26, 34, 7, 18
 
 
 def svg(program):
-    """The program as an SVG picture: inputs on top, results at the bottom, every equation below what it needs.
+    """A program as an SVG picture: inputs on top, results at the bottom, every equation below its operands.
 
     Args:
-      program: what `jax.make_jaxpr(f)(*args)` gives, or anything that holds a program as `.jaxpr`.
+        program: ClosedJaxpr, Jaxpr, or an object that holds one as `.jaxpr`.
+
+    Returns:
+        str.
 
     Raises:
-      TypeError: it is no program.
+        TypeError: `program` is no program.
     """
     labels, tips, arrows = _nodes(_open(program))
     rows = _rows(len(labels), arrows, last=[k for k, label in enumerate(labels) if label.startswith("out ")])

@@ -49,47 +49,110 @@ _runtime = _Runtime()
 
 
 def record_event(event, **kwargs):
-    """Reports that something happened: listeners are called with (event, **kwargs)."""
+    """Reports an event: listeners are called with (event, **kwargs).
+
+    Args:
+        event: str, its name.
+        **kwargs: details, strings or numbers.
+
+    Returns:
+        None.
+    """
     for callback in list(_events):
         callback(event, **kwargs)
 
 
 def record_event_duration_secs(event, duration, **kwargs):
-    """Reports how long something took: listeners are called with (event, seconds, **kwargs)."""
+    """Reports a duration: listeners are called with (event, duration, **kwargs).
+
+    Args:
+        event: str, its name.
+        duration: float, seconds.
+        **kwargs: details, strings or numbers.
+
+    Returns:
+        None.
+    """
     for callback in list(_durations):
         callback(event, duration, **kwargs)
 
 
 def record_event_time_span(event, start_time, end_time, **kwargs):
-    """Reports when something began and ended: listeners are called with (event, start, end, **kwargs)."""
+    """Reports a time span: listeners are called with (event, start_time, end_time, **kwargs).
+
+    Args:
+        event: str, its name.
+        start_time, end_time: floats, seconds since a common origin.
+        **kwargs: details, strings or numbers.
+
+    Returns:
+        None.
+    """
     for callback in list(_spans):
         callback(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event, value, **kwargs):
-    """Reports a number: listeners are called with (event, value, **kwargs)."""
+    """Reports a number: listeners are called with (event, value, **kwargs).
+
+    Args:
+        event: str, its name.
+        value: number.
+        **kwargs: details, strings or numbers.
+
+    Returns:
+        None.
+    """
     for callback in list(_scalars):
         callback(event, value, **kwargs)
 
 
 def register_event_listener(callback):
-    """Has `callback` called for each event."""
+    """Registers a function that is called for each event.
+
+    Args:
+        callback: `callback(event, **kwargs)`.
+
+    Returns:
+        None.
+    """
     _events.append(callback)
 
 
 def register_event_duration_secs_listener(callback):
-    """Has `callback` called for each duration."""
+    """Registers a function that is called for each duration, those of Ferrax's own tracing and compiling included.
+
+    Args:
+        callback: `callback(event, duration, **kwargs)`.
+
+    Returns:
+        None.
+    """
     _durations.append(callback)
     _runtime.settle()
 
 
 def register_event_time_span_listener(callback):
-    """Has `callback` called for each time span."""
+    """Registers a function that is called for each time span.
+
+    Args:
+        callback: `callback(event, start_time, end_time, **kwargs)`.
+
+    Returns:
+        None.
+    """
     _spans.append(callback)
 
 
 def register_scalar_listener(callback):
-    """Has `callback` called for each number."""
+    """Registers a function that is called for each number.
+
+    Args:
+        callback: `callback(event, value, **kwargs)`.
+
+    Returns:
+        None.
+    """
     _scalars.append(callback)
 
 
@@ -100,28 +163,72 @@ def _gone(listeners, callback):
 
 
 def unregister_event_listener(callback):
-    """Calls `callback` for events no more. ValueError where it is not registered."""
+    """Removes a listener of events.
+
+    Args:
+        callback: a registered function.
+
+    Returns:
+        None.
+
+    Raises:
+        ValueError: it is not registered.
+    """
     _gone(_events, callback)
 
 
 def unregister_event_duration_listener(callback):
-    """Calls `callback` for durations no more. ValueError where it is not registered."""
+    """Removes a listener of durations.
+
+    Args:
+        callback: a registered function.
+
+    Returns:
+        None.
+
+    Raises:
+        ValueError: it is not registered.
+    """
     _gone(_durations, callback)
     _runtime.settle()
 
 
 def unregister_event_time_span_listener(callback):
-    """Calls `callback` for time spans no more. ValueError where it is not registered."""
+    """Removes a listener of time spans.
+
+    Args:
+        callback: a registered function.
+
+    Returns:
+        None.
+
+    Raises:
+        ValueError: it is not registered.
+    """
     _gone(_spans, callback)
 
 
 def unregister_scalar_listener(callback):
-    """Calls `callback` for numbers no more. ValueError where it is not registered."""
+    """Removes a listener of numbers.
+
+    Args:
+        callback: a registered function.
+
+    Returns:
+        None.
+
+    Raises:
+        ValueError: it is not registered.
+    """
     _gone(_scalars, callback)
 
 
 def clear_event_listeners():
-    """Removes the listener."""
+    """Removes all listeners.
+
+    Returns:
+        None.
+    """
     for listeners in (_events, _durations, _spans, _scalars):
         listeners.clear()
     _runtime.settle()

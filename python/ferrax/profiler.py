@@ -76,16 +76,20 @@ _open = []
 
 
 def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
-    """Begins a trace, which `stop_trace` writes to `log_dir`.
+    """Begins a trace, which `stop_trace` writes to a directory.
 
     Args:
-      log_dir: a directory, made if it is not there.
-      create_perfetto_link: there is no server to show it from.
-      create_perfetto_trace: the file is written whatever it says.
-      profiler_options: a `ProfileOptions`.
+        log_dir: path of a directory, made if it does not exist.
+        create_perfetto_link: must be False: there is no server that shows the trace.
+        create_perfetto_trace: bool; True is accepted with a warning, since the file is written in any case.
+        profiler_options: ProfileOptions, accepted with a warning, since a trace holds everything.
+
+    Returns:
+        None.
 
     Raises:
-      RuntimeError: a trace is being taken already.
+        RuntimeError: a trace is being taken already.
+        NotImplementedError: `create_perfetto_link` is True.
     """
     if create_perfetto_link:
         refused("start_trace", "create_perfetto_link", create_perfetto_link, "nothing is served; open the file at https://ui.perfetto.dev")
@@ -101,8 +105,11 @@ def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False
 def stop_trace():
     """Ends the trace and writes it.
 
+    Returns:
+        None.
+
     Raises:
-      RuntimeError: none is being taken.
+        RuntimeError: no trace is being taken.
     """
     if not _open:
         raise RuntimeError("No profile started")
@@ -111,7 +118,21 @@ def stop_trace():
 
 @contextlib.contextmanager
 def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
-    """Context manager: a trace of the block. The arguments are those of `start_trace`."""
+    """A context manager that takes a trace of its block.
+
+    Args:
+        log_dir: path of a directory, made if it does not exist.
+        create_perfetto_link: must be False: there is no server that shows the trace.
+        create_perfetto_trace: bool; True is accepted with a warning, since the file is written in any case.
+        profiler_options: ProfileOptions, accepted with a warning, since a trace holds everything.
+
+    Yields:
+        None.
+
+    Raises:
+        RuntimeError: a trace is being taken already.
+        NotImplementedError: `create_perfetto_link` is True.
+    """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -153,7 +174,16 @@ class StepTraceAnnotation(TraceAnnotation):
 
 
 def annotate_function(func, name=None, **decorator_kwargs):
-    """Decorator: each call of the function is a span of its name, or of `name`."""
+    """A function of which each call is a named span of the trace.
+
+    Args:
+        func: the function.
+        name: str; by default the function's qualified name.
+        **decorator_kwargs: details of the span.
+
+    Returns:
+        A function of the same arguments and results.
+    """
     name = name or getattr(func, "__qualname__", None) or func.__name__
 
     @functools.wraps(func)
@@ -165,17 +195,36 @@ def annotate_function(func, name=None, **decorator_kwargs):
 
 
 def start_server(port, requires_backend=True):
-    """There is no server: traces are taken from within. Raises NotImplementedError."""
+    """Refused: there is no server; `start_trace` and `stop_trace` take a trace from within.
+
+    Args:
+        port: int.
+        requires_backend: bool.
+
+    Raises:
+        NotImplementedError: always.
+    """
     raise NotImplementedError(f"start_server({port}, {requires_backend=}): nothing is served; use start_trace and stop_trace")
 
 
 def stop_server():
-    """Raises ValueError: no server was started."""
+    """Refused: no server was started.
+
+    Raises:
+        ValueError: always.
+    """
     raise ValueError("No active profiler server.")
 
 
 def device_memory_profile(backend=None):
-    """What arrays take up on the devices of a backend, as JSON: for each device its name, and count and bytes of the arrays that Python holds, by type."""
+    """The memory that arrays take on the devices of a platform.
+
+    Args:
+        backend: str, a platform; by default the default one.
+
+    Returns:
+        bytes of JSON: for each device, by name, a list of the type, count and bytes of the arrays that Python holds.
+    """
     out = {}
     for device in devices(backend):
         kinds = collections.Counter()
@@ -187,14 +236,25 @@ def device_memory_profile(backend=None):
 
 
 def save_device_memory_profile(filename, backend=None):
-    """Writes `device_memory_profile(backend)` to a file."""
+    """Writes `device_memory_profile(backend)` to a file.
+
+    Args:
+        filename: path.
+        backend: str, a platform; by default the default one.
+
+    Returns:
+        None.
+    """
     pathlib.Path(filename).write_bytes(device_memory_profile(backend))
 
 
 def register_subprocess(pid, port):
-    """A process whose profile belongs to this one's: a profile holds this process alone, so nothing is asked of the other.
+    """Accepted without effect: a profile holds its own process alone.
 
     Args:
-      pid: its number.
-      port: where its server listens.
+        pid: int, the other process.
+        port: int, where its server listens.
+
+    Returns:
+        None.
     """

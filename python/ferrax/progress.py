@@ -231,7 +231,23 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, desc=None, b
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, desc=None, bar=None):
-    """`lax.fori_loop` with a bar; `desc` and `bar` as in `scan`. The bar has no end where a bound is traced."""
+    """`lax.fori_loop` with a progress bar. Where a bound is traced, the bar has no end.
+
+    Args:
+        lower: int or integer scalar array, the first index.
+        upper: int or integer scalar array, one more than the last index.
+        body_fun: `body_fun(index, value)`, which returns the next value.
+        init_val: pytree of arrays.
+        unroll: int or bool, as in `lax.fori_loop`.
+        desc: str, put in front of the bar.
+        bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with `update(n)` and `close()`; None: the first that is installed.
+
+    Returns:
+        The last value.
+
+    Raises:
+        ValueError: there is no such bar.
+    """
     if isinstance(lower, _core.Tracer) or isinstance(upper, _core.Tracer):
         dtype = _core.result_type(lower, upper)
         start, stop = (_core.asarray(i, dtype=dtype) for i in (lower, upper))
@@ -258,7 +274,22 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, desc=None, bar=N
 
 
 def while_loop(cond_fun, body_fun, init_val, *, total=None, desc=None, bar=None):
-    """`lax.while_loop` with a bar; `desc` and `bar` as in `scan`. total: how many steps it may take, if that is known."""
+    """`lax.while_loop` with a progress bar.
+
+    Args:
+        cond_fun: `cond_fun(value)`, a boolean scalar: whether to go on.
+        body_fun: `body_fun(value)`, which returns the next value.
+        init_val: pytree of arrays.
+        total: int, the number of steps where it is known; None: the bar has no end.
+        desc: str, put in front of the bar.
+        bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with `update(n)` and `close()`; None: the first that is installed.
+
+    Returns:
+        The last value.
+
+    Raises:
+        ValueError: there is no such bar.
+    """
     counter = _Counter(total, desc, bar)
 
     def piece(carry):

@@ -487,7 +487,18 @@ def _check_sums(mesh, spec, name, axes):
 
 
 def make_single_device_sharding(device, *, memory_kind=None):
-    """The sharding of whole arrays on one device."""
+    """The sharding of arrays that one device holds whole.
+
+    Args:
+        device: Device.
+        memory_kind: None or "device": a device has one kind of memory.
+
+    Returns:
+        SingleDeviceSharding.
+
+    Raises:
+        NotImplementedError: another kind of memory is asked for.
+    """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
@@ -495,9 +506,18 @@ def make_single_device_sharding(device, *, memory_kind=None):
 
 
 def auto_axes(f=None, /, *, axes=None, out_sharding=None):
-    """`f`, in which types say nothing of how arrays lie along `axes` (names; all by default): the compiler decides.
+    """A function inside which types do not say how arrays are divided along `axes`: the compiler decides.
 
-    Its result is laid out by `out_sharding`, a tree prefix of shardings or of `PartitionSpec`s; if none is given here, each call gives it.
+    Args:
+        f: the function, of pytrees of arrays; without it, a decorator is returned.
+        axes: names of mesh axes, a string or a tuple; by default all axes of the mesh in use.
+        out_sharding: tree prefix of the result, of shardings or of `PartitionSpec`s, that says how the result is laid out; if None, each call gives it.
+
+    Returns:
+        A function of the same arguments, and of `out_sharding` where none is given here. Its results have types with shardings again.
+
+    Raises:
+        TypeError: a call has no `out_sharding` and none is given here.
 
     >>> f = auto_axes(lambda x: x.T @ x, out_sharding=P())
     >>> with set_mesh(make_mesh((1,), ("x",))): print(jax.typeof(f(jnp.ones((2, 3)))))
@@ -518,7 +538,19 @@ def auto_axes(f=None, /, *, axes=None, out_sharding=None):
 
 
 def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
-    """`f`, in which types say how arrays lie along `axes` (names; all by default), its arguments laid out by `in_sharding`.
+    """A function inside which types say how arrays are divided along `axes`.
+
+    Args:
+        f: the function, of pytrees of arrays; without it, a decorator is returned.
+        axes: names of mesh axes, a string or a tuple; by default all axes of the mesh in use.
+        in_sharding: tree prefix of the arguments, of shardings or of `PartitionSpec`s, to which they are resharded; if None, each call gives it.
+
+    Returns:
+        A function of the same arguments, and of `in_sharding` where none is given here.
+
+    Raises:
+        ValueError: no mesh is in use.
+        TypeError: a call has no `in_sharding` and none is given here.
 
     >>> f = explicit_axes(lambda x: x, in_sharding=P("x"))
     >>> with set_mesh(Mesh(jax.devices()[:1], "x")): print(f(jnp.ones(3)))

@@ -86,15 +86,19 @@ def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     """Checks a forward derivative against a central difference in a random direction.
 
     Args:
-      f: the function.
-      f_jvp: `f_jvp(primals, tangents) -> (out, out_tangent)`.
-      args: where to check: a tuple of arrays or pytrees, floating point.
-      atol, rtol: tolerances; by default by dtype.
-      eps: the step of the difference.
-      err_msg: put before the message.
+        f: the function.
+        f_jvp: `f_jvp(primals, tangents) -> (out, out_tangent)`.
+        args: tuple of floating-point arrays or pytrees of them, the point at which to check.
+        atol: absolute tolerance, a float or a dict by dtype; by default by dtype.
+        rtol: relative tolerance, likewise.
+        eps: float, the step of the difference.
+        err_msg: str, put before the message.
+
+    Returns:
+        None.
 
     Raises:
-      AssertionError: value or tangent differ.
+        AssertionError: the value or the tangent differs.
     """
     atol, rtol = _of_arguments(atol, args), _of_arguments(rtol, args)
     rng = np.random.RandomState(0)
@@ -106,15 +110,22 @@ def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
 
 
 def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
-    """Checks a reverse derivative: <ct, J v> by a central difference must equal <J' ct, v>.
+    """Checks a reverse derivative in a random direction v: <ct, J v> by a central difference must equal <J' ct, v>.
 
     Args:
-      f: the function.
-      f_vjp: `f_vjp(*args) -> (out, pullback)`.
-      args, atol, rtol, eps, err_msg: as in `check_jvp`.
+        f: the function.
+        f_vjp: `f_vjp(*args) -> (out, pullback)`.
+        args: tuple of floating-point arrays or pytrees of them, the point at which to check.
+        atol: absolute tolerance, a float or a dict by dtype; by default by dtype.
+        rtol: relative tolerance, likewise.
+        eps: float, the step of the difference.
+        err_msg: str, put before the message.
+
+    Returns:
+        None.
 
     Raises:
-      AssertionError: value or product differ.
+        AssertionError: the value or the product differs.
     """
     atol, rtol = _of_arguments(atol, args), _of_arguments(rtol, args)
     rng = np.random.RandomState(0)
@@ -129,19 +140,23 @@ def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
 
 
 def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=None):
-    """Checks derivatives of a function up to an order, in forward and reverse mode and their mixtures.
+    """Checks derivatives of a function up to an order, in forward and reverse mode and their mixtures, against central differences.
 
     Args:
-      f: the function, of floating-point arrays or pytrees of them.
-      args: where to check: a tuple.
-      order: up to which derivative.
-      modes: "fwd", "rev" or both.
-      atol, rtol: tolerances; by default by dtype.
-      eps: the step of the difference.
+        f: function of floating-point arrays or pytrees of them.
+        args: tuple of arguments, the point at which to check.
+        order: int, the highest order.
+        modes: sequence of "fwd" and "rev".
+        atol: absolute tolerance, a float or a dict by dtype; by default by dtype.
+        rtol: relative tolerance, likewise.
+        eps: float, the step of the difference; by default by dtype.
+
+    Returns:
+        None.
 
     Raises:
-      AssertionError: a derivative differs from the numerical one.
-      ValueError: a mode is unknown.
+        AssertionError: a derivative differs from the numerical one.
+        ValueError: a mode is unknown.
     """
     if unknown := set(modes) - {"fwd", "rev"}:
         raise ValueError(f"check_grads: unknown modes {sorted(unknown)}; expected 'fwd' and 'rev'")

@@ -23,13 +23,16 @@ __all__ = [
 
 
 def get_backend(platform=None):
-    """The client of a platform: of the default one if none is named; a client is given back as it is.
+    """The client of a platform.
 
     Args:
-      platform: a name (`"cpu"`), a client, or None.
+        platform: str ("cpu", "gpu"), a client, which is returned as it is, or None for the default platform.
+
+    Returns:
+        The client.
 
     Raises:
-      RuntimeError: there is no such platform.
+        RuntimeError: there is no such platform.
     """
     if platform is None:
         return client_of(default_backend())
@@ -37,48 +40,88 @@ def get_backend(platform=None):
 
 
 def get_default_device():
-    """The device on which arrays are made unless another is named."""
+    """The device on which arrays are made unless another is named.
+
+    Returns:
+        Device.
+    """
     chosen = config.jax_default_device
     return chosen if hasattr(chosen, "platform") else devices(chosen)[0]
 
 
 def backends():
-    """The clients of the default platform and of the CPU, by name; others are opened when they are asked for."""
+    """The clients of the default platform and of the CPU. Others are opened when they are asked for.
+
+    Returns:
+        dict of clients by the platform's name.
+    """
     return {platform: get_backend(platform) for platform in dict.fromkeys(("cpu", default_backend()))}
 
 
 def clear_in_memory_compilation_cache():
-    """Forgets compiled programs."""
+    """Forgets compiled programs.
+
+    Returns:
+        None.
+    """
     clear_caches()
 
 
 def clear_backends():
-    """Forgets compiled programs. Devices stay: arrays are on them."""
+    """Forgets compiled programs. Devices, and the arrays on them, stay.
+
+    Returns:
+        None.
+    """
     clear_caches()
 
 
 def register_backend_cache(cache, name, util=None):
-    """`cache`, which `clear_backends` leaves as it is."""
+    """Registers a cache; `clear_backends` leaves it as it is.
+
+    Args:
+        cache: any object.
+        name: str, its name.
+        util: the module whose caches are cleared with it; it makes no difference.
+
+    Returns:
+        `cache`.
+    """
     return cache
 
 
 def backend_xla_version(platform=None):
-    """The version of another compiler: there is none."""
+    """The version of XLA, which is not used.
+
+    Args:
+        platform: str or None.
+
+    Returns:
+        None.
+    """
 
 
 def get_compile_options(**options):
     """Refused: options of another compiler.
 
+    Args:
+        **options: its options.
+
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError("get_compile_options: programs are compiled here, without options")
 
 
 def register_backend_factory(name, factory, *, priority=0, fail_quietly=True, experimental=False, make_topology=None, c_api=None):
-    """Refused: devices are those that the library opens.
+    """Refused: there are the platforms "cpu" and "gpu".
+
+    Args:
+        name: str.
+        factory: function that makes a client.
+        priority, fail_quietly, experimental, make_topology, c_api: options of a registration.
 
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError(f"register_backend_factory({name!r}): there are the platforms 'cpu' and 'gpu'; no other can be added")

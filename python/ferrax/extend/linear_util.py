@@ -81,7 +81,16 @@ class WrappedFun:
 
 
 def wrap_init(f, params=None, *, debug_info=None):
-    """A function as a `WrappedFun` without transformations. params: keyword arguments that it is called with."""
+    """A function as a `WrappedFun` without transformations.
+
+    Args:
+        f: the function.
+        params: dict of arguments by name that each call gets, or None.
+        debug_info: what errors say of the function, or None.
+
+    Returns:
+        WrappedFun.
+    """
     return WrappedFun(f, params=tuple(sorted((params or {}).items())), debug_info=debug_info)
 
 
@@ -99,13 +108,32 @@ def _given_later(transformation):
 
 @_given_later
 def transformation2(gen, fun, *gen_static_args):
-    """`fun` with `gen` around it: `gen(inner, *gen_static_args, *args, **kwargs)` gives the result."""
+    """A function with another one around it.
+
+    Args:
+        gen: `gen(inner, *gen_static_args, *args, **kwargs)`, which returns the result of the whole.
+        fun: WrappedFun, the inner function; without it, a function of what follows `gen` is returned.
+        *gen_static_args: first arguments of `gen` after the inner function.
+
+    Returns:
+        WrappedFun.
+    """
     return fun.wrap(gen, gen_static_args, None)
 
 
 @_given_later
 def transformation_with_aux2(gen, fun, *gen_static_args, use_eq_store=False):
-    """As `transformation2`, of `gen(inner, store, *gen_static_args, *args)`; also returns the function that reads what `gen` stored."""
+    """A function with another one around it that also stores a value.
+
+    Args:
+        gen: `gen(inner, store, *gen_static_args, *args, **kwargs)`, which returns the result of the whole and calls `store.store(value)`.
+        fun: WrappedFun, the inner function; without it, a function of what follows `gen` is returned.
+        *gen_static_args: first arguments of `gen` after the store.
+        use_eq_store: bool; whether a later call may store a value again.
+
+    Returns:
+        Pair: the WrappedFun, and a function without arguments that returns the stored value.
+    """
     store = Store()
     if use_eq_store:
         store.store = lambda val: store._values.__setitem__(slice(None), [val])
@@ -121,13 +149,32 @@ def _with_generator(gen, inner, *args, **kwargs):
 
 @_given_later
 def transformation(gen, fun, *gen_static_args):
-    """`fun` with a generator around it, which yields the arguments to hand on, is sent the result, and yields its own."""
+    """A function with a generator around it.
+
+    Args:
+        gen: generator of (*gen_static_args, *args): it yields the pair (args, kwargs) for the inner function, is sent its result, and yields the result of the whole.
+        fun: WrappedFun, the inner function; without it, a function of what follows `gen` is returned.
+        *gen_static_args: first arguments of the generator.
+
+    Returns:
+        WrappedFun.
+    """
     return fun.wrap(functools.partial(_with_generator, gen), gen_static_args, None)
 
 
 @_given_later
 def transformation_with_aux(gen, fun, *gen_static_args, use_eq_store=False):
-    """As `transformation`, of a generator that yields (result, what to store) at its end."""
+    """A function with a generator around it that also stores a value.
+
+    Args:
+        gen: generator as in `transformation`, except that it finally yields the pair (result, value to store).
+        fun: WrappedFun, the inner function; without it, a function of what follows `gen` is returned.
+        *gen_static_args: first arguments of the generator.
+        use_eq_store: bool; whether a later call may store a value again.
+
+    Returns:
+        Pair: the WrappedFun, and a function without arguments that returns the stored value.
+    """
 
     def with_aux(inner, store, *args, **kwargs):
         out, aux = _with_generator(gen, inner, *args, **kwargs)
@@ -138,7 +185,17 @@ def transformation_with_aux(gen, fun, *gen_static_args, use_eq_store=False):
 
 
 def merge_linear_aux(aux1, aux2):
-    """(True, what the first stored), else (False, what the second did)."""
+    """What the one of two stores holds that was filled.
+
+    Args:
+        aux1, aux2: functions that read a store, as `transformation_with_aux` returns them.
+
+    Returns:
+        Pair (True, value of the first store), or (False, value of the second) where the first is empty.
+
+    Raises:
+        StoreException: both are empty.
+    """
     try:
         return True, aux1()
     except StoreException:
@@ -146,7 +203,15 @@ def merge_linear_aux(aux1, aux2):
 
 
 def cache(call, *, explain=None):
-    """`call(fun, *args)` of a `WrappedFun`, remembered for equal functions and arguments. explain: called with (fun, args) where it is not known yet."""
+    """A function of a `WrappedFun` and further arguments that remembers its results.
+
+    Args:
+        call: `call(fun, *args)`.
+        explain: function called with (fun, args) where no result is remembered yet, or None.
+
+    Returns:
+        A function of the same arguments; its attribute `cache_clear` is a function that forgets all results. Equal functions and arguments share one result.
+    """
     kept = {}
 
     def memoized(fun, *args):

@@ -44,10 +44,15 @@ threefry2x32_p = primitive("threefry2x32")
 
 
 def define_prng_impl(*, key_shape, seed, split, random_bits, fold_in, name="<unnamed>", tag="?"):
-    """Refused: keys are of the generators that there are.
+    """Refused: the generators are "threefry2x32", "rbg" and "unsafe_rbg".
+
+    Args:
+        key_shape: shape of a key's data.
+        seed, split, random_bits, fold_in: functions of the generator.
+        name, tag: strings.
 
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError(
         f"define_prng_impl({name!r}): the generators are 'threefry2x32', 'rbg' and 'unsafe_rbg'; a function of one's own may draw bits from an array"
@@ -55,17 +60,28 @@ def define_prng_impl(*, key_shape, seed, split, random_bits, fold_in, name="<unn
 
 
 def seed_with_impl(impl, seed):
-    """A key of a generator.
+    """A random key from a seed.
 
     Args:
-      impl: the generator.
-      seed: a number.
+        impl: generator, or its name.
+        seed: integer scalar.
+
+    Returns:
+        Scalar array of the key.
     """
     return random.key(seed, impl=getattr(impl, "name", impl))
 
 
 def random_seed(seeds, impl):
-    """Keys of seeds, of a generator."""
+    """Random keys from seeds.
+
+    Args:
+        seeds: integers (...).
+        impl: generator, or its name.
+
+    Returns:
+        Array of keys (...).
+    """
     seeds = jnp.asarray(seeds)
     one = lambda seed: seed_with_impl(impl, seed)
     for _ in range(seeds.ndim):
@@ -74,14 +90,17 @@ def random_seed(seeds, impl):
 
 
 def threefry_2x32(keypair, count):
-    """The cipher of the words `count` under a key: the first half of them together with the second.
+    """The Threefry cipher with two words of 32 bits: the first half of the words is encrypted together with the second.
 
     Args:
-      keypair: two words, uint32.
-      count: words, uint32.
+        keypair: two uint32 scalars, the key.
+        count: uint32 array of any shape, the words.
+
+    Returns:
+        uint32 array of the shape of `count`.
 
     Raises:
-      TypeError: they are not uint32.
+        TypeError: an argument is not uint32.
     """
     key1, key2 = keypair
     if not jnp.asarray(key1).dtype == jnp.asarray(key2).dtype == count.dtype == np.uint32:

@@ -57,27 +57,53 @@ class SourceInfo(NamedTuple):
 
 
 def register_exclusion(path):
-    """Passes over the lines of a file, or of the files of a folder, where equations and errors say where they come from."""
+    """Excludes a file from the source lines that equations and errors name.
+
+    Args:
+        path: str, a file, or a folder whose files are all excluded.
+
+    Returns:
+        None.
+    """
     exclude_source(path)
 
 
 def new_name_stack(name=""):
-    """Names around operations: this one, or none."""
+    """Names around operations.
+
+    Args:
+        name: str, the only name; "" for none.
+
+    Returns:
+        NameStack.
+    """
     return NameStack((name,) if name else ())
 
 
 def new_source_info():
-    """No line, and no names."""
+    """A source line that is not known.
+
+    Returns:
+        SourceInfo without frames.
+    """
     return SourceInfo()
 
 
 def current():
-    """The caller's line."""
+    """The source line of the caller.
+
+    Returns:
+        SourceInfo.
+    """
     return SourceInfo(sys._getframe(1))
 
 
 def current_name_stack():
-    """No names: those of `jax.named_scope` are the programs' own."""
+    """The names around operations, which are empty here: those of `jax.named_scope` are kept by the programs themselves.
+
+    Returns:
+        NameStack, empty.
+    """
     return NameStack()
 
 
@@ -113,18 +139,41 @@ def user_frame(source_info):
 
 
 def summarize(source_info, num_frames=1):
-    """`file:line:column (function)` of a line, or "unknown"."""
+    """Source lines as text.
+
+    Args:
+        source_info: SourceInfo.
+        num_frames: int, how many frames, the innermost first.
+
+    Returns:
+        str: `file:line:column (function)` for each frame, or "unknown".
+    """
     return "\n".join(f"{f.file_name}:{f.start_line}:{f.start_column} ({f.function_name})" for f in user_frames(source_info)[:num_frames]) or "unknown"
 
 
 @contextlib.contextmanager
 def user_context(tb=None, *, name_stack=None):
-    """What is traced within comes from where it stands, whatever line is given."""
+    """A context manager without effect: equations that are traced inside have their own source lines.
+
+    Args:
+        tb: accepted without effect.
+        name_stack: accepted without effect.
+
+    Yields:
+        None.
+    """
     yield
 
 
 def extend_name_stack(name):
-    """What is traced within has a name around it: a `named_scope`."""
+    """A context manager that puts a name around what is traced inside, as `jax.named_scope` does.
+
+    Args:
+        name: str.
+
+    Returns:
+        The context manager.
+    """
     return named_scope(name)
 
 
@@ -133,13 +182,24 @@ transform_name_stack = extend_name_stack
 
 @contextlib.contextmanager
 def reset_name_stack():
-    """What is traced within has the names that it has."""
+    """A context manager without effect: what is traced inside has the names around it.
+
+    Yields:
+        NameStack, empty.
+    """
     yield NameStack()
 
 
 @contextlib.contextmanager
 def set_name_stack(name_stack):
-    """What is traced within has these names around it."""
+    """A context manager that puts names around what is traced inside.
+
+    Args:
+        name_stack: NameStack, or a sequence of strings.
+
+    Yields:
+        `name_stack`.
+    """
     with contextlib.ExitStack() as stack:
         for name in name_stack:
             stack.enter_context(named_scope(name))

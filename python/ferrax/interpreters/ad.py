@@ -75,32 +75,66 @@ class UndefinedPrimal:
 
 
 def is_undefined_primal(x):
-    """Whether a transpose rule must return a cotangent for this input."""
+    """Whether a transpose rule must return a cotangent for an input.
+
+    Args:
+        x: an input as the rule gets it.
+
+    Returns:
+        bool.
+    """
     return type(x) is UndefinedPrimal
 
 
 def zeros_like_aval(aval):
-    """Zeros of a type."""
+    """Zeros of a type.
+
+    Args:
+        aval: ShapedArray.
+
+    Returns:
+        Array of its shape and dtype.
+    """
     return zeros(aval)
 
 
 def instantiate_zeros(tangent):
-    """The tangent as an array."""
+    """A tangent as an array.
+
+    Args:
+        tangent: array or `Zero`.
+
+    Returns:
+        Array: zeros of its type for a `Zero`, else `tangent`.
+    """
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
 def add_tangents(x, y):
-    """The sum of two tangents, either of which may be a `Zero`."""
+    """The sum of two tangents, either of which may be a symbolic zero.
+
+    Args:
+        x, y: arrays of one shape and dtype, or `Zero`.
+
+    Returns:
+        Array, or `Zero` where both are.
+    """
     if type(x) is Zero:
         return y
     return x if type(y) is Zero else _core.elementwise("add", x, y)
 
 
 def get_primitive_transpose(p):
-    """A primitive's transpose rule.
+    """The transpose rule of a primitive.
+
+    Args:
+        p: Primitive.
+
+    Returns:
+        The rule, `rule(cotangent, *inputs, **params)`.
 
     Raises:
-      NotImplementedError: it has none.
+        NotImplementedError: it has none.
     """
     if p not in primitive_transposes:
         raise NotImplementedError(f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented")
@@ -108,12 +142,28 @@ def get_primitive_transpose(p):
 
 
 def defjvp(primitive, *jvprules):
-    """Gives a primitive one rule per input, `rule(tangent, *primals, **params) -> out_tangent`; None where the derivative is zero."""
+    """Gives a primitive of one result its forward derivative, as a sum over its inputs.
+
+    Args:
+        primitive: Primitive.
+        *jvprules: a rule for each input, `rule(tangent, *primals, **params)`, which returns the tangent of the result; None where the derivative is zero.
+
+    Returns:
+        None.
+    """
     defjvp2(primitive, *[rule and (lambda t, ans, *primals, _rule=rule, **params: _rule(t, *primals, **params)) for rule in jvprules])
 
 
 def defjvp2(primitive, *jvprules):
-    """As `defjvp`, for rules that also take the result: `rule(tangent, out, *primals, **params)`."""
+    """Gives a primitive of one result its forward derivative, by rules that also take the result.
+
+    Args:
+        primitive: Primitive.
+        *jvprules: a rule for each input, `rule(tangent, out, *primals, **params)`, which returns the tangent of the result; None where the derivative is zero.
+
+    Returns:
+        None.
+    """
 
     def standard_jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
@@ -127,12 +177,29 @@ def defjvp2(primitive, *jvprules):
 
 
 def deflinear(primitive, transpose_rule):
-    """Declares a primitive linear in all inputs: `transpose_rule(cotangent, **params) -> cotangents`."""
+    """Declares a primitive linear in all inputs: its derivative, and its transpose by the given rule.
+
+    Args:
+        primitive: Primitive.
+        transpose_rule: `transpose_rule(cotangent, **params)`, which returns the list of the inputs' cotangents.
+
+    Returns:
+        None.
+    """
     deflinear2(primitive, lambda ct, *_, **params: transpose_rule(ct, **params))
 
 
 def deflinear2(primitive, transpose_rule):
-    """As `deflinear`, for rules that also take the inputs: `transpose_rule(cotangent, *inputs, **params) -> cotangents`."""
+    """Declares a primitive linear in all inputs, by a rule that also takes the inputs.
+
+    Args:
+        primitive: Primitive.
+        transpose_rule: `transpose_rule(cotangent, *inputs, **params)`, which returns the list of the inputs' cotangents. Inputs whose cotangents are
+            asked for are `UndefinedPrimal`.
+
+    Returns:
+        None.
+    """
 
     def linear_jvp(primals, tangents, **params):
         out = primitive.bind(*primals, **params)
@@ -152,7 +219,16 @@ def deflinear2(primitive, transpose_rule):
 
 
 def defbilinear(prim, lhs_rule, rhs_rule):
-    """Declares a primitive linear in each of two inputs: `lhs_rule(ct, x, y, **params)` and `rhs_rule(ct, x, y, **params)` transpose it."""
+    """Declares a primitive linear in each of its two inputs: its derivative, and its transpose by the given rules.
+
+    Args:
+        prim: Primitive of two inputs and one result.
+        lhs_rule: `lhs_rule(ct, x, y, **params)`, the cotangent of the first input.
+        rhs_rule: `rhs_rule(ct, x, y, **params)`, the cotangent of the second input.
+
+    Returns:
+        None.
+    """
     defjvp(prim, lambda t, x, y, **params: prim.bind(t, y, **params), lambda t, x, y, **params: prim.bind(x, t, **params))
 
     def transpose(ct, x, y, **params):
@@ -168,20 +244,30 @@ add_jaxvals_p = primitive("add_any")
 
 
 def add_jaxvals(x, y):
-    """The sum of two tangents or cotangents of one type."""
+    """The sum of two tangents or cotangents.
+
+    Args:
+        x, y: arrays of one shape and dtype.
+
+    Returns:
+        Array of their shape and dtype.
+    """
     return add_jaxvals_p.bind(x, y)
 
 
 def jvp(fun, has_aux=False, instantiate=True, transform_stack=True):
-    """A `WrappedFun` of leaves as one of (leaves, tangents), which returns (results, their tangents).
+    """The forward derivative of a `WrappedFun` of leaves.
 
     Args:
-      fun: the function.
-      has_aux: refused where True: `api.jvp(has_aux=True)`.
-      instantiate, transform_stack: make no difference: tangents are arrays, and names are `named_scope`'s.
+        fun: WrappedFun of arrays that returns a sequence of arrays.
+        has_aux: must be False; `jax.jvp` has this option.
+        instantiate, transform_stack: accepted without effect: tangents are arrays.
+
+    Returns:
+        WrappedFun of (list of arrays, list of their tangents) that returns the pair (results, their tangents).
 
     Raises:
-      NotImplementedError: `has_aux` is True.
+        NotImplementedError: `has_aux` is True.
     """
     if has_aux:
         raise NotImplementedError("interpreters.ad.jvp: has_aux=True: jax.jvp(f, primals, tangents, has_aux=True)")
@@ -193,11 +279,14 @@ def jvp(fun, has_aux=False, instantiate=True, transform_stack=True):
 
 
 def linearize(traceable, *primals, has_aux=False):
-    """(results, the linear map of tangents) of a `WrappedFun` of leaves, as `jax.linearize` has them; and what else it returns, with `has_aux`.
+    """The results of a `WrappedFun` of leaves, and its derivative at a point as a linear function.
 
     Args:
-      traceable: the function.
-      *primals: where.
-      has_aux: the function returns a pair: results that are differentiated, and others.
+        traceable: WrappedFun of arrays that returns a sequence of arrays.
+        *primals: arrays, the point.
+        has_aux: bool; whether the function returns a pair, of which the second part is not differentiated.
+
+    Returns:
+        (results, function of tangents that returns the results' tangents), and with `has_aux` the second part of what the function returns.
     """
     return _linearize(lambda *xs: traceable.call_wrapped(*xs) if has_aux else list(traceable.call_wrapped(*xs)), *primals, has_aux=has_aux)

@@ -76,9 +76,22 @@ def moveaxis(x, source, destination):
 
 
 def broadcast(x, sz, axis, mesh_axis=None):
-    """`x` repeated `sz` times along a new axis."""
+    """An array repeated along a new axis.
+
+    Args:
+        x: array.
+        sz: int, the size of the new axis.
+        axis: int, its position in the result.
+        mesh_axis: must be None.
+
+    Returns:
+        Array with one dimension more.
+
+    Raises:
+        NotImplementedError: `mesh_axis` is given.
+    """
     if mesh_axis is not None:
-        refused("broadcast", "mesh_axis", mesh_axis, "there are no meshes")
+        refused("broadcast", "mesh_axis", mesh_axis, "types of batched axes name no axis of a mesh")
     shape = list(x.shape)
     shape.insert(axis, sz)
     dims = tuple(i for i in range(len(shape)) if i != axis)
@@ -86,12 +99,29 @@ def broadcast(x, sz, axis, mesh_axis=None):
 
 
 def bdim_at_front(x, bdim, size, mesh_axis=None):
-    """`x` with its lanes on axis 0, repeated if it has none."""
+    """An array with its batch axis in front.
+
+    Args:
+        x: array.
+        bdim: int, the batch axis, or `not_mapped`.
+        size: int, the size of the batch: an array without batch axis is repeated.
+        mesh_axis: must be None.
+
+    Returns:
+        Array of shape (size, ...).
+    """
     return broadcast(x, size, 0, mesh_axis) if bdim is not_mapped else moveaxis(x, bdim, 0)
 
 
 def defvectorized(prim):
-    """Declares a primitive elementwise: all its inputs have one shape, and lanes stay where they are."""
+    """Gives a primitive the batching rule of elementwise operations: all inputs have one shape, and the batch axis stays where it is.
+
+    Args:
+        prim: Primitive.
+
+    Returns:
+        None.
+    """
 
     def rule(args, dims, **params):
         first = next(d for d in dims if d is not not_mapped)
@@ -104,7 +134,14 @@ def defvectorized(prim):
 
 
 def defbroadcasting(prim):
-    """Declares a primitive elementwise with broadcasting of sizes 1."""
+    """Gives a primitive the batching rule of elementwise operations whose inputs broadcast along axes of size 1.
+
+    Args:
+        prim: Primitive.
+
+    Returns:
+        None.
+    """
 
     def rule(args, dims, **params):
         rank = max(x.ndim if d is not_mapped else x.ndim - 1 for x, d in zip(args, dims, strict=True))
@@ -122,7 +159,14 @@ def defbroadcasting(prim):
 
 
 def defreducer(prim):
-    """Declares a primitive of one input a reduction over its parameter `axes`."""
+    """Gives a primitive of one input the batching rule of reductions over the axes that its parameter `axes` lists.
+
+    Args:
+        prim: Primitive.
+
+    Returns:
+        None.
+    """
 
     def rule(args, dims, axes, **params):
         (x,), (d,) = args, dims

@@ -19,9 +19,14 @@ _of_platform = set()
 
 
 def lower_fun(fun, multiple_results=True):
-    """A function of arrays, `fun(*arrays, **params)`, as a lowering.
+    """A function of arrays as the lowering of a primitive.
 
-    multiple_results: whether `fun` returns a sequence; it must be what the primitive returns.
+    Args:
+        fun: `fun(*arrays, **params)`.
+        multiple_results: bool; whether `fun` returns a sequence, as the primitive must too.
+
+    Returns:
+        The lowering, for `register_lowering`.
     """
 
     @functools.wraps(fun)

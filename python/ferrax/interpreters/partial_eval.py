@@ -32,9 +32,20 @@ custom_partial_eval_rules, dce_rules, partial_eval_jaxpr_custom_rules = {}, {}, 
 
 
 def trace_to_jaxpr_dynamic(fun, in_avals, *, keep_inputs=None, lower=False, auto_dce=False):
-    """The program of a `WrappedFun` of leaves on arguments of these types: (open program, types of the results, values of its constvars).
+    """The program of a `WrappedFun` of leaves, for arguments of given types.
 
-    keep_inputs: those to keep, by default all. lower: make no difference, as there is no other kind of program. auto_dce: drop what is not used.
+    Args:
+        fun: WrappedFun of arrays that returns a sequence of arrays.
+        in_avals: list of ShapedArray, the types of the arguments.
+        keep_inputs: list of bools, which inputs the program keeps; by default all.
+        lower: must be False.
+        auto_dce: bool; whether equations are dropped whose results are not used.
+
+    Returns:
+        (Jaxpr, list of the results' types, list of the values of its `constvars`).
+
+    Raises:
+        NotImplementedError: `lower` is True.
     """
     if lower:
         raise NotImplementedError("trace_to_jaxpr_dynamic: lower=True: there is one kind of program")
@@ -52,17 +63,31 @@ def _each(flags, n):
 
 
 def dce_jaxpr(jaxpr, used_outputs, instantiate=False):
-    """An open program with those outputs alone that are used, and the equations and inputs that they need, or that have effects; bodies of equations too.
+    """A program without the outputs that are not used, and without the equations and inputs that only they need. Equations with effects stay; bodies of equations are cut too.
 
-    used_outputs: a truth for each output, or one for all. instantiate: unused inputs to keep.
-    Returns (program, which inputs it has).
+    Args:
+        jaxpr: Jaxpr.
+        used_outputs: sequence of bools, one for each output, or one bool for all.
+        instantiate: sequence of bools, one for each input, or one bool for all: whether the input stays though it is not used.
+
+    Returns:
+        Pair: the Jaxpr, and the list of bools that says which inputs it has.
     """
     cut, kept = jaxpr._dce(_each(used_outputs, len(jaxpr.outvars)), _each(instantiate, len(jaxpr.invars)))
     return cut, kept
 
 
 def dce_jaxpr_consts(jaxpr, used_outputs, instantiate=False):
-    """As `dce_jaxpr`, which constvars are used as well: (program, which constvars it has, which inputs it has)."""
+    """As `dce_jaxpr`; unused constants are dropped as well.
+
+    Args:
+        jaxpr: Jaxpr.
+        used_outputs: sequence of bools, one for each output, or one bool for all.
+        instantiate: sequence of bools, one for each input, or one bool for all: whether the input stays though it is not used.
+
+    Returns:
+        (Jaxpr, list of bools that says which `constvars` it has, list of bools that says which inputs it has).
+    """
     cut, kept = dce_jaxpr(jaxpr, used_outputs, instantiate)
     read = {v for eqn in cut.eqns for v in eqn.invars if not isinstance(v, Literal)} | {v for v in cut.outvars if not isinstance(v, Literal)}
     used = [v in read for v in cut.constvars]

@@ -13,5 +13,14 @@ canonicalize_dtype_handlers = dict.fromkeys(array_types, asarray)
 
 
 def apply_primitive(prim, *args, **params):
-    """The results of a primitive."""
+    """Evaluates a primitive.
+
+    Args:
+        prim: Primitive.
+        *args: arrays.
+        **params: the primitive's parameters.
+
+    Returns:
+        Array, or a list of arrays for a primitive of several results.
+    """
     return prim.bind(*args, **params)

@@ -77,7 +77,15 @@ def _eval(jaxpr, consts, args):
 
 
 def jaxpr_as_fun(closed_jaxpr, *args):
-    """A closed program as a function that returns the list of its outputs; called at once if arguments are given."""
+    """A closed program as a function.
+
+    Args:
+        closed_jaxpr: ClosedJaxpr.
+        *args: an array for each input: the program is evaluated at once.
+
+    Returns:
+        A function of as many arrays as the program has inputs, that returns the list of its outputs; with `args` that list.
+    """
 
     def run(*args):
         return _eval(closed_jaxpr.jaxpr, closed_jaxpr.consts, args)
@@ -86,7 +94,14 @@ def jaxpr_as_fun(closed_jaxpr, *args):
 
 
 def jaxprs_in_params(params):
-    """The open programs among an equation's parameters."""
+    """The open programs among an equation's parameters, those in tuples and lists included.
+
+    Args:
+        params: dict of parameters.
+
+    Yields:
+        Jaxpr.
+    """
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, Jaxpr):
@@ -96,15 +111,28 @@ def jaxprs_in_params(params):
 
 
 def subjaxprs(jaxpr):
-    """The open programs among the parameters of a program's equations."""
+    """The open programs among the parameters of a program's equations.
+
+    Args:
+        jaxpr: Jaxpr.
+
+    Returns:
+        Iterator of Jaxpr.
+    """
     return itertools.chain.from_iterable(jaxprs_in_params(eqn.params) for eqn in jaxpr.eqns)
 
 
 def check_jaxpr(jaxpr):
-    """Verifies that each variable is defined before it is used.
+    """Verifies that each variable of a program is defined before it is used.
+
+    Args:
+        jaxpr: an open program, `Jaxpr`.
+
+    Returns:
+        None.
 
     Raises:
-      JaxprTypeError: one is not.
+        JaxprTypeError: a variable is used and not defined.
     """
     defined = {*jaxpr.constvars, *jaxpr.invars}
     for eqn in jaxpr.eqns:
@@ -118,10 +146,18 @@ def check_jaxpr(jaxpr):
 
 
 def concrete_or_error(force, val, context=""):
-    """`force(val)` (or `val` if force is None).
+    """A value that is known when the program is traced.
+
+    Args:
+        force: function such as `int` or `np.asarray` that converts the value, or None.
+        val: array or Python value.
+        context: str, put into the error.
+
+    Returns:
+        `force(val)`; `val` where `force` is None.
 
     Raises:
-      ConcretizationTypeError: `val` is traced.
+        ConcretizationTypeError: `val` is traced, and not known.
     """
     if isinstance(val, Tracer):
         try:
@@ -132,7 +168,19 @@ def concrete_or_error(force, val, context=""):
 
 
 def mapped_aval(size, axis, aval):
-    """The type of one slice of an array along an axis."""
+    """The type of one slice of an array along an axis.
+
+    Args:
+        size: int, the array's size along the axis.
+        axis: int, or None for an array without this axis.
+        aval: ShapedArray.
+
+    Returns:
+        ShapedArray; `aval` where `axis` is None.
+
+    Raises:
+        AssertionError: the array has another size along the axis.
+    """
     if axis is None:
         return aval
     shape = list(aval.shape)
@@ -141,9 +189,22 @@ def mapped_aval(size, axis, aval):
 
 
 def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
-    """The type of `size` arrays stacked along an axis."""
+    """The type of `size` arrays stacked along an axis.
+
+    Args:
+        size: int.
+        axis: int, the position of the new axis, or None for an array without it.
+        aval: ShapedArray of one array.
+        explicit_mesh_axis: must be None.
+
+    Returns:
+        ShapedArray; `aval` where `axis` is None.
+
+    Raises:
+        NotImplementedError: `explicit_mesh_axis` is given.
+    """
     if explicit_mesh_axis is not None:
-        refused("unmapped_aval", "explicit_mesh_axis", explicit_mesh_axis, "there are no meshes")
+        refused("unmapped_aval", "explicit_mesh_axis", explicit_mesh_axis, "types of batched axes name no axis of a mesh")
     if axis is None:
         return aval
     shape = list(aval.shape)
@@ -152,7 +213,14 @@ def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype):
-    """The dtype of tangents: the same for floating point, float0 otherwise."""
+    """The dtype of tangents.
+
+    Args:
+        primal_dtype: anything that names a dtype.
+
+    Returns:
+        The same dtype for floats and complex numbers, float0 for others.
+    """
     return tangent_dtype(np.dtype(primal_dtype))
 
 
@@ -182,7 +250,16 @@ class CallPrimitive:
 
 
 def call_impl(f, *args, **params):
-    """Calls a `WrappedFun`; the parameters are the call's, not the function's."""
+    """Calls a function that is the argument of a call primitive.
+
+    Args:
+        f: WrappedFun.
+        *args: its arguments.
+        **params: parameters of the call; the function does not get them.
+
+    Returns:
+        What `f` returns.
+    """
     del params
     return f.call_wrapped(*args)
 
@@ -192,7 +269,11 @@ class TraceTag:
 
 
 def find_top_trace(_):
-    """The innermost trace that one of the values belongs to; that of plain evaluation where none is traced."""
+    """The innermost trace to which one of the values of a sequence belongs.
+
+    Returns:
+        The trace; that of plain evaluation where no value is traced.
+    """
     of = [trace for trace in map(_core.trace_of, _) if trace is not None]
     traces = _core.traces()
     return next((trace for trace in traces if trace in of), traces[-1])
@@ -202,10 +283,10 @@ _NO_TRACES = "transformations are not written in Python here (core.Trace): walk 
 
 
 def take_current_trace():
-    """Refused: the trace at work is no Python object here.
+    """Refused: the current trace is no Python object here.
 
     Raises:
-      NotImplementedError: always; a program's equations can be walked instead.
+        NotImplementedError: always; a program's equations can be evaluated one by one instead.
     """
     raise NotImplementedError(_NO_TRACES)
 
@@ -213,8 +294,11 @@ def take_current_trace():
 def set_current_trace(trace):
     """Refused: transformations are not written in Python here.
 
+    Args:
+        trace: a trace.
+
     Raises:
-      NotImplementedError: always; a program's equations can be walked instead.
+        NotImplementedError: always; a program's equations can be evaluated one by one instead.
     """
     raise NotImplementedError(_NO_TRACES)
 
@@ -233,32 +317,62 @@ class _TraceState:
 
 
 def get_opaque_trace_state(convention=None):
-    """An object that compares equal while the same transformations are at work: where a value may be used. convention: who asks; it makes no difference."""
+    """What tells whether two places of a program are under the same transformations.
+
+    Args:
+        convention: accepted; it makes no difference.
+
+    Returns:
+        An object that compares equal to another while the same transformations are in progress.
+    """
     return _TraceState()
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE():
-    """Whether a program is being made."""
+    """Whether a program is being traced.
+
+    Returns:
+        bool.
+    """
     return _core.staging() is not None
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE():
-    """Whether a `vmap` is at work."""
+    """Whether a `vmap` is in progress.
+
+    Returns:
+        bool.
+    """
     return any(t.what == "vmap" for t in _core.traces())
 
 
 def unsafe_get_axis_names_DO_NOT_USE():
-    """The names of the axes in scope."""
+    """The names of the axes in scope.
+
+    Returns:
+        List of names.
+    """
     return [name for name, *_ in _core.trace_context()[1]]
 
 
 def nonempty_axis_env_DO_NOT_USE():
-    """Whether a named axis is in scope."""
+    """Whether a named axis is in scope.
+
+    Returns:
+        bool.
+    """
     return bool(_core.trace_context()[1])
 
 
 def valid_jaxtype(x):
-    """Whether `x` is an array or a scalar that can be traced."""
+    """Whether a value is an array or a scalar that can be traced.
+
+    Args:
+        x: any value.
+
+    Returns:
+        bool.
+    """
     try:
         _core.get_aval(x)
     except TypeError:

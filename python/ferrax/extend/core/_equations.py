@@ -85,7 +85,11 @@ class DebugInfo(NamedTuple):
 
 
 def gensym():
-    """What makes a variable of a type that equals no other."""
+    """A function that makes new variables.
+
+    Returns:
+        A function of a ShapedArray that returns a Var, which equals no other.
+    """
     return Var
 
 
@@ -93,10 +97,13 @@ def new_jaxpr_eqn(invars, outvars, primitive, params, effects=frozenset(), sourc
     """An equation.
 
     Args:
-      invars: variables and literals.
-      outvars: variables.
-      primitive: what it does.
-      params: the primitive's parameters.
-      effects, source_info, ctx: its effects are the primitive's, and it has no line.
+        invars: list of Var and Literal.
+        outvars: list of Var.
+        primitive: Primitive.
+        params: dict of the primitive's parameters.
+        effects, source_info, ctx: accepted without effect: the effects are the primitive's, and the equation has no source line.
+
+    Returns:
+        JaxprEqn.
     """
     return JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)

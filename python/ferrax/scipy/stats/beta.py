@@ -6,8 +6,8 @@ Array(0.25, dtype=float32, weak_type=True)
 
 from ... import numpy as jnp
 from ..special import betainc, betaln, xlog1py, xlogy
+from . import _tails
 from ._families import Continuous
-from ._tails import log_betainc, power, without_slope
 
 _family = Continuous(low=0, high=1, valid=lambda a, b: (a > 0) & (b > 0), a="the first shape, positive", b="the second shape, positive")
 
@@ -24,8 +24,8 @@ def logpdf(x, a, b):
 
 def _at_ends(x, a, b):
     left, right = (x == 0) & (a < 1), (x == 1) & (b < 1)
-    low, high = without_slope(right, power(x, a - 1)), without_slope(left, power(1 - x, b - 1))
-    return low * high * jnp.exp(-betaln(without_slope(left, a), without_slope(right, b)))
+    low, high = _tails.without_slope(right, _tails.power(x, a - 1)), _tails.without_slope(left, _tails.power(1 - x, b - 1))
+    return low * high * jnp.exp(-betaln(_tails.without_slope(left, a), _tails.without_slope(right, b)))
 
 
 pdf = _family.density(logpdf, "Array([1.125, 1.5  ], dtype=float32)", _at_ends)
@@ -48,7 +48,7 @@ def logcdf(x, a, b):
     >>> logcdf(jnp.array([0.25, 0.5]), 2.0, 2.0)
     Array([-1.8562977, -0.6931472], dtype=float32)
     """
-    return log_betainc(a, b, x)
+    return _tails.log_betainc(a, b, x)
 
 
 @_family
@@ -68,4 +68,4 @@ def logsf(x, a, b):
     >>> logsf(jnp.array([0.25, 0.5]), 2.0, 2.0)
     Array([-0.16989908, -0.6931472 ], dtype=float32)
     """
-    return log_betainc(b, a, 1 - x)
+    return _tails.log_betainc(b, a, 1 - x)

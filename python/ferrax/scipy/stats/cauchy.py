@@ -7,8 +7,8 @@ Array(3.183099e-11, dtype=float32, weak_type=True)
 import numpy as np
 
 from ... import lax, numpy as jnp
+from . import _tails
 from ._families import Continuous
-from ._tails import log1p_square, log_of
 
 _family = Continuous()
 
@@ -20,7 +20,7 @@ def logpdf(x):
     >>> logpdf(jnp.array([0.0, 1.0]))
     Array([-1.1447299, -1.837877 ], dtype=float32)
     """
-    return -float(np.log(np.pi)) - log1p_square(x)
+    return -float(np.log(np.pi)) - _tails.log1p_square(x)
 
 
 pdf = _family.density(logpdf, "Array([0.3183099 , 0.15915495], dtype=float32)")
@@ -48,7 +48,7 @@ def logcdf(x):
     >>> logcdf(jnp.array([0.0, 1.0]))
     Array([-0.6931472 , -0.28768206], dtype=float32)
     """
-    return log_of(_below(x), _below(-x))
+    return _tails.log_of(_below(x), _below(-x))
 
 
 @_family
@@ -68,7 +68,7 @@ def logsf(x):
     >>> logsf(jnp.array([0.0, 1.0]))
     Array([-0.6931472, -1.3862944], dtype=float32)
     """
-    return log_of(_below(-x), _below(x))
+    return _tails.log_of(_below(-x), _below(x))
 
 
 @_family

@@ -8,8 +8,8 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..special import gammainc, gammaincc, gammaln, xlogy
+from . import _tails
 from ._families import Continuous
-from ._tails import log_gammainc, log_gammaincc, power, without_slope
 
 _family = Continuous(low=0, valid=lambda df: df > 0, df="the degrees of freedom, positive")
 
@@ -25,8 +25,8 @@ def logpdf(x, df):
 
 
 def _at_end(x, df):
-    shape = without_slope(df < 2, df / 2)
-    return power(x, df / 2 - 1) * jnp.exp(-x / 2 - gammaln(shape) - shape * float(np.log(2)))
+    shape = _tails.without_slope(df < 2, df / 2)
+    return _tails.power(x, df / 2 - 1) * jnp.exp(-x / 2 - gammaln(shape) - shape * float(np.log(2)))
 
 
 pdf = _family.density(logpdf, "Array([0.24197073, 0.20755376], dtype=float32)", _at_end)
@@ -49,7 +49,7 @@ def logcdf(x, df):
     >>> logcdf(jnp.array([1.0, 2.0]), 3.0)
     Array([-1.6157173 , -0.84958273], dtype=float32)
     """
-    return log_gammainc(df / 2, x / 2)
+    return _tails.log_gammainc(df / 2, x / 2)
 
 
 @_family
@@ -69,4 +69,4 @@ def logsf(x, df):
     >>> logsf(jnp.array([1.0, 2.0]), 3.0)
     Array([-0.22157986, -0.55790555], dtype=float32)
     """
-    return log_gammaincc(df / 2, x / 2)
+    return _tails.log_gammaincc(df / 2, x / 2)

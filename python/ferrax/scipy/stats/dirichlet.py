@@ -7,7 +7,7 @@ Array(0., dtype=float32)
 from ... import numpy as jnp
 from ..._api import jit
 from ..special import gammaln, xlogy
-from ._families import reals
+from . import _families
 
 
 @jit
@@ -15,19 +15,20 @@ def logpdf(x, alpha):
     """The logarithm of the density: sum over i of (alpha_i - 1) log(x_i) - log(B(alpha)), B(alpha) = prod gamma(alpha_i) / gamma(sum alpha).
 
     Args:
-      x: points, (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be left out: it is what is missing to 1.
-      alpha: the concentrations, positive, (outcomes,).
+        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be left out: it is what is missing to 1.
+        alpha: the concentrations, positive reals (outcomes,).
 
     Returns:
-      a float array of x's shape without the first axis; -inf off the simplex.
+        Float array of x's shape without the first axis; -inf off the simplex.
 
     Raises:
-      TypeError: an argument is a list or complex. ValueError: alpha has not one dimension, or x does not fit it.
+        TypeError: an argument is a list or complex.
+        ValueError: alpha has not one dimension, or x does not fit it.
 
-        >>> logpdf(jnp.array([0.25, 0.25]), jnp.array([1.0, 1.0]))
+    >>> logpdf(jnp.array([0.25, 0.25]), jnp.array([1.0, 1.0]))
         Array(-inf, dtype=float32)
     """
-    x, alpha = reals("dirichlet.logpdf", x, alpha)
+    x, alpha = _families.reals("dirichlet.logpdf", x, alpha)
     if alpha.ndim != 1:
         raise ValueError(f"`alpha` must be one-dimensional; got alpha.shape={tuple(alpha.shape)}")
     if x.ndim == 0 or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
@@ -46,7 +47,18 @@ def logpdf(x, alpha):
 
 @jit
 def pdf(x, alpha):
-    """The density, exp(logpdf(x, alpha)): arguments, result and errors are those of `logpdf`.
+    """The density, exp(logpdf(x, alpha)).
+
+    Args:
+        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be left out: it is what is missing to 1.
+        alpha: the concentrations, positive reals (outcomes,).
+
+    Returns:
+        Float array of x's shape without the first axis; 0 off the simplex.
+
+    Raises:
+        TypeError: an argument is a list or complex.
+        ValueError: alpha has not one dimension, or x does not fit it.
 
     >>> pdf(jnp.array([0.25, 0.75]), jnp.array([2.0, 2.0]))
     Array(1.125, dtype=float32)

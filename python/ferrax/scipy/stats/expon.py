@@ -5,8 +5,8 @@ Array(0.36787945, dtype=float32, weak_type=True)
 """
 
 from ... import numpy as jnp
+from . import _tails
 from ._families import Continuous
-from ._tails import log1mexp
 
 _family = Continuous(low=0)
 
@@ -41,7 +41,7 @@ def logcdf(x):
     >>> logcdf(jnp.array([1.0, 2.0]))
     Array([-0.45867515, -0.14541346], dtype=float32)
     """
-    return log1mexp(x)
+    return _tails.log1mexp(x)
 
 
 @_family

@@ -5,8 +5,8 @@ Array(0.36787945, dtype=float32, weak_type=True)
 """
 
 from ... import numpy as jnp
+from . import _tails
 from ._families import Continuous
-from ._tails import log1mexpexp, log_minus_log1p
 
 _family = Continuous()
 
@@ -41,7 +41,7 @@ def logcdf(x):
     >>> logcdf(jnp.array([0.0, 1.0]))
     Array([-0.45867515, -0.06826603], dtype=float32)
     """
-    return log1mexpexp(-x)
+    return _tails.log1mexpexp(-x)
 
 
 @_family
@@ -71,4 +71,4 @@ def ppf(p):
     >>> ppf(jnp.array([0.5, 0.75]))
     Array([-0.36651292,  0.32663426], dtype=float32)
     """
-    return log_minus_log1p(p)
+    return _tails.log_minus_log1p(p)

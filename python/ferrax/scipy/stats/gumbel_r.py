@@ -5,8 +5,8 @@ Array(0.36787945, dtype=float32, weak_type=True)
 """
 
 from ... import numpy as jnp
+from . import _tails
 from ._families import Continuous
-from ._tails import log1mexpexp, log_minus_log
 
 _family = Continuous()
 
@@ -61,7 +61,7 @@ def logsf(x):
     >>> logsf(jnp.array([0.0, 1.0]))
     Array([-0.45867515, -1.178307  ], dtype=float32)
     """
-    return log1mexpexp(x)
+    return _tails.log1mexpexp(x)
 
 
 @_family
@@ -71,4 +71,4 @@ def ppf(p):
     >>> ppf(jnp.array([0.5, 0.75]))
     Array([0.36651292, 1.2458994 ], dtype=float32)
     """
-    return -log_minus_log(p)
+    return -_tails.log_minus_log(p)

@@ -6,9 +6,9 @@ Array(0.5, dtype=float32)
 
 from ... import numpy as jnp
 from ..._api import jit
-from ...numpy._arguments import check_arraylike, promote
+from ...numpy import _arguments
 from ..special import gammaln, xlogy
-from ._families import reals
+from . import _families
 
 
 @jit
@@ -16,25 +16,26 @@ def logpmf(x, n, p):
     """The logarithm of the probability: log(n!) + sum over i of x_i log(p_i) - log(x_i!).
 
     Args:
-      x: counts of the outcomes, integers (..., outcomes).
-      n: numbers of trials, integers (...).
-      p: probabilities (..., outcomes).
+        x: counts of the outcomes, integers (..., outcomes).
+        n: numbers of trials, integers (...).
+        p: probabilities, reals (..., outcomes).
 
     Returns:
-      a float array of the common shape without the last axis; -inf where the counts do not sum to n, or one is negative.
+        Float array of the common shape without the last axis; -inf where the counts do not sum to n, or one is negative.
 
     Raises:
-      TypeError: an argument is a list. ValueError: x or n is of no integer type.
+        TypeError: an argument is a list.
+        ValueError: x or n is of no integer type.
 
-        >>> logpmf(jnp.array([3, 0]), 2, jnp.array([0.5, 0.5]))
+    >>> logpmf(jnp.array([3, 0]), 2, jnp.array([0.5, 0.5]))
         Array(-inf, dtype=float32)
     """
-    check_arraylike("multinomial.logpmf", x, n, p)
+    _arguments.check_arraylike("multinomial.logpmf", x, n, p)
     # Booleans count beside a number.
-    counts, n, _ = promote("multinomial.logpmf", x, n, 0)
+    counts, n, _ = _arguments.promote("multinomial.logpmf", x, n, 0)
     if not jnp.issubdtype(counts.dtype, jnp.integer):
         raise ValueError(f"x and n must be of integer type; got x.dtype={counts.dtype}, n.dtype={n.dtype}")
-    (p,) = reals("multinomial.logpmf", p)
+    (p,) = _families.reals("multinomial.logpmf", p)
     possible = jnp.all(counts >= 0, axis=-1) & (jnp.sum(counts, axis=-1) == n)
     k = jnp.where(counts >= 0, counts, 0).astype(p.dtype)
     value = gammaln(n.astype(p.dtype) + 1) + jnp.sum(xlogy(k, p) - gammaln(k + 1), axis=-1)
@@ -43,7 +44,19 @@ def logpmf(x, n, p):
 
 @jit
 def pmf(x, n, p):
-    """The probability, exp(logpmf(x, n, p)): arguments, result and errors are those of `logpmf`.
+    """The probability, exp(logpmf(x, n, p)).
+
+    Args:
+        x: counts of the outcomes, integers (..., outcomes).
+        n: numbers of trials, integers (...).
+        p: probabilities, reals (..., outcomes).
+
+    Returns:
+        Float array of the common shape without the last axis; 0 where the counts do not sum to n, or one is negative.
+
+    Raises:
+        TypeError: an argument is a list.
+        ValueError: x or n is of no integer type.
 
     >>> pmf(jnp.array([1, 1]), 2, jnp.array([0.5, 0.5]))
     Array(0.5, dtype=float32)

@@ -6,11 +6,10 @@ Array(0., dtype=float32)
 
 import numpy as np
 
-from ... import numpy as jnp
+from ... import _shapes, numpy as jnp
 from ..._api import jit
-from ..._shapes import common_shape
 from ...lax import linalg
-from ._families import reals
+from . import _families
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -19,18 +18,20 @@ def logpdf(x, mean, cov, allow_singular=None):
     """The logarithm of the density.
 
     Args:
-      x: points (..., n).
-      mean: the means (..., n); a number where the distribution has one dimension, as many as x has elements.
-      cov: the covariances (..., n, n), symmetric and positive definite; a number stands for a multiple of the identity. All three broadcast.
-      allow_singular: must be None.
+        x: points, reals (..., n).
+        mean: the means, reals (..., n); a number where the distribution has one dimension, as many as x has elements.
+        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number stands for a multiple of the identity. All three broadcast.
+        allow_singular: must be None.
 
     Returns:
-      a float array of the common shape without the last axis; NaN where cov is not positive definite.
+        Float array of the common shape without the last axis; nan where cov is not positive definite.
 
     Raises:
-      TypeError: an argument is a list. ValueError: one is complex, or the shapes do not fit. NotImplementedError: allow_singular is given.
+        TypeError: an argument is a list.
+        ValueError: an argument is complex, or the shapes do not fit.
+        NotImplementedError: allow_singular is given.
 
-        >>> logpdf(0.0, 0.0, 1.0)
+    >>> logpdf(0.0, 0.0, 1.0)
         Array(-0.9189385, dtype=float32, weak_type=True)
     """
     if allow_singular is not None:
@@ -40,12 +41,12 @@ def logpdf(x, mean, cov, allow_singular=None):
 
 @jit
 def _logpdf(x, mean, cov):
-    x, mean, cov = reals("multivariate_normal.logpdf", x, mean, cov)
+    x, mean, cov = _families.reals("multivariate_normal.logpdf", x, mean, cov)
     if mean.ndim == 0 and cov.ndim == 0:
         return -((x - mean) ** 2 / cov + jnp.log(cov) + _LOG_2PI) / 2
     n = cov.shape[-1] if mean.ndim == 0 else mean.shape[-1]
     try:
-        common = common_shape(x.shape, mean.shape, (n,))
+        common = _shapes.common_shape(x.shape, mean.shape, (n,))
         fits = common[-1] == n
     except ValueError:
         fits = False
@@ -69,14 +70,26 @@ def _whitened(factor, vectors):
         # One factor: the vectors are the rows of one right-hand side.
         rows = vectors.reshape(-1, vectors.shape[-1])
         return linalg.triangular_solve(factor, rows, left_side=False, lower=True, transpose_a=True).reshape(vectors.shape)
-    batch = common_shape(vectors.shape[:-1], factor.shape[:-2])
+    batch = _shapes.common_shape(vectors.shape[:-1], factor.shape[:-2])
     n = vectors.shape[-1]
     columns = jnp.broadcast_to(vectors, (*batch, n))[..., None]
     return linalg.triangular_solve(jnp.broadcast_to(factor, (*batch, n, n)), columns, left_side=True, lower=True)[..., 0]
 
 
 def pdf(x, mean, cov):
-    """The density, exp(logpdf(x, mean, cov)): arguments, result and errors are those of `logpdf`.
+    """The density, exp(logpdf(x, mean, cov)).
+
+    Args:
+        x: points, reals (..., n).
+        mean: the means, reals (..., n); a number where the distribution has one dimension, as many as x has elements.
+        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number stands for a multiple of the identity. All three broadcast.
+
+    Returns:
+        Float array of the common shape without the last axis; nan where cov is not positive definite.
+
+    Raises:
+        TypeError: an argument is a list.
+        ValueError: an argument is complex, or the shapes do not fit.
 
     >>> pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))
     Array(0.15915495, dtype=float32)

@@ -5,8 +5,8 @@ Array(0.125, dtype=float32, weak_type=True)
 """
 
 from ... import numpy as jnp
+from . import _tails
 from ._families import Continuous
-from ._tails import log1mexp
 
 _family = Continuous(low=1, valid=lambda b: b > 0, b="the shape, positive")
 
@@ -41,7 +41,7 @@ def logcdf(x, b):
     >>> logcdf(jnp.array([1.0, 2.0]), 2.0)
     Array([       -inf, -0.28768206], dtype=float32)
     """
-    return log1mexp(b * jnp.log(x))
+    return _tails.log1mexp(b * jnp.log(x))
 
 
 @_family

@@ -6,12 +6,12 @@ Array(0.3678795, dtype=float32, weak_type=True)
 
 import numpy as np
 
-from ... import lax, numpy as jnp
+from ... import _shapes, lax, numpy as jnp
 from ..._api import jit
-from ..._shapes import common_shape
-from .._halves import in_single
+from .. import _halves
 from ..special import gammaincc, gammaln, xlogy
-from ._families import Discrete, reals
+from . import _families
+from ._families import Discrete
 
 _family = Discrete(valid=lambda mu: mu >= 0, mu="the mean, not negative")
 # Up to which mean the sum is taken, and of how many terms; above it the expansion. The second pair is for less than 64 bits.
@@ -44,7 +44,7 @@ def cdf(k, mu):
 
 
 @jit
-@in_single
+@_halves.in_single
 def entropy(mu, loc=0):
     """The entropy in nats: -sum over k of P(k) log(P(k)).
 
@@ -61,8 +61,8 @@ def entropy(mu, loc=0):
         >>> jax.scipy.stats.poisson.entropy(0.0)
         Array(0., dtype=float32)
     """
-    mu, loc = reals("poisson.entropy", mu, loc)
-    mu = jnp.broadcast_to(mu, common_shape(mu.shape, loc.shape))
+    mu, loc = _families.reals("poisson.entropy", mu, loc)
+    mu = jnp.broadcast_to(mu, _shapes.common_shape(mu.shape, loc.shape))
     far, terms = _FAR if mu.dtype.itemsize == 8 else _FAR_32
     near = mu <= far
     small, large = jnp.where(near & (mu > 0), mu, 1), jnp.where(near, far, mu)

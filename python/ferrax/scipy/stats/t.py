@@ -8,8 +8,8 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..special import betaln
+from . import _tails
 from ._families import Continuous
-from ._tails import log1p_square
 
 _family = Continuous(valid=lambda df: df > 0, df="the degrees of freedom, positive; the normal distribution where infinite")
 
@@ -23,7 +23,7 @@ def logpdf(x, df):
     """
     normal = jnp.isinf(df)
     df = jnp.where(normal, 1, df)
-    student = -(df + 1) / 2 * log1p_square(x / jnp.sqrt(df)) - jnp.log(df) / 2 - betaln(0.5, df / 2)
+    student = -(df + 1) / 2 * _tails.log1p_square(x / jnp.sqrt(df)) - jnp.log(df) / 2 - betaln(0.5, df / 2)
     return jnp.where(normal, -(x * x + float(np.log(2 * np.pi))) / 2, student)
 
 

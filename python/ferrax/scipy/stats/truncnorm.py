@@ -8,8 +8,8 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..special import log_ndtr, ndtr
+from . import _tails
 from ._families import Continuous
-from ._tails import log_difference
 
 _family = Continuous(
     low=lambda a, b: a, high=lambda a, b: b, valid=lambda a, b: a < b, a="the lower bound of the standard variable", b="its upper bound"
@@ -22,7 +22,7 @@ def _log_mass(a, b):
     above = a > 0
     low, high = jnp.where(above, -b, a), jnp.where(above, -a, b)
     across = high > 0
-    return jnp.where(across, jnp.log1p(-ndtr(low) - ndtr(-high)), log_difference(log_ndtr(jnp.where(across, 0, high)), log_ndtr(low)))
+    return jnp.where(across, jnp.log1p(-ndtr(low) - ndtr(-high)), _tails.log_difference(log_ndtr(jnp.where(across, 0, high)), log_ndtr(low)))
 
 
 def _log_share(part, rest, whole):
