@@ -91,7 +91,7 @@ def register_backend_cache(cache, name, util=None):
 
 
 def backend_xla_version(platform=None):
-    """The version of XLA, which is not used.
+    """The version of JAX's own compiler, which is not used here.
 
     Args:
         platform: str or None.
