@@ -82,11 +82,22 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
 
 
 def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=False, **kwargs):
-    """Calls a Python function with side effects from inside a program: exactly once per run.
+    """Calls a Python function with side effects from inside a program: exactly once in each run.
 
     Args:
-      callback, result_shape_dtypes, *args, **kwargs: as in `pure_callback`.
-      ordered: calls happen in program order. An ordered callback cannot be mapped.
+        callback: function of arrays, which arrive on the host.
+        result_shape_dtypes: its result, as a pytree of `ShapeDtypeStruct` or of arrays.
+        *args, **kwargs: its arguments, pytrees of arrays.
+        sharding: must be None.
+        ordered: bool; whether calls happen in program order. An ordered callback cannot be mapped.
+
+    Returns:
+        Pytree of arrays, of the structure of `result_shape_dtypes`.
+
+    Raises:
+        ValueError: 64-bit results are promised and x64 is off.
+        NotImplementedError: a sharding is given.
+        JaxRuntimeError: when run, the callback raised, or returned something else than promised.
     """
     if sharding is not None:
         refused("io_callback", "sharding", sharding, "callbacks run in this process, for the whole array")

@@ -124,7 +124,14 @@ def _first(state):
 
 @optimizer
 def sgd(step_size):
-    """Stochastic gradient descent. step_size: a number, or a function of the step."""
+    """Stochastic gradient descent.
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def init(x0):
@@ -138,7 +145,15 @@ def sgd(step_size):
 
 @optimizer
 def momentum(step_size, mass):
-    """Stochastic gradient descent with momentum: velocity = mass * velocity + g."""
+    """Stochastic gradient descent with momentum: velocity = mass * velocity + g.
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+        mass: float, the decay of the velocity.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -151,7 +166,15 @@ def momentum(step_size, mass):
 
 @optimizer
 def nesterov(step_size, mass):
-    """Stochastic gradient descent with Nesterov's momentum."""
+    """Stochastic gradient descent with Nesterov's momentum.
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+        mass: float, the decay of the velocity.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -164,7 +187,15 @@ def nesterov(step_size, mass):
 
 @optimizer
 def adagrad(step_size, momentum=0.9):
-    """Adagrad (Duchi, Hazan and Singer, 2011), with momentum."""
+    """Adagrad (Duchi, Hazan and Singer, 2011), with momentum.
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+        momentum: float, the decay of the average of steps.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -180,7 +211,16 @@ def adagrad(step_size, momentum=0.9):
 
 @optimizer
 def rmsprop(step_size, gamma=0.9, eps=1e-8):
-    """RMSProp (Tieleman and Hinton, 2012). gamma: decay of the squares' average."""
+    """RMSProp (Tieleman and Hinton, 2012).
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+        gamma: float, the decay of the average of squared gradients.
+        eps: float, added to the average under the root.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -193,7 +233,17 @@ def rmsprop(step_size, gamma=0.9, eps=1e-8):
 
 @optimizer
 def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
-    """RMSProp with momentum."""
+    """RMSProp with momentum.
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+        gamma: float, the decay of the average of squared gradients.
+        eps: float, added to the average under the root.
+        momentum: float, the decay of the velocity.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -207,7 +257,17 @@ def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
 
 @optimizer
 def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
-    """Adam (Kingma and Ba, 2014). b1, b2: decay of the averages of gradients and of their squares."""
+    """Adam (Kingma and Ba, 2014).
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+        b1: float, the decay of the average of gradients.
+        b2: float, the decay of the average of their squares.
+        eps: float, added to the divisor.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -223,7 +283,17 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
-    """AdaMax, Adam's variant by the infinity norm."""
+    """AdaMax, the variant of Adam that uses the infinity norm.
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+        b1: float, the decay of the average of gradients.
+        b2: float, the decay of the largest gradient.
+        eps: float, added to the divisor.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -237,7 +307,15 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def sm3(step_size, momentum=0.9):
-    """SM3 (Anil et al., 2019): Adagrad with one accumulator per axis in place of one per element."""
+    """SM3 (Anil et al., 2019): Adagrad with one accumulator for each index of an axis in place of one for each element.
+
+    Args:
+        step_size: float, or a function of the step that returns one.
+        momentum: float, the decay of the average of steps.
+
+    Returns:
+        Optimizer.
+    """
     step_size = make_schedule(step_size)
 
     def along(i, n):
@@ -265,24 +343,60 @@ def sm3(step_size, momentum=0.9):
 
 
 def constant(step_size):
-    """The same step size at every step."""
+    """The same step size at every step.
+
+    Args:
+        step_size: float.
+
+    Returns:
+        A function of the step.
+    """
     return lambda i: step_size
 
 
 def exponential_decay(step_size, decay_steps, decay_rate):
-    """step_size * decay_rate ** (i / decay_steps)."""
+    """The step size step_size * decay_rate ** (i / decay_steps) at step i.
+
+    Args:
+        step_size: float, the step size at step 0.
+        decay_steps: number of steps in which it decays by `decay_rate`.
+        decay_rate: float.
+
+    Returns:
+        A function of the step.
+    """
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
-    """step_size / (1 + decay_rate * i / decay_steps), the quotient rounded down if `staircase`."""
+    """The step size step_size / (1 + decay_rate * i / decay_steps) at step i.
+
+    Args:
+        step_size: float, the step size at step 0.
+        decay_steps: number of steps.
+        decay_rate: float.
+        staircase: bool; whether i / decay_steps is rounded down.
+
+    Returns:
+        A function of the step.
+    """
     if staircase:
         return lambda i: step_size / (1 + decay_rate * jnp.floor(i / decay_steps))
     return lambda i: step_size / (1 + decay_rate * i / decay_steps)
 
 
 def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
-    """From step_size to final_step_size in decay_steps, along (1 - i / decay_steps) ** power."""
+    """The step size that decreases from `step_size` to `final_step_size` in `decay_steps` steps, along (1 - i / decay_steps) ** power.
+
+    Args:
+        step_size: float, the step size at step 0.
+        decay_steps: number of steps.
+        final_step_size: float.
+        power: float.
+
+    Returns:
+        A function of the step.
+    """
 
     def schedule(step):
         step = jnp.minimum(step, decay_steps)
@@ -292,10 +406,17 @@ def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
 
 
 def piecewise_constant(boundaries, values):
-    """values[k] between boundaries[k - 1] and boundaries[k].
+    """The step size values[k] at the steps after boundaries[k - 1], up to boundaries[k].
+
+    Args:
+        boundaries: sequence of n steps, increasing.
+        values: sequence of n + 1 floats.
+
+    Returns:
+        A function of the step.
 
     Raises:
-      ValueError: there is not exactly one value more than boundaries.
+        ValueError: an argument has not one dimension, or there is not exactly one value more than boundaries.
     """
     boundaries, values = jnp.asarray(boundaries), jnp.asarray(values)
     if not boundaries.ndim == values.ndim == 1:
@@ -306,10 +427,16 @@ def piecewise_constant(boundaries, values):
 
 
 def make_schedule(scalar_or_schedule):
-    """A function of the step: the argument itself, or a constant one.
+    """A step size as a function of the step.
+
+    Args:
+        scalar_or_schedule: number, or a function of the step.
+
+    Returns:
+        The function itself, or one that returns the number at every step.
 
     Raises:
-      TypeError: the argument is neither a function nor a scalar.
+        TypeError: the argument is neither a function nor a scalar.
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule
@@ -322,12 +449,27 @@ def make_schedule(scalar_or_schedule):
 
 
 def l2_norm(tree):
-    """The Euclidean norm of all leaves of a pytree together."""
+    """The Euclidean norm of all leaves of a pytree together.
+
+    Args:
+        tree: pytree of real arrays.
+
+    Returns:
+        Scalar array.
+    """
     return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree_leaves(tree)))
 
 
 def clip_grads(grad_tree, max_norm):
-    """A pytree scaled down so that its norm is at most `max_norm`."""
+    """A pytree scaled down so that its norm is at most `max_norm`.
+
+    Args:
+        grad_tree: pytree of real arrays.
+        max_norm: float.
+
+    Returns:
+        Pytree of the same structure, shapes and dtypes.
+    """
     norm = l2_norm(grad_tree)
     return tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
 
@@ -343,13 +485,30 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state):
-    """The state as one pytree, like the parameters, with a `JoinPoint` around each parameter's state: what to write to a file."""
+    """An optimizer's state as a pytree like the parameters, with a `JoinPoint` around the state of each: the form in which to write it to a file.
+
+    Args:
+        opt_state: OptimizerState.
+
+    Returns:
+        Pytree of `JoinPoint`.
+    """
     flat, tree, subtrees = opt_state
     return tree_unflatten(tree, [JoinPoint(tree_unflatten(d, s)) for d, s in zip(subtrees, flat, strict=True)])
 
 
 def pack_optimizer_state(marked_pytree):
-    """The inverse of `unpack_optimizer_state`. Raises TypeError for a leaf that is no `JoinPoint`."""
+    """The inverse of `unpack_optimizer_state`.
+
+    Args:
+        marked_pytree: pytree of `JoinPoint`.
+
+    Returns:
+        OptimizerState.
+
+    Raises:
+        TypeError: a leaf is no `JoinPoint`.
+    """
     sentinels, tree = tree_flatten(marked_pytree)
     if not all(isinstance(s, JoinPoint) for s in sentinels):
         raise TypeError("pack_optimizer_state: every leaf must be a JoinPoint")

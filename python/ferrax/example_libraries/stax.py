@@ -72,7 +72,16 @@ logsoftmax, randn, glorot = log_softmax, normal, glorot_normal
 
 
 def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):
-    """An affine map of the last axis. Parameters: (W, b), shapes (in, out_dim) and (out_dim,)."""
+    """An affine map of the last axis, from (..., n) to (..., out_dim). Its parameters are (W, b), of shapes (n, out_dim) and (out_dim,).
+
+    Args:
+        out_dim: int.
+        W_init: initializer of W, a function of (key, shape).
+        b_init: initializer of b.
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
 
     def init_fun(rng, input_shape):
         k1, k2 = random.split(rng)
@@ -86,9 +95,19 @@ def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):
 
 
 def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
-    """A convolution. dimension_numbers: axis letters of inputs, kernel and outputs, such as ("NHWC", "HWIO", "NHWC").
+    """A convolution. Its parameters are (W, b): the kernel, and one number for each output channel.
 
-    Parameters: (W, b), a kernel of the sizes `filter_shape` and `out_chan` output channels, and a number for each of these.
+    Args:
+        dimension_numbers: axis letters of the inputs, the kernel and the outputs, such as ("NHWC", "HWIO", "NHWC").
+        out_chan: int, the number of output channels.
+        filter_shape: tuple of ints, the spatial sizes of the kernel.
+        strides: tuple of ints, one for each spatial axis; None: ones.
+        padding: "SAME", "VALID" or a sequence of pairs (before, after), one for each spatial axis.
+        W_init: initializer of W, a function of (key, shape); None: `glorot_normal`.
+        b_init: initializer of b.
+
+    Returns:
+        Layer, the pair (init, apply).
     """
     return _convolution(lax.conv_general_dilated, lax.conv_general_shape_tuple, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
@@ -118,7 +137,20 @@ Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 
 
 def GeneralConvTranspose(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
-    """A transposed convolution, which enlarges by its strides. The parameters are as in `GeneralConv`."""
+    """A transposed convolution, which enlarges the spatial axes by its strides. Its parameters are (W, b), as of `GeneralConv`.
+
+    Args:
+        dimension_numbers: axis letters of the inputs, the kernel and the outputs, such as ("NHWC", "HWIO", "NHWC").
+        out_chan: int, the number of output channels.
+        filter_shape: tuple of ints, the spatial sizes of the kernel.
+        strides: tuple of ints, one for each spatial axis; None: ones.
+        padding: "SAME", "VALID" or a sequence of pairs (before, after), one for each spatial axis.
+        W_init: initializer of W, a function of (key, shape); None: `glorot_normal`.
+        b_init: initializer of b.
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
     return _convolution(lax.conv_transpose, lax.conv_transpose_shape_tuple, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
@@ -127,7 +159,19 @@ ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC")
 
 
 def BatchNorm(axis=(0, 1, 2), epsilon=1e-5, center=True, scale=True, beta_init=zeros, gamma_init=ones):
-    """Normalisation over the given axes, then scale and shift by parameters (beta, gamma); either may be left out."""
+    """Normalisation to mean 0 and variance 1 over some axes, then scale and shift. Its parameters are (beta, gamma), of the shape of the other axes.
+
+    Args:
+        axis: int or tuple of ints, the axes over which mean and variance are taken.
+        epsilon: float, added to the variance.
+        center: bool; whether beta is added.
+        scale: bool; whether the result is multiplied by gamma.
+        beta_init: initializer of beta, a function of (key, shape).
+        gamma_init: initializer of gamma.
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
     axis = (axis,) if isinstance(axis, int) else tuple(axis)
 
     def init_fun(rng, input_shape):
@@ -146,7 +190,15 @@ def BatchNorm(axis=(0, 1, 2), epsilon=1e-5, center=True, scale=True, beta_init=z
 
 
 def elementwise(fun, **fun_kwargs):
-    """A layer without parameters that applies a function to each element."""
+    """A layer without parameters that applies a function to each element.
+
+    Args:
+        fun: function of an array.
+        **fun_kwargs: arguments of `fun` by name.
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
     return lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
 
 
@@ -165,7 +217,17 @@ Gelu = elementwise(gelu)
 
 def _pooling(reducer, init_val, rescaler=None):
     def Pool(window_shape, strides=None, padding="VALID", spec=None):
-        """Pooling over windows. spec: axis letters of the inputs, "N" and "C" not being pooled; NHWC by default."""
+        """Pooling over windows, a layer without parameters.
+
+        Args:
+            window_shape: tuple of ints, the sizes of the window along the spatial axes.
+            strides: tuple of ints, one for each spatial axis; None: ones.
+            padding: "SAME", "VALID" or a sequence of pairs (before, after), one for each axis of the inputs.
+            spec: axis letters of the inputs, of which "N" and "C" are not pooled; None: the first axis and the last are not.
+
+        Returns:
+            Layer, the pair (init, apply).
+        """
         strides = strides or (1,) * len(window_shape)
         rescale = rescaler(window_shape, strides, padding) if rescaler else None
         positions = (0, len(window_shape) + 1) if spec is None else (spec.index("N"), spec.index("C"))
@@ -223,7 +285,14 @@ Identity = (lambda rng, input_shape: (input_shape, ())), (lambda params, inputs,
 
 
 def FanOut(num):
-    """A layer that gives its input `num` times."""
+    """A layer without parameters that returns a list of `num` copies of its input.
+
+    Args:
+        num: int.
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
     return (lambda rng, input_shape: ([input_shape] * num, ())), (lambda params, inputs, **kwargs: [inputs] * num)
 
 
@@ -231,7 +300,14 @@ FanInSum = (lambda rng, input_shape: (input_shape[0], ())), (lambda params, inpu
 
 
 def FanInConcat(axis=-1):
-    """A layer that joins its inputs along an axis."""
+    """A layer without parameters that concatenates the arrays of a list.
+
+    Args:
+        axis: int, the axis along which they are joined.
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
 
     def init_fun(rng, input_shape):
         at = axis % len(input_shape[0])
@@ -245,9 +321,14 @@ def FanInConcat(axis=-1):
 
 
 def Dropout(rate, mode="train"):
-    """Keeps each element with probability `rate` and divides it by that, in mode "train"; needs `rng=` when applied.
+    """A layer without parameters that, in mode "train", keeps each element with probability `rate` and divides it by `rate`. Others are 0.
 
-    Applied without a key, it raises ValueError.
+    Args:
+        rate: float, the probability of keeping an element.
+        mode: "train", or another string, with which inputs are unchanged.
+
+    Returns:
+        Layer, the pair (init, apply). `apply` needs `rng=`, a key, and raises ValueError without it.
     """
 
     def init_fun(rng, input_shape):
@@ -269,7 +350,14 @@ def Dropout(rate, mode="train"):
 
 
 def serial(*layers):
-    """Layers one after the other. Parameters: a list, one entry per layer. `rng` is split among the layers."""
+    """Layers one after the other. The parameters are a list with an entry for each layer; `rng` is split among them.
+
+    Args:
+        *layers: pairs (init, apply).
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
     inits, applies = zip(*layers, strict=True) if layers else ((), ())
 
     def init_fun(rng, input_shape):
@@ -289,7 +377,14 @@ def serial(*layers):
 
 
 def parallel(*layers):
-    """Layers side by side: a list of inputs to a list of outputs, one per layer."""
+    """Layers side by side, from a list of inputs to a list of outputs. The parameters are a tuple with an entry for each layer.
+
+    Args:
+        *layers: pairs (init, apply).
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
     inits, applies = zip(*layers, strict=True) if layers else ((), ())
 
     def init_fun(rng, input_shape):
@@ -309,7 +404,14 @@ def _rngs(kwargs, n):
 
 
 def shape_dependent(make_layer):
-    """A layer made when its input's shape is known, by `make_layer(input_shape) -> (init, apply)`."""
+    """A layer that is made when the shape of its input is known.
+
+    Args:
+        make_layer: function of the input's shape that returns a layer.
+
+    Returns:
+        Layer, the pair (init, apply).
+    """
 
     def init_fun(rng, input_shape):
         return make_layer(input_shape)[0](rng, input_shape)

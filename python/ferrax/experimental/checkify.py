@@ -95,20 +95,23 @@ class _Check:
 
 
 def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
-    """Fails with a message unless `pred` holds; made functional by `checkify`.
+    """Fails with a message unless a condition holds.
 
-    Where it is not, it raises: at once, or when the program runs.
+    Inside a function that `checkify` transforms, the failure is part of the returned error. Elsewhere it raises: at once, or when the program runs.
 
     Args:
-      pred: a boolean scalar.
-      msg: a format string in the manner of `str.format`.
-      *fmt_args, **fmt_kwargs: what the message shows: pytrees of arrays.
-      debug: do nothing where the check is not made functional.
+        pred: boolean scalar.
+        msg: a format string in the manner of `str.format`.
+        *fmt_args, **fmt_kwargs: values for the format: pytrees of arrays.
+        debug: bool; True: do nothing outside of functions that `checkify` transforms.
+
+    Returns:
+        None.
 
     Raises:
-      TypeError: `pred` is no boolean scalar, or something to format is no array.
-      IndexError, KeyError: the message wants something that is not given.
-      JaxRuntimeError: (outside of programs) the check failed.
+        TypeError: `pred` is no boolean scalar, or a value for the format is no array.
+        IndexError, KeyError: the format names a value that is not given.
+        JaxRuntimeError: outside of programs, the check failed.
 
     >>> err, _ = checkify(lambda x: check(x > 0, "x is {}", x))(jnp.float32(-1))
     >>> err.get()
@@ -143,16 +146,35 @@ def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
 
 
 def debug_check(pred, msg, *fmt_args, **fmt_kwargs):
-    """A `check` that does nothing where it is not made functional by `checkify`. The arguments are those of `check`."""
+    """A `check` inside functions that `checkify` transforms; elsewhere it does nothing.
+
+    Args:
+        pred: boolean scalar.
+        msg: a format string in the manner of `str.format`.
+        *fmt_args, **fmt_kwargs: values for the format: pytrees of arrays.
+
+    Returns:
+        None.
+
+    Raises:
+        TypeError: `pred` is no boolean scalar, or a value for the format is no array.
+        IndexError, KeyError: the format names a value that is not given.
+    """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
 def check_error(error):
-    """Fails as `error` says, if it says so: raises, or, in a program, is a `check`.
+    """Fails if an error says that a check failed: raises, or, inside a program, is a `check`.
+
+    Args:
+        error: Error, as a function that `checkify` transformed returns it.
+
+    Returns:
+        None.
 
     Raises:
-      TypeError: `error` is no `Error`.
-      JaxRuntimeError: (outside of programs) the error is one.
+        TypeError: `error` is no `Error`.
+        JaxRuntimeError: outside of programs, the error says that a check failed.
     """
     if not isinstance(error, Error):
         raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")

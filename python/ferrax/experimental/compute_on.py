@@ -18,13 +18,17 @@ def _check(compute_type):
 
 @contextlib.contextmanager
 def compute_on(compute_type):
-    """Context manager and decorator: what is traced within is to run there; it runs where the rest does.
+    """Context manager and decorator for code that should run on a certain kind of device. It runs where the rest runs.
 
     Args:
-      compute_type: "device_host", "device", "tpu_sparsecore" or "gpu_stream:#".
+        compute_type: "device_host", "device", "tpu_sparsecore" or "gpu_stream:#".
+
+    Yields:
+        None.
 
     Raises:
-      TypeError, ValueError: it is none of these.
+        TypeError: `compute_type` is no string.
+        ValueError: it is none of these.
 
     >>> with compute_on("device_host"): print(jnp.arange(3) + 1)
     [1 2 3]
@@ -34,12 +38,20 @@ def compute_on(compute_type):
 
 
 def compute_on2(f=None, *, compute_type, out_memory_spaces, compiler_options=None):
-    """`f` to run there, with results in these memory spaces: there is one.
+    """A function that should run on a certain kind of device. It runs where the rest runs.
 
     Args:
-      f: a function of trees; None: what is returned decorates one.
-      compute_type: as of `compute_on`.
-      out_memory_spaces, compiler_options: make no difference.
+        f: function of pytrees of arrays; None: a decorator is returned.
+        compute_type: "device_host", "device", "tpu_sparsecore" or "gpu_stream:#".
+        out_memory_spaces: accepted without effect: a device has one kind of memory.
+        compiler_options: accepted without effect.
+
+    Returns:
+        A function of the same arguments and results.
+
+    Raises:
+        TypeError: `compute_type` is no string.
+        ValueError: it is none of these.
     """
     _check(compute_type)
     if f is None:

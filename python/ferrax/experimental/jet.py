@@ -61,7 +61,14 @@ zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 
 def fact(n):
-    """n!, as a float, of a number or of each element. Exact where the dtype holds it: it is a table, not a gamma function."""
+    """The factorial, exact where the dtype holds it.
+
+    Args:
+        n: int or integer array, at most 170.
+
+    Returns:
+        Float array of the shape of `n`.
+    """
     table = np.array([float(math.factorial(k)) for k in range(171)])
     return lax.exp(lax.lgamma(lax.convert_element_type(n, float) + 1.0)) if isinstance(n, _core.Tracer) else _core.asarray(table[np.asarray(n)])
 
@@ -254,7 +261,17 @@ def _integrated(v0, u, slope, order):
 
 
 def linear_prop(prim, primals_in, series_in, **params):
-    """A primitive linear in its inexact operands together: of each coefficient by itself."""
+    """The Taylor series of a primitive that is linear in its inexact operands together: each coefficient by itself.
+
+    Args:
+        prim: Primitive.
+        primals_in: tuple of arrays, the point.
+        series_in: tuple of lists of Taylor coefficients, `zero_series` for an operand without any.
+        **params: parameters of the primitive.
+
+    Returns:
+        Pair: the results, and their lists of Taylor coefficients.
+    """
     order, multiple = _orders(series_in), prim.multiple_results
     outs = prim.bind(*primals_in, **params)
     columns = []
@@ -271,13 +288,33 @@ def linear_prop(prim, primals_in, series_in, **params):
 
 
 def zero_prop(prim, primals_in, series_in, **params):
-    """A primitive whose derivatives are zero."""
+    """The Taylor series of a primitive whose derivatives are zero.
+
+    Args:
+        prim: Primitive.
+        primals_in: tuple of arrays, the point.
+        series_in: tuple of Taylor series; they make no difference.
+        **params: parameters of the primitive.
+
+    Returns:
+        Pair: the results, and a `zero_series` for each.
+    """
     outs = prim.bind(*primals_in, **params)
     return outs, [zero_series] * len(outs) if prim.multiple_results else zero_series
 
 
 def deriv_prop(prim, deriv, primals_in, series_in):
-    """A scalar function whose derivative is `deriv`: v' = deriv(u) u', with the series of deriv(u) by `jet` of `deriv`."""
+    """The Taylor series of a scalar function v of u by its derivative: v' = deriv(u) u', with the series of deriv(u) by `jet` of `deriv`.
+
+    Args:
+        prim: Primitive of one operand.
+        deriv: its derivative, a function of an array.
+        primals_in: tuple of one array, the point.
+        series_in: tuple of one list of Taylor coefficients, None for zeros.
+
+    Returns:
+        Pair: the value, and the list of Taylor coefficients of the result.
+    """
     (x,), (terms,) = primals_in, series_in
     order = len(terms)
     made = [zeros(x.aval) if t is None else t for t in terms]
@@ -288,22 +325,53 @@ def deriv_prop(prim, deriv, primals_in, series_in):
 
 
 def deflinear(prim):
-    """Gives a primitive the rule of what is linear in all its inexact operands together."""
+    """Gives a primitive the Taylor rule of functions that are linear in all their inexact operands together.
+
+    Args:
+        prim: Primitive.
+
+    Returns:
+        None.
+    """
     jet_rules[prim] = functools.partial(linear_prop, prim)
 
 
 def defzero(prim):
-    """Gives a primitive the rule of what has no derivative."""
+    """Gives a primitive the Taylor rule of functions whose derivatives are zero.
+
+    Args:
+        prim: Primitive.
+
+    Returns:
+        None.
+    """
     jet_rules[prim] = functools.partial(zero_prop, prim)
 
 
 def def_deriv(prim, deriv):
-    """Gives a scalar primitive the rule that follows from its derivative, a function of arrays."""
+    """Gives a primitive of one scalar operand the Taylor rule that follows from its derivative.
+
+    Args:
+        prim: Primitive.
+        deriv: its derivative, a function of an array.
+
+    Returns:
+        None.
+    """
     jet_rules[prim] = lambda primals, series, **_: deriv_prop(prim, deriv, primals, series)
 
 
 def def_comp(prim, comp, **kwargs):
-    """Gives a primitive the rule of a composition that equals it."""
+    """Gives a primitive the Taylor rule of a composition of other primitives that equals it.
+
+    Args:
+        prim: Primitive.
+        comp: function of arrays and of the primitive's parameters.
+        **kwargs: further arguments of `comp`.
+
+    Returns:
+        None.
+    """
 
     def rule(primals, series, **params):
         order = _orders(series)

@@ -13,15 +13,22 @@ __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 
 def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
-    """An array of devices of a shape.
+    """An array of devices, in the order of their numbers.
 
     Args:
-      mesh_shape: the shape.
-      devices: the devices, by default all.
-      contiguous_submeshes, allow_split_physical_axes: how a network's axes may be used; there is no network.
+        mesh_shape: sequence of ints, its shape.
+        devices: sequence of devices; None: all.
+        contiguous_submeshes: must be False: devices are in no network.
+        allow_split_physical_axes: must be False, likewise.
+
+    Returns:
+        numpy.ndarray of devices, of shape `mesh_shape`.
 
     Raises:
-      ValueError: there is another number of devices.
+        ValueError: there is another number of devices.
+        NotImplementedError: an option about networks is True.
+
+
     """
     if contiguous_submeshes or allow_split_physical_axes:
         raise NotImplementedError("create_device_mesh: contiguous_submeshes and allow_split_physical_axes are about networks of devices, and there is none")
@@ -36,17 +43,22 @@ def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, 
 def create_hybrid_device_mesh(
     mesh_shape, dcn_mesh_shape, devices=None, *, process_is_granule=False, should_sort_granules_by_key=True, allow_split_physical_axes=False
 ):
-    """An array of devices that has two shapes multiplied: within a machine, and between machines. There is one machine here.
+    """An array of devices whose shape is the product of one for the devices of a machine and one for the machines. There is one machine here.
 
     Args:
-      mesh_shape: the shape within it.
-      dcn_mesh_shape: the shape of machines: ones.
-      devices: the devices; None: all.
-      process_is_granule, should_sort_granules_by_key: make no difference.
-      allow_split_physical_axes: as of `create_device_mesh`.
+        mesh_shape: sequence of ints, the shape within the machine.
+        dcn_mesh_shape: sequence of as many ones, the shape of the machines.
+        devices: sequence of devices; None: all.
+        process_is_granule: bool; it makes no difference.
+        should_sort_granules_by_key: bool; it makes no difference.
+        allow_split_physical_axes: must be False: devices are in no network.
+
+    Returns:
+        numpy.ndarray of devices.
 
     Raises:
-      ValueError: there are more machines in the shape than the one.
+        ValueError: `dcn_mesh_shape` asks for several machines, or there is another number of devices.
+        NotImplementedError: `allow_split_physical_axes` is True.
     """
     machines = int(np.prod(dcn_mesh_shape, dtype=int))
     if machines != 1:

@@ -67,12 +67,17 @@ def _of_all(what, in_tree):
 
 
 def process_allgather(in_tree, tiled=False):
-    """The values of a pytree on all processes, as numpy arrays: with a first axis for the processes, or joined along the first axis if `tiled`.
+    """The values of a pytree on all processes. An array over several processes is given whole.
 
-    An array in parts over several processes is given whole.
+    Args:
+        in_tree: pytree of arrays, of one structure on all processes.
+        tiled: bool; whether the arrays are concatenated along their first axis instead of stacked along a new one.
+
+    Returns:
+        Pytree of numpy arrays, of shape (processes, ...), or (processes * n, ...) if `tiled`.
 
     Raises:
-      ValueError: shapes differ between processes.
+        ValueError: shapes differ between processes.
     """
     leaves, tree = tree_flatten(in_tree)
     whole = [isinstance(x, Array) and not x.is_fully_addressable for x in leaves]
@@ -90,10 +95,17 @@ def _replicated(x):
 
 
 def broadcast_one_to_all(in_tree, is_source=None):
-    """The values of a pytree on the first process, or on that whose `is_source` is true, as numpy arrays.
+    """The values of a pytree on one process, on all processes.
+
+    Args:
+        in_tree: pytree of arrays, of one structure on all processes.
+        is_source: bool, whether this process is the source; None: the first process is.
+
+    Returns:
+        Pytree of numpy arrays.
 
     Raises:
-      ValueError: no process is the source, or several are.
+        ValueError: no process is the source, or several are.
     """
     if is_source is None:
         is_source = process_index() == 0
@@ -106,11 +118,17 @@ def broadcast_one_to_all(in_tree, is_source=None):
 
 
 def sync_global_devices(name):
-    """Waits for all processes to get here; `name` says where that is.
+    """Waits until all processes have called this.
+
+    Args:
+        name: str, the name of this place, the same on all processes.
+
+    Returns:
+        None.
 
     Raises:
-      TypeError: the name is no string.
-      AssertionError: another process waits for another name.
+        TypeError: the name is no string.
+        AssertionError: another process waits at another name.
     """
     if not isinstance(name, str):
         raise TypeError(f"sync_global_devices: the name must be a string, got {name!r}")
@@ -121,7 +139,18 @@ def sync_global_devices(name):
 
 
 def assert_equal(in_tree, fail_message=""):
-    """Raises AssertionError with `fail_message` unless a pytree has the same values on all processes."""
+    """Checks that a pytree has the same values on all processes.
+
+    Args:
+        in_tree: pytree of arrays, of one structure on all processes.
+        fail_message: str, the message of the error.
+
+    Returns:
+        None.
+
+    Raises:
+        AssertionError: shapes or values differ.
+    """
     found, _ = _of_all("assert_equal", in_tree)
     same = all(x.shape == xs[0].shape and np.array_equal(x, xs[0], equal_nan=x.dtype.kind in "fc") for xs in found for x in xs)
     assert same, fail_message
@@ -129,12 +158,26 @@ def assert_equal(in_tree, fail_message=""):
 
 @contextlib.contextmanager
 def live_devices(devices):
-    """Context manager: those of the devices whose processes are alive, all of them."""
+    """Context manager that gives the devices whose processes are alive, which are all of them.
+
+    Args:
+        devices: sequence of devices.
+
+    Yields:
+        List of the devices.
+    """
     yield list(devices)
 
 
 def reached_preemption_sync_point(step_id):
-    """Whether the run is about to be stopped, and this is the step at which all processes save: no one announces that here."""
+    """Whether the run will soon be stopped and all processes should save at this step, which is never announced here.
+
+    Args:
+        step_id: int, the step.
+
+    Returns:
+        bool: False for steps from 0 on.
+    """
     return step_id < 0
 
 
@@ -149,33 +192,93 @@ def _placed_one(x, mesh, pspec):
 
 
 def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
-    """Arrays made of each process's part, laid out by specifications over a mesh: the parts of the one process are the whole."""
+    """Arrays over a mesh, made of the part of each process. One process gives the whole.
+
+    Args:
+        local_inputs: pytree of arrays.
+        global_mesh: Mesh.
+        pspecs: tree prefix of `PartitionSpec`s; None: replicated.
+
+    Returns:
+        Pytree of arrays.
+    """
     return _placed(local_inputs, global_mesh, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs, global_mesh, pspecs):
-    """Each process's part of arrays that are laid out by specifications over a mesh: the whole."""
+    """The part of this process of arrays that are laid out over a mesh. One process holds all parts, so that its part is the whole.
+
+    Args:
+        global_inputs: pytree of arrays.
+        global_mesh: Mesh.
+        pspecs: tree prefix of `PartitionSpec`s; None: replicated.
+
+    Returns:
+        Pytree of arrays.
+    """
     return _placed(global_inputs, global_mesh, pspecs)
 
 
 def host_local_array_to_global_array_impl(arr, *, global_mesh, pspec):
-    """One array made of each process's part."""
+    """One array over a mesh, made of the part of each process.
+
+    Args:
+        arr: array.
+        global_mesh: Mesh.
+        pspec: PartitionSpec; None: replicated.
+
+    Returns:
+        Array.
+    """
     return _placed_one(arr, global_mesh, pspec)
 
 
 def global_array_to_host_local_array_impl(arr, *, global_mesh, pspec):
-    """Each process's part of one array."""
+    """The part of this process of one array that is laid out over a mesh.
+
+    Args:
+        arr: array.
+        global_mesh: Mesh.
+        pspec: PartitionSpec; None: replicated.
+
+    Returns:
+        Array.
+    """
     return _placed_one(arr, global_mesh, pspec)
 
 
 def ltg_abstract_eval(arr, *, global_mesh, pspec):
-    """The type of the whole, of that of a part: the same. Raises ValueError where the specification does not fit."""
+    """The type of an array of which this process has a part.
+
+    Args:
+        arr: ShapedArray, the type of the part.
+        global_mesh: Mesh.
+        pspec: PartitionSpec; None: replicated.
+
+    Returns:
+        ShapedArray; it is `arr`.
+
+    Raises:
+        ValueError: the specification does not fit the shape.
+    """
     NamedSharding(global_mesh, P() if pspec is None else pspec).check_compatible_aval(arr.shape)
     return arr
 
 
 def gtl_abstract_eval(arr, *, global_mesh, pspec):
-    """The type of a part, of that of the whole: the same. Raises ValueError where the specification does not fit."""
+    """The type of this process's part of an array.
+
+    Args:
+        arr: ShapedArray, the type of the whole.
+        global_mesh: Mesh.
+        pspec: PartitionSpec; None: replicated.
+
+    Returns:
+        ShapedArray; it is `arr`.
+
+    Raises:
+        ValueError: the specification does not fit the shape.
+    """
     return ltg_abstract_eval(arr, global_mesh=global_mesh, pspec=pspec)
 
 
@@ -184,10 +287,18 @@ global_array_to_host_local_array_p = composed("global_array_to_host_local_array"
 
 
 def ltg_batcher(insert_axis, axis_data, vals_in, dims_in, global_mesh, pspec):
-    """The batching rule of `host_local_array_to_global_array_p`: the axis of lanes, where the operand has it, is not split unless `insert_axis` says so.
+    """The batching rule of `host_local_array_to_global_array_p`.
+
+    Args:
+        insert_axis: bool; whether the batch axis is divided along the mesh axis of the mapping.
+        axis_data: the mapping, with its attribute `spmd_name`.
+        vals_in: tuple of one array.
+        dims_in: tuple of its batch axis.
+        global_mesh: Mesh.
+        pspec: PartitionSpec; None: replicated.
 
     Returns:
-      the result, and where its lanes are.
+        Pair: the array, and its batch axis.
     """
     (x,), (d,) = vals_in, dims_in
     parts = [*(() if pspec is None else pspec)]
@@ -197,5 +308,15 @@ def ltg_batcher(insert_axis, axis_data, vals_in, dims_in, global_mesh, pspec):
 
 
 def safe_zip(*args):
-    """Sequences of one length, side by side, as a list. Raises ValueError for other lengths."""
+    """The elements of sequences of equal length, side by side.
+
+    Args:
+        *args: sequences.
+
+    Returns:
+        List of tuples.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
     return list(zip(*map(list, args), strict=True))

@@ -59,21 +59,44 @@ _MIDDLE = np.array(
 
 
 def abs2(x):
-    """The square of a number's absolute value."""
+    """The square of the absolute value.
+
+    Args:
+        x: array of any dtype.
+
+    Returns:
+        Array of the shape of `x`, real.
+    """
     x = jnp.asarray(x)
     return x.real**2 + x.imag**2 if x.dtype.kind == "c" else x**2
 
 
 def ravel_first_arg(f, unravel, debug_info=None):
-    """`f` as a function of its first argument's vector, which returns a vector.
+    """A function of a pytree as a function of a vector that returns a vector.
 
-    unravel: from a vector to the argument, as `ravel_pytree` gives it. debug_info: not read.
+    Args:
+        f: function whose first argument and result are pytrees of arrays.
+        unravel: function from a vector to the first argument, as `ravel_pytree` returns it.
+        debug_info: accepted without effect.
+
+    Returns:
+        A function of a vector and of the further arguments of `f`.
     """
     return lambda y_flat, *args: ravel_pytree(f(unravel(y_flat), *args))[0]
 
 
 def fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt):
-    """The polynomial in s from 0 to 1, over a step dt, through y0, y_mid and y1 with slopes dy0 and dy1 at the ends: five coefficients, highest first."""
+    """The polynomial of degree 4 in s, from 0 to 1 over a step, through three points with given slopes at its ends.
+
+    Args:
+        y0, y1: arrays (n,), the values at both ends.
+        y_mid: array (n,), the value in the middle.
+        dy0, dy1: arrays (n,), the slopes at both ends.
+        dt: scalar, the length of the step.
+
+    Returns:
+        Five arrays (n,), the coefficients, that of the highest power first.
+    """
     a = -2.0 * dt * dy0 + 2.0 * dt * dy1 - 8.0 * y0 - 8.0 * y1 + 16.0 * y_mid
     b = 5.0 * dt * dy0 - 3.0 * dt * dy1 + 18.0 * y0 + 14.0 * y1 - 32.0 * y_mid
     c = -4.0 * dt * dy0 + dt * dy1 - 11.0 * y0 - 5.0 * y1 + 16.0 * y_mid
@@ -86,14 +109,34 @@ def _weighed(weights, k):
 
 
 def interp_fit_dopri(y0, y1, k, dt):
-    """The interpolating polynomial of a step from y0 to y1 with stages k (7, n): coefficients (5, n), highest power first."""
+    """The interpolating polynomial of a step of the Dormand-Prince method.
+
+    Args:
+        y0, y1: arrays (n,), the values at both ends.
+        k: array (7, n), the stages.
+        dt: scalar, the length of the step.
+
+    Returns:
+        Array (5, n) of coefficients, that of the highest power first.
+    """
     y0, y1, k = jnp.asarray(y0), jnp.asarray(y1), jnp.asarray(k)
     dt = jnp.asarray(dt).astype(y0.dtype)
     return jnp.stack(fit_4th_order_polynomial(y0, y1, y0 + dt * _weighed(_MIDDLE, k), k[0], k[-1], dt))
 
 
 def runge_kutta_step(func, y0, f0, t0, dt):
-    """One step of `func(y, t)` from y0 (n,) at t0, where the slope is f0. Returns (y1, f1, an estimate of y1's error, the stages (7, n))."""
+    """One step of the Dormand-Prince method.
+
+    Args:
+        func: `func(y, t)`, the slope (n,).
+        y0: array (n,), the solution at the start of the step.
+        f0: array (n,), the slope there.
+        t0: scalar, the start.
+        dt: scalar, the length of the step.
+
+    Returns:
+        (y1, f1, an estimate of the error of y1, the stages (7, n)): y1 and f1 are the solution and the slope at the end of the step.
+    """
     y0, f0, t0 = jnp.asarray(y0), jnp.asarray(f0), jnp.asarray(t0)
     dt = jnp.asarray(dt)
     step = dt.astype(f0.dtype)
@@ -106,13 +149,34 @@ def runge_kutta_step(func, y0, f0, t0, dt):
 
 
 def mean_error_ratio(error_estimate, rtol, atol, y0, y1):
-    """The root mean square of the error against the tolerance, atol + rtol max(abs(y0), abs(y1)); up to 1 a step is accepted."""
+    """The root mean square of the error, in units of the tolerance atol + rtol max(abs(y0), abs(y1)). A step is accepted up to 1.
+
+    Args:
+        error_estimate: array (n,).
+        rtol, atol: floats, the tolerances.
+        y0, y1: arrays (n,), the values at both ends of the step.
+
+    Returns:
+        Scalar array.
+    """
     tolerance = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
     return jnp.sqrt(jnp.mean(abs2(error_estimate / tolerance)))
 
 
 def optimal_step_size(last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfactor=0.2, order=5.0):
-    """The next step, whose error should be just tolerable: at most `ifactor` times the last, at least `dfactor` times."""
+    """The next step, chosen so that its error is just within the tolerance.
+
+    Args:
+        last_step: scalar, the length of the last step.
+        mean_error_ratio: scalar, its error in units of the tolerance.
+        safety: float, a factor on the step.
+        ifactor: float, the greatest factor by which the step grows.
+        dfactor: float, the least factor by which it shrinks; a step that was accepted does not shrink the next.
+        order: float, the order of the method.
+
+    Returns:
+        Scalar array.
+    """
     ratio = jnp.asarray(mean_error_ratio)
     least = jnp.where(ratio < 1, 1.0, dfactor)
     factor = jnp.minimum(ifactor, jnp.maximum(ratio ** (-1.0 / order) * safety, least))
@@ -120,7 +184,19 @@ def optimal_step_size(last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfa
 
 
 def initial_step_size(fun, t0, y0, order, rtol, atol, f0):
-    """A first step, by the sizes of the solution, its slope and its second derivative (II.4, algorithm 4.14)."""
+    """A first step, from the sizes of the solution, its slope and its second derivative (Hairer, Norsett and Wanner, II.4).
+
+    Args:
+        fun: `fun(y, t)`, the slope (n,).
+        t0: scalar, the start.
+        y0: array (n,), the solution there.
+        order: int, the order of the method.
+        rtol, atol: floats, the tolerances.
+        f0: array (n,), the slope there.
+
+    Returns:
+        Scalar array.
+    """
     scale = atol + jnp.abs(y0) * rtol
     d0, d1 = (jnp.linalg.norm(x / scale.astype(x.dtype)) for x in (y0, f0))
     h0 = jnp.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / d1)

@@ -29,7 +29,16 @@ def _shapes(input_size, hidden_size, num_layers, bidirectional):
 
 
 def get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional):
-    """How many weights there are.
+    """The number of weights of LSTM layers.
+
+    Args:
+        input_size: int, the number of features of the inputs.
+        hidden_size: int, the number of features of the state.
+        num_layers: int.
+        bidirectional: bool; whether each layer runs in both directions.
+
+    Returns:
+        int.
 
     >>> get_num_params_in_lstm(3, 4, 1, False)
     144
@@ -38,11 +47,17 @@ def get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional):
 
 
 def init_lstm_weight(rng, input_size, hidden_size, num_layers, bidirectional):
-    """Weights from U(-k, k), k = sqrt(1 / hidden_size).
+    """Weights of LSTM layers, drawn uniformly from -k to k, k = sqrt(1 / hidden_size).
 
     Args:
-      rng: a key.
-      input_size, hidden_size, num_layers, bidirectional: what there are weights for.
+        rng: random key.
+        input_size: int, the number of features of the inputs.
+        hidden_size: int, the number of features of the state.
+        num_layers: int.
+        bidirectional: bool; whether each layer runs in both directions.
+
+    Returns:
+        float32 array (weights,), as many as `get_num_params_in_lstm` says.
     """
     k = np.sqrt(1.0 / hidden_size)
     count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
@@ -58,11 +73,17 @@ def _cut(weights, shapes):
 
 
 def swap_lstm_gates(weights, input_size, hidden_size, num_layers, bidirectional):
-    """The weights with the gates of input and of output exchanged, each layer's two matrices and two biases behind each other.
+    """Weights with the last two of the four gates exchanged, in each layer.
 
     Args:
-      weights: all of them.
-      input_size, hidden_size, num_layers, bidirectional: what they are for.
+        weights: array (weights,).
+        input_size: int, the number of features of the inputs.
+        hidden_size: int, the number of features of the state.
+        num_layers: int.
+        bidirectional: bool; whether each layer runs in both directions.
+
+    Returns:
+        Array (weights,).
     """
     swapped = []
     for part in _cut(jnp.asarray(weights), _shapes(input_size, hidden_size, num_layers, bidirectional)):
@@ -72,11 +93,18 @@ def swap_lstm_gates(weights, input_size, hidden_size, num_layers, bidirectional)
 
 
 def unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional):
-    """(W_ih, W_hh, b_ih, b_hh): for each layer, and each direction of it, the weights of its four gates.
+    """The matrices and biases that an array of weights consists of.
 
     Args:
-      weights: all of them.
-      input_size, hidden_size, num_layers, bidirectional: what they are for.
+        weights: array (weights,).
+        input_size: int, the number of features of the inputs.
+        hidden_size: int, the number of features of the state.
+        num_layers: int.
+        bidirectional: bool; whether each layer runs in both directions.
+
+    Returns:
+        (W_ih, W_hh, b_ih, b_hh), each a dict of arrays by the number of the layer and direction: matrices (4 hidden_size, inputs) and
+        (4 hidden_size, hidden_size), biases (4 hidden_size,), the four gates one below the other.
     """
     parts = list(_cut(weights, _shapes(input_size, hidden_size, num_layers, bidirectional)))
     n = num_layers * (2 if bidirectional else 1)
@@ -85,19 +113,26 @@ def unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectio
 
 
 def lstm(x, h_0, c_0, weights, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional, precision=None):
-    """(y, h_n, c_n): the outputs, and the last states of each layer.
+    """LSTM layers over sequences.
 
     Args:
-      x: sequences, (batch, time, input_size).
-      h_0, c_0: the first states, (layers and directions, batch, hidden_size).
-      weights: all weights.
-      seq_lengths: how many steps of each sequence there are; outputs behind them are 0.
-      input_size, hidden_size, num_layers, bidirectional: what the weights are for.
-      dropout: between layers: 0.
-      precision: of the products; None.
+        x: array (batch, time, input_size), the sequences.
+        h_0: array (layers and directions, batch, hidden_size), the first outputs.
+        c_0: array of the same shape, the first states.
+        weights: array (weights,).
+        seq_lengths: int32 array (batch,), the lengths of the sequences; outputs behind them are 0.
+        input_size: int, the number of features of the inputs.
+        hidden_size: int, the number of features of the state.
+        num_layers: int.
+        dropout: must be 0.
+        bidirectional: bool; whether each layer runs in both directions.
+        precision: must be None.
+
+    Returns:
+        (y, h_n, c_n): the outputs (batch, time, directions * hidden_size), and the last outputs and states, of the shape of `h_0`.
 
     Raises:
-      NotImplementedError: there is dropout, or a precision is asked for.
+        NotImplementedError: there is dropout, a precision is asked for, or lengths are not int32.
     """
     if precision is not None:
         refused("lstm", "precision", precision, "products are of single precision; config.jax_default_matmul_precision sets it")
@@ -128,15 +163,24 @@ def _reversed(xs, lengths):
 
 
 def lstm_ref(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional):
-    """As `lstm`, of the weights of each layer, as `unpack_lstm_weights` gives them.
+    """LSTM layers over sequences, with weights as `unpack_lstm_weights` returns them.
 
     Args:
-      x, h_0, c_0, seq_lengths, num_layers, dropout, bidirectional: as of `lstm`.
-      W_ih, W_hh, b_ih, b_hh: the weights.
-      input_size, hidden_size: what the shapes of the weights say.
+        x: array (batch, time, input_size), the sequences.
+        h_0: array (layers and directions, batch, hidden_size), the first outputs.
+        c_0: array of the same shape, the first states.
+        W_ih, W_hh, b_ih, b_hh: dicts of matrices and biases by the number of the layer and direction.
+        seq_lengths: int32 array (batch,), the lengths of the sequences; outputs behind them are 0.
+        input_size, hidden_size: ints; the weights' shapes say the same.
+        num_layers: int.
+        dropout: must be 0.
+        bidirectional: bool; whether each layer runs in both directions.
+
+    Returns:
+        (y, h_n, c_n): the outputs (batch, time, directions * hidden_size), and the last outputs and states, of the shape of `h_0`.
 
     Raises:
-      NotImplementedError: lengths are not int32, or there is dropout.
+        NotImplementedError: lengths are not int32, or there is dropout.
     """
     if seq_lengths.dtype != np.int32:
         raise NotImplementedError("`seq_lengths` can only be int32.")

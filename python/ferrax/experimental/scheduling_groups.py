@@ -6,19 +6,26 @@ __all__ = ["scheduling_group", "xla_metadata_call"]
 
 
 def scheduling_group(name):
-    """A decorator: the function's operations are one group.
+    """Declares the operations of a function one scheduling group. It makes no difference.
 
-    name: what the group is called.
+    Args:
+        name: str, the name of the group.
+
+    Returns:
+        A decorator.
     """
     return xla_metadata_call(scheduling_group=name)
 
 
 def xla_metadata_call(f=None, **meta):
-    """`f`, with words for a compiler beside it.
+    """A function with metadata for a compiler. The metadata makes no difference.
 
     Args:
-      f: a function; None: what is returned decorates one.
-      **meta: the words.
+        f: function of pytrees of arrays; None: a decorator is returned.
+        **meta: the metadata.
+
+    Returns:
+        A function of the same arguments and results.
     """
     if f is None:
         return functools.partial(xla_metadata_call, **meta)

@@ -17,14 +17,17 @@ __all__ = ["deserialize_and_load", "serialize"]
 
 
 def serialize(compiled):
-    """(bytes, the tree of its arguments, the tree of its results) of a compiled program.
+    """A compiled program as bytes.
 
     Args:
-      compiled: what `lower(..).compile()` gave.
+        compiled: Compiled, as `jit(f).lower(..).compile()` returns it.
+
+    Returns:
+        (bytes, PyTreeDef of the arguments, PyTreeDef of the results), which `deserialize_and_load` takes.
 
     Raises:
-      ValueError: it is no compiled program.
-      NotImplementedError: it calls the host.
+        ValueError: `compiled` is no compiled program.
+        NotImplementedError: the program calls the host.
     """
     if not isinstance(compiled, _core.Compiled):
         raise ValueError("Compilation does not support serialization")

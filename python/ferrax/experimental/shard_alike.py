@@ -6,10 +6,16 @@ __all__ = ["shard_alike"]
 
 
 def shard_alike(x, y):
-    """(x, y), which a compiler is to cut alike: an array is on one device here.
+    """Declares that two arrays are divided over devices alike. It makes no difference here.
+
+    Args:
+        x, y: arrays of one shape.
+
+    Returns:
+        (x, y).
 
     Raises:
-      ValueError: their shapes differ.
+        ValueError: their shapes differ.
     """
     a, b = _core.get_aval(x), _core.get_aval(y)
     if len(a.shape) != len(b.shape) or tuple(a.shape) != tuple(b.shape):

@@ -6,9 +6,18 @@ __all__ = ["shard_map"]
 
 
 def shard_map(f, mesh, in_specs, out_specs, check_rep=True, auto=frozenset()):
-    """Maps a function over the parts of arrays; see `ferrax.shard_map`.
+    """Maps a function over the parts of arrays, as `ferrax.shard_map` does, with the argument names of earlier versions.
 
-    check_rep: its `check_vma`. auto: the mesh axes that `f` is not mapped over.
+    Args:
+        f: function of the parts.
+        mesh: Mesh.
+        in_specs: tree prefix of the arguments, of `PartitionSpec`s.
+        out_specs: tree prefix of the results, of `PartitionSpec`s.
+        check_rep: bool; `check_vma` of `ferrax.shard_map`.
+        auto: frozenset of names, the mesh axes over which `f` is not mapped.
+
+    Returns:
+        A function of the whole arrays.
     """
     names = frozenset(a for a in mesh.axis_names if a not in auto)
     return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep, axis_names=names)

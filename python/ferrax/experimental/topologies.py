@@ -20,16 +20,25 @@ class TopologyDescription:
 def get_attached_topology(platform=None):
     """The devices of a platform of this machine.
 
-    platform: its name; None: the default one.
+    Args:
+        platform: str, its name; None: the default platform.
+
+    Returns:
+        TopologyDescription.
     """
     return TopologyDescription(_devices(platform))
 
 
 def get_topology_desc(topology_name="", platform=None, **kwargs):
-    """Refused: programs are compiled where they run.
+    """Refused: programs are compiled for the machine on which they run.
+
+    Args:
+        topology_name: str.
+        platform: str.
+        **kwargs: options.
 
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError(
         f"get_topology_desc({topology_name!r}, platform={platform!r}): programs are compiled for the machine that they run on; get_attached_topology() is this one"
@@ -40,8 +49,16 @@ def make_mesh(topo, mesh_shape, axis_names, *, contiguous_submeshes=False):
     """A mesh of a topology's devices.
 
     Args:
-      topo: the topology.
-      mesh_shape, axis_names: size and name of each axis.
-      contiguous_submeshes: as of `create_device_mesh`.
+        topo: TopologyDescription.
+        mesh_shape: sequence of ints, the size of each axis.
+        axis_names: sequence of names, one for each axis.
+        contiguous_submeshes: must be False: devices are in no network.
+
+    Returns:
+        Mesh.
+
+    Raises:
+        ValueError: there is another number of devices.
+        NotImplementedError: `contiguous_submeshes` is True.
     """
     return Mesh(create_device_mesh(mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes), axis_names)

@@ -6,11 +6,14 @@ __all__ = ["set_xla_metadata"]
 
 
 def set_xla_metadata(x=None, **kwargs):
-    """`x`; without it a context manager and decorator.
+    """Metadata for a compiler, which makes no difference: of the operations that make a value, or, as a context manager and decorator, of all inside.
 
     Args:
-      x: a tree of arrays, or None.
-      **kwargs: the words.
+        x: pytree of arrays, or None.
+        **kwargs: the metadata.
+
+    Returns:
+        `x`; without it the context manager.
     """
     return _Words() if x is None else x
 

@@ -6,19 +6,38 @@ __all__ = ["get_cache_dir", "is_initialized", "reset_cache", "set_cache_dir"]
 
 
 def set_cache_dir(path):
-    """Sets `jax_compilation_cache_dir`."""
+    """Sets the setting `jax_compilation_cache_dir`. Nothing is written there.
+
+    Args:
+        path: str, a folder.
+
+    Returns:
+        None.
+    """
     config.update("jax_compilation_cache_dir", path)
 
 
 def get_cache_dir():
-    """`jax_compilation_cache_dir`."""
+    """The setting `jax_compilation_cache_dir`.
+
+    Returns:
+        str or None.
+    """
     return config.jax_compilation_cache_dir
 
 
 def is_initialized():
-    """Whether programs are kept: they are not."""
+    """Whether compiled programs are kept between runs, which they are not.
+
+    Returns:
+        False.
+    """
     return False
 
 
 def reset_cache():
-    """Forgets what is kept: nothing is."""
+    """Accepted without effect: nothing is kept between runs.
+
+    Returns:
+        None.
+    """

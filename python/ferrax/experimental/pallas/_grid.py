@@ -41,16 +41,28 @@ def _here(what, axis):
 def program_id(axis):
     """The index of this call of the kernel along an axis of the grid.
 
+    Args:
+        axis: int, the axis of the grid.
+
+    Returns:
+        int32 scalar array.
+
     Raises:
-      ValueError: no kernel runs, or the grid has no such axis.
+        ValueError: no kernel is being traced, or the grid has no such axis.
     """
     return _here("program_id", axis)[0]
 
 
 def num_programs(axis):
-    """How many calls of the kernel there are along an axis of the grid.
+    """The size of the grid along an axis, in a kernel.
+
+    Args:
+        axis: int, the axis of the grid.
+
+    Returns:
+        int or int32 scalar array.
 
     Raises:
-      ValueError: no kernel runs, or the grid has no such axis.
+        ValueError: no kernel is being traced, or the grid has no such axis.
     """
     return _here("num_programs", axis)[1]

@@ -58,7 +58,14 @@ __all__ = [
 
 
 def when(condition, /):
-    """A decorator that calls the function where the condition holds. condition: a truth, which may be traced."""
+    """A decorator that calls a function without arguments at once where a condition holds.
+
+    Args:
+        condition: bool, or boolean scalar array.
+
+    Returns:
+        A function of the function.
+    """
 
     def call(f):
         if isinstance(condition, (bool, np.bool_)):
@@ -71,12 +78,16 @@ def when(condition, /):
 
 
 def loop(lower, upper, *, init_carry=None, step=1, unroll=None):
-    """A decorator that calls the function with each number of a range, and what it returned before.
+    """A decorator that calls a function with each number of a range, and with its last result.
 
     Args:
-      lower, upper, step: the range.
-      init_carry: what is handed on; None: nothing, and the function takes the number alone.
-      unroll: as of `fori_loop`.
+        lower, upper: ints or integer scalar arrays, the first number and the end of the range, which is excluded.
+        init_carry: pytree of arrays, the first carry; None: the function takes the number alone.
+        step: int, the difference between numbers.
+        unroll: int or bool, as in `lax.fori_loop`.
+
+    Returns:
+        A function of `body(number)` or `body(number, carry)` that runs the loop and returns the last carry.
     """
 
     def call(body):
@@ -88,16 +99,30 @@ def loop(lower, upper, *, init_carry=None, step=1, unroll=None):
 
 
 def run_scoped(f, *types, collective_axes=(), **kw_types):
-    """`f` of references to scratch of these types, which are there while it runs. Returns what it returns.
+    """Calls a function with references to scratch memory, which exists while the function runs.
 
-    collective_axes: there are no axes of cores.
+    Args:
+        f: function of references.
+        *types, **kw_types: types of scratch memory, or pytrees of them, one for each argument.
+        collective_axes: accepted without effect.
+
+    Returns:
+        What `f` returns.
     """
     made = lambda kinds: tree_map(scratch, kinds)
     return f(*made(list(types)), **made(kw_types))
 
 
 def with_scoped(*types, collective_axes=(), **kw_types):
-    """A decorator: the function gets its arguments, then references to scratch of these types."""
+    """A decorator that gives a function references to scratch memory behind its other arguments.
+
+    Args:
+        *types, **kw_types: types of scratch memory, or pytrees of them, one for each further argument.
+        collective_axes: accepted without effect.
+
+    Returns:
+        A function of the function.
+    """
 
     def decorator(f):
         return lambda *args: run_scoped(functools.partial(f, *args), *types, collective_axes=collective_axes, **kw_types)
@@ -106,7 +131,14 @@ def with_scoped(*types, collective_axes=(), **kw_types):
 
 
 def run_state(f):
-    """`f` of references as a function of the values that they begin with, which returns those that they end with."""
+    """A function of references as a function of values.
+
+    Args:
+        f: function of a pytree of references.
+
+    Returns:
+        A function of the pytree of first values, that returns the pytree of last values.
+    """
 
     def run(init):
         refs = tree_map(KernelRef, init)
@@ -117,19 +149,47 @@ def run_state(f):
 
 
 def select_ref(idx, *refs):
-    """The reference of that number, which must be known when the kernel is traced."""
+    """One of several references.
+
+    Args:
+        idx: int, known when the kernel is traced.
+        *refs: two references or more.
+
+    Returns:
+        Reference.
+
+    Raises:
+        ValueError: there are fewer than two references.
+    """
     if len(refs) <= 1:
         raise ValueError("At least two refs are required for pl.select_ref.")
     return refs[int(idx)]
 
 
 def empty_like(x):
-    """Arrays of the shapes and dtypes of a tree's leaves."""
+    """Arrays whose elements have no particular values.
+
+    Args:
+        x: pytree of arrays or of anything with a shape and a dtype.
+
+    Returns:
+        Pytree of arrays of these shapes and dtypes.
+    """
     return tree_map(lambda leaf: lax.empty(tuple(leaf.shape), leaf.dtype), x)
 
 
 def empty_ref_like(x):
-    """A reference to an array of this shape and dtype."""
+    """A reference to an array whose elements have no particular values.
+
+    Args:
+        x: array, or anything with a shape and a dtype.
+
+    Returns:
+        Reference to an array of this shape and dtype.
+
+    Raises:
+        ValueError: `x` has no shape.
+    """
     if not hasattr(x, "shape"):
         raise ValueError(f"empty_ref_like does not support {type(x)}")
     return KernelRef(zeros_like(x) if not isinstance(x, MemoryRef) else lax.empty(x.shape, x.dtype))
@@ -139,15 +199,30 @@ def empty_ref_like(x):
 
 
 def semaphore_read(sem_or_view):
-    """What a semaphore counts."""
+    """The count of a semaphore.
+
+    Args:
+        sem_or_view: semaphore.
+
+    Returns:
+        int32 scalar array.
+    """
     return lax.convert_element_type(sem_or_view[...], np.int32)
 
 
 def semaphore_signal(sem_or_view, inc=1, *, device_id=None, device_id_type=None, core_index=None):
-    """Adds to a semaphore. Those of other devices and cores are not there.
+    """Adds to the count of a semaphore.
+
+    Args:
+        sem_or_view: semaphore.
+        inc: int, or integer scalar array.
+        device_id, device_id_type, core_index: must be None.
+
+    Returns:
+        None.
 
     Raises:
-      NotImplementedError: it is another device's.
+        NotImplementedError: the semaphore is another device's or core's.
     """
     if device_id is not None or device_id_type is not None or core_index is not None:
         raise NotImplementedError("semaphore_signal: a kernel runs on one core of one device")
@@ -155,7 +230,16 @@ def semaphore_signal(sem_or_view, inc=1, *, device_id=None, device_id_type=None,
 
 
 def semaphore_wait(sem_or_view, value=1, *, decrement=True):
-    """Takes from a semaphore what it waits for; nothing else runs, so there is no waiting."""
+    """Subtracts from the count of a semaphore. It does not wait, since the calls of a kernel run one after the other.
+
+    Args:
+        sem_or_view: semaphore.
+        value: int, or integer scalar array.
+        decrement: bool; False: the count stays.
+
+    Returns:
+        None.
+    """
     if decrement:
         sem_or_view.addupdate(lax.neg(lax.convert_element_type(value, sem_or_view.dtype)))
 
@@ -164,7 +248,14 @@ def semaphore_wait(sem_or_view, value=1, *, decrement=True):
 
 
 def cdiv(a, b):
-    """`a / b`, rounded up.
+    """The quotient of two positive integers, rounded up.
+
+    Args:
+        a: int, or integer scalar array.
+        b: int, or integer scalar array.
+
+    Returns:
+        int, or a scalar array where an argument is one.
 
     >>> cdiv(7, 2)
     4
@@ -175,17 +266,39 @@ def cdiv(a, b):
 
 
 def align_to(x, a):
-    """The least multiple of `a` that is not below `x`."""
+    """The least multiple of a number that is not below another.
+
+    Args:
+        x: int, or integer scalar array.
+        a: int, the divisor.
+
+    Returns:
+        int, or a scalar array where `x` is one.
+    """
     return cdiv(x, a) * a
 
 
 def next_power_of_2(x):
-    """The least power of two that is not below `x`."""
+    """The least power of two that is not below a number.
+
+    Args:
+        x: int, not negative.
+
+    Returns:
+        int; 1 for 0.
+    """
     return 1 if x == 0 else 2 ** (x - 1).bit_length()
 
 
 def strides_from_shape(shape):
-    """How many elements lie between neighbours along each axis."""
+    """The distance between neighbours along each axis of an array in row-major order.
+
+    Args:
+        shape: sequence of ints.
+
+    Returns:
+        Tuple of ints, in elements.
+    """
     strides = [1] * len(shape)
     for k in reversed(range(len(shape) - 1)):
         strides[k] = strides[k + 1] * shape[k + 1]
@@ -193,23 +306,54 @@ def strides_from_shape(shape):
 
 
 def multiple_of(x, values):
-    """`x`, which is said to be a multiple; a compiler need not be told."""
+    """Declares that a number is a multiple of others. It makes no difference.
+
+    Args:
+        x: integer scalar.
+        values: int or sequence of ints.
+
+    Returns:
+        `x`.
+    """
     del values
     return x
 
 
 def reciprocal(x, *, approx=False):
-    """`1 / x`. approx: whether it may be rough; it is not."""
+    """The reciprocal, 1 / x.
+
+    Args:
+        x: array or number.
+        approx: bool; whether the result may be inexact. It is exact to rounding in any case.
+
+    Returns:
+        Array of the shape and dtype of `x`.
+    """
     return lax.div(_core.asarray(1, x.dtype), x) if isinstance(x, _core.Array) else 1 / x
 
 
 def delay(nanos):
-    """Waits on hardware; here it does nothing."""
+    """Accepted without effect: waits on hardware.
+
+    Args:
+        nanos: int, nanoseconds.
+
+    Returns:
+        None.
+    """
     del nanos
 
 
 def debug_print(fmt, *args):
-    """Prints when the kernel runs: `fmt` with the arguments in its braces, or behind it."""
+    """Prints values each time the kernel runs.
+
+    Args:
+        fmt: a format string in the manner of `str.format`; values are printed behind it where it has no braces.
+        *args: arrays.
+
+    Returns:
+        None.
+    """
     _print(fmt if "{" in fmt else fmt + " {}" * len(args), *args)
 
 
@@ -217,7 +361,14 @@ def debug_print(fmt, *args):
 
 
 class _Switch:
-    """A setting: `with switch(True): ...`, and `switch.value`."""
+    """A setting that is on inside a `with` block: `with switch(True): ..`. Its value is `switch.value`.
+
+    Args:
+        on: bool.
+
+    Returns:
+        The context manager.
+    """
 
     def __init__(self, name):
         self.name, self.value = name, False
@@ -239,25 +390,51 @@ enable_poison_buffers = _Switch("enable_poison_buffers")
 
 
 def debug_checks_enabled():
-    """Whether `debug_check` checks."""
+    """Whether `enable_debug_checks` is on.
+
+    Returns:
+        bool.
+    """
     return enable_debug_checks.value
 
 
 def debug_check(condition, message):
-    """`checkify.check`, where `enable_debug_checks` is on."""
+    """A `checkify.check` that is made only while `enable_debug_checks` is on.
+
+    Args:
+        condition: boolean scalar.
+        message: str.
+
+    Returns:
+        None.
+    """
     if enable_debug_checks.value:
         checkify.check(condition, message)
 
 
 @contextlib.contextmanager
 def pallas_export_experimental(dynamic_shapes):
-    """Exports of kernels with symbolic sizes: kernels are programs, and exported as these are."""
+    """Context manager without effect: kernels are exported as other programs are, at symbolic sizes too.
+
+    Args:
+        dynamic_shapes: bool.
+
+    Yields:
+        None.
+    """
     del dynamic_shapes
     yield
 
 
 def estimate_cost(fun, *args, **kwargs):
-    """What a function costs on arguments, as a `CostEstimate`: its operations as they are counted before it is compiled, and the bytes of what it takes and gives.
+    """The cost of a function: its operations as counted before it is compiled, and the bytes of its arguments and results.
+
+    Args:
+        fun: function of pytrees of arrays.
+        *args, **kwargs: its arguments.
+
+    Returns:
+        CostEstimate.
 
     >>> estimate_cost(lambda x: x @ x, jnp.ones((4, 4)))
     CostEstimate(flops=128, transcendentals=0, bytes_accessed=128, remote_bytes_transferred=0)
@@ -275,8 +452,12 @@ def estimate_cost(fun, *args, **kwargs):
 def core_map(mesh, **options):
     """Refused: kernels over the cores of an accelerator, each with its own program counter.
 
+    Args:
+        mesh: mesh of cores.
+        **options: options of the kernel.
+
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError("core_map: there are no cores to map over here; `pallas_call` with a grid runs anywhere")
 
@@ -284,8 +465,14 @@ def core_map(mesh, **options):
 def kernel(body=None, out_type=(), *, mesh, **options):
     """Refused: kernels over a mesh of cores.
 
+    Args:
+        body: function of references.
+        out_type: types of the results.
+        mesh: mesh of cores.
+        **options: options of the kernel.
+
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError(f"pallas.kernel: there is no mesh of cores here ({mesh!r}); `pallas_call` with a grid runs anywhere")
 
@@ -293,16 +480,23 @@ def kernel(body=None, out_type=(), *, mesh, **options):
 def get_global(what):
     """Refused: memory that several kernels share.
 
+    Args:
+        what: its type.
+
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError("get_global: kernels share no memory here; hand the array on")
 
 
 def lower_as_mlir(f, *args, **kwargs):
-    """Refused: kernels are lowered to no text of another compiler.
+    """Refused: kernels are not lowered to the text of another compiler.
+
+    Args:
+        f: function.
+        *args, **kwargs: its arguments.
 
     Raises:
-      NotImplementedError: always.
+        NotImplementedError: always.
     """
     raise NotImplementedError("lower_as_mlir: kernels are programs of the language here: jit(f).lower(..).as_text()")

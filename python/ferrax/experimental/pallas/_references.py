@@ -18,7 +18,15 @@ __all__ = ["KernelRef", "View", "ds", "dslice", "uninitialized"]
 
 
 def ds(start, size=None, stride=None):
-    """The index of `size` elements from `start`, each `stride` after the last; `ds(n)` starts at 0. `start` may be traced.
+    """The index of a range of elements.
+
+    Args:
+        start: int, or integer scalar array, the first element.
+        size: int, the number of elements; None: `start` is the number, and the first is 0.
+        stride: int, the distance between elements; None: 1.
+
+    Returns:
+        Slice.
 
     >>> ds(2, 3)
     Slice(start=2, size=3, stride=1)
@@ -194,13 +202,16 @@ class View:
 
 
 def load(ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=None, volatile=False):
-    """What a reference holds; where `mask` is False, `other`, or nothing in particular.
+    """The elements of a reference.
 
     Args:
-      ref: a reference or a part of one.
-      mask: which elements.
-      other: what the others are.
-      cache_modifier, eviction_policy, volatile: make no difference.
+        ref: reference or a part of one.
+        mask: boolean array, which elements to read; None: all.
+        other: array or number, the value of the other elements; None: they have no particular value.
+        cache_modifier, eviction_policy, volatile: accepted without effect.
+
+    Returns:
+        Array of the shape and dtype of the reference.
     """
     value = ref[...]
     if mask is None:
@@ -210,13 +221,16 @@ def load(ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=Non
 
 
 def store(ref, val, *, mask=None, eviction_policy=None):
-    """Sets what a reference holds, where `mask` is True.
+    """Sets elements of a reference.
 
     Args:
-      ref: a reference or a part of one.
-      val: the values.
-      mask: which elements.
-      eviction_policy: makes no difference.
+        ref: reference or a part of one.
+        val: array of its shape, or one that broadcasts to it.
+        mask: boolean array, which elements to set; None: all.
+        eviction_policy: accepted without effect.
+
+    Returns:
+        None.
     """
     if mask is not None:
         old = ref[...]

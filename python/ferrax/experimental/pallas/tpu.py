@@ -193,35 +193,76 @@ class _Copy:
 
 
 def make_async_copy(src_ref, dst_ref, sem, *, add=False):
-    """A copy between references that `start` makes and `wait` waits for.
+    """A copy between references that its method `start` begins and its method `wait` waits for.
 
     Args:
-      src_ref, dst_ref: references, or parts of them.
-      sem: what counts it.
-      add: whether what is copied is added to what is there.
+        src_ref: reference or a part of one, the source.
+        dst_ref: reference or a part of one, the destination.
+        sem: semaphore that counts the copy.
+        add: bool; whether the source is added to the destination.
+
+    Returns:
+        The copy.
     """
     return _Copy(src_ref, dst_ref, sem, add)
 
 
 def async_copy(src_ref, dst_ref, sem, *, priority=0, add=False):
-    """As `make_async_copy`, started. priority: makes no difference."""
+    """Starts a copy between references.
+
+    Args:
+        src_ref: reference or a part of one, the source.
+        dst_ref: reference or a part of one, the destination.
+        sem: semaphore that counts the copy.
+        priority: accepted without effect.
+        add: bool; whether the source is added to the destination.
+
+    Returns:
+        The copy, whose method `wait` waits for it.
+    """
     copy = make_async_copy(src_ref, dst_ref, sem, add=add)
     copy.start(priority)
     return copy
 
 
 def sync_copy(src_ref, dst_ref, *, add=False):
-    """Copies what one reference holds to another; with `add`, onto what is there."""
+    """Copies the elements of one reference to another.
+
+    Args:
+        src_ref: reference or a part of one, the source.
+        dst_ref: reference or a part of one, the destination.
+        add: bool; whether the source is added to the destination.
+
+    Returns:
+        None.
+    """
     make_async_copy(src_ref, dst_ref, None, add=add).start()
 
 
 def load(ref, *, mask=None):
-    """What a reference holds, where `mask` is True."""
+    """The elements of a reference.
+
+    Args:
+        ref: reference or a part of one.
+        mask: boolean array, which elements to read; the others have no particular value. None: all.
+
+    Returns:
+        Array of the shape and dtype of the reference.
+    """
     return _load(ref, mask=mask)
 
 
 def store(ref, val, *, mask=None):
-    """Sets what a reference holds, where `mask` is True."""
+    """Sets elements of a reference.
+
+    Args:
+        ref: reference or a part of one.
+        val: array of its shape, or one that broadcasts to it.
+        mask: boolean array, which elements to set; None: all.
+
+    Returns:
+        None.
+    """
     _store(ref, val, mask=mask)
 
 
@@ -229,16 +270,20 @@ def store(ref, val, *, mask=None):
 
 
 def roll(x, shift, axis, *, stride=None, stride_axis=None):
-    """`x` moved cyclically along an axis.
+    """An array moved cyclically along an axis, towards higher indices.
 
     Args:
-      x: an array.
-      shift: how far, not negative.
-      axis: along which axis.
-      stride, stride_axis: element i of that axis is moved further, by i times the stride.
+        x: array.
+        shift: int or integer scalar array, the distance, not negative.
+        axis: int, the axis, from 0 on.
+        stride: int, not negative: element i along `stride_axis` is moved by i times `stride` more. None: all are moved equally.
+        stride_axis: int, another axis; None without `stride`.
+
+    Returns:
+        Array of the shape and dtype of `x`.
 
     Raises:
-      ValueError: a shift or a stride is negative, an axis is not x's, or one of `stride` and `stride_axis` is given alone.
+        ValueError: a shift or a stride is negative, an axis is out of range, or one of `stride` and `stride_axis` is given alone.
     """
     if isinstance(shift, int) and shift < 0:
         raise ValueError("shift must be non-negative.")
@@ -261,10 +306,17 @@ def roll(x, shift, axis, *, stride=None, stride_axis=None):
 
 
 def bitcast(x, ty):
-    """The bits of `x` as another dtype; narrower or wider elements are taken along the last axis but one.
+    """The bits of an array as another dtype. Where elements become narrower or wider, the last axis but one grows or shrinks.
+
+    Args:
+        x: array (..., m, n).
+        ty: dtype.
+
+    Returns:
+        Array of dtype `ty`, of shape (..., m * width of x's dtype / width of ty, n).
 
     Raises:
-      ValueError: the axis cannot be split or joined so.
+        ValueError: `x` has no such axis, or its size is not divisible.
     """
     ty = np.dtype(ty)
     width, wanted = np.dtype(x.dtype).itemsize, ty.itemsize
@@ -290,12 +342,27 @@ def _moved(x, start, end):
 
 
 def touch(ref):
-    """Keeps a reference alive; it is."""
+    """Accepted without effect: keeps a reference from being removed.
+
+    Args:
+        ref: reference.
+
+    Returns:
+        None.
+    """
     del ref
 
 
 def with_memory_space_constraint(x, memory_space):
-    """`x`: there is one kind of memory."""
+    """Asks for a memory space for an array. A device has one here, so that nothing changes.
+
+    Args:
+        x: array.
+        memory_space: MemorySpace.
+
+    Returns:
+        `x`.
+    """
     del memory_space
     return x
 
@@ -305,22 +372,44 @@ def with_memory_space_constraint(x, memory_space):
 
 @contextlib.contextmanager
 def force_tpu_interpret_mode(params=None):
-    """Kernels run as they always do."""
+    """Context manager without effect: kernels run on the device as programs in any case.
+
+    Args:
+        params: accepted without effect.
+
+    Yields:
+        None.
+    """
     del params
     yield
 
 
 def set_tpu_interpret_mode(params=None):
-    """Kernels run as they always do."""
+    """Accepted without effect: kernels run on the device as programs in any case.
+
+    Args:
+        params: accepted without effect.
+
+    Returns:
+        None.
+    """
     del params
 
 
 def reset_tpu_interpret_mode_state():
-    """There is none."""
+    """Accepted without effect.
+
+    Returns:
+        None.
+    """
 
 
 def is_tpu_device():
-    """Whether the default device is a TPU: never."""
+    """Whether the default device is a TPU.
+
+    Returns:
+        False.
+    """
     return False
 
 

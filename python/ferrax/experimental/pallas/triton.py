@@ -43,31 +43,55 @@ class CompilerParams:
 
 
 def approx_tanh(x):
-    """`tanh`, which may be rough; it is not."""
+    """The hyperbolic tangent, as exact as `lax.tanh`.
+
+    Args:
+        x: float array.
+
+    Returns:
+        Array of the shape and dtype of `x`.
+    """
     return lax.tanh(x)
 
 
 def debug_barrier():
-    """Waits for the other threads; there are none."""
+    """Accepted without effect: the calls of a kernel run one after the other.
+
+    Returns:
+        None.
+    """
 
 
 def max_contiguous(x, values):
-    """`x`, of which it is said how many numbers follow each other."""
+    """Declares how many numbers of an index follow one another. It makes no difference.
+
+    Args:
+        x: integer array.
+        values: int or sequence of ints.
+
+    Returns:
+        `x`.
+    """
     del values
     return x
 
 
 def dot(a, b, trans_a=False, trans_b=False, allow_tf32=None, precision=None):
-    """The product of two matrices.
+    """The product of two matrices, in float32 for narrower floats.
 
     Args:
-      a, b: the matrices.
-      trans_a, trans_b: whether they are transposed first.
-      allow_tf32: None; how rough it may be is `precision`.
-      precision: as of `lax.dot`.
+        a: array (m, k), or (k, m) where `trans_a` is True.
+        b: array (k, n), or (n, k) where `trans_b` is True.
+        trans_a: bool.
+        trans_b: bool.
+        allow_tf32: bool or None: True is precision HIGH, False HIGHEST.
+        precision: as in `lax.dot`.
+
+    Returns:
+        Array (m, n).
 
     Raises:
-      ValueError: they are no matrices, or `allow_tf32` and `precision` are both given.
+        ValueError: an argument is no matrix, or `allow_tf32` and `precision` are both given.
     """
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError("`a` and `b` must be 2D arrays.")
@@ -89,42 +113,121 @@ def _update(ref, idx, val, mask, what):
 
 
 def atomic_xchg(x_ref_or_view, idx, val, *, mask=None):
-    """Sets what is at an index, and returns what was there. mask: where."""
+    """Sets the elements of a reference at an index.
+
+    Args:
+        x_ref_or_view: reference or a part of one.
+        idx: index, as in `ref[idx]`.
+        val: array of the shape of these elements, or one that broadcasts to it.
+        mask: boolean array, which elements to change; None: all.
+
+    Returns:
+        Array, the elements before.
+    """
     return _update(x_ref_or_view, idx, val, mask, lambda old, new: lax.broadcast_in_dim(new, old.shape, tuple(range(old.ndim - new.ndim, old.ndim))))
 
 
 def atomic_add(x_ref_or_view, idx, val, *, mask=None):
-    """Adds at an index, and returns what was there. mask: where."""
+    """Adds to the elements of a reference at an index.
+
+    Args:
+        x_ref_or_view: reference or a part of one.
+        idx: index, as in `ref[idx]`.
+        val: array of the shape of these elements, or one that broadcasts to it.
+        mask: boolean array, which elements to change; None: all.
+
+    Returns:
+        Array, the elements before.
+    """
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a + b)
 
 
 def atomic_max(x_ref_or_view, idx, val, *, mask=None):
-    """The larger at an index; returns what was there. mask: where."""
+    """Sets the elements of a reference at an index to their maximum with values.
+
+    Args:
+        x_ref_or_view: reference or a part of one.
+        idx: index, as in `ref[idx]`.
+        val: array of the shape of these elements, or one that broadcasts to it.
+        mask: boolean array, which elements to change; None: all.
+
+    Returns:
+        Array, the elements before.
+    """
     return _update(x_ref_or_view, idx, val, mask, maximum)
 
 
 def atomic_min(x_ref_or_view, idx, val, *, mask=None):
-    """The smaller at an index; returns what was there. mask: where."""
+    """Sets the elements of a reference at an index to their minimum with values.
+
+    Args:
+        x_ref_or_view: reference or a part of one.
+        idx: index, as in `ref[idx]`.
+        val: array of the shape of these elements, or one that broadcasts to it.
+        mask: boolean array, which elements to change; None: all.
+
+    Returns:
+        Array, the elements before.
+    """
     return _update(x_ref_or_view, idx, val, mask, minimum)
 
 
 def atomic_and(x_ref_or_view, idx, val, *, mask=None):
-    """The bits in both at an index; returns what was there. mask: where."""
+    """Sets the elements of a reference at an index to their bitwise and with values.
+
+    Args:
+        x_ref_or_view: reference or a part of one.
+        idx: index, as in `ref[idx]`.
+        val: array of the shape of these elements, or one that broadcasts to it.
+        mask: boolean array, which elements to change; None: all.
+
+    Returns:
+        Array, the elements before.
+    """
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a & b)
 
 
 def atomic_or(x_ref_or_view, idx, val, *, mask=None):
-    """The bits in either at an index; returns what was there. mask: where."""
+    """Sets the elements of a reference at an index to their bitwise or with values.
+
+    Args:
+        x_ref_or_view: reference or a part of one.
+        idx: index, as in `ref[idx]`.
+        val: array of the shape of these elements, or one that broadcasts to it.
+        mask: boolean array, which elements to change; None: all.
+
+    Returns:
+        Array, the elements before.
+    """
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a | b)
 
 
 def atomic_xor(x_ref_or_view, idx, val, *, mask=None):
-    """The bits in one at an index; returns what was there. mask: where."""
+    """Sets the elements of a reference at an index to their bitwise exclusive or with values.
+
+    Args:
+        x_ref_or_view: reference or a part of one.
+        idx: index, as in `ref[idx]`.
+        val: array of the shape of these elements, or one that broadcasts to it.
+        mask: boolean array, which elements to change; None: all.
+
+    Returns:
+        Array, the elements before.
+    """
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a ^ b)
 
 
 def atomic_cas(ref, cmp, val):
-    """Sets a reference to one number if it holds `cmp`, and returns what it held."""
+    """Sets a reference to a number if it holds another one.
+
+    Args:
+        ref: reference or a part of one.
+        cmp: array or number, the value to compare with.
+        val: array or number, the value to set.
+
+    Returns:
+        Array, the elements before.
+    """
     old = ref[...]
     ref[...] = lax.select(old == cmp, lax.convert_element_type(_core.asarray(val), old.dtype), old)
     return old

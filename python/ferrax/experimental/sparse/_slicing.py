@@ -144,18 +144,21 @@ def bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, uniqu
     """`lax.gather` of a BCOO array: a slice for each of the start indices.
 
     Args:
-      operand: a BCOO array.
-      start_indices: integers (.., n), of n dimensions of the operand.
-      dimension_numbers: a GatherDimensionNumbers. slice_sizes: of each dimension.
-      unique_indices, indices_are_sorted: promises that are not used.
-      mode: what becomes of slices that do not lie within the shape: "clip" (and the default) moves them inside, "fill" makes them zero.
-      fill_value: None or 0.
+        operand: BCOO array.
+        start_indices: integers (..., n), for n dimensions of the operand.
+        dimension_numbers: GatherDimensionNumbers.
+        slice_sizes: sequence of ints, one for each dimension of the operand.
+        unique_indices: bool; a promise that is not used.
+        indices_are_sorted: bool; a promise that is not used.
+        mode: slices that do not lie within the shape: "clip" and None move them inside, "fill" makes them zero.
+        fill_value: None or 0.
 
     Returns:
-      a BCOO array. If the dimensions of start_indices come first, they are batch dimensions.
+        BCOO array. If the dimensions of start_indices come first, they are batch dimensions.
 
     Raises:
-      TypeError: a slice does not fit. NotImplementedError: a fill_value that is not 0, which would make the result dense.
+        TypeError: a slice does not fit.
+        NotImplementedError: a fill_value that is not 0, which would make the result dense.
     """
     check_bcoo("bcoo_gather", operand)
     mode = lax.GatherScatterMode.from_any(mode)

@@ -185,7 +185,20 @@ def jacfwd(fun, argnums=0, has_aux=False, **kwargs):
 
 
 def jacrev(fun, argnums=0, has_aux=False, **kwargs):
-    """`jax.jacrev`, where arguments may be sparse arrays. Arguments and result are those of `jacfwd`; `allow_int` is taken too.
+    """The Jacobian by reverse mode, as `jax.jacrev`, where arguments may be sparse arrays.
+
+    Args:
+        fun: function of pytrees, whose result is a pytree of arrays.
+        argnums: int or sequence of ints, the arguments by which to differentiate.
+        has_aux: bool; whether `fun` returns a pair of which the second part is not differentiated.
+        **kwargs: options of `jax.jacrev`: `holomorphic` and `allow_int`.
+
+    Returns:
+        A function that returns the Jacobian: for a BCOO argument a BCOO array, with the result's dimensions as batch dimensions before those of the argument.
+
+    Raises:
+        NotImplementedError: the result is sparse.
+        TypeError: an argument has the wrong dtype.
 
     >>> jacrev(lambda X: X @ jnp.ones(3))(BCOO.fromdense(jnp.eye(3)))
     BCOO(float32[3, 3, 3], nse=3, n_batch=1)

@@ -295,17 +295,19 @@ def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
     """`lax.dot_general` of a BCSR array and an array.
 
     Args:
-      lhs: a BCSR array. rhs: an array. (Two arrays are multiplied as such.)
-      dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)).
-      precision: has no effect.
-      out_sharding: is refused.
-      preferred_element_type: the dtype of the result.
+        lhs: BCSR array, or an array.
+        rhs: array.
+        dimension_numbers: ((lhs contracting, rhs contracting), (lhs batch, rhs batch)), sequences of ints.
+        precision: accepted without effect where `lhs` is sparse.
+        preferred_element_type: dtype of the result.
+        out_sharding: must be None where `lhs` is sparse.
 
     Returns:
-      an array (batch, rest of lhs, rest of rhs).
+        Array (batch, rest of lhs, rest of rhs).
 
     Raises:
-      NotImplementedError: `rhs` is sparse, or `lhs` is sparse of another kind. TypeError: dimensions do not fit.
+        NotImplementedError: `rhs` is sparse, or `lhs` is sparse of another kind.
+        TypeError: dimensions do not fit.
     """
     options = dict(precision=precision, preferred_element_type=preferred_element_type)
     lhs, rhs = (x if isinstance(x, (JAXSparse, Array)) else jnp.asarray(x) for x in (lhs, rhs))
@@ -320,14 +322,16 @@ def bcsr_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
     """`lax.broadcast_in_dim` of a BCSR array: new dimensions before the rows are batch dimensions.
 
     Args:
-      mat: a BCSR array.
-      shape: of the result. broadcast_dimensions: where each dimension of `mat` stands in it. sharding: has no effect.
+        mat: BCSR array.
+        shape: tuple of ints, the shape of the result.
+        broadcast_dimensions: sequence of ints, the dimension of the result for each dimension of `mat`.
+        sharding: accepted without effect.
 
     Returns:
-      a BCSR array of that shape.
+        BCSR array of that shape.
 
     Raises:
-      NotImplementedError: it would have more than two sparse dimensions.
+        NotImplementedError: the result would have more than two sparse dimensions.
     """
     _check("bcsr_broadcast_in_dim", mat)
     out = bcoo_broadcast_in_dim(_to_bcoo(mat), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding)
