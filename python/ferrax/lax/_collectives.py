@@ -19,8 +19,9 @@ from .._config import refused
 from .._core import bind
 from .._shapes import canonicalize_axis
 from ..tree_util import tree_map
+from ._arithmetic import clamp
 from ._bodies import as_array
-from ._elementwise import clamp, select
+from ._comparisons import select
 from ._reductions import reduce_max
 from ._shaping import broadcast_in_dim, broadcasted_iota, expand_dims, full_like, reshape, squeeze, transpose, zeros_like_array
 from ._slicing import dynamic_index_in_dim, index_in_dim

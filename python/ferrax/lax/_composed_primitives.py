@@ -12,8 +12,8 @@ from .._dtypes import is_complex, is_floating
 from ..interpreters._composed import composed
 from ..tree_util import tree_leaves
 from ._collectives import ragged_all_to_all
+from ._comparisons import eq
 from ._differentiation import with_sharding_constraint
-from ._elementwise import eq
 from ._shaping import bitcast_convert_type
 
 __all__ = ["dce_sink", "dce_sink_p", "eq_to_p", "ragged_all_to_all_p", "sharding_constraint_p", "stage", "stage_p"]

@@ -17,7 +17,7 @@ from .. import _config, _core
 from .._core import bind
 from .._dtypes import dtype_of, highest, is_bool, is_integer, lowest, requested
 from .._parts import sharded
-from . import _elementwise
+from . import _arithmetic, _comparisons
 from ._shaping import convert_element_type
 
 _HALVES = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
@@ -244,14 +244,14 @@ def _named_monoid(init, computation):
         return None
     dtype = dtype_of(init)
     named = [
-        (_elementwise.add, reduce_sum, 0),
-        (_elementwise.mul, reduce_prod, 1),
-        (_elementwise.max, reduce_max, lowest(dtype)),
-        (_elementwise.min, reduce_min, highest(dtype)),
+        (_arithmetic.add, reduce_sum, 0),
+        (_arithmetic.mul, reduce_prod, 1),
+        (_arithmetic.max, reduce_max, lowest(dtype)),
+        (_arithmetic.min, reduce_min, highest(dtype)),
     ]
     if is_bool(dtype) or is_integer(dtype):
-        named += [(_elementwise.bitwise_or, reduce_or, 0), (_elementwise.bitwise_xor, reduce_xor, 0)]
-        named += [(_elementwise.bitwise_and, reduce_and, np.array(-1).astype(dtype))]
+        named += [(_comparisons.bitwise_or, reduce_or, 0), (_comparisons.bitwise_xor, reduce_xor, 0)]
+        named += [(_comparisons.bitwise_and, reduce_and, np.array(-1).astype(dtype))]
     return next((monoid for f, monoid, identity in named if computation is f and _is_scalar(init, identity)), None)
 
 

@@ -18,8 +18,9 @@ from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, iinfo, is_complex, is_integer, is_unsigned
 from .._shapes import canonicalize_axis, canonicalize_shape
+from ._arithmetic import add, rem
+from ._comparisons import select
 from ._control_flow import while_loop
-from ._elementwise import add, rem, select
 from ._parameters import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ._shaping import concatenate, convert_element_type, expand_dims, full, full_like, reshape, squeeze, transpose
 

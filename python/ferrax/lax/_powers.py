@@ -1,0 +1,226 @@
+"""Powers, roots, exponential functions and logarithms, element by element: one primitive each.
+
+Invariant: no promotion, and broadcasting as in `_arithmetic`.
+
+    >>> lax.exp(jnp.zeros(2))
+    Array([1., 1.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from .. import _core
+from .._core import bind
+from .._dtypes import is_inexact
+from ._parameters import accuracy_parameters
+
+
+def cbrt(x, *, accuracy=None):
+    """Cube root.
+
+    Args:
+        x: array of floats.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.cbrt(jnp.array([8.0]))
+    Array([2.], dtype=float32)
+    """
+    return bind("cbrt", x, **accuracy_parameters(accuracy))
+
+
+def exp(x, *, accuracy=None):
+    """e ** x.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.exp(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    return bind("exp", x, **accuracy_parameters(accuracy))
+
+
+def exp2(x, *, accuracy=None):
+    """2 ** x.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.exp2(jnp.array([3.0]))
+    Array([8.], dtype=float32)
+    """
+    return bind("exp2", x, **accuracy_parameters(accuracy))
+
+
+def expm1(x, *, accuracy=None):
+    """e ** x - 1, accurate near zero.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.expm1(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("expm1", x, **accuracy_parameters(accuracy))
+
+
+def log(x, *, accuracy=None):
+    """Natural logarithm.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.log(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("log", x, **accuracy_parameters(accuracy))
+
+
+def log1p(x, *, accuracy=None):
+    """log(1 + x), accurate near zero.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.log1p(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("log1p", x, **accuracy_parameters(accuracy))
+
+
+def logistic(x, *, accuracy=None):
+    """1 / (1 + exp(-x)).
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.logistic(jnp.array([0.0]))
+    Array([0.5], dtype=float32)
+    """
+    return bind("logistic", x, **accuracy_parameters(accuracy))
+
+
+def rsqrt(x, *, accuracy=None):
+    """1 / sqrt(x).
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.rsqrt(jnp.array([4.0]))
+    Array([0.5], dtype=float32)
+    """
+    return bind("rsqrt", x, **accuracy_parameters(accuracy))
+
+
+def sqrt(x, *, accuracy=None):
+    """Square root.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.sqrt(jnp.array([9.0]))
+    Array([3.], dtype=float32)
+    """
+    return bind("sqrt", x, **accuracy_parameters(accuracy))
+
+
+def pow(x, y):
+    """x ** y.
+
+    Args:
+        x: array, float or complex.
+        y: array of x's dtype or of integers; of x's rank, where sizes of 1 broadcast, or a scalar.
+
+    Returns:
+        Array of the broadcast shape and of x's dtype.
+
+    Raises:
+        TypeError: for other dtypes and shapes.
+
+    >>> lax.pow(jnp.array([2.0]), jnp.array([3.0]))
+    Array([8.], dtype=float32)
+    """
+    return bind("pow", x, y)
+
+
+def integer_pow(x, y):
+    """x ** y for a Python integer y.
+
+    Args:
+        x: array of numbers.
+        y: int.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: where an integer x meets a negative y.
+
+    >>> lax.integer_pow(jnp.array([2.0]), 3)
+    Array([8.], dtype=float32)
+    """
+    aval = _core.get_aval(x)
+    if y < 0 and not is_inexact(aval.dtype):
+        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow({aval.dtype.name}[{','.join([str(n) for n in aval.shape])}], {y})")
+    return bind("integer_pow", x, y=y)

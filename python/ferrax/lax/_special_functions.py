@@ -1,0 +1,260 @@
+"""Gamma, error, Bessel and zeta functions, element by element: one primitive each.
+
+Invariant: no promotion, and broadcasting as in `_arithmetic`.
+
+    >>> lax.erf(jnp.zeros(2))
+    Array([0., 0.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from .._core import bind
+
+
+def bessel_i0e(x):
+    """exp(-|x|) I0(x), the scaled modified Bessel function of order 0.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.bessel_i0e(jnp.array([0.0, 1.0]))
+    Array([1.       , 0.4657596], dtype=float32)
+    """
+    return bind("bessel_i0e", x)
+
+
+def bessel_i1e(x):
+    """exp(-|x|) I1(x), the scaled modified Bessel function of order 1.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.bessel_i1e(jnp.array([0.0, 1.0]))
+    Array([0.        , 0.20791042], dtype=float32)
+    """
+    return bind("bessel_i1e", x)
+
+
+def digamma(x):
+    """d/dx log Gamma(x).
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.digamma(jnp.array([1.0, 2.0]))
+    Array([-0.5772156 ,  0.42278433], dtype=float32)
+    """
+    return bind("digamma", x)
+
+
+def erf(x):
+    """The error function, 2/sqrt(pi) * integral of exp(-t**2) from 0 to x.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.erf(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("erf", x)
+
+
+def erf_inv(x):
+    """The inverse of `erf`.
+
+    Args:
+        x: array of floats in [-1, 1]; nan outside.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.erf_inv(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("erf_inv", x)
+
+
+def erfc(x):
+    """1 - erf(x), without cancellation.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.erfc(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    return bind("erfc", x)
+
+
+def lgamma(x):
+    """log |Gamma(x)|.
+
+    Args:
+        x: array of floats.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.lgamma(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("lgamma", x)
+
+
+def igamma(a, x):
+    """Regularised lower incomplete gamma function P(a, x).
+
+    Args:
+        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
+
+    >>> lax.igamma(jnp.array([2.0, 2.0]), jnp.array([0.0, 2.0]))
+    Array([0.       , 0.5939942], dtype=float32)
+    """
+    return bind("igamma", a, x)
+
+
+def igamma_grad_a(a, x):
+    """d/da P(a, x).
+
+    Args:
+        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
+
+    >>> lax.igamma_grad_a(jnp.array([2.0]), jnp.array([1.5]))
+    Array([-0.31348866], dtype=float32)
+    """
+    return bind("igamma_grad_a", a, x)
+
+
+def igammac(a, x):
+    """Regularised upper incomplete gamma function Q(a, x).
+
+    Args:
+        a, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
+
+    >>> lax.igammac(jnp.array([2.0, 2.0]), jnp.array([0.0, 2.0]))
+    Array([1.       , 0.4060058], dtype=float32)
+    """
+    return bind("igammac", a, x)
+
+
+def polygamma(m, x):
+    """The m-th derivative of digamma at x.
+
+    Args:
+        m, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
+
+    >>> lax.polygamma(jnp.array([1.0]), jnp.array([1.0]))
+    Array([1.644934], dtype=float32)
+    """
+    return bind("polygamma", m, x)
+
+
+def zeta(x, q):
+    """Hurwitz zeta function, sum over k >= 0 of (q + k) ** -x.
+
+    Args:
+        x, q: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
+
+    >>> lax.zeta(jnp.array([2.0]), jnp.array([1.0]))
+    Array([1.644934], dtype=float32)
+    """
+    return bind("zeta", x, q)
+
+
+def betainc(a, b, x):
+    """Regularised incomplete beta function I_x(a, b). Differentiable in x alone: ValueError for a and b.
+
+    Args:
+        a, b, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for other dtypes.
+
+    >>> lax.betainc(jnp.array([2.0]), jnp.array([3.0]), jnp.array([0.5]))
+    Array([0.6875], dtype=float32)
+    """
+    return bind("regularized_incomplete_beta", a, b, x)
+
+
+def random_gamma_grad(*args):
+    """Derivative of a sample x of Gamma(a) with respect to a.
+
+    Args:
+        *args: a and x, float arrays of one dtype and shape.
+
+    Returns:
+        Array of their shape and dtype.
+
+    >>> lax.random_gamma_grad(jnp.array([2.0]), jnp.array([1.5]))
+    Array([0.9366392], dtype=float32)
+    """
+    return bind("random_gamma_grad", *args)

@@ -1,0 +1,250 @@
+"""Trigonometric and hyperbolic functions, element by element: one primitive each.
+
+Invariant: no promotion, and broadcasting as in `_arithmetic`.
+
+    >>> lax.cos(jnp.zeros(2))
+    Array([1., 1.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from .._core import bind
+from ._parameters import accuracy_parameters
+
+
+def acos(x):
+    """Arc cosine in radians.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.acos(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("acos", x)
+
+
+def acosh(x):
+    """Inverse hyperbolic cosine.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.acosh(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("acosh", x)
+
+
+def asin(x):
+    """Arc sine in radians.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.asin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("asin", x)
+
+
+def asinh(x):
+    """Inverse hyperbolic sine.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.asinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("asinh", x)
+
+
+def atan(x):
+    """Arc tangent in radians.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.atan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("atan", x)
+
+
+def atanh(x):
+    """Inverse hyperbolic tangent.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.atanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("atanh", x)
+
+
+def cosh(x):
+    """Hyperbolic cosine.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.cosh(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    return bind("cosh", x)
+
+
+def sinh(x):
+    """Hyperbolic sine.
+
+    Args:
+        x: array, float or complex.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.sinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("sinh", x)
+
+
+def cos(x, *, accuracy=None):
+    """Cosine of x radians.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.cos(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    return bind("cos", x, **accuracy_parameters(accuracy))
+
+
+def sin(x, *, accuracy=None):
+    """Sine of x radians.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.sin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("sin", x, **accuracy_parameters(accuracy))
+
+
+def tan(x, *, accuracy=None):
+    """Tangent of x radians.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.tan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("tan", x, **accuracy_parameters(accuracy))
+
+
+def tanh(x, *, accuracy=None):
+    """Hyperbolic tangent.
+
+    Args:
+        x: array, float or complex.
+        accuracy: None, a `Tolerance` or an `AccuracyMode`; every setting gives the one implementation, which is within 2 ulp.
+
+    Returns:
+        Array of x's shape and dtype.
+
+    Raises:
+        TypeError: for other dtypes.
+
+    >>> lax.tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("tanh", x, **accuracy_parameters(accuracy))
+
+
+def atan2(x, y):
+    """Angle of the point (y, x), that is arctan(x / y) in the right quadrant.
+
+    Args:
+        x, y: arrays of one dtype, float or complex, and of one rank, where sizes of 1 broadcast; or scalars.
+
+    Returns:
+        Array of the broadcast shape and of their dtype.
+
+    Raises:
+        TypeError: if dtypes or shapes differ, and for bool.
+
+    >>> lax.atan2(jnp.array([0.0]), jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
+    return bind("atan2", x, y)
