@@ -306,18 +306,8 @@ from ._comparing import (
     isscalar as isscalar,
     iterable as iterable,
 )
-from ._reductions import (
-    all as all,
-    amax as amax,
-    amin as amin,
-    any as any,
-    argmax as argmax,
-    argmin as argmin,
-    average as average,
-    count_nonzero as count_nonzero,
-    max as max,
-    mean as mean,
-    min as min,
+from ._averages import average as average, mean as mean, std as std, var as var
+from ._nan_reductions import (
     nanargmax as nanargmax,
     nanargmin as nanargmin,
     nanmax as nanmax,
@@ -327,11 +317,20 @@ from ._reductions import (
     nanstd as nanstd,
     nansum as nansum,
     nanvar as nanvar,
+)
+from ._reductions import (
+    all as all,
+    amax as amax,
+    amin as amin,
+    any as any,
+    argmax as argmax,
+    argmin as argmin,
+    count_nonzero as count_nonzero,
+    max as max,
+    min as min,
     prod as prod,
     ptp as ptp,
-    std as std,
     sum as sum,
-    var as var,
 )
 from ._sorting import (
     argpartition as argpartition,

@@ -15,6 +15,7 @@ from .._config import refused
 from .._dtypes import is_inexact, requested
 from .._parts import sharded
 from . import (
+    _averages,
     _choosing,
     _complex,
     _creation,
@@ -35,6 +36,7 @@ from ._joining import stack
 from ._shaping import ravel, reshape, swapaxes, transpose
 
 _FUNCTIONS = {
+    _averages: "mean std var",
     _choosing: "choose",
     _complex: "conj",
     _creation: "copy",
@@ -42,7 +44,7 @@ _FUNCTIONS = {
     _linear_algebra: "dot trace",
     _matrices: "diagonal",
     _rearranging: "repeat",
-    _reductions: "all any argmax argmin max mean min prod ptp std sum var",
+    _reductions: "all any argmax argmin max min prod ptp sum",
     _rounding: "round",
     _searching: "nonzero searchsorted",
     _selecting: "clip",

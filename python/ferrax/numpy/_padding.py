@@ -14,7 +14,7 @@ from .. import _core
 from .._core import bind
 from .._shapes import canonicalize_axis
 from ..lax import slice_in_dim
-from . import _reductions, _rounding, _statistics
+from . import _averages, _reductions, _rounding, _statistics
 from ._arguments import Array, as_array, concrete_or_error, convert, jitted, ndim_of
 from ._creation import array as make_array, linspace, zeros
 from ._joining import concatenate
@@ -115,7 +115,7 @@ def _plain_number(x):
 
 
 def _pad_statistic(a, widths, lengths, mode):
-    fun = {"maximum": _reductions.max, "minimum": _reductions.min, "mean": _reductions.mean, "median": _statistics.median}[mode]
+    fun = {"maximum": _reductions.max, "minimum": _reductions.min, "mean": _averages.mean, "median": _statistics.median}[mode]
     for d, (before, after) in enumerate(widths):
         n = a.shape[d]
         if n == 0:

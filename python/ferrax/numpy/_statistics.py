@@ -19,6 +19,7 @@ from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
 from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, scalar_like, shape_of
 from ._arithmetic import absolute
+from ._averages import average
 from ._complex import conj, real
 from ._creation import astype, empty, full
 from ._cumulative import cumsum
@@ -28,7 +29,7 @@ from ._joining import concatenate
 from ._linear_algebra import dot
 from ._matrices import diag
 from ._operators import add, multiply
-from ._reductions import argmax, average
+from ._reductions import argmax
 from ._selecting import clip, where
 from ._shaping import atleast_2d, broadcast_to, expand_dims, moveaxis, reshape
 from ._taking import take_along_axis

@@ -15,8 +15,9 @@ from ..._core import bind
 from ..._dtypes import is_complex
 from ..._shapes import canonicalize_axes, canonicalize_axis
 from .._arguments import as_array, check_arraylike, constant, jitted
+from .._averages import root
 from .._exponential import power, reciprocal
-from .._reductions import max as maximum, min as minimum, root, sum
+from .._reductions import max as maximum, min as minimum, sum
 from .._shaping import moveaxis, ravel, reshape
 from ._factorizations import svdvals
 
