@@ -60,7 +60,7 @@ def package(jax):
 
 
 def dropped(jax):
-    """`numpy/_creation.py:zeros:out_sharding`, ..."""
+    """`numpy/_filling.py:zeros:out_sharding`, ..."""
     for path in sorted(package(jax).rglob("*.py")):
         for name, node in functions(ast.parse(path.read_text()).body):
             for parameter in without_effect(node):

@@ -23,10 +23,11 @@ from ._index_entries import parse
 from ._masked_updates import masked_update, traced_mask
 from ._parts import sharded
 from ._shapes import common_shape
-from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _slicing as _lax
-from .lax._shaping import beside
+from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _gather_scatter as _lax
+from .lax._creation import beside
 from .numpy import divide, power
-from .numpy._creation import array, ones_like, zeros_like
+from .numpy._creation import array
+from .numpy._filling import ones_like, zeros_like
 
 
 def _shape(x):

@@ -117,44 +117,39 @@ from ._trigonometric import (
     tan as tan,
     tanh as tanh,
 )
-from ._shaping import (
+from ._creation import (
     bitcast_convert_type as bitcast_convert_type,
+    broadcasted_iota as broadcasted_iota,
+    convert_element_type as convert_element_type,
+    dtype as dtype,
+    empty as empty,
+    full as full,
+    full_like as full_like,
+    iota as iota,
+    shape_as_value as shape_as_value,
+    zeros_like_array as zeros_like_array,
+)
+from ._shaping import (
     broadcast as broadcast,
     broadcast_in_dim as broadcast_in_dim,
     broadcast_like as broadcast_like,
     broadcast_shapes as broadcast_shapes,
     broadcast_to_rank as broadcast_to_rank,
-    broadcasted_iota as broadcasted_iota,
     collapse as collapse,
     concatenate as concatenate,
-    convert_element_type as convert_element_type,
-    dtype as dtype,
-    empty as empty,
     expand_dims as expand_dims,
-    full as full,
-    full_like as full_like,
-    iota as iota,
     pad as pad,
     reshape as reshape,
     rev as rev,
-    shape_as_value as shape_as_value,
     split as split,
     squeeze as squeeze,
     stack as stack,
     tile as tile,
     transpose as transpose,
     unstack as unstack,
-    zeros_like_array as zeros_like_array,
 )
-from ._slicing import (
-    dynamic_index_in_dim as dynamic_index_in_dim,
-    dynamic_slice as dynamic_slice,
-    dynamic_slice_in_dim as dynamic_slice_in_dim,
-    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
-    dynamic_update_slice as dynamic_update_slice,
-    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
+from ._gather_scatter import (
     gather as gather,
-    index_in_dim as index_in_dim,
     index_take as index_take,
     scatter as scatter,
     scatter_add as scatter_add,
@@ -163,18 +158,28 @@ from ._slicing import (
     scatter_min as scatter_min,
     scatter_mul as scatter_mul,
     scatter_sub as scatter_sub,
+)
+from ._slicing import (
+    dynamic_index_in_dim as dynamic_index_in_dim,
+    dynamic_slice as dynamic_slice,
+    dynamic_slice_in_dim as dynamic_slice_in_dim,
+    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
+    dynamic_update_slice as dynamic_update_slice,
+    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
+    index_in_dim as index_in_dim,
     slice as slice,
     slice_in_dim as slice_in_dim,
 )
-from ._reductions import (
-    argmax as argmax,
-    argmin as argmin,
+from ._cumulative import (
     cumlogsumexp as cumlogsumexp,
     cummax as cummax,
     cummin as cummin,
     cumprod as cumprod,
     cumsum as cumsum,
-    padtype_to_pads as padtype_to_pads,
+)
+from ._reductions import (
+    argmax as argmax,
+    argmin as argmin,
     reduce as reduce,
     reduce_and as reduce_and,
     reduce_max as reduce_max,
@@ -182,9 +187,12 @@ from ._reductions import (
     reduce_or as reduce_or,
     reduce_prod as reduce_prod,
     reduce_sum as reduce_sum,
+    reduce_xor as reduce_xor,
+)
+from ._windows import (
+    padtype_to_pads as padtype_to_pads,
     reduce_window as reduce_window,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
-    reduce_xor as reduce_xor,
 )
 from ._fourier import fft as fft
 from ._sorting import (

@@ -22,8 +22,9 @@ from ..tree_util import tree_map
 from ._arithmetic import clamp
 from ._bodies import as_array
 from ._comparisons import select
+from ._creation import broadcasted_iota, full_like, zeros_like_array
 from ._reductions import reduce_max
-from ._shaping import broadcast_in_dim, broadcasted_iota, expand_dims, full_like, reshape, squeeze, transpose, zeros_like_array
+from ._shaping import broadcast_in_dim, expand_dims, reshape, squeeze, transpose
 from ._slicing import dynamic_index_in_dim, index_in_dim
 
 

@@ -13,8 +13,8 @@ from ..interpreters._composed import composed
 from ..tree_util import tree_leaves
 from ._collectives import ragged_all_to_all
 from ._comparisons import eq
+from ._creation import bitcast_convert_type
 from ._differentiation import with_sharding_constraint
-from ._shaping import bitcast_convert_type
 
 __all__ = ["dce_sink", "dce_sink_p", "eq_to_p", "ragged_all_to_all_p", "sharding_constraint_p", "stage", "stage_p"]
 

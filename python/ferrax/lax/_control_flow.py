@@ -32,7 +32,7 @@ from ._bodies import (
     type_string,
     why_differ,
 )
-from ._shaping import convert_element_type
+from ._creation import convert_element_type
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 _absent = type("_Absent", (), {"__repr__": lambda self: "<not given>"})()

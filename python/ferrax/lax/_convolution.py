@@ -15,10 +15,11 @@ import numpy as np
 from .._core import bind
 from .._dtypes import dtype_of, is_complex, is_floating, is_integer, is_unsigned, requested
 from .._parts import sharded
+from ._creation import broadcasted_iota, convert_element_type
 from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision
-from ._reductions import _dilate, check_dilations, check_lengths, check_positive, padtype_to_pads
-from ._shaping import broadcast, broadcasted_iota, convert_element_type, reshape, rev
+from ._shaping import broadcast, reshape, rev
+from ._windows import _dilate, check_dilations, check_lengths, check_positive, padtype_to_pads
 
 
 def conv_general_permutations(dimension_numbers):

@@ -18,7 +18,7 @@ from .._devices import check_fit
 from .._dtypes import is_inexact
 from ..tree_util import broadcast_prefix, tree_map
 from ._bodies import Body, as_array, aval_of
-from ._shaping import full_like
+from ._creation import full_like
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 

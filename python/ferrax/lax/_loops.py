@@ -24,7 +24,8 @@ from ..errors import ConcretizationTypeError
 from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of, check_carry, promote_weak, refuse_ref_carry
 from ._control_flow import while_loop_of
-from ._shaping import concatenate, convert_element_type, pad, reshape, rev, stack
+from ._creation import convert_element_type
+from ._shaping import concatenate, pad, reshape, rev, stack
 from ._slicing import index_in_dim, slice, slice_in_dim
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten

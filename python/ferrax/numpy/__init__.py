@@ -66,28 +66,32 @@ from ._scalar_types import (
     uint8 as uint8,
 )
 from ._creation import (
-    arange as arange,
     array as array,
     asarray as asarray,
     astype as astype,
     copy as copy,
-    empty as empty,
-    empty_like as empty_like,
     from_dlpack as from_dlpack,
     frombuffer as frombuffer,
     fromfile as fromfile,
-    fromfunction as fromfunction,
     fromiter as fromiter,
     fromstring as fromstring,
+)
+from ._filling import (
+    empty as empty,
+    empty_like as empty_like,
     full as full,
     full_like as full_like,
-    geomspace as geomspace,
-    linspace as linspace,
-    logspace as logspace,
     ones as ones,
     ones_like as ones_like,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from ._ranges import (
+    fromfunction as fromfunction,
+    arange as arange,
+    geomspace as geomspace,
+    linspace as linspace,
+    logspace as logspace,
 )
 from ._matrices import (
     diag as diag,
@@ -368,23 +372,25 @@ from ._histograms import (
     histogram_bin_edges as histogram_bin_edges,
     histogramdd as histogramdd,
 )
-from ._taking import (
+from ._index_makers import (
     diag_indices as diag_indices,
     diag_indices_from as diag_indices_from,
-    fill_diagonal as fill_diagonal,
     ix_ as ix_,
     mask_indices as mask_indices,
-    place as place,
-    put as put,
-    put_along_axis as put_along_axis,
     ravel_multi_index as ravel_multi_index,
-    take as take,
-    take_along_axis as take_along_axis,
     tril_indices as tril_indices,
     tril_indices_from as tril_indices_from,
     triu_indices as triu_indices,
     triu_indices_from as triu_indices_from,
     unravel_index as unravel_index,
+)
+from ._taking import (
+    fill_diagonal as fill_diagonal,
+    place as place,
+    put as put,
+    put_along_axis as put_along_axis,
+    take as take,
+    take_along_axis as take_along_axis,
 )
 from ._linear_algebra import (
     convolve as convolve,

@@ -17,8 +17,9 @@ from .._shapes import common_shape
 from . import _selecting
 from ._arguments import Array, as_array, broadcast_constant, broadcast_together, check_arraylike, concrete_or_error, constant, convert, shape_of, unsupported
 from ._arithmetic import remainder
-from ._creation import array, full_like
+from ._creation import array
 from ._cumulative import cumsum
+from ._filling import full_like
 from ._joining import concatenate, stack
 from ._reductions import argmax
 from ._searching import nonzero

@@ -16,8 +16,10 @@ from .._core import bind
 from .._dtypes import requested
 from .._shapes import canonicalize_shape
 from ._arguments import check_arraylike, convert
-from ._creation import arange, array, linspace, zeros
+from ._creation import array
+from ._filling import zeros
 from ._joining import concatenate, stack
+from ._ranges import arange, linspace
 
 
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):

@@ -18,13 +18,15 @@ from .._dtypes import canonicalize_dtype, is_bool, is_integer, is_narrow
 from .._parts import sharded
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, ndim_of, shape_of
 from ._calculus import diff
-from ._creation import array, linspace, ones_like, zeros
+from ._creation import array
+from ._filling import ones_like, zeros
+from ._index_makers import ravel_multi_index
 from ._operators import add, subtract
+from ._ranges import linspace
 from ._reductions import max as maximum, min as minimum
 from ._searching import searchsorted
 from ._selecting import clip, where
 from ._shaping import ravel, reshape
-from ._taking import ravel_multi_index
 
 
 def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):

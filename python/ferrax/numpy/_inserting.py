@@ -16,9 +16,10 @@ import numpy as np
 from .. import _core
 from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, converted, jitted, ndim_of
-from ._creation import arange, ones, zeros, zeros_like
+from ._filling import ones, zeros, zeros_like
 from ._joining import concatenate
 from ._logic import less
+from ._ranges import arange
 from ._rearranging import tile
 from ._selecting import clip, where
 from ._shaping import broadcast_to, moveaxis, ravel, reshape

@@ -18,9 +18,10 @@ from .._core import bind
 from .._dtypes import dtype_of, is_integer, requested
 from .._shapes import canonicalize_axis, canonicalize_shape
 from ._arguments import Array, as_array, broadcast_constant, constant, convert, converted, is_arraylike, jitted, ndim_of, scalar_like
-from ._creation import arange, zeros
 from ._exponential import power
+from ._filling import zeros
 from ._operators import add, multiply
+from ._ranges import arange
 from ._selecting import where
 from ._shaping import moveaxis, ravel
 

@@ -16,9 +16,11 @@ from .._shapes import canonicalize_axis
 from ..lax import slice_in_dim
 from . import _averages, _reductions, _rounding, _statistics
 from ._arguments import Array, as_array, concrete_or_error, convert, jitted, ndim_of
-from ._creation import array as make_array, linspace, zeros
+from ._creation import array as make_array
+from ._filling import zeros
 from ._joining import concatenate
 from ._operators import multiply, subtract
+from ._ranges import linspace
 from ._rearranging import flip, repeat
 from ._shaping import broadcast_to, squeeze
 from ._vectorizing import apply_along_axis

@@ -19,8 +19,8 @@ from .._shapes import common_shape
 from ..lax import scan
 from . import _reductions, linalg
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of
-from ._creation import full_like, ones, zeros
 from ._exponential import sqrt
+from ._filling import full_like, ones, zeros
 from ._inserting import trim_zeros
 from ._joining import concatenate, stack
 from ._linear_algebra import convolve, dot

@@ -19,8 +19,9 @@ from .._shapes import canonicalize_axis, listed_axes
 from ..lax import dynamic_slice_in_dim, slice_in_dim
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, is_arraylike, jitted, ndim_of
 from ._arithmetic import remainder
-from ._creation import array, zeros
+from ._creation import array
 from ._cumulative import cumsum
+from ._filling import zeros
 from ._joining import concatenate
 from ._shaping import broadcast_to, ravel, reshape, transpose
 from ._taking import take

@@ -17,13 +17,14 @@ from .. import _core
 from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype, is_bool, is_inexact
 from ..lax import GatherDimensionNumbers, gather, scan
-from ..lax._shaping import beside
+from ..lax._creation import beside
 from . import _reductions
 from ._arguments import as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted, ndim_of, shape_of, unsupported
 from ._arithmetic import floor_divide, remainder
-from ._creation import arange, zeros
 from ._cumulative import cumsum
+from ._filling import zeros
 from ._joining import vstack
+from ._ranges import arange
 from ._selecting import clip, where
 from ._shaping import atleast_1d, moveaxis, ravel
 from ._sorting import argsort

@@ -20,13 +20,14 @@ from .._dtypes import canonicalize_dtype, is_complex, is_inexact
 from .._shapes import canonicalize_axis
 from . import _reductions
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted
-from ._creation import arange, full, ones, zeros
 from ._cumulative import cumsum
+from ._filling import full, ones, zeros
 from ._floating_point import isnan
 from ._inserting import append
 from ._joining import concatenate
 from ._logic import logical_not
 from ._operators import logical_and, subtract
+from ._ranges import arange
 from ._searching import nonzero, searchsorted
 from ._selecting import clip, where
 from ._shaping import moveaxis, ravel

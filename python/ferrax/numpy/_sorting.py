@@ -19,7 +19,7 @@ from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, r
 from .._shapes import canonicalize_axis
 from ..lax import index_in_dim
 from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, shape_of
-from ._creation import ones
+from ._filling import ones
 from ._shaping import moveaxis
 
 

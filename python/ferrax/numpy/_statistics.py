@@ -21,9 +21,10 @@ from ._arguments import as_array, check_arraylike, check_promotion, constant, co
 from ._arithmetic import absolute
 from ._averages import average
 from ._complex import conj, real
-from ._creation import astype, empty, full
+from ._creation import astype
 from ._cumulative import cumsum
 from ._exponential import sqrt
+from ._filling import empty, full
 from ._floating_point import isnan
 from ._joining import concatenate
 from ._linear_algebra import dot

@@ -19,11 +19,13 @@ from .._transformed import public_name
 from ..lax import fori_loop, scan
 from . import _cumulative, _operators, _reductions, _selecting
 from ._arguments import as_array, check_arraylike, jitted
-from ._creation import arange, full
+from ._filling import full
+from ._index_makers import unravel_index
 from ._inserting import append
 from ._joining import concatenate
+from ._ranges import arange
 from ._shaping import expand_dims, moveaxis, ravel, reshape
-from ._taking import take, unravel_index
+from ._taking import take
 from ._vectorizing import vectorize
 
 

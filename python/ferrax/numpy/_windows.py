@@ -16,8 +16,8 @@ from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype
 from ._arguments import constant
-from ._creation import ones
 from ._exponential import i0
+from ._filling import ones
 
 
 def _points(M):

@@ -18,7 +18,7 @@ from ..._dtypes import is_complex
 from ..._shapes import common_shape
 from ...custom_derivatives import custom_jvp
 from ...lax import cond as _cond, custom_linear_solve, linalg as _lax, stop_gradient
-from .. import _creation, _matrices, _reductions
+from .. import _filling, _matrices, _reductions
 from .._arguments import Array, as_array, check_arraylike, jitted
 from .._complex import conj
 from .._exponential import log
@@ -199,7 +199,7 @@ def _det(a):
     n = a.shape[-1]
     x = lambda i, j: a[..., i, j]
     if n == 0:
-        return _creation.ones(a.shape[:-2], a.dtype)
+        return _filling.ones(a.shape[:-2], a.dtype)
     if n == 1:
         return x(0, 0)
     if n == 2:
@@ -256,7 +256,7 @@ def _slogdet_rule(primals, tangents):
     sign, size = _slogdet_by_lu(a)
     moved = _trace(_solve_matrices(a, da))
     if not is_complex(a.dtype):
-        return (sign, size), (_creation.zeros_like(sign), moved)
+        return (sign, size), (_filling.zeros_like(sign), moved)
     return (sign, size), (sign * (moved - moved.real.astype(a.dtype)), moved.real)
 
 
@@ -385,8 +385,8 @@ def _lstsq(a, b, rcond, numpy_resid):
     b = b[:, None] if vector else b
     eps = float(np.finfo(a.dtype).eps)
     if a.size == 0:
-        s = _creation.zeros(0, np.finfo(a.dtype).dtype)
-        rank, x = _core.asarray(np.int32(0)), _creation.zeros((n, b.shape[1]), a.dtype)
+        s = _filling.zeros(0, np.finfo(a.dtype).dtype)
+        rank, x = _core.asarray(np.int32(0)), _filling.zeros((n, b.shape[1]), a.dtype)
     else:
         rtol = rcond
         s = svd(a, compute_uv=False)
@@ -399,7 +399,7 @@ def _lstsq(a, b, rcond, numpy_resid):
     elif b.ndim == 2 and m > n:
         residuals = where(rank == n, norm(b - a @ x, axis=0) ** 2, np.nan)
     else:
-        residuals = _creation.zeros(0, s.dtype)
+        residuals = _filling.zeros(0, s.dtype)
     return x[:, 0] if vector else x, residuals, rank, s
 
 
