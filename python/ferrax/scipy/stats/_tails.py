@@ -12,7 +12,8 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import broadcast_together
-from ..special import _sum_of_tangents, betaln, gammaln, xlog1py, xlogy
+from ..special import betaln, gammaln, xlog1py, xlogy
+from ..special._entropies import _sum_of_tangents
 
 _LOG2 = float(np.log(2))
 # Below this the logarithm of a probability is found without the probability.

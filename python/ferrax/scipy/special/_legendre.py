@@ -5,7 +5,7 @@ Invariant: by recurrence over degrees, all orders at a time; the sign is that of
 
 import numpy as np
 
-from .. import _core, lax, numpy as jnp
+from ... import _core, lax, numpy as jnp
 
 __all__ = ["lpmn", "lpmn_values"]
 
@@ -102,14 +102,18 @@ def lpmn(m, n, z):
     """The associated Legendre functions of the first kind, and their derivatives.
 
     Args:
-      m, n: the largest order, and the largest degree: one number.
-      z: where; a vector of float32 or float64.
+        m, n: ints, equal: the largest order, and the largest degree.
+        z: float32 or float64 array (k,).
 
     Returns:
-      two arrays of (order, degree, place).
+        Pair of arrays (m + 1, n + 1, k) of z's dtype: values and derivatives by order, degree and element of z.
 
     Raises:
-      TypeError, ValueError, NotImplementedError: as of `lpmn_values`.
+        TypeError, ValueError, NotImplementedError: as of `lpmn_values`.
+
+    >>> p, slopes = lpmn(1, 1, jnp.array([0.5]))
+    >>> p[0, :, 0], slopes[0, :, 0]
+    (Array([1. , 0.5], dtype=float32), Array([0., 1.], dtype=float32))
     """
     top, z = _checked(m, n, z)
     p = _values(top, z, False)

@@ -8,13 +8,13 @@ Invariant: where an integral is large, small or turns, that is divided out and t
 
 import numpy as np
 
-from .. import lax, numpy as jnp
-from .._api import jit
-from ..custom_derivatives import custom_jvp
-from ..numpy._arguments import broadcast_together, convert, promote_inexact
-from ._chebyshev import evaluate
-from ._chebyshev_tables import CIN, E1, EI, EIN, FRESNEL_C, FRESNEL_F, FRESNEL_G, FRESNEL_S, SI, SINE_F, SINE_G
-from ._halves import in_single
+from ... import lax, numpy as jnp
+from ..._api import jit
+from ...custom_derivatives import custom_jvp
+from ...numpy._arguments import broadcast_together, convert, promote_inexact
+from .._chebyshev import evaluate
+from .._chebyshev_tables import CIN, E1, EI, EIN, FRESNEL_C, FRESNEL_F, FRESNEL_G, FRESNEL_S, SI, SINE_F, SINE_G
+from .._halves import in_single
 
 _EULER = float(np.euler_gamma)
 _PI = float(np.pi)

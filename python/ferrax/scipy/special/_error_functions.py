@@ -10,12 +10,12 @@ Invariant: each keeps its relative accuracy where the function it is made of und
 
 import numpy as np
 
-from .. import lax, numpy as jnp
-from .._api import jit
-from .._shapes import common_shape
-from ..custom_derivatives import custom_jvp
-from ..numpy._arguments import convert, promote_inexact
-from ._halves import in_single
+from ... import lax, numpy as jnp
+from ..._api import jit
+from ..._shapes import common_shape
+from ...custom_derivatives import custom_jvp
+from ...numpy._arguments import convert, promote_inexact
+from .._halves import in_single
 
 _ROOT_PI = float(np.sqrt(np.pi))
 _ROOT2 = float(np.sqrt(2))

@@ -11,13 +11,13 @@ import operator
 
 import numpy as np
 
-from .. import lax, numpy as jnp
-from .._api import jit
-from .._core import Tracer
-from ..custom_derivatives import custom_jvp
-from ..errors import ConcretizationTypeError
-from ..numpy._arguments import as_array, broadcast_together, convert, promote_inexact
-from ._halves import in_single
+from ... import lax, numpy as jnp
+from ..._api import jit
+from ..._core import Tracer
+from ...custom_derivatives import custom_jvp
+from ...errors import ConcretizationTypeError
+from ...numpy._arguments import as_array, broadcast_together, convert, promote_inexact
+from .._halves import in_single
 
 # ---------------------------------------------------------------- Bessel functions
 

@@ -10,10 +10,10 @@ Invariant: sums run until nothing is added, their derivatives included; what con
 
 import numpy as np
 
-from .. import lax, numpy as jnp
-from .._api import jit
-from ..numpy._arguments import broadcast_together, promote_inexact
-from ._halves import in_single
+from ... import lax, numpy as jnp
+from ..._api import jit
+from ...numpy._arguments import broadcast_together, promote_inexact
+from .._halves import in_single
 
 _MOST = 5000
 

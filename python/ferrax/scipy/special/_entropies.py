@@ -1,0 +1,251 @@
+"""Logistic functions, entropies, and powers on a logarithmic scale.
+
+Invariant: 0 log 0 is 0, and its derivatives are those of the limit from inside.
+
+    >>> xlogy(0.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+"""
+
+import functools
+
+from ... import numpy as jnp
+from ..._api import jit
+from ...custom_derivatives import SymbolicZero, custom_jvp
+from .._halves import in_single
+from ._arguments import _floats, _of_floats, _reals
+
+# ---------------------------------------------------------------- logistic, entropies, powers
+
+
+def expit(x):
+    """1 / (1 + exp(-x)).
+
+    Args:
+        x: array or number, real or complex.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is no array or number.
+
+    >>> expit(jnp.array([0.0, 2.0]))
+    Array([0.5      , 0.8807971], dtype=float32)
+    """
+    return _of_floats("expit", "logistic", x)
+
+
+def logit(x):
+    """log(x / (1 - x)), the inverse of `expit`.
+
+    Args:
+        x: array or number, real or complex.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is no array or number.
+
+    >>> logit(jnp.array([0.5, 0.9]))
+    Array([0.       , 2.1972244], dtype=float32)
+    """
+    x = _floats("logit", x)
+    return jnp.log(x) - jnp.log1p(-x)
+
+
+@custom_jvp
+def xlogy(x, y):
+    """x * log(y), 0 where x is 0 and y is not NaN.
+
+    Args:
+        x, y: arrays or numbers that broadcast, real or complex.
+
+    Returns:
+        Array of the broadcast shape, float or complex.
+
+    >>> xlogy(jnp.array([0.0, 2.0]), jnp.array([0.0, 1.5]))
+    Array([0.       , 0.8109302], dtype=float32)
+    """
+    x, y = _floats("xlogy", x, y)
+    nothing = (x == 0) & (y == y)
+    return jnp.where(nothing, 0, x * jnp.log(jnp.where(nothing, 1, y)))
+
+
+def _sum_of_tangents(terms, like):
+    """The sum of slope() * tangent over those tangents that are not zero by structure, beside which an infinite slope is nothing."""
+    parts = [slope() * t for slope, t in terms if not isinstance(t, SymbolicZero)]
+    return functools.reduce(jnp.add, parts) if parts else jnp.zeros_like(like)
+
+
+@functools.partial(xlogy.defjvp, symbolic_zeros=True)
+def _xlogy_jvp(primals, tangents):
+    (x, y), (dx, dy) = primals, tangents
+    out = xlogy(x, y)
+    return out, _sum_of_tangents([(lambda: jnp.log(y), dx), (lambda: _ratio(x, y), dy)], out)
+
+
+def _ratio(x, y):
+    """x / y, and 0 at 0 / 0, which no mask of other points hides from further derivatives."""
+    nothing = (x == 0) & (y == 0)
+    return jnp.where(nothing, 0, x / jnp.where(nothing, 1, y))
+
+
+@custom_jvp
+def xlog1py(x, y):
+    """x * log1p(y), 0 where x is 0 and y is not NaN.
+
+    Args:
+        x, y: arrays or numbers that broadcast, real or complex.
+
+    Returns:
+        Array of the broadcast shape, float or complex.
+
+    >>> xlog1py(jnp.array([0.0, 2.0]), jnp.array([-1.0, 0.5]))
+    Array([0.       , 0.8109302], dtype=float32)
+    """
+    x, y = _floats("xlog1py", x, y)
+    nothing = (x == 0) & (y == y)
+    return jnp.where(nothing, 0, x * jnp.log1p(jnp.where(nothing, 0, y)))
+
+
+@functools.partial(xlog1py.defjvp, symbolic_zeros=True)
+def _xlog1py_jvp(primals, tangents):
+    (x, y), (dx, dy) = primals, tangents
+    out = xlog1py(x, y)
+    return out, _sum_of_tangents([(lambda: jnp.log1p(y), dx), (lambda: _ratio(x, 1 + y), dy)], out)
+
+
+def entr(x):
+    """-x * log(x), 0 at 0, -inf below.
+
+    Args:
+        x: array or number, bool, integer or real.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    Raises:
+        TypeError: x is complex, or no array or number.
+        ValueError: x is complex.
+
+    >>> entr(jnp.array([0.5, 1.0, -1.0]))
+    Array([ 0.3465736, -0.       ,       -inf], dtype=float32)
+    """
+    x = _reals("entr", x)
+    return jnp.where(x < 0, -jnp.inf, -xlogy(x, jnp.where(x < 0, 1, x)))
+
+
+def rel_entr(p, q):
+    """p * log(p / q); 0 where p = 0 <= q, inf outside the domain.
+
+    Args:
+        p, q: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        ValueError: an argument is complex.
+
+    >>> rel_entr(jnp.array([0.5, 0.0]), jnp.array([0.25, 1.0]))
+    Array([0.3465736, 0.       ], dtype=float32)
+    """
+    p, q = _reals("rel_entr", p, q)
+    both, zero = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
+    # A number beside a number, as in JAX: only then is the result weakly typed.
+    nothing = p.dtype.type(0) if p.ndim else 0.0
+    return jnp.where(both, safe_p * jnp.log(safe_p / safe_q), jnp.where(zero, nothing, jnp.inf))
+
+
+def kl_div(p, q):
+    """rel_entr(p, q) - p + q.
+
+    Args:
+        p, q: arrays or numbers that broadcast, real.
+
+    Returns:
+        Float array of the broadcast shape.
+
+    Raises:
+        ValueError: an argument is complex.
+
+    >>> kl_div(jnp.array([0.5, 0.0]), jnp.array([0.25, 1.0]))
+    Array([0.09657359, 1.        ], dtype=float32)
+    """
+    p, q = _reals("kl_div", p, q)
+    return rel_entr(p, q) - p + q
+
+
+@in_single
+def boxcox(x, lmbda):
+    """(x ** lmbda - 1) / lmbda, log(x) at lmbda = 0.
+
+    Args:
+        x, lmbda: arrays or numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape, float or complex.
+
+    >>> boxcox(jnp.array([1.0, 4.0]), 0.5)
+    Array([0., 2.], dtype=float32)
+    """
+    return _boxcox(*_floats("boxcox", x, lmbda))
+
+
+def _scaled_power(log, lmbda):
+    """(exp(lmbda log) - 1) / lmbda."""
+    zero = lmbda == 0
+    return jnp.where(zero, log, jnp.expm1(lmbda * log) / jnp.where(zero, 1, lmbda))
+
+
+def _scaled_power_slope(value, base, log, lmbda):
+    """The derivative of that by lmbda: (base^lmbda log - value) / lmbda; near lmbda = 0, where it cancels, by its series."""
+    t = lmbda * jnp.where((lmbda == 0) & jnp.isinf(log), 0, log)
+    near = abs(t) < 0.02
+    t = jnp.where(near, t, 0)
+    series = log * log * (1 / 2 + t * (1 / 3 + t * (1 / 8 + t * (1 / 30 + t * (1 / 144 + t / 840)))))
+    return jnp.where(near, series, (xlogy(base**lmbda, base) - value) / jnp.where(near, 1, lmbda))
+
+
+@custom_jvp
+@jit
+def _boxcox(x, lmbda):
+    return _scaled_power(jnp.log(x), lmbda)
+
+
+@_boxcox.defjvp
+def _boxcox_jvp(primals, tangents):
+    (x, lmbda), (dx, dlmbda) = primals, tangents
+    y = _boxcox(x, lmbda)
+    return y, dx * x ** (lmbda - 1) + dlmbda * _scaled_power_slope(y, x, jnp.log(x), lmbda)
+
+
+@in_single
+def boxcox1p(x, lmbda):
+    """boxcox(1 + x, lmbda), accurate for small x.
+
+    Args:
+        x, lmbda: arrays or numbers that broadcast.
+
+    Returns:
+        Array of the broadcast shape, float or complex.
+
+    >>> boxcox1p(jnp.array([0.0, 3.0]), 0.5)
+    Array([0., 2.], dtype=float32)
+    """
+    return _boxcox1p(*_floats("boxcox1p", x, lmbda))
+
+
+@custom_jvp
+@jit
+def _boxcox1p(x, lmbda):
+    return _scaled_power(jnp.log1p(x), lmbda)
+
+
+@_boxcox1p.defjvp
+def _boxcox1p_jvp(primals, tangents):
+    (x, lmbda), (dx, dlmbda) = primals, tangents
+    y = _boxcox1p(x, lmbda)
+    return y, dx * (1 + x) ** (lmbda - 1) + dlmbda * _scaled_power_slope(y, 1 + x, jnp.log1p(x), lmbda)
