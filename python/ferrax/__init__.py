@@ -26,7 +26,8 @@ from ._devices import (
     block_until_ready, copy_to_host_async, default_backend, device_count, device_get, device_put, devices, host_count, host_id, host_ids,
     live_arrays, local_device_count, local_devices, print_environment_info, process_count, process_index, process_indices,
 )
-from ._autodiff import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, jvp, linear_transpose, linearize, value_and_grad, vjp
+from ._autodiff import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, jvp, value_and_grad
+from ._linear_maps import linear_transpose, linearize, vjp
 from ._batching import vmap
 from . import errors, tree, tree_util
 

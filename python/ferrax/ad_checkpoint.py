@@ -1,9 +1,9 @@
 """Rematerialisation: `checkpoint`, names for the values that a policy may keep, and the list of what a function keeps."""
 
 from . import _core
-from ._autodiff import linearize
 from ._checkpoint import checkpoint, remat
 from ._flat import argument_names
+from ._linear_maps import linearize
 from ._policies import Offloadable, Recompute, Saveable, checkpoint_policies
 from .extend.core import Primitive
 from .interpreters import ad, batching

@@ -16,11 +16,11 @@ import typing
 
 from . import _core
 from ._api import ShapeDtypeStruct, jit, symbolic_shapes
-from ._autodiff import vjp
 from ._config import exporting_for
 from ._differences import tree_differences
 from ._dtypes import float0, is_inexact
 from ._export_trees import read_tree, register_namedtuple_serialization, register_pytree_node_serialization, write_tree
+from ._linear_maps import vjp
 from ._symbolic import SymbolicScope, symbolic_shape
 from ._symbolic_export import (
     Samples,

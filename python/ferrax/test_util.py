@@ -11,8 +11,9 @@ import functools
 import numpy as np
 
 from . import _core
-from ._autodiff import jvp, vjp
+from ._autodiff import jvp
 from ._flat import is_inexact
+from ._linear_maps import vjp
 from .dtypes import finfo
 from .tree_util import tree_flatten, tree_leaves, tree_map
 

@@ -45,6 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "_api",
             "_autodiff",
+            "_linear_maps",
             "_batching",
             "_callback",
             "_checkpoint",

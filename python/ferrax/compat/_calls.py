@@ -14,10 +14,11 @@ import numpy as np
 
 from .. import _core, numpy
 from .._api import effects_barrier
-from .._autodiff import jvp, vjp
+from .._autodiff import jvp
 from .._callback import debug_callback
 from .._config import config
 from .._devices import client_of, default_backend
+from .._linear_maps import vjp
 from ..core import Primitive
 from ..interpreters.xla import apply_primitive
 from ..lax._tokens import Token

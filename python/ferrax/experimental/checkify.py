@@ -15,9 +15,9 @@ import threading
 import numpy as np
 
 from .. import _core, lax
-from .._autodiff import vjp
 from .._dtypes import is_key
 from .._flat import is_inexact
+from .._linear_maps import vjp
 from .._transformed import restorable
 from ..custom_derivatives import custom_jvp, custom_vjp, zero_from_primal
 from ..extend.core import Literal

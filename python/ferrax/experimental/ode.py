@@ -12,9 +12,10 @@ for dense output after Shampine: Some practical Runge-Kutta formulas, Math. Comp
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._autodiff import jvp, vjp
+from .._autodiff import jvp
 from .._core import promote_dtypes_inexact
 from .._flat import is_inexact
+from .._linear_maps import vjp
 from ..custom_derivatives import _closed, custom_jvp, linear_call
 from ..flatten_util import ravel_pytree
 from ..tree_util import tree_flatten, tree_leaves, tree_map

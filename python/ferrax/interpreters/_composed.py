@@ -9,10 +9,11 @@ import functools
 
 from .. import _core
 from .._api import eval_shape
-from .._autodiff import jvp, linear_transpose
+from .._autodiff import jvp
 from .._batching import vmap
 from .._core import Primitive, ShapedArray
 from .._dtypes import float0, is_inexact
+from .._linear_maps import linear_transpose
 from .ad import Zero, instantiate_zeros, is_undefined_primal, primitive_jvps, primitive_transposes
 from .batching import primitive_batchers
 

@@ -8,9 +8,10 @@ Invariant: a rule stands under its primitive in `primitive_jvps` (`rule(primals,
 """
 
 from .. import _core
-from .._autodiff import jvp as _jvp, linearize as _linearize
+from .._autodiff import jvp as _jvp
 from .._core import primitive
 from .._flat import zeros
+from .._linear_maps import linearize as _linearize
 from ._kinds import JVPTrace
 
 __all__ = [

@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
-from .._autodiff import jvp, linear_transpose, linearize
+from .._autodiff import jvp
 from .._config import exporting_for, inert
 from .._core import bind
 from .._devices import check_fit
 from .._dtypes import is_inexact
+from .._linear_maps import linear_transpose, linearize
 from ..tree_util import broadcast_prefix, tree_map
 from ._bodies import Body, as_array, aval_of
 from ._creation import full_like
