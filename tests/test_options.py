@@ -201,7 +201,6 @@ ONES = np.ones(3, np.float32)
 # An option that is accepted: a call that sets it. It warns the first time and not the second, and its result is as without it.
 INERT = {
     ("_devices.py:device_put", "donate"): lambda jax, **k: jax.device_put(ONES, **{"donate": True} if k else {}),
-    ("_batching.py:vmap", "spmd_axis_name"): lambda jax, **k: jax.vmap(lambda x: x + 1, **{"spmd_axis_name": "x"} if k else {})(ONES),
     ("core.py:eval_jaxpr", "propagate_source_info"): lambda jax, **k: _eval(jax, **{"propagate_source_info": False} if k else {}),
     ("debug.py:callback", "partitioned"): lambda jax, **k: jax.debug.callback(len, ONES, **{"partitioned": True} if k else {}),
     ("debug.py:print", "partitioned"): lambda jax, **k: jax.debug.print("", **{"partitioned": True} if k else {}),

@@ -86,10 +86,10 @@ def test_a_device_does_its_part(on_devices):
             return "\\n".join(l for l in text(f, x).splitlines() if not l.startswith("#"))
         for f, many, what in [
             (smap(lambda x: jnp.sin(x) * 2, P("x"), P("x")), 0, ""),
-            (smap(lambda x: lax.psum(x, "x"), P("x"), P()), 1, "AllReduce"),
-            (smap(lambda x: lax.ppermute(x, "x", [(i, (i + 1) % 8) for i in range(8)]), P("x"), P("x")), 1, "Permute"),
-            (smap(lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True), P("x"), P(None, "x")), 1, "AllToAll"),
-            (smap(lambda x: lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True), P("x"), P(None, "x")), 1, "AllToAll"),
+            (smap(lambda x: lax.psum(x, "x"), P("x"), P()), 1, "all-reduce"),
+            (smap(lambda x: lax.ppermute(x, "x", [(i, (i + 1) % 8) for i in range(8)]), P("x"), P("x")), 1, "collective-permute"),
+            (smap(lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True), P("x"), P(None, "x")), 1, "all-to-all"),
+            (smap(lambda x: lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True), P("x"), P(None, "x")), 1, "all-to-all"),
         ]:
             told = program(f)
             assert told.count(" over [") == many and what in told, told

@@ -6,7 +6,7 @@ vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row o
 import collections
 
 from . import _core, _flat
-from ._config import inert, refused
+from ._config import refused
 from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
 from ._transformed import restorable
 from ._vmappable import concerns, spec_types, vmap_over, vmappables
@@ -30,7 +30,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             of the output.
         axis_name: a name for the axis, for collectives such as `lax.psum`.
         axis_size: the size of the axis, needed where no argument is mapped.
-        spmd_axis_name: without effect.
+        spmd_axis_name: a mesh axis, or a tuple of them, that cuts the lanes: constraints and `shard_map`s in `fun` say so of theirs.
         sum_match: not supported; must be False.
 
     Returns:
@@ -43,8 +43,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))
     Array([2., 2., 2.], dtype=float32)
     """
-    if spmd_axis_name is not None:
-        inert("vmap", "spmd_axis_name", "there are no meshes whose axis it could be")
+    spmd = () if spmd_axis_name is None else spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
     if sum_match:
         refused("vmap", "sum_match", sum_match, "results are stacked")
     check_callable(fun)
@@ -82,6 +81,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             return _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name)
         flat = mapped = FlatFun(fun, in_tree)
         if None in dims:
+            _check_unmapped(leaves, dims)
             # unmapped arguments are passed unchanged: a function, a string, a Python number that sizes something
             mapped = _over_mapped(flat, leaves, dims)
             leaves, dims = [x for x, d in zip(leaves, dims, strict=True) if d is not None], [d for d in dims if d is not None]
@@ -95,10 +95,46 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             tree = flat.out_tree.unflatten([0] * flat.out_tree.num_leaves)
             return spread_prefix(out_axes, tree, "vmap out_axes")
 
-        outs = _core.vmap(mapped, leaves, dims, size, axis_name, out_dims)
+        outs = _core.vmap(mapped, leaves, dims, size, axis_name, out_dims, False, _named_lanes(spmd, leaves, dims))
         return flat.out_tree.unflatten(looked_at("vmap", fun, outs))
 
     return vmap_f
+
+
+def _lane_axes(leaves, dims):
+    """The mesh axes that types say cut the mapped dimensions."""
+    for x, d in zip(leaves, dims, strict=True):
+        if d is not None and isinstance(x, _core.Array) and (axes := x.aval.sharding.spec.axes_of(d % x.ndim)):
+            return axes
+    return ()
+
+
+def _check_unmapped(leaves, dims):
+    """Raises ValueError, in JAX's words, where what is not mapped is cut along the mesh axes that cut the lanes."""
+    axes = _lane_axes(leaves, dims)
+    for x, d in zip(leaves, dims, strict=True):
+        if d is None and axes and isinstance(x, _core.Array):
+            spec = x.aval.sharding.spec
+            if any(a in axes for k in range(len(spec)) for a in spec.axes_of(k)):
+                raise ValueError(
+                    "Unmapped values passed to vmap cannot be sharded along the mesh axis you are vmapping over. Got type:"
+                    f" {x.aval.str_short(True)}, in_axes: {d} and vmapped mesh axis: {axes}"
+                )
+
+
+def _named_lanes(spmd, leaves, dims):
+    """The mesh axes that the user says cut the lanes, where types do not say so already.
+
+    Raises:
+        ValueError: types say another thing.
+    """
+    axes = _lane_axes(leaves, dims) if spmd else ()
+    if axes and axes != spmd:
+        raise ValueError(
+            "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis type is allowed. Got"
+            f" spmd_axis_name={spmd} and arrays sharded on explicit_mesh_axis={axes}"
+        )
+    return () if axes else spmd
 
 
 def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name):

@@ -373,6 +373,32 @@ class _Using:
         _restore(self._outer)
 
 
+class _UsingDevices(_Using):
+    """Also has values that ask for no place go to the devices of the mesh."""
+
+    def __init__(self, mesh):
+        super().__init__(mesh)
+        self._outer_place = place_in_use()
+        _use_place(None if mesh is None or mesh.empty else shardings["whole"](mesh))
+
+    def __exit__(self, *exc):
+        _use_place(self._outer_place)
+        super().__exit__(*exc)
+
+
+shardings = {}  # "whole": makes the sharding of whole arrays on each device of a mesh; the module of shardings builds on this one
+
+
+def _use_place(sharding):
+    _local.place = sharding
+    _core.use_mesh(sharding)
+
+
+def place_in_use():
+    """The sharding of values that ask for no place; None where `set_mesh` set no mesh."""
+    return getattr(_local, "place", None)
+
+
 def set_mesh(mesh):
     """Makes a mesh the one in use: from now on, or, as a context manager, in the block. None: no mesh.
 
@@ -392,7 +418,7 @@ def set_mesh(mesh):
         raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
     if any(t.what != "eval" for t in _core.traces()):
         raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
-    return _Using(mesh)
+    return _UsingDevices(mesh)
 
 
 def use_abstract_mesh(mesh):

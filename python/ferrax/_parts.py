@@ -61,6 +61,7 @@ def _cut(x, place):
         place.shard_shape(np.shape(x))
     else:
         place.check_type(np.shape(x))
+        place = place._of_rank(np.ndim(x))
     if mesh is None or (mesh.abstract_mesh is not mesh and not isinstance(x, _core.Tracer)):
         return _core.device_put(x, place)
     return _core.reshard(x, place) if mesh.explicit_axes else place._constrain(x)
@@ -80,8 +81,22 @@ def sharded(function, given):
             kwargs[name] = given[name]
         else:
             args.append(given[name])
-    out = _core.resolved(function, tuple(args), kwargs)
     place = _in_use(place) if hasattr(place, "in_context") else place
+    if _core.at_root() and getattr(getattr(place, "spec", None), "unreduced", None):
+        # what makes the terms and what leaves them so are one program
+        leaves, tree = tree_flatten((tuple(args), kwargs))
+        traced = [isinstance(x, _core.Array) for x in leaves]
+
+        def whole(*arrays):
+            rest = iter(arrays)
+            args, kwargs = tree.unflatten([next(rest) if t else x for x, t in zip(leaves, traced, strict=True)])
+            return _laid(_core.resolved(function, args, kwargs), place)
+
+        return _core.jit(whole)(*[x for x, t in zip(leaves, traced, strict=True) if t])
+    return _laid(_core.resolved(function, tuple(args), kwargs), place)
+
+
+def _laid(out, place):
     if getattr(getattr(place, "mesh", None), "axis_names", None) == ():  # of a type that says nothing
         return out
     leaves, tree = tree_flatten(out)
@@ -284,7 +299,8 @@ def global_shards(x):
 
 def _shards(x, parts):
     here, parts, seen, out = _core.process_index(), iter(parts), {}, []
-    for device, index in x.sharding.devices_indices_map(x.shape).items():
+    regions = getattr(x.sharding, "_regions", x.sharding.devices_indices_map)  # also of an array whose sums are not taken
+    for device, index in regions(x.shape).items():
         key = tuple((s.start, s.stop) for s in index)
         out.append(Shard(device, index, next(parts) if device.process_index == here else None, seen.setdefault(key, 0)))
         seen[key] += 1

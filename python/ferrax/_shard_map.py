@@ -116,7 +116,7 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
             results = on_one_device()
             return found["tree"].unflatten(results)
         try:
-            results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma)
+            results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma, inside._typed())
         except ConcretizationTypeError:
             # Python code may look at values that are the same everywhere, where nothing is being traced
             if not _core.at_root() or any(isinstance(x, _core.Tracer) for x in operands):
@@ -157,7 +157,7 @@ def _on_devices(mesh, operands):
     return mesh if mesh is not None and len(set(mesh.devices.flat)) > 1 else None
 
 
-def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma):
+def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma, within):
     """`local`, a flat function of parts, on the devices of the mesh."""
     number = {name: i for i, name in enumerate(mesh.axis_names)}
     numbers = lambda spec: [[number[a] for a in spec.axes_of(d)] for d in range(len(spec))]
@@ -172,7 +172,9 @@ def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma):
 
     traced.fun = f  # errors name the user's function
     manual = [number[a] for a in names]
-    return _core.shard_map(traced, operands, [numbers(s) for s in cuts], lambda: [numbers(s) for s in joins()], mesh._for_extension(), manual, check_vma)
+    return _core.shard_map(
+        traced, operands, [numbers(s) for s in cuts], lambda: [numbers(s) for s in joins()], mesh._for_extension(), manual, check_vma, within
+    )
 
 
 def _over_axes(f, local, names, mesh, cuts, joins, check_vma):
@@ -208,7 +210,11 @@ def _mesh_and_names(mesh, axis_names):
         raise TypeError(f"`axis_names` argument of shard_map should be of type `frozenset` or `set`. Got type: {type(axis_names)}")
     if not set(axis_names) <= set(grid.axis_names):
         raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of mesh.axis_names={frozenset(grid.axis_names)}")
-    return grid, [a for a in grid.axis_names if not axis_names or a in axis_names]
+    if not axis_names:
+        # those that a `shard_map` around has not taken yet
+        taken = set(around.manual_axes) if around is not None else set()
+        axis_names = [a for a in grid.axis_names if a not in taken] or grid.axis_names
+    return grid, [a for a in grid.axis_names if a in axis_names]
 
 
 def _inferred(args, names):

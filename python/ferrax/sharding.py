@@ -26,6 +26,7 @@ from ._mesh import (
     get_mesh,
     make_mesh,
     set_mesh,
+    shardings,
     use_abstract_mesh,
 )
 from ._parts import (
@@ -218,12 +219,18 @@ class PartitionSpec:
                 raise ValueError(f"partitions cannot overlap with {name} axes passed to PartitionSpec. {got}")
 
     def __iter__(self):
+        self._refuse_sums("Using *pspec", "*spec.partitions")
         return iter(self.partitions)
+
+    def _refuse_sums(self, what, instead):
+        if self.unreduced or self.reduced:
+            raise ValueError(f"{what} is dangerous when PartitionSpec has non-empty unreduced/reduced set. Please use {instead}")
 
     def __len__(self):
         return len(self.partitions)
 
     def __getitem__(self, i):
+        self._refuse_sums("Using pspec[...]", "spec.partitions[...]")
         return self.partitions[i]
 
     def __add__(self, other):
@@ -347,8 +354,12 @@ class NamedSharding(Sharding):
     def is_equivalent_to(self, other, ndim):
         """Whether arrays of that rank are laid out alike."""
         if isinstance(self.mesh, AbstractMesh) and type(other) is NamedSharding and self.mesh == other.mesh:
-            return all(self.spec.axes_of(d) == other.spec.axes_of(d) for d in range(ndim))
-        return super().is_equivalent_to(other, ndim)
+            return self._sums() == other._sums() and all(self.spec.axes_of(d) == other.spec.axes_of(d) for d in range(ndim))
+        sums = other._sums() if type(other) is NamedSharding else (frozenset(), frozenset())
+        return self._sums() == sums and super().is_equivalent_to(other, ndim)
+
+    def _sums(self):
+        return self.spec.unreduced, self.spec.reduced
 
     def _cuts(self, dim):
         return [self.mesh.shape[a] for a in self.spec.axes_of(dim)]
@@ -356,12 +367,12 @@ class NamedSharding(Sharding):
     @property
     def is_fully_replicated(self):
         """Whether each device holds the whole array."""
-        return all(math.prod(self._cuts(d)) == 1 for d in range(len(self.spec)))
+        return not self.spec.unreduced and all(math.prod(self._cuts(d)) == 1 for d in range(len(self.spec)))
 
     @property
     def replicated_axes(self):
         """The mesh axes along which the parts are equal."""
-        used = {a for d in range(len(self.spec)) for a in self.spec.axes_of(d)}
+        used = {a for d in range(len(self.spec)) for a in self.spec.axes_of(d)} | self.spec.unreduced | self.spec.reduced
         return frozenset(a for a in self.mesh.axis_names if a not in used)
 
     def check_compatible_aval(self, aval_shape):
@@ -402,10 +413,21 @@ class NamedSharding(Sharding):
                     f" size {n}. Got shape: {tuple(shape)} and sharding {NamedSharding(self.mesh.abstract_mesh, self.spec)}"
                 )
 
+    def _of_rank(self, ndim):
+        """The same, of which the specification has an entry for each dimension."""
+        entries = self.spec.partitions[:ndim] + (None,) * (ndim - len(self.spec))
+        return self if entries == self.spec.partitions else NamedSharding(self.mesh, self.spec.update(partitions=entries))
+
     def devices_indices_map(self, global_shape):
         """Which slice of an array of `global_shape` each device holds."""
         if isinstance(self.mesh, AbstractMesh):
             raise ValueError("_device_assignment is not implemented for `jax.sharding.AbstractMesh`.")
+        if self.spec.unreduced:
+            raise NotImplementedError("device_indices_map doesn't work with unreduced: take the sum before, by `reshard`")
+        return self._regions(global_shape)
+
+    def _regions(self, global_shape):
+        """The slices that the parts of each device have the shapes of."""
         part, out = self.shard_shape(global_shape), {}
         for place, device in np.ndenumerate(self.mesh.devices):
             at = dict(zip(self.mesh.axis_names, place, strict=True))
@@ -428,18 +450,21 @@ class NamedSharding(Sharding):
         if self._known_cuts is None:
             if isinstance(self.mesh, AbstractMesh) or self.mesh.empty:
                 return None
-            number = {name: i for i, name in enumerate(self.mesh.axis_names)}
-            dims = [[number[a] for a in self.spec.axes_of(d)] for d in range(len(self.spec))]
-            self._known_cuts = self.mesh._for_extension(), dims
+            self._known_cuts = self.mesh._for_extension(), self._numbers()
         return self._known_cuts
+
+    def _numbers(self):
+        """The numbers of the mesh axes that cut each dimension, of those that are unreduced and of those that are reduced."""
+        number = {name: i for i, name in enumerate(self.mesh.axis_names)}
+        of = lambda axes: [number[a] for a in axes]
+        return [of(self.spec.axes_of(d)) for d in range(len(self.spec))], of(self.spec.unreduced), of(self.spec.reduced)
 
     def _typed(self):
         """What a type of arrays that lie so says: axes, which are explicit, the mesh's name and the axes that cut each dimension; None where it says nothing."""
         typed = self.mesh.abstract_mesh._typed()
         if typed is None:
             return None
-        number = {name: i for i, name in enumerate(self.mesh.axis_names)}
-        return (*typed, [[number[a] for a in self.spec.axes_of(d)] for d in range(len(self.spec))])
+        return (*typed, self._numbers())
 
     def _constrain(self, x):
         """A traced value that is to lie so where the program is partitioned: where dimensions cannot be cut evenly, as it comes."""
@@ -448,7 +473,7 @@ class NamedSharding(Sharding):
             return x
         concrete = isinstance(self.mesh, Mesh) and not self.mesh.empty
         spec = [[str(a) for a in self.spec.axes_of(d)] for d in range(len(shape))]
-        free = [d for d, p in enumerate(self.spec) if p is PartitionSpec.UNCONSTRAINED]
+        free = [d for d, p in enumerate(self.spec.partitions) if p is PartitionSpec.UNCONSTRAINED]
         axes = [(str(name), n) for name, n in self.mesh.shape.items()]
         return _core.constrain(x, axes, spec, free, list(self.mesh.devices.flat) if concrete else [])
 
@@ -475,6 +500,9 @@ class NamedSharding(Sharding):
     def __repr__(self):
         kind = "" if isinstance(self.mesh, AbstractMesh) else ", memory_kind=device"
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+
+
+shardings["whole"] = lambda mesh: NamedSharding(mesh, PartitionSpec())
 
 
 def _check_sums(mesh, spec, name, axes):
@@ -626,15 +654,16 @@ def _reshard_all(x, wanted, mesh):
         return reshard(x, wanted)
 
 
-def _of_type(ndim, label, dims):
+def _of_type(ndim, label, dims, unreduced=(), reduced=()):
     if label is None:
         return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim))
-    return _of_cuts(_by_label[label], dims)
+    return _of_cuts(_by_label[label], dims, unreduced, reduced)
 
 
-def _of_cuts(mesh, dims):
+def _of_cuts(mesh, dims, unreduced, reduced):
     """The sharding of a computed array: `dims` has the numbers of the mesh axes that cut each dimension."""
     names = [None if not d else mesh.axis_names[d[0]] if len(d) == 1 else tuple(mesh.axis_names[i] for i in d) for d in dims]
     while names and names[-1] is None and not mesh.explicit_axes:
         names.pop()
-    return NamedSharding(mesh, PartitionSpec(*names))
+    sums = {name: {mesh.axis_names[i] for i in axes} for name, axes in (("unreduced", unreduced), ("reduced", reduced))}
+    return NamedSharding(mesh, PartitionSpec(*names, **sums))

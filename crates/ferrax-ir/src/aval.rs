@@ -67,9 +67,21 @@ impl Aval {
     fn dims(&self) -> String {
         self.cut.get().map_or_else(|| join(&self.shape), |cut| join_cut(&self.shape, &cut))
     }
+    /// `{V:x, U:y}`: over which axes it varies, and along which it is a sum or was one.
+    fn marks(&self) -> String {
+        let sums = self.cut.get().map_or(vec![], |cut| cut.sums_text());
+        if sums.is_empty() {
+            return varies(self.vary);
+        }
+        let vary = varies(self.vary);
+        let vary = vary.trim_matches(['{', '}']);
+        let all: Vec<&str> =
+            Some(vary).filter(|v| !v.is_empty()).into_iter().chain(sums.iter().map(String::as_str)).collect();
+        format!("{{{}}}", all.join(", "))
+    }
     /// As JAX writes types in error messages: `float32[2,3]`.
     pub fn long(&self) -> String {
-        format!("{}[{}]{}", self.dtype.long(), self.dims(), varies(self.vary))
+        format!("{}[{}]{}", self.dtype.long(), self.dims(), self.marks())
     }
 }
 pub fn same_avals(a: &[Aval], b: &[Aval]) -> bool {
@@ -98,7 +110,7 @@ impl fmt::Display for Aval {
         for _ in 0..self.tape {
             write!(f, "tape ")?;
         }
-        write!(f, "{}[{}]{}", self.dtype, self.dims(), varies(self.vary))
+        write!(f, "{}[{}]{}", self.dtype, self.dims(), self.marks())
     }
 }
 impl fmt::Debug for Aval {

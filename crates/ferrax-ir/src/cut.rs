@@ -9,7 +9,7 @@
 //! ([`typing`](crate::typing)), and the partition pass begins with what the types say.
 //!
 //! INVARIANT: equal cuts have one number. Axes whose type is not Explicit are not in it.
-use crate::layout::{CutAxes, Grid, Spec};
+use crate::layout::{AxisSet, CutAxes, Grid, Spec};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -46,7 +46,8 @@ impl TypedCut {
     /// The cut of a value, without the axes that types do not speak of.
     pub fn new(mesh: &Arc<MeshType>, spec: &Spec) -> TypedCut {
         let told = |cut: &CutAxes| cut.iter().copied().filter(|a| mesh.explicit[*a as usize]).collect::<CutAxes>();
-        let spec = Spec::new(spec.dims.iter().map(told));
+        let known = AxisSet::of((0..mesh.explicit.len() as u8).filter(|a| mesh.explicit[*a as usize]));
+        let spec = Spec::new(spec.dims.iter().map(told)).summed(spec.unreduced & known, spec.reduced & known);
         let mut cuts = cuts();
         let at = cuts.iter().position(|p| p.spec == spec && (Arc::ptr_eq(&p.mesh, mesh) || p.mesh == *mesh));
         let at = at.unwrap_or_else(|| {
@@ -63,10 +64,22 @@ impl TypedCut {
     }
     /// The same on one more dimension, which is whole.
     pub fn insert(self, at: usize) -> TypedCut {
-        self.map(|s| s.dims.insert(at, CutAxes::new()))
+        self.insert_cut(at, CutAxes::new())
+    }
+    /// The same on one more dimension, which these axes cut.
+    pub fn insert_cut(self, at: usize, axes: CutAxes) -> TypedCut {
+        self.map(|s| s.dims.insert(at, axes))
+    }
+    /// The axes that cut a dimension.
+    pub fn of_dim(self, d: usize) -> CutAxes {
+        self.get().and_then(|p| p.spec.dims.get(d).cloned()).unwrap_or_default()
     }
     pub fn remove(self, at: usize) -> TypedCut {
         self.map(|s| drop(s.dims.remove(at)))
+    }
+    /// That of cotangents: what is one value on all devices has the sum of those that each has made, and the other way round.
+    pub fn cotangent(self) -> TypedCut {
+        self.map(|s| std::mem::swap(&mut s.unreduced, &mut s.reduced))
     }
     fn map(self, f: impl FnOnce(&mut Spec)) -> TypedCut {
         let Some(p) = self.get() else { return self };
@@ -79,6 +92,13 @@ impl Parted {
     /// `@x`, `@(x,y)`, or nothing of a dimension that is whole.
     pub fn dim_text(&self, d: usize) -> String {
         at_text(&self.mesh.grid, &self.spec.dims[d])
+    }
+    /// `U:x`, `R:(x,y)`.
+    pub fn sums_text(&self) -> Vec<String> {
+        let sums = [("U", self.spec.unreduced), ("R", self.spec.reduced)];
+        let told = sums.iter().filter(|s| !s.1.is_empty());
+        told.map(|(mark, axes)| format!("{mark}:{}", at_text(&self.mesh.grid, &axes.axes()).trim_start_matches('@')))
+            .collect()
     }
 }
 /// How types print the axes that cut a dimension.

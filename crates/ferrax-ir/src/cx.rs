@@ -54,6 +54,10 @@ impl Axis<'_> {
     pub fn is(&self, name: &str) -> bool {
         self.name.is_some_and(|n| **n == *name)
     }
+    /// The mesh axes that cut the lanes, where the user named any.
+    pub fn spmd(&self) -> &[Name] {
+        self.tag.spmd.get().map_or(&[], |names| names)
+    }
 }
 
 /// An operand as a transpose rule sees it.

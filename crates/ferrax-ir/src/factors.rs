@@ -10,6 +10,7 @@
 //! INVARIANT: if all dimensions of a factor are cut by the same axes, the same primitive on the parts gives the part of the result; for
 //! a factor that is folded, a part of the fold.
 use crate::aval::Aval;
+use crate::layout::Grid;
 use crate::ops::collective::Names;
 use crate::ops::reduce::Monoid;
 use smallvec::{SmallVec, smallvec};
@@ -47,6 +48,8 @@ pub struct Factors {
     pub once: bool,
     /// The program says how the result is to be cut: for each dimension the names of axes, or nothing.
     pub wanted: Option<Vec<Option<Names>>>,
+    /// The mesh that those names are of.
+    pub grid: Option<Grid>,
     /// All are alike along so many leading axes, and whole along the others.
     pub batch: Option<usize>,
 }

@@ -14,6 +14,40 @@ use smallvec::SmallVec;
 /// The axes that cut a dimension: indices into a grid's axes, the coarsest first.
 pub type CutAxes = SmallVec<[u8; 2]>;
 
+/// Some of a grid's axes; of more than 64 the first 64 can be in one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AxisSet(u64);
+impl AxisSet {
+    pub const NONE: AxisSet = AxisSet(0);
+    pub fn of(axes: impl IntoIterator<Item = u8>) -> AxisSet {
+        AxisSet(axes.into_iter().fold(0, |set, a| set | 1u64.checked_shl(a.into()).unwrap_or(0)))
+    }
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    pub fn contains(self, axis: u8) -> bool {
+        !(self & AxisSet::of([axis])).is_empty()
+    }
+    pub fn without(self, o: AxisSet) -> AxisSet {
+        AxisSet(self.0 & !o.0)
+    }
+    pub fn axes(self) -> CutAxes {
+        (0..64).filter(|a| self.contains(*a)).collect()
+    }
+}
+impl std::ops::BitOr for AxisSet {
+    type Output = AxisSet;
+    fn bitor(self, o: AxisSet) -> AxisSet {
+        AxisSet(self.0 | o.0)
+    }
+}
+impl std::ops::BitAnd for AxisSet {
+    type Output = AxisSet;
+    fn bitand(self, o: AxisSet) -> AxisSet {
+        AxisSet(self.0 & o.0)
+    }
+}
+
 /// The named axes of a mesh, row major.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Grid {
@@ -47,6 +81,21 @@ impl Grid {
     pub fn find(&self, name: &str) -> Option<u8> {
         self.axes.iter().position(|a| *a.0 == *name).map(|i| i as u8)
     }
+    /// Every order of some of the axes, none included; of more than six axes those of up to two.
+    pub fn orders(&self) -> Vec<CutAxes> {
+        let n = self.axes.len() as u8;
+        let mut all = vec![CutAxes::new()];
+        let mut last = all.clone();
+        for _ in 0..if n > 6 { 2 } else { n } {
+            let longer = |c: &CutAxes| -> Vec<CutAxes> {
+                let free = (0..n).filter(|a| !c.contains(a));
+                free.map(|a| c.iter().copied().chain([a]).collect()).collect()
+            };
+            last = last.iter().flat_map(longer).collect();
+            all.extend(last.iter().cloned());
+        }
+        all
+    }
     /// The position along each axis of the device of number `rank`.
     pub fn position(&self, mut rank: usize) -> Vec<usize> {
         let mut at = vec![0; self.axes.len()];
@@ -62,25 +111,57 @@ impl Grid {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Spec {
     pub dims: SmallVec<[CutAxes; 4]>,
+    /// The array is the sum of what the devices along these axes have.
+    pub unreduced: AxisSet,
+    /// In types: along these axes all have the same, and the sum of the derivatives is not taken.
+    pub reduced: AxisSet,
 }
 impl Spec {
     pub fn new(dims: impl IntoIterator<Item = CutAxes>) -> Spec {
-        Spec { dims: dims.into_iter().collect() }
+        Spec { dims: dims.into_iter().collect(), ..Spec::default() }
     }
     /// Every device has all of it.
     pub fn whole(rank: usize) -> Spec {
-        Spec { dims: SmallVec::from_elem(CutAxes::new(), rank) }
+        Spec { dims: SmallVec::from_elem(CutAxes::new(), rank), ..Spec::default() }
+    }
+    pub fn summed(self, unreduced: AxisSet, reduced: AxisSet) -> Spec {
+        Spec { unreduced, reduced, ..self }
     }
     pub fn is_whole(&self) -> bool {
-        self.dims.iter().all(|d| d.is_empty())
+        self.unreduced.is_empty() && self.dims.iter().all(|d| d.is_empty())
     }
-    /// Whether an axis cuts one of the dimensions.
+    /// The axes that cut a dimension.
+    pub fn cutting(&self) -> AxisSet {
+        AxisSet::of(self.dims.iter().flatten().copied())
+    }
+    /// Whether the devices along an axis have different parts, or terms.
     pub fn uses(&self, axis: u8) -> bool {
-        self.dims.iter().any(|d| d.contains(&axis))
+        self.unreduced.contains(axis) || self.dims.iter().any(|d| d.contains(&axis))
     }
     /// The shape of each part of an array that is cut evenly.
     pub fn shard_shape(&self, grid: &Grid, shape: &[usize]) -> Dims {
         shape.iter().zip(&self.dims).map(|(n, d)| n / grid.parts(d).max(1)).collect()
+    }
+    /// The same parts in terms of another grid of as many devices, if its axes can say so.
+    pub fn renamed(&self, grid: &Grid, to: &Grid, shape: &[usize]) -> Option<Spec> {
+        if grid.size() != to.size() || !self.unreduced.is_empty() {
+            return None;
+        }
+        let mut found = vec![Spec::default()];
+        for cut in &self.dims {
+            let pieces = grid.parts(cut);
+            let mut further = vec![];
+            for s in found {
+                let fits = |c: &CutAxes| to.parts(c) == pieces && c.iter().all(|a| !s.uses(*a));
+                for cut in to.orders().into_iter().filter(fits) {
+                    further.push(Spec::new(s.dims.iter().cloned().chain([cut])));
+                }
+            }
+            found = further;
+        }
+        let starts = |s: &Spec, g: &Grid| (0..g.size()).map(|r| s.start(g, shape, &g.position(r))).collect::<Vec<_>>();
+        let wanted = starts(self, grid);
+        found.into_iter().find(|s| starts(s, to) == wanted)
     }
     /// Where the part of the device at `position` begins.
     pub fn start(&self, grid: &Grid, shape: &[usize], position: &[usize]) -> Dims {
@@ -94,6 +175,9 @@ impl Spec {
     pub fn check(&self, grid: &Grid, shape: &[usize]) -> Res<()> {
         if self.dims.len() != shape.len() {
             return value_err(format!("a spec of {} dimensions for an array of {}", self.dims.len(), shape.len()));
+        }
+        if !(self.cutting() & (self.unreduced | self.reduced)).is_empty() {
+            return value_err("a mesh axis cuts a dimension of an array that is to be summed along it".to_string());
         }
         let mut seen = vec![false; grid.axes.len()];
         for (d, cut) in self.dims.iter().enumerate() {

@@ -12,6 +12,7 @@ use crate::ops::shard_map::ManualBody;
 use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
 use crate::program::Program;
+use crate::sums::Sums;
 use crate::support::{Supports, Within};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -51,6 +52,10 @@ pub trait Rules {
     /// How results are cut, in types: as the operands that share a factor with them, unless the op says otherwise.
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.by_factors(&self.factors(t.x, t.out))
+    }
+    /// What it makes of operands that are terms of sums over devices. Linear ops say so; the others refuse them.
+    fn sums(&self) -> Sums {
+        Sums::Refused
     }
     /// The same on parts of these types, where parameters tell sizes.
     fn local(&self, _x: &[Aval], _out: &[Aval]) -> Option<Op> {
@@ -220,7 +225,11 @@ impl Op {
             let asked = if let Op::Reshard(r) = self { r.dst_sharding } else { TypedCut::NONE };
             outs.iter_mut().for_each(|a| a.cut = asked);
             if parted && !matches!(self, Op::Reshard(_)) {
-                crate::typing::results(self.name(), x, &mut outs, |t| self.rules().cuts(t))?;
+                crate::typing::results(self.name(), x, &mut outs, |t| {
+                    let mut specs = self.rules().cuts(t)?;
+                    t.sums(self.rules().sums(), &mut specs)?;
+                    Ok(specs)
+                })?;
             }
         }
         outs.iter().try_for_each(|a| a.shape.checked(a.dtype.size()).map(|_| ()))?;

@@ -4,7 +4,7 @@ use crate::aval::Aval;
 use crate::cx::{Cx, int};
 use crate::dtype::Dtype;
 use crate::error::Res;
-use crate::layout::{CutAxes, Grid, Spec};
+use crate::layout::{AxisSet, CutAxes, Grid, Spec};
 use crate::op::Op;
 use crate::ops::collective::{AllGather, AllReduce, AllReduceKind, AllToAll, AxisIndex, Names, ReduceScatter};
 use crate::ops::cond::Cond;
@@ -95,8 +95,8 @@ impl<'a> Here<'a> {
     }
     /// The value, which is cut as `from` says, cut as `to`.
     pub fn reshard(&self, v: &Value, from: &Spec, to: &Spec) -> Res<Value> {
-        let (mut v, mut at) = (v.clone(), from.clone());
-        while at != *to {
+        let (mut v, mut at) = self.summed(v, from, to)?;
+        while at.dims != to.dims {
             let n = at.dims.len();
             // what is only cut finer, by axes that are free
             let free = |d: usize| {
@@ -131,7 +131,27 @@ impl<'a> Here<'a> {
             v = self.gather(&v, d, &at.dims[d][keep..], true)?;
             at.dims[d].truncate(keep);
         }
-        Ok(v)
+        let terms = to.unreduced.without(at.unreduced);
+        if terms.is_empty() { Ok(v) } else { self.on_first(&v, &terms.axes()) }
+    }
+    /// The value with the sums taken that `to` does not leave: of each device its part only, where that is what is wanted.
+    fn summed(&self, v: &Value, from: &Spec, to: &Spec) -> Res<(Value, Spec)> {
+        let (mut v, mut at) = (v.clone(), from.clone());
+        let mut axes = from.unreduced.without(to.unreduced);
+        at.unreduced = from.unreduced & to.unreduced;
+        for d in 0..at.dims.len() {
+            let Some(more) = to.dims[d].strip_prefix(&at.dims[d][..]).filter(|m| !m.is_empty()) else { continue };
+            let parts = v.shape()[d].is_multiple_of(self.grid.parts(more));
+            if parts && more.iter().all(|a| axes.contains(*a)) {
+                v = self.sum_parts(&v, more, d)?;
+                axes = axes.without(AxisSet::of(more.iter().copied()));
+                at.dims[d].extend_from_slice(more);
+            }
+        }
+        if !axes.is_empty() {
+            v = self.fold(&v, Monoid::Sum, &axes.axes())?;
+        }
+        Ok((v, at))
     }
     /// The fold of what the devices along `axes` have, on all of them.
     pub fn fold(&self, v: &Value, monoid: Monoid, axes: &[u8]) -> Res<Value> {

@@ -11,7 +11,7 @@ use crate::aval::Aval;
 use crate::cut::{Lenient, MeshType, Parted, TypedCut, at_text};
 use crate::error::{Error, ErrorKind, Res, value_err};
 use crate::factors::{DimFactors, Factors};
-use crate::layout::{CutAxes, Grid, Spec};
+use crate::layout::{AxisSet, CutAxes, Grid, Spec};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -90,6 +90,9 @@ fn refused<T>(words: String) -> Res<T> {
 }
 
 impl Typing<'_> {
+    pub fn strict(&self) -> bool {
+        self.strict
+    }
     /// Refuses, but where what is ambiguous is resolved.
     pub fn refuse(&self, words: impl FnOnce() -> String) -> Res<()> {
         if self.strict { refused(words()) } else { Ok(()) }
@@ -107,7 +110,7 @@ impl Typing<'_> {
     /// The type of a result: axes that cut two dimensions, or that do not divide one, are no type.
     fn cut(&self, mut spec: Spec, a: &Aval) -> Res<TypedCut> {
         if spec.dims.len() != a.rank() {
-            spec = Spec::whole(a.rank());
+            spec = Spec::whole(a.rank()).summed(spec.unreduced, spec.reduced);
         }
         let mut seen: CutAxes = CutAxes::new();
         for d in 0..a.rank() {
@@ -260,7 +263,17 @@ impl Typing<'_> {
         tuple(&self.mesh.grid, dims)
     }
     pub fn spec_text(&self, s: &Spec) -> String {
-        format!("P{}", self.tuple(&s.dims))
+        let sums = [("unreduced", s.unreduced), ("reduced", s.reduced)];
+        let told = |(name, axes): &(&str, AxisSet)| {
+            let names: Vec<String> = axes.axes().iter().map(|a| format!("'{}'", self.mesh.grid.name(*a))).collect();
+            format!("{name}={{{}}}", names.join(", "))
+        };
+        let sums: Vec<String> = sums.iter().filter(|s| !s.1.is_empty()).map(told).collect();
+        if sums.is_empty() {
+            return format!("P{}", self.tuple(&s.dims));
+        }
+        let dims = s.dims.iter().map(|d| self.dim_text(d));
+        format!("P({})", dims.chain(sums).collect::<Vec<_>>().join(", "))
     }
     pub fn sharding_text(&self, i: usize) -> String {
         if !self.typed[i] {

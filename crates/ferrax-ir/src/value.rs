@@ -6,6 +6,7 @@
 use crate::aval::{Aval, Lit};
 use crate::cut::TypedCut;
 use crate::dtype::Dtype;
+use crate::effects::Name;
 use crate::error::{Error, ErrorKind, Res};
 use crate::support::Support;
 use crate::vary::Vary;
@@ -53,6 +54,8 @@ pub struct Tag {
     pub what: &'static str,
     /// The function that is transformed, where the host language named it: `loss at model.py:12`.
     pub of: OnceLock<Arc<str>>,
+    /// The mesh axes that cut the lanes of a `vmap`, where the user named any.
+    pub spmd: OnceLock<Vec<Name>>,
     /// The tracers made, while leaks are looked for.
     made: Option<Mutex<Vec<Weak<TracerData>>>>,
 }
@@ -60,7 +63,7 @@ pub struct Tag {
 impl Tag {
     pub fn new(what: &'static str) -> Arc<Tag> {
         let made = crate::checks::leaks().then(Mutex::default);
-        Arc::new(Tag { alive: AtomicBool::new(true), what, of: OnceLock::new(), made })
+        Arc::new(Tag { alive: AtomicBool::new(true), what, of: OnceLock::new(), spmd: OnceLock::new(), made })
     }
     /// Tracers that are still held, if the trace keeps track of them.
     pub fn left(&self) -> Vec<Value> {

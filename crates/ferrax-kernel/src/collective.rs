@@ -101,6 +101,19 @@ pub enum Collective {
     AxisIndex,
 }
 
+/// As XLA names them: `all-reduce sum`.
+impl fmt::Display for Collective {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Collective::AllReduce(kind) => write!(f, "all-reduce {}", format!("{kind:?}").to_lowercase()),
+            Collective::AllGather => f.write_str("all-gather"),
+            Collective::AllToAll => f.write_str("all-to-all"),
+            Collective::Permute(pairs) => write!(f, "collective-permute {pairs:?}"),
+            Collective::AxisIndex => f.write_str("axis-index"),
+        }
+    }
+}
+
 /// The devices of a pmap, seen from one of them.
 pub trait World: Send + Sync {
     /// This device's index among those it meets, and how many they are.

@@ -135,8 +135,8 @@ impl ShapedArray {
         let Some(parted) = self.0.cut.get() else {
             return crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), py.None(), py.None()));
         };
-        let dims: Vec<Vec<usize>> = parted.spec.dims.iter().map(|d| d.iter().map(|a| *a as usize).collect()).collect();
-        crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), &*parted.mesh.label, dims))
+        let [dims, unreduced, reduced] = placement::numbers(py, &parted.spec)?;
+        crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), &*parted.mesh.label, dims, unreduced, reduced))
     }
     #[pyo3(signature = (short_dtypes=false))]
     fn str_short(&self, short_dtypes: bool) -> String {

@@ -110,7 +110,7 @@ mod core {
         trace_of, traces, varying,
     };
     #[pymodule_export]
-    use crate::transfer::{array_of_parts, constrain, device_put, reshard, resolved};
+    use crate::transfer::{array_of_parts, constrain, device_put, reshard, resolved, use_mesh};
     #[pymodule_export]
     use crate::transforms::batching::{pmap, vmap};
     #[pymodule_export]

@@ -11,7 +11,7 @@ use crate::error::IntoPyResult;
 use ferrax::array;
 use ferrax::parts::{DeviceMesh, HostObject, Layout};
 use ferrax_ir::cut::{MeshType, TypedCut};
-use ferrax_ir::layout::{CutAxes, Grid, Spec};
+use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::value::Array;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -66,8 +66,8 @@ pub fn is_over_mesh(x: &Bound<PyAny>) -> PyResult<bool> {
 pub fn layout(x: &Bound<PyAny>, rank: usize) -> PyResult<Option<Arc<Layout>>> {
     let py = x.py();
     let Some(cuts) = x.getattr_opt(crate::once::intern!(py, "_cuts_of_devices"))? else { return Ok(None) };
-    let found: Option<(Bound<PyDeviceMesh>, Vec<Vec<u8>>)> = cuts.call0()?.extract()?;
-    let Some((mesh, dims)) = found else { return Ok(None) };
+    let found: Option<(Bound<PyDeviceMesh>, SpecNumbers)> = cuts.call0()?.extract()?;
+    let Some((mesh, (dims, unreduced, reduced))) = found else { return Ok(None) };
     if dims.len() > rank {
         return Err(PyValueError::new_err(format!(
             "Sharding {} is only valid for values of rank at least {}, but was applied to a value of rank {rank}.",
@@ -75,7 +75,8 @@ pub fn layout(x: &Bound<PyAny>, rank: usize) -> PyResult<Option<Arc<Layout>>> {
             dims.len()
         )));
     }
-    let mut spec = Spec::new(dims.into_iter().map(CutAxes::from_vec));
+    let mut spec =
+        Spec::new(dims.into_iter().map(CutAxes::from_vec)).summed(AxisSet::of(unreduced), AxisSet::of(reduced));
     spec.dims.resize(rank, CutAxes::new());
     let host_mesh = kept(&x.getattr(crate::once::intern!(py, "mesh"))?);
     let made = Layout::new(mesh.get().0.clone(), spec, Some(host_mesh));
@@ -83,15 +84,29 @@ pub fn layout(x: &Bound<PyAny>, rank: usize) -> PyResult<Option<Arc<Layout>>> {
     Ok(Some(Arc::new(made)))
 }
 type Axes = Vec<(String, usize)>;
+/// Which axes cut each dimension, along which it is a sum, and along which it was one.
+type SpecNumbers = (Vec<Vec<u8>>, Vec<u8>, Vec<u8>);
+/// A spec's numbers, for Python.
+pub fn numbers<'py>(py: Python<'py>, spec: &Spec) -> PyResult<[Bound<'py, PyTuple>; 3]> {
+    let of = |c: &CutAxes| PyTuple::new(py, c.iter().map(|a| *a as usize));
+    let dims = spec.dims.iter().map(of).collect::<PyResult<Vec<_>>>()?;
+    Ok([PyTuple::new(py, dims)?, of(&spec.unreduced.axes())?, of(&spec.reduced.axes())?])
+}
+/// A mesh as types know it: axes, which of them types speak of, and its name.
+pub type MeshFacts = (Axes, Vec<bool>, String);
+pub fn mesh_type((axes, explicit, label): MeshFacts) -> MeshType {
+    let grid = Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n)));
+    MeshType { grid, explicit, label: label.into() }
+}
 /// What a type says of arrays of a rank that lie as a sharding says; nothing of anything else.
 pub fn cut(x: &Bound<PyAny>, rank: usize) -> PyResult<TypedCut> {
     let Some(typed) = x.getattr_opt(crate::once::intern!(x.py(), "_typed"))? else { return Ok(TypedCut::NONE) };
-    let found: Option<(Axes, Vec<bool>, String, Vec<Vec<u8>>)> = typed.call0()?.extract()?;
-    let Some((axes, explicit, label, dims)) = found else { return Ok(TypedCut::NONE) };
-    let grid = Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n)));
-    let mut spec = Spec::new(dims.into_iter().map(CutAxes::from_vec));
+    let found: Option<(Axes, Vec<bool>, String, SpecNumbers)> = typed.call0()?.extract()?;
+    let Some((axes, explicit, label, (dims, unreduced, reduced))) = found else { return Ok(TypedCut::NONE) };
+    let mut spec =
+        Spec::new(dims.into_iter().map(CutAxes::from_vec)).summed(AxisSet::of(unreduced), AxisSet::of(reduced));
     spec.dims.resize(rank, CutAxes::new());
-    Ok(TypedCut::new(&Arc::new(MeshType { grid, explicit, label: label.into() }), &spec))
+    Ok(TypedCut::new(&Arc::new(mesh_type((axes, explicit, label))), &spec))
 }
 /// The layout of any sharding: of one device, a mesh without axes.
 pub fn layout_of_any(x: &Bound<PyAny>, rank: usize) -> PyResult<Arc<Layout>> {
@@ -120,9 +135,8 @@ pub fn sharding<'py>(py: Python<'py>, l: &Layout) -> PyResult<Bound<'py, PyAny>>
             crate::hooks::mesh_of_devices(py)?.call1((axes, devices, &*l.mesh.label))?
         }
     };
-    let dims = l.spec.dims.iter().map(|c| PyTuple::new(py, c.iter().map(|a| *a as usize)));
-    let dims = dims.collect::<PyResult<Vec<_>>>()?;
-    let made = crate::hooks::sharding_of_cuts(py)?.call1((mesh, dims))?;
+    let [dims, unreduced, reduced] = numbers(py, &l.spec)?;
+    let made = crate::hooks::sharding_of_cuts(py)?.call1((mesh, dims, unreduced, reduced))?;
     let _ = l.host.set(kept(&made));
     Ok(made)
 }

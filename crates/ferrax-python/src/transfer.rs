@@ -122,6 +122,13 @@ pub fn array_of_parts<'py>(
     }
     ArrayImpl::object(py, Value::Array(array::in_parts(aval, l, buffers).py(py)?))
 }
+/// use_mesh(sharding): values that ask for no place go to the mesh of the sharding from now on; None: to the default device.
+#[pyfunction]
+pub fn use_mesh(sharding: Option<&Bound<PyAny>>) -> PyResult<()> {
+    let place = sharding.map_or(Ok(None), |s| placement::layout(s, 0))?;
+    ferrax::spmd::set_in_use(place);
+    Ok(())
+}
 /// reshard(x, sharding): x, of the type that says how the sharding cuts it.
 #[pyfunction]
 pub fn reshard<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

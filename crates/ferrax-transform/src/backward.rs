@@ -78,7 +78,7 @@ pub fn backward(
         for (a, mut t) in e.args.iter().zip(back) {
             if typed {
                 // a cotangent is cut as what it is of
-                t = t.map(|t| cx.cut_as(t, p.atom_aval(a).cut)).transpose()?;
+                t = t.map(|t| cx.cut_as(t, p.atom_aval(a).cut.cotangent())).transpose()?;
             }
             give(&mut ct, a, t)?;
         }

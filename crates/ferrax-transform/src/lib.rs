@@ -150,7 +150,7 @@ pub fn vmap(
     name: Option<Name>,
     place: &dyn Fn(usize, &Aval, Dim) -> Res<Dim>,
 ) -> Res<Values> {
-    map_axis(f, x, in_dims, (n, name, AxisKind::Lanes), place)
+    map_axis(f, x, in_dims, (n, name, AxisKind::Lanes), &[], place)
 }
 /// The same where the lanes may be the parts of a `shard_map`.
 pub fn map_axis(
@@ -158,6 +158,7 @@ pub fn map_axis(
     x: &[Value],
     in_dims: &[Dim],
     (n, name, kind): (usize, Option<Name>, AxisKind),
+    spmd: &[Name],
     place: &dyn Fn(usize, &Aval, Dim) -> Res<Dim>,
 ) -> Res<Values> {
     let _scope = transforming("vmap");
@@ -167,6 +168,11 @@ pub fn map_axis(
     ferrax_ir::typing::mapped_alike(x.iter().map(Value::cut).zip(in_dims.iter().copied()))?;
     let parent = current();
     let t = Trace::batch(parent.clone(), n, name.clone(), kind);
+    if !spmd.is_empty() {
+        let _ = t.tag.spmd.set(spmd.to_vec());
+    }
+    let mapped = x.iter().zip(in_dims).find_map(|(v, d)| Some((v.cut().get()?, v.cut().of_dim((*d)?))));
+    let mapped = mapped.filter(|m| !m.1.is_empty());
     let outs = {
         let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
         ferrax_ir::cx::with_axis(name.as_ref(), n, kind, || t.run(|| f(&ins)))?
@@ -175,6 +181,15 @@ pub fn map_axis(
         v.check_alive()?;
         let (val, d) = t.unlanes(v);
         match (place(i, &v.aval(), d)?, d) {
+            (Some(to), None) if let Some((parted, axes)) = &mapped => {
+                // what has no lanes is repeated on the devices of those that have
+                let of_one = if val.cut().is_none() {
+                    ferrax_ir::cut::TypedCut::new(&parted.mesh, &ferrax_ir::layout::Spec::whole(val.rank()))
+                } else {
+                    val.cut()
+                };
+                parent.cut_as(parent.batch_at(&val, None, n, to)?, of_one.insert_cut(to, axes.clone()))
+            }
             (Some(to), d) => parent.batch_at(&val, d, n, to),
             (None, None) => Ok(val),
             (None, Some(_)) => Err(Error::value("vmap has mapped output but out_axes is None")),

@@ -11,8 +11,11 @@
 //!
 //! INVARIANT: no primitive is named: what is asked is their `factors`, `local`, `expanded` and `ties`. A primitive that says nothing is
 //! given whole operands. All devices run the same equations, so they meet in the same order.
+mod annotations;
 mod emit;
 mod flow;
+
+pub use annotations::annotations;
 
 use crate::trace::Trace;
 use ferrax_ir::cut::Lenient;

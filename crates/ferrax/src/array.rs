@@ -198,6 +198,9 @@ fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
     let shards = d.shards();
     match (&shards[..], &d.layout) {
         ([], _) => Err(deleted(aval)),
+        (_, Some(l)) if !l.spec.unreduced.is_empty() => Err(Error::not_implemented(
+            "the parts of an unreduced array are terms of a sum that was not taken: `jax.reshard` takes it, and `.addressable_shards` shows the terms",
+        )),
         ([one, ..], Some(l)) if l.is_replicated() => {
             wait(&one.buffer)?;
             runtime::read(one.device, &one.buffer)

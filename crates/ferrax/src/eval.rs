@@ -99,6 +99,10 @@ impl Executor for Eager {
                 return Ok(made.into_iter().map(Value::Array).collect());
             }
             Some(Where::One(d)) => d,
+            None if let Some(place) = spmd::in_use() => {
+                let made = spmd::equation(op, x, &place, |ins| single(op, ins))?;
+                return Ok(made.into_iter().map(Value::Array).collect());
+            }
             None => current_device(),
         };
         // What the cache keeps refers to nothing that a user's rule closes over.

@@ -124,7 +124,7 @@ impl Layout {
         Arc::ptr_eq(&self.mesh, &o.mesh) || self.mesh == o.mesh
     }
     pub fn is_replicated(&self) -> bool {
-        self.spec.dims.iter().all(|d| self.mesh.grid.parts(d) == 1)
+        self.spec.unreduced.is_empty() && self.spec.dims.iter().all(|d| self.mesh.grid.parts(d) == 1)
     }
     /// The shape of one device's part.
     pub fn part_shape(&self, shape: &[usize]) -> Res<Dims> {
@@ -143,26 +143,13 @@ impl Layout {
     /// Whether the same devices hold the same parts, in one order.
     pub fn lies_as(&self, o: &Layout, shape: &[usize]) -> bool {
         let same = std::ptr::eq(self, o) || self == o;
-        same || self.devices() == o.devices() && self.regions(shape) == o.regions(shape)
+        let terms = !self.spec.unreduced.is_empty() || !o.spec.unreduced.is_empty();
+        let alike = !terms || self.on_same_mesh(o) && self.spec.unreduced == o.spec.unreduced;
+        same || alike && self.devices() == o.devices() && self.regions(shape) == o.regions(shape)
     }
     /// The same parts in terms of another mesh of the same devices, if its axes can say so.
     pub fn named_by(&self, o: &Layout, shape: &[usize]) -> Option<Layout> {
-        let parts = |cut: &CutAxes, l: &Layout| l.mesh.grid.parts(cut);
-        let n_axes = o.mesh.grid.axes.len() as u8;
-        let mut found = vec![Spec::default()];
-        for cut in &self.spec.dims {
-            let pieces = parts(cut, self);
-            let mut further = vec![];
-            for s in found {
-                for cut in orders(n_axes).into_iter().filter(|c| parts(c, o) == pieces && c.iter().all(|a| !s.uses(*a)))
-                {
-                    further.push(Spec::new(s.dims.iter().cloned().chain([cut])));
-                }
-            }
-            found = further;
-        }
-        let wanted = self.regions(shape);
-        found.into_iter().map(|s| o.with(s)).find(|l| l.regions(shape) == wanted)
+        Some(o.with(self.spec.renamed(&self.mesh.grid, &o.mesh.grid, shape)?))
     }
     /// What a constraint asks for; `None` where it names no devices.
     pub fn of_constraint(c: &ShardingConstraint) -> Option<Layout> {
@@ -187,21 +174,6 @@ impl Layout {
         }
     }
 }
-/// Every order of some of the first `n` axes, none included; of more than six axes those of up to two.
-fn orders(n: u8) -> Vec<CutAxes> {
-    let mut all = vec![CutAxes::new()];
-    let mut last = all.clone();
-    for _ in 0..if n > 6 { 2 } else { n } {
-        let longer = |c: &CutAxes| -> Vec<CutAxes> {
-            let free = (0..n).filter(|a| !c.contains(a));
-            free.map(|a| c.iter().copied().chain([a]).collect()).collect()
-        };
-        last = last.iter().flat_map(longer).collect();
-        all.extend(last.iter().cloned());
-    }
-    all
-}
-
 /// All of an array.
 pub fn whole(shape: &[usize]) -> Extents {
     shape.iter().map(|n| (0, *n)).collect()

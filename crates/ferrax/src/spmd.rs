@@ -58,7 +58,32 @@ pub fn place_of<V: Borrow<Value>>(x: &[V]) -> Res<Option<Where>> {
             (Some((j, _)), _) => return Err(incompatible(x[*j].borrow(), *j, v.borrow(), i)),
         }
     }
-    Ok(found.map(|f| f.1))
+    found.map(|(i, place)| beside_in_use(x[i].borrow(), i, place)).transpose()
+}
+/// The place, which must be that of the mesh in use where there is one.
+fn beside_in_use(x: &Value, i: usize, place: Where) -> Res<Where> {
+    let Some(mesh) = in_use() else { return Ok(place) };
+    let same = match &place {
+        Where::One(d) => mesh.devices() == [*d],
+        Where::Mesh(l) => mesh.devices() == l.devices(),
+    };
+    if same {
+        return Ok(place);
+    }
+    let ids: Vec<String> = mesh.devices().iter().map(|d| d.index.to_string()).collect();
+    let platform = mesh.devices()[0].platform().to_uppercase();
+    Err(Error::value(format!(
+        "Received incompatible devices for jitted computation. Got {} and jit's context mesh with device ids [{}] on platform {platform}",
+        told(x, i),
+        ids.join(", ")
+    )))
+}
+fn told(v: &Value, i: usize) -> String {
+    let shards = if let Value::Array(a) = v { array::shards(a).unwrap_or_default() } else { vec![] };
+    let ids: Vec<String> = shards.iter().map(|s| s.device.index.to_string()).collect();
+    let platform = shards.first().map_or(String::new(), |s| s.device.platform().to_uppercase());
+    let ids = ids.join(", ");
+    format!("argument {i} with shape {} and with device ids [{ids}] on platform {platform}", v.aval().long())
 }
 /// As [`place_of`], for what runs on one device: arrays in parts are brought to the first of theirs.
 pub fn device_of<V: Borrow<Value>>(x: &[V], default: &'static Device) -> Res<&'static Device> {
@@ -69,13 +94,6 @@ pub fn device_of<V: Borrow<Value>>(x: &[V], default: &'static Device) -> Res<&'s
     })
 }
 fn incompatible(x: &Value, i: usize, y: &Value, j: usize) -> Error {
-    let told = |v: &Value, i: usize| {
-        let shards = if let Value::Array(a) = v { array::shards(a).unwrap_or_default() } else { vec![] };
-        let ids: Vec<String> = shards.iter().map(|s| s.device.index.to_string()).collect();
-        let platform = shards.first().map_or(String::new(), |s| s.device.platform().to_uppercase());
-        let ids = ids.join(", ");
-        format!("argument {i} with shape {} and with device ids [{ids}] on platform {platform}", v.aval().long())
-    };
     Error::value(format!(
         "Received incompatible devices for jitted computation. Got {} and {}\nhelp: move one of them with device_put",
         told(x, i),
@@ -110,6 +128,16 @@ fn on_mesh(l: Option<&Arc<Layout>>, a: &Aval, place: &Layout) -> Arc<Layout> {
         Some(l) => l.named_by(place, &a.shape).map_or_else(whole, Arc::new),
         None => whole(),
     }
+}
+
+thread_local! { static IN_USE: RefCell<Option<Arc<Layout>>> = const { RefCell::new(None) } }
+/// Makes a mesh the one that this thread's values which ask for no place go to; none: they go to its device.
+pub fn set_in_use(mesh: Option<Arc<Layout>>) {
+    drop(IN_USE.replace(mesh));
+}
+/// The mesh of values that ask for no place, where one is in use.
+pub fn in_use() -> Option<Arc<Layout>> {
+    IN_USE.with(|m| m.borrow().clone())
 }
 /// How values lie; `None` of those that are on one device.
 pub fn layouts_of<V: Borrow<Value>>(x: &[V]) -> Vec<Option<Arc<Layout>>> {
@@ -169,11 +197,21 @@ pub struct Spmd {
     /// What the devices of this process have read of each other's and of other processes' bytes, in all runs.
     pub moved: Arc<Moved>,
 }
-/// As [`array::lay_out`], where parts may have to come from other processes: then all of them call it.
+/// As [`array::lay_out`], where parts may have to come from other processes, or sums are to be taken: then all of them call it.
 pub fn lay_out(a: &Array, to: &Arc<Layout>) -> Res<Array> {
-    let Some(from) = &array::data(a)?.layout else { return array::lay_out(a, to) };
+    let Some(from) = &array::data(a)?.layout else {
+        if to.spec.unreduced.is_empty() {
+            return array::lay_out(a, to);
+        }
+        return lay_out(&array::lay_out(a, &Arc::new(to.with(Spec::whole(a.aval().rank()))))?, to);
+    };
     let shape = &a.aval().shape;
-    if from.is_addressable() || from.is_replicated() || from.lies_as(to, shape) {
+    let terms = !(from.lies_as(to, shape) || from.spec.unreduced.is_empty() && to.spec.unreduced.is_empty());
+    if terms && !to.on_same_mesh(from) {
+        let whole = |l: &Layout| Arc::new(l.with(Spec::whole(shape.len())));
+        return lay_out(&lay_out(&lay_out(a, &whole(from))?, &whole(to))?, to);
+    }
+    if from.lies_as(to, shape) || !terms && (from.is_addressable() || from.is_replicated()) {
         return array::lay_out(a, to);
     }
     let wanted =

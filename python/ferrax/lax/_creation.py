@@ -16,6 +16,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_integer, is_key, is_weak, requested
+from .._mesh import place_in_use
 from .._parts import sharded
 from .._shapes import canonicalize_shape
 from ._shaping import broadcast
@@ -141,7 +142,11 @@ def keys_of(word, shape, dtype):
 
 def beside(out, x):
     """`out`, where x is committed to: a new array stays with what it is like, laid out as it where it has x's shape."""
-    if isinstance(x, _core.Tracer) or not isinstance(x, _core.Array) or isinstance(out, _core.Tracer) or not x.committed or out.committed:
+    if isinstance(x, _core.Tracer) and out.shape == x.shape and x.aval.sharding.mesh.explicit_axes:
+        return _core.reshard(out, x.aval.sharding)
+    if isinstance(x, _core.Tracer) or not isinstance(x, _core.Array) or isinstance(out, _core.Tracer) or not x.committed:
+        return out
+    if out.committed and place_in_use() is None:
         return out
     if out.shape == x.shape:
         return _core.device_put(out, x.sharding)

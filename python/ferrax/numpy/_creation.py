@@ -15,6 +15,7 @@ import numpy as np
 from .. import _core, dlpack
 from .._core import bind
 from .._dtypes import canonicalize_dtype, float0, is_bool, is_complex, is_integer, is_key, requested
+from .._mesh import place_in_use
 from .._parts import sharded
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike
 
@@ -118,7 +119,17 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
     if out.ndim < ndmin:
         k = ndmin - out.ndim
         out = bind("broadcast_in_dim", out, shape=(1,) * k + tuple(out.shape), broadcast_dimensions=tuple(range(k, ndmin)))
-    return out if device is None else _core.device_put(out, device)
+    return out if isinstance(object, Array) and device is None else _placed(out, device)
+
+
+def _placed(out, device):
+    """An array that was made of numbers, on the device or by the sharding that was asked for; where none was, on the mesh in use."""
+    if device is not None:
+        return _core.device_put(out, device)
+    place = place_in_use()
+    if place is None or isinstance(out, _core.Tracer) or out.committed or not _core.at_root():
+        return out
+    return _core.device_put(out, place)
 
 
 def _from_sequence(values, dtype):

@@ -17,7 +17,7 @@ from .._parts import sharded
 from .._shapes import canonicalize_shape
 from ..lax._creation import beside, integer_scalar, keys_of, varying_like
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike, ndim_of, shape_of
-from ._creation import _SCALARS, _real_if_needed, _scalar, array
+from ._creation import _SCALARS, _placed, _real_if_needed, _scalar, array
 
 
 def _uniform(value, shape, dtype, device):
@@ -31,7 +31,7 @@ def _filled(value, shape, device):
     if any(n < 0 for n in shape):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
     out = bind("broadcast_in_dim", value, shape=shape, broadcast_dimensions=()) if shape else _core.asarray(value)
-    return out if device is None else _core.device_put(out, device)
+    return _placed(out, device)
 
 
 def _dtype_beside(name, shape, dtype):

@@ -535,7 +535,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                     }
                 }
                 Control::Callback { call, .. } => *s += &format!("{pad}{call:?}\n"),
-                Control::Collective { kind, across, .. } => *s += &format!("{pad}{kind:?} over {across:?}\n"),
+                Control::Collective { kind, across, .. } => *s += &format!("{pad}{kind} over {across:?}\n"),
                 Control::TapeLen { out, .. } => *s += &format!("{pad}[{out}] = length of a tape\n"),
                 Control::EmptyTape { out } => *s += &format!("{pad}tape {out} = empty\n"),
                 Control::CopyTape { from, to } => *s += &format!("{pad}tape {to} = tape {from}\n"),

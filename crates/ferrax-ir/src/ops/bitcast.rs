@@ -9,6 +9,7 @@ use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds, physical};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within, within_each};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Bin, DType, Dims, Scalar};
@@ -140,6 +141,9 @@ impl Rules for ReducePrecision {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         Ok(within_each(cx.bind1(self.clone(), x)?, x, s))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::pointwise(x, out)

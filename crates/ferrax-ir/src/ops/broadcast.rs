@@ -10,6 +10,7 @@ use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::reduce::Monoid;
 use crate::param::Shape;
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
@@ -96,6 +97,9 @@ impl Rules for BroadcastInDim {
     }
     fn repeats(&self) -> Option<&Dims> {
         Some(&self.broadcast_dimensions)
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let mut f = Factors::whole(x, out);

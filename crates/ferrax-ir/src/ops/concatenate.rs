@@ -7,6 +7,7 @@ use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within, within_joined, within_parts};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -67,6 +68,9 @@ impl Rules for Concatenate {
     /// What all parts share, and does not lie along the axis, stays beside the whole.
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_joined(cx, &self.clone().into(), x, s, self.dimension, &|k| k)
+    }
+    fn sums(&self) -> Sums {
+        Sums::Alike
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| d != self.dimension)
@@ -130,6 +134,9 @@ impl Rules for Split {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_parts(cx, &self.clone().into(), x, s, self.axis, Some(&self.sizes))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| d != self.axis)

@@ -12,6 +12,7 @@ use crate::lower::{DotAxes, Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -241,6 +242,9 @@ impl Rules for Dot {
         let first = n.lb.len() + if i == 0 { 0 } else { its_free.len() };
         let stays = stays.cleaned(false).moved(&|k| at(mine.1, k).or(at(&my_free, k).map(|f| first + f)).unwrap_or(k));
         Ok(Some((values1(cx.bind1(self.clone(), &args)?), smallvec![Some(stays)])))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Dot
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);

@@ -12,6 +12,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within, within_moved};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -130,6 +131,9 @@ impl Rules for DynamicSlice {
         let cut = |k: &usize| self.slice_sizes[*k] != x[0].shape()[*k];
         within_moved(cx, &self.clone().into(), x, s, &(0..x[0].rank()).filter(cut).collect::<Vec<_>>())
     }
+    fn sums(&self) -> Sums {
+        Sums::Sliced
+    }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| x[0].shape[d] == out[0].shape[d])
     }
@@ -233,6 +237,9 @@ impl Rules for DynamicUpdateSlice {
             unique_indices: true,
         };
         Ok((cx.bind(&op.into(), &[operand, index, update])?, smallvec![Some(0)]))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Padded
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| x[0].shape[d] == x[1].shape[d])

@@ -8,6 +8,7 @@ use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Move, Supports, Within};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -165,6 +166,9 @@ impl Rules for Pad {
         let f: Move = Arc::new(move |cx, w| cx.bind1(op.clone(), &[w.clone(), Value::Lit(Lit::zero(w.dtype()))]));
         let s = s.by(&Dims::new(x[0].shape()), &Dims::new(y.shape()), &axes, &f);
         Ok(Some((values1(y), smallvec![Some(s)])))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Padded
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| self.padding_config[d] == (0, 0, 0))

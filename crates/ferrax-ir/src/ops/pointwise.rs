@@ -21,6 +21,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
+use crate::sums::Sums;
 use crate::support::{Supports, Within, within_each, within_product, within_sum};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -624,6 +625,15 @@ impl Rules for Pointwise {
                 within_sum(cx, x, s, &common_shape(self.f.row().name, &avals)?, &op)
             }
             _ => Ok(None),
+        }
+    }
+    fn sums(&self) -> Sums {
+        match self.f {
+            Pw::Add | Pw::AddAny => Sums::Add,
+            Pw::Neg | Pw::Sub => Sums::Linear,
+            Pw::Mul => Sums::Mul,
+            Pw::Copy => Sums::Moved,
+            _ => Sums::Pointwise,
         }
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {

@@ -11,6 +11,7 @@ use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::ops::pointwise::{Pointwise, Pw};
 use crate::param::{Field, Member, Param, ParamList, ParamMap, Params, Show};
+use crate::sums::Sums;
 use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::{Dims, Scalar};
@@ -190,6 +191,9 @@ impl Rules for Reduce {
         let stays = stays.moved(&|k| k - self.axes.iter().filter(|a| **a < k).count());
         let any = applied.any_along(&self.axes, &Dims::new(x[0].shape()));
         Ok(Some((values1(y), smallvec![Some(stays.and(&any))])))
+    }
+    fn sums(&self) -> Sums {
+        if self.kind == Monoid::Sum { Sums::Moved } else { Sums::Refused }
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let (mut f, a) = (Factors::whole(x, out), &x[0]);

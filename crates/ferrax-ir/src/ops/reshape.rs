@@ -7,6 +7,7 @@ use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within, within_reshape};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -43,6 +44,9 @@ impl Rules for Reshape {
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let y = cx.bind1(self.clone(), x)?;
         Ok(within_reshape(x, s, y))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::reshape(x, out)

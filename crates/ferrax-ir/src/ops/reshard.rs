@@ -52,12 +52,14 @@ impl Rules for Reshard {
         let from = x[0].aval().cut;
         let back = |ct: &Value| match from.is_none() {
             true => Ok(ct.clone()),
-            false => cx.bind1(Reshard { dst_sharding: from }, std::slice::from_ref(ct)),
+            false => cx.bind1(Reshard { dst_sharding: from.cotangent() }, std::slice::from_ref(ct)),
         };
         Ok(smallvec![ct[0].as_ref().map(back).transpose()?])
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        let dst_sharding = d[0].map_or(self.dst_sharding, |d| self.dst_sharding.insert(d));
+        // the lanes lie as they do
+        let lanes = |d: usize| self.dst_sharding.insert_cut(d, x[0].cut().of_dim(d));
+        let dst_sharding = d[0].map_or(self.dst_sharding, lanes);
         Ok((cx.bind(&Reshard { dst_sharding }.into(), x)?, smallvec![d[0]]))
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
@@ -68,7 +70,8 @@ impl Rules for Reshard {
         // axes of which types do not speak cut as they come
         let all = to.mesh.explicit.iter().all(|e| *e);
         let wanted = |cut: &CutAxes| (all || !cut.is_empty()).then(|| Names(to.mesh.grid.names(cut)));
-        Factors { wanted: Some(to.spec.dims.iter().map(wanted).collect()), ..Factors::pointwise(x, out) }
+        let (wanted, grid) = (Some(to.spec.dims.iter().map(wanted).collect()), Some(to.mesh.grid.clone()));
+        Factors { wanted, grid, ..Factors::pointwise(x, out) }
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         Ok(self.dst_sharding.get().map_or_else(|| t.as_first(), |to| smallvec![to.spec.clone()]))

@@ -7,6 +7,7 @@ use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Support, Supports, Within, within_cases};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -109,12 +110,15 @@ impl Rules for Select {
         };
         Ok(Some((values1(y), SmallVec::from_iter([Some(support)]))))
     }
+    fn sums(&self) -> Sums {
+        Sums::Chosen
+    }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::pointwise(x, out)
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         let first = t.alike(1, |all| format!("select cases must have the same shardings, got [{all}]."))?;
-        if t.x[0].rank() > 0 && t.typed[0] && t.typed[1..].contains(&true) && t.specs[0] != first {
+        if t.x[0].rank() > 0 && t.typed[0] && t.typed[1..].contains(&true) && t.specs[0].dims != first.dims {
             t.refuse(|| {
                 let (which, case) = (t.sharding_text(0), t.sharding_text(1));
                 format!(

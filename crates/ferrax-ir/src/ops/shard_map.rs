@@ -12,7 +12,7 @@ use super::collective::{AllReduce, AllReduceKind, Names};
 use super::pmap::Places;
 use super::slice::Slice;
 use crate::aval::{Aval, same_avals};
-use crate::cut::TypedCut;
+use crate::cut::{MeshType, TypedCut};
 use crate::cx::{Arg, Axis, AxisKind, Body, Cx, Dim, Fun, NamedAxis, Residual, Tan, eval_root, lit, name_axes};
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
@@ -21,6 +21,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::ops::call::lanes;
+use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::program::{Program, mismatch};
 use crate::value::{Tag, Value, Values};
@@ -44,6 +45,38 @@ primitive! {
         devices: Places = hidden,
         /// What else the host says of the mesh.
         label: Option<Arc<str>> = hidden,
+        types: MeshTypes = hidden,
+    }
+}
+
+/// The mesh as types know it around the body, and within it, where the axes that the body names are none of theirs.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct MeshTypes {
+    pub around: Option<Arc<MeshType>>,
+    pub within: Option<Arc<MeshType>>,
+}
+/// A program's text does not say it: it is in the types of operands and results.
+impl ParamValue for MeshTypes {
+    fn words() -> String {
+        "meshes".into()
+    }
+    fn to_param(&self) -> Param {
+        Param::None
+    }
+    fn from_param(_: &Param) -> Option<MeshTypes> {
+        Some(MeshTypes::default())
+    }
+    fn missing(_: &[Aval]) -> Option<MeshTypes> {
+        Some(MeshTypes::default())
+    }
+}
+impl MeshTypes {
+    /// What the type of a device's part says, for a value whose type says `cut`.
+    pub fn local(&self, cut: TypedCut) -> TypedCut {
+        match (cut.get(), &self.within) {
+            (Some(p), Some(m)) if p.mesh.grid == m.grid => TypedCut::new(m, &p.spec),
+            _ => TypedCut::NONE,
+        }
     }
 }
 
@@ -75,7 +108,7 @@ impl ManualBody<'_> {
             None => value_err(format!("a shard_map cuts by the axis {n}, which is not one of {:?}", grid.axes)),
         };
         let dims = named.iter().map(|names| names.0.iter().map(find).collect::<Res<CutAxes>>());
-        Ok(Spec { dims: dims.collect::<Res<_>>()? })
+        Ok(Spec { dims: dims.collect::<Res<_>>()?, ..Spec::default() })
     }
 }
 
@@ -102,6 +135,24 @@ impl ShardMap {
     fn parts(&self, names: &[Name]) -> usize {
         names.iter().map(|n| self.size(n)).product()
     }
+    /// The axes that cut the lanes of a `vmap` around: those that it names, or that types say of the mapped dimension, which stands first.
+    fn of_lanes(&self, ax: Axis, x: &[Value], d: &[Dim]) -> Res<Vec<Name>> {
+        let typed = || {
+            let found = x.iter().zip(d).filter(|(_, d)| d.is_some()).find_map(|(v, _)| v.cut().get());
+            found.map_or(vec![], |p| p.spec.dims.first().map_or(vec![], |cut| p.mesh.grid.names(cut).to_vec()))
+        };
+        let (names, what) = match ax.spmd() {
+            [] => (typed(), "vmapped away explicit mesh axis"),
+            names => (names.to_vec(), "vmap spmd_axis_name"),
+        };
+        for (specs, side) in [(&self.in_specs, "in_specs"), (&self.out_specs, "out_specs")] {
+            if specs.iter().any(|s| mentioned(s).iter().any(|n| names.contains(n))) {
+                return value_err(format!("{what} cannot appear in shard_map {side}"));
+            }
+        }
+        let known = |n: &Name| self.manual_axes.0.contains(n);
+        Ok(if names.iter().all(known) && ax.n.is_multiple_of(self.parts(&names).max(1)) { names } else { vec![] })
+    }
     fn unmentioned(&self, spec: &NamedSpec) -> Vec<Name> {
         let there = mentioned(spec);
         self.manual_axes.0.iter().filter(|n| !there.contains(n)).cloned().collect()
@@ -127,7 +178,7 @@ impl ShardMap {
             *n /= parts;
         }
         let vary = if self.check_vma { a.vary | Vary::of(mentioned(spec)) } else { a.vary };
-        Ok(a.with_shape(shape).varying(vary))
+        Ok(Aval { cut: self.types.local(a.cut), ..a.with_shape(shape).varying(vary) })
     }
     /// The type of what is put together of parts.
     fn global(&self, a: &Aval, spec: &NamedSpec) -> Res<Aval> {
@@ -219,13 +270,16 @@ impl Rules for ShardMap {
             return Err(mismatch("shard_map", &ins, self.jaxpr.in_avals()));
         }
         // where operands' types say how they are cut, so do results': as the specs do
-        let mesh = x.iter().find_map(|a| a.cut.get()).map(|p| p.mesh.clone()).filter(|m| m.grid == self.mesh);
-        let typed = |(a, s): (&Aval, &NamedSpec)| {
-            let a = self.global(a, s)?;
-            Ok(match &mesh {
-                Some(m) => Aval { cut: TypedCut::new(m, &ManualBody::spec(s, &m.grid)?), ..a },
-                None => a,
-            })
+        let told = x.iter().find_map(|a| a.cut.get()).map(|p| p.mesh.clone());
+        let mesh = told.or_else(|| self.types.around.clone()).filter(|m| m.grid == self.mesh);
+        let typed = |(part, s): (&Aval, &NamedSpec)| {
+            let a = self.global(part, s)?;
+            let Some(m) = &mesh else { return Ok(a) };
+            let mut spec = ManualBody::spec(s, &m.grid)?;
+            if let Some(inside) = part.cut.get().filter(|p| p.mesh.grid == m.grid) {
+                spec.dims.iter_mut().zip(&inside.spec.dims).for_each(|(own, further)| own.extend_from_slice(further));
+            }
+            Ok(Aval { cut: TypedCut::new(m, &spec), ..a })
         };
         self.jaxpr.out_avals().iter().zip(&self.out_specs).map(typed).collect()
     }
@@ -274,14 +328,16 @@ impl Rules for ShardMap {
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let m = self.jaxpr.n_outs();
-        let (body, out) = self.inside(|| cx.recur().batch(&self.jaxpr, ax, &lanes(d), &vec![false; m]))?;
         let args: Values = x.iter().zip(d).map(|(v, d)| cx.to_front(v, *d)).collect::<Res<_>>()?;
-        // no axis cuts the lanes
-        let uncut = |(s, b): (&NamedSpec, bool)| -> NamedSpec {
-            b.then(|| Names(smallvec![])).into_iter().chain(s.iter().cloned()).collect()
+        let names = self.of_lanes(ax, &args, d)?;
+        let n = ax.n / self.parts(&names).max(1);
+        let own = Axis { n, ..ax };
+        let (body, out) = self.inside(|| cx.recur().batch(&self.jaxpr, own, &lanes(d), &vec![false; m]))?;
+        let with_lanes = |(s, b): (&NamedSpec, bool)| -> NamedSpec {
+            b.then(|| Names(names[..].into())).into_iter().chain(s.iter().cloned()).collect()
         };
-        let ins = self.in_specs.iter().zip(lanes(d)).map(uncut).collect();
-        let outs = self.out_specs.iter().zip(out.iter().copied()).map(uncut).collect();
+        let ins = self.in_specs.iter().zip(lanes(d)).map(with_lanes).collect();
+        let outs = self.out_specs.iter().zip(out.iter().copied()).map(with_lanes).collect();
         let y = cx.bind_body(&self.with(body, ins, outs), &args)?;
         Ok((y, out.iter().map(|b| b.then_some(0)).collect()))
     }

@@ -10,6 +10,7 @@ use super::linear_jvp;
 use super::pmap::Places;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::effects::Name;
 use crate::error::{Res, type_err, value_err};
 use crate::factors::Factors;
 use crate::layout::Grid;
@@ -45,6 +46,26 @@ primitive! {
         devices: Places = hidden,
     }
 }
+/// As Python writes the tuple.
+fn names_text(names: &[Name]) -> String {
+    let quoted: Vec<String> = names.iter().map(|n| format!("'{n}'")).collect();
+    format!("({}{})", quoted.join(", "), if quoted.len() == 1 { "," } else { "" })
+}
+impl ShardingConstraint {
+    /// As Python writes the specification.
+    fn spec_text(&self) -> String {
+        let dim = |names: &Names| match &names.0[..] {
+            [] => "None".to_string(),
+            [one] => format!("'{one}'"),
+            many => names_text(many),
+        };
+        let mut dims: Vec<String> = self.spec.iter().map(dim).collect();
+        while dims.last().is_some_and(|d| d == "None") {
+            dims.pop();
+        }
+        format!("P({}{})", dims.join(", "), if dims.len() == 1 { "," } else { "" })
+    }
+}
 impl Rules for ShardingConstraint {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let [a] = x else { return type_err(format!("sharding_constraint takes 1 operand, got {}", x.len())) };
@@ -65,11 +86,20 @@ impl Rules for ShardingConstraint {
         Ok(smallvec![ct[0].as_ref().map(|ct| cx.bind1(self.clone(), std::slice::from_ref(ct))).transpose()?])
     }
     /// The lanes are not constrained.
-    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let Some(d) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };
         let mut spec = self.spec.clone();
-        spec.insert(d, Names(smallvec![]));
-        let unconstrained_dims = self.unconstrained_dims.iter().map(|k| k + (*k >= d) as usize).chain([d]).collect();
+        let lanes = ax.spmd();
+        if spec.iter().any(|names| names.0.iter().any(|n| lanes.contains(n))) {
+            return value_err(format!(
+                "vmap spmd_axis_name {} cannot appear in with_sharding_constraint spec, but got spec {}",
+                names_text(lanes),
+                self.spec_text()
+            ));
+        }
+        spec.insert(d, Names(lanes.into()));
+        let free = self.unconstrained_dims.iter().map(|k| k + (*k >= d) as usize);
+        let unconstrained_dims = free.chain(lanes.is_empty().then_some(d)).collect();
         let op = ShardingConstraint { spec, unconstrained_dims, ..self.clone() };
         Ok((cx.bind(&op.into(), x)?, smallvec![Some(d)]))
     }
@@ -79,7 +109,7 @@ impl Rules for ShardingConstraint {
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let wanted = |(k, names): (usize, &Names)| (!self.unconstrained_dims.contains(&k)).then(|| names.clone());
         let wanted = self.spec.iter().enumerate().map(wanted).collect();
-        Factors { wanted: Some(wanted), ..Factors::pointwise(x, out) }
+        Factors { wanted: Some(wanted), grid: Some(self.mesh.clone()), ..Factors::pointwise(x, out) }
     }
     fn lower(&self, _: &mut Graph, x: &[TensorId], _: &[Aval]) -> Res<TensorIds> {
         Ok(smallvec![x[0]])

@@ -8,6 +8,7 @@ use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within, within_moved};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -87,6 +88,9 @@ impl Rules for Slice {
         let cut = |k: usize, n: usize| self.start_indices[k] != 0 || self.limit_indices[k] != n || self.stride(k) != 1;
         let axes: Vec<usize> = x[0].shape().iter().enumerate().filter(|(k, n)| cut(*k, **n)).map(|(k, _)| k).collect();
         within_moved(cx, &self.clone().into(), x, s, &axes)
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| x[0].shape[d] == out[0].shape[d])

@@ -7,6 +7,7 @@ use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within, within_reshape};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
@@ -49,6 +50,9 @@ impl Rules for Squeeze {
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let y = cx.bind1(self.clone(), x)?;
         Ok(within_reshape(x, s, y))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let mut f = Factors::whole(x, out);

@@ -12,6 +12,7 @@ use crate::layout::CutAxes;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within, within_joined, within_parts};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
@@ -62,6 +63,9 @@ impl Rules for Stack {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_joined(cx, &self.clone().into(), x, s, usize::MAX, &|k| k + (k >= self.axis) as usize)
+    }
+    fn sums(&self) -> Sums {
+        Sums::Alike
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let (mut f, a) = (Factors::whole(x, out), &x[0]);
@@ -121,6 +125,9 @@ impl Rules for Unstack {
     }
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_parts(cx, &self.clone().into(), x, s, self.axis, None)
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let (mut f, a) = (Factors::whole(x, out), &x[0]);

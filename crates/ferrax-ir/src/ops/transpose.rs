@@ -7,6 +7,7 @@ use crate::factors::{Factors, In, Out};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
+use crate::sums::Sums;
 use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
@@ -49,6 +50,9 @@ impl Rules for Transpose {
         let Some(s) = &s[0] else { return Ok(None) };
         let s = s.moved(&|k| self.permutation.iter().position(|p| *p == k).unwrap_or(k));
         Ok(Some((smallvec![cx.bind1(self.clone(), x)?], smallvec![Some(s)])))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let mut f = Factors::whole(x, out);

@@ -152,6 +152,10 @@ impl PyArray {
         // a float narrower than NumPy's own is formatted as Python's float
         let dtype = me.value.dtype();
         let is_narrow = dtype.is_float() && !matches!(dtype, Dtype::F16 | Dtype::F32 | Dtype::F64);
+        let terms = me.value.cut().get().is_some_and(|p| !p.spec.unreduced.is_empty());
+        if terms && me.value.concrete().is_some() {
+            return slf.repr();
+        }
         if spec.is_empty() && !(is_narrow && me.value.rank() == 0 && me.value.concrete().is_some()) {
             return slf.str();
         }
@@ -172,6 +176,7 @@ impl PyArray {
         match &me.value {
             Value::Tracer(_) => Ok(PyString::new(py, &tracer_text(py, &me.value)?)),
             _ if me.value.dtype().is_key() => slf.repr(),
+            v if v.cut().get().is_some_and(|p| !p.spec.unreduced.is_empty()) => slf.repr(),
             v => to_ndarray(py, v)?.str(),
         }
     }
@@ -181,6 +186,11 @@ impl PyArray {
         let Value::Array(a) = &me.value else { return tracer_text(py, &me.value) };
         let np = dtype::numpy(py)?;
         let aval = a.aval();
+        let weak = if aval.weak { ", weak_type=True" } else { "" };
+        if aval.cut.get().is_some_and(|p| !p.spec.unreduced.is_empty()) {
+            let (shape, sharding) = (slf.getattr("shape")?.repr()?, slf.getattr("sharding")?.repr()?);
+            return Ok(format!("Array(shape={shape}, dtype={}{weak}, sharding={sharding})", aval.dtype.long()));
+        }
         if let Dtype::Key(k) = aval.dtype {
             let words = super::value::raw_ndarray(py, np, a, Dtype::U32, &aval.shape.insert(aval.rank(), k.words()))?;
             return Ok(format!(
@@ -191,7 +201,7 @@ impl PyArray {
             ));
         }
         let x = to_ndarray(py, &me.value)?;
-        let dtype = format!("dtype={}{})", aval.dtype.long(), if aval.weak { ", weak_type=True" } else { "" });
+        let dtype = format!("dtype={}{weak})", aval.dtype.long());
         let prefix = "Array(";
         if aval.shape.contains(&0) {
             return Ok(format!("{prefix}[], shape={}, {dtype}", slf.getattr("shape")?.repr()?));

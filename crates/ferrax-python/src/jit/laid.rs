@@ -124,8 +124,13 @@ impl Variant {
             }
             Some(Where::Mesh(l)) => Some(ids(l)),
         };
+        // constraints alone ask for devices: their mesh may be another view of that in use, or of that of the arguments
+        let alone = laid.ins.iter().chain(&laid.outs).flatten().next().is_none();
+        let view = |l: &Arc<Layout>| alone && l.devices() == asked.devices() && l.mesh.grid == asked.mesh.grid;
+        let of_arguments = if let Some(Where::Mesh(l)) = &found { Some(l.clone()) } else { None };
+        let place = spmd::in_use().filter(view).or(of_arguments.filter(view)).unwrap_or_else(|| asked.clone());
         match there {
-            None => Ok(Some(asked.clone())),
+            None => Ok(Some(place)),
             Some(there) => Err(PyValueError::new_err(format!(
                 "Received incompatible devices for jitted computation. Got an argument with {there} and explicit sharding with {}",
                 ids(asked)

@@ -19,7 +19,7 @@ use ferrax::compiled::{Arrays, Compiled};
 use ferrax::device::Device;
 use ferrax::eval;
 use ferrax::key_reuse::KeyCall;
-use ferrax::spmd::{Where, place_of};
+use ferrax::spmd::{Where, in_use, place_of};
 use ferrax_ir::aval::Aval;
 use ferrax_ir::ops::call::Call;
 use ferrax_ir::program::{Atom, Program};
@@ -57,6 +57,7 @@ impl Variant {
         let device = match place_of(all).py(py)? {
             Some(Where::One(d)) => d,
             Some(Where::Mesh(place)) => return self.run_parts(py, jit, all, &place),
+            None if let Some(place) = in_use() => return self.run_parts(py, jit, all, &place),
             None => eval::current_device(),
         };
         let out = self.checked_run(py, jit, &*self.compiled(py, jit, device)?, all)?;

@@ -342,7 +342,8 @@ impl PyLowered {
             Dialect::Jaxpr => {
                 let parted = self.0.parted(py)?;
                 let program = parted.as_ref().map_or(&self.0.variant.program, |s| &s.compiled().program);
-                ferrax_ir::text::print_with(program, debug_info, debug_info)
+                let text = ferrax_ir::text::print_with(program, debug_info, debug_info);
+                if parted.is_some() { annotations(&self.0.variant.program) + &text } else { text }
             }
             Dialect::Plan => self.0.on_one(py, None)?.text(),
         })
@@ -390,6 +391,17 @@ impl PyLowered {
         let operations = guarded(|| ferrax_ir::lower::operations(p).py(py))?;
         costs(py, operations, p.in_avals(), &p.out_avals())
     }
+}
+/// What the program that was partitioned says of how values lie, in Shardy's notation: a comment above the program of one device.
+fn annotations(p: &ferrax_ir::Program) -> String {
+    let lines = ferrax_transform::partition::annotations(p);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let lines: String = lines.iter().map(|l| format!("# {l}\n")).collect();
+    format!(
+        "# how types and constraints of the program of whole arrays cut its values; below, the program of one device\n{lines}"
+    )
 }
 fn costs<'py>(py: Python<'py>, operations: Operations, ins: &[Aval], outs: &[Aval]) -> PyResult<Bound<'py, PyDict>> {
     let d = PyDict::new(py);

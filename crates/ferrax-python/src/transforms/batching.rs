@@ -20,13 +20,13 @@ use pyo3::types::PyList;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// vmap(fun, operands, in_dims, axis_size, axis_name, out_dims, manual=False) -> outputs
+/// vmap(fun, operands, in_dims, axis_size, axis_name, out_dims, manual=False, spmd=()) -> outputs
 ///
 /// `manual`: the lanes are the parts of a shard_map, and types say what varies over the axis.
 ///
 /// `out_dims()` is asked after `fun` has run; `out_dims(i)` is what an error calls the specification of output i.
 #[pyfunction]
-#[pyo3(signature = (fun, operands, in_dims, axis_size, axis_name, out_dims, manual=false))]
+#[pyo3(signature = (fun, operands, in_dims, axis_size, axis_name, out_dims, manual=false, spmd=vec![]))]
 pub fn vmap<'py>(
     fun: &Bound<'py, PyAny>,
     operands: &Bound<'py, PyAny>,
@@ -35,6 +35,7 @@ pub fn vmap<'py>(
     axis_name: &Bound<'py, PyAny>,
     out_dims: &Bound<'py, PyAny>,
     manual: bool,
+    spmd: Vec<String>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
     let x = all_required(operands, "vmap")?;
@@ -48,6 +49,7 @@ pub fn vmap<'py>(
         .collect::<PyResult<_>>()?;
     let name = trace::axis_name(axis_name)?;
     let shown = name.clone();
+    let spmd: Vec<ferrax_ir::effects::Name> = spmd.into_iter().map(Into::into).collect();
     let kind = if manual { AxisKind::Manual } else { AxisKind::Lanes };
     let asked: RefCell<Option<Vec<Option<isize>>>> = RefCell::new(None);
     let place = |i: usize, a: &ferrax_ir::Aval, lanes: Dim| -> Res<Dim> {
@@ -73,8 +75,9 @@ pub fn vmap<'py>(
             Some(d) => axis(d, a.rank() + 1).map(Some).map_err(from_py),
         }
     };
-    let out =
-        guarded(|| transform::map_axis(&|x| call(fun, x, "vmap"), &x, &dims, (axis_size, name, kind), &place).py(py))?;
+    let out = guarded(|| {
+        transform::map_axis(&|x| call(fun, x, "vmap"), &x, &dims, (axis_size, name, kind), &spmd, &place).py(py)
+    })?;
     if asked.borrow().is_none() {
         out_dims.call0()?;
     }

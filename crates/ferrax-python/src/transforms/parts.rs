@@ -3,7 +3,7 @@
 //! INVARIANT: a spec has as many dimensions as its array, and names axes by their numbers on the mesh.
 use crate::array::value::{all_required, wrap_all};
 use crate::error::{IntoPyResult, guarded};
-use crate::placement::PyDeviceMesh;
+use crate::placement::{self, MeshFacts, PyDeviceMesh};
 use crate::trace::{self, trace};
 use ferrax_ir::Aval;
 use ferrax_ir::cx::{AxisKind, NamedAxis, name_axes};
@@ -11,7 +11,7 @@ use ferrax_ir::layout::{CutAxes, Grid, Spec};
 use ferrax_ir::op::Op;
 use ferrax_ir::ops::collective::Names;
 use ferrax_ir::ops::pmap::Places;
-use ferrax_ir::ops::shard_map::{NamedSpec, ShardMap};
+use ferrax_ir::ops::shard_map::{MeshTypes, NamedSpec, ShardMap};
 use ferrax_ir::value::Value;
 use ferrax_ir::vary::{self, Vary};
 use pyo3::exceptions::PyNotImplementedError;
@@ -32,6 +32,7 @@ fn named(cuts: &Cuts, rank: usize, grid: &Grid) -> NamedSpec {
 ///
 /// `manual`: the numbers of the mesh's axes that `fun` is mapped over. `out_specs()` is asked after `fun` was traced.
 #[pyfunction]
+#[pyo3(signature = (fun, operands, in_specs, out_specs, mesh, manual, check_vma, within=None))]
 pub fn shard_map<'py>(
     fun: &Bound<'py, PyAny>,
     operands: &Bound<'py, PyAny>,
@@ -40,17 +41,19 @@ pub fn shard_map<'py>(
     mesh: &Bound<'py, PyDeviceMesh>,
     manual: Vec<u8>,
     check_vma: bool,
+    within: Option<MeshFacts>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
     let mesh = &mesh.get().0;
     let grid = &mesh.grid;
     let x = all_required(operands, "shard_map")?;
+    let types = MeshTypes { around: mesh.typed.clone(), within: within.map(|w| Arc::new(placement::mesh_type(w))) };
     let local = |(v, cuts): (&Value, &Cuts)| -> Aval {
         let a = v.aval();
         let mut spec = Spec::new(cuts.iter().map(|c| CutAxes::from_slice(c)));
         spec.dims.resize(a.rank(), CutAxes::new());
         let over = if check_vma { Vary::of(cuts.iter().flatten().map(|i| grid.name(*i).clone())) } else { Vary::NONE };
-        spec.shard(grid, &a).varying(a.vary | over)
+        Aval { cut: types.local(a.cut), ..spec.shard(grid, &a).varying(a.vary | over) }
     };
     let ins: Vec<Aval> = x.iter().zip(&in_specs).map(local).collect();
     let kind = if check_vma { AxisKind::Manual } else { AxisKind::Devices };
@@ -76,6 +79,7 @@ pub fn shard_map<'py>(
         mesh: grid.clone(),
         devices: Places(mesh.devices.iter().map(|d| d.id).collect()),
         label: (!mesh.label.is_empty()).then(|| mesh.label.clone()),
+        types,
     }
     .into();
     let args: Vec<Value> = consts.into_iter().chain(x).collect();

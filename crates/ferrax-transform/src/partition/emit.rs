@@ -2,11 +2,11 @@
 //! what its folded factors leave to be folded among the devices.
 //!
 //! INVARIANT: a value is brought to another spec when it is read so, and once: each variable keeps the versions there are.
-use super::flow::{Bodies, Flow, Manual, Way, join, project, unstacked};
+use super::flow::{Bodies, Flow, Manual, Way, join, project, typed, unstacked};
 use crate::trace::Trace;
 use ferrax_ir::cx::{Cx, Line};
 use ferrax_ir::factors::{DimFactors, Factors, Tie};
-use ferrax_ir::layout::{CutAxes, Grid, Spec};
+use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::op::Avals;
 use ferrax_ir::ops::reduce::Monoid;
 use ferrax_ir::parts::Here;
@@ -52,7 +52,8 @@ impl Emitter<'_> {
     }
     fn read(&mut self, a: &Atom, spec: &Spec) -> Res<Value> {
         let v = match a {
-            Atom::Lit(l) => return Ok(Value::Lit(*l)),
+            Atom::Lit(l) if spec.unreduced.is_empty() => return Ok(Value::Lit(*l)),
+            Atom::Lit(l) => return self.here.on_first(&Value::Lit(*l), &spec.unreduced.axes()),
             Atom::Var(v) => *v as usize,
         };
         let known = &self.env[v];
@@ -97,10 +98,17 @@ impl Emitter<'_> {
         let first = self.env.len();
         let outs = &p.avals()[first..first + e.n_out as usize];
         let made: Vec<Spec> = e.args.iter().map(|a| self.made(a)).collect();
-        let chosen = choose(f, (&avals, &made), (outs, wanted), self.grid);
+        // what is made of terms has terms, where it is typed so or its readers want them
+        let all = |specs: &[Spec]| specs.iter().fold(AxisSet::NONE, |all, s| all | s.unreduced);
+        let kind = e.op.rules().sums();
+        let linear = (0..avals.len()).any(|i| !kind.term(i, AxisSet::NONE, all(wanted)).is_empty());
+        let typed = outs.iter().fold(AxisSet::NONE, |all, a| all | typed(a, self.grid).unreduced);
+        let terms = (if linear { all(wanted) | typed } else { typed }) & all(&made);
+        let chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
         let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
-        let (ins, natural): (Vec<Spec>, Vec<Spec>) =
-            (f.ins.iter().map(|d| cut(d)).collect(), f.outs.iter().map(|d| cut(d)).collect());
+        let of_terms = |i: usize| cut(&f.ins[i]).summed(kind.term(i, made[i].unreduced, terms), AxisSet::NONE);
+        let ins: Vec<Spec> = (0..f.ins.len()).map(of_terms).collect();
+        let natural: Vec<Spec> = f.outs.iter().map(|d| cut(d).summed(terms, AxisSet::NONE)).collect();
         let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
         let folds = f.factors.iter().zip(&chosen).filter(|(f, _)| f.fold.is_some());
         let folds: Vec<u8> = folds.flat_map(|(_, axes)| axes.iter().copied()).collect();
@@ -123,6 +131,13 @@ impl Emitter<'_> {
     }
     /// The fold of what the devices along `axes` have, on all of them; each only its part, if that is what is wanted.
     fn fold(&self, y: Value, mut spec: Spec, monoid: Monoid, axes: &[u8], wanted: &Spec) -> Res<(Value, Spec)> {
+        let left = if monoid == Monoid::Sum { wanted.unreduced } else { AxisSet::NONE };
+        spec.unreduced = spec.unreduced | (left & AxisSet::of(axes.iter().copied()));
+        let axes: CutAxes = axes.iter().copied().filter(|a| !left.contains(*a)).collect();
+        if axes.is_empty() {
+            return Ok((y, spec));
+        }
+        let axes = &axes[..];
         let ends_so = |d: &usize| {
             let to = &wanted.dims[*d];
             to.starts_with(&spec.dims[*d]) && to[spec.dims[*d].len()..] == *axes
@@ -196,6 +211,7 @@ fn choose(
     f: &Factors,
     (ins, made): (&[Aval], &[Spec]),
     (outs, wanted): (&[Aval], &[Spec]),
+    terms: AxisSet,
     grid: &Grid,
 ) -> Vec<CutAxes> {
     let mut votes: Vec<(u8, CutAxes, usize)> = vec![];
@@ -214,7 +230,7 @@ fn choose(
     }
     votes.sort_by_key(|(id, _, bytes)| (std::cmp::Reverse(*bytes), f.factors[*id as usize].fold.is_some()));
     let mut chosen = vec![CutAxes::new(); f.factors.len()];
-    let mut used: Vec<u8> = vec![];
+    let mut used: Vec<u8> = terms.axes().to_vec();
     for (id, part, _) in votes {
         let mine = &mut chosen[id as usize];
         if mine.is_empty() {

@@ -4,9 +4,10 @@
 //! INVARIANT: a spec only grows (an axis is added to the finer end of a dimension), so the walk ends. Each spec is one that its array can
 //! have: axes cut one dimension each, and into equal parts.
 use super::expanded;
+use ferrax_ir::effects::Name;
 use ferrax_ir::error::value_err;
 use ferrax_ir::factors::{DimFactors, Factors, Tie, Ties};
-use ferrax_ir::layout::{CutAxes, Grid, Spec};
+use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::ops::collective::Names;
 use ferrax_ir::ops::shard_map::ManualBody;
 use ferrax_ir::program::Atom;
@@ -96,18 +97,20 @@ impl Flow {
                 Some(ties) => {
                     let body = |b: &Arc<Program>| Flow::new(expanded(b)?, grid);
                     let bodies = e.op.bodies().into_iter().map(body).collect::<Res<Vec<Flow>>>()?;
-                    let whole = |a: &[Aval]| a.iter().map(|a| Spec::whole(a.rank())).collect();
-                    Way::Bodies(Bodies { ties, bodies, ins: whole(&x), outs: whole(out) })
+                    let terms = |a: &Aval| Spec::whole(a.rank()).summed(typed(a, grid).unreduced, AxisSet::NONE);
+                    let of = |a: &[Aval]| a.iter().map(terms).collect();
+                    Way::Bodies(Bodies { ties, bodies, ins: of(&x), outs: of(out) })
                 }
                 None if e.op.has_io() => Way::Factors(Factors::once(&x, out)),
                 None => Way::Factors(e.op.rules().factors(&x, out)),
             };
-            if let Way::Factors(Factors { wanted: Some(wanted), .. }) = &way {
-                flow.constrain(first, wanted, grid)?;
+            if let Way::Factors(f) = &way {
+                flow.constrain(first, f, grid)?;
             }
             flow.eqns.push(way);
             first += e.n_out as usize;
         }
+        flow.leave_terms();
         Ok(flow)
     }
     /// A body for parts: its results are cut as it says.
@@ -125,27 +128,58 @@ impl Flow {
         Ok(Way::Manual(Box::new(Manual { body, grid: own, axes, ins, outs })))
     }
     /// The result of a constraint: where it says nothing, anything may come. What does not divide evenly stays whole.
-    fn constrain(&mut self, v: usize, wanted: &[Option<Names>], grid: &Grid) -> Res<()> {
-        for (d, names) in wanted.iter().enumerate() {
-            let Some(names) = names else { continue };
-            let mut cut = CutAxes::new();
-            for name in &names.0 {
-                match grid.find(name) {
-                    Some(a) => cut.push(a),
-                    None => {
-                        return value_err(format!(
-                            "a sharding constraint names the mesh axis {name}, which is not one of {:?}",
-                            grid.axes
-                        ));
-                    }
+    fn constrain(&mut self, v: usize, f: &Factors, grid: &Grid) -> Res<()> {
+        let (Some(wanted), Some(own)) = (&f.wanted, &f.grid) else { return Ok(()) };
+        let shape = &self.program.avals()[v].shape;
+        let same = |name: &Name| {
+            grid.find(name).is_some_and(|a| Some(grid.axis_size(a)) == own.find(name).map(|a| own.axis_size(a)))
+        };
+        let known = wanted.iter().flatten().flat_map(|n| &n.0).all(same);
+        let cut = |names: &Names, g: &Grid| names.0.iter().filter_map(|n| g.find(n)).collect::<CutAxes>();
+        let mut spec = Spec::whole(shape.len());
+        for (d, names) in wanted.iter().enumerate().filter_map(|(d, names)| Some((d, names.as_ref()?))) {
+            spec.dims[d] = cut(names, if known { grid } else { own });
+        }
+        if !known {
+            // of another mesh of these devices
+            spec = match spec.renamed(own, grid, shape) {
+                Some(spec) => spec,
+                None => {
+                    return value_err(format!(
+                        "a sharding constraint over a mesh of axes {:?}, which are not those of {:?}",
+                        own.axes, grid.axes
+                    ));
                 }
-            }
-            if self.program.avals()[v].shape[d].is_multiple_of(grid.parts(&cut)) {
-                self.specs[v].dims[d] = cut;
+            };
+        }
+        for (d, _) in wanted.iter().enumerate().filter_map(|(d, names)| Some((d, names.as_ref()?))) {
+            if shape[d].is_multiple_of(grid.parts(&spec.dims[d])) {
+                self.specs[v].dims[d] = spec.dims[d].clone();
             }
         }
         self.fixed[v] = wanted.iter().all(Option::is_some);
         Ok(())
+    }
+    /// What is read only where terms of a sum are wanted need not be summed before.
+    fn leave_terms(&mut self) {
+        let program = self.program.clone();
+        let mut first = program.avals().len();
+        for (e, way) in program.eqns().iter().zip(&self.eqns).rev() {
+            first -= e.n_out as usize;
+            let wanted = self.specs.get(first).map_or(AxisSet::NONE, |s| s.unreduced);
+            let Way::Factors(f) = way else { continue };
+            for (i, a) in e.args.iter().enumerate().filter(|_| !wanted.is_empty()) {
+                let Atom::Var(v) = *a else { continue };
+                let asked =
+                    if f.wanted.is_some() { wanted } else { e.op.rules().sums().term(i, AxisSet::NONE, wanted) };
+                let uses = |a: &&Atom| matches!(a, Atom::Var(w) if *w == v);
+                let read = program.eqns().iter().flat_map(|e| &e.args).chain(program.outs()).filter(uses).count();
+                if v as usize >= program.first_var() && read == 1 {
+                    let spec = &mut self.specs[v as usize];
+                    spec.unreduced = spec.unreduced | asked.without(spec.cutting());
+                }
+            }
+        }
     }
     pub fn fix_inputs(&mut self, ins: &[Spec]) {
         let n_held = self.program.held().len();
@@ -342,7 +376,8 @@ pub fn typed(a: &Aval, grid: &Grid) -> Spec {
     let Some(p) = a.cut.get() else { return Spec::whole(a.rank()) };
     let axis = |k: &u8| grid.find(p.mesh.grid.name(*k)).filter(|i| grid.axis_size(*i) == p.mesh.grid.axis_size(*k));
     let of = |cut: &CutAxes| cut.iter().map(axis).collect::<Option<CutAxes>>().unwrap_or_default();
-    Spec::new(p.spec.dims.iter().map(of))
+    let sum = p.spec.unreduced.axes().iter().filter_map(axis).collect::<CutAxes>();
+    Spec::new(p.spec.dims.iter().map(of)).summed(AxisSet::of(sum), AxisSet::NONE)
 }
 fn merge_into(spec: &mut Spec, with: &Spec, a: &Aval, but_first: bool, grid: &Grid) -> bool {
     let mut changed = false;
@@ -352,10 +387,10 @@ fn merge_into(spec: &mut Spec, with: &Spec, a: &Aval, but_first: bool, grid: &Gr
     changed
 }
 pub fn stacked(s: &Spec) -> Spec {
-    Spec::new(std::iter::once(CutAxes::new()).chain(s.dims.iter().cloned()))
+    Spec::new(std::iter::once(CutAxes::new()).chain(s.dims.iter().cloned())).summed(s.unreduced, s.reduced)
 }
 pub fn unstacked(s: &Spec) -> Spec {
-    Spec::new(s.dims.iter().skip(1).cloned())
+    Spec::new(s.dims.iter().skip(1).cloned()).summed(s.unreduced, s.reduced)
 }
 /// Makes dimension `d` of a spec as fine as `to`, as far as axes are free and parts are equal.
 fn grow(spec: &mut Spec, d: usize, to: &[u8], size: usize, grid: &Grid) -> bool {

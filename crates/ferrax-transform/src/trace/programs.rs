@@ -292,9 +292,12 @@ impl Recur for Transforms {
             AxisKind::Devices => "batch over devices",
             AxisKind::Manual => "batch over parts",
         };
-        memo(what, p, n, ax.name, &[b, force], &[], || {
+        let make = || {
             let s = Trace::stage();
             let t = Trace::batch(s.clone(), n, ax.name.cloned(), ax.kind);
+            if !ax.spmd().is_empty() {
+                let _ = t.tag.spmd.set(ax.spmd().to_vec());
+            }
             // over the axis that goes, what has lanes varies, and nothing else
             let gone = ax.name.filter(|_| ax.kind.is_manual()).map_or(Vary::NONE, Vary::over);
             let lane = |(a, b): (&Aval, &bool)| {
@@ -313,7 +316,8 @@ impl Recur for Transforms {
                 .map(|((v, d), b)| if *b { sx.batch_at(v, *d, n, 0) } else { Ok(v.clone()) })
                 .collect::<Res<_>>()?;
             Ok((closed(&s, &flat)?, out_b))
-        })
+        };
+        if ax.spmd().is_empty() { memo(what, p, n, ax.name, &[b, force], &[], make) } else { make() }
     }
 
     fn stage(&self, ins: &[Aval], f: Body) -> Res<(Arc<Program>, Vec<Value>)> {
