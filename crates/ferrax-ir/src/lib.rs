@@ -26,7 +26,6 @@ pub mod param;
 pub mod parts;
 pub mod program;
 pub mod simplify;
-pub mod sums;
 pub mod support;
 pub mod text;
 pub mod typing;

@@ -7,6 +7,10 @@
 //! ```
 //!
 //! INVARIANT: under [`Lenient`] nothing is refused: of two cuts the first one stands, and a sum is on all devices.
+mod sums;
+
+pub use sums::Sums;
+
 use crate::aval::Aval;
 use crate::cut::{Lenient, MeshType, Parted, TypedCut, at_text};
 use crate::error::{Error, ErrorKind, Res, value_err};

@@ -21,9 +21,8 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
-use crate::sums::Sums;
 use crate::support::{Supports, Within, within_each, within_product, within_sum};
-use crate::typing::{Specs, Typing};
+use crate::typing::{Specs, Sums, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};

@@ -9,10 +9,10 @@
 //!
 //! INVARIANT: where a type says `unreduced`, the op is linear in the operands that [`Sums::term`] names, all of them together. So the pass
 //! that partitions programs runs it on each device's terms.
+use super::{Specs, Typing};
 use crate::aval::Aval;
 use crate::error::{Error, Res};
 use crate::layout::AxisSet;
-use crate::typing::{Specs, Typing};
 
 /// What a primitive says of operands that are terms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
