@@ -10,6 +10,7 @@ import collections
 import dataclasses
 import enum
 import threading
+import weakref
 
 import numpy as np
 
@@ -122,6 +123,9 @@ class _Axes:
         return ", ".join([*[f"{name!r}: {n}" for name, n in self.shape.items()], f"axis_types={self.axis_types}"])
 
 
+_meshes = weakref.WeakValueDictionary()
+
+
 class Mesh(_Axes):
     """Devices in a grid.
 
@@ -137,21 +141,24 @@ class Mesh(_Axes):
     Also a context manager: inside, it is the mesh that specifications without one mean.
     """
 
-    def __init__(self, devices, axis_names, axis_types=None):
+    def __new__(cls, devices, axis_names, axis_types=None):
+        """Equal meshes are one object."""
         devices = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if None in names:
+            raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
         if devices.ndim != len(names):
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument (`axis_names`), but got"
                 f" devices.ndim == {devices.ndim} and len(axis_names) == {len(names)}."
             )
-        if None in names:
-            raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
         if len(set(names)) < len(names):
             raise ValueError(f"Mesh axis names should be unique. Got axis_names={names}")
         devices.flags.writeable = False
+        self = super().__new__(cls)
         self.devices, self.axis_names, self.axis_types = devices, names, _axis_types(axis_types, names)
         self._outer, self._devices_there = [], None
+        return self if cls is not Mesh else _meshes.setdefault(self._key(), self)
 
     def _for_extension(self):
         """The devices and the sizes of the axes, as layouts of arrays refer to them."""

@@ -82,6 +82,8 @@ def sharded(function, given):
         else:
             args.append(given[name])
     place = _in_use(place) if hasattr(place, "in_context") else place
+    if getattr(place, "memory_kind", None) not in (None, "device"):
+        raise ValueError(f"`out_sharding` sharding with memory_kind is not allowed. Got memory_kind={place.memory_kind}")
     if _core.at_root() and getattr(getattr(place, "spec", None), "unreduced", None):
         # what makes the terms and what leaves them so are one program
         leaves, tree = tree_flatten((tuple(args), kwargs))

@@ -9,11 +9,11 @@ Invariant: a sharding is a value: equal ones compare equal and hash alike. It kn
 import contextlib
 import functools
 import math
+import weakref
 
 import numpy as np
 
 from . import _core
-from ._config import refused
 from ._mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -138,22 +138,39 @@ class Sharding:
         return hash((type(self), self._devices))
 
 
+_MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+def _memory_kind(kind):
+    """The kind, of those that JAX knows; they name one memory here.
+
+    Raises:
+      ValueError: there is no such kind.
+    """
+    if kind is not None and kind not in _MEMORY_KINDS:
+        raise ValueError(f"Got invalid memory kind: {kind}. Valid memory kinds are: {set(_MEMORY_KINDS)}")
+    return kind
+
+
 class SingleDeviceSharding(Sharding):
     """The whole array on one device."""
 
     is_fully_replicated = True
 
     def __init__(self, device, *, memory_kind=None):
-        if memory_kind not in (None, "device"):
-            refused("SingleDeviceSharding", "memory_kind", memory_kind, "a device has one kind of memory, 'device'")
-        self._devices = (device,)
+        self._devices, self.memory_kind = (device,), _memory_kind(memory_kind) or "device"
 
     @property
     def _device(self):
         return self._devices[0]
 
     def __repr__(self):
-        return f"SingleDeviceSharding(device={self._devices[0]!r}, memory_kind=device)"
+        return f"SingleDeviceSharding(device={self._devices[0]!r}, memory_kind={self.memory_kind})"
+
+    def __eq__(self, other):
+        return type(other) is SingleDeviceSharding and (self._devices, self.memory_kind) == (other._devices, other.memory_kind)
+
+    __hash__ = Sharding.__hash__
 
 
 class UnconstrainedSingleton:
@@ -169,6 +186,8 @@ def _dimension(axes):
     """The one way to write what a dimension is cut along: no axis is None, one axis is its name."""
     if not isinstance(axes, (list, tuple)):
         return axes
+    if any(isinstance(a, (list, tuple)) for a in axes):
+        raise ValueError(f"A tuple inside PartitionSpec cannot contain a nested tuple. Got {axes}")
     return tuple(axes) if len(axes) > 1 else axes[0] if axes else None
 
 
@@ -188,6 +207,9 @@ class DuplicateSpecError(ValueError):
     """A specification maps one mesh axis to several dimensions."""
 
 
+_specs = weakref.WeakValueDictionary()
+
+
 class PartitionSpec:
     """Which mesh axes each dimension of an array is cut along: a name, a tuple of names (the first cuts coarsest) or None; dimensions left out are not cut.
 
@@ -201,12 +223,38 @@ class PartitionSpec:
     P('x', None, ('y', 'z'))
     """
 
-    __slots__ = ("partitions", "reduced", "unreduced")
+    __slots__ = ("__weakref__", "partitions", "reduced", "unreduced")
     UNCONSTRAINED = UnconstrainedSingleton()
 
-    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset()):
-        self.partitions = tuple([_dimension(p) for p in partitions])
-        self.unreduced, self.reduced = _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
+    def __new__(cls, *partitions, unreduced=frozenset(), reduced=frozenset()):
+        """Equal specifications are one object."""
+        entries = tuple([_dimension(p) for p in partitions])
+        key = entries, _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
+        try:
+            known = _specs.get(key)
+        except TypeError:  # an entry that does not hash is not kept
+            return cls._made(*key)
+        if known is None:
+            known = _specs[key] = cls._made(*key)
+        return known
+
+    @classmethod
+    def _made(cls, partitions, unreduced, reduced):
+        self = object.__new__(cls)
+        self.partitions, self.unreduced, self.reduced = partitions, unreduced, reduced
+        self._check_sets()
+        return self
+
+    def __init_subclass__(cls):
+        """Refused: a specification is a value.
+
+        Raises:
+          TypeError: always.
+        """
+        raise TypeError("Subclassing `jax.P` is prohibited, it is a final class")
+
+    def _check_sets(self):
+        unreduced, reduced = self.unreduced, self.reduced
         if not unreduced and not reduced:
             return
         if self.unreduced & self.reduced:
@@ -323,8 +371,7 @@ class NamedSharding(Sharding):
         spec = PartitionSpec() if spec is None else spec
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"Unexpected annotation {spec!r}. NamedSharding needs a `jax.sharding.PartitionSpec`.")
-        if memory_kind not in (None, "device"):
-            refused("NamedSharding", "memory_kind", memory_kind, "a device has one kind of memory, 'device'")
+        self.memory_kind = _memory_kind(memory_kind) or (None if isinstance(mesh, AbstractMesh) else "device")
         seen = set()
         for dim in range(len(spec)):
             for axis in spec.axes_of(dim):
@@ -416,7 +463,7 @@ class NamedSharding(Sharding):
     def _of_rank(self, ndim):
         """The same, of which the specification has an entry for each dimension."""
         entries = self.spec.partitions[:ndim] + (None,) * (ndim - len(self.spec))
-        return self if entries == self.spec.partitions else NamedSharding(self.mesh, self.spec.update(partitions=entries))
+        return self if entries == self.spec.partitions else self.update(spec=self.spec.update(partitions=entries))
 
     def devices_indices_map(self, global_shape):
         """Which slice of an array of `global_shape` each device holds."""
@@ -478,7 +525,7 @@ class NamedSharding(Sharding):
         return _core.constrain(x, axes, spec, free, list(self.mesh.devices.flat) if concrete else [])
 
     def __reduce__(self):
-        return NamedSharding, (self.mesh, self.spec)
+        return functools.partial(NamedSharding, memory_kind=self.memory_kind), (self.mesh, self.spec)
 
     def __deepcopy__(self, _memo):
         return self
@@ -489,16 +536,16 @@ class NamedSharding(Sharding):
 
     def update(self, **kwargs):
         """A sharding with `mesh`, `spec` or `memory_kind` changed."""
-        return NamedSharding(**{"mesh": self.mesh, "spec": self.spec, **kwargs})
+        return NamedSharding(**{"mesh": self.mesh, "spec": self.spec, "memory_kind": self.memory_kind, **kwargs})
 
     def __eq__(self, other):
-        return type(other) is NamedSharding and (self.mesh, self.spec) == (other.mesh, other.spec)
+        return type(other) is NamedSharding and (self.mesh, self.spec, self.memory_kind) == (other.mesh, other.spec, other.memory_kind)
 
     def __hash__(self):
         return hash((NamedSharding, self.mesh, self.spec))
 
     def __repr__(self):
-        kind = "" if isinstance(self.mesh, AbstractMesh) else ", memory_kind=device"
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
 
 
