@@ -269,7 +269,6 @@ REFUSED = {
     ("extend/core/__init__.py:unmapped_aval", "explicit_mesh_axis"): lambda jax: jax.extend.core.unmapped_aval(2, 0, jax.typeof(1.0), explicit_mesh_axis="x"),
     ("interpreters/batching.py:broadcast", "mesh_axis"): lambda jax: jax.interpreters.batching.broadcast(ONES, 2, 0, mesh_axis="x"),
     ("nn/_scaled.py:scaled_dot_general", "configs"): lambda jax: jax.nn.scaled_dot_general(ONES, ONES, (((0,), (0,)), ((), ())), configs=[None] * 3),
-    ("sharding.py:SingleDeviceSharding.__init__", "memory_kind"): lambda jax: jax.sharding.SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host"),
     ("debug.py:breakpoint", "backend"): lambda jax: jax.debug.breakpoint(backend="web"),
     ("profiler.py:start_trace", "create_perfetto_link"): lambda jax: jax.profiler.start_trace("/", create_perfetto_link=True),
     ("experimental/sparse/_shaping.py:bcoo_broadcast_in_dim", "sharding"): lambda jax: _sparse(jax).bcoo_broadcast_in_dim(
@@ -278,7 +277,6 @@ REFUSED = {
     ("experimental/sparse/_shaping.py:bcoo_reshape", "sharding"): lambda jax: _sparse(jax).bcoo_reshape(
         _sparse(jax).BCOO.fromdense(ONES), new_sizes=(3, 1), sharding=jax.devices()[0]
     ),
-    ("sharding.py:NamedSharding.__init__", "memory_kind"): lambda jax: jax.NamedSharding(jax.make_mesh((1,), ("x",)), jax.P(), memory_kind="pinned_host"),
 }
 
 
