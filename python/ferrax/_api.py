@@ -471,7 +471,7 @@ def without_static(fun, static, args):
     return tuple(x for i, x in enumerate(args) if i not in static), functools.update_wrapper(dyn_fun, fun) if hasattr(fun, "__name__") else dyn_fun
 
 
-symbolic_shapes = []  # what `eval_shape` does where sizes are symbolic; `export`, which makes such sizes, puts it here
+symbolic_shapes = []  # the implementation of `eval_shape` at symbolic sizes, set by `export`
 
 
 def eval_shape(fun, *args, **kwargs):
@@ -489,7 +489,7 @@ def eval_shape(fun, *args, **kwargs):
     """
     check_callable(fun)
     if isinstance(fun, _core.PjitFunction) and fun._options()["device"] is not None:
-        return fun.eval_shape(*args, **kwargs)  # whose results say where they are
+        return fun.eval_shape(*args, **kwargs)  # its results have shardings
     leaves, in_tree = tree_flatten((args, kwargs))
     if any(isinstance(x, ShapeDtypeStruct) and not all(isinstance(n, int) for n in x.shape) for x in leaves):
         return symbolic_shapes[0](fun, args, kwargs)

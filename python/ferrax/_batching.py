@@ -87,7 +87,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
             leaves, dims = [x for x, d in zip(leaves, dims, strict=True) if d is not None], [d for d in dims if d is not None]
 
         def out_dims(i=None):
-            if i is not None:  # what the specification of output i is called
+            if i is not None:  # the name of the specification of output i
                 paths = tree_flatten_with_path(flat.out_tree.unflatten([0] * flat.out_tree.num_leaves))[0]
                 return f"vmap out_axes{keystr(paths[i][0])}"
             if _is_axis(out_axes):

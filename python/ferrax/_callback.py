@@ -1,6 +1,6 @@
 """Calls from programs back into Python.
 
-Invariant: a callback sees arrays of the operands' shapes and dtypes, on the host, and what it returns is checked against what was promised.
+Invariant: a callback gets arrays of the operands' shapes and dtypes, on the host, and its results are checked against the declared types.
 """
 
 import numpy as np
@@ -118,7 +118,7 @@ def debug_callback(callback, args, kwargs, ordered, kind="debug"):
         except TypeError:
             is_array.append(False)
     others = [None if a else x for x, a in zip(leaves, is_array, strict=True)]
-    raised = []  # what the callback raised while it was called right here, outside of any program
+    raised = []  # the exception of a callback that was called directly, outside of any program
 
     def call(*arrays):
         rest = iter(arrays)

@@ -1,6 +1,6 @@
 """Rematerialisation: `checkpoint`, by programs that are traced once per function and types.
 
-jax.grad(jax.checkpoint(block))(x)     # keeps x, computes what is inside of `block` again
+jax.grad(jax.checkpoint(block))(x)     # keeps x, recomputes the intermediate values of `block`
 """
 
 import functools

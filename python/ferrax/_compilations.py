@@ -25,7 +25,7 @@ class Listener(logging.Handler):
         """Begins to listen."""
         self.before = self.log.level, self.log.propagate
         if not self.log.isEnabledFor(logging.DEBUG):
-            # what is read here alone is not for the user's own handlers
+            # records that are read here alone are not passed to the user's handlers
             self.log.setLevel(logging.DEBUG)
             self.quiet = _AtLeast(logging.WARNING if self.before[0] == logging.NOTSET else self.before[0])
             for handler in (*self.log.handlers, *logging.getLogger().handlers):

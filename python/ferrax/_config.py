@@ -78,7 +78,7 @@ def inert(function, option, why):
 
 
 def refused(function, option, value, why):
-    """Refuses an option whose value asks for what there is not."""
+    """Raises NotImplementedError for the value of an option that is not supported."""
     raise NotImplementedError(f"{function}: {option}={value!r} is not there: {why}")
 
 
@@ -101,7 +101,7 @@ class Flag:
     def __init__(self, name, parse, default, doc, *, traced=False, inert=None, refused=None):
         self.name, self.parse, self.default, self.doc, self.traced = name, parse, default, doc, traced
         self.inert, self.refused = inert, refused or {}
-        # PERF: whether it was ever anything but the default; who asks often need not ask the extension until then.
+        # PERF: whether it ever had another value than the default; until then frequent readers need not call the extension.
         self.asked = False
         _core.config_define(name, default, traced)
 

@@ -1,4 +1,4 @@
-"""Devices and the arrays on them: what there is, how arrays get there, who waits for them and who still holds them.
+"""Devices and the arrays on them: listing devices, placing arrays, waiting for them and finding live ones.
 
 Invariant: nothing here traces or computes; a pytree's leaves that are no arrays are handed through.
 
@@ -74,8 +74,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         x: a pytree of arrays, numpy arrays and scalars.
         device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
         src: where cotangents go back to, if that is not where the leaves are.
-        donate: the arrays may be given up. They are kept, with a warning: what stays on its device shares its memory, and what leaves is copied.
-        may_alias: False for arrays of their own, whose deletion and donation are not the argument's; else what is there already is returned.
+        donate: whether the arrays may be deleted. They are kept, with a warning: an array that stays on its device shares its memory, others are copied.
+        may_alias: bool; False: a new array is returned, which can be deleted or donated alone; else an array that is already there is returned as it is.
 
     Returns:
         Pytree of arrays.
@@ -377,7 +377,7 @@ def live_arrays(platform=None):
         RuntimeError: there is no such platform.
     """
     devices = None if platform is None else set(_core.devices(platform))
-    gc.collect()  # what only cycles hold is not alive
+    gc.collect()  # objects that only reference cycles hold are not alive
     frames = []
     for frame in sys._current_frames().values():
         while frame is not None:
@@ -399,7 +399,7 @@ def live_arrays(platform=None):
             if isinstance(x, _core.Array):
                 found.append(x)
             elif type(x) in (tuple, dict) and id(x) not in tracked:
-                following.append(x)  # what the collector does not track: a tuple or dict of plain values
+                following.append(x)  # not tracked by the collector: a tuple or dict of plain values
         level = following
     return [
         x

@@ -30,7 +30,7 @@ NUMPY_NUMBERS = (
     *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
 )
 
-# The dtype of tangents of what is not continuous: no bytes at all.
+# The dtype of tangents of integers and booleans. Its elements have no bytes.
 float0 = np.dtype([("float0", np.void, 0)])
 
 
@@ -127,7 +127,7 @@ def canonicalize_dtype(dtype) -> np.dtype:
 def requested(name, dtype, default=None):
     """The dtype that arrays really have when a caller of `name` asks for `dtype`, or `default` for None.
 
-    Warns where that is narrower than what was asked for. Raises ValueError for an array in place of its dtype.
+    Warns where it is narrower than the requested dtype. Raises ValueError for an array in place of its dtype.
     """
     if dtype is None:
         return None if default is None else canonicalize_dtype(default)

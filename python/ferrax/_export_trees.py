@@ -143,7 +143,7 @@ def read_tree(x, depth=0):
         data, children = entry.read(base64.b64decode(x[2])), [read_tree(c, depth + 1) for c in rest]
         if entry.build is None:
             return _make((entry.nodetype, data), children)
-        # a node whose children are leaves, and each leaf then made its child's tree
+        # a node of leaves, each of which is then replaced by the tree of its child
         node = tree_structure(entry.build(data, tuple(object() for _ in children)))
         return _make(node.node_data(), children)
     raise ValueError("the file is damaged: a tree is none")

@@ -13,7 +13,7 @@ from . import _core
 from ._dtypes import float0, is_inexact
 from .tree_util import keystr
 
-# Called when all programs are forgotten: what remembers some adds itself.
+# Functions called when all caches of programs are cleared. Each cache adds its own.
 on_clear = []
 
 

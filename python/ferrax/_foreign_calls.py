@@ -121,7 +121,7 @@ class _Interface:
         return call
 
     def number(self):
-        """A unique number: also what stands for a pointer."""
+        """A unique number, also used in place of a pointer."""
         with self.lock:
             return next(self.numbers)
 

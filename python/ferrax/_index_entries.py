@@ -1,4 +1,4 @@
-"""An index, read: what stands between the brackets of `x[idx]` as a list of entries.
+"""Parsing of an index: the expression in the brackets of `x[idx]` as a list of entries.
 
 Invariant: one entry for each axis of the operand, in their order, and one for each new axis; masks have become the integers of their
 true positions, and bounds of slices are counted from the front.

@@ -203,7 +203,7 @@ def plan(x_shape, entries, wrap=True):
             collapsed.append(e.axis)
             sizes[e.axis] = 1
 
-    # positions of the result's axes that new axes stand before, in the final numbering
+    # positions of the result's axes that follow new axes, in the final numbering
     final_axis = 0
     if advanced and where == -1:
         emit_group()

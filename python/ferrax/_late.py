@@ -1,6 +1,6 @@
-"""Modules whose names are loaded when they are first asked for, and that are whole for who reads their dictionary.
+"""Modules whose names are loaded at their first use, and whose dictionary is complete for libraries that read it.
 
-    vars(jnp.linalg)["norm"]                    # libraries wrap a module by what stands in it
+    vars(jnp.linalg)["norm"]                    # libraries wrap the entries of a module's dictionary
 
 Invariant: reading `module.__dict__` loads every name that `dir(module)` lists; afterwards the module is an ordinary one.
 """
@@ -10,7 +10,7 @@ import types
 
 __all__ = ["LateModule", "dictionary", "late"]
 
-# What stands in a module now, of whatever class it is.
+# The dictionary of a module of any class, as it is now.
 dictionary = types.ModuleType.__dict__["__dict__"].__get__
 
 

@@ -2,7 +2,7 @@
 
     x.format                        # Format(Layout((0, 1)), x.sharding)
 
-Invariant: what asks for any other order is refused.
+Invariant: any other order is refused.
 """
 
 import dataclasses

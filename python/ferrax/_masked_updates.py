@@ -49,7 +49,7 @@ def masked_update(x, index, place, value, read, write, update):
     around = (*index[:place], *[slice(None)] * mask.ndim, *index[place + 1 :])
     shape = tuple(x.shape)
     empty = np.broadcast_to(np.empty((), bool), tuple(max(n, 1) for n in shape))
-    # Where the mask's elements stand among the axes of x[index]: numpy says, and where its axes stand among those of x[around].
+    # NumPy determines the position of the mask's elements among the axes of x[index], and of its axes among those of x[around].
     one, two = (empty[_stand_in(index, place, n)].shape for n in (1, 2))
     own = next(i for i, (a, b) in enumerate(zip(one, two, strict=True)) if a != b)
     before = _axes_before(index[:place], index, len(shape))

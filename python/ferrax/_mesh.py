@@ -343,7 +343,7 @@ _EMPTY_ABSTRACT = AbstractMesh((), ())
 _local = threading.local()
 
 
-# what is traced depends on the mesh in use: specifications mean shardings over it
+# traces depend on the mesh in use, because specifications mean shardings over it
 _core.config_define("_mesh_in_use", None, True)
 
 

@@ -1,4 +1,4 @@
-"""Arrays in parts: made from callbacks and from arrays of one device, laid out anew, and taken apart.
+"""Sharded arrays: made from callbacks and from arrays of single devices, resharded, and split into their parts.
 
 Invariant: nothing here computes. A sharding is known by its methods, not by its class: the module of shardings builds on this one.
 
@@ -182,7 +182,7 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None):
 
     Args:
         sharding: where the parts lie; a tree prefix of shardings.
-        local_data: a pytree of numpy arrays: what lies on the devices of this process, or the whole.
+        local_data: a pytree of numpy arrays: the parts on the devices of this process, or the whole.
         global_shape: the shapes of the whole; None for those of which the data are the part that the sharding says.
 
     Returns:

@@ -46,7 +46,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
       devices: the devices to use; by default the first of the backend.
       backend: the platform whose devices are used.
       axis_size: the size of the mapped axis, by default read off the arguments.
-      donate_argnums: positional arguments whose arrays may be overwritten; those that lie on the devices already are deleted.
+      donate_argnums: positional arguments whose arrays may be overwritten; those that are already on the devices are deleted.
 
     Returns:
       the mapped function; its results are spread over the devices. Its `lower(*args)` is that of `jit` of it, which runs on one device.

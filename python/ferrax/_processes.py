@@ -64,7 +64,7 @@ class Engine:
         self.watch.on_terminate()
 
     def exchange(self, what, peers, messages):
-        """The messages that peers send this process, in their order; `what` says what they meet for, and is compared."""
+        """The messages that peers send to this process, in their order; `what` names the purpose, and is compared."""
         with self._lock:
             count = self._numbers[tuple(peers)] = self._numbers.get(tuple(peers), 0) + 1
         key = f"{sorted([*peers, self.rank])} {count} host"
@@ -291,7 +291,7 @@ def abort_on_uncaught():
     printed = sys.excepthook
 
     def hook(kind, value, trace):
-        if printed is sys.__excepthook__:  # in one piece: launchers mix what processes write
+        if printed is sys.__excepthook__:  # in one piece, because launchers interleave the output of processes
             sys.stderr.write("".join(traceback.format_exception(kind, value, trace)))
         else:
             printed(kind, value, trace)

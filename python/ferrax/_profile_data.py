@@ -61,7 +61,7 @@ def _signed(n):
 
 
 def _read(message, data):
-    """A message as a dictionary of lists: what is there, in order."""
+    """A message as a dictionary of lists of its fields, in order."""
     out, at, data = {}, 0, memoryview(data)
     fields = _SCHEMA[message]
     while at < len(data):
@@ -174,7 +174,7 @@ def _parse(message, tokens, closing):
 
 
 class _Of:
-    """A message, and the plane whose metadata name what is in it."""
+    """A message, and the plane whose metadata name its contents."""
 
     def __init__(self, message, plane):
         self._message, self._plane = message, plane

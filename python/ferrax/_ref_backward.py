@@ -40,7 +40,7 @@ class _Pass:
 
 
 class BackwardRef(Ref):
-    """What stands for a reference in backward passes. Its type is that of a cotangent: integers are there as floats of 16 bits each."""
+    """The counterpart of a reference in backward passes. Its type is that of a cotangent: each integer is represented by floats of 16 bits."""
 
     __slots__ = ("owner",)
 

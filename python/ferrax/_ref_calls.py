@@ -1,4 +1,4 @@
-"""Jitted functions with mutable references in reach: what is compiled takes their values and returns what became of them.
+"""Jitted functions that use mutable references: the compiled function takes the values of the references and returns the new ones.
 
 Invariant: a reference that was an argument is a place in the compiled function, so that other references may be given next time; one from around it is known by itself.
 
@@ -105,7 +105,7 @@ class _Referring:
 def call_jitted(jitted, error, args, kwargs):
     """What the extension calls (`_hooks`): (result,) of a jitted function that failed with `error` for references in its reach; None where it has none."""
     if "_threads_refs" in jitted.__dict__:
-        return None  # made by a `_Referring`, which records what it captures
+        return None  # made by a `_Referring`, which records its captured values
     known = jitted.__dict__.get("_referring")
     captured = isinstance(error, Captured)
     if known is None and not captured and not any(isinstance(x, Ref) for x in tree_flatten((args, kwargs))[0]):

@@ -1,6 +1,6 @@
 """Functions with rules of the user's that are given mutable references, or reach some: `custom_jvp`, `custom_vjp`, `custom_vmap`.
 
-Such a call is one of a function of values that returns what became of them, whose rule is the user's with the references holding these values.
+Such a call is that of a function of values that returns the new values. Its rule is the user's, with references that hold these values.
 
 Invariant: the user's function and rules see the references that the call was given, never others in their place.
 
@@ -146,7 +146,7 @@ def call_custom_vjp(custom, static, merge, dyn, refs, symbolic_zero):
 
     def backward(kept, cts):
         out, dvalues, states = cts
-        if all(map(is_zero, tree_leaves(out))):  # the rule is not asked
+        if all(map(is_zero, tree_leaves(out))):  # the rule is not called
             grads, after, own = None, states, {}
         else:
             leaves, tree = tree_flatten(kept, is_leaf=lambda x: isinstance(x, _Reference))

@@ -30,7 +30,7 @@ __all__ = ["Ref", "RefType", "empty_ref", "free_ref", "freeze", "new_ref", "ref_
 
 # The kind of references that derivatives do not see.
 NO_GRAD = "no_grad_no_remat"
-# Where a reference belongs whose value is a constant for the time being.
+# The trace of a reference whose value is a constant so far.
 ANYWHERE = object()
 _FOLDER = os.path.dirname(__file__) + os.sep
 # Whether any reference was ever made: transforms look for them only then.
@@ -103,12 +103,12 @@ class Ref:
         self._value = _core.asarray(value, copy=True) if not isinstance(value, _core.Tracer) else value
         self._aval, self._staging, self._traces = self._value.aval, _core.staging(), _core.traces()
         self._home, self._kind = (self._staging, len(passes())), kind
-        # The reference that stands for this one in backward passes (`_backward`), made when one asks, and the argument of a jitted function that this one is.
+        # The reference that represents this one in backward passes (`_backward`), made at its first use, and the argument of a jitted function that this one is.
         self._back = self._place = None
         self._made = _caller() if self._staging is not None else None
         seen[:] = [True]
 
-    # What a `ShapeDtypeStruct` that stands for a reference says too.
+    # Attributes that a `ShapeDtypeStruct` of a reference has too.
     is_ref = True
     shape = property(lambda self: tuple(self._aval.shape))
     dtype = property(lambda self: self._aval.dtype)
@@ -149,7 +149,7 @@ class Ref:
         """Sets the value, unless it belongs to a derivative or a `vmap` that the reference does not; of a derivative's, with `strip`, the value alone."""
         if after is self._value:
             return
-        if after.aval.weak_type != self._aval.weak_type:  # a reference's type stays what it is
+        if after.aval.weak_type != self._aval.weak_type:  # the type of a reference does not change
             after = _core.bind("convert_element_type", after, new_dtype=self._aval.dtype, weak_type=self._aval.weak_type, sharding=None)
         outside = lambda owner: owner is not None and self._traces is not None and owner not in self._traces
         owner = _core.trace_of(after)
@@ -452,7 +452,7 @@ def ref_set(ref, idx, value):
 
 
 def ref_swap(ref, idx, value, _function_name="ref_swap"):
-    """Sets what is at `idx`, and returns what was there.
+    """Sets the elements at `idx`, and returns the elements before.
 
     Args:
         ref: reference.
@@ -553,7 +553,7 @@ def handing_on(plain, threaded, given=()):
 
 
 def forgetting_writes(make):
-    """`make()`, a program or its types, in which references from outside stand for the values they have; what it writes is forgotten."""
+    """`make()`, a program or its types, in which references from outside have their current values; writes are discarded."""
 
     def constant(refs):
         values = values_of(refs)

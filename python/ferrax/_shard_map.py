@@ -130,7 +130,7 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
 
 
 def _check_inferable(mesh, names, smapped):
-    """Raises TypeError where the specifications are left out of axes whose types do not say how arrays lie."""
+    """Raises TypeError where specifications are left out along axes whose types do not say how arrays are divided."""
     types = [t for a, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if a in names and t is not AxisType.Explicit]
     if not types:
         return

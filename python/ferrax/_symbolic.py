@@ -35,7 +35,7 @@ class SymbolicScope:
         while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
             frame = frame.f_back
         self._made_at = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        # (text, difference, whether it is 0 rather than at least 0), and what an equality lets a term be replaced by
+        # (text, difference, whether it is 0 rather than at least 0), and the replacement of a term that an equality allows
         self.constraints, self._equal = [], {}
         for text in constraints_str:
             self._constrain(text)
@@ -338,7 +338,7 @@ def _extremum(name, a, b):
     return a if first == (name == "max") else b
 
 
-# ---- what is known
+# ---- known constraints
 
 
 def _factor_bounds(f):

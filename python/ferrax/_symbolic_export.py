@@ -366,7 +366,7 @@ def family_of(names, trace_at, samples, sizes):
             raise _undetermined(f"a size or a number in the program is no expression of the symbolic ones that was found: {where}")
         at += [samples[i] for i in range(n, n + _FEWEST)]
         n += _FEWEST
-    # what is clamped by a number, or chosen by one, is found by sizes beyond it
+    # values that are clamped by a number, or compared with one, are found by sizes beyond it
     large = list(samples.large())
     everywhere = _one(names, programs + [trace_at(s) for s in large])
     found = Fit(at + large, known, samples.names).expressions(everywhere.sizes)
@@ -412,7 +412,7 @@ class Fit:
         """For each size, given by its values, an expression as text; None where none was found that is the only one of its kind."""
         found = [self._expression(v) for v in sizes]
         if None in found:
-            # what is no expression of the names may be one of those that were found, as the size of an array is
+            # a number that is no expression of the names may be one of the expressions found, such as the size of an array
             new = symbolic_shape(",".join(filter(None, found)), scope=self.scope)
             new = list(dict.fromkeys(e for e in new if isinstance(e, SizeExpr)))[:40]
             self._extend([*new, *(e * f for e, f in itertools.combinations_with_replacement(new, 2))])

@@ -169,7 +169,7 @@ def _leads_to(objects, fun):
 def remembered(fun, key, make):
     """`make()`, or what it gave before for this function and key. `make` returns (result, whether it may be kept)."""
     fun = plain(fun)
-    # What is remembered may keep what the function closes over, tracers of a trace around it among them: no leak of the user's.
+    # Cached traces may keep arrays that the function closes over, also tracers of a surrounding trace. This is no leak in the user's code.
     if type(fun) is not types.FunctionType or (_LEAKS.asked and _LEAKS.get()):
         return make()[0]
     try:
@@ -178,7 +178,7 @@ def remembered(fun, key, make):
         hash(key)
     except (_CannotTell, TypeError):
         reach = None
-    if reach is None:  # outside of the handler: what `make` raises has nothing to do with it
+    if reach is None:  # outside of the handler, so that an exception of `make` does not have this one as its context
         return make()[0]
     kept = _programs.get(fun)
     if kept is None:

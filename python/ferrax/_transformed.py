@@ -25,7 +25,7 @@ class Transformed:
         return self if instance is None else types.MethodType(self, instance)
 
     def __getattr__(self, name):
-        # code, defaults, closure and what else a function has
+        # code, defaults, closure and the other attributes of a function
         if name in ("_call", "_made"):
             raise AttributeError(name)
         return getattr(self._call, name)

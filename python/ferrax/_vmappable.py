@@ -1,4 +1,4 @@
-"""Types of the user's that `vmap` maps over: how a value is taken apart into its elements, and put together from them.
+"""User-defined types that `vmap` maps over: how a value is split into its elements, and assembled from them.
 
     register_vmappable(Named, Name, int, to_elt, from_elt, None)
     vmap(f, in_axes=Name("i", 0), out_axes=Name("i", 0), axis_size=3)(named)
@@ -90,7 +90,7 @@ def vmap_over(fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, mapped
         x = x if isinstance(x, _core.Array) else _core.asarray(x)
         arrays.append(x)
         axes.append(axis % x.ndim)
-        # a stand-in that only shapes are read of; a batch of size 0 has no element
+        # a placeholder of which only the shape is read: a batch of size 0 has no element
         return np.zeros(np.delete(x.shape, axis % x.ndim), x.dtype) if not x.shape[axis] else x[(slice(None),) * (axis % x.ndim) + (0,)]
 
     size = axis_size

@@ -1,4 +1,4 @@
-"""What the processes of a run tell each other beside their messages: which calls they make, who waits for whom, who has ended or died.
+"""Status messages between the processes of a run: which calls each makes, which waits for which, which have ended or died.
 
 A *call* is a program that several processes run together, or something that they exchange on the host. Each process counts its calls with each other one; the n-th
 call of two processes must be the same for both. A process that waits sends the one that it waits for the number and the digest of its call; that one compares them with
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from . import _core
 
 LOOK = 0.2  # seconds between two looks at the others
-ASK = 5.0  # seconds after which a process that waits asks again
+ASK = 5.0  # seconds after which a waiting process asks again
 KEPT = 256  # calls with one process that are remembered
 TEXTS = 32  # of which so many with their programs
 
@@ -205,7 +205,7 @@ class Watch:
             self._sent.append((self._comm.Isend([data, self._mpi.BYTE], dest=p, tag=0), data))
 
     def _heard(self):
-        """Takes what others have told."""
+        """Processes the messages of others."""
         status = self._mpi.Status()
         while True:
             with self._lock:
@@ -300,7 +300,7 @@ class Watch:
                 if (mine := self.peers[p].made.get(self.place(exchange.call, p))) is not None:
                     self._tell(p, {"waits": self.place(exchange.call, p), "digest": mine.digest, "call": exchange.call})
 
-    # ---- what ends a wait
+    # ---- the end of a wait
 
     def check(self, exchange):
         """Raises what makes an exchange impossible.

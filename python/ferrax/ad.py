@@ -2,7 +2,7 @@
 
     f_vjp.with_refs(total, ad.DontWant(), ad.GradValue())(ct)       # (GradRef(), DidntWant(), a gradient)
 
-Invariant: what is not wanted is an output that is not read, so that a program that calls the pullback computes nothing for it.
+Invariant: a gradient that is not requested is an output that is not read, so that a program that calls the pullback computes nothing for it.
 """
 
 from . import _flat
@@ -46,7 +46,7 @@ class GradRef(_Mark):
 
 
 class DidntWant(_Mark):
-    """Stands in what a pullback returns for a gradient that was not wanted."""
+    """The place of a gradient that was not requested, in the result of a pullback."""
 
     __slots__ = ()
 

@@ -203,7 +203,7 @@ def infer_argnums_and_argnames(sig, argnums, argnames):
       argnames: a name, a sequence of them, or None.
 
     Returns:
-      (numbers, names); what is given is kept, and what is not is inferred.
+      Pair (numbers, names); given ones are kept, and missing ones are inferred.
     """
     if argnums is None and argnames is None:
         return (), ()

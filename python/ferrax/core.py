@@ -48,7 +48,7 @@ ParamDict = dict[str, Any]
 Atom = Var | Literal
 Value = Any
 Effects = _extended.Effects
-# How the type of a value of each class is read: a table to read, too. What is added is not asked for.
+# How the type of a value is read, by its class. Libraries may read the table; entries that they add are not used.
 pytype_aval_mappings = dict.fromkeys(array_types, get_aval)
 
 

@@ -94,7 +94,7 @@ def zero_from_primal(val, symbolic_zeros=False):
     return tree_map(zero, val)
 
 
-# ---------------------------------------------------------------- what both have in common
+# ---------------------------------------------------------------- common to both kinds of rules
 
 
 def _nondiff_positions(fun, numbers, names):
@@ -185,7 +185,7 @@ class _CustomFunction:
             return args
         try:
             call = self._signature.bind(*args, **kwargs)
-            # A default that the call leaves out may stand before a keyword that it gives: defaults first.
+            # Defaults first: an argument that the call leaves out may precede one that it gives by name.
             call.apply_defaults()
             if passed := [name for name in call.kwargs if name in kwargs]:
                 raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(passed)}")
@@ -330,7 +330,7 @@ class _FlatJvpRule:
         return outs, [self._tangent(o, t) for o, t in zip(outs, out_tangents, strict=True)]
 
     def _check_outputs(self, rule, avals, tree):
-        """Compares what the rule returned with what the function did, if that has run."""
+        """Compares the result of the rule with that of the function, if that has run."""
         if self.flat.out_tree is None:
             return
         head = (
@@ -479,7 +479,7 @@ class _FlatVjpRule:
         return outs, [x for x, number in zip(residuals, self.numbers, strict=True) if number is None]
 
     def _check_outputs(self, head):
-        """Compares what `fwd` returned with what the function did, if that has run."""
+        """Compares the result of `fwd` with that of the function, if that has run."""
         if self.flat.out_tree is None:
             return
         short = lambda tree, avals: str(_core.tree_unflatten(tree, [_Text(a.str_short()) for a in avals]))
@@ -537,7 +537,7 @@ class _FlatVjpRule:
                 f" {aval.str_short()}. Consider just returning a None here instead of a SymbolicZero object."
             )
         if ct is None or isinstance(ct, SymbolicZero):
-            return zeros(aval)  # an array of them: the rules before this one are asked, and may answer with what is no zero
+            return zeros(aval)  # an array: earlier rules are called, and may return tangents other than zero
         if _CHECKS_OFF.asked and _CHECKS_OFF.get():
             return ct
         got = _get_aval(ct)

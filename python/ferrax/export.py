@@ -279,7 +279,7 @@ class _Source:
         return self.trace_at(self.platforms[0], {})
 
     def _family(self, platform, names):
-        """The core's family of programs for a platform, the expressions of its sizes, and a text that tells families apart."""
+        """The core's family of programs for a platform, the expressions of its sizes, and a text that identifies the family."""
         closed = (self.first if platform == self.platforms[0] else self.trace_at(platform, {})).jaxpr
         return _core.ProgramFamily(names, [closed]), [], str(closed)
 
@@ -337,7 +337,7 @@ class _SymbolicSource(_Source):
         return self._symbolically(self.platforms[0], self.sizes)[0]
 
     def _symbolically(self, platform, sizes, sample=None):
-        # what was traced with plain sizes before is no answer where they are symbolic: such a trace is one of its own
+        # a trace with integer sizes does not serve symbolic ones, which are traced separately
         context, sample = f"{platform}#{next(self._contexts)}", self.samples[0] if sample is None else sample
         return traced_symbolically(lambda: self.trace_at(context, sample), sample, sizes)
 

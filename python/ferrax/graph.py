@@ -6,7 +6,7 @@
 Each equation is a node, each value that one makes for another an edge with its type. An equation that holds programs (a loop, a branch, a call) is
 drawn as a box around them in Graphviz text, and names them in a picture.
 
-Invariant: what is drawn is the program as it stands; nothing is simplified.
+Invariant: the program is drawn unchanged; nothing is simplified.
 """
 
 import html
@@ -39,7 +39,7 @@ def _short(aval):
 
 
 def _title(eqn):
-    """What stands on a node: the primitive, or the name of what is called."""
+    """The label of a node: the primitive, or the name of the called function."""
     name = eqn.params.get("name")
     return f"{eqn.primitive.name} {name}" if isinstance(name, str) else eqn.primitive.name
 
@@ -193,7 +193,7 @@ def _rows(n, arrows, last):
     for a, b, _ in arrows:
         needs[b].append(a)
     depth = [0] * n
-    for k in range(n):  # nodes come after what they need
+    for k in range(n):  # nodes follow their operands
         depth[k] = 1 + max((depth[a] for a in needs[k]), default=-1)
     bottom = max(depth, default=0)
     for k in last:

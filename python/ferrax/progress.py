@@ -106,7 +106,7 @@ def _maker(bar):
 
 
 class _Run:
-    """One run of a loop: when it was asked, and at which step it wants to be asked again."""
+    """One run of a loop: the time of the last report, and the step of the next one."""
 
     def __init__(self, bar):
         self.bar, self.done, self.start = bar, 0, time.monotonic()
@@ -170,7 +170,7 @@ class _Counter:
         io_callback(self.loop.end, _INT, number, done)
 
 
-# PERF: the loop itself runs undisturbed in pieces; what counts stands between them, a comparison a piece.
+# PERF: the loop runs in pieces without interruption; counting takes place between pieces, one comparison for each.
 _PIECES = 256
 
 
@@ -191,7 +191,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, desc=None, b
 
     Args:
       f, init, xs, length, reverse, unroll: as in `lax.scan`.
-      desc: what stands before the bar.
+      desc: str, put in front of the bar.
       bar: "tqdm", "rich", "plain", or a function of (total, desc) that makes an object with `update(n)` and `close()`; the first that is installed if None.
 
     Returns:

@@ -577,7 +577,7 @@ def make_single_device_sharding(device, *, memory_kind=None):
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
-# ---------------------------------------------------------------- who decides how arrays lie
+# ---------------------------------------------------------------- axes whose types say, or do not say, how arrays are divided
 
 
 def auto_axes(f=None, /, *, axes=None, out_sharding=None):

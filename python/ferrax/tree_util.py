@@ -285,7 +285,7 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     inner = inner_treedef.num_leaves
-    # Nodes of a user's class may hold the structure of what is below them, so that only the leaves can be compared: their number.
+    # Nodes of a user's class may store the structure of their children, so that only the number of leaves can be compared.
     if treedef.num_leaves != inner * outer_treedef.num_leaves:
         raise TypeError(f"Mismatch\n{treedef}\n != \n{outer_treedef.compose(inner_treedef)}")
     columns = [outer_treedef.unflatten(leaves[i::inner]) for i in range(inner)]

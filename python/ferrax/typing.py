@@ -1,4 +1,4 @@
-"""Types for annotations: `ArrayLike`, what functions of arrays accept, and `DTypeLike`, what stands for a dtype."""
+"""Types for annotations: `ArrayLike`, an operand of functions of arrays, and `DTypeLike`, anything that names a dtype."""
 
 from typing import Any
 

@@ -203,9 +203,9 @@ class _Root(_StandIn):
         self.__version__ = _VERSIONS[name]
         self.__version_info__ = tuple(int(n) for n in _VERSIONS[name].split("."))
         self.__file__ = __file__
-        # To import JAX is to teach numpy the names of these dtypes, which programs then ask numpy for.
+        # Importing JAX registers the names of these dtypes with NumPy, where programs then look them up.
         importlib.import_module("ml_dtypes")
-        # Who takes arrays of any namespace (array-api-compat, SciPy, scikit-learn) tells JAX's by its name.
+        # Libraries that take arrays of any namespace (array-api-compat, SciPy, scikit-learn) recognise JAX's by its name.
         importlib.import_module("ferrax.numpy").__name__ = "jax.numpy"
 
     def _find(self, name):
@@ -220,7 +220,7 @@ class _Root(_StandIn):
 
 
 class _Loader(importlib.abc.Loader):
-    """Gives a module that is there already; what the import system writes on it is put back."""
+    """Returns an existing module, and restores the attributes that the import system changes."""
 
     def __init__(self, module):
         self.module, self.spec = module, module.__spec__
@@ -251,14 +251,14 @@ class _Finder(importlib.metadata.DistributionFinder):
 
     def find_spec(self, name, path=None, target=None):
         root, _, below = name.partition(".")
-        # `from jax.experimental import x` asks for it below the name of that module, which is Ferrax's.
+        # `from jax.experimental import x` looks it up below the name of that module, which is Ferrax's.
         if root == "ferrax" and f"jax.{below}" in STANDINS and not is_own(f"jax.{below}"):
             return self._spec(name, _StandIn(f"jax.{below}"))
         if root not in NAMES:
             return None
         module = self._module(name, root, below)
         if module is None:
-            # An import gets an error that says what is absent; a query (importlib.util.find_spec) gets None.
+            # An import raises an error that names the absent module; a query (importlib.util.find_spec) returns None.
             frame = sys._getframe(1)
             if frame.f_back is not None and frame.f_back.f_code.co_name == "_find_and_load_unlocked":
                 raise ModuleNotFoundError(absent(f"module {name}", _library(_caller(frame))), name=name)
@@ -291,7 +291,7 @@ def looked_up(name):
     value = importlib.import_module(parts[0])
     for i, part in enumerate(parts[1:], 1):
         if not isinstance(value, (types.ModuleType, type)):
-            return True  # of an object: what it has may depend on what it is
+            return True  # an attribute of an object, which may depend on its class
         try:
             value = getattr(value, part)
         except (AttributeError, ImportError):
@@ -308,7 +308,7 @@ def install():
     """Serves `import jax` and `import jaxlib` with Ferrax from here on, in this process. Doing so again changes nothing.
 
     Raises:
-      ImportError: JAX itself has been imported; what libraries took from it cannot be taken back.
+      ImportError: JAX itself has been imported, and libraries may hold objects of it.
     """
     if any(isinstance(f, _Finder) for f in sys.meta_path):
         return
@@ -317,7 +317,7 @@ def install():
         if name.partition(".")[0] in NAMES and not getattr(module, "FERRAX", False):
             raise ImportError(f"{name} has been imported from {getattr(module, '__file__', 'elsewhere')}: call ferrax.compat.install() before the first `import jax`")
     sys.meta_path.insert(0, _Finder())
-    # Who dispatches by type (autoray, plum) tells JAX's arrays by the module of their class.
+    # Libraries that dispatch by type (autoray, plum) recognise JAX's arrays by the module of their class.
     for cls, module in ((_core.ArrayImpl, "jaxlib._jax"), (_core.Array, "jax"), (_core.Tracer, "jax._src.core")):
         cls.__module__ = module
     _logs.install()

@@ -10,7 +10,7 @@ from .. import effects_barrier, lax
 from .._mesh import get_abstract_mesh
 from .._refused import refused
 
-prim_requires_devices_during_lowering = set()  # a lowering is given no devices here: what is added says nothing
+prim_requires_devices_during_lowering = set()  # lowerings get no devices here, so entries have no effect
 _wrapper_types = set()
 
 TracingEqn = refused("jax._src.interpreters.partial_eval.TracingEqn", "programs take no equations that were written in Python; bind a primitive")

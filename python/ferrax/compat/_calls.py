@@ -1,6 +1,6 @@
 """What libraries take of how JAX calls, dispatches and reports: `dispatch`, `xla_bridge`, `traceback_util`, `lax.utils` and others.
 
-Invariant: each is a few lines over Ferrax's own; what would ask for another compiler is not here.
+Invariant: each is a few lines over Ferrax's own functions; functions that need another compiler are left out.
 """
 
 import functools

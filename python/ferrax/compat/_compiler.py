@@ -2,7 +2,7 @@
 
     compiler.backend_compile_and_load = wrapper        # chex.restrict_backends: its wrapper(client) raises for some platforms
 
-Invariant: what stands there when a program is about to be compiled is called with the client of the device's platform.
+Invariant: before a program is compiled, the current value of this name is called with the client of the device's platform.
 """
 
 import sys
@@ -14,7 +14,7 @@ __all__ = ["backend_compile_and_load"]
 
 
 def backend_compile_and_load(backend, *args, **kwargs):
-    """Lets the compilation begin. The compiler calls what stands under this name, and goes on when it returns.
+    """Allows the compilation to begin. The compiler calls the current value of this name, and continues when it returns.
 
     Args:
       backend: the client of the platform.

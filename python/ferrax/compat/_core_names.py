@@ -254,7 +254,7 @@ def clean_up_dead_vars(eqn, env, last_used):
             del env[v]
 
 
-# ---------------------------------------------------------------- what is traced now
+# ---------------------------------------------------------------- the current trace
 
 
 class _AxisEnv:

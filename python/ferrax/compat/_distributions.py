@@ -1,6 +1,6 @@
 """The distributions `jax` and `jaxlib` that are Ferrax, and how an environment gets them: `python -m ferrax adopt`.
 
-Invariant: what is written is what `pip uninstall jax jaxlib` removes, and nothing of another distribution is ever overwritten. The record
+Invariant: `pip uninstall jax jaxlib` removes all files that are written, and no file of another distribution is ever overwritten. The record
 by which pip and `importlib.metadata` know a distribution is put in place last, so that one that was cut short is no distribution, and the next call mends it.
 """
 

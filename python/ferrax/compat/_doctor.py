@@ -57,7 +57,7 @@ class _Uses(ast.NodeVisitor):
         self.bound, self.found, self.guards = {}, [], 0
 
     def read(self, tree):
-        for node in ast.walk(tree):  # what is bound anywhere in the file
+        for node in ast.walk(tree):  # names bound anywhere in the file
             if isinstance(node, ast.Import):
                 for a in node.names:
                     if a.name.partition(".")[0] in _ROOTS:

@@ -108,7 +108,7 @@ int_, uint, float_, complex_ = np.int64, np.uint64, np.float64, np.complex128
 
 
 def dtype(x):
-    """The dtype of an array, a number, or what stands for a dtype."""
+    """The dtype of an array, of a number, or of anything that names a dtype."""
     return np.dtype(x) if isinstance(x, (type, str, np.dtype)) else dtype_of(x)
 
 

@@ -23,7 +23,7 @@ _WHY = (
 )
 
 
-# Modules that JAX offers where another library is installed: elsewhere libraries ask whether the import fails.
+# Modules that JAX has only where another library is installed: libraries check whether their import fails.
 _BESIDE = {"jax.experimental.jax2tf": "tensorflow"}
 
 

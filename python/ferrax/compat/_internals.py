@@ -76,7 +76,7 @@ RegistryEntry = collections.namedtuple("RegistryEntry", ["to_iter", "from_iter"]
 
 
 class _NodeTypes:
-    """The types of inner nodes of pytrees, and how each is taken apart and put together."""
+    """The types of inner nodes of pytrees, with the functions that flatten and unflatten each."""
 
     def __contains__(self, typ):
         return is_tree_node(typ)

@@ -11,7 +11,7 @@ __all__ = ["attach", "dumps", "has_visible_nvidia_gpu", "loads", "num_available_
 
 
 def attach(package_name, submodules):
-    """(`__getattr__`, `__dir__`, `__all__`) of a package whose submodules are imported when they are asked for.
+    """(`__getattr__`, `__dir__`, `__all__`) of a package whose submodules are imported at their first use.
 
     Raises:
       RuntimeError: the caller has no name.

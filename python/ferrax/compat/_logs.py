@@ -1,6 +1,6 @@
 """The runtime's log of tracing and compiling, forwarded to the loggers of JAX's names.
 
-    logging.getLogger("jax._src.interpreters.pxla").addHandler(mine)    # hears "Compiling jit(f) with global shapes and types ..."
+    logging.getLogger("jax._src.interpreters.pxla").addHandler(mine)    # gets "Compiling jit(f) with global shapes and types ..."
 
 Invariant: a line is logged once: under its name of JAX's, and to the handlers of the log `ferrax` itself; not to the root's twice.
 """

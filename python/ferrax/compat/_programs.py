@@ -24,7 +24,7 @@ def _serve():
 def _explain(e):
     """Adds to the error about an absent name of ours where to report it."""
     module = e.obj if isinstance(e, AttributeError) else sys.modules.get(e.name or "")
-    # ferrax.numpy goes by JAX's name; where it was found says whose it is
+    # ferrax.numpy has JAX's name; its location says which library it is
     if isinstance(module, types.ModuleType) and "Please report it" not in str(e) and getattr(module.__spec__, "name", "").partition(".")[0] == "ferrax":
         e.add_note(absent("such name", None))
 

@@ -160,7 +160,7 @@ def partition_list(bs, l):
 
 
 def merge_lists(bs, l0, l1):
-    """One list again of what `partition_list` took apart."""
+    """The list that `partition_list` split."""
     sides = iter(l0), iter(l1)
     out = [next(sides[bool(b)]) for b in bs]
     if any(next(s, sides) is not sides for s in sides):
@@ -200,7 +200,7 @@ def curry(f):
 
 
 def cache(max_size=4096, trace_context_in_key=True):
-    """A decorator that remembers results. trace_context_in_key: they are kept apart by what is traced."""
+    """A decorator that remembers results. trace_context_in_key: whether results are stored separately for each trace context."""
 
     def decorator(f):
         from_context = _context if trace_context_in_key else (lambda: None)
@@ -232,8 +232,8 @@ def weakref_lru_cache(call, maxsize=2048, trace_context_in_key=True, explain=Non
     Args:
       call: a function whose first argument can be referred to weakly.
       maxsize: how many results are kept of each.
-      trace_context_in_key: they are kept apart by what is traced.
-      explain: called with what was asked for the first time.
+      trace_context_in_key: whether results are stored separately for each trace context.
+      explain: called with the arguments of each new call.
     """
     kept = weakref.WeakKeyDictionary()
 
@@ -339,7 +339,7 @@ def fun_name(fun, default_name="<unnamed function>"):
 
 
 def fun_qual_name(fun):
-    """What a function is called, with what it stands in."""
+    """The qualified name of a function."""
     name = getattr(fun, "__qualname__", None)
     return name if name is not None else fun_name(fun.func if isinstance(fun, partial) else fun)
 

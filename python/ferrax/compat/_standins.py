@@ -1,4 +1,4 @@
-"""The internals of JAX's that libraries touch: each name, what it is here, and who asks for it.
+"""JAX's internals that libraries use: each name, its counterpart here, and the libraries that use it.
 
 Modules of `jax.experimental`, `jax.extend` and `jax.interpreters` stand here where Ferrax has no such feature, and libraries import them all the same.
 
@@ -11,7 +11,7 @@ import pathlib
 from ._foreign import FOREIGN
 
 _ROWS = (
-    # module, name, what it is here, who asks
+    # module, name, its meaning here, the libraries that use it
     ("jax.experimental.colocated_python", "colocated_cpu_devices", "compat._colocated.colocated_cpu_devices", "orbax"),
     ("jax.experimental.colocated_python", "colocated_python", "compat._colocated.colocated_python", "orbax"),
     ("jax.experimental.colocated_python", "colocated_python_class", "compat._colocated.colocated_python_class", "orbax"),
@@ -161,7 +161,7 @@ def is_own(module):
     return module.startswith("jax.") and (place.is_dir() or place.with_suffix(".py").is_file())
 
 
-# Internal modules that define what public ones offer: a name without a row is looked for in these, in this order.
+# Internal modules, and the public modules in which a name without a row is looked up, in this order.
 MIRRORS = {
     "jax._src.abstract_arrays": ("extend.core", "core"),
     "jax._src.ad_checkpoint": ("ad_checkpoint", "_checkpoint", "_policies"),
@@ -386,13 +386,13 @@ STANDINS = {
     "jax._src.numpy": {},
     "jax._src.ops": {},
     "jax._src.state": {},
-    "jax.experimental.colocated_python.func": {},  # orbax looks there for what it could replace
+    "jax.experimental.colocated_python.func": {},  # orbax looks there for functions to replace
     "jax.lib": {},
 }
 for _module, _name, _where, _who in _ROWS:
     STANDINS.setdefault(_module, {})[_name] = _where, _who
 for _module in (*MIRRORS, *FOREIGN):
-    while "." in _module:  # and the packages that it stands in
+    while "." in _module:  # and its parent packages
         if not is_own(_module):
             STANDINS.setdefault(_module, {})
         _module = _module.rpartition(".")[0]

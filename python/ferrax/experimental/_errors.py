@@ -62,7 +62,7 @@ class Sites:
 
 
 _numbers = itertools.count()
-# Which number stands for which place. A number lives as long as programs and errors that know its place.
+# The number of each place of a check. It is kept as long as programs or errors refer to the place.
 _known = weakref.WeakValueDictionary()
 
 

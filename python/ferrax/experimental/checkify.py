@@ -245,7 +245,7 @@ def checkify(f, errors=user_checks):
     @restorable(checkify, f, errors)
     @functools.wraps(f, updated=())
     def checked_fun(*args, **kwargs):
-        # Arguments are captured, not parameters of the program: what `f` takes that is no array, or is static, stays what it is.
+        # Arguments are captured, not parameters of the program, so that `f` gets static arguments and other objects unchanged.
         body = Body(lambda: f(*args, **kwargs), _NO_ARGUMENTS, [], "checkify", f)
         jaxpr = body.program.jaxpr
         start = State.empty(sorted(_slots(jaxpr, errors), key=repr), Sites())
@@ -359,7 +359,7 @@ def _walk(jaxpr, consts, values, state, errors):
     return state, [read(v) for v in jaxpr.outvars]
 
 
-# ---------------------------------------------------------------- what an equation by itself may do
+# ---------------------------------------------------------------- errors of single equations
 
 
 def _any(x):

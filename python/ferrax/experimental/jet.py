@@ -179,7 +179,7 @@ def _by_jvp(prim, primals, series, **params):
         for x, terms in zip(primals, series, strict=True):
             if terms is not zero_series and is_inexact(x.dtype):
                 s = lax.convert_element_type(t, x.dtype)
-                # Horner's scheme; t is 0, and what counts are the derivatives
+                # Horner's scheme; t is 0, and only the derivatives matter
                 total = functools.reduce(lambda a, c: _plus(a if a is None else lax.mul(a, lax.full_like(x, s)), c), reversed(terms), None)
                 x = x if total is None else lax.add(x, lax.mul(total, lax.full_like(x, s)))
             xs.append(x)

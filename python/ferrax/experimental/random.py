@@ -17,7 +17,7 @@ __all__ = ["StatefulPRNG", "stateful_rng"]
 
 
 def _size(size, *args):
-    """The shape of a draw: what is asked for, or what the parameters broadcast to."""
+    """The shape of a draw: the requested one, or the broadcast shape of the parameters."""
     if size is None:
         return np.broadcast_shapes(*map(np.shape, args))
     return (operator.index(size),) if isinstance(size, (int, np.number)) else tuple(map(operator.index, size))
@@ -37,7 +37,7 @@ class StatefulPRNG:
     _counter: object
 
     def __post_init__(self):
-        # what is neither array nor number holds a place while a call is traced
+        # objects that are neither arrays nor numbers are placeholders while a call is traced
         if hasattr(self._base_key, "dtype") and not issubdtype(self._base_key.dtype, prng_key):
             raise ValueError(f"Expected base_key to be a typed PRNG key; got {self._base_key}")
         if isinstance(self._counter, (int, np.generic, np.ndarray, _core.Array)):

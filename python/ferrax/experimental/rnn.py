@@ -158,7 +158,7 @@ def _layer(xs, h, c, lengths, weights):
 
 
 def _reversed(xs, lengths):
-    """Each sequence from its last step to its first; what lies behind stays behind."""
+    """Each sequence from its last step to its first; the padding behind it stays in place."""
     return vmap(functools.partial(jnp.roll, axis=0), in_axes=(1, 0), out_axes=1)(xs, xs.shape[0] - lengths)[::-1]
 
 

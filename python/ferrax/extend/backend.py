@@ -1,4 +1,4 @@
-"""The clients of the platforms: what stands behind their devices.
+"""The clients of the platforms, to which their devices belong.
 
     get_backend().platform                  # "cpu"
 

@@ -95,7 +95,7 @@ def _weights(n, m, scale, translation, method, antialias):
         return _normalized(shared)
     wide = jnp.maximum(1 / scale, 1) if antialias else 1
     if method == ResizeMethod.CUBIC_PYTORCH and not antialias:
-        # what lies outside, as far as the kernel reaches, is the outermost element
+        # samples outside, within reach of the kernel, are the outermost element
         at = jnp.arange(-2, n + 2, dtype=dtype)[:, None]
         w = _normalized(_keys(-0.75)(abs(place - at)))
         first, last = w[:3].sum(0, keepdims=True), w[-3:].sum(0, keepdims=True)

@@ -1,6 +1,6 @@
 """Names to ask `isinstance` of: values under each transformation, the objects that transformations are, numbers with a dtype.
 
-Invariant: a traced value is of one class here; what it is traced by is asked of its trace.
+Invariant: all traced values are of one class; the kind of their transformation is read from their trace.
 """
 
 import numpy as np

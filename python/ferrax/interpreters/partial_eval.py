@@ -1,7 +1,7 @@
 """Programs made of functions, and cut to what is used.
 
     jaxpr, out_avals, consts = trace_to_jaxpr_dynamic(wrap_init(f), avals)      # f: of leaves
-    dce_jaxpr(jaxpr, [True, False])                                              # without what the second output alone needs
+    dce_jaxpr(jaxpr, [True, False])                                              # without equations that only the second output needs
 
 Invariant: programs are the extension's; nothing here changes one.
 """
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 Val = Any
-# Tables of rules for primitives of one's own. Those of the language have theirs; what is added here is not asked for.
+# Tables of rules, as libraries expect them. Entries that are added here are not used.
 custom_partial_eval_rules, dce_rules, partial_eval_jaxpr_custom_rules = {}, {}, {}
 
 

@@ -10,7 +10,7 @@ from ..sharding import NamedSharding, PartitionSpec, get_mesh
 __all__ = ["Index", "MeshAxisName", "NamedSharding", "PartitionSpec", "ResourceEnv", "global_result_handlers", "thread_resources"]
 
 MeshAxisName, Index = str, tuple
-# How results of each type become arrays: a table to read; what is added here is not asked for.
+# How results of each type become arrays, as libraries expect it. Entries that are added here are not used.
 global_result_handlers = {}
 
 

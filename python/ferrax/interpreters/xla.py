@@ -1,6 +1,6 @@
 """How values of each type become arrays, and how one operation runs.
 
-Invariant: a table to read. A type of one's own is made an argument by `__jax_array__`; what is added here is not asked for.
+Invariant: the table is for reading; entries that are added are not used. `__jax_array__` makes a user-defined type an argument.
 """
 
 from .._devices import Client as Backend

@@ -61,7 +61,7 @@ def aval_of(x):
 class Body:
     """A function traced on avals: its program, captured values, output tree, and which outputs are inputs unchanged. It is never changed."""
 
-    # Not the function: what is remembered of a function must not keep it alive.
+    # Not the function itself: a cache entry must not keep its function alive.
     __slots__ = ("consts", "forwards", "out_avals", "out_tree", "program")
 
     def __init__(self, fun, in_tree, avals, what="jit", user_fun=None):
@@ -76,7 +76,7 @@ class Body:
             found["tree"], found["forwards"] = tree, [where.get(id(x)) for x in leaves]
             return tuple(leaves)
 
-        # errors name the user's function and its arguments; the names are made when one asks
+        # errors name the user's function and its arguments; the names are computed when they are needed
         names = lambda: argument_names(user_fun, tree_unflatten(in_tree, [0] * len(avals)), {})
         self.program, consts = _core.make_program(flat, list(avals), user_fun=user_fun, arg_paths=names, what=what)
         self.consts = list(consts)
@@ -120,7 +120,7 @@ class Body:
         where = {i: k for k, i in enumerate(moved)} | {i: m + k for k, i in enumerate(kept)}
 
         def flat(*args):
-            # nothing reads them, so a key stands for itself
+            # nothing reads them, so each key can represent itself
             stand_in = lambda x: x if is_key(x.dtype) else _core.asarray(np.zeros(x.shape, x.dtype))
             unread = {i: stand_in(init[i]) for i in range(len(init)) if i not in where}
             carry = [args[where[i]] if i in where else unread[i] for i in range(len(init))]

@@ -54,7 +54,7 @@ def stage(x, /):
 
 
 def dce_sink(val, *, prevent_mlir_dce=False):
-    """Marks the arrays of a pytree as wanted in the program that is made; what runs leaves them out.
+    """Marks the arrays of a pytree as used in the traced program; the compiled program leaves them out.
 
     Args:
         val: pytree of arrays.

@@ -1,6 +1,6 @@
 """Conditionals and loops without outputs per step: cond, switch, while_loop.
 
-Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are programs; what the bodies capture becomes operands.
+Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are programs; arrays that the bodies capture become operands.
 
     >>> jax.lax.while_loop(lambda x: x < 10, lambda x: 2 * x, 3)
     Array(12, dtype=int32, weak_type=True)

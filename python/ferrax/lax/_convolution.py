@@ -246,7 +246,7 @@ def conv_general_dilated(
 
 
 def check_preferred(dtype, preferred):
-    """Raises TypeError where sums of products of a dtype cannot be taken as what is asked for: of another kind, without signs, or narrower."""
+    """Raises TypeError where products of a dtype cannot be summed in the requested dtype: of another kind, unsigned, or narrower."""
     if preferred is None:
         return
     preferred = np.dtype(preferred)

@@ -89,7 +89,7 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     body = Body(lambda x: f(x), tree_flatten((initial_guess,))[1], [aval_of(x) for x in guess])
     if body.out_tree != tree:
         raise TypeError(f"f() output pytree structure must match initial_guess, got {body.out_tree} and {tree}.")
-    # What solve and tangent_solve close over is an operand, as what f closes over is: they run again where the transformations around have ended.
+    # Arrays that f, solve and tangent_solve close over become operands: the functions run again after the surrounding transformations have ended.
     solver = Body(lambda x: solve(f, x), tree_flatten((initial_guess,))[1], [aval_of(x) for x in guess])
     out = tree_unflatten(solver.out_tree, list(solver.out_avals))
     root, aux = _with_aux("solve", out) if has_aux else (out, None)
@@ -162,7 +162,7 @@ def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False,
     avals = [aval_of(x) for x in flat]
     in_tree = tree_flatten((b,))[1]
     mat = Body(matvec, in_tree, avals)
-    # the system is one of what varies over the manual axes that the matrix or any part of b varies over
+    # the system varies over the manual axes over which the matrix or any part of b varies
     vma = frozenset().union(*[x.vma for x in (*avals, *mat.out_avals)])
     if any(vma - x.vma for x in avals):
         flat = [_core.varying(x, vma) for x in flat]
@@ -335,6 +335,6 @@ def with_sharding_constraint(x, shardings):
         if isinstance(v, _core.Tracer):
             out.append(place._constrain(v) if over_mesh else v)
             continue
-        # a mesh without devices, which is its own abstract mesh, says how parts lie on the devices that they are on
+        # a mesh without devices, which is its own abstract mesh, describes the layout on the devices that already hold the parts
         out.append(v if over_mesh and place.mesh.abstract_mesh is place.mesh else _core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)

@@ -207,7 +207,7 @@ def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are
 
 
 def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that adds `updates` to what is there; colliding windows add up.
+    """`scatter` that adds `updates` to the elements; colliding windows add up.
 
     Args:
         operand: array.
@@ -228,7 +228,7 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that subtracts `updates` from what is there.
+    """`scatter` that subtracts `updates` from the elements.
 
     Args:
         operand: array.
@@ -255,7 +255,7 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that multiplies what is there by `updates`.
+    """`scatter` that multiplies the elements by `updates`.
 
     Args:
         operand: array.
@@ -276,7 +276,7 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that keeps the smaller of `updates` and what is there.
+    """`scatter` that sets elements to the minimum of them and `updates`.
 
     Args:
         operand: array.
@@ -297,7 +297,7 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
 
 
 def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
-    """`scatter` that keeps the larger of `updates` and what is there.
+    """`scatter` that sets elements to the maximum of them and `updates`.
 
     Args:
         operand: array.

@@ -124,7 +124,7 @@ def _scan_over_refs(f, init, xs, length, reverse, unroll):
 
 
 def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1):
-    """`scan` of a step `f` that stands for the user's function `fun`; `key` says for what step."""
+    """`scan` of a step `f` that is derived from the user's function `fun`; `key` identifies the step."""
     flat_xs, xs_tree = tree_flatten(xs)
     for x in flat_xs:
         if not hasattr(x, "shape") and not isinstance(x, (bool, int, float, complex)):

@@ -3,7 +3,7 @@
     token = psend(x, "i", [(0, 1)])
     y = precv(token, x, "i", [(0, 1)])
 
-Invariant: a token is a pytree whose leaves are what was sent with it. It orders nothing: effects happen in the order of the program.
+Invariant: a token is a pytree whose leaves are the values sent with it. It orders nothing: effects happen in the order of the program.
 """
 
 from ..tree_util import register_pytree_node, tree_leaves, tree_structure
@@ -19,7 +19,7 @@ class Token:
         self.sent, self._along = buf, along
 
     def block_until_ready(self):
-        """The token, once what was sent with it is there."""
+        """The token, once the values sent with it have been computed."""
         for x in tree_leaves(self.sent):
             x.block_until_ready()
         return self

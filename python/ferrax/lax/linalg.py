@@ -234,7 +234,7 @@ def hessenberg(a):
 
 
 def householder_product(a, taus):
-    """The first n columns of the product of the reflections ``1 - taus[k] v v'``, whose v lie below the diagonal of a, 1 on it.
+    """The first n columns of the product of the reflections ``1 - taus[k] v v'``, whose v are stored below the diagonal of a, with 1 on the diagonal.
 
     Args:
       a: shape (..., m, n), m >= n.

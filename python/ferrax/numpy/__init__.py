@@ -508,7 +508,7 @@ def __dir__():
     return sorted({*[n for n in globals() if not n.startswith("_")], *_EXTENDED, "dtype", "fft"})
 
 
-# `from .. import *` asks for what is made when first asked for, too; not for what this ml_dtypes may lack.
+# `from .. import *` also reads names that are made at their first use, except dtypes that the installed ml_dtypes may lack.
 __all__ = [n for n in __dir__() if n not in _EXTENDED]
 
 from . import _array_methods

@@ -73,7 +73,7 @@ def pointwise(name, primitive, *xs) -> Array:
 def check_promotion(*xs, ranks=False):
     """Raises where a setting forbids to promote what the user gave to the public function that calls this, or warns.
 
-    For a function whose body promotes by other functions: these are the library's calls, to which the settings do not apply (`whose.rs`).
+    For a function whose body promotes through other functions: those calls are the library's, to which the settings do not apply (`whose.rs`).
     ranks: whether ranks are promoted too.
     """
     if _DTYPES.asked and _DTYPES.get() == "strict":
@@ -177,7 +177,7 @@ def convert(x, dtype, weak=False) -> Array:
 def scalar_like(value, x):
     """A scalar that meets x without changing its dtype, nor its being weakly typed."""
     if x.weak_type:
-        # Weakly typed arrays have a default dtype, which is what Python's numbers become.
+        # Weakly typed arrays have a default dtype, that of Python's numbers.
         kind = x.dtype.kind
         return complex(value) if kind == "c" else float(value) if kind == "f" else int(value)
     return x.dtype.type(value)

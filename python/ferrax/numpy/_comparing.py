@@ -1,6 +1,6 @@
 """Whole-array comparisons and predicates on objects.
 
-Invariant: what depends on values is an array of bool; what depends on types alone is a Python bool.
+Invariant: a result that depends on values is an array of bool; one that depends on types alone is a Python bool.
 
     >>> jnp.allclose(1.0, 1.0 + 1e-9)
     Array(True, dtype=bool)

@@ -96,7 +96,7 @@ def load(file, *args, **kwargs):
     """
     out = np.load(file, *args, **kwargs)
     if isinstance(out, np.lib.npyio.NpzFile):
-        out.__class__ = _Archive  # NumPy's object, which reads the file: only what it returns differs
+        out.__class__ = _Archive  # NumPy's object, which reads the file; only its results differ
     if isinstance(out, np.ndarray):
         out = _restored(out)
         if isinstance(out, _core.Array):

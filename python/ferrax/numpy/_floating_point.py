@@ -1,4 +1,4 @@
-"""Floating-point numbers taken apart: signs, exponents, neighbours, infinities and nan.
+"""Parts of floating-point numbers: signs, exponents, neighbours, infinities and nan.
 
 Invariant: exact: what is read from or written to the bits of a number is never rounded.
 

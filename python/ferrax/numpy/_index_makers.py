@@ -261,7 +261,7 @@ def unravel_index(indices, shape):
     narrow = reach(indices) < total
     rest = convert(indices, int) if narrow else indices
     if total <= reach(rest):
-        # Negative indices count from the end; what is still outside goes to the nearest corner.
+        # Negative indices count from the end; indices that are still outside are moved to the nearest corner.
         rest = where(bind("lt", rest, scalar_like(0, rest)), bind("add", rest, scalar_like(total, rest)), rest)
         rest = clip(rest, 0, max(total - 1, 0))
     # Else nothing is outside, and division towards -inf counts negative ones from the end.

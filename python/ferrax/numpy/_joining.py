@@ -31,7 +31,7 @@ def concatenate(arrays, axis=0, dtype=None):
     """The arrays joined along an axis.
 
     Args:
-        arrays: sequence of arrays of one rank, with the same sizes along the other axes; or an array, whose first axis is taken apart.
+        arrays: sequence of arrays of one rank, with the same sizes along the other axes; or an array, which is split along its first axis.
         axis: int, or None to flatten them first.
         dtype: dtype of the result; None: the promoted one.
 
@@ -145,7 +145,7 @@ def vstack(tup, dtype=None):
     """The arrays, vectors as rows, joined along the first axis.
 
     Args:
-        tup: sequence of arrays, or an array, whose first axis is taken apart.
+        tup: sequence of arrays, or an array, which is split along its first axis.
         dtype: dtype of the result; None: the promoted one.
 
     Returns:
@@ -165,7 +165,7 @@ def hstack(tup, dtype=None):
     """The arrays joined along the second axis, vectors along their only one.
 
     Args:
-        tup: sequence of arrays, or an array, whose first axis is taken apart.
+        tup: sequence of arrays, or an array, which is split along its first axis.
         dtype: dtype of the result; None: the promoted one.
 
     Returns:
@@ -185,7 +185,7 @@ def dstack(tup, dtype=None):
     """The arrays joined along the third axis.
 
     Args:
-        tup: sequence of arrays, or an array, whose first axis is taken apart.
+        tup: sequence of arrays, or an array, which is split along its first axis.
         dtype: dtype of the result; None: the promoted one.
 
     Returns:

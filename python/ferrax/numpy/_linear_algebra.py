@@ -108,7 +108,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
             raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim {ndim_of(x)}")
     a, b, dtype, weak = _operands("matmul", a, b, preferred_element_type)
     if a.ndim == 2 == b.ndim:
-        return _product(a, b, _MATRICES, precision, dtype, weak)  # PERF: what follows is for leading axes and vectors
+        return _product(a, b, _MATRICES, precision, dtype, weak)  # PERF: the rest handles leading axes and vectors
     a_vector, b_vector = a.ndim == 1, b.ndim == 1
     a_lead, b_lead = a.shape[: max(a.ndim - 2, 0)], b.shape[: max(b.ndim - 2, 0)]
     rank = max(len(a_lead), len(b_lead))
@@ -510,7 +510,7 @@ def _conv(x, y, mode, op, precision, dtype):
     else:
         x, y = _core.promote_dtypes(x, y)
         check_preferred(x.dtype, dtype)
-        if x.dtype.kind in "biu":  # summed as what is asked for: exact, whatever the signs of the two
+        if x.dtype.kind in "biu":  # summed in the requested dtype: exact, whatever the signs of the two
             x, y = x.astype(dtype), y.astype(dtype)
     out_order = slice(None)
     if op == "correlate" and x.shape[0] < y.shape[0]:

@@ -1,4 +1,4 @@
-"""Scalar types and what is asked of dtypes: jnp.float32, finfo, iinfo, issubdtype, promote_types.
+"""Scalar types and queries of dtypes: jnp.float32, finfo, iinfo, issubdtype, promote_types.
 
 Invariant: a scalar type is a class whose `dtype` is its dtype and which, called, makes an array; np.dtype(jnp.float32) works.
 
@@ -23,7 +23,7 @@ class _ScalarMeta(type):
         return hash(self.dtype.type)
 
     def __eq__(self, other):
-        # numpy's class is compared with what stands there by numpy: with its dtypes too, for which `in` asks from the left.
+        # NumPy's class compares itself with NumPy types, and also with dtypes, since `in` calls the comparison of the left operand.
         return self is other or self.dtype.type == other
 
     def __ne__(self, other):
@@ -53,7 +53,7 @@ float16, float32, float64 = (_make(n, n) for n in ("float16", "float32", "float6
 complex64, complex128 = (_make(n, n) for n in ("complex64", "complex128"))
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
-# ml_dtypes is imported when one of its dtypes is first asked for.
+# ml_dtypes is imported at the first use of one of its dtypes.
 EXTENDED = (
     "bfloat16", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
     "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "int1", "int2", "int4", "uint1", "uint2", "uint4",
@@ -141,7 +141,7 @@ def _number(t):
 
 
 def can_cast(from_, to, casting="safe"):
-    """Whether a cast keeps what it is asked to keep, as numpy.can_cast.
+    """Whether a cast is allowed under a rule, as numpy.can_cast.
 
     Args:
         from_: dtype or array.

@@ -67,7 +67,7 @@ def nonzero(a, *, size=None, fill_value=None):
             raise ValueError(f"fill_value must be a scalar or a tuple of length {a.ndim}; got {fill_value}")
     if a.size == 0 or size == 0:
         return tuple([zeros(size, int) + (0 if fill_value is None else fills[i]) for i in range(a.ndim)])
-    # How many true elements stand at or before each position; counting those positions for each rank gives the rank's position.
+    # The number of true elements at or before each position. Counting the positions with a smaller number gives the position of each rank.
     counts = cumsum(mask)
     flat = cumsum(zeros(size, int).at[clip(counts, 0)].add(1))
     strides = [math.prod(a.shape[d + 1 :]) for d in range(a.ndim)]

@@ -231,7 +231,7 @@ def partition(a, kth, axis=-1):
 def _argpartition(a, kth, axis):
     n = a.shape[axis]
     low = bind("top_k", _reversed_order(a), k=kth + 1, axis=axis)[1]
-    # The others, by their position: mark what is taken and pick what is left.
+    # The others, in order of position: mark the selected elements and take the rest.
     marks = ones(a.shape)
     if a.ndim == 1:
         marks = marks.at[low].set(0.0)

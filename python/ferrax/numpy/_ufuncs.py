@@ -254,7 +254,7 @@ class ufunc:
         shape[axis] = -1
 
         def step(i, out):
-            # Elements join the fold of every interval they lie in, in order.
+            # Each element joins the folds of all intervals that contain it, in order.
             element = expand_dims(_dynamic_at(a, i, axis), axis)
             inside = (starts < i) & (i < ends)
             return _selecting.where(inside.reshape(shape), self(out, element), out)

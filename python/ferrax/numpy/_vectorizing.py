@@ -135,7 +135,7 @@ def _promoting_ranks(shapes, signature):
 
 
 def _check_size(sizes, name, n, error):
-    # Digits are a name as any other: in JAX's signatures, as in `numpy.vectorize`'s, `(3)` asks for no size.
+    # Digits are names like any other: in the signatures of JAX and of `numpy.vectorize`, `(3)` does not require size 3.
     if sizes.setdefault(name, n) != n:
         raise ValueError(f"inconsistent size for core dimension {name!r}: {n} vs {sizes[name]} {error}")
 

@@ -100,7 +100,7 @@ def _drawn(keys, a, *, log_space):
     return _samples(each.reshape(-1), a.reshape(-1), log_space).reshape(a.shape)
 
 
-# What gamma draws are to generators whose lanes share a key under vmap: all lanes are drawn one by one, as in JAX.
+# Generators that share a key among the members of a batch draw gamma variates member by member under vmap, as in JAX.
 random_gamma_p = composed("random_gamma", _drawn)
 
 
@@ -442,7 +442,7 @@ _STIRLING_TAIL = (
 
 
 def _stirling_tail(k):
-    # Beyond 9 the value at 9 stands, as in JAX, whose draws these are: in their sum the tails then cancel, where they differ by 1/12 of a difference of inverses.
+    # Beyond 9 the value at 9 is used, as in JAX, for equal draws: the tails then cancel in the sum, where they differ by 1/12 of a difference of inverses.
     return jnp.take(jnp.asarray(_STIRLING_TAIL, k.dtype), jnp.clip(k, 0, 9).astype(np.int32))
 
 

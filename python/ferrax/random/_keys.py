@@ -254,7 +254,7 @@ def key_impl(keys):
         keys: typed or raw keys.
 
     Returns:
-        The generator's name, or what stands for it.
+        The generator's name, or an object that represents it.
 
     >>> str(random.key_impl(random.key(0)))
     'threefry2x32'

@@ -37,14 +37,14 @@ def _places(xi, ndim):
 
 
 class RegularGridInterpolator:
-    """Interpolates values on a grid whose points along each axis need not be equally far apart.
+    """Interpolates values on a rectilinear grid, whose points need not be equally spaced.
 
     Args:
         points: one array of m_k points for each of the grid's axes, strictly ascending or descending.
         values: an array of shape (m_0, .., m_n, ...).
         method: "linear" between the grid's points (multilinear), or "nearest".
         bounds_error: False: a program cannot raise for what it computes.
-        fill_value: what stands outside of the grid; None extrapolates.
+        fill_value: the value outside of the grid; None extrapolates.
 
     Raises:
         NotImplementedError: for bounds_error.

@@ -59,7 +59,7 @@ DRIVERS = {"gs": "gcs", "s3": "s3"}
 
 
 class InFlight:
-    """Room for bytes that are being read: who asks for more than is free waits; who asks for more than there is gets more room."""
+    """A limit on the bytes being read: a read waits until its bytes are free; one larger than the limit raises the limit."""
 
     def __init__(self, most):
         self._most = self._free = most

@@ -8,7 +8,7 @@
 What becomes of it: a `fori_loop` over the calls, in row-major order of the grid, that carries the outputs and the scratch; each call cuts its blocks out, runs the
 kernel on references to them, and puts back what it wrote. So a kernel is a program like any other: compiled on any device, batched, differentiated both ways.
 
-Invariant: blocks that lie partly outside are padded by what memory holds that nothing was written to; nothing outside is ever written.
+Invariant: blocks that are partly outside are padded with uninitialized elements; nothing outside is ever written.
 """
 
 import functools
@@ -54,14 +54,14 @@ class _Block:
         self.padded = tuple(-(-n // b) * b if b else n for n, b in zip(whole, self.sizes, strict=True))
 
     def pad(self, x):
-        """The array with what lies outside of it."""
+        """The array, padded to whole blocks."""
         if self.padded == self.array:
             return x
         edges = [(lo, p - lo - n, 0) for lo, p, n in zip(self.low, self.padded, self.array, strict=True)]
         return lax.pad(x, uninitialized((), x.dtype), edges)
 
     def unpad(self, x):
-        """The array without."""
+        """The array without its padding."""
         if self.padded == self.array:
             return x
         return lax.slice(x, self.low, tuple(lo + n for lo, n in zip(self.low, self.array, strict=True)))

@@ -4,7 +4,7 @@
     def _():
         acc_ref[...] = jnp.zeros_like(acc_ref)
 
-Invariant: each is a composition of the language's own; what asks for a core of its own, or for another compiler, says so.
+Invariant: each is a composition of other primitives; functions that need a core of their own, or another compiler, raise errors that say so.
 """
 
 import contextlib
@@ -446,7 +446,7 @@ def estimate_cost(fun, *args, **kwargs):
     return CostEstimate(int(cost.get("flops", 0)), int(cost.get("transcendentals", 0)), size)
 
 
-# ---------------------------------------------------------------- what there is not
+# ---------------------------------------------------------------- missing functions
 
 
 def core_map(mesh, **options):

@@ -144,7 +144,7 @@ class KernelRef(Ref):
         self[idx] = value
 
     def swap(self, value, idx=...):
-        """Sets what is at an index, and returns what was there."""
+        """Sets the elements at an index, and returns the elements before."""
         old = self[idx]
         self[idx] = value
         return old

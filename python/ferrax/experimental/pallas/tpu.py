@@ -179,7 +179,7 @@ class _Copy:
         self.src_ref, self.dst_ref, self.sem, self._add = src, dst, sem, add
 
     def start(self, priority=0, *, add=False):
-        """Makes it; with `add`, onto what is there."""
+        """Makes the copy; with `add`, adds it to the destination."""
         del priority
         if add or self._add:
             self.dst_ref[...] += self.src_ref[...]

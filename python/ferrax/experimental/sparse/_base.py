@@ -1,6 +1,6 @@
 """What all sparse arrays have in common, and what their functions are made of: gathers, scatter-adds, and maps over batch dimensions.
 
-Invariant: an element whose indices lie outside the shape is not there: what is gathered for it is zero, and what is scattered for it is dropped.
+Invariant: an element whose indices are outside the shape does not count: it gathers zero, and scatters nothing.
 """
 
 import abc
@@ -190,7 +190,7 @@ def take_at(x, cols, nse):
 
 
 def add_at(shape, cols, updates):
-    """An array of a shape, zero but for the updates (nse, ..), added at index columns, each (nse,), into its first dimensions; what lies outside is dropped."""
+    """An array of a shape, zero but for the updates (nse, ..), added at index columns, each (nse,), into its first dimensions; updates outside are dropped."""
     if not cols:
         return jnp.any(updates, axis=0) if updates.dtype == bool else jnp.sum(updates, axis=0, dtype=updates.dtype)
     at = jnp.zeros(shape, updates.dtype).at[tuple(cols)]
@@ -224,7 +224,7 @@ def ends(sparse_shape, dtype, *, reached=False):
 
 
 def expanded(mask, ndim, at):
-    """A mask whose last axis stands at axis `at` of what it shall mask: dimensions of size 1 are appended."""
+    """A mask whose last axis corresponds to axis `at` of the masked array: dimensions of size 1 are appended."""
     return lax.expand_dims(mask, range(at + 1, ndim))
 
 

@@ -170,7 +170,7 @@ def bcoo_from_scipy_sparse(mat, *, index_dtype=None, n_dense=0, n_batch=0):
 
 
 def bcoo_empty(shape, *, dtype=None, index_dtype="int32", n_dense=0, n_batch=0, nse=0):
-    """A BCOO array of zeros whose `nse` elements all lie outside."""
+    """A BCOO array of zeros: the indices of its `nse` elements are all outside."""
     shape = checked_shape(shape)
     n_sparse = len(shape) - n_dense - n_batch
     if n_sparse < 0 or n_dense < 0 or n_batch < 0 or nse < 0:

@@ -55,7 +55,7 @@ def bcoo_conv_general_dilated(
     given = dict(window_strides=window_strides, padding=padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation, dimension_numbers=dimension_numbers)
     given |= dict(feature_group_count=feature_group_count, batch_group_count=batch_group_count, precision=precision)
     given |= dict(preferred_element_type=preferred_element_type, out_sharding=out_sharding)
-    # lax says what the parameters mean, and whether they fit
+    # lax checks the parameters and defines their meaning
     dense = lambda l, r: [lax.conv_general_dilated(l, r, **given)]
     program, _ = _core.make_program(dense, [ShapedArray(x.shape, x.dtype) for x in (lhs, rhs)], what="bcoo_conv_general_dilated")
     eqn = next(e for e in program.jaxpr.eqns if e.primitive.name == "conv_general_dilated")

@@ -130,7 +130,7 @@ def positions_of(queries, indices):
         return jnp.zeros((m,), np.int32)
     both = jnp.concatenate([indices, queries.astype(indices.dtype)])
     cols, perm = _order(both)
-    # equal rows stand together, the one of `indices` first: the last such row before each query
+    # equal rows are adjacent, that of `indices` first: take the last such row before each query
     slot = lax.iota(np.int32, n + m)
     last = lax.cummax(jnp.where(perm < n, slot, -1), axis=0)
     at = jnp.maximum(last, 0)

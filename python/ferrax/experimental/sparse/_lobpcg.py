@@ -76,7 +76,7 @@ def _orthonormal(x, against=None):
         x = jnp.where(size > 0, x / jnp.where(size > 0, size, 1), 0).astype(x.dtype)
         x = _rotated(x, lambda w: w > least * jnp.maximum(w[-1], 0))
     if against is not None:
-        # Scaling up what rounding had left has brought back something of the others. What is mostly that goes, and nothing is scaled up any more.
+        # Scaling up rounding errors has brought back components along the others. Vectors that consist mostly of these are dropped, and none is scaled up again.
         x = _rotated(_without(_without(x, against), against), lambda w: w > 0.9)
     return _orthonormal_near(x)
 
@@ -143,7 +143,7 @@ def _lobpcg_standard_callable(A, X, m, tol, debug=False):
         R = _orthonormal(R, jnp.concatenate([X, P], axis=1))
         S = jnp.concatenate([X, R, P], axis=1)
         theta, c = _ritz(S, apply(S), k)
-        # the new direction: what X has moved by, orthonormal to where it is now
+        # the new direction: the change of X, made orthonormal to the new X
         moved = _orthonormal(c.at[:k].set(0), c)
         X, P = _orthonormal_near(S @ c), S @ moved
         R, norms, unit = residual(X, apply(X), theta)

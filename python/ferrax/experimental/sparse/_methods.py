@@ -178,7 +178,7 @@ def _attach(kind, method, name, wrapper=lambda f: f):
 for _method in (_fromdense, _from_scipy_sparse):
     _attach(BCOO, _method, _method.__name__[1:], classmethod)
 for _method in (_empty, _eye):
-    # what `sparse.empty` and `sparse.eye` ask of every format
+    # methods that `sparse.empty` and `sparse.eye` need of every format
     _attach(BCOO, _method, _method.__name__, classmethod)
 for _method in (_todense, _transpose, _sort_indices, _sum_duplicates, _update_layout, _astype, _reshape, _sum):
     _attach(BCOO, _method, _method.__name__[1:])

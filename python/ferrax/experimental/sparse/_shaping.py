@@ -1,6 +1,6 @@
 """Other shapes of BCOO arrays: their elements stay, their indices move.
 
-Invariant: an element that lies outside lies outside afterwards, with every index at the end of its dimension.
+Invariant: an element outside the shape remains outside, with every index at the end of its dimension.
 
     >>> from ferrax.experimental import sparse
     >>> bcoo_transpose(sparse.eye(2, 3, 1), permutation=(1, 0))
@@ -255,7 +255,7 @@ def _axis(axis, ndim):
 
 
 def _prefix(sizes, n, whole):
-    """How many of the sizes stand for n dimensions of `whole` elements: the fewest whose product is that."""
+    """The number of sizes that correspond to n dimensions of `whole` elements: the fewest whose product is that."""
     if n == 0:
         return 0
     product = 1

@@ -282,7 +282,7 @@ def _less_batched(mat, n_batch):
     merged = lambda x: x.reshape(*batch[:n_batch], math.prod(batch[n_batch:]) * mat.nse, *x.shape[nb + 1 :])
     ends(batch[n_batch:], indices.dtype, reached=True)
     indices = jnp.concatenate([new, indices], axis=-1)
-    # elements outside stand between those inside: the order holds only if there were none, which was not promised
+    # elements outside may precede those inside, so that the order is not known to hold
     return made(merged(data), merged(indices), mat.shape, False, mat.unique_indices)
 
 

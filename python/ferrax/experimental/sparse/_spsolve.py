@@ -109,7 +109,7 @@ def _small_band(rows, columns, n):
 
 
 def _solve_band(rows, columns, values, b):
-    """The solution of a system whose matrix lies in a band, with row exchanges."""
+    """The solution of a system with a band matrix, with row exchanges."""
     n = b.shape[0]
     if n == 0:
         return b

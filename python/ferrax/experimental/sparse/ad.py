@@ -151,7 +151,7 @@ def _stacked(mat, derivative):
 
 
 def _jacobian(transform, fun, argnums, has_aux, kwargs, name):
-    # one sparse argument after another: the result's structure stands outside that of the arguments
+    # one sparse argument after another: the result's structure is outside that of the arguments
     def after(result, chosen):
         outer, aux = result if has_aux else (result, None)
         found = _transposed(outer, chosen)

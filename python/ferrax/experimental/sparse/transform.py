@@ -4,7 +4,7 @@
 
 The function's program is made as if its sparse arguments were dense ones, and walked with the sparse arrays in their places.
 
-Invariant: an equation without a sparse operand is bound as it stands. Any other has a rule, and a rule never makes a sparse operand dense: what has to be dense is refused.
+Invariant: an equation without a sparse operand is bound unchanged. Any other has a rule, and a rule never makes a sparse operand dense: operations that need dense operands are refused.
 """
 
 import functools

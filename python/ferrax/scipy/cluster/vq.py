@@ -40,7 +40,7 @@ def vq(obs, code_book, check_finite=True):
         raise ValueError("ndim different than 1 or 2 are not supported")
     if obs.shape[1] != codes.shape[1]:
         raise ValueError(f"observations have {obs.shape[1]} features, and codes {codes.shape[1]}")
-    # by differences: |x|^2 - 2 x.y + |y|^2 would lose what is near
+    # by differences: |x|^2 - 2 x.y + |y|^2 would lose small distances
     apart = jnp.square(abs(obs[:, None, :] - codes)).sum(-1)
     code = jnp.argmin(apart, axis=-1)
     return code, jnp.sqrt(jnp.take_along_axis(apart, code[:, None], axis=-1)[:, 0])

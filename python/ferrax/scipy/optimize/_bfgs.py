@@ -33,7 +33,7 @@ class State(typing.NamedTuple):
 def _run(fun, x0, memory, direction, remember, size, norm, gtol, ftol, maxiter, maxfun, maxgrad, maxls):
     """Steps until the gradient is small; `direction(memory, g)` gives the way, `remember(memory, s, y, nit)` takes a step and the gradient's change.
 
-    size: of a gradient, what its norm is taken of.
+    size: function of a gradient whose result's norm is taken.
     """
     fg = value_and_grad(fun)
     f, g = fg(x0)

@@ -48,7 +48,7 @@ def _direct(a, b, mode, precision):
         a, b = b, a
     pads = [(0, 0) if mode == "valid" else (m - 1, m - 1) for m in b.shape]
     rank = a.ndim
-    # images and channels of one, as many as a convolution asks for; a window is read from its end
+    # batch and channel axes of size 1, as a convolution requires; windows are read from the end
     one = lambda a, b: lax.conv_general_dilated(a[None, None], jnp.flip(b)[None, None], (1,) * rank, pads, precision=precision, preferred_element_type=a.dtype)[
         0, 0
     ]

@@ -164,7 +164,7 @@ def stft(x, fs=1.0, window="hann", nperseg=256, noverlap=None, nfft=None, detren
         nfft: the transform's length, by default nperseg.
         detrend: "constant", "linear", a function of segments along the last axis, or False.
         return_onesided: for real signals, whether to leave out negative frequencies.
-        boundary: what stands before and behind x: "zeros", "even", "odd", "constant" or None.
+        boundary: the padding before and after x: "zeros", "even", "odd", "constant" or None.
         padded: whether the last segment is filled with zeros rather than left out.
         axis: of time.
 
