@@ -1,6 +1,6 @@
-"""The runtime's log of tracing and compiling: it writes lines to the log `ferrax`, which are read here while somebody wants to know.
+"""The runtime's log of tracing and compiling: lines of the logger `ferrax`, which are parsed here while a listener is registered.
 
-Invariant: the log's level is as it was once there is no listener any more.
+Invariant: the logger's level is restored when the last listener is removed.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Devices and the arrays on them: listing devices, placing arrays, waiting for them and finding live ones.
 
-Invariant: nothing here traces or computes; a pytree's leaves that are no arrays are handed through.
+Invariant: nothing here traces or computes; leaves of a pytree that are no arrays are returned unchanged.
 
     >>> device_put({"w": jnp.ones(2)}, devices()[0])["w"].committed
     True

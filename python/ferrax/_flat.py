@@ -1,4 +1,4 @@
-"""Between pytrees and the flat functions that the core transforms.
+"""Conversion between functions of pytrees and the flat functions that the core transforms.
 
 Invariant: a `FlatFun` is called with exactly `in_tree.num_leaves` leaves, and knows `out_tree` afterwards.
 """

@@ -1,7 +1,7 @@
-"""Calls of functions in C: the frame that a handler of the typed interface is given, and the two older conventions.
+"""Calls of functions in C: the call frame of the typed interface, and the two older conventions.
 
-Invariant: a handler sees memory that lives as long as its call, in the order of axes that was asked for; what it reports is raised. Sizes and order of fields are those
-of the interface's version 0.3, which handlers check.
+Invariant: memory that a handler gets stays valid during its call, with the requested order of axes; errors that it reports are raised. Sizes and order of fields are those
+of version 0.3 of the interface, which handlers check.
 """
 
 import ctypes

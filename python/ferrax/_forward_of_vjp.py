@@ -1,8 +1,8 @@
-"""Forward mode of a function with a reverse-mode rule, where its own rule calls it: the transpose of what `bwd` makes of cotangents.
+"""Forward mode of a function with a reverse-mode rule, inside that rule: the transpose of the `bwd` rule, which is linear in the cotangents.
 
-Invariant: a derivative taken so is the one that the user's rule says, not that of the function's body.
+Invariant: the derivative is the one that the user's rule defines, not that of the function's body.
 
-    hessian(f)(x)        # whose fwd is `lambda x: (f(x), x)`: forward over reverse differentiates the call of f within
+    hessian(f)(x)        # with fwd = lambda x: (f(x), x): forward over reverse differentiates the call of f inside fwd
 """
 
 import contextlib

@@ -1,8 +1,7 @@
-"""What the extension calls in this package: a loader for each slot of `crates/ferrax-python/src/hooks.rs`.
+"""The functions of this package that the extension calls: a loader for each slot of `crates/ferrax-python/src/hooks.rs`.
 
-Invariant: a loader imports what it returns when it is called, which is once, at the slot's first use; importing this
-module imports nothing. One slot (`lowerings`) is filled by its module, since what it stands for
-cannot be in use before.
+Invariant: a loader is called once, at the first use of its slot, and imports the module of the function that it returns; importing
+this module imports nothing. The slot `lowerings` is filled by its own module, before which it cannot be used.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""What notebooks show of arrays, programs and shardings: `_repr_html_`, without anything that has to be installed.
+"""Display of arrays, programs and shardings in notebooks: `_repr_html_`, without further dependencies.
 
-Invariant: nothing here raises for a value that `repr` can show; what cannot be drawn is shown as text.
+Invariant: nothing here raises for a value that `repr` can show; a value that cannot be drawn is shown as text.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """Indexing in general: `x[idx]` and `x.at[idx]`.
 
-Invariant: an index is read once into entries (`_index_entries`); static ones become slice, squeeze, rev and broadcast_in_dim, lone
-dynamic integers a dynamic_slice, everything else one gather or scatter.
+Invariant: an index is parsed once into entries (`_index_entries`). Static entries become slice, squeeze, rev and broadcast_in_dim, single
+dynamic integers a dynamic_slice, and all others one gather or scatter.
 
     x[1:, None, ::-1]     slice, rev, broadcast_in_dim
     x[i]                  dynamic_slice, squeeze

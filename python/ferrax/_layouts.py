@@ -1,4 +1,4 @@
-"""Where elements lie in memory: in row-major order, always. Public as `experimental.layout`.
+"""The order of elements in memory, which is always row-major. Public as `experimental.layout`.
 
     x.format                        # Format(Layout((0, 1)), x.sharding)
 

@@ -1,9 +1,9 @@
-"""`linear_call`: a linear function that says what its transpose is.
+"""`linear_call`: a linear function with a user-defined transpose.
 
     linear_call(lambda k, x: x / k, lambda k, ct: ct / k, 2.0, 3.0)        # 1.5; reverse mode runs the second function
 
-Invariant: the equation is linear in its last operands; those before, the residuals, hold whatever the two functions close over as well. What is mapped is such an
-equation again; a derivative in the residuals is that of the first function.
+Invariant: the equation is linear in its last operands. The operands before are residuals, among them all arrays that the two functions close over. Batching gives an equation
+of the same kind; derivatives by the residuals are those of the first function.
 """
 
 from . import _core

@@ -1,9 +1,9 @@
-"""Updates at a mask that is known only when the program runs: `x.at[mask].set(v)` inside of `jit` and `vmap`.
+"""Updates at a mask whose values are known only when the program runs: `x.at[mask].set(v)` inside of `jit` and `vmap`.
 
     jit(lambda x, m: x.at[m].set(0.0))(x, x < 0)
     jit(lambda x, m: x.at[1:, m].add(row))(x, mask_of_columns)
 
-How many elements a mask names is not known, so the value must not say: it is one for all of them (of size 1 along the axis that a mask makes of its own).
+The number of elements that a mask selects is not known, so the value must be the same for all of them: it has size 1 along the axis of the mask.
 
 Invariant: the result is that of the same update at the mask's value.
 """

@@ -1,6 +1,6 @@
-"""What `checkpoint` keeps for the backward pass.
+"""Policies of `checkpoint`: which values are saved for the backward pass.
 
-Each policy is asked for every primitive, `policy(primitive, *avals, **params)`, and says whether its results are saved.
+A policy is called for every equation, `policy(primitive, *avals, **params)`, and returns whether its results are saved.
 
     checkpoint(f, policy=checkpoint_policies.dots_saveable)
 """

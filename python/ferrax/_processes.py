@@ -1,10 +1,10 @@
 """The engine that carries messages between the processes of a run: MPI, by mpi4py.
 
-A message is a header (the meeting's number, the digest of the program that runs, the length) and bytes; a short one goes in one piece, a long one in pieces
-that follow their header. Pieces of one pair of processes and one tag arrive in the order in which they were sent, and the number in the header tells
-meetings apart whose tags are equal.
+A message is a header (the number of the exchange, the digest of the running program, the length) and bytes. A short message is one piece, a long one a header followed by
+several pieces. Pieces between two processes with one tag arrive in the order in which they were sent, and the number in the header distinguishes
+exchanges with equal tags.
 
-Invariant: nothing here blocks. A caller that waits polls, so that signals are heard and a long wait is reported; `_watch` says when it is in vain.
+Invariant: nothing here blocks. A waiting caller polls, so that signals are handled and a long wait is reported; `_watch` detects waits that cannot succeed.
 """
 
 import logging

@@ -4,7 +4,7 @@
         for line in plane.lines:
             for event in line.events: print(event.name, event.duration_ns)
 
-Invariant: what a file leaves out reads as a protocol buffer's default; a file that is cut is refused.
+Invariant: missing fields have the defaults of protocol buffers; a truncated file is refused.
 
     >>> data = ProfileData.from_text_proto('planes { name: "host" }')
     >>> [plane.name for plane in data.planes]

@@ -1,13 +1,13 @@
-"""Mutable references in backward passes: what a `bwd` rule reads and writes.
+"""Mutable references in backward passes, as `bwd` rules read and write them.
 
-A rule's reference is one in the backward pass too, where rules run in the reverse of the order in which their functions were called. So each reference that a rule
-is given has another beside it, its `BackwardRef`, which is handed on through programs, loops and branches as the reference itself is, in at each such call and out
-again. Its value means nothing; its cotangent, which takes the same way backwards, is what the reference holds. The pullback begins it with the reference's value,
-and sets the reference to what arrives at the other end.
+In the backward pass, rules run in the reverse of the order in which their functions were called, so that the writes of later calls happen first. Each reference that a rule gets
+therefore has a companion, its `BackwardRef`, which passes through programs, loops and branches like the reference itself: it is an input and an output of each such call.
+Its value is not used; its cotangent, which passes through the same calls in reverse, is the content of the reference. The pullback starts this cotangent with the
+reference's value, and finally sets the reference to it.
 
-Invariant: within a derivative that is being taken, a `BackwardRef` from around it is an input and an output of the function that is differentiated.
+Invariant: a `BackwardRef` made outside of a function that is differentiated is an input and an output of this function.
 
-    grad(lambda x: stash(ref, jnp.sin(x)))(1.0)        # whose rule writes: ref[...] = cotangent
+    grad(lambda x: stash(ref, jnp.sin(x)))(1.0)        # the rule of `stash` writes: ref[...] = cotangent
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Jitted functions that use mutable references: the compiled function takes the values of the references and returns the new ones.
 
-Invariant: a reference that was an argument is a place in the compiled function, so that other references may be given next time; one from around it is known by itself.
+Invariant: a reference given as an argument is a parameter of the compiled function, so that later calls may give other references; a captured one is fixed.
 
     jit(lambda r: r.addupdate(1.0))(ref)
     jit(step).lower(ref).compile()(ref)

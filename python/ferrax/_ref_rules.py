@@ -1,8 +1,8 @@
-"""Functions with rules of the user's that are given mutable references, or reach some: `custom_jvp`, `custom_vjp`, `custom_vmap`.
+"""Functions with user-defined rules (`custom_jvp`, `custom_vjp`, `custom_vmap`) that take or capture mutable references.
 
 Such a call is that of a function of values that returns the new values. Its rule is the user's, with references that hold these values.
 
-Invariant: the user's function and rules see the references that the call was given, never others in their place.
+Invariant: the user's function and rules get the references of the call themselves, never replacements.
 
     @custom_vjp
     def stash(ref, x): return x

@@ -4,13 +4,13 @@
     ref[0] = 1.0                                # in place
     jit(lambda x: ref.addupdate(x))(2.0)        # by any code that has it in scope
 
-A reference is a name for a value, which reads and writes follow in the order in which the code runs. Nothing beneath knows of it: a program in whose reach there is one
-takes the value as an input and returns what became of it, and so does each loop and branch on the way; the input is donated, so that the update is in place.
+A reference is a name for a value; reads and writes happen in the order in which the code runs. The runtime has no references: a program that uses one takes its value as an
+input and returns the new value, and so does each loop and branch around the use. The input is donated, so that the update is in place.
 
-How a program learns of it: the first time it is traced, the access raises `Captured`, past the user's code; the creator of the program where the reference
-belongs makes it again, with the value handed in.
+A program that captures a reference is traced twice: in the first trace the access raises `Captured`, which passes through the user's code; the function that
+makes the program in which the reference is defined then traces again, with the value as an input.
 
-Invariant: a reference belongs to one program under construction (or to none, outside); only there is its value read or set.
+Invariant: a reference belongs to one program under construction (or to none, outside); its value is read and set only there.
 """
 
 import contextlib

@@ -1,9 +1,9 @@
-"""Names that can be imported, derived from and written in annotations, and that say why they cannot be used.
+"""Names that can be imported, derived from and written in annotations, and that raise an error that says why when they are used.
 
     Shape = refused("jaxlib.xla_client.Shape", "there is no such compiler here")
     Shape.tuple()                               # NotImplementedError: jaxlib.xla_client.Shape.tuple: there is no such compiler here
 
-Invariant: none does anything: calling one, or what is reached through one, raises.
+Invariant: calling such a name, or an attribute of it, raises NotImplementedError.
 """
 
 __all__ = ["Refused", "refused"]

@@ -1,6 +1,6 @@
-"""Axes and shapes as callers write them, made plain: counted from the front, tuples of ints.
+"""Canonical axes and shapes: axes counted from the front, shapes as tuples of ints.
 
-Invariant: the one place where an axis, a list of axes or a shape is read; what is not static is refused in JAX's words.
+Invariant: all functions parse axes and shapes here; traced values are refused in JAX's words.
 
     >>> canonicalize_axes((-1, 0), 3)
     (2, 0)

@@ -3,12 +3,12 @@
     mesh = make_mesh((1,), ("x",))
     shard_map(lambda part: part - lax.pmean(part.mean(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(4.0))
 
-Over a mesh of several devices the function is traced to the body of an equation, which the pass that partitions programs puts on every device. Over one
-device, or a mesh without devices, each mesh axis is an axis of lanes: arrays are cut along it as their specifications say, and collectives meet as
-they would over devices. Types say over which axes a value varies. An operation brings its operands to the same axes by
-`pvary`, whose transpose is a sum over them, so that the derivative of what is replicated is that of one variable.
+Over a mesh of several devices the function is traced to the body of an equation, which the partitioning pass runs on every device. Over one device, or a
+mesh without devices, each mesh axis is a mapped axis: arrays are split along it as their specifications say, and collectives work as they would over
+devices. Types say over which axes a value varies. An operation makes its operands vary over the same axes by
+`pvary`, whose transpose is a sum over the added axes, so that the derivative by a replicated value is the sum over all members.
 
-Invariant: the values are those of a mesh of devices, whatever devices there are; a result whose parts differ along an axis that its specification leaves out is
+Invariant: results do not depend on the number of devices; a result whose parts differ along an axis that its specification leaves out is
 refused.
 """
 

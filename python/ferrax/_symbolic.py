@@ -1,11 +1,11 @@
-"""Symbolic sizes: polynomials over names, floor divisions, remainders, maxima and minima of them; what is known about them is a scope's.
+"""Symbolic sizes: polynomials over names, floor divisions, remainders, maxima and minima of them. A scope holds the constraints on its names.
 
 >>> b, c = symbolic_shape("b, 2*c")
 >>> (b * c + 3 * b) // b
 2*c + 3
 
-Invariant: an expression is in normal form, so that equal polynomials are equal objects of `==` and print alike; a comparison that does not
-hold or fail for all sizes that the scope admits raises.
+Invariant: an expression is in normal form, so that equal polynomials compare equal and print alike; a comparison whose result is not the same
+for all sizes that the scope admits raises.
 """
 
 import math

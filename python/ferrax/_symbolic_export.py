@@ -1,11 +1,11 @@
-"""Functions of symbolic sizes, traced at several sizes: what varies between the programs is found again as expressions of the sizes.
+"""Functions of symbolic sizes, traced at several sizes: numbers that differ between the programs are fitted by expressions of the sizes.
 
     sizes 601, 653 ..: iota[shape=(601,)]  iota[shape=(653,)]   ->   iota[shape=(b,)]
 
 Python code sees the sizes of traced arrays as symbolic ones (`TracedSize`), whose comparisons raise where the answer depends on the sizes.
-Where code of this package compares, the answer is taken for granted, and becomes a condition that the exported program checks.
+Where code of this package compares sizes, the result at large sizes is assumed, and becomes a condition that the exported program checks.
 
-Invariant: an expression found for a size agrees with all traces, and is the only one of its kind that does; a function whose programs differ in
+Invariant: the expression of a size agrees with all traces, and is the only one of its form that does; a function whose programs differ in
 more than sizes is refused.
 """
 

@@ -1,4 +1,4 @@
-"""How many threads the CPU uses: a number of the process, on which no result depends.
+"""The number of threads of the CPU backend: a setting of the process, on which no result depends.
 
 with set_num_threads(1): ...
 """

@@ -1,9 +1,9 @@
-"""Programs of functions that were traced before, so that control flow in plain Python traces a function once.
+"""A cache of traced programs, so that control flow called from plain Python traces a function once.
 
-Invariants: what is remembered of a function does not hold it, so it goes when the function goes. A program is found again only for the
-same function with the same things in reach: its closure, its defaults and the globals it names, through the functions of its own module.
-Where that cannot be told, for what can change unseen, the function is traced anew. What a function itself assigns, such as a count of
-its calls, is no input of it.
+Invariants: a cache entry does not keep its function alive, and is removed with it. An entry is used only for the same function with the same
+closure, defaults and globals, also those of functions of the same module that it calls. Where the cache cannot compare these, because they
+can change without notice, the function is traced again. A variable that the function itself assigns, such as a count of its calls, is not
+compared.
 
     for _ in range(3): lax.fori_loop(0, 10, step, x)      # `step` is traced once
 """

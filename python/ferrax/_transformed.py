@@ -1,6 +1,6 @@
-"""What a transform returns: a function that pickles as the transform of its function.
+"""The results of transforms: functions that are pickled as a transform and its function.
 
-Invariant: it is called, bound as a method, printed and looked into as the plain function within; it copies as functions do, to itself.
+Invariant: such a function is called, bound as a method, printed and inspected like the function that it wraps; a copy is the object itself.
 
     pickle.loads(pickle.dumps(jax.grad(f)))(2.0)        # f is found by its name, and differentiated again
 """

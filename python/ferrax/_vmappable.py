@@ -3,7 +3,7 @@
     register_vmappable(Named, Name, int, to_elt, from_elt, None)
     vmap(f, in_axes=Name("i", 0), out_axes=Name("i", 0), axis_size=3)(named)
 
-Invariant: handlers see values and elements, and reach arrays by the function that they are given: it is asked twice, for what there is to map and with what it became.
+Invariant: handlers get values and elements, and treat arrays by the function that they are given, which is called twice: to collect the arrays to map, and to return the mapped ones.
 """
 
 import numpy as np

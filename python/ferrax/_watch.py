@@ -1,10 +1,10 @@
 """Status messages between the processes of a run: which calls each makes, which waits for which, which have ended or died.
 
-A *call* is a program that several processes run together, or something that they exchange on the host. Each process counts its calls with each other one; the n-th
-call of two processes must be the same for both. A process that waits sends the one that it waits for the number and the digest of its call; that one compares them with
-its own, now or when it makes the call, and both processes learn where they differ. A thread answers, so that a process is heard also while it computes or sleeps.
+A *call* is a program that several processes run together, or an exchange on the host. Each process counts its calls with every other process, and the n-th call of
+two processes must be the same for both. A waiting process sends the number and the digest of its call to the process that it waits for. That process compares them with its
+own call, at once or when it makes the call, and both report the difference. A thread answers, so that a process responds also while it computes or sleeps.
 
-Invariant: whatever ends a wait with an error here is a fact (a process is no more, its call is another, it has given up); only silence takes the timeout.
+Invariant: a wait ends with an error only for a known cause (the process has ended, its call differs, it has given up), or, if nothing is received, after the timeout.
 """
 
 import collections

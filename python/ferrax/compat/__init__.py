@@ -1,4 +1,4 @@
-"""`import jax` served by Ferrax, in this process: for libraries and programs that say so.
+"""`import jax` served by Ferrax, in this process: for libraries and programs written for JAX.
 
     import ferrax.compat
     ferrax.compat.install()

@@ -1,6 +1,6 @@
-"""What libraries take of `jax._src.interpreters.batching`, `dispatch` and `partial_eval` beside the public names.
+"""Names of `jax._src.interpreters.batching`, `dispatch` and `partial_eval` that libraries use beside the public ones.
 
-Invariant: what would change how programs are traced says so when it is called; the rest is as in JAX.
+Invariant: functions that would change how programs are traced raise when they are called; the others work as in JAX.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""`jax._src.compiler`: the function that libraries replace to hear of each compilation, or to refuse it.
+"""`jax._src.compiler`: the function that libraries replace in order to observe compilations, or to refuse them.
 
     compiler.backend_compile_and_load = wrapper        # chex.restrict_backends: its wrapper(client) raises for some platforms
 

@@ -1,6 +1,6 @@
-"""`jax._src.core`, `.effects` and related modules: what libraries take of how programs are made.
+"""`jax._src.core`, `.effects` and related modules: the names of the tracing machinery that libraries use.
 
-Invariant: questions about the state of tracing are answered by the extension; a size is a number, so what asks about symbolic ones says no.
+Invariant: the state of tracing is read from the extension; sizes are numbers, so functions that test for symbolic ones return False.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""Names of other compilers and of hardware that is not here: they can be imported, and say so where they are used.
+"""Names of other compilers and of unsupported hardware: they can be imported, and raise an error that says so when they are used.
 
-Invariant: which there are is read from `_foreign.txt`, a line a module: its names, or `*` for all.
+Invariant: `_foreign.txt` lists them, with a line for each module: its names, or `*` for all.
 """
 
 import importlib.util

@@ -1,6 +1,6 @@
-"""How JAX's own packages are loaded, and what it asks the machine: `lazy_loader`, `pickle_util`, `hardware_utils`.
+"""JAX's utilities for loading packages and querying the machine: `lazy_loader`, `pickle_util`, `hardware_utils`.
 
-Invariant: nothing is imported before it is asked for.
+Invariant: nothing is imported before its first use.
 """
 
 import pathlib

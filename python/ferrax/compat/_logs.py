@@ -1,8 +1,8 @@
-"""The runtime's log of tracing and compiling, forwarded to the loggers of JAX's names.
+"""The runtime's log of tracing and compiling, forwarded to loggers with JAX's names.
 
     logging.getLogger("jax._src.interpreters.pxla").addHandler(mine)    # gets "Compiling jit(f) with global shapes and types ..."
 
-Invariant: a line is logged once: under its name of JAX's, and to the handlers of the log `ferrax` itself; not to the root's twice.
+Invariant: a line is logged by the logger with JAX's name and by the handlers of the logger `ferrax`, and reaches the root's handlers once.
 """
 
 import logging

@@ -1,6 +1,6 @@
 """`python -m ferrax program.py`: a program run with `import jax` served by Ferrax.
 
-Invariant: the program sees what it would see under plain `python`: `sys.argv`, `sys.path`, `__main__`, its exit status. Python processes that it
+Invariant: `sys.argv`, `sys.path`, `__main__` and the exit status are those of plain `python`. Python processes that it
 starts (workers of `multiprocessing`, of pytest) find the same `jax`, through a folder at the front of PYTHONPATH.
 """
 

@@ -1,4 +1,4 @@
-"""`jax._src.util`: the small functions that JAX's own code is written with, and libraries with it.
+"""`jax._src.util`: small helper functions of JAX's own code, which libraries use too.
 
 Invariant: plain Python; `safe_map` and `safe_zip` refuse arguments of different lengths.
 """

@@ -1,9 +1,9 @@
 """JAX's internals that libraries use: each name, its counterpart here, and the libraries that use it.
 
-Modules of `jax.experimental`, `jax.extend` and `jax.interpreters` stand here where Ferrax has no such feature, and libraries import them all the same.
+Modules of `jax.experimental`, `jax.extend` and `jax.interpreters` are listed where Ferrax has no such feature, but libraries import them.
 
-Invariant: a row names something that works, public in Ferrax or a few lines of `_internals`. A name without a row is what the public modules in `MIRRORS`
-offer under it; else it is absent, and says so.
+Invariant: a row names something that works, public in Ferrax or a few lines of `_internals`. A name without a row is looked up in the public modules in
+`MIRRORS`; if it is not there, an error says that it is absent.
 """
 
 import pathlib

@@ -1,8 +1,8 @@
-"""Errors as values: what a checkified function returns beside its result.
+"""Errors as values, which a function transformed by `checkify` returns beside its result.
 
     error_of(code, payload, slots, sites)      # code: -1, or the number of the place that failed
 
-Invariant: a number means one place of one program as long as that is alive; a payload has a slot for each type of value that a message shows.
+Invariant: a number identifies one place of one program as long as the program is alive; a payload has a slot for each type of value in a message.
 """
 
 import itertools

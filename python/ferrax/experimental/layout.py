@@ -1,4 +1,4 @@
-"""Where elements lie in memory: in row-major order, always.
+"""The order of elements in memory: in row-major order, always.
 
     x.format                        # Format(Layout((0, 1)), x.sharding)
 

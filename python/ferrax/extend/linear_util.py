@@ -1,9 +1,9 @@
-"""Functions with transformations around them, as libraries written on JAX's internals make them.
+"""Functions with transformations around them, for libraries that use JAX's internals.
 
     f = flatten(wrap_init(f, debug_info=None), in_tree)          # `flatten` was made by `transformation2`
     f.call_wrapped(*leaves)
 
-Invariant: `call_wrapped` runs the transformations from the outside in, each given what it wraps as a function.
+Invariant: `call_wrapped` runs the transformations from the outermost to the innermost; each gets the next one as a function.
 """
 
 import functools

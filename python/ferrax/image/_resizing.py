@@ -1,6 +1,6 @@
 """Kernels, matrices of weights, and their products with an image.
 
-Invariant: only axes whose size, scale or place changes are touched.
+Invariant: only axes whose size, scale or translation changes are computed.
 
     >>> resize(jnp.array([1.0, 3.0]), (3,), ResizeMethod.NEAREST)
     Array([1., 3., 3.], dtype=float32)

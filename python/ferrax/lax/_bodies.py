@@ -1,7 +1,7 @@
 """Functions given to control flow, traced to programs.
 
 Invariant: a `Body`'s program takes its captured values first, then the flat arguments; `forwards` says which outputs are arguments
-handed through untouched.
+returned unchanged.
 
     captured        arguments
     [c0, c1, ...] + [a0, a1, ...]  -->  program  -->  [out0, out1, ...]

@@ -1,7 +1,7 @@
 """Collectives: operations across a named axis of `vmap`, `pmap` or `shard_map`.
 
 Invariant: each takes pytrees and emits one equation per leaf; an axis name that is not in scope raises NameError, and groups that do not
-partition the axis raise ValueError. The primitives that move slices know one axis each: of several, they are emitted one after the other.
+partition the axis raise ValueError. Primitives that move slices act along one axis: for several axes they are emitted one after the other.
 
     >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)

@@ -1,9 +1,9 @@
-"""How arrays are written and read by TensorStore: a Zarr array each, in files of its own or in a store that many share.
+"""Arrays written and read with TensorStore: each is a Zarr array, in files of its own or in a shared store.
 
     asyncio.run(async_serialize(x, get_tensorstore_spec("/tmp/a/x")))
     asyncio.run(async_deserialize(x.sharding, get_tensorstore_spec("/tmp/a/x")))
 
-What is written is as JAX writes it, and each reads what the other wrote. Invariant: a chunk divides the part of one device, so devices write files apart.
+Files are as JAX writes them, and each library reads those of the other. Invariant: chunks divide the part of one device, so that devices write different files.
 """
 
 import asyncio

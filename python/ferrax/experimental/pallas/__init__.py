@@ -8,8 +8,8 @@
     rows = pl.BlockSpec((8, 128), lambda i: (i, 0))
     pl.pallas_call(scale, out_shape=x, grid=(x.shape[0] // 8,), in_specs=[rows], out_specs=rows)(x)
 
-Invariant: a kernel means what `interpret=True` means in JAX, on every device, and is compiled as any program is: calls run one after another, and what one writes the
-next reads. `interpret` makes no difference. What names hardware (`tpu`, `triton`, `mosaic_gpu`) works as far as it means something without it.
+Invariant: a kernel has the meaning of `interpret=True` in JAX, on every device, and is compiled like any program: its calls run one after another, and each sees the writes
+of those before. `interpret` makes no difference. Functions for hardware (`tpu`, `triton`, `mosaic_gpu`) work as far as they have a meaning without it.
 """
 
 from ..._core import Primitive as _Primitive

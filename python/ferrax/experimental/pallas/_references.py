@@ -3,7 +3,7 @@
     x_ref[pl.ds(i * 8, 8), :]                # a block of rows; `i` may be traced
     x_ref.at[0].at[pl.ds(4, 4)]              # a part as a reference
 
-Invariant: a part is a name for what its reference holds there, and keeps nothing itself.
+Invariant: a part of a reference is a view, and stores nothing itself.
 """
 
 import numpy as np

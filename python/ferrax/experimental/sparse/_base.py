@@ -1,4 +1,4 @@
-"""What all sparse arrays have in common, and what their functions are made of: gathers, scatter-adds, and maps over batch dimensions.
+"""The base classes of sparse arrays, and the building blocks of their functions: gathers, scatter-adds, and maps over batch dimensions.
 
 Invariant: an element whose indices are outside the shape does not count: it gathers zero, and scatters nothing.
 """

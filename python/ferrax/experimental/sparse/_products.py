@@ -2,8 +2,8 @@
 
     S @ x:   gather x at the columns, multiply by the data, add up at the rows
 
-Invariant: an element outside adds nothing to any product, whatever its data are; and what a dense operand holds where there is no element is not read, so an
-infinity there does not matter.
+Invariant: an element outside the shape adds nothing to any product, whatever its data are. Elements of a dense operand without a stored counterpart are not read, so
+that infinities there have no effect.
 
     >>> from ferrax.experimental import sparse
     >>> bcoo_dot_general(sparse.eye(2, 3, 1), jnp.arange(3.0), dimension_numbers=(([1], [0]), ([], [])))

@@ -1,6 +1,6 @@
 """Parts of BCOO arrays, and other layouts of the same elements.
 
-Invariant: what is left out of a slice keeps its place in the buffers, as an element outside with data zero, unless the slice has fewer elements than the buffers.
+Invariant: elements that a slice leaves out stay in the buffers, as elements outside the shape with data zero, unless the slice has fewer elements than the buffers.
 
     >>> from ferrax.experimental import sparse
     >>> bcoo_slice(sparse.eye(3), start_indices=(1, 0), limit_indices=(2, 3)).todense()

@@ -2,7 +2,7 @@
 
     BCOO((data, indices), shape=(*batch, *sparse, *dense))      data (*batch, nse, *dense), indices (*batch, nse, len(sparse))
 
-Invariant: a batch dimension of data or of indices may be 1 where the shape has more: it is shared. Elements with equal indices are summed; those outside are not there.
+Invariant: a batch dimension of data or of indices may be 1 where the shape has more: it is shared. Elements with equal indices are summed; those outside the shape do not count.
 
     >>> BCOO((jnp.array([1.0, 2.0]), jnp.array([[0, 1], [1, 0]])), shape=(2, 2)).todense()
     Array([[0., 1.],

@@ -2,7 +2,7 @@
 
     BCSR((data, indices, indptr), shape=(*batch, rows, columns, *dense))
 
-Invariant: row i of a batch has the elements indptr[i] to indptr[i + 1]; those behind indptr[-1] are not there. All but storage is done by BCOO.
+Invariant: row i of a batch has the elements indptr[i] to indptr[i + 1]; those behind indptr[-1] do not count. All operations are done by BCOO.
 
     >>> BCSR.fromdense(jnp.array([[0.0, 2.0], [1.0, 0.0]])).indptr
     Array([0, 1, 2], dtype=int32)

@@ -2,7 +2,7 @@
 
     COO((data, row, col), shape=(rows, columns))
 
-Invariant: elements with equal indices are summed; those outside are not there.
+Invariant: elements with equal indices are summed; those outside the shape do not count.
 
     >>> COO.fromdense(jnp.array([[0.0, 2.0]])) @ jnp.array([1.0, 3.0])
     Array([6.], dtype=float32)

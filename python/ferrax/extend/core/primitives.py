@@ -2,8 +2,8 @@
 
     if eqn.primitive is jit_p: ...
 
-Invariant: each is the one that programs hold, where one does. `call_p` and `closed_call_p` occur in no program, as calls are `jit_p`'s here; what is registered
-under them is never asked for.
+Invariant: each is the object that programs hold. `call_p` and `closed_call_p` occur in no program, because calls are equations of `jit_p`; rules that are
+registered for them are not used.
 """
 
 from ... import lax
