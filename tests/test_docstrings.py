@@ -30,7 +30,9 @@ def imported(name):
 def test_examples(jax, jnp, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = imported(name)
-    names = {"jax": jax, "jnp": jnp, "lax": jax.lax, "nn": jax.nn, "random": jax.random, "grad": jax.grad, "jit": jax.jit, "vmap": jax.vmap, **vars(module)}
+    names = {"jax": jax, "jnp": jnp, "grad": jax.grad, "jit": jax.jit, "vmap": jax.vmap}
+    # `sharding` also for `set_mesh`, which is public under modules that import it
+    names |= {name: getattr(jax, name) for name in ("lax", "nn", "random", "sharding")} | vars(module)
     said, seen = [], set()
     for title, text in [*written(module), *made(module)]:
         if text not in seen:
