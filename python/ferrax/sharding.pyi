@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from enum import Enum
 from ferrax._core import Device
 from ferrax.typing import DTypeLike
-from typing import Any, Self
+from typing import Any, Self, final
 
 from ferrax import set_mesh as set_mesh
 from ferrax import make_mesh as make_mesh
@@ -146,6 +146,7 @@ class NamedSharding(Sharding):
 
 P = PartitionSpec
 
+@final
 class PartitionSpec:
     def __iter__(self) -> Iterator[Any]: ...
     def __len__(self) -> int: ...

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 
 from .. import lax
-from .._core import bind
+from .._core import Array, bind
 from .._dtypes import is_complex, to_inexact
 from .._shapes import canonicalize_axis
 from ..numpy._arguments import as_array, jitted
@@ -111,7 +112,7 @@ def _over(f, x, s, axes, norm):
     return x if axes else _real(x)
 
 
-def dct(x, type=2, n=None, axis=-1, norm=None):
+def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete cosine transform: `y[k] = 2 sum_j x[j] cos(pi k (2 j + 1) / 2 n)`.
 
     Args:
@@ -136,7 +137,7 @@ def dct(x, type=2, n=None, axis=-1, norm=None):
     return _along(_cosines, as_array("dct", x), n, axis, norm)
 
 
-def idct(x, type=2, n=None, axis=-1, norm=None):
+def idct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `dct`.
 
     Args:
@@ -156,7 +157,7 @@ def idct(x, type=2, n=None, axis=-1, norm=None):
     return _along(_uncosines, as_array("idct", x), n, axis, norm)
 
 
-def dctn(x, type=2, s=None, axes=None, norm=None):
+def dctn(x: Array, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """`dct` along several axes, one after the other: all of them, or the last `len(s)`.
 
     Args:
@@ -181,7 +182,7 @@ def dctn(x, type=2, s=None, axes=None, norm=None):
     return _over(_cosines, as_array("dctn", x), s, axes, norm)
 
 
-def idctn(x, type=2, s=None, axes=None, norm=None):
+def idctn(x: Array, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """The inverse of `dctn`.
 
     Args:

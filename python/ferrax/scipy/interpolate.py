@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class RegularGridInterpolator:
         Array([15.5], dtype=float32)
     """
 
-    def __init__(self, points, values, method="linear", bounds_error=False, fill_value=np.nan):
+    def __init__(self, points: Any, values: Any, method: str = "linear", bounds_error: bool = False, fill_value: float = np.nan) -> None:
         if method not in _METHODS:
             raise ValueError(f"method {method!r} is not defined")
         if bounds_error:
@@ -88,7 +89,7 @@ class RegularGridInterpolator:
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
         self.grid, self.values = tuple(grid), values
 
-    def __call__(self, xi, method=None):
+    def __call__(self, xi: Any, method: Any = None) -> Any:
         """The values at xi.
 
         Args:

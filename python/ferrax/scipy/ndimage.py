@@ -12,12 +12,15 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 
 from .. import numpy as jnp
+from .._core import Array
 from .._dtypes import is_bool, is_complex, is_inexact, is_integer
 from ..numpy._arguments import as_array, check_promotion, jitted
+from ..typing import ArrayLike
 
 __all__ = ["map_coordinates"]
 
@@ -69,7 +72,7 @@ def _map(x, coordinates, cval, order, mode):
     return y.astype(x.dtype)
 
 
-def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
+def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: int, mode: str = "constant", cval: ArrayLike = 0.0) -> Array:
     """The elements of `input` at places between its elements, by nearest neighbours or linear interpolation.
 
     Args:

@@ -8,12 +8,14 @@
 from __future__ import annotations
 
 from ... import numpy as jnp
+from ..._core import Array
 from ...numpy._arguments import promote_inexact
+from ...typing import ArrayLike
 
 __all__ = ["vq"]
 
 
-def vq(obs, code_book, check_finite=True):
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """For each observation the nearest code, the first of equals, and how far it is (Euclidean).
 
     Args:

@@ -9,7 +9,10 @@ Invariant: all stop when the residual's norm is at most max(tol * norm(b), atol)
     Array([1., 2.], dtype=float32)
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -176,7 +179,7 @@ def _solve(solver, A, b, x0, tol, atol, maxiter, M, symmetric):
     return lax.custom_linear_solve(A, b, run, back, symmetric=symmetric, has_aux=True)
 
 
-def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
+def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: Any = None, M: Any = None) -> Any:
     """Conjugate gradients, for Hermitian positive definite A.
 
     Args:
@@ -203,7 +206,7 @@ def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
     return _solve(_cg, A, b, x0, tol, atol, maxiter, M, True)
 
 
-def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
+def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: Any = None, M: Any = None) -> Any:
     """Stabilized biconjugate gradients, for any A (Van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992).
 
     Args:
@@ -218,7 +221,18 @@ def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
     return _solve(_bicgstab, A, b, x0, tol, atol, maxiter, M, False)
 
 
-def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"):
+def gmres(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: float = 1e-05,
+    atol: float = 0.0,
+    restart: int = 20,
+    maxiter: Any = None,
+    M: Any = None,
+    solve_method: str = "batched",
+) -> Any:
     """Generalized minimal residuals with restarts, for any A.
 
     Args:
