@@ -6,9 +6,12 @@
 Invariant: a program that does not call `initialize` is the only process of its run, however it was started.
 """
 
+from __future__ import annotations
+
 import atexit
 import contextlib
 import json
+from collections.abc import Sequence
 
 from . import _core, _processes, _watch
 from ._processes import environment
@@ -20,18 +23,18 @@ _HOW = "mpirun -n 2 python program.py"
 
 
 def initialize(
-    coordinator_address=None,
-    num_processes=None,
-    process_id=None,
-    local_device_ids=None,
-    cluster_detection_method=None,
-    initialization_timeout=300,
-    heartbeat_timeout_seconds=100,
-    shutdown_timeout_seconds=300,
-    coordinator_bind_address=None,
-    slice_index=None,
-    partition_index=None,
-):
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: int = 300,
+    heartbeat_timeout_seconds: int = 100,
+    shutdown_timeout_seconds: int = 300,
+    coordinator_bind_address: str | None = None,
+    slice_index: int | None = None,
+    partition_index: int | None = None,
+) -> None:
     """Joins the run that this process was started for: its devices are then those of all processes.
 
     The launcher (`mpirun`, `mpiexec`, `srun`) gives the number of processes and the number of this one, and MPI finds the others, so that no argument is needed. Where
@@ -102,7 +105,7 @@ def _farewell():
     engine.watch.farewell()
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """Whether `initialize` was called.
 
     Returns:
@@ -111,7 +114,7 @@ def is_initialized():
     return _state["initialized"]
 
 
-def shutdown():
+def shutdown() -> None:
     """Leaves the run, once all its processes have called this.
 
     Returns:

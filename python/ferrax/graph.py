@@ -9,8 +9,11 @@ drawn as a box around them in Graphviz text, and names them in a picture.
 Invariant: the program is drawn unchanged; nothing is simplified.
 """
 
+from __future__ import annotations
+
 import html
 import itertools
+from typing import Any
 
 from ._core import ClosedJaxpr, Jaxpr, Literal
 
@@ -59,7 +62,7 @@ def _programs(value):
 # ---- Graphviz
 
 
-def dot(program):
+def dot(program: Any) -> str:
     """A program as Graphviz text.
 
     Args:
@@ -122,7 +125,7 @@ def _dot(jaxpr, lines, numbers, indent):
 _HIGH, _GAP, _LETTER, _BETWEEN = 26, 34, 7, 18
 
 
-def svg(program):
+def svg(program: Any) -> str:
     """A program as an SVG picture: inputs on top, results at the bottom, every equation below its operands.
 
     Args:

@@ -9,6 +9,10 @@ While somebody listens to durations, the runtime reports what tracing and compil
 Invariant: a listener is called once for each report, in the order in which they were registered, on the thread that reports.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 from ._compilations import Listener
 
 __all__ = [
@@ -48,7 +52,7 @@ class _Runtime:
 _runtime = _Runtime()
 
 
-def record_event(event, **kwargs):
+def record_event(event: str, **kwargs: str | int) -> None:
     """Reports an event: listeners are called with (event, **kwargs).
 
     Args:
@@ -62,7 +66,7 @@ def record_event(event, **kwargs):
         callback(event, **kwargs)
 
 
-def record_event_duration_secs(event, duration, **kwargs):
+def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
     """Reports a duration: listeners are called with (event, duration, **kwargs).
 
     Args:
@@ -77,7 +81,7 @@ def record_event_duration_secs(event, duration, **kwargs):
         callback(event, duration, **kwargs)
 
 
-def record_event_time_span(event, start_time, end_time, **kwargs):
+def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
     """Reports a time span: listeners are called with (event, start_time, end_time, **kwargs).
 
     Args:
@@ -92,7 +96,7 @@ def record_event_time_span(event, start_time, end_time, **kwargs):
         callback(event, start_time, end_time, **kwargs)
 
 
-def record_scalar(event, value, **kwargs):
+def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
     """Reports a number: listeners are called with (event, value, **kwargs).
 
     Args:
@@ -107,7 +111,7 @@ def record_scalar(event, value, **kwargs):
         callback(event, value, **kwargs)
 
 
-def register_event_listener(callback):
+def register_event_listener(callback: Callable[..., None]) -> None:
     """Registers a function that is called for each event.
 
     Args:
@@ -119,7 +123,7 @@ def register_event_listener(callback):
     _events.append(callback)
 
 
-def register_event_duration_secs_listener(callback):
+def register_event_duration_secs_listener(callback: Callable[..., None]) -> None:
     """Registers a function that is called for each duration, those of Ferrax's own tracing and compiling included.
 
     Args:
@@ -132,7 +136,7 @@ def register_event_duration_secs_listener(callback):
     _runtime.settle()
 
 
-def register_event_time_span_listener(callback):
+def register_event_time_span_listener(callback: Callable[..., None]) -> None:
     """Registers a function that is called for each time span.
 
     Args:
@@ -144,7 +148,7 @@ def register_event_time_span_listener(callback):
     _spans.append(callback)
 
 
-def register_scalar_listener(callback):
+def register_scalar_listener(callback: Callable[..., None]) -> None:
     """Registers a function that is called for each number.
 
     Args:
@@ -162,7 +166,7 @@ def _gone(listeners, callback):
     listeners.remove(callback)
 
 
-def unregister_event_listener(callback):
+def unregister_event_listener(callback: Callable[..., None]) -> None:
     """Removes a listener of events.
 
     Args:
@@ -177,7 +181,7 @@ def unregister_event_listener(callback):
     _gone(_events, callback)
 
 
-def unregister_event_duration_listener(callback):
+def unregister_event_duration_listener(callback: Callable[..., None]) -> None:
     """Removes a listener of durations.
 
     Args:
@@ -193,7 +197,7 @@ def unregister_event_duration_listener(callback):
     _runtime.settle()
 
 
-def unregister_event_time_span_listener(callback):
+def unregister_event_time_span_listener(callback: Callable[..., None]) -> None:
     """Removes a listener of time spans.
 
     Args:
@@ -208,7 +212,7 @@ def unregister_event_time_span_listener(callback):
     _gone(_spans, callback)
 
 
-def unregister_scalar_listener(callback):
+def unregister_scalar_listener(callback: Callable[..., None]) -> None:
     """Removes a listener of numbers.
 
     Args:
@@ -223,7 +227,7 @@ def unregister_scalar_listener(callback):
     _gone(_scalars, callback)
 
 
-def clear_event_listeners():
+def clear_event_listeners() -> None:
     """Removes all listeners.
 
     Returns:

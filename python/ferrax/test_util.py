@@ -6,7 +6,11 @@ Invariant: an error is an AssertionError whose message has both numbers. Toleran
 as it has elements.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +87,9 @@ def _inner(a, b):
     return sum(np.real(np.vdot(np.conj(_real(x)), _real(y))) for x, y in zip(tree_leaves(a), tree_leaves(b), strict=True))
 
 
-def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
+def check_jvp(
+    f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[Any], atol: Any = None, rtol: Any = None, eps: float = EPS, err_msg: str = ""
+) -> None:
     """Checks a forward derivative against a central difference in a random direction.
 
     Args:
@@ -110,7 +116,9 @@ def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     _assert_close(out_tangent, _numerical_jvp(f, args, tangents, eps), atol, rtol, f"{head}JVP tangent")
 
 
-def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
+def check_vjp(
+    f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any], atol: Any = None, rtol: Any = None, eps: float = EPS, err_msg: str = ""
+) -> None:
     """Checks a reverse derivative in a random direction v: <ct, J v> by a central difference must equal <J' ct, v>.
 
     Args:
@@ -140,7 +148,9 @@ def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=EPS, err_msg=""):
     _assert_close(np.asarray(_inner(tangents, got)), np.asarray(_inner(expected, ct)), atol, rtol, f"{head}VJP cotangent projection")
 
 
-def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=None):
+def check_grads(
+    f: Callable[..., Any], args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"), atol: Any = None, rtol: Any = None, eps: float | None = None
+) -> None:
     """Checks derivatives of a function up to an order, in forward and reverse mode and their mixtures, against central differences.
 
     Args:

@@ -5,6 +5,11 @@
 Invariant: devices stand in the order of their numbers: they are all alike.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from .._devices import devices as all_devices
@@ -12,7 +17,9 @@ from .._devices import devices as all_devices
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 
-def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
+def create_device_mesh(
+    mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *, contiguous_submeshes: bool = False, allow_split_physical_axes: bool = False
+) -> np.ndarray:
     """An array of devices, in the order of their numbers.
 
     Args:
@@ -41,8 +48,14 @@ def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, 
 
 
 def create_hybrid_device_mesh(
-    mesh_shape, dcn_mesh_shape, devices=None, *, process_is_granule=False, should_sort_granules_by_key=True, allow_split_physical_axes=False
-):
+    mesh_shape: Sequence[int],
+    dcn_mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    process_is_granule: bool = False,
+    should_sort_granules_by_key: bool = True,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray:
     """An array of devices whose shape is the product of one for the devices of a machine and one for the machines. There is one machine here.
 
     Args:

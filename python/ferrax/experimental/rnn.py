@@ -6,6 +6,8 @@
 Invariant: the order of the weights is that of cuDNN: matrices of all layers, then biases. On every device, and differentiable; `lstm` is `lstm_ref` of its weights.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 
@@ -14,6 +16,7 @@ import numpy as np
 from .. import lax, nn, numpy as jnp, random
 from .._batching import vmap
 from .._config import refused
+from .._core import Array
 
 __all__ = ["get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights"]
 
@@ -28,7 +31,7 @@ def _shapes(input_size, hidden_size, num_layers, bidirectional):
     return matrices + [(4 * hidden_size,)] * (2 * num_layers * directions)
 
 
-def get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional):
+def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> int:
     """The number of weights of LSTM layers.
 
     Args:
@@ -46,7 +49,7 @@ def get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional):
     return sum(math.prod(s) for s in _shapes(input_size, hidden_size, num_layers, bidirectional))
 
 
-def init_lstm_weight(rng, input_size, hidden_size, num_layers, bidirectional):
+def init_lstm_weight(rng: Array, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
     """Weights of LSTM layers, drawn uniformly from -k to k, k = sqrt(1 / hidden_size).
 
     Args:
@@ -72,7 +75,7 @@ def _cut(weights, shapes):
         at += n
 
 
-def swap_lstm_gates(weights, input_size, hidden_size, num_layers, bidirectional):
+def swap_lstm_gates(weights: Array, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
     """Weights with the last two of the four gates exchanged, in each layer.
 
     Args:
@@ -92,7 +95,9 @@ def swap_lstm_gates(weights, input_size, hidden_size, num_layers, bidirectional)
     return jnp.concatenate(swapped)
 
 
-def unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional):
+def unpack_lstm_weights(
+    weights: Array, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+) -> tuple[dict[int, Array], dict[int, Array], dict[int, Array], dict[int, Array]]:
     """The matrices and biases that an array of weights consists of.
 
     Args:
@@ -112,7 +117,19 @@ def unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectio
     return tuple(dict(enumerate(p)) for p in (matrices[::2], matrices[1::2], biases[::2], biases[1::2]))
 
 
-def lstm(x, h_0, c_0, weights, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional, precision=None):
+def lstm(
+    x: Array,
+    h_0: Array,
+    c_0: Array,
+    weights: Array,
+    seq_lengths: Array,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    precision: None = None,
+) -> tuple[Array, Array, Array]:
     """LSTM layers over sequences.
 
     Args:
@@ -162,7 +179,21 @@ def _reversed(xs, lengths):
     return vmap(functools.partial(jnp.roll, axis=0), in_axes=(1, 0), out_axes=1)(xs, xs.shape[0] - lengths)[::-1]
 
 
-def lstm_ref(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional):
+def lstm_ref(
+    x: Array,
+    h_0: Array,
+    c_0: Array,
+    W_ih: dict[int, Array],
+    W_hh: dict[int, Array],
+    b_ih: dict[int, Array],
+    b_hh: dict[int, Array],
+    seq_lengths: Array,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+) -> tuple[Array, Array, Array]:
     """LSTM layers over sequences, with weights as `unpack_lstm_weights` returns them.
 
     Args:

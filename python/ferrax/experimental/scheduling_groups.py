@@ -1,11 +1,14 @@
 """Groups of operations that a compiler is to schedule together. Kernels run in the order of their plan, and values do not depend on it."""
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 __all__ = ["scheduling_group", "xla_metadata_call"]
 
 
-def scheduling_group(name):
+def scheduling_group(name: str) -> Any:
     """Declares the operations of a function one scheduling group. It makes no difference.
 
     Args:
@@ -17,7 +20,7 @@ def scheduling_group(name):
     return xla_metadata_call(scheduling_group=name)
 
 
-def xla_metadata_call(f=None, **meta):
+def xla_metadata_call(f: Any = None, **meta: Any) -> Any:
     """A function with metadata for a compiler. The metadata makes no difference.
 
     Args:

@@ -6,7 +6,10 @@
 Invariant: the bytes are those of an exported program, which is compiled again where it is loaded; what that costs, a compilation costs. Values are the same.
 """
 
+from __future__ import annotations
+
 import pickle
+from typing import Any
 
 from .. import _core
 from .._api import ShapeDtypeStruct, jit
@@ -16,7 +19,7 @@ from ..export import deserialize as _load, export as _export
 __all__ = ["deserialize_and_load", "serialize"]
 
 
-def serialize(compiled):
+def serialize(compiled: Any) -> tuple[bytes, Any, Any]:
     """A compiled program as bytes.
 
     Args:
@@ -42,7 +45,7 @@ def serialize(compiled):
     return pickle.dumps((blob, [(tuple(a.shape), a.dtype, a.weak_type) for a in program.in_avals])), compiled.in_tree, compiled.out_tree
 
 
-def deserialize_and_load(serialized, in_tree, out_tree, backend=None, execution_devices=None):
+def deserialize_and_load(serialized: bytes, in_tree: Any, out_tree: Any, backend: Any = None, execution_devices: Any = None) -> Any:
     """The compiled program again.
 
     Args:

@@ -1,11 +1,15 @@
 """Two arrays that are to be cut over devices in the same way."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .. import _core
 
 __all__ = ["shard_alike"]
 
 
-def shard_alike(x, y):
+def shard_alike(x: Any, y: Any) -> Any:
     """Declares that two arrays are divided over devices alike. It makes no difference here.
 
     Args:

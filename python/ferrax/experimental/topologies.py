@@ -3,6 +3,11 @@
 Invariant: a topology's devices are those that `jax.devices` gives.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
 from .._devices import devices as _devices
 from ..sharding import Mesh
 from .mesh_utils import create_device_mesh
@@ -13,11 +18,11 @@ __all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", 
 class TopologyDescription:
     """Devices."""
 
-    def __init__(self, devices):
+    def __init__(self, devices: Sequence[Any]) -> None:
         self.devices = devices
 
 
-def get_attached_topology(platform=None):
+def get_attached_topology(platform: str | None = None) -> TopologyDescription:
     """The devices of a platform of this machine.
 
     Args:
@@ -29,7 +34,7 @@ def get_attached_topology(platform=None):
     return TopologyDescription(_devices(platform))
 
 
-def get_topology_desc(topology_name="", platform=None, **kwargs):
+def get_topology_desc(topology_name: str = "", platform: str | None = None, **kwargs: Any) -> NoReturn:
     """Refused: programs are compiled for the machine on which they run.
 
     Args:
@@ -45,7 +50,7 @@ def get_topology_desc(topology_name="", platform=None, **kwargs):
     )
 
 
-def make_mesh(topo, mesh_shape, axis_names, *, contiguous_submeshes=False):
+def make_mesh(topo: TopologyDescription, mesh_shape: Sequence[int], axis_names: Sequence[Any], *, contiguous_submeshes: bool = False) -> Mesh:
     """A mesh of a topology's devices.
 
     Args:

@@ -1,11 +1,14 @@
 """Words for another compiler beside operations. None reads them here, and values do not depend on them."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import Any
 
 __all__ = ["set_xla_metadata"]
 
 
-def set_xla_metadata(x=None, **kwargs):
+def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
     """Metadata for a compiler, which makes no difference: of the operations that make a value, or, as a context manager and decorator, of all inside.
 
     Args:

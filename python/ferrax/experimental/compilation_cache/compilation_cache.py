@@ -1,11 +1,13 @@
 """The folder of compiled programs. Programs are compiled in milliseconds here, and none is kept between runs: the folder is remembered, and nothing is written there."""
 
+from __future__ import annotations
+
 from ..._config import config
 
 __all__ = ["get_cache_dir", "is_initialized", "reset_cache", "set_cache_dir"]
 
 
-def set_cache_dir(path):
+def set_cache_dir(path: str | None) -> None:
     """Sets the setting `jax_compilation_cache_dir`. Nothing is written there.
 
     Args:
@@ -17,7 +19,7 @@ def set_cache_dir(path):
     config.update("jax_compilation_cache_dir", path)
 
 
-def get_cache_dir():
+def get_cache_dir() -> str | None:
     """The setting `jax_compilation_cache_dir`.
 
     Returns:
@@ -26,7 +28,7 @@ def get_cache_dir():
     return config.jax_compilation_cache_dir
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """Whether compiled programs are kept between runs, which they are not.
 
     Returns:
@@ -35,7 +37,7 @@ def is_initialized():
     return False
 
 
-def reset_cache():
+def reset_cache() -> None:
     """Accepted without effect: nothing is kept between runs.
 
     Returns:

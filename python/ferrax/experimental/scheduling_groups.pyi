@@ -1,6 +1,0 @@
-"""Groups of operations that a compiler is to schedule together. Kernels run in the order of their plan, and values do not depend on it."""
-
-from typing import Any
-
-def scheduling_group(name: Any) -> Any: ...
-def xla_metadata_call(f: Any = None, **meta: Any) -> Any: ...

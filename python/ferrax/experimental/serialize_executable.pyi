@@ -1,6 +1,0 @@
-"""Compiled programs as bytes."""
-
-from typing import Any
-
-def deserialize_and_load(serialized: Any, in_tree: Any, out_tree: Any, backend: Any = None, execution_devices: Any = None) -> Any: ...
-def serialize(compiled: Any) -> Any: ...

@@ -1,9 +1,0 @@
-"""Checks of derivatives against numerical differences."""
-
-from typing import Any
-
-__all__ = ["check_grads", "check_jvp", "check_vjp"]
-
-def check_grads(f: Any, args: Any, order: Any, modes: Any = ..., atol: Any = None, rtol: Any = None, eps: Any = None) -> Any: ...
-def check_jvp(f: Any, f_jvp: Any, args: Any, atol: Any = None, rtol: Any = None, eps: float = 0.0001, err_msg: str = "") -> Any: ...
-def check_vjp(f: Any, f_vjp: Any, args: Any, atol: Any = None, rtol: Any = None, eps: float = 0.0001, err_msg: str = "") -> Any: ...
