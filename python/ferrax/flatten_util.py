@@ -3,17 +3,22 @@
 flat, unravel = ravel_pytree({"w": jnp.ones((2, 2)), "b": jnp.zeros(2)})        # flat: shape (6,)
 """
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from . import numpy as jnp
+from ._core import Array
 from .tree_util import Partial, tree_flatten
 
 __all__ = ["ravel_pytree"]
 
 
-def ravel_pytree(pytree):
+def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     """All leaves of a pytree, end to end in one vector of their common dtype.
 
     Args:

@@ -3,8 +3,12 @@
 Invariant: values do not depend on it.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from collections.abc import Iterator
+from typing import Any
 
 __all__ = ["compute_on", "compute_on2"]
 
@@ -17,7 +21,7 @@ def _check(compute_type):
 
 
 @contextlib.contextmanager
-def compute_on(compute_type):
+def compute_on(compute_type: str) -> Iterator[None]:
     """Context manager and decorator for code that should run on a certain kind of device. It runs where the rest runs.
 
     Args:
@@ -37,7 +41,7 @@ def compute_on(compute_type):
     yield
 
 
-def compute_on2(f=None, *, compute_type, out_memory_spaces, compiler_options=None):
+def compute_on2(f: Any = None, *, compute_type: str, out_memory_spaces: Any, compiler_options: Any = None) -> Any:
     """A function that should run on a certain kind of device. It runs where the rest runs.
 
     Args:

@@ -9,11 +9,16 @@ Source: Hairer, Norsett, Wanner: Solving Ordinary Differential Equations I, 2nd 
 for dense output after Shampine: Some practical Runge-Kutta formulas, Math. Comp. 46 (1986).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
 from .._autodiff import jvp
-from .._core import promote_dtypes_inexact
+from .._core import Array, promote_dtypes_inexact
 from .._flat import is_inexact
 from .._linear_maps import vjp
 from ..custom_derivatives import _closed, custom_jvp, linear_call
@@ -59,7 +64,7 @@ _MIDDLE = np.array(
 )
 
 
-def abs2(x):
+def abs2(x: Any) -> Array:
     """The square of the absolute value.
 
     Args:
@@ -72,7 +77,7 @@ def abs2(x):
     return x.real**2 + x.imag**2 if x.dtype.kind == "c" else x**2
 
 
-def ravel_first_arg(f, unravel, debug_info=None):
+def ravel_first_arg(f: Callable[..., Any], unravel: Any, debug_info: Any = None) -> Callable[..., Array]:
     """A function of a pytree as a function of a vector that returns a vector.
 
     Args:
@@ -86,7 +91,7 @@ def ravel_first_arg(f, unravel, debug_info=None):
     return lambda y_flat, *args: ravel_pytree(f(unravel(y_flat), *args))[0]
 
 
-def fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt):
+def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> tuple[Any, Any, Any, Any, Any]:
     """The polynomial of degree 4 in s, from 0 to 1 over a step, through three points with given slopes at its ends.
 
     Args:
@@ -109,7 +114,7 @@ def _weighed(weights, k):
     return jnp.tensordot(jnp.asarray(weights, dtype=k.dtype), k, 1)
 
 
-def interp_fit_dopri(y0, y1, k, dt):
+def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Array:
     """The interpolating polynomial of a step of the Dormand-Prince method.
 
     Args:
@@ -125,7 +130,7 @@ def interp_fit_dopri(y0, y1, k, dt):
     return jnp.stack(fit_4th_order_polynomial(y0, y1, y0 + dt * _weighed(_MIDDLE, k), k[0], k[-1], dt))
 
 
-def runge_kutta_step(func, y0, f0, t0, dt):
+def runge_kutta_step(func: Any, y0: Any, f0: Any, t0: Any, dt: Any) -> tuple[Array, Array, Array, Array]:
     """One step of the Dormand-Prince method.
 
     Args:
@@ -149,7 +154,7 @@ def runge_kutta_step(func, y0, f0, t0, dt):
     return step * _weighed(_B, k) + y0, k[-1], step * _weighed(_ERROR, k), k
 
 
-def mean_error_ratio(error_estimate, rtol, atol, y0, y1):
+def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Array:
     """The root mean square of the error, in units of the tolerance atol + rtol max(abs(y0), abs(y1)). A step is accepted up to 1.
 
     Args:
@@ -164,7 +169,7 @@ def mean_error_ratio(error_estimate, rtol, atol, y0, y1):
     return jnp.sqrt(jnp.mean(abs2(error_estimate / tolerance)))
 
 
-def optimal_step_size(last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfactor=0.2, order=5.0):
+def optimal_step_size(last_step: Any, mean_error_ratio: Any, safety: float = 0.9, ifactor: float = 10.0, dfactor: float = 0.2, order: float = 5.0) -> Array:
     """The next step, chosen so that its error is just within the tolerance.
 
     Args:
@@ -184,7 +189,7 @@ def optimal_step_size(last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfa
     return jnp.where(ratio == 0, last_step * ifactor, last_step * factor)
 
 
-def initial_step_size(fun, t0, y0, order, rtol, atol, f0):
+def initial_step_size(fun: Any, t0: Any, y0: Any, order: Any, rtol: Any, atol: Any, f0: Any) -> Array:
     """A first step, from the sizes of the solution, its slope and its second derivative (Hairer, Norsett and Wanner, II.4).
 
     Args:
@@ -208,7 +213,7 @@ def initial_step_size(fun, t0, y0, order, rtol, atol, f0):
     return jnp.minimum(100.0 * h0, h1)
 
 
-def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=np.inf, hmax=np.inf):
+def odeint(func: Any, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-08, atol: float = 1.4e-08, mxstep: float = np.inf, hmax: float = np.inf) -> Any:
     """The solution of y' = func(y, t, *args), y(t[0]) = y0, at the times t.
 
     Args:

@@ -5,8 +5,13 @@
 Invariant: one client a platform, the same object that its devices name as `client`.
 """
 
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
 from .._api import clear_caches
 from .._config import config
+from .._core import Device
 from .._devices import client_of, default_backend, devices
 
 __all__ = [
@@ -22,7 +27,7 @@ __all__ = [
 ]
 
 
-def get_backend(platform=None):
+def get_backend(platform: Any = None) -> Any:
     """The client of a platform.
 
     Args:
@@ -39,7 +44,7 @@ def get_backend(platform=None):
     return client_of(devices(platform)[0].platform) if isinstance(platform, str) else platform
 
 
-def get_default_device():
+def get_default_device() -> Device:
     """The device on which arrays are made unless another is named.
 
     Returns:
@@ -49,7 +54,7 @@ def get_default_device():
     return chosen if hasattr(chosen, "platform") else devices(chosen)[0]
 
 
-def backends():
+def backends() -> dict[str, Any]:
     """The clients of the default platform and of the CPU. Others are opened when they are asked for.
 
     Returns:
@@ -58,7 +63,7 @@ def backends():
     return {platform: get_backend(platform) for platform in dict.fromkeys(("cpu", default_backend()))}
 
 
-def clear_in_memory_compilation_cache():
+def clear_in_memory_compilation_cache() -> None:
     """Forgets compiled programs.
 
     Returns:
@@ -67,7 +72,7 @@ def clear_in_memory_compilation_cache():
     clear_caches()
 
 
-def clear_backends():
+def clear_backends() -> None:
     """Forgets compiled programs. Devices, and the arrays on them, stay.
 
     Returns:
@@ -76,7 +81,7 @@ def clear_backends():
     clear_caches()
 
 
-def register_backend_cache(cache, name, util=None):
+def register_backend_cache(cache: Any, name: str, util: Any = None) -> Any:
     """Registers a cache; `clear_backends` leaves it as it is.
 
     Args:
@@ -90,7 +95,7 @@ def register_backend_cache(cache, name, util=None):
     return cache
 
 
-def backend_xla_version(platform=None):
+def backend_xla_version(platform: Any = None) -> None:
     """The version of JAX's own compiler, which is not used here.
 
     Args:
@@ -101,7 +106,7 @@ def backend_xla_version(platform=None):
     """
 
 
-def get_compile_options(**options):
+def get_compile_options(**options: Any) -> NoReturn:
     """Refused: options of another compiler.
 
     Args:
@@ -113,7 +118,9 @@ def get_compile_options(**options):
     raise NotImplementedError("get_compile_options: programs are compiled here, without options")
 
 
-def register_backend_factory(name, factory, *, priority=0, fail_quietly=True, experimental=False, make_topology=None, c_api=None):
+def register_backend_factory(
+    name: str, factory: Any, *, priority: int = 0, fail_quietly: bool = True, experimental: bool = False, make_topology: Any = None, c_api: Any = None
+) -> NoReturn:
     """Refused: there are the platforms "cpu" and "gpu".
 
     Args:

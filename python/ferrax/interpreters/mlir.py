@@ -6,10 +6,14 @@ Invariant: a lowering made by `lower_fun` is a function of arrays: a program tha
 other kind, which would write another compiler's text, the meaning is the primitive's `impl`, which is called back when the program runs.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from .._callback import pure_callback
-from .._core import get_aval, provide_hook
+from .._core import Primitive, get_aval, provide_hook
 
 __all__ = ["lower_fun", "register_lowering"]
 
@@ -18,7 +22,7 @@ provide_hook("lowerings", lowerings)
 _of_platform = set()
 
 
-def lower_fun(fun, multiple_results=True):
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Callable[..., Any]:
     """A function of arrays as the lowering of a primitive.
 
     Args:
@@ -47,7 +51,7 @@ def _called_back(prim):
     return lower_fun(outside, prim.multiple_results)
 
 
-def register_lowering(prim, rule, platform=None):
+def register_lowering(prim: Primitive, rule: Any, platform: str | None = None) -> None:
     """Gives a primitive its lowering. A rule that `lower_fun` did not make stands for a callback to the primitive's `impl`.
 
     Args:

@@ -1,6 +1,0 @@
-"""`compute_on`: where a part of a program is to run. A program runs on one device, host and all, so the part runs there."""
-
-from typing import Any
-
-def compute_on(compute_type: Any) -> Any: ...
-def compute_on2(f: Any = None, *, compute_type: Any, out_memory_spaces: Any, compiler_options: Any = None) -> Any: ...
