@@ -111,7 +111,20 @@ def test_the_stub_has_all_that_users_find_on_arrays(core, stub):
     def names(node):
         return {x.name if isinstance(x, ast.FunctionDef) else x.target.id for x in node.body if isinstance(x, ast.FunctionDef | ast.AnnAssign)}
 
-    unseen = {"_origin_msg", "__reduce__", "__getattr__", "__setitem__", "__delitem__", "__new__", "__doc__", "__module__", "__repr__", "__str__", "__format__"}
+    unseen = {
+        "_origin_msg",
+        "_value",
+        "__reduce__",
+        "__getattr__",
+        "__setitem__",
+        "__delitem__",
+        "__new__",
+        "__doc__",
+        "__module__",
+        "__repr__",
+        "__str__",
+        "__format__",
+    }
     missing = {n for n in vars(core.Array) if n not in unseen and n not in vars(object)} - names(stub["Array"])
     assert missing == set()
 

@@ -141,7 +141,7 @@ def test_what_does_not_fit(on_devices):
                 lambda: jax.device_put(1.0, S("x")))
         refused(ValueError, "Resource axis: z of P('z',) is not found in mesh: ('x', 'y').", lambda: S("z"))
         refused(DuplicateSpecError, "has duplicate entries for `x`", lambda: S("x", "x"))
-        refused(IndivisibleError, "is partitioned 3 times", lambda: reshard(jnp.ones((4, 4)), S(None, "y")))
+        refused(IndivisibleError, "is partitioned 3 times", lambda: jax.device_put(jnp.ones((4, 4)), S(None, "y")))
         refused(TypeError, "is not a valid JAX type", lambda: jax.device_put("a", S()))
         """
     )
@@ -157,7 +157,7 @@ def test_computations_have_the_values_of_the_whole(on_devices):
                 assert np.array_equal(f(y), f(jnp.asarray(x))) and np.array_equal(jax.jit(f)(y), f(jnp.asarray(x)))
             assert np.array_equal(jax.grad(lambda y: (y * y).sum())(y), 2 * x)
         with jax.set_mesh(mesh):
-            assert jax.device_put(x, P("x")).sharding == S("x") and reshard(x, P(None, "y")).sharding == S(None, "y")
+            assert jax.device_put(x, P("x")).sharding == S("x") and jax.device_put(x, P(None, "y")).sharding == S(None, "y")
         """
     )
 

@@ -18,6 +18,7 @@ import numpy as np
 from . import _core
 from ._config import __version__, inert
 from ._dtypes import float0, is_key
+from ._mesh import get_abstract_mesh
 from .errors import JaxRuntimeError
 from .tree_util import spread_prefix, tree_flatten, tree_leaves, tree_map
 
@@ -107,6 +108,8 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         if _is_format(d):
             d = devices[i] = d.sharding
         if hasattr(d, "in_context"):  # a PartitionSpec
+            if get_abstract_mesh().empty:
+                raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
             d = devices[i] = d.in_context("device_put", "device")
         if is_sharding(d):
             check_fit(d, np.shape(leaf), "device_put args")

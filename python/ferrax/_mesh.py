@@ -425,6 +425,10 @@ def set_mesh(mesh):
         raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
     if any(t.what != "eval" for t in _core.traces()):
         raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
+    if mesh is not None and mesh.manual_axes:
+        raise ValueError(
+            f"mesh {mesh} contains manual axes which is not allowed when using `jax.set_mesh`. Please use `jax.shard_map` to enter into `Manual` mode instead."
+        )
     return _UsingDevices(mesh)
 
 
@@ -442,6 +446,11 @@ def use_abstract_mesh(mesh):
     """
     if not isinstance(mesh, AbstractMesh):
         raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")
+    before = get_abstract_mesh()
+    if not before.empty and not mesh.empty and before.size != mesh.size:
+        raise ValueError(
+            f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {mesh} with size={mesh.size} and prev mesh: {before} with size={before.size}"
+        )
     return _Using(mesh)
 
 

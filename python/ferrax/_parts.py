@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _core
 from ._devices import check_fit, is_sharding
-from ._mesh import get_abstract_mesh
+from ._mesh import AxisType, get_abstract_mesh
 from .errors import UnexpectedTracerError
 from .tree_util import broadcast_prefix, tree_flatten
 
@@ -40,8 +40,32 @@ def reshard(xs, out_shardings):
             raise ValueError(f"Reshard should only be used with out_shardings which are non-None and have a non-empty mesh. Got sharding {place}.")
         if hasattr(place, "in_context"):  # a PartitionSpec
             place = _in_use(place)
+        _check_explicit(place, "reshard")
         out.append(_cut(x, place))
     return tree.unflatten(out)
+
+
+def _check_explicit(place, name):
+    """Raises ValueError, in JAX's words, where a sharding speaks of axes of which types do not."""
+    if not hasattr(place, "spec"):
+        return
+    spec = place.spec
+    types = dict(zip(place.mesh.axis_names, place.mesh.axis_types, strict=True))
+    for axis in [*(a for d in range(len(spec)) for a in spec.axes_of(d)), *spec.unreduced, *spec.reduced]:
+        if types[axis] is not AxisType.Explicit:
+            raise ValueError(
+                f"PartitionSpec passed to {name} cannot contain axis names that are of type Auto or Manual. Got PartitionSpec: {spec} with axis name:"
+                f" {axis} of type: {types[axis]}."
+            )
+
+
+def _check_mesh(place, name):
+    """Raises ValueError, in JAX's words, where a sharding is over another mesh than that in use."""
+    mesh, around = getattr(place, "mesh", None), get_abstract_mesh()
+    if mesh is None or mesh.empty or around.empty or mesh.abstract_mesh == around:
+        return
+    if not (mesh.are_all_axes_auto and around.are_all_axes_auto):
+        raise ValueError(f"Context mesh {around} should match the mesh of sharding {mesh.abstract_mesh} passed to {name}.")
 
 
 def _in_use(spec):
@@ -62,6 +86,8 @@ def _cut(x, place):
     else:
         place.check_type(np.shape(x))
         place = place._of_rank(np.ndim(x))
+    if mesh is not None and not mesh.explicit_axes and isinstance(x, _core.Tracer):
+        x = _core.reshard(x, place)  # its type says nothing from now on
     if mesh is None or (mesh.abstract_mesh is not mesh and not isinstance(x, _core.Tracer)):
         return _core.device_put(x, place)
     return _core.reshard(x, place) if mesh.explicit_axes else place._constrain(x)
@@ -82,6 +108,8 @@ def sharded(function, given):
         else:
             args.append(given[name])
     place = _in_use(place) if hasattr(place, "in_context") else place
+    _check_mesh(place, function.__name__)
+    _check_explicit(place, function.__name__)
     if getattr(place, "memory_kind", None) not in (None, "device"):
         raise ValueError(f"`out_sharding` sharding with memory_kind is not allowed. Got memory_kind={place.memory_kind}")
     if _core.at_root() and getattr(getattr(place, "spec", None), "unreduced", None):

@@ -221,7 +221,9 @@ def _inferred(args, names):
     """A tree of specifications for the arguments, by what their shardings say of these axes."""
 
     def of(x):
-        spec = getattr(getattr(x, "sharding", None), "spec", PartitionSpec())
+        # of a traced value its type says it
+        sharding = x.aval.sharding if isinstance(x, _core.Tracer) else getattr(x, "sharding", None)
+        spec = getattr(sharding, "spec", PartitionSpec())
         dims = [tuple(a for a in spec.axes_of(d) if a in names) for d in range(len(spec))]
         return PartitionSpec(*[None if not d else d[0] if len(d) == 1 else d for d in dims])
 

@@ -383,6 +383,8 @@ class NamedSharding(Sharding):
                         f" {spec} has duplicate entries for `{axis}`"
                     )
                 seen.add(axis)
+        if mesh.axis_names and not mesh.auto_axes and any(p is PartitionSpec.UNCONSTRAINED for p in spec.partitions):
+            raise ValueError(f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: {mesh.axis_types}")
         _check_sums(mesh, spec, "Unreduced", spec.unreduced)
         _check_sums(mesh, spec, "Reduced", spec.reduced)
         self.mesh, self.spec, self._known_cuts = mesh, spec, None

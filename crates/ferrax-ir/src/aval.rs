@@ -4,6 +4,7 @@
 //! INVARIANT: `Lit` compares and hashes by its bits, so programs that hold `nan` or `-0.0` compare by what they are.
 use crate::cut::{Parted, TypedCut};
 use crate::dtype::Dtype;
+use crate::layout::CutAxes;
 use crate::vary::Vary;
 use ferrax_kernel::{DType, Dims, Scalar};
 use std::fmt;
@@ -56,6 +57,10 @@ impl Aval {
     }
     pub fn batched(&self, n: usize, at: usize) -> Aval {
         Aval { cut: self.cut.insert(at), ..self.with_shape(self.shape.insert(at, n)) }
+    }
+    /// The same, where these mesh axes cut the batch.
+    pub fn batched_cut(&self, n: usize, at: usize, axes: CutAxes) -> Aval {
+        Aval { cut: self.cut.insert_cut(at, axes), ..self.with_shape(self.shape.insert(at, n)) }
     }
     pub fn unbatched(&self, at: usize) -> Aval {
         Aval { cut: self.cut.remove(at), ..self.with_shape(self.shape.remove(at)) }

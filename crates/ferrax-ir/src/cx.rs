@@ -15,6 +15,7 @@ use crate::cut::{Lenient, TypedCut};
 use crate::dtype::Dtype;
 use crate::effects::Name;
 use crate::error::{Error, ErrorKind, Res};
+use crate::layout::CutAxes;
 use crate::op::Op;
 use crate::ops::broadcast::BroadcastInDim;
 use crate::ops::collective::{Names, Pvary};
@@ -53,6 +54,10 @@ pub struct Axis<'a> {
 impl Axis<'_> {
     pub fn is(&self, name: &str) -> bool {
         self.name.is_some_and(|n| **n == *name)
+    }
+    /// The mesh axes that types say cut the lanes.
+    pub fn cut(&self) -> CutAxes {
+        self.tag.lanes.get().cloned().unwrap_or_default()
     }
     /// The mesh axes that cut the lanes, where the user named any.
     pub fn spmd(&self) -> &[Name] {

@@ -8,7 +8,7 @@ use crate::layout::{AxisSet, CutAxes, Grid, Spec};
 use crate::op::Op;
 use crate::ops::collective::{AllGather, AllReduce, AllReduceKind, AllToAll, AxisIndex, Names, ReduceScatter};
 use crate::ops::cond::Cond;
-use crate::ops::dynamic_slice::DynamicSlice;
+use crate::ops::dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
 use crate::ops::pointwise::Pw;
 use crate::ops::reduce::Monoid;
 use crate::value::{Value, Values};
@@ -96,6 +96,9 @@ impl<'a> Here<'a> {
     /// The value, which is cut as `from` says, cut as `to`.
     pub fn reshard(&self, v: &Value, from: &Spec, to: &Spec) -> Res<Value> {
         let (mut v, mut at) = self.summed(v, from, to)?;
+        for d in 0..at.dims.len() {
+            v = self.among_zeros(&v, &mut at, to, d)?;
+        }
         while at.dims != to.dims {
             let n = at.dims.len();
             // what is only cut finer, by axes that are free
@@ -133,6 +136,25 @@ impl<'a> Here<'a> {
         }
         let terms = to.unreduced.without(at.unreduced);
         if terms.is_empty() { Ok(v) } else { self.on_first(&v, &terms.axes()) }
+    }
+    /// A dimension that is cut by axes along which terms are wanted: the parts are the terms, each among zeros.
+    fn among_zeros(&self, v: &Value, at: &mut Spec, to: &Spec, d: usize) -> Res<Value> {
+        let keep = at.dims[d].iter().zip(&to.dims[d]).take_while(|(a, b)| a == b).count();
+        let gone = CutAxes::from_slice(&at.dims[d][keep..]);
+        let new = to.unreduced.without(at.unreduced);
+        if gone.is_empty() || !gone.iter().all(|a| new.contains(*a)) {
+            return Ok(v.clone());
+        }
+        let (size, mut shape) = (v.shape()[d], Dims::new(v.shape()));
+        shape[d] *= self.grid.parts(&gone);
+        let mut args = vec![self.cx.zeros(&v.aval().with_shape(shape))?, v.clone()];
+        for k in 0..v.rank() {
+            let start = || self.cx.mul(&self.number(&gone)?, &int(Dtype::I32, size as i64));
+            args.push(if k == d { start()? } else { int(Dtype::I32, 0) });
+        }
+        at.dims[d].truncate(keep);
+        at.unreduced = at.unreduced | AxisSet::of(gone);
+        self.cx.bind1(DynamicUpdateSlice {}, &args)
     }
     /// The value with the sums taken that `to` does not leave: of each device its part only, where that is what is wanted.
     fn summed(&self, v: &Value, from: &Spec, to: &Spec) -> Res<(Value, Spec)> {

@@ -8,6 +8,7 @@ use crate::cut::TypedCut;
 use crate::dtype::Dtype;
 use crate::effects::Name;
 use crate::error::{Error, ErrorKind, Res};
+use crate::layout::CutAxes;
 use crate::support::Support;
 use crate::vary::Vary;
 use ferrax_kernel::Scalar;
@@ -56,6 +57,8 @@ pub struct Tag {
     pub of: OnceLock<Arc<str>>,
     /// The mesh axes that cut the lanes of a `vmap`, where the user named any.
     pub spmd: OnceLock<Vec<Name>>,
+    /// The mesh axes that types say cut the lanes of a `vmap`.
+    pub lanes: OnceLock<CutAxes>,
     /// The tracers made, while leaks are looked for.
     made: Option<Mutex<Vec<Weak<TracerData>>>>,
 }
@@ -63,7 +66,14 @@ pub struct Tag {
 impl Tag {
     pub fn new(what: &'static str) -> Arc<Tag> {
         let made = crate::checks::leaks().then(Mutex::default);
-        Arc::new(Tag { alive: AtomicBool::new(true), what, of: OnceLock::new(), spmd: OnceLock::new(), made })
+        Arc::new(Tag {
+            alive: AtomicBool::new(true),
+            what,
+            of: OnceLock::new(),
+            spmd: OnceLock::new(),
+            lanes: OnceLock::new(),
+            made,
+        })
     }
     /// Tracers that are still held, if the trace keeps track of them.
     pub fn left(&self) -> Vec<Value> {

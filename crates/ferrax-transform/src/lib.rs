@@ -173,6 +173,9 @@ pub fn map_axis(
     }
     let mapped = x.iter().zip(in_dims).find_map(|(v, d)| Some((v.cut().get()?, v.cut().of_dim((*d)?))));
     let mapped = mapped.filter(|m| !m.1.is_empty());
+    if let Some((_, axes)) = &mapped {
+        let _ = t.tag.lanes.set(axes.clone());
+    }
     let outs = {
         let ins: Vec<Value> = x.iter().zip(in_dims).map(|(v, d)| t.lanes(v.clone(), *d)).collect();
         ferrax_ir::cx::with_axis(name.as_ref(), n, kind, || t.run(|| f(&ins)))?

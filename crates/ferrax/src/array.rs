@@ -155,8 +155,8 @@ pub fn in_parts(aval: Aval, layout: Arc<Layout>, mut parts: Vec<Buffer>) -> Res<
     Ok(Array::new(aval, Data { layout: Some(layout), ..Data::new(place, device, true) }))
 }
 /// The layout of what `pmap` takes and returns: equal parts along axis 0, one a device; of rank 0: whole on each.
-pub fn rows_layout(devices: &[&'static Device], rank: usize) -> Res<Layout> {
-    let grid = Grid::new([("_internal_pmap_axis_name".into(), devices.len())]);
+pub fn rows_layout(devices: &[&'static Device], rank: usize, axis: &str) -> Res<Layout> {
+    let grid = Grid::new([(axis.into(), devices.len())]);
     let mut spec = Spec::whole(rank);
     if let Some(first) = spec.dims.first_mut() {
         first.push(0);

@@ -38,6 +38,13 @@ fn compiled(p: &Arc<Program>, d: &'static Device) -> Res<Arc<Compiled>> {
     Ok(made)
 }
 
+/// The axis of a result's mesh: as the user named it, else as JAX names it.
+fn shown(axis: &str) -> &str {
+    if axis.starts_with('<') { "_internal_pmap_axis_name" } else { axis }
+}
+/// The axis of what is only laid out by rows.
+const ROWS: &str = "rows";
+
 /// The devices of a pmap: those it was given, else those that a mapped operand is spread over already, else the first `n`.
 fn placement(x: &[Value], s: &Spread) -> Res<Vec<&'static Device>> {
     if !s.places.is_empty() {
@@ -103,7 +110,7 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
     }
     let made = outs.into_iter().zip(s.body.out_avals()).map(|(parts, a)| {
         let aval = a.batched(s.n, 0);
-        let layout = array::rows_layout(&devices, aval.rank())?;
+        let layout = array::rows_layout(&devices, aval.rank(), shown(s.axis))?;
         Ok(Value::Array(array::in_parts(aval, Arc::new(layout), parts)?))
     });
     made.collect()
@@ -111,10 +118,10 @@ pub fn run(s: &Spread, x: &[Value]) -> Res<Values> {
 
 /// Row i on device i.
 fn rows(a: &Array, devices: &[&'static Device]) -> Res<Shards> {
-    array::shards(&array::lay_out(a, &Arc::new(array::rows_layout(devices, a.aval().rank())?))?)
+    array::shards(&array::lay_out(a, &Arc::new(array::rows_layout(devices, a.aval().rank(), ROWS)?))?)
 }
 /// The whole on every device.
 fn copies(a: &Array, devices: &[&'static Device]) -> Res<Shards> {
-    let whole = array::rows_layout(devices, 0)?;
+    let whole = array::rows_layout(devices, 0, ROWS)?;
     array::shards(&array::lay_out(a, &Arc::new(whole.with(Spec::whole(a.aval().rank()))))?)
 }

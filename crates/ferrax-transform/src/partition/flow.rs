@@ -131,8 +131,12 @@ impl Flow {
     fn constrain(&mut self, v: usize, f: &Factors, grid: &Grid) -> Res<()> {
         let (Some(wanted), Some(own)) = (&f.wanted, &f.grid) else { return Ok(()) };
         let shape = &self.program.avals()[v].shape;
-        let same = |name: &Name| {
-            grid.find(name).is_some_and(|a| Some(grid.axis_size(a)) == own.find(name).map(|a| own.axis_size(a)))
+        let same = |name: &Name| match grid.find(name) {
+            // of as many devices: sizes tell whether it is the axis that is meant
+            Some(a) if own.size() == grid.size() => {
+                own.find(name).is_some_and(|o| own.axis_size(o) == grid.axis_size(a))
+            }
+            found => found.is_some(),
         };
         let known = wanted.iter().flatten().flat_map(|n| &n.0).all(same);
         let cut = |names: &Names, g: &Grid| names.0.iter().filter_map(|n| g.find(n)).collect::<CutAxes>();

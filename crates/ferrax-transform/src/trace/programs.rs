@@ -298,11 +298,14 @@ impl Recur for Transforms {
             if !ax.spmd().is_empty() {
                 let _ = t.tag.spmd.set(ax.spmd().to_vec());
             }
+            if !ax.cut().is_empty() {
+                let _ = t.tag.lanes.set(ax.cut());
+            }
             // over the axis that goes, what has lanes varies, and nothing else
             let gone = ax.name.filter(|_| ax.kind.is_manual()).map_or(Vary::NONE, Vary::over);
             let lane = |(a, b): (&Aval, &bool)| {
                 let a = &a.varying(a.vary.without(gone));
-                if *b { t.lanes(s.new_in(a.batched(n, 0)), Some(0)) } else { s.new_in(a.clone()) }
+                if *b { t.lanes(s.new_in(a.batched_cut(n, 0, ax.cut())), Some(0)) } else { s.new_in(a.clone()) }
             };
             let ins: Vec<Value> = p.in_avals().iter().zip(b).map(lane).collect();
             let cx: &dyn Cx = &*t;
@@ -317,7 +320,11 @@ impl Recur for Transforms {
                 .collect::<Res<_>>()?;
             Ok((closed(&s, &flat)?, out_b))
         };
-        if ax.spmd().is_empty() { memo(what, p, n, ax.name, &[b, force], &[], make) } else { make() }
+        if ax.spmd().is_empty() && ax.cut().is_empty() {
+            memo(what, p, n, ax.name, &[b, force], &[], make)
+        } else {
+            make()
+        }
     }
 
     fn stage(&self, ins: &[Aval], f: Body) -> Res<(Arc<Program>, Vec<Value>)> {
