@@ -129,3 +129,20 @@ def complaints(name, function):
 def test_every_docstring_follows_the_standard(jax, path):
     found = [c for name, function in public_functions(imported(path)) for c in complaints(name, function)]
     assert not found
+
+
+def public_methods(holder):
+    """(name, method) of the classes that a module offers and Ferrax defines."""
+    for name, value in sorted(vars(holder).items()):
+        if name.startswith("_") or name not in getattr(holder, "__all__", [name]) or not isinstance(value, type) or not value.__module__.startswith("ferrax"):
+            continue
+        for member, f in vars(value).items():
+            f = getattr(f, "__func__", f)
+            if not member.startswith("_") and inspect.isfunction(f):
+                yield f"{name}.{member}", f
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("path", PUBLIC)
+def test_every_method_has_a_docstring(jax, path):
+    assert not [name for name, f in public_methods(imported(path)) if not inspect.getdoc(f)]

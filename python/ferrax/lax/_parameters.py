@@ -72,6 +72,17 @@ class GatherScatterMode(enum.IntEnum):
 
     @staticmethod
     def from_any(s):
+        """The mode that a string names.
+
+        Args:
+            s: GatherScatterMode, "clip", "fill", "drop", "promise_in_bounds", "one_hot", or None, which means "fill".
+
+        Returns:
+            GatherScatterMode.
+
+        Raises:
+            ValueError: `s` is none of these.
+        """
         if isinstance(s, GatherScatterMode):
             return s
         if s == "clip":

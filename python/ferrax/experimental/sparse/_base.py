@@ -81,17 +81,48 @@ class JAXSparse(abc.ABC):
     def dtype(self): ...
 
     @abc.abstractmethod
-    def todense(self): ...
+    def todense(self):
+        """The array with all elements stored.
+
+        Returns:
+            Array of the same shape and dtype.
+        """
+        ...
 
     @abc.abstractmethod
-    def transpose(self, axes=None): ...
+    def transpose(self, axes=None):
+        """The array with its dimensions in another order.
+
+        Args:
+            axes: sequence of ints; None: the reverse order.
+
+        Returns:
+            Sparse array of the same format.
+        """
+        ...
 
     @abc.abstractmethod
-    def tree_flatten(self): ...
+    def tree_flatten(self):
+        """The buffers of the array, and the data from which it is made again.
+
+        Returns:
+            Pair: tuple of arrays, and a dict.
+        """
+        ...
 
     @classmethod
     @abc.abstractmethod
-    def tree_unflatten(cls, aux_data, children): ...
+    def tree_unflatten(cls, aux_data, children):
+        """The array of given buffers.
+
+        Args:
+            aux_data: what `tree_flatten` returned.
+            children: tuple of arrays, the buffers.
+
+        Returns:
+            Sparse array.
+        """
+        ...
 
     @property
     def size(self):
@@ -132,6 +163,7 @@ def _refuses(name):
         raise NotImplementedError(f"{type(self)}.{name}")
 
     method.__name__ = name
+    method.__doc__ = f"Refused: a format that has `{name}` defines it."
     return method
 
 

@@ -170,6 +170,16 @@ class Continuous(_Family):
     placed = (_LOC, _SCALE)
 
     def masked(self, f, name, arguments):
+        """A function of the standard variable as one of any point, shapes, location and scale.
+
+        Args:
+            f: `f(z, *shapes)`, finite inside the support.
+            name: str, the function's name in errors.
+            arguments: tuple (x, *shapes, loc, scale).
+
+        Returns:
+            Float array of the common shape: nan for invalid parameters, and the limits of `f` outside the support.
+        """
         x, *shapes, loc, scale = self.split(name, arguments)
         z = x if loc is None else x - loc
         z = z if scale is None else z / scale
@@ -185,6 +195,16 @@ class Continuous(_Family):
         return jnp.where(self.known(z, shapes, scale), y, np.nan)
 
     def quantile(self, f, name, arguments):
+        """A quantile function of the standard variable as one for any shapes, location and scale.
+
+        Args:
+            f: `f(q, *shapes)`, for q from 0 to 1.
+            name: str, the function's name in errors.
+            arguments: tuple (q, *shapes, loc, scale).
+
+        Returns:
+            Float array of the common shape: nan for invalid parameters and for q outside [0, 1].
+        """
         q, *shapes, loc, scale = self.split(name, arguments)
         inside = (q >= 0) & (q <= 1)
         y = f(jnp.where(inside, q, 0.5), *shapes)
@@ -199,6 +219,16 @@ class Discrete(_Family):
     placed, lowest = (_LOC,), 0
 
     def masked(self, f, name, arguments):
+        """A function of the variable at location 0 as one of any number, shapes and location.
+
+        Args:
+            f: `f(k, *shapes)`, finite inside the support.
+            name: str, the function's name in errors.
+            arguments: tuple (k, *shapes, loc).
+
+        Returns:
+            Float array of the common shape: nan for invalid parameters, and the limits of `f` outside the support.
+        """
         k, *shapes, loc = self.split(name, arguments)
         k = k if loc is None else k - loc
         below, above = _OUTSIDE[f.__name__]
@@ -211,6 +241,16 @@ class Discrete(_Family):
         return jnp.where(self.known(k, shapes), y, np.nan)
 
     def quantile(self, f, name, arguments):
+        """A quantile function as one of any shapes; it takes no location, as in JAX.
+
+        Args:
+            f: `f(q, *shapes)`, for q from 0 to 1.
+            name: str, the function's name in errors.
+            arguments: tuple (q, *shapes, loc).
+
+        Returns:
+            Float array of the common shape: nan for invalid parameters and for q outside [0, 1].
+        """
         q, *shapes, _ = self.split(name, arguments)
         inside = (q >= 0) & (q <= 1)
         return jnp.where(inside & self.known(q, shapes), f(q, *shapes), np.nan)
