@@ -175,11 +175,86 @@ unsafe fn repeat<L: Copy>(d: *mut L, rows: usize, n: usize) {
         done += count;
     }
 }
+/// The longest rows that [`short_rows`] takes.
+const MAX_SHORT_ROW: usize = 32;
+/// Rows of a few elements: two runs of K lanes each, the second of which ends with the row, so that no loop goes over its elements.
+///
+/// ```text
+///     n = 6, K = 4:   0 1 2 3        then        2 3 4 5
+/// ```
+///
+/// # Safety
+/// As `Load`, for one row; K <= n <= 2 K.
+#[inline(always)]
+unsafe fn short_row<E: Element, const K: usize>(d: *mut E::L, row: *const E::S, n: usize, stride: isize) {
+    // SAFETY: K elements from the first one, and K up to the last one, of n.
+    unsafe {
+        let run = |from: usize| -> [E::L; K] {
+            let first = row.offset(from as isize * stride);
+            match stride {
+                1 => first.cast::<[E::S; K]>().read_unaligned().map(E::load),
+                0 => [E::load(*first); K],
+                s => std::array::from_fn(|i| E::load(*first.offset(i as isize * s))),
+            }
+        };
+        let (begin, end) = (run(0), run(n - K));
+        d.cast::<[E::L; K]>().write_unaligned(begin);
+        d.add(n - K).cast::<[E::L; K]>().write_unaligned(end);
+    }
+}
+/// `rows` rows of 2 to `MAX_SHORT_ROW` elements.
+///
+/// # Safety
+/// As `Load`.
+#[inline(always)]
+unsafe fn short_rows<E: Element>(
+    d: *mut E::L,
+    src: *const E::S,
+    rows: usize,
+    row_stride: isize,
+    n: usize,
+    stride: isize,
+) {
+    #[inline(always)]
+    unsafe fn of<E: Element, const K: usize>(
+        d: *mut E::L,
+        src: *const E::S,
+        rows: usize,
+        row_stride: isize,
+        n: usize,
+        stride: isize,
+    ) {
+        for r in 0..rows {
+            // SAFETY: by the contract: a row's elements and lanes.
+            unsafe { short_row::<E, K>(d.add(r * n), src.offset(r as isize * row_stride), n, stride) }
+        }
+    }
+    // SAFETY: by the contract; each K is at least half of n, and no more than it.
+    unsafe {
+        match (n, stride) {
+            (2..4, 0) => of::<E, 2>(d, src, rows, row_stride, n, 0),
+            (4..8, 0) => of::<E, 4>(d, src, rows, row_stride, n, 0),
+            (8..16, 0) => of::<E, 8>(d, src, rows, row_stride, n, 0),
+            (_, 0) => of::<E, 16>(d, src, rows, row_stride, n, 0),
+            (2..4, 1) => of::<E, 2>(d, src, rows, row_stride, n, 1),
+            (4..8, 1) => of::<E, 4>(d, src, rows, row_stride, n, 1),
+            (8..16, 1) => of::<E, 8>(d, src, rows, row_stride, n, 1),
+            (_, 1) => of::<E, 16>(d, src, rows, row_stride, n, 1),
+            (2..4, s) => of::<E, 2>(d, src, rows, row_stride, n, s),
+            (4..8, s) => of::<E, 4>(d, src, rows, row_stride, n, s),
+            (_, s) => of::<E, 8>(d, src, rows, row_stride, n, s),
+        }
+    }
+}
 struct Loading<E>(PhantomData<E>);
 impl<E: Element> Load for Loading<E> {
     #[inline(always)]
-    unsafe fn run(d: *mut u8, src: *const u8, mut rows: usize, row_stride: isize, n: usize, stride: isize) {
+    unsafe fn run(d: *mut u8, src: *const u8, mut rows: usize, row_stride: isize, mut n: usize, mut stride: isize) {
         let (mut d, src) = (d.cast::<E::L>(), src.cast::<E::S>());
+        // PERF: rows of one element each are one row.
+        if n == 1 {
+            (rows, n, stride) = (1, rows, row_stride);
+        }
         // PERF: rows that are all the same are read once.
         let (first, all) = (d, rows);
         let repeats = row_stride == 0 && rows > 1 && n > 0;
@@ -189,6 +264,10 @@ impl<E: Element> Load for Loading<E> {
         if row_stride == 1 && stride.abs() > FAR && rows >= TRANSPOSED_SIDE && n >= TRANSPOSED_SIDE {
             // SAFETY: this contract is that one's.
             return unsafe { transposed::<E>(d, src, rows, n, stride) };
+        }
+        if rows > 1 && (2..=MAX_SHORT_ROW).contains(&n) && (matches!(stride, 0 | 1) || n <= 16) {
+            // SAFETY: this contract is that one's.
+            return unsafe { short_rows::<E>(d, src, rows, row_stride, n, stride) };
         }
         for r in 0..rows {
             // SAFETY: by the contract these are elements to read and lanes to write.

@@ -194,7 +194,7 @@ impl Cumulative {
                         (f.store)(to, value, value, value, w);
                     } else {
                         (f.store)(next, value, value, value, w);
-                        copy(size)(to, next, w, (columns_apart * size) as isize, size as isize);
+                        (copy(size).run)(to, next, w, (columns_apart * size) as isize, size as isize);
                     }
                 }
             }

@@ -10,6 +10,14 @@ use smallvec::SmallVec;
 
 /// Handles `n` elements; strides in bytes.
 pub type RunFn = unsafe fn(dst: *mut u8, src: *const u8, n: usize, dst_stride: isize, src_stride: isize);
+/// Handles rows of elements: how many, and strides in bytes, of the rows and within one.
+type RowsFn = unsafe fn(dst: *mut u8, src: *const u8, rows: (usize, isize, isize), row: (usize, isize, isize));
+/// How elements are copied.
+#[derive(Clone, Copy)]
+pub struct Copying {
+    pub run: RunFn,
+    rows: RowsFn,
+}
 
 #[derive(Clone)]
 pub struct StridedLoop {
@@ -66,10 +74,12 @@ impl StridedLoop {
             _ => None,
         }
     }
+    /// Copies all elements.
+    ///
     /// # Safety
-    /// All elements of the iteration exist in both buffers, and `f` may be run over them.
+    /// All elements of the iteration exist in both buffers.
     #[inline]
-    pub unsafe fn run(&self, dst: *mut u8, src: *const u8, f: RunFn) {
+    pub unsafe fn run(&self, dst: *mut u8, src: *const u8, f: Copying) {
         if self.elements == 0 {
             return;
         }
@@ -77,17 +87,20 @@ impl StridedLoop {
         unsafe { level(&self.dims, dst, src, f) }
     }
 }
-unsafe fn level(dims: &[(usize, isize, isize)], mut dst: *mut u8, mut src: *const u8, f: RunFn) {
+unsafe fn level(dims: &[(usize, isize, isize)], mut dst: *mut u8, mut src: *const u8, f: Copying) {
     let (n, a, b) = dims[0];
     // SAFETY: as `StridedLoop::run`.
     unsafe {
-        if dims.len() == 1 {
-            return f(dst, src, n, a, b);
-        }
-        for _ in 0..n {
-            level(&dims[1..], dst, src, f);
-            dst = dst.wrapping_offset(a);
-            src = src.wrapping_offset(b);
+        match dims {
+            [_] => (f.run)(dst, src, n, a, b),
+            [rows, row] => (f.rows)(dst, src, *rows, *row),
+            _ => {
+                for _ in 0..n {
+                    level(&dims[1..], dst, src, f);
+                    dst = dst.wrapping_offset(a);
+                    src = src.wrapping_offset(b);
+                }
+            }
         }
     }
 }
@@ -104,13 +117,64 @@ unsafe fn copy_run<T: Copy>(dst: *mut u8, src: *const u8, n: usize, a: isize, b:
         }
     }
 }
+unsafe fn copy_rows<T: Copy>(
+    dst: *mut u8,
+    src: *const u8,
+    rows: (usize, isize, isize),
+    (n, a, b): (usize, isize, isize),
+) {
+    let size = size_of::<T>() as isize;
+    // SAFETY: n elements of each row, by the contract of `StridedLoop::run`; each K is at least half of n, and no more than it.
+    unsafe {
+        match n {
+            2..4 if a == size && b == size => copy_short_rows::<T, 2>(dst, src, rows, n),
+            4..8 if a == size && b == size => copy_short_rows::<T, 4>(dst, src, rows, n),
+            8..16 if a == size && b == size => copy_short_rows::<T, 8>(dst, src, rows, n),
+            _ => each_row(dst, src, rows, |dst, src| copy_run::<T>(dst, src, n, a, b)),
+        }
+    }
+}
+/// Rows of `n` elements side by side, K <= n <= 2 K: the first K and the last K, without a call for each row.
+///
+/// # Safety
+/// All elements of all rows exist in both buffers.
+unsafe fn copy_short_rows<T: Copy, const K: usize>(
+    dst: *mut u8,
+    src: *const u8,
+    rows: (usize, isize, isize),
+    n: usize,
+) {
+    each_row(dst, src, rows, |dst, src| {
+        let (dst, src) = (dst.cast::<T>(), src.cast::<T>());
+        // SAFETY: by the contract; both parts are read before either is written.
+        unsafe {
+            let (begin, end) =
+                (src.cast::<[T; K]>().read_unaligned(), src.add(n - K).cast::<[T; K]>().read_unaligned());
+            dst.cast::<[T; K]>().write_unaligned(begin);
+            dst.add(n - K).cast::<[T; K]>().write_unaligned(end);
+        }
+    });
+}
+#[inline(always)]
+fn each_row(
+    mut dst: *mut u8,
+    mut src: *const u8,
+    (n, a, b): (usize, isize, isize),
+    mut f: impl FnMut(*mut u8, *const u8),
+) {
+    for _ in 0..n {
+        f(dst, src);
+        dst = dst.wrapping_offset(a);
+        src = src.wrapping_offset(b);
+    }
+}
 /// Copies elements of this size.
-pub fn copy(bytes: usize) -> RunFn {
+pub fn copy(bytes: usize) -> Copying {
     match bytes {
-        1 => copy_run::<u8>,
-        2 => copy_run::<u16>,
-        4 => copy_run::<u32>,
-        _ => copy_run::<u64>,
+        1 => Copying { run: copy_run::<u8>, rows: copy_rows::<u8> },
+        2 => Copying { run: copy_run::<u16>, rows: copy_rows::<u16> },
+        4 => Copying { run: copy_run::<u32>, rows: copy_rows::<u32> },
+        _ => Copying { run: copy_run::<u64>, rows: copy_rows::<u64> },
     }
 }
 
@@ -294,7 +358,7 @@ impl Combining {
                 } else {
                     // Stored side by side, then spread.
                     (self.store)(new, result, result, result, k);
-                    copy(self.bytes)(dst, new, k, a, size);
+                    (copy(self.bytes).run)(dst, new, k, a, size);
                 }
                 dst = dst.wrapping_offset(k as isize * a);
                 src = src.wrapping_offset(k as isize * b);
