@@ -28,68 +28,100 @@ pub struct Piece {
 /// The pieces of a kernel that reduces nothing: itself, if it has no conditions that cuts decide.
 pub fn pieces(k: &Kernel, t: &KernelTuning) -> Vec<Piece> {
     let rank = k.grid.len();
-    let mut cuts = cuts(k);
+    let cuts = cuts(k);
     let interleaved = is_interleaved(k, &cuts, t);
-    if interleaved {
-        cuts[rank - 1] = (1..k.grid[rank - 1]).collect();
-    }
     let crossed = if interleaved { None } else { crossed(k, t) };
-    if let Some(axes) = crossed {
-        for axis in axes {
-            // Whole blocks, as far as there are.
-            let ends: Vec<usize> = cuts[axis].iter().copied().chain([k.grid[axis]]).collect();
-            let mut from = 0;
-            for to in ends {
-                if to - from > t.block_side && (to - from) % t.block_side > 0 {
-                    cuts[axis].push(from + (to - from) / t.block_side * t.block_side);
-                }
-                from = to;
-            }
-            cuts[axis].sort_unstable();
-        }
-    }
-    let tiles = cuts.iter().fold(1usize, |n, c| n.saturating_mul(c.len() + 1));
-    let few = tiles <= t.max_pieces && tiles * k.nodes.len() <= t.max_nodes_of_pieces;
-    // What becomes outputs of one piece is no tile of its own.
-    let parts = if interleaved { tiles / k.grid[rank - 1] } else { tiles };
-    if !few || k.grid.size() < t.min_piece_elements * parts {
+    let mut tiles = Tiles { kernel: k, uncut: interleaved.then(|| rank - 1), nodes: 0, tuning: t, found: vec![] };
+    let whole_grid: Tile = k.grid.iter().map(|n| (0, *n)).collect();
+    if cuts.iter().all(Vec::is_empty) {
+        tiles.found.push((whole_grid, interleaved));
+    } else if tiles.cut(whole_grid).is_none() {
         return vec![whole(k)];
     }
-    if tiles == 1 {
+    let mut tiles = tiles.found;
+    for axis in crossed.into_iter().flatten() {
+        tiles = tiles.iter().flat_map(|(tile, _)| whole_blocks(tile, axis, t.block_side)).collect();
+    }
+    if tiles.len() > t.max_pieces || k.grid.size() < t.min_piece_elements * tiles.len() {
+        return vec![whole(k)];
+    }
+    if tiles.len() == 1 && !interleaved {
         return vec![crossed.map_or_else(|| whole(k), |axes| blocked(Part::whole(k), axes, t.block_side))];
     }
-    let segments: Vec<Vec<(usize, usize)>> = cuts
-        .iter()
-        .zip(k.grid.iter())
-        .map(|(c, n)| {
-            let ends = c.iter().copied().chain([*n]);
-            [0].into_iter().chain(c.iter().copied()).zip(ends).map(|(from, to)| (from, to - from)).collect()
-        })
-        .collect();
-    let (outer, phases) = match segments.split_last() {
-        Some((last, rest)) if interleaved => (rest, &last[..]),
-        _ => (&segments[..], &[][..]),
-    };
-    let mut at = vec![0; outer.len()];
-    let mut out = vec![];
-    loop {
-        let chosen: Vec<(usize, usize)> = at.iter().zip(outer).map(|(i, s)| s[*i]).collect();
+    let piece = |(mut tile, interleaved): (Tile, bool)| {
         let mut piece = Part::of(k);
-        if phases.is_empty() {
-            piece.add(&chosen);
-        }
-        for p in phases {
-            piece.add(&[&chosen[..], &[*p]].concat());
+        if interleaved {
+            for i in 0..k.grid[rank - 1] {
+                tile[rank - 1] = (i, 1);
+                piece.add(&tile);
+            }
+        } else {
+            piece.add(&tile);
         }
         let piece = piece.finish();
-        out.push(match crossed {
+        match crossed {
             Some(axes) => blocked(piece, axes, t.block_side),
             None => piece,
-        });
-        let Some(j) = (0..at.len()).rev().find(|j| at[*j] + 1 < outer[*j].len()) else { return out };
-        at[j] += 1;
-        at[j + 1..].fill(0);
+        }
+    };
+    tiles.into_iter().map(piece).collect()
+}
+
+/// The first index and the size of a tile along each axis.
+type Tile = SmallVec<[(usize, usize); 6]>;
+/// A grid is cut along one axis, then each part by itself along the next: where a guard fails all along a part, nothing in it is cut for others.
+///
+/// ```text
+///     pad of two axes:    0 0 0 0          one tile above, one below, and between them one on each side of the elements:
+///                         0 x x 0          five, where all cuts of both axes make nine
+///                         0 0 0 0
+/// ```
+struct Tiles<'a> {
+    kernel: &'a Kernel,
+    /// The axis that is not cut.
+    uncut: Option<usize>,
+    /// Nodes of all parts so far.
+    nodes: usize,
+    tuning: &'a KernelTuning,
+    /// With whether the positions of the last axis are outputs of their own.
+    found: Vec<(Tile, bool)>,
+}
+impl Tiles<'_> {
+    /// None where there are too many.
+    fn cut(&mut self, tile: Tile) -> Option<()> {
+        let mut part = Part::of(self.kernel);
+        part.add(&tile);
+        let part = part.finish().kernel?;
+        let cuts = cuts(&part);
+        let Some(axis) = (0..cuts.len()).find(|k| !cuts[*k].is_empty() && Some(*k) != self.uncut) else {
+            self.nodes += part.nodes.len();
+            self.found.push((tile, self.uncut.is_some() && is_interleaved(&part, &cuts, self.tuning)));
+            let few = self.found.len() <= self.tuning.max_pieces && self.nodes <= self.tuning.max_nodes_of_pieces;
+            return few.then_some(());
+        };
+        let first = tile[axis].0;
+        let ends = cuts[axis].iter().copied().chain([tile[axis].1]);
+        for (from, to) in [0].into_iter().chain(cuts[axis].iter().copied()).zip(ends) {
+            let mut tile = tile.clone();
+            tile[axis] = (first + from, to - from);
+            self.cut(tile)?;
+        }
+        Some(())
     }
+}
+/// A tile as one of whole blocks along an axis, and what is left.
+fn whole_blocks(tile: &Tile, axis: usize, side: usize) -> SmallVec<[(Tile, bool); 2]> {
+    let (from, n) = tile[axis];
+    let blocks = n / side * side;
+    let mut out = SmallVec::new();
+    for (from, n) in [(from, blocks), (from + blocks, n - blocks)] {
+        if n > 0 {
+            let mut tile = tile.clone();
+            tile[axis] = (from, n);
+            out.push((tile, false));
+        }
+    }
+    out
 }
 
 /// What a kernel that reduces nothing is at one index: a kernel of one element.
