@@ -61,6 +61,12 @@ fn starts(cx: &dyn Cx, n: usize, x: &[Value], d: &[Dim]) -> Res<Value> {
     if columns.len() == 1 { Ok(columns[0].clone()) } else { cx.bind1(Concatenate { dimension: 1 }, &columns) }
 }
 /// Starts in one dtype, as the routine wants them: i32 stays, all else is i64.
+/// Starts that constants decide, moved so that the window lies inside.
+fn known_starts(b: &Graph, starts: &[TensorId], operand: &[usize], sizes: &[usize]) -> Option<Vec<i64>> {
+    let known = starts.iter().map(|s| b.known(*s)?.first().copied()).collect::<Option<Vec<i64>>>()?;
+    let last = operand.iter().zip(sizes).map(|(n, w)| (n - w) as i64);
+    Some(known.iter().zip(last).map(|(s, last)| (*s).clamp(0, last)).collect())
+}
 fn lowered_starts(b: &mut Graph, x: &[TensorId]) -> TensorIds {
     use ferrax_kernel::DType::{I32, I64};
     let d = if x.iter().all(|v| b.dtype(*v) == I32) { I32 } else { I64 };
@@ -143,6 +149,10 @@ impl Rules for DynamicSlice {
         t.varying("dynamic_slice")
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        if let Some(starts) = known_starts(b, &x[1..], &b.shape(x[0]), &self.slice_sizes) {
+            let starts: Vec<usize> = starts.iter().map(|s| *s as usize).collect();
+            return Ok(smallvec![b.slice(x[0], &starts, &vec![1; starts.len()], self.slice_sizes.clone())]);
+        }
         let s = lowered_starts(b, &x[1..]);
         let one = |b: &mut Graph, v: TensorId| {
             if out[0].rank() == 0 {
@@ -257,6 +267,9 @@ impl Rules for DynamicUpdateSlice {
         Ok(t.as_first())
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
+        if let Some(starts) = known_starts(b, &x[2..], &out[0].shape, &b.shape(x[1])) {
+            return Ok(smallvec![b.updated(x[0], x[1], &starts)]);
+        }
         let s = lowered_starts(b, &x[2..]);
         let one = |b: &mut Graph, v: TensorId, u: TensorId| {
             if out[0].rank() == 0 {

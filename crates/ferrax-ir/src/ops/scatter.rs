@@ -31,7 +31,7 @@ use crate::primitive;
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, Combine, OutOfBounds, Routine};
-use ferrax_kernel::{DType, Dims, ReduceKind};
+use ferrax_kernel::{Bin, DType, Dims, ReduceKind};
 use smallvec::smallvec;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -486,6 +486,9 @@ impl Rules for Scatter {
         let one = |b: &mut Graph, a: TensorId, u: TensorId| {
             b.routine(Routine::Scatter(r(b, u)), &[a, x[1], u], &[out[0].shape.clone()])[0]
         };
+        if let Some(y) = self.in_known_place(b, x) {
+            return Ok(smallvec![y]);
+        }
         Ok(smallvec![match (b.parts(x[0]), b.parts(x[2])) {
             (Some((a0, a1)), Some((u0, u1))) => {
                 if !matches!(self.kind, ScatterKind::Set | ScatterKind::Add | ScatterKind::Sub) {
@@ -496,6 +499,54 @@ impl Rules for Scatter {
             }
             _ => one(b, x[0], x[2]),
         }])
+    }
+}
+
+impl Scatter {
+    /// One window at a known place inside the operand: what is there is read, combined with the updates, and put back.
+    fn in_known_place(&self, b: &mut Graph, x: &[TensorId]) -> Option<TensorId> {
+        let d = &*self.dimension_numbers;
+        let (operand, updates) = (b.shape(x[0]), b.shape(x[2]));
+        let window: Dims = updates.pick(&d.update_window_dims);
+        let is_pair = b.parts(x[0]).is_some();
+        let combined = match self.kind {
+            ScatterKind::Set => None,
+            ScatterKind::Sub => Some(Bin::Sub),
+            ScatterKind::Add => Some(Bin::Add),
+            _ if is_pair => return None,
+            ScatterKind::Mul => Some(Bin::Mul),
+            ScatterKind::Min => Some(Bin::Min),
+            ScatterKind::Max => Some(Bin::Max),
+        };
+        let is_bool = b.dtype(x[0]) == DType::Bool;
+        if window.size() != updates.size() || !d.operand_batching_dims.is_empty() || is_bool && combined.is_some() {
+            return None;
+        }
+        let known = b.known(x[1]).filter(|k| k.len() == d.scatter_dims_to_operand_dims.len())?;
+        let (mut starts, mut sizes) = (vec![0; operand.len()], Dims::new(&vec![1; operand.len()]));
+        for (axis, start) in d.scatter_dims_to_operand_dims.iter().zip(&known) {
+            starts[*axis] = *start;
+        }
+        let kept = (0..operand.len()).filter(|k| !d.inserted_window_dims.contains(k));
+        kept.zip(&window[..]).for_each(|(k, n)| sizes[k] = *n);
+        // windows that reach outside are moved or dropped
+        let fits = |k: usize| starts[k] >= 0 && starts[k] as u128 + sizes[k] as u128 <= operand[k] as u128;
+        if !(0..operand.len()).all(fits) {
+            return None;
+        }
+        let mut window = b.reshape(x[2], sizes.clone());
+        if let Some(f) = combined {
+            let from: Vec<usize> = starts.iter().map(|s| *s as usize).collect();
+            let old = b.slice(x[0], &from, &vec![1; operand.len()], sizes);
+            window = match (b.parts(old), b.parts(window)) {
+                (Some((p, q)), Some((u, v))) => {
+                    let (p, q) = (b.bin(f, p, u), b.bin(f, q, v));
+                    b.pair(p, q)
+                }
+                _ => b.bin(f, old, window),
+            };
+        }
+        Some(b.updated(x[0], window, &starts))
     }
 }
 
