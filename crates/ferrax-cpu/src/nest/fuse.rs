@@ -11,7 +11,10 @@ use ferrax_kernel::Bin;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// Fuses neighbouring free loops. Returns whether there were any.
+/// Statements that are looked back over for a loop to fuse with.
+const MAX_BETWEEN: usize = 12;
+
+/// Fuses free loops with earlier ones. Returns whether there were any.
 pub fn fuse(nest: &mut Nest) -> bool {
     let mut body = std::mem::take(&mut nest.body);
     let fused = block(nest, &mut body);
@@ -59,15 +62,15 @@ fn block(nest: &mut Nest, body: &mut Vec<Stmt>) -> bool {
     let mut out: Vec<Stmt> = vec![];
     for mut s in std::mem::take(body) {
         if let Stmt::Loop(l) = &mut s {
-            if l.kind == LoopKind::Free
-                && let Some(before) = out.iter().rposition(|s| !matches!(s, Stmt::Let(_)))
-                && let Stmt::Loop(first) = &out[before]
-                && let Some(both) = joined(nest, first, &out[before + 1..], l)
-            {
-                // what lies between reads nothing that the first loop writes
-                let between = out.split_off(before + 1);
-                out.pop();
-                out.extend(between);
+            let earlier = |s: &usize| !matches!(out[*s], Stmt::Let(_));
+            let mut candidates = (0..out.len()).rev().filter(earlier).take(MAX_BETWEEN);
+            let found = candidates.find_map(|before| {
+                let Stmt::Loop(first) = &out[before] else { return None };
+                Some((before, joined(nest, first, &out[before + 1..], l)?))
+            });
+            if let Some((before, both)) = found {
+                // the first loop goes behind what lies between
+                out.remove(before);
                 out.push(Stmt::Loop(Box::new(both)));
                 fused = true;
                 continue;
@@ -204,16 +207,18 @@ fn joined(nest: &mut Nest, first: &NestLoop, between: &[Stmt], second: &NestLoop
     if !is_producer {
         return None;
     }
-    let mut stored = SmallVec::new();
-    super::stored(&first.body, &mut stored);
-    let is_free = |s: &Stmt| match s {
-        Stmt::Let(v) => match nest.def(*v).op {
-            NestOp::Load(array, _) => !stored.iter().any(|x| meet(*x, array)),
-            _ => true,
-        },
-        _ => false,
+    // what lies between comes before both, and so touches nothing that the first loop stores, and stores nothing that it loads
+    let touched = |body: &[Stmt]| {
+        let (mut loaded, mut stored) = (FxHashSet::default(), SmallVec::new());
+        loads(nest, body, &mut loaded);
+        super::stored(body, &mut stored);
+        (loaded, stored)
     };
-    if !between.iter().all(is_free) {
+    let ((loaded, stored), (loaded_between, stored_between)) = (touched(&first.body), touched(between));
+    let meets = |x: &ArrayId, y: &ArrayId| meet(*x, *y);
+    if stored.iter().any(|x| loaded_between.iter().chain(&stored_between).any(|y| meets(x, y)))
+        || loaded.iter().any(|x| stored_between.iter().any(|y| meets(x, y)))
+    {
         return None;
     }
     let renamed: FxHashMap<NestValue, NestValue> = b.slots.iter().copied().zip(a.slots.iter().copied()).collect();

@@ -62,9 +62,15 @@ impl Builder<'_, '_> {
     fn starts(&mut self, operand: &Dims, sizes: &Dims, starts: &[SlotId], index: DType) -> Option<NestValue> {
         let mut first = self.index(0)?;
         for (k, s) in starts.iter().enumerate() {
-            let start = self.get_of(*s, 0, index)?;
-            let start = self.wide(start, index)?;
-            let moved = self.clamped(start, operand[k].checked_sub(sizes[k])?)?;
+            let last = operand[k].checked_sub(sizes[k])?;
+            let moved = match self.c.constant(*s) {
+                Some(x) => self.index(x.to_i64().clamp(0, last as i64))?,
+                None => {
+                    let start = self.get_of(*s, 0, index)?;
+                    let start = self.wide(start, index)?;
+                    self.clamped(start, last)?
+                }
+            };
             first = self.plus(first, moved, operand.strides()[k])?;
         }
         Some(first)

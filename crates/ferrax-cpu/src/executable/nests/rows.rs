@@ -287,11 +287,11 @@ impl Builder<'_, '_> {
     }
 }
 
-/// Sizes with neighbours made one where all of these forms go through both as through one.
+/// Sizes without axes of one element, and with neighbours made one where all of these forms go through both as through one.
 fn merged(sizes: &[usize], forms: &[&Affine]) -> (Vec<usize>, Vec<Affine>) {
     let mut kept: Vec<usize> = vec![];
     let mut out: Vec<usize> = vec![];
-    for axis in 0..sizes.len() {
+    for axis in (0..sizes.len()).filter(|k| sizes[*k] != 1) {
         let follows = |last: usize| {
             let n = sizes[axis] as i64;
             forms.iter().all(|f| f.stride(last) == f.stride(axis) * n)
