@@ -59,9 +59,9 @@ fn pieces() {
     let pieces = |t: KernelTuning| text(&compared([8, 512]), t).contains("pieces=2");
     let max = |max_pieces| pieces(KernelTuning { max_pieces, ..D });
     assert_eq!([max(1), max(2)], [false, true]);
-    // two tiles of four nodes
+    // two tiles, of which each has one node left
     let max = |max_nodes_of_pieces| pieces(KernelTuning { max_nodes_of_pieces, ..D });
-    assert_eq!([max(7), max(8)], [false, true]);
+    assert_eq!([max(1), max(2)], [false, true]);
     let min = |min_piece_elements| pieces(KernelTuning { min_piece_elements, ..D });
     assert_eq!([min(2049), min(2048)], [false, true]);
     let max = |max_interleaved| text(&compared([100, 2]), KernelTuning { max_interleaved, ..D }).contains("pieces=1");

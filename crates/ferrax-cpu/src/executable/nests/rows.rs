@@ -9,6 +9,8 @@ use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, NodeId, ReduceKind, order};
 
+/// The blocks of a reduction that is written out in a nest, each as a loop.
+const MAX_BLOCKS: usize = 8;
 /// Which parts of kernels are wanted, and where their elements go.
 struct NestPart<'k> {
     kernel: &'k Kernel,
@@ -145,7 +147,7 @@ impl Builder<'_, '_> {
         reduced: &[bool],
     ) -> Option<Vec<(usize, NestValue)>> {
         let n = k.rdims.size();
-        if k.rdims.len() != 1 || n == 0 || n > order::BLOCK {
+        if k.rdims.len() != 1 || n == 0 || n > MAX_BLOCKS * order::BLOCK {
             return None;
         }
         let mut inits = vec![];
@@ -162,14 +164,36 @@ impl Builder<'_, '_> {
             }
             inits.push(self.constant(d, crate::kernels::moves::lane_bits(kind.identity(d)?))?);
         }
-        let sums = self.repeat(LoopKind::Fold, NestTrip::Static(n), &inits, &mut |b, r, carried| {
-            let index: Vec<NestValue> = index.iter().copied().chain([r]).collect();
-            let at = b.values_at(k, ins, &index, &[], reduced)?;
-            all.iter()
-                .zip(carried)
-                .map(|((node, kind, of), sum)| b.apply(kind.bin()?, k.nodes[*node].0, *sum, at[*of as usize]))
-                .collect()
-        })?;
+        let mut blocks: Vec<Vec<NestValue>> = vec![];
+        for first in (0..n).step_by(order::BLOCK) {
+            let trip = NestTrip::Static(order::BLOCK.min(n - first));
+            blocks.push(self.repeat(LoopKind::Fold, trip, &inits, &mut |b, r, carried| {
+                let r = if first == 0 {
+                    r
+                } else {
+                    let first = b.index(first as i64)?;
+                    b.bin(Bin::Add, DType::I64, r, first)?
+                };
+                let index: Vec<NestValue> = index.iter().copied().chain([r]).collect();
+                let at = b.values_at(k, ins, &index, &[], reduced)?;
+                all.iter()
+                    .zip(carried)
+                    .map(|((node, kind, of), sum)| b.apply(kind.bin()?, k.nodes[*node].0, *sum, at[*of as usize]))
+                    .collect()
+            })?);
+        }
+        // the results of blocks as those of lanes: no more than there are lanes
+        let mut width = order::LANES / 2;
+        while width > 0 {
+            for j in 0..width.min(blocks.len().saturating_sub(width)) {
+                for (i, (node, kind, _)) in all.iter().enumerate() {
+                    blocks[j][i] = self.apply(kind.bin()?, k.nodes[*node].0, blocks[j][i], blocks[j + width][i])?;
+                }
+            }
+            blocks.truncate(width);
+            width /= 2;
+        }
+        let sums = blocks.swap_remove(0);
         let mut out = vec![];
         for ((node, ..), sum) in all.iter().zip(sums) {
             let d = k.nodes[*node].0;
