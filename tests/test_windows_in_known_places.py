@@ -172,3 +172,23 @@ def test_short_rows(jax, n, dtype):
             got = np.asarray(jax.jit(lambda x: jnp.where(f(x) == f(x), f(x), 0))(x)).astype(host.dtype)
             reference = f(host != 0).astype(host.dtype) if dtype == "bool" and name == "columns" else f(host)
             np.testing.assert_array_equal(got, reference, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["sum", "max", "prod", "two sums"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("n", [1024, 1025, 2047, 2048, 3000, 8191, 8192, 8193])
+def test_long_reductions_in_loops_have_the_bits_of_others(jax, n, dtype, kind):
+    """A loop's reduction of several blocks is taken in the order of one outside of loops."""
+    jnp = jax.numpy
+    with jax.enable_x64(dtype == "float64"):
+        x = jnp.asarray(np.random.default_rng(n).normal(1, 0.01, n) * (3 if dtype == "int32" else 1), dtype)
+
+        def reduced(x, least):
+            of = jnp.where(x > least, x, 1)
+            return {"sum": of.sum, "max": of.max, "prod": of.prod, "two sums": lambda: of.sum() - (of * of).sum()}[kind]()
+
+        def loop(x):
+            return jax.lax.fori_loop(0, 5, lambda i, y: y.at[i].set(reduced(x, x[i])), jnp.zeros(5, x.dtype))
+
+        expected = [np.asarray(jax.jit(reduced)(x, x[i])) for i in range(5)]
+        np.testing.assert_array_equal(np.asarray(jax.jit(loop)(x)), np.stack(expected))

@@ -41,7 +41,7 @@ def mixing_data(n, x):
 
 @nest(FIELDS, "mixing along slopes of density", (32, 51, 81), mixing_data, tolerance=1e-2)
 def mixing(lib, mask, dx, dy, dz, temperature, salt, diffusivity):
-    """Gradients of two tracers at the faces of cells, slopes of density from four neighbours each, tapered, and what they mix."""
+    """Gradients of two tracers between cells, slopes of density from four neighbours each, tapered, and what they mix."""
     np_ = lib.np
     t, s = temperature[..., 0], salt[..., 0]
     zero = np_.zeros_like(mask)
@@ -119,7 +119,7 @@ def advection_data(n, x):
 
 @nest(FIELDS, "advection with a limiter of slopes", (32, 51, 81), advection_data)
 def advection(lib, velocity, tracer, mask, dx):
-    """Fluxes through the faces along each axis, limited by the ratio of neighbouring differences."""
+    """Fluxes between cells along each axis, limited by the ratio of neighbouring differences."""
     np_ = lib.np
     out = np_.zeros_like(tracer)
     for axis in range(3):

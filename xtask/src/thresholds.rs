@@ -20,7 +20,7 @@ const CONSTANTS: &[(&str, &[&str], &str)] = &[
     ("kernels/address.rs", &["OUTSIDE"], MARK),
     ("kernels/columns.rs", &["COLUMNS_OF_VECTOR"], BLOCK),
     ("kernels/fold.rs", &["WIDE", "MAX_ROW"], BLOCK),
-    ("kernels/moves.rs", &["TRANSPOSED_SIDE", "COUNTED", "FAR"], BLOCK),
+    ("kernels/moves.rs", &["TRANSPOSED_SIDE", "COUNTED", "FAR", "MAX_SHORT_ROW"], BLOCK),
     ("kernels/program.rs", &["DIRECT"], MARK),
     ("kernels/program.rs", &["VECTOR"], BLOCK),
     ("kernels/program/patterns.rs", &["MAX_ROUNDS"], BLOCK),

@@ -218,6 +218,10 @@ pub struct ScalarTuning {
     pub max_row_bytes: usize,
     /// Operations of a reduction beyond which sixteen elements at a time are not written out, for many results side by side.
     pub max_column_operations: usize,
+    /// Blocks of a reduction, each of which a nest has a loop of its own for.
+    pub max_reduction_blocks: usize,
+    /// Loops and stores between two loops that become one.
+    pub max_statements_between: usize,
 }
 impl ScalarTuning {
     pub const DEFAULT: ScalarTuning = ScalarTuning {
@@ -236,6 +240,8 @@ impl ScalarTuning {
         min_called_row: 8,
         max_row_bytes: 16 << 10,
         max_column_operations: 24,
+        max_reduction_blocks: 8,
+        max_statements_between: 12,
     };
 }
 

@@ -42,10 +42,11 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
     let windows = l.xs.iter().chain(&l.ys).map(|w| w.all);
     let carries = l.carries.iter().flat_map(|k| [k.init, k.slot, k.out]);
     let seen: Vec<Cell> = windows.chain(carries).map(|s| c.cell(s)).collect();
+    let between = c.target.tuning.scalars.max_statements_between;
     // with fewer loops first; as they were written where one of them cannot be
     [(true, true), (true, false), (false, false)].into_iter().find_map(|(rows, fused)| {
         let mut written = build::Builder::of(c, l, rows)?;
-        if fused && !nest::fuse(&mut written.nest) {
+        if fused && !nest::fuse(&mut written.nest, between) {
             return None;
         }
         let mut simple = nest::simplify(&written.nest);

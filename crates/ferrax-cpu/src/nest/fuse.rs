@@ -11,13 +11,10 @@ use ferrax_kernel::Bin;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// Statements that are looked back over for a loop to fuse with.
-const MAX_BETWEEN: usize = 12;
-
-/// Fuses free loops with earlier ones. Returns whether there were any.
-pub fn fuse(nest: &mut Nest) -> bool {
+/// Fuses free loops with earlier ones, with so many statements between them at most. Returns whether there were any.
+pub fn fuse(nest: &mut Nest, max_between: usize) -> bool {
     let mut body = std::mem::take(&mut nest.body);
-    let fused = block(nest, &mut body);
+    let fused = block(nest, &mut body, max_between);
     nest.body = body;
     fused
 }
@@ -57,13 +54,13 @@ fn retain(body: &mut Vec<Stmt>, is_wanted: &dyn Fn(ArrayId) -> bool) {
     });
 }
 
-fn block(nest: &mut Nest, body: &mut Vec<Stmt>) -> bool {
+fn block(nest: &mut Nest, body: &mut Vec<Stmt>, max_between: usize) -> bool {
     let mut fused = false;
     let mut out: Vec<Stmt> = vec![];
     for mut s in std::mem::take(body) {
         if let Stmt::Loop(l) = &mut s {
             let earlier = |s: &usize| !matches!(out[*s], Stmt::Let(_));
-            let mut candidates = (0..out.len()).rev().filter(earlier).take(MAX_BETWEEN);
+            let mut candidates = (0..out.len()).rev().filter(earlier).take(max_between + 1);
             let found = candidates.find_map(|before| {
                 let Stmt::Loop(first) = &out[before] else { return None };
                 Some((before, joined(nest, first, &out[before + 1..], l)?))
@@ -75,7 +72,7 @@ fn block(nest: &mut Nest, body: &mut Vec<Stmt>) -> bool {
                 fused = true;
                 continue;
             }
-            fused |= block(nest, &mut l.body);
+            fused |= block(nest, &mut l.body, max_between);
         }
         out.push(s);
     }

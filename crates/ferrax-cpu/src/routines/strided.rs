@@ -11,12 +11,12 @@ use smallvec::SmallVec;
 /// Handles `n` elements; strides in bytes.
 pub type RunFn = unsafe fn(dst: *mut u8, src: *const u8, n: usize, dst_stride: isize, src_stride: isize);
 /// Handles rows of elements: how many, and strides in bytes, of the rows and within one.
-type RowsFn = unsafe fn(dst: *mut u8, src: *const u8, rows: (usize, isize, isize), row: (usize, isize, isize));
+type CopyRowsFn = unsafe fn(dst: *mut u8, src: *const u8, rows: (usize, isize, isize), row: (usize, isize, isize));
 /// How elements are copied.
 #[derive(Clone, Copy)]
 pub struct Copying {
     pub run: RunFn,
-    rows: RowsFn,
+    rows: CopyRowsFn,
 }
 
 #[derive(Clone)]

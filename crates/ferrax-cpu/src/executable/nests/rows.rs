@@ -9,8 +9,6 @@ use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, NodeId, ReduceKind, order};
 
-/// The blocks of a reduction that is written out in a nest, each as a loop.
-const MAX_BLOCKS: usize = 8;
 /// Which parts of kernels are wanted, and where their elements go.
 struct NestPart<'k> {
     kernel: &'k Kernel,
@@ -147,7 +145,9 @@ impl Builder<'_, '_> {
         reduced: &[bool],
     ) -> Option<Vec<(usize, NestValue)>> {
         let n = k.rdims.size();
-        if k.rdims.len() != 1 || n == 0 || n > MAX_BLOCKS * order::BLOCK {
+        // no more than there are lanes, as which their results are folded
+        let max_blocks = self.c.target.tuning.scalars.max_reduction_blocks.min(order::LANES);
+        if k.rdims.len() != 1 || n == 0 || n.div_ceil(order::BLOCK) > max_blocks {
             return None;
         }
         let mut inits = vec![];
@@ -182,7 +182,7 @@ impl Builder<'_, '_> {
                     .collect()
             })?);
         }
-        // the results of blocks as those of lanes: no more than there are lanes
+        // the results of blocks, as those of lanes
         let mut width = order::LANES / 2;
         while width > 0 {
             for j in 0..width.min(blocks.len().saturating_sub(width)) {
