@@ -125,7 +125,7 @@ def test_callbacks_get_arrays(jax, jnp, lax):
     jax.effects_barrier()
     assert seen == [
         (True, (2,), "float32", False),
-        (True, (), "int32", False),
+        (True, (), "int32", True),
         (True, (1, 2), "float16", False),
         (True, (3,), "int32", False),
         (True, (), "bool", False),
@@ -324,3 +324,17 @@ def test_what_a_callback_is_given_under_vmap(jax, jnp, method, n_maps):
         "legacy_vectorized": {1: ((3, 2), ()), 2: ((3, 2, 2), ())},
     }[method][n_maps]
     assert set(seen) == {expected}
+
+
+def test_a_callback_outside_of_a_program_sees_its_very_arguments(jax, jnp):
+    seen = []
+    see = lambda *arrays, **rest: seen.append([(x.dtype.name, x.weak_type) for x in arrays])
+    jax.debug.callback(see, 1.0, jnp.ones(2), 2, True, 1.3 * jnp.arange(3), word="not an array")
+    jax.debug.callback(see, jnp.sin(1.0), ordered=True)
+    jax.jit(lambda x: jax.debug.callback(see, x))(1.0)
+    jax.effects_barrier()
+    jax.jvp(lambda x: (jax.debug.callback(see, x), x)[1], (1.0,), (1.0,))
+    jax.vmap(lambda x: jax.debug.callback(see, x))(1.5 * jnp.arange(2))
+    floats = [("float32", True), ("float32", False)]
+    assert seen[0] == [*floats, ("int32", True), ("bool", False), ("float32", True)]
+    assert seen[1:] == [[("float32", weak)] for weak in (True, False, True, True, True)]

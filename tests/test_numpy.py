@@ -252,3 +252,15 @@ def test_refusals_say_what_is_wrong(jax, jnp, expression, error, words):
     with pytest.raises(error) as e:
         eval(expression, {"jax": jax, "jnp": jnp, "x": jnp.asarray(VALUES["x"])})
     assert words in str(e.value).split("\n")[0]
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "mean", "median", "empty"])
+@pytest.mark.parametrize("weak", [True, False])
+def test_padding_keeps_a_weak_type(jnp, mode, weak):
+    x = (1.5 if weak else jnp.float32(1.5)) * jnp.arange(1, 4)
+    assert jnp.pad(x, 2, mode=mode).weak_type == weak
+
+
+def test_padding_values_do_not_strengthen_an_array(jnp):
+    for values in (0, 1.5, (1, 2), ((1.5, 2),)):
+        assert jnp.pad(1.5 * jnp.arange(3), 1, constant_values=values).weak_type

@@ -130,6 +130,17 @@ def test_the_parts(jnp, ode):
     assert float(ode.abs2(3 + 4j)) == 25.0
 
 
+def test_a_step_s_error_is_that_of_shampine_s_pair(jax, jnp, ode):
+    # Steps are as long as JAX's only where the error estimate is the same; numbers of JAX 0.10.2 in double precision.
+    f = lambda y, t: jnp.array([y[0] - 0.5 * y[0] * y[1], -y[1] + 0.8 * y[0] * y[1]])
+    with jax.enable_x64(True):
+        y = jnp.array([1.0, 0.5])
+        error = ode.runge_kutta_step(f, y, f(y, 0.0), jnp.array(0.0), jnp.array(0.1))[2]
+        np.testing.assert_allclose(error, [-3.08636383e-10, 4.66448226e-10], rtol=1e-4)
+        ys = ode.odeint(f, y, jnp.array([0.0, 0.5, 1.0]), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(ys[1:], [[1.45899783, 0.49303466], [2.10384133, 0.60602733]], rtol=1e-8)
+
+
 # ---------------------------------------------------------------- linear_call
 
 

@@ -161,6 +161,7 @@ def test_dataclasses(jax):
     for fields, words in (
         (dict(data_fields=["a"], meta_fields=[]), "Missing fields: {'b'}"),
         (dict(data_fields=["a", "b"], meta_fields=["q"]), "Unexpected fields: {'q'}"),
+        (dict(data_fields=["a"], meta_fields=["q"]), "Missing fields: {'b'}. .* Unexpected fields: {'q'}"),
     ):
         with pytest.raises(ValueError, match=words):
             tu.register_dataclass(Plain, **fields)

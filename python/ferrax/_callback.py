@@ -110,10 +110,10 @@ def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=Fal
 def debug_callback(callback, args, kwargs, ordered, kind="debug"):
     """Calls a Python function for its side effects; under `vmap`, once per element; under `grad`, on the forward pass."""
     leaves, in_tree = tree_flatten((args, kwargs))
-    is_array = []
+    is_array, weak = [], []
     for x in leaves:
         try:
-            _core.get_aval(x)
+            weak.append(_core.get_aval(x).weak_type)
             is_array.append(True)
         except TypeError:
             is_array.append(False)
@@ -121,6 +121,8 @@ def debug_callback(callback, args, kwargs, ordered, kind="debug"):
     raised = []  # the exception of a callback that was called directly, outside of any program
 
     def call(*arrays):
+        if here:  # the very arguments; what a program passes is strongly typed
+            arrays = [_core.asarray(x, weak_type=True) if w else x for x, w in zip(arrays, weak, strict=True)]
         rest = iter(arrays)
         args, kwargs = in_tree.unflatten([next(rest) if a else x for a, x in zip(is_array, others, strict=True)])
         try:

@@ -464,7 +464,7 @@ class _FlatVjpRule:
             pair = fwd(*self.merge(self.dyn_tree.unflatten(leaves)))
         rule = f"Custom VJP fwd rule {name_of(fwd)} for function {self.name}"
         head = (
-            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to the output of the"
+            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to those of the"
             f" custom_vjp-decorated function {self.name}) and the second element represents residuals (i.e. values stored from the forward pass for use on"
             " the backward pass), but instead"
         )

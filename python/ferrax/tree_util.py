@@ -787,10 +787,10 @@ def _takes_fields(cls, names):
 
 def _check_fields(init_fields, given, dropped):
     head = "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them."
-    if missing := init_fields - given - dropped:
-        raise ValueError(f"{head} Missing fields: {missing}. Add them to drop_fields to suppress this error.")
-    if unexpected := given - init_fields:
-        raise ValueError(f"{head} Unexpected fields: {unexpected}.")
+    missing, unexpected = init_fields - given - dropped, given - init_fields
+    if missing or unexpected:
+        lacking = f" Missing fields: {missing}. Add them to drop_fields to suppress this error." if missing else ""
+        raise ValueError(head + lacking + (f" Unexpected fields: {unexpected}." if unexpected else ""))
 
 
 def register_static(cls):

@@ -108,6 +108,7 @@ def _pad_ramp(a, widths, ends):
         first, last = squeeze(slice_in_dim(a, 0, 1, axis=d), d), squeeze(slice_in_dim(a, n - 1, n, axis=d), d)
         left = linspace(_plain_number(low), first, num=before, endpoint=False, dtype=a.dtype, axis=d)
         right = flip(linspace(_plain_number(high), last, num=after, endpoint=False, dtype=a.dtype, axis=d), d)
+        left, right = (convert(part, a.dtype, weak=a.weak_type) for part in (left, right))
         a = concatenate([left, a, right], axis=d)
     return a
 
@@ -132,13 +133,18 @@ def _pad_statistic(a, widths, lengths, mode):
             value = fun(part, axis=d, keepdims=True)
             if np.issubdtype(a.dtype, np.integer) and value.dtype != a.dtype:
                 value = _rounding.round(value)
-            values.append(convert(value, a.dtype))
+            values.append(convert(value, a.dtype, weak=a.weak_type))
         parts = [repeat(values[0], before, axis=d)] if before else []
         parts.append(a)
         if after:
             parts.append(repeat(values[1], after, axis=d))
         a = concatenate(parts, axis=d)
     return a
+
+
+def _padding_value(value, array):
+    """A padding value in the array's dtype; a weakly typed array stays weakly typed."""
+    return convert(value, array.dtype, weak=array.weak_type)
 
 
 @jitted("_pad", static=("widths", "mode", "static"))
@@ -149,9 +155,9 @@ def _pad_jit(array, values, widths, mode, static):
                 for side in (0, 1):
                     config = [(0, 0, 0)] * array.ndim
                     config[d] = (widths[d][0], 0, 0) if side == 0 else (0, widths[d][1], 0)
-                    array = bind("pad", array, convert(pair[side], array.dtype), padding_config=tuple(config))
+                    array = bind("pad", array, _padding_value(pair[side], array), padding_config=tuple(config))
             return array
-        return bind("pad", array, convert(values, array.dtype), padding_config=tuple([(lo, hi, 0) for lo, hi in widths]))
+        return bind("pad", array, _padding_value(values, array), padding_config=tuple([(lo, hi, 0) for lo, hi in widths]))
     if mode == "edge":
         return _pad_edge(array, widths)
     if mode in ("reflect", "symmetric"):
@@ -169,7 +175,7 @@ def _pad_jit(array, values, widths, mode, static):
                     parts.append(part)
                 elif k:
                     sizes[d] = k
-                    parts.append(zeros(tuple(sizes), array.dtype))
+                    parts.append(convert(zeros(tuple(sizes), array.dtype), array.dtype, weak=array.weak_type))
             array = concatenate(parts, axis=d) if len(parts) > 1 else array
         return array
     return _pad_statistic(array, widths, static, mode)
