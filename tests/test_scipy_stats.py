@@ -429,3 +429,50 @@ def test_half_precision_is_single_rounded_once(jax, name):
             with np.errstate(over="ignore"):
                 want = np.asarray(f(*[v.astype(np.float32) for v in half])).astype(dtype)
             np.testing.assert_array_equal(np.asarray(got, float), want.astype(float))
+
+
+# ---------------------------------------------------------------- derivatives outside of the domain
+
+
+def slopes(jax, f, moving, arguments):
+    """The derivatives by the arguments that move, in reverse and in forward mode, alone and under vmap."""
+    at = tuple(range(len(moving)))
+    lanes = [np.full(2, a, np.float32) for a in arguments]
+    yield "grad", jax.grad(f, at)(*arguments)
+    yield "jacfwd", jax.jacfwd(f, at)(*arguments)
+    yield "vmap", jax.vmap(jax.grad(f, at))(*lanes)
+    yield "sum", jax.grad(lambda *xs: jax.numpy.sum(f(*xs)), at)(*lanes)
+
+
+def undefined(jax, name):
+    """Calls whose value is nan: at a point that is nan, of invalid shapes, at a scale of zero."""
+    _, low, _ = SHAPES[name]
+    shapes = SHAPES[name][0]
+    for f_name, f in functions(jax, name).items():
+        x = 0.5 if f_name in ("ppf", "isf") else float(max(low, 0)) + 1.0
+        yield f_name, f, (nan, *shapes)
+        if name in INVALID:
+            yield f_name, f, (x, *INVALID[name])
+        if moved(f) and name not in DISCRETE:
+            yield f_name, f, (x, *shapes, 0.0, 0.0)
+            yield f_name, f, (x, *shapes, 0.0, -1.0)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", SHAPES)
+def test_derivatives_are_nan_where_values_are(jax, name):
+    # A selected constant has the derivative 0, which an optimizer takes for a minimum.
+    wrong = []
+    for f_name, f, arguments in undefined(jax, name):
+        assert np.isnan(f(*arguments))
+        if name in DISCRETE and f_name != "ppf":  # a step function of its point, which has no slope there
+            g, arguments = (lambda f, k: lambda *shapes: f(k, *shapes))(f, arguments[0]), arguments[1:]
+        else:
+            g = f
+        if not arguments:
+            continue
+        # Nothing has the derivatives of the incomplete beta function by its shapes.
+        for way, got in slopes(jax, g, arguments if name != "beta" or "pdf" in f_name else arguments[:1], arguments):
+            if not all(np.isnan(x).all() for x in got):
+                wrong.append(f"{f_name}{arguments} {way}: {got}")
+    assert not wrong, "\n".join(wrong)

@@ -113,11 +113,11 @@ class _Family:
         z = x if loc is None else x - loc
         z = z if scale is None else z / scale
         low, high = self.ends(shapes)
-        at_end = ((z == low) | (z == high)) & jnp.isfinite(z)
+        at_end = ((z == low) | (z == high)) & jnp.isfinite(z) & self.known(z, shapes, scale)
         there = end(jnp.where(at_end, z, low), *shapes)
         there = there if scale is None else there / scale
         y = jnp.exp(logarithm(**{**arguments, "x": jnp.where(at_end, np.nan, x)}))
-        return jnp.where(at_end & self.known(z, shapes, scale), there, y)
+        return jnp.where(at_end, there, y)
 
     def published(self, f, name, doc, parameters, compute):
         """compute(full name, arguments by name) as a jitted function of these parameters, documented."""
@@ -164,6 +164,12 @@ class _Family:
         return under, over
 
 
+def _told(known, y, arguments):
+    """y where its arguments are in their domain, else nan, with derivatives by each of them that are nan: a selected constant's would be 0."""
+    unknown = jnp.where(known, 0, functools.reduce(jnp.add, arguments))
+    return jnp.where(known, y, unknown * jnp.where(known, 0, np.nan))
+
+
 class Continuous(_Family):
     """Distributions with a density, of the standard variable (x - loc) / scale."""
 
@@ -192,7 +198,7 @@ class Continuous(_Family):
         if scale is not None and f.__name__ == "logpdf":
             y = y - jnp.log(scale)
         y = jnp.where(under, below, jnp.where(over, above, y))
-        return jnp.where(self.known(z, shapes, scale), y, np.nan)
+        return _told(self.known(z, shapes, scale), y, (z, *shapes))
 
     def quantile(self, f, name, arguments):
         """A quantile function of the standard variable as one for any shapes, location and scale.
@@ -210,7 +216,7 @@ class Continuous(_Family):
         y = f(jnp.where(inside, q, 0.5), *shapes)
         y = y if scale is None else y * scale
         y = y if loc is None else y + loc
-        return jnp.where(inside & self.known(q, shapes, scale), y, np.nan)
+        return _told(inside & self.known(q, shapes, scale), y, [v for v in (q, *shapes, loc, scale) if v is not None])
 
 
 class Discrete(_Family):
@@ -238,7 +244,7 @@ class Discrete(_Family):
         if f.__name__ == "logpmf":
             over = over | (k != whole)
         y = jnp.where(under, below, jnp.where(over, above, y))
-        return jnp.where(self.known(k, shapes), y, np.nan)
+        return _told(self.known(k, shapes), y, (k, *shapes))
 
     def quantile(self, f, name, arguments):
         """A quantile function as one of any shapes; it takes no location, as in JAX.
@@ -253,4 +259,4 @@ class Discrete(_Family):
         """
         q, *shapes, _ = self.split(name, arguments)
         inside = (q >= 0) & (q <= 1)
-        return jnp.where(inside & self.known(q, shapes), f(q, *shapes), np.nan)
+        return _told(inside & self.known(q, shapes), f(q, *shapes), (q, *shapes))
