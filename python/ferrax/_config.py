@@ -86,7 +86,7 @@ def no_sharding(function, sharding):
     """Refuses to lay a result out over devices. The sharding of a type, over a mesh without axes, asks for none."""
     if getattr(getattr(sharding, "mesh", None), "axis_names", None) == ():
         return
-    refused(function, "out_sharding", sharding, "there are no meshes; put the result on a device with device_put")
+    refused(function, "out_sharding", sharding, "results of sparse operations are not laid out over meshes; use device_put on their parts")
 
 
 class Flag:

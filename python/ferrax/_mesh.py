@@ -384,9 +384,14 @@ class _UsingDevices(_Using):
     """Also has values that ask for no place go to the devices of the mesh."""
 
     def __init__(self, mesh):
+        place = None if mesh is None or mesh.empty else shardings["whole"](mesh)
         super().__init__(mesh)
         self._outer_place = place_in_use()
-        _use_place(None if mesh is None or mesh.empty else shardings["whole"](mesh))
+        try:
+            _use_place(place)
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __exit__(self, *exc):
         _use_place(self._outer_place)

@@ -307,6 +307,10 @@ pub fn lit(dtype: Dtype, x: f64) -> Value {
     l.weak = true;
     Value::Lit(l)
 }
+/// Zero as a strongly typed value: what it is joined with does not stay weak.
+pub fn zero(dtype: Dtype) -> Value {
+    Value::Lit(Lit::zero(dtype))
+}
 pub fn int(dtype: Dtype, x: i64) -> Value {
     Value::Lit(Lit::from_i64(dtype, x))
 }

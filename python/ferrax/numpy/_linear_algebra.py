@@ -528,7 +528,6 @@ def _conv(x, y, mode, op, precision, dtype):
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
     out = conv_general_dilated(x[None, None, :], y[None, None, :], (1,), [pads[mode]], precision=precision, preferred_element_type=dtype)
     out = bind("squeeze", out, dimensions=(0, 1))
-    out = convert(out, out.dtype, weak=x.weak_type and dtype is None)
     if out_order != slice(None):
         out = conj(out[out_order])
     return out

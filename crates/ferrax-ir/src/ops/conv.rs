@@ -416,7 +416,7 @@ impl Rules for Conv {
         (0..rank).for_each(|k| shape[n.out_spec[2 + k]] = places[k]);
         let dtype = self.result_dtype(l.dtype)?;
         shape.checked(dtype.size())?;
-        Ok(smallvec![Aval::of(dtype, shape)])
+        Ok(smallvec![Aval { weak: l.weak && r.weak && dtype == l.dtype, ..Aval::of(dtype, shape) }])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         let one = |l: &Value, r: &Value| cx.bind1(self.clone(), &[l.clone(), r.clone()]);

@@ -91,7 +91,7 @@ impl Rules for DynamicSlice {
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let mut out: Tans = smallvec![None; x.len()];
         if let Some(ct) = &ct[0] {
-            let mut args: Values = smallvec![cx.zeros(&x[0].aval())?, ct.clone()];
+            let mut args: Values = smallvec![cx.zeros(&x[0].aval().strong())?, ct.clone()];
             for i in &x[1..] {
                 args.push(i.value()?.clone());
             }
@@ -215,7 +215,7 @@ impl Rules for DynamicUpdateSlice {
         let Some(ct) = &ct[0] else { return Ok(out) };
         let index: Values = x[2..].iter().map(|i| i.value().cloned()).collect::<Res<_>>()?;
         if x[0].is_linear() {
-            let mut args: Values = smallvec![ct.clone(), cx.zeros(&x[1].aval())?];
+            let mut args: Values = smallvec![ct.clone(), cx.zeros(&x[1].aval().strong())?];
             args.extend(index.iter().cloned());
             out[0] = Some(cx.bind1(self.clone(), &args)?);
         }

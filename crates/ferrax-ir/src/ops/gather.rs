@@ -345,7 +345,7 @@ impl Rules for Gather {
             mode: if self.mode == OutOfBounds::Promise { OutOfBounds::Clip } else { self.mode },
             unique_indices: self.unique_indices,
         };
-        let (zeros, index) = (cx.zeros(a)?, x[1].value()?.clone());
+        let (zeros, index) = (cx.zeros(&a.strong())?, x[1].value()?.clone());
         let (_, support) = cx.bare(ct);
         let y = cx.bind1(add.clone(), &[zeros, index.clone(), ct.clone()])?;
         if support.is_everywhere() {

@@ -2,7 +2,7 @@
 use super::reduce::Monoid;
 use super::slice::Slice;
 use crate::aval::{Aval, Lit};
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, truth, values1};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, truth, values1, zero};
 use crate::error::{Res, type_err, value_err};
 use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
@@ -57,7 +57,7 @@ impl Pad {
             Slice { limit_indices: limit, start_indices: start, strides: Some(strides) },
             std::slice::from_ref(ct),
         )?;
-        cx.bind1(Pad { padding_config: around.into() }, &[read, lit(ct.dtype(), 0.0)])
+        cx.bind1(Pad { padding_config: around.into() }, &[read, zero(ct.dtype())])
     }
 }
 impl Rules for Pad {
@@ -125,7 +125,7 @@ impl Rules for Pad {
         let dx = if whole {
             // undo lo and hi, then the interior
             let config = self.padding_config.iter().map(|c| (-c.0, -c.1, 0)).collect();
-            let cut = cx.bind1(Pad { padding_config: config }, &[ct.clone(), lit(ct.dtype(), 0.0)])?;
+            let cut = cx.bind1(Pad { padding_config: config }, &[ct.clone(), zero(ct.dtype())])?;
             let strides: Dims = self.padding_config.iter().map(|c| c.2 as usize + 1).collect();
             let start = (0..a.rank()).map(|_| 0).collect();
             let strided = Slice { limit_indices: Dims::new(cut.shape()), start_indices: start, strides: Some(strides) };

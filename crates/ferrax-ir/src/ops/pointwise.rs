@@ -13,7 +13,7 @@ pub(super) mod lower;
 
 use super::convert::Convert;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1, zero};
 use crate::dtype::Dtype;
 use crate::error::{Error, Res, mixed_dtypes, no_jvp, not_linear, type_err};
 use crate::factors::Factors;
@@ -566,8 +566,8 @@ impl Rules for Pointwise {
         let aval = |i: usize| x[i].aval();
         match self.f {
             // <(re, im), ct> in JAX's convention: no conjugate
-            Pw::Real => return Ok(smallvec![Some(cx.pw2(Pw::Complex, ct, &lit(ct.dtype(), 0.0))?)]),
-            Pw::Imag => return Ok(smallvec![Some(cx.pw2(Pw::Complex, &lit(ct.dtype(), 0.0), &cx.neg(ct)?)?)]),
+            Pw::Real => return Ok(smallvec![Some(cx.pw2(Pw::Complex, ct, &zero(ct.dtype()))?)]),
+            Pw::Imag => return Ok(smallvec![Some(cx.pw2(Pw::Complex, &zero(ct.dtype()), &cx.neg(ct)?)?)]),
             Pw::Conj => {
                 let back = cx.pw(Pw::Conj, std::slice::from_ref(ct))?;
                 return Ok(smallvec![Some(if aval(0).dtype.is_complex() { back } else { cx.pw(Pw::Real, &[back])? })]);

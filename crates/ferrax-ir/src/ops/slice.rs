@@ -2,7 +2,7 @@
 use super::linear_jvp;
 use super::pad::Pad;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, zero};
 use crate::error::{Res, type_err};
 use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
@@ -72,7 +72,7 @@ impl Rules for Slice {
             let (width, apart) = if m < 2 { (m, 0) } else { ((m - 1) * s + 1, s as i64 - 1) };
             (lo as i64, (a.shape[k] - width) as i64 - lo as i64, apart)
         });
-        Ok(smallvec![Some(cx.bind1(Pad { padding_config: config.collect() }, &[ct.clone(), lit(ct.dtype(), 0.0)])?)])
+        Ok(smallvec![Some(cx.bind1(Pad { padding_config: config.collect() }, &[ct.clone(), zero(ct.dtype())])?)])
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let Some(d) = d[0] else { return Ok((cx.bind(&self.clone().into(), x)?, smallvec![None])) };

@@ -45,7 +45,7 @@ const MAX_K: usize = i32::MAX as usize;
 fn types(a: &Aval, axis: usize, k: usize) -> Avals {
     let mut shape = a.shape.clone();
     shape[axis] = k;
-    smallvec![a.with_shape(shape.clone()), Aval::of(Dtype::I32, shape)]
+    smallvec![a.with_shape(shape.clone()), Aval { weak: a.weak, ..Aval::of(Dtype::I32, shape) }]
 }
 /// Values by the positions that the op itself finds.
 fn chosen(op: &Op, axis: usize, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {

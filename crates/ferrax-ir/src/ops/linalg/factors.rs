@@ -269,7 +269,7 @@ impl Rules for TridiagonalSolve {
             ));
         }
         alike(name, x, &[1, 1, 1, 2])?;
-        Ok(smallvec![b.strong()])
+        Ok(smallvec![Aval { weak: x.iter().all(|a| a.weak), ..b.clone() }])
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         jvp(&self.clone().into(), cx, x, dx, &|y, x, dx| {
