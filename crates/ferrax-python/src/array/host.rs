@@ -69,7 +69,7 @@ impl PyArray {
     /// The elements as a numpy array: as JAX's internal name has it, which libraries read.
     #[getter]
     fn _value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(to_ndarray(slf.py(), slf.get().settled(slf.py(), ErrorKind::TracerArray, "")?)?)
+        to_ndarray(slf.py(), slf.get().settled(slf.py(), ErrorKind::TracerArray, "")?)
     }
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
