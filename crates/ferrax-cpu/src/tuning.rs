@@ -233,7 +233,7 @@ impl ScalarTuning {
         max_loop_operations: 20_000,
         max_nest_values: 8_000,
         max_nest_registers: 8,
-        max_nest_elements: 1 << 14,
+        max_nest_elements: 1 << 16,
         max_nest_copies: 1 << 11,
         max_scalar_row: 32,
         max_called_bytes: 256,
