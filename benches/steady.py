@@ -269,7 +269,7 @@ class Row(NamedTuple):
 
 def table(groups, note):
     """What is kept of each group as a table for documents."""
-    heads = ["group", "rows", "JAX's time over ours", "slowest row", "first call", "share of the limit", "PyTorch's time over ours", "of rows"]
+    heads = ["group", "rows", "JAX's time over Ferrax's", "slowest row", "first call", "share of the limit", "PyTorch's time over Ferrax's", "of rows"]
     lines = [heads, ["---"] * len(heads)]
     for group, rows in [*groups.items(), ("all", [row for kept in groups.values() for row in kept])]:
         slowest, beside = min(rows, key=lambda row: row.jax), [row.torch for row in rows if row.torch is not None]
@@ -363,7 +363,7 @@ def main():
     if options.markdown and every:
         note = f"{versions}."
         if peers:
-            note = f"The better of JAX and PyTorch over ours, of {len(peers)} rows: {mean([row.better for row in peers]):.2f}. {note}"
+            note = f"The faster of JAX and PyTorch over Ferrax, {len(peers)} rows: {mean([row.better for row in peers]):.2f}. {note}"
         with open(options.markdown, "w") as file:
             file.write(table(groups, note))
     return 0

@@ -1,6 +1,6 @@
 """The `chart` directive: bars drawn from a table that a benchmark wrote into one of these pages.
 
-    :::{chart} performance.md#what-a-call-costs
+    :::{chart} performance.md#cost-of-a-call
     :of: JAX
     :over: Ferrax
     eager x + y, n = 10 = adding two small arrays
