@@ -1,4 +1,4 @@
-"""Ferrax: JAX's programming model on a runtime of its own.
+"""Ferrax: JAX's programming model on its own runtime.
 
     import ferrax as jax, ferrax.numpy as jnp
 

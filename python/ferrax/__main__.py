@@ -5,7 +5,7 @@ python -m ferrax -m MODULE ARGS         run a module, for instance pytest
 python -m ferrax -c CODE ARGS           run a line
 python -m ferrax adopt                  make this environment's `jax` and `jaxlib` Ferrax, until `pip uninstall jax jaxlib`
 python -m ferrax doctor NAME            read an installed library: which names of JAX's it uses, and which are absent here
-python -m ferrax info                   say what this machine and this installation are: versions, devices, limits, flags
+python -m ferrax info                   print facts about this machine and this installation: versions, devices, limits, flags
 """
 
 import sys
@@ -27,7 +27,7 @@ def _adopt(args):
 
 
 def main(args):
-    """Carries out the command line; returns its exit status, or what to say before failing."""
+    """Runs the command line; returns its exit status, or the error message to print."""
     if not args or args[0] in ("-h", "--help"):
         print(__doc__.partition("\n\n")[2].rstrip())
         return 0 if args else 2

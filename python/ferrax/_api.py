@@ -46,23 +46,23 @@ def jit(
     """Compiles a function: it is traced once per signature (shapes, dtypes, structure, static values), and then run without Python.
 
     Args:
-      fun: a pure function of arrays, scalars and pytrees of them. Left out, `jit(**options)` is a decorator.
+      fun: a pure function of arrays, scalars and pytrees of them. Without it, `jit(**options)` is a decorator.
       static_argnums, static_argnames: arguments that are compile-time constants: hashable, compared by `==`; each new value traces again.
-        Where only one of the two is given, the other is found from the signature.
-      donate_argnums, donate_argnames: arguments whose arrays may be overwritten; those that a result can stand in count as deleted after the
+        If only one of the two is given, the other is inferred from the signature.
+      donate_argnums, donate_argnames: arguments whose arrays may be overwritten. An array whose memory a result can reuse counts as deleted after the
         call.
-      in_shardings, out_shardings: how the arguments are laid out and the results stay: a `Sharding`, a `PartitionSpec` in the mesh in use, or a pytree
-        prefix of them and of None (for as it comes) - `in_shardings` of the tuple of arguments that are not static. All must name the same devices.
+      in_shardings, out_shardings: shardings of the arguments and results: a `Sharding`, a `PartitionSpec` in the mesh in use, or a pytree
+        prefix of them. None means unspecified. `in_shardings` is a prefix of the tuple of non-static arguments. All must name the same devices.
       keep_unused: keep arguments that the function does not use as inputs of the program.
-      device, backend: where to run, whatever the arguments say.
+      device, backend: where to run, regardless of where the arguments are.
       inline: when traced inside another function, put the equations in place of a call.
-      compiler_options: there are none of this runtime's own; those whose name begins with `xla_` are passed over, with a warning.
+      compiler_options: the runtime has none. Options whose name begins with `xla_` are ignored with a warning.
 
     Returns:
       the compiled function. It has methods `lower`, `trace`, `eval_shape` and `clear_cache`.
 
     Raises:
-      TypeError: an argument is no array type, or a result is none.
+      TypeError: an argument is not of an array type, or a result is not.
       ValueError: a static argument is not hashable, or the numbers and names of arguments do not fit the signature.
       ferrax.errors.ConcretizationTypeError (or a related error): the function needs the value of a traced argument.
 
@@ -125,7 +125,7 @@ def jit(
 
 
 def _are_over_mesh(in_shardings, out_shardings):
-    """Whether one of them is over a mesh: a `PartitionSpec`, or a sharding that has one."""
+    """Whether one of them refers to a mesh: a `PartitionSpec`, or a sharding with a mesh."""
     leaves = [leaf for tree in (in_shardings, out_shardings) for leaf in tree_leaves(tree, is_leaf=is_place)]
     return any(hasattr(leaf, "in_context") or hasattr(leaf, "mesh") for leaf in leaves)
 
@@ -165,10 +165,10 @@ def _with_prefixes(fun, in_shardings, out_shardings, static):
 
 
 def _input_leaves(in_shardings, static, args, kwargs):
-    """What `in_shardings` says of each leaf of the arguments that are not static; None where it says nothing.
+    """The sharding that `in_shardings` gives for each leaf of the non-static arguments; None where it gives none.
 
     Raises:
-      ValueError: it is no prefix of them, or there are keyword arguments.
+      ValueError: it is not a prefix of them, or there are keyword arguments.
     """
     if in_shardings is None:
         return None
@@ -218,7 +218,7 @@ def output_places(out_shardings, out):
 
 
 def _resolved(places, leaves, name, what):
-    """The shardings that places mean in the mesh in use, each of which fits its leaf."""
+    """The given shardings, with each `PartitionSpec` resolved in the mesh in use; each is checked against its leaf."""
     out = []
     for place, leaf in zip(places, leaves, strict=True):
         if hasattr(place, "in_context"):  # a PartitionSpec
@@ -241,7 +241,7 @@ def check_compiler_options(options):
     """Refuses options that no compiler has; those of another compiler are warned of, once each.
 
     Raises:
-      ferrax.errors.JaxRuntimeError: there is no such option.
+      ferrax.errors.JaxRuntimeError: the option does not exist.
     """
     for name in dict(options):
         if name not in _EFFORTS and not str(name).startswith("xla_"):
@@ -250,7 +250,7 @@ def check_compiler_options(options):
 
 
 def _reduce_jit(f):
-    """How a jitted function is pickled and copied: by its name where it has one, else by what it was made of."""
+    """How a jitted function is pickled and copied: by its name if it has one, else by what it was made of."""
     if name := public_name(f):
         return name
     return _jit_again, (f.__wrapped__, f._options())
@@ -300,8 +300,8 @@ class ShapeDtypeStruct:
 
     Args:
       shape: a sequence of ints.
-      dtype: a dtype or what numpy takes for one.
-      weak_type: whether the dtype gives way in promotion.
+      dtype: a dtype or a value that numpy converts to one.
+      weak_type: whether the dtype yields to the other operand's in promotion.
     """
 
     __slots__ = ("_sharding", "dtype", "is_ref", "shape", "weak_type")
@@ -333,7 +333,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x):
-        """The struct of an array, a scalar or another struct; the sharding is kept where a user chose it."""
+        """The struct of an array, a scalar or another struct; a sharding that the user chose is kept."""
         if isinstance(x, ShapeDtypeStruct):
             return x
         aval = _get_aval(x)
@@ -389,7 +389,7 @@ def _avals(fun, args, kwargs, leaves):
 
 
 def _program_html(self):
-    """What notebooks show: equations that fold, each with its line of source."""
+    """The representation in notebooks: equations that can be folded, each with its line of source."""
     from ._html import program
 
     return program(self)
@@ -435,7 +435,7 @@ def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
 
 
 def _with_own_refs(fun, args, kwargs):
-    """A function that makes references of its own where it was to be given some, and the arguments with values in their place."""
+    """A function that creates new references in place of those among the arguments, and the arguments with the references' values in their place."""
     references = _flat.references
     if not references.seen:
         return fun, args, kwargs
@@ -478,7 +478,7 @@ def eval_shape(fun, *args, **kwargs):
     """The output's shapes and dtypes, without computing anything: a pytree of `ShapeDtypeStruct`.
 
     Args:
-        fun: the function. What it calls may be called with `ShapeDtypeStruct`s too.
+        fun: the function. Functions that it calls may be called with `ShapeDtypeStruct`s too.
         *args, **kwargs: its arguments: arrays, or anything with a shape and a dtype.
 
     Returns:
@@ -566,7 +566,7 @@ class named_scope(contextlib.ContextDecorator):
 
 
 def named_call(fun, *, name=None):
-    """`fun`, run inside `named_scope(name)`; the name is the function's own if left out.
+    """`fun`, run inside `named_scope(name)`; without a name, the function's own name is used.
 
     Args:
         fun: function.

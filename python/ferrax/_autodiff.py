@@ -383,7 +383,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         structure of input structure; with `has_aux`, a pair (jacobian, aux).
 
     Raises:
-        TypeError: an input or output is not of the kind that `grad` asks for.
+        TypeError: an input or output is not of a kind that `grad` accepts.
 
     >>> jax.jacrev(lambda x: x**2)(jnp.array([1.0, 3.0]))
     Array([[2., 0.],

@@ -110,7 +110,7 @@ def _lane_axes(leaves, dims):
 
 
 def _check_unmapped(leaves, dims):
-    """Raises ValueError, in JAX's words, where what is not mapped is cut along the mesh axes that cut the lanes."""
+    """Raises ValueError, with JAX's text, if an unmapped argument is sharded along the mesh axes that the mapped axis is sharded along."""
     axes = _lane_axes(leaves, dims)
     for x, d in zip(leaves, dims, strict=True):
         if d is None and axes and isinstance(x, _core.Array):
@@ -138,7 +138,7 @@ def _named_lanes(spmd, leaves, dims):
 
 
 def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name):
-    """`vmap` of a function with mutable references among its arguments: it maps over their values, and they take what became of these."""
+    """`vmap` of a function with mutable references among its arguments: maps over their values and stores the new values in the references."""
     axes = [d for x, d in zip(leaves, dims, strict=True) if isinstance(x, _flat.references.Ref)]
 
     def run(*values):
@@ -153,7 +153,7 @@ def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_nam
 
 
 def _over_mapped(flat, leaves, dims):
-    """A flat function as one of those leaves alone that have an axis."""
+    """A function of leaves, as a function of only those leaves that are mapped."""
 
     def call(*mapped):
         given = iter(mapped)
@@ -171,7 +171,7 @@ def mapped_size(name, fun, args, kwargs, leaves, dims, axis_size=None):
     """The one size that all mapped axes have.
 
     Raises:
-      ValueError: there is no mapped axis, one is out of range, or sizes differ.
+      ValueError: no argument is mapped, an axis is out of range, or sizes differ.
     """
     if not leaves and axis_size is None:
         raise ValueError(

@@ -1,12 +1,12 @@
-"""Bounds of indices, checked where the switches `jax_strict_bounds` and `jax_check_static_indices` say so.
+"""Bounds checks of indices, enabled by the flags `jax_strict_bounds` and `jax_check_static_indices`.
 
     with strict_bounds(True):
         jit(lambda x, i: x[i])(jnp.arange(3), 5)          # IndexError
 
-An index that is known is looked at before it is used. One that is traced goes through the host, which looks at it when the program runs; what raises there
-raises where the result is read.
+A concrete index is checked before it is used. A traced index is checked by a callback when the program runs; its error is raised where the result
+is read.
 
-Invariant: with the switch on, no index out of bounds is clamped, dropped or filled unless a mode says that it should be.
+Invariant: with the flag on, an index out of bounds is clamped, dropped or filled only if a mode says so.
 """
 
 import numpy as np
@@ -24,23 +24,23 @@ def strict():
 
 
 def check(shape, entries, wrap):
-    """The entries of an index on an operand of a shape, with those that are traced replaced by such as are checked.
+    """The entries of an index on an operand of a shape, with traced ones replaced by checked ones.
 
     Raises:
-      OutOfBoundsError: one that is known is out of bounds.
+      OutOfBoundsError: a concrete one is out of bounds.
     """
     return [e._replace(value=checked(e.value, shape[e.axis], e.axis, wrap)) if e.kind in ("int", "scalar", "array") else e for e in entries]
 
 
 def check_integers(shape, entries, inserted, wrap, mode):
-    """Looks at the integers of an index that reads, where the switch `jax_check_static_indices` says so and `mode` does not say what out of bounds means.
+    """Checks the integers of a reading index, if the flag `jax_check_static_indices` is set and `mode` does not define reads out of bounds.
 
     Args:
       inserted: the axes of `shape` that the operand does not have.
       mode: of class `GatherScatterMode`, or None.
 
     Raises:
-      IndexError: one is out of bounds.
+      IndexError: an integer is out of bounds.
     """
     if not _STATIC.asked or not _core.config_get(_STATIC.name) or getattr(mode, "name", "PROMISE_IN_BOUNDS") != "PROMISE_IN_BOUNDS":
         return
@@ -52,7 +52,7 @@ def check_integers(shape, entries, inserted, wrap, mode):
 
 
 def checked(i, n, axis, wrap):
-    """Indices into an axis of n, looked at. OutOfBoundsError where they are known and one is out of bounds."""
+    """Checked indices into an axis of size n. Raises OutOfBoundsError if they are concrete and one is out of bounds."""
     low = -n if wrap else 0
 
     def look(i):

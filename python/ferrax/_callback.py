@@ -54,18 +54,18 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
 
     Args:
         callback: a function of arrays, which lie on the host. It may be called any number of times, or never if its result is not used.
-        result_shape_dtypes: what it returns, as a pytree of `ShapeDtypeStruct` or of arrays. Its leaves count, not its structure: what the callback returns
+        result_shape_dtypes: a pytree of `ShapeDtypeStruct`s or arrays. Only its leaves matter, not its structure: what the callback returns
             may be another pytree of the same leaves.
         *args, **kwargs: its arguments, pytrees of arrays.
         sharding: not supported; must be None.
         vmap_method: what `vmap` does: "sequential" (one call per element), "expand_dims" (one call, unmapped arguments get an axis of size 1),
-            "broadcast_all" (one call, all arguments get the axis), "legacy_vectorized" (one call, unmapped arguments stay as they are).
+            "broadcast_all" (one call, all arguments get the axis), "legacy_vectorized" (one call, unmapped arguments are passed unchanged).
 
     Returns:
         arrays, of result_shape_dtypes's structure.
 
     Raises:
-        ValueError: the vmap method is unknown, or 64-bit results are promised while the configuration has none.
+        ValueError: the vmap method is unknown, or 64-bit results are declared while 64-bit types are disabled.
         JaxRuntimeError: (when run) the callback raised, or returned something else than promised.
 
     >>> jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct((), "float32"), jnp.float32(3.0))

@@ -17,13 +17,13 @@ _get_aval = _core.get_aval
 
 
 def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=None):
-    """`fun`, of which reverse mode keeps only the inputs and recomputes the rest (rematerialisation).
+    """`fun` with rematerialisation: reverse mode stores only its inputs and recomputes intermediate values.
 
     Args:
         fun: the function.
-        prevent_cse: keep the recomputation from being merged with the forward pass: a truth, or a tree prefix of them for the arguments. May be off under
+        prevent_cse: keep the recomputation from being merged with the forward pass: a bool, or a tree prefix of bools for the arguments. May be off under
             `scan`.
-        policy: `policy(primitive, *avals, **params)` says which intermediate results to keep; see `checkpoint_policies`.
+        policy: `policy(primitive, *avals, **params)` returns whether an intermediate result is stored; see `checkpoint_policies`.
         static_argnums, static_argnames: arguments that stay Python values.
         concrete: removed from JAX; must be None.
 
@@ -92,7 +92,7 @@ def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_
 
 
 def _prevents(prevent_cse, args):
-    """Whether any argument asks for it. `prevent_cse`: one truth, or a tree prefix of the arguments' truths."""
+    """Whether it is set for any argument. `prevent_cse`: a bool, or a tree prefix of bools for the arguments."""
     return prevent_cse if isinstance(prevent_cse, bool) else any(broadcast_prefix(prevent_cse, args, name="prevent_cse"))
 
 

@@ -14,7 +14,7 @@ _LINES = (
 
 
 class Listener(logging.Handler):
-    """Calls `tell(kind, name, start, seconds)` for each function traced or compiled, from `open` to `close`; times are of `time.perf_counter`."""
+    """Calls `tell(kind, name, start, seconds)` for each function traced or compiled, from `open` to `close`; times are those of `time.perf_counter`."""
 
     def __init__(self, tell):
         super().__init__(logging.DEBUG)
@@ -22,7 +22,7 @@ class Listener(logging.Handler):
         self.log = logging.getLogger("ferrax")
 
     def open(self):
-        """Begins to listen."""
+        """Starts to listen."""
         self.before = self.log.level, self.log.propagate
         if not self.log.isEnabledFor(logging.DEBUG):
             # records that are read here alone are not passed to the user's handlers

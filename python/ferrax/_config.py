@@ -66,34 +66,34 @@ _int, _float, _str = _of(int, "int"), _of(float, "float"), _of(str, "string")
 
 
 def warn_once(key, text):
-    """Warns of an option that is accepted and changes nothing, the first time that `key` is asked for."""
+    """Warns that an option is accepted without effect, once for each `key`."""
     if key not in _warned:
         _warned.add(key)
         warnings.warn(text, stacklevel=4)
 
 
 def inert(function, option, why):
-    """Warns, once, that an option is accepted and changes nothing."""
+    """Warns, once, that an option is accepted without effect."""
     warn_once((function, option), f"{function}: {option} is accepted and has no effect: {why}")
 
 
 def refused(function, option, value, why):
-    """Raises NotImplementedError for the value of an option that is not supported."""
+    """Raises NotImplementedError for an unsupported value of an option."""
     raise NotImplementedError(f"{function}: {option}={value!r} is not there: {why}")
 
 
 def no_sharding(function, sharding):
-    """Refuses to lay a result out over devices. The sharding of a type, over a mesh without axes, asks for none."""
+    """Raises NotImplementedError if a result should be sharded. A sharding over a mesh without axes is accepted."""
     if getattr(getattr(sharding, "mesh", None), "axis_names", None) == ():
         return
     refused(function, "out_sharding", sharding, "results of sparse operations are not laid out over meshes; use device_put on their parts")
 
 
 class Flag:
-    """One flag: how a value is checked, its default, and what follows from setting it.
+    """One flag: its parser, its default, and the effect of its values.
 
-    What a value does is one of three: it is obeyed; `refused` names the values that raise and why; or `inert` says why any other value
-    than the default changes nothing, and setting one warns, once. Where traces depend on the value, `traced` makes it part of what a trace is found by.
+    A value takes effect, or it is in `refused`, which maps values that raise to their reasons, or `inert` gives the reason why values other than
+    the default have no effect; then setting one warns once. If tracing depends on the flag, `traced` makes its value part of the cache key of traces.
     """
 
     __slots__ = ("asked", "default", "doc", "inert", "name", "parse", "refused", "traced")
@@ -109,11 +109,11 @@ class Flag:
         return _core.config_get(self.name)
 
     def checked(self, value):
-        """`value` as the flag holds it.
+        """`value` as the flag stores it.
 
         Raises:
           ValueError: the flag does not take it.
-          NotImplementedError: it asks for something that there is not.
+          NotImplementedError: the value requests something unsupported.
         """
         value = self.parse(self.name, value)
         self.asked = self.asked or value != self.default
@@ -307,9 +307,9 @@ class Config:
         """Sets a flag for the whole process.
 
         Raises:
-          AttributeError: there is no such flag.
-          ValueError: the value is not one of the flag's.
-          NotImplementedError: the value asks for something that there is not.
+          AttributeError: the flag does not exist.
+          ValueError: the value is not valid for the flag.
+          NotImplementedError: the value requests something unsupported.
         """
         if name == "jax_platform_name":
             _platform_name(val)
@@ -319,7 +319,7 @@ class Config:
             raise AttributeError(f"Unrecognized config option: {name}")
 
     def read(self, name):
-        """The flag's present value. AttributeError where there is no such flag."""
+        """The flag's current value. Raises AttributeError if the flag does not exist."""
         if name not in FLAGS:
             raise AttributeError(f"Unrecognized config option: {name}")
         return FLAGS[name].get()
@@ -335,7 +335,7 @@ class Config:
         return FLAGS["jax_enable_x64"].get()
 
     def config_with_absl(self):
-        """Makes each flag one of absl's, `--jax_enable_x64`; those that the command line names are set once absl's `app.run` has read it.
+        """Defines each flag as a flag of absl, `--jax_enable_x64`; those on the command line are set when absl's `app.run` has parsed it.
 
         Raises:
           ImportError: absl-py is not installed.
@@ -391,7 +391,7 @@ class Config:
         return [*super().__dir__(), *FLAGS]
 
     def __repr__(self):
-        """The flags that are not as they were at first."""
+        """The flags whose value differs from the default."""
         changed = [f"{name}={value!r}" for name, value in self.values.items() if value != FLAGS[name].default]
         return f"config({', '.join(changed)})"
 
@@ -439,7 +439,7 @@ class _Setting:
 
 
 class _Override:
-    """Holds a flag at a value inside `with`, or while the function runs that it decorates. Entering twice nests; threads do not meet."""
+    """Sets a flag inside `with`, or while the decorated function runs. Nests; each thread has its own value."""
 
     __slots__ = ("_flag", "_value")
 
@@ -553,7 +553,7 @@ def make_user_context(default_value=None):
 
 
 def disable_jit(disable=True):
-    """Context manager and decorator: jitted functions and loops inside run operation by operation, so that values can be looked at.
+    """Context manager and decorator: jitted functions and loops inside run operation by operation, so that values can be inspected.
 
     Args:
         disable: bool.

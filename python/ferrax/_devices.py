@@ -1,6 +1,6 @@
 """Devices and the arrays on them: listing devices, placing arrays, waiting for them and finding live ones.
 
-Invariant: nothing here traces or computes; leaves of a pytree that are no arrays are returned unchanged.
+Invariant: nothing here traces or computes; leaves of a pytree that are not arrays are returned unchanged.
 
     >>> device_put({"w": jnp.ones(2)}, devices()[0])["w"].committed
     True
@@ -30,7 +30,7 @@ def is_place(x):
 
 
 class UnspecifiedValue:
-    """What stands where no sharding is said."""
+    """The default of a sharding argument."""
 
     def __repr__(self):
         return "UnspecifiedValue"
@@ -50,15 +50,15 @@ def _is_format(x):
 
 
 def is_sharding(x):
-    """Whether x says where arrays lie: a sharding."""
+    """Whether x is a sharding."""
     return hasattr(x, "shard_shape")
 
 
 def check_fit(sharding, shape, what, uneven=False):
-    """Raises ValueError unless arrays of the shape can be laid out as `sharding` says; `what` are they, in the error.
+    """Raises ValueError unless arrays of the shape can have this sharding; `what` describes them in the error.
 
     Args:
-      uneven: whether dimensions may be left that cannot be cut evenly.
+      uneven: whether dimensions may be split unevenly.
     """
     try:
         sharding.check_compatible_aval(shape)
@@ -74,9 +74,9 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     Args:
         x: a pytree of arrays, numpy arrays and scalars.
         device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
-        src: where cotangents go back to, if that is not where the leaves are.
-        donate: whether the arrays may be deleted. They are kept, with a warning: an array that stays on its device shares its memory, others are copied.
-        may_alias: bool; False: a new array is returned, which can be deleted or donated alone; else an array that is already there is returned as it is.
+        src: the device or sharding for cotangents, if it is not that of the leaves.
+        donate: whether the arrays may be deleted. They are not, with a warning: an array that stays on its device shares its memory, others are copied.
+        may_alias: bool; False: return a new array, which can be deleted or donated by itself; else an array that is already on the device is returned as it is.
 
     Returns:
         Pytree of arrays.
@@ -132,7 +132,7 @@ def _is_on(x, device):
 
 
 def device_get(x):
-    """A pytree with its arrays as numpy arrays; other leaves are left as they are, and so are keys, which numpy has no dtype for.
+    """A pytree with its arrays as numpy arrays. Other leaves are unchanged, and so are keys, for which numpy has no dtype.
 
     Args:
         x: pytree.
@@ -152,7 +152,7 @@ def device_get(x):
 
 
 def copy_to_host_async(x):
-    """Begins to copy a pytree's arrays to the host, so that a later `device_get` need not wait.
+    """Starts to copy a pytree's arrays to the host, so that a later `device_get` need not wait.
 
     Args:
         x: pytree.
@@ -187,7 +187,7 @@ def block_until_ready(x):
 
 
 def devices(backend=None):
-    """All devices of a backend (the default one if None). RuntimeError where there is no such backend.
+    """All devices of a backend (the default one if None). Raises RuntimeError if the backend does not exist.
 
     Args:
         backend: platform ("cpu" or "gpu"); None: the default one.
@@ -196,7 +196,7 @@ def devices(backend=None):
         List of `Device`.
 
     Raises:
-        RuntimeError: if there is no such backend.
+        RuntimeError: the backend does not exist.
     """
     return _core.devices(backend)
 
@@ -227,7 +227,7 @@ def device_count(backend=None):
         int.
 
     Raises:
-        RuntimeError: if there is no such backend.
+        RuntimeError: the backend does not exist.
     """
     return len(devices(backend))
 
@@ -242,7 +242,7 @@ def local_device_count(backend=None):
         int.
 
     Raises:
-        RuntimeError: if there is no such backend.
+        RuntimeError: the backend does not exist.
     """
     return len(local_devices(backend=backend))
 
@@ -257,7 +257,7 @@ def default_backend():
 
 
 class Client:
-    """What runs programs on the devices of one platform."""
+    """The client that runs programs on the devices of one platform."""
 
     runtime_type = "ferrax"
 
@@ -321,7 +321,7 @@ def memory_of(device, kind):
 
 
 def process_index(backend=None):
-    """This process's number among those of a distributed run; 0 if there is one. RuntimeError where there is no such backend.
+    """This process's index in a distributed run; 0 in a single process. Raises RuntimeError if the backend does not exist.
 
     Args:
         backend: platform ("cpu" or "gpu"); None: the default one.
@@ -330,13 +330,13 @@ def process_index(backend=None):
         int.
 
     Raises:
-        RuntimeError: if there is no such backend.
+        RuntimeError: the backend does not exist.
     """
     return _core.process_index() if backend is None else _core.devices(backend)[0].process_index
 
 
 def process_count(backend=None):
-    """How many processes take part in a distributed run. RuntimeError where there is no such backend.
+    """The number of processes of a distributed run. Raises RuntimeError if the backend does not exist.
 
     Args:
         backend: platform ("cpu" or "gpu"); None: the default one.
@@ -345,7 +345,7 @@ def process_count(backend=None):
         int.
 
     Raises:
-        RuntimeError: if there is no such backend.
+        RuntimeError: the backend does not exist.
     """
     return _core.process_count() if backend is None else 1 + max(d.process_index for d in _core.devices(backend))
 
@@ -366,9 +366,9 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
 def live_arrays(platform=None):
-    """The arrays that Python objects hold (on one platform, if given): those not deleted, found from all containers and running frames.
+    """The live arrays that Python objects refer to (of one platform, if given), found from all containers and running frames.
 
-    Making an array costs nothing for this; the search goes through the whole heap. Arrays that are held by programs alone are not found.
+    Creating an array is not slowed down by this; instead the whole heap is searched. Arrays that only programs refer to are not found.
 
     Args:
         platform: "cpu" or "gpu"; None: all.
@@ -377,7 +377,7 @@ def live_arrays(platform=None):
         List of arrays.
 
     Raises:
-        RuntimeError: there is no such platform.
+        RuntimeError: the platform does not exist.
     """
     devices = None if platform is None else set(_core.devices(platform))
     gc.collect()  # objects that only reference cycles hold are not alive
@@ -412,7 +412,7 @@ def live_arrays(platform=None):
 
 
 def print_environment_info(return_string=False):
-    """What a bug report needs: versions, platform, devices. Printed, or returned.
+    """The facts that a bug report needs: versions, platform, devices. Printed, or returned.
 
     Args:
         return_string: return the text in place of printing it.
@@ -433,7 +433,7 @@ def print_environment_info(return_string=False):
 
 
 def _again(platform, number):
-    """The device of this number. Raises RuntimeError where there is none."""
+    """The device with this id. Raises RuntimeError if it does not exist."""
     for device in _core.devices(platform):
         if device.id == number:
             return device

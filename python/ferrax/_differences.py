@@ -41,7 +41,7 @@ def tree_differences(a, b, path=()):
 
 
 def structure_changes(fun, now, before):
-    """Sentences that say how a call's arguments are put together otherwise than an earlier call's.
+    """Sentences that describe how the structure of a call's arguments differs from an earlier call's.
 
     Both are (positional arguments, keyword arguments), each argument a pair: whether it is static, and its value or a tree of its structure.
     """
@@ -83,7 +83,7 @@ def _count(children):
 
 
 def _key(key):
-    """A key as it stands in an index: 'a', 1."""
+    """A key as it is written in an index: 'a', 1."""
     return str(key).removeprefix("[<flat index ").removeprefix("[").removesuffix("]").removesuffix(">")
 
 

@@ -35,7 +35,7 @@ float0 = np.dtype([("float0", np.void, 0)])
 
 
 def x64_enabled() -> bool:
-    """Whether 64-bit dtypes are kept."""
+    """Whether 64-bit dtypes are enabled."""
     return bool(_core.config_get("jax_enable_x64"))
 
 
@@ -68,7 +68,7 @@ def is_key(dtype) -> bool:
 
 
 def scalar_class(dtype):
-    """A dtype, a class of dtypes, or what is meant by one, as numpy's class of scalars."""
+    """A dtype, a class of dtypes, or a value that names one, as numpy's class of scalars."""
     if isinstance(dtype, np.dtype):
         return dtype.type
     inner = getattr(dtype, "dtype", None)
@@ -110,7 +110,7 @@ def issubdtype(arg1, arg2):
 
 
 def canonicalize_dtype(dtype) -> np.dtype:
-    """The dtype that arrays really have when `dtype` is asked for."""
+    """The dtype that arrays get when `dtype` is requested."""
     known = _python_scalars.get(dtype) if isinstance(dtype, type) else None
     if known is None:
         if is_key(dtype):
@@ -125,7 +125,7 @@ def canonicalize_dtype(dtype) -> np.dtype:
 
 
 def requested(name, dtype, default=None):
-    """The dtype that arrays really have when a caller of `name` asks for `dtype`, or `default` for None.
+    """The dtype that arrays get when a caller of `name` requests `dtype`, or `default` for None.
 
     Warns where it is narrower than the requested dtype. Raises ValueError for an array in place of its dtype.
     """
@@ -143,7 +143,7 @@ def requested(name, dtype, default=None):
 
 
 def narrowed(asked: str, out: str, name, stacklevel=2):
-    """Warns that a caller of `name` asks for one dtype and gets another.
+    """Warns that a caller of `name` requests one dtype and gets another.
 
     Raises:
       ValueError: `jax_explicit_x64_dtypes` is "error".
@@ -174,7 +174,7 @@ def dtype_of(x) -> np.dtype:
 
 
 def is_weak(x) -> bool:
-    """Whether promotion may give way to the other operand: Python numbers, and arrays made from them alone."""
+    """Whether the dtype of x yields to the other operand's in promotion: Python numbers, and arrays made only from them."""
     if isinstance(x, _core.Array):
         return x.weak_type
     return type(x) in (int, float, complex)
@@ -214,7 +214,7 @@ def is_inexact(dtype) -> bool:
 
 
 def is_narrow(dtype) -> bool:
-    """Whether the dtype is one of those that promote with no other: integers of up to 4 bits, floats of up to 8."""
+    """Whether the dtype takes part in no promotion: integers of up to 4 bits, floats of up to 8."""
     dtype = np.dtype(dtype)
     return dtype.itemsize == 1 and _is_extended(dtype)
 
@@ -250,7 +250,7 @@ def to_real(dtype) -> np.dtype:
 
 
 def to_complex(dtype) -> np.dtype:
-    """The complex dtype that holds the dtype."""
+    """The complex dtype whose parts can hold the dtype."""
     dtype = np.dtype(dtype)
     if dtype.kind == "c":
         return dtype

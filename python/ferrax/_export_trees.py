@@ -1,8 +1,8 @@
-"""Trees of arguments and results as bytes, for exported programs: JSON, with what users registered by name.
+"""Trees of arguments and results as bytes, for exported programs: JSON, with registered classes by name.
 
     leaf "*"    None "0"    tuple ["t", ..]    list ["l", ..]    dict ["d", [key, ..], ..]    registered ["c", name, auxiliary, ..]
 
-Invariant: reading runs no code but what the process registered under the names that it finds.
+Invariant: reading calls only functions that the process registered under the names in the file.
 """
 
 import base64
@@ -22,17 +22,17 @@ def register_pytree_node_serialization(nodetype, *, serialized_name, serialize_a
 
     Args:
       nodetype: the class. It must be registered as a pytree node, unless `from_children` is given.
-      serialized_name: what the class is called in files.
-      serialize_auxdata: makes bytes of a node's metadata.
-      deserialize_auxdata: makes the metadata of the bytes.
-      from_children: `from_children(metadata, children)` builds a node of which only the structure is used; without it the node is built
+      serialized_name: the name of the class in files.
+      serialize_auxdata: converts a node's metadata to bytes.
+      deserialize_auxdata: converts the bytes back to the metadata.
+      from_children: `from_children(metadata, children)` builds a node whose structure is all that is used. Without it the node is built
         from class, metadata and children.
 
     Returns:
       `nodetype`.
 
     Raises:
-      ValueError: the class or the name is registered already, or the class is no pytree node.
+      ValueError: the class or the name is registered already, or the class is not a pytree node.
     """
     if nodetype in _by_type:
         raise ValueError(
@@ -85,10 +85,10 @@ def _is_namedtuple(x):
 
 
 def write_tree(tree):
-    """A PyTreeDef as what JSON holds.
+    """A PyTreeDef as a JSON value.
 
     Raises:
-      ValueError: it has a class that is not registered.
+      ValueError: it contains a class that is not registered.
       TypeError: it has a dictionary with keys other than strings.
     """
     found = tree.node_data()
@@ -119,10 +119,10 @@ _make = _core.PyTreeDef.from_node_data_and_children
 
 
 def read_tree(x, depth=0):
-    """The PyTreeDef that JSON holds.
+    """The PyTreeDef of a JSON value.
 
     Raises:
-      ValueError: it holds none, or a class that is not registered.
+      ValueError: the value is not one of a PyTreeDef, or contains a class that is not registered.
     """
     if depth > _MOST_NESTED:
         raise ValueError("the file is damaged: a tree is nested too deep")

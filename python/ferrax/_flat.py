@@ -18,7 +18,7 @@ on_clear = []
 
 
 class _NoReferences:
-    """What transformations ask about mutable references while there are none: `ferrax._refs` takes its place when it is imported."""
+    """The interface to mutable references as long as there are none: `ferrax._refs` replaces it when it is imported."""
 
     seen = ()
 
@@ -50,7 +50,7 @@ def check_callable(fun):
 
 
 def describe(fun):
-    """The function's name and where it stands: `loss at model.py:12`."""
+    """The function's name and location: `loss at model.py:12`."""
     inner = unwrapped(fun)
     code = getattr(inner, "__code__", None)
     name = getattr(inner, "__name__", None) or repr(inner)
@@ -58,7 +58,7 @@ def describe(fun):
 
 
 def unwrapped(fun):
-    """The function that `functools.wraps` and `functools.partial` were applied to. Attributes made up as they are asked for are not followed."""
+    """The function that `functools.wraps` and `functools.partial` were applied to. Attributes created by `__getattr__` are not followed."""
     while True:
         if "__wrapped__" in getattr(fun, "__dict__", ()):
             fun = fun.__wrapped__
@@ -156,7 +156,7 @@ def abstract(x):
 def looked_at(name, fun, values):
     """The values that a transform of `fun` gives, after a look at them where `jax_debug_nans` or `jax_debug_infs` is on.
 
-    What is computed beneath a transform passes by the checks of single operations and of jitted functions.
+    Computations below a transform skip the checks of single operations and of jitted functions.
 
     Raises:
       FloatingPointError: one is nan, or infinite.

@@ -37,7 +37,7 @@ def reported(text):
 
 
 def capsule_address(capsule):
-    """The address that a capsule holds.
+    """The address in a capsule.
 
     Raises:
       TypeError: it is no capsule.
@@ -55,7 +55,7 @@ def capsule_address(capsule):
 
 
 def _structure(name, *fields, last=None):
-    """A structure that begins with its size and a list of extensions; its size ends with the field `last`."""
+    """A structure that starts with its size and a list of extensions. Its size counts the fields up to `last`."""
     cls = type(name, (Structure,), {"_fields_": [("struct_size", c_size_t), ("extension_start", c_void_p), *fields]})
     end = getattr(cls, last or (fields[-1][0] if fields else "extension_start"))
     cls.declared = end.offset + end.size
@@ -103,7 +103,7 @@ _Handler = CFUNCTYPE(c_void_p, c_void_p)
 
 
 class _Interface:
-    """What handlers call back: errors, memory, states, tasks. Everything it gives out lives until it is given back, or its call is over."""
+    """The functions that handlers can call: errors, memory, states, tasks. Objects live until the handler releases them or its call ends."""
 
     def __init__(self):
         self.lock, self.numbers = threading.Lock(), itertools.count(1)
@@ -126,7 +126,7 @@ class _Interface:
             return next(self.numbers)
 
     def error(self, code, message):
-        """A new error, as the pointer that stands for it."""
+        """A pointer to a new error."""
         key = self.number()
         self.errors[key] = (code, ctypes.create_string_buffer(message.encode()))
         return key
@@ -223,18 +223,18 @@ def _the_interface():
 
 
 class _Call:
-    """One call: what its handler keeps, and the objects that its frame points to."""
+    """One call: the state of its handler, and the objects that its frame points to."""
 
     def __init__(self, states):
         self.states, self.memory, self.alive = states, {}, []
 
     def keep(self, x):
-        """Keeps an object alive, and gives its address."""
+        """Keeps an object alive; returns its address."""
         self.alive.append(x)
         return cast(pointer(x), c_void_p).value
 
     def buffer(self, x, shape):
-        """An array as a buffer. shape: the shape that the handler sees, whatever the order of axes in memory."""
+        """An array as a buffer. shape: the shape that the handler sees, independent of the order of axes in memory."""
         self.alive.append(x)
         dims = (c_int64 * max(len(shape), 1))(*shape)
         return self.keep(_Buffer(_Buffer.declared, None, _dtype(x.dtype), x.ctypes.data, len(shape), dims))
@@ -296,7 +296,7 @@ def call_typed(handlers, states, arguments, results, attributes):
 
     Args:
       handlers: the addresses of its stages by their names.
-      states: what it has set before, by the number of the stage.
+      states: the states that it has set before, by stage number.
       arguments, results: (array, the shape that the handler sees) of each.
       attributes: a dict.
 

@@ -104,7 +104,7 @@ def _picture(x):
 
 
 def array(x):
-    """An array: its type, where it lies, a small picture, its elements. None for a tracer, which is shown as text."""
+    """An array: its type, its sharding, a small picture, its elements. None for a tracer, which is shown as text."""
     if isinstance(x, _core.Tracer):
         return None
     type_ = f"{x.dtype}[{','.join(map(str, x.shape))}]" + (", weak type" if x.weak_type else "")
@@ -133,7 +133,7 @@ _PLACE = re.compile(r"\s+# ((.*?):(\d+)(?::\d+)? \(.*\))$")
 
 
 def _line(text):
-    """One line of a program, with the line of source that it stands for."""
+    """One line of a program, with its line of source."""
     found = _PLACE.search(text)
     if found is None:
         return html.escape(text.strip())
@@ -180,7 +180,7 @@ _TINTS = ("#cde", "#fdc", "#ded", "#ecd", "#eec", "#cee", "#ddd", "#fee")
 
 
 def sharding(s):
-    """A sharding: what it says, and which device holds which part."""
+    """A sharding: its text, and the part of each device."""
     head = f'<div style="{_HEAD}"><b>{html.escape(repr(s))}</b></div>'
     grid = _grid(s)
     return head if grid is None else head + grid

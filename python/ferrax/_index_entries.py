@@ -3,7 +3,7 @@
 Invariant: one entry for each axis of the operand, in their order, and one for each new axis; masks have become the integers of their
 true positions, and bounds of slices are counted from the front.
 
-    x[1:, None, i]     slice 1:n, new, scalar i, slice : for each axis left
+    x[1:, None, i]     slice 1:n, new, scalar i, a slice for each remaining axis
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIST_INDEX = "Using a non-tuple sequence for multidimensional indexing is not a
 
 
 class Entry(NamedTuple):
-    """One part of an index: what it is and which axis of the operand it reads."""
+    """One part of an index: its kind and the axis of the operand that it reads."""
 
     kind: str  # "new", "slice", "int" (static), "scalar" (dynamic), "array"
     value: object

@@ -103,7 +103,7 @@ def _static(x, entries, wrap):
 
 
 def _arrange(x, entries, reversed_, dropped):
-    """What was read, with axes turned round, axes of integers dropped, and an axis of size 1 wherever the index has None."""
+    """The result of a read with reversed axes, without the axes of integers, and with an axis of size 1 for each None of the index."""
     if reversed_:
         x = bind("rev", x, dimensions=tuple(reversed_))
     if dropped:
@@ -161,7 +161,7 @@ def _dynamic_starts(shape, starts, wrap):
 
 
 class Plan(NamedTuple):
-    """What gather and scatter need: index vectors, sizes, axes, and how to get from the window axes to those of the result."""
+    """Operands of gather and scatter: index vectors, sizes, axes, and the conversion from the window axes to those of the result."""
 
     indices: object
     slice_sizes: tuple
@@ -342,12 +342,12 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
 
 
 def _mask_in(index):
-    """The place of an index's one mask that is traced; None where there is none, or where that is not allowed."""
+    """The position of an index's only traced mask; None if there is none, or if it is not allowed there."""
     return traced_mask(index if isinstance(index, tuple) else (index,))
 
 
 def _at_mask(x, index, place, y, update, mode, wrap):
-    """x with what `update` makes of its part around a traced mask, where that holds."""
+    """x with `update` applied to the part around a traced mask, where the mask is true."""
     index = index if isinstance(index, tuple) else (index,)
     read = lambda x, around: getitem(x, around, mode="clip", wrap=wrap)
     write = lambda x, around, part: _update("scatter", x, around, part, unique_indices=True, mode=mode, wrap=wrap)
@@ -417,7 +417,7 @@ def _warn_of_lossy_update(value, dtype):
 
 
 def _as_value(y, dtype):
-    """What is to be written, as an array, or as a scalar of the dtype: a literal in programs."""
+    """The value to write, as an array, or as a scalar of the dtype, which is a literal in programs."""
     if type(y) is int and not -(2**31) <= y < 2**31:
         return _core.asarray(y, dtype)  # read at x's dtype, or refused
     if isinstance(y, (bool, int, float)) or (isinstance(y, complex) and is_complex(dtype)):

@@ -15,7 +15,7 @@ dictionary = types.ModuleType.__dict__["__dict__"].__get__
 
 
 class LateModule(types.ModuleType):
-    """A module with a `__getattr__` and a `__dir__` of its own, some of whose names are not loaded yet."""
+    """A module with its own `__getattr__` and `__dir__`, some of whose names are not loaded yet."""
 
     @property
     def __dict__(self):

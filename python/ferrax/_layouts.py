@@ -41,5 +41,5 @@ Layout.__module__ = Format.__module__ = "ferrax.experimental.layout"
 
 
 def format_of(x):
-    """The order of an array's axes in memory, and where it lies."""
+    """The order of an array's axes in memory, and its sharding."""
     return Format(Layout(tuple(range(x.ndim)), ()), x.sharding)

@@ -1,6 +1,6 @@
 """Linear maps of Python functions over pytrees: `linearize`, `vjp` and `linear_transpose`.
 
-Invariant: what is returned is a pytree of the residuals, so that it passes through `jit` and `vmap`, and can be pickled.
+Invariant: linear maps are pytrees of their residuals, so that they pass through `jit` and `vmap`, and can be pickled.
 
     y, f_vjp = vjp(jnp.sin, 0.0)
     f_vjp(1.0)                                                       # (1.,)
@@ -51,7 +51,7 @@ def linearize(fun, *primals, has_aux=False):
 
 
 class _LinearSpec:
-    """What a linear map's caller sees: trees and avals of both ends. Static data of the pytree that `vjp` and `linearize` return."""
+    """The structures and avals of both ends of a linear map. Static data of the pytree that `vjp` and `linearize` return."""
 
     def __init__(self, in_tree, out_tree, in_avals, out_avals, name, refs=()):
         self.refs = refs
@@ -134,7 +134,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
 
 
 class NotNeeded:
-    """Stands in `VJP.args_res` for an argument that the pullback does not read."""
+    """In `VJP.args_res`, marks an argument that the pullback does not read."""
 
     def __repr__(self):
         return "NotNeeded()"
@@ -149,10 +149,10 @@ register_pytree_node(NotNeeded, lambda _: ((), None), lambda _, __: NotNeeded())
 
 
 class VJP:
-    """A function's pullback at a point, as `vjp` returns it: a pytree of what it keeps.
+    """The pullback of a function at a point, as `vjp` returns it: a pytree of its residuals.
 
-    args_res: what it keeps of the arguments themselves, one entry per argument, with `NotNeeded` for those that it does not read. An entry
-    may be exchanged before a call. opaque_residuals: the other values it keeps. jaxpr: the linear map, from tangents to tangents.
+    args_res: residuals that are arguments, one entry per argument, with `NotNeeded` for those that the pullback does not read. An entry
+    may be replaced before a call. opaque_residuals: the other residuals. jaxpr: the linear map, from tangents to tangents.
     """
 
     def __init__(self, fixed, args_res, opaque_residuals):
@@ -185,12 +185,12 @@ class VJP:
         """The pullback that adds the gradients of some arguments to mutable references.
 
         Args:
-          *refs: one tree for each primal, of its structure: where a leaf is a `Ref` the gradient is added to it, and `ad.GradRef()` stands in its
-            place in what the pullback returns; where it is `ad.DontWant()` there is none, and `ad.DidntWant()` stands there; any other leaf, as
-            `ad.GradValue()`, leaves the gradient where it is.
+          *refs: one tree for each primal, with its structure. At a `Ref` the gradient is added to the reference, and the pullback returns `ad.GradRef()`
+            in its place. At `ad.DontWant()` no gradient is computed, and the pullback returns `ad.DidntWant()`. At any other leaf, such as
+            `ad.GradValue()`, the gradient is returned.
 
         Raises:
-          ValueError: the trees are not the primals'.
+          ValueError: a tree does not have the structure of its primal.
 
         >>> total = jax.new_ref(jnp.zeros(3))
         >>> vjp(lambda x: (x ** 2).sum(), jnp.ones(3))[1].with_refs(total)(1.0)
@@ -227,7 +227,7 @@ def _pull_back(spec, n_aux, linear, *cotangents):
 
 
 def _checked_cotangent(ct, aval):
-    """The cotangent, or None for one of an integer output: whatever its dtype, it is a zero."""
+    """The cotangent, or None for the cotangent of an integer output, which is zero for any dtype."""
     expected = tangent_dtype(aval.dtype)
     is_float0 = getattr(ct, "dtype", None) == float0
     got = None if is_float0 else _get_aval(ct)
@@ -265,7 +265,7 @@ arguments rather than in a tuple, this error can arise.
 
 
 def linear_transpose(fun, *primals, reduce_axes=()):
-    """The transpose of a function that is linear; cheaper than `vjp` as nothing is evaluated.
+    """The transpose of a linear function; cheaper than `vjp`, because nothing is evaluated.
 
     Args:
         fun: a linear function.

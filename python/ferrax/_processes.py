@@ -54,7 +54,7 @@ class Engine:
         return self.watch.call(peers, digest, program)
 
     def begin(self, number, digest, peers, messages, call=None):
-        """Begins to send each peer its message, and to receive one from each."""
+        """Starts to send each peer its message, and to receive one from each."""
         return Exchange(self, number, digest, peers, messages, call)
 
     def watched(self, people):
@@ -110,7 +110,7 @@ class Exchange:
         self._sends += [(comm.Isend([p, mpi.BYTE], dest=peer, tag=self._tag), p) for p in pieces]
 
     def missing(self):
-        """The peers that have not sent yet; all where it is this process's own messages that have not left."""
+        """The peers that have not sent yet; all of them if this process's own messages are not sent yet."""
         return [p for p in self.peers if p not in self._found] or self.peers
 
     def poll(self):
@@ -118,8 +118,8 @@ class Exchange:
 
         Raises:
           Different: a peer runs something else.
-          Gone: a peer is no more, or goes no further.
-          TimeoutError: nothing was heard of one for as long as the run's timeout, or processes wait for each other in a circle.
+          Gone: a peer has ended or does not continue.
+          TimeoutError: nothing was received from a peer for the run's timeout, or processes wait for each other in a circle.
         """
         with self.engine._lock:
             for peer in self.peers:
@@ -222,7 +222,7 @@ def wait(exchange, timeout=None):
     Raises:
       TimeoutError: they were not there in time.
       Different: a peer runs something else.
-      Gone: a peer is no more, or goes no further.
+      Gone: a peer has ended or does not continue.
     """
     begun, told, pause = time.monotonic(), TOLD, 0.0
     while (found := exchange.poll()) is None:
@@ -242,7 +242,7 @@ def wait(exchange, timeout=None):
 
 
 def environment(variables=os.environ):
-    """(number, count) of this process as its launcher says; None where it was started by itself.
+    """(number, count) of this process as set by its launcher; None if no launcher started it.
 
     Open MPI, MPICH and Intel MPI (PMI), MVAPICH and Slurm are known.
     """
@@ -270,7 +270,7 @@ def start(timeout=None):
     """Initialises MPI and makes the engine.
 
     Raises:
-      RuntimeError: there is no mpi4py, or its MPI takes no calls from several threads.
+      RuntimeError: mpi4py is missing, or its MPI does not support calls from several threads.
     """
     global _engine
     try:

@@ -185,7 +185,7 @@ def _metadata(plane, name):
 
 
 def _stats(message, plane):
-    """(name, value) of each; both None where the metadata do not know it, or there is no value."""
+    """(name, value) of each; both None if the metadata do not contain it, or there is no value."""
     for stat in message.get("stats", ()):
         known = plane.stats.get(_last(stat, "metadata_id", 0))
         value = next((values[-1] for name, values in stat.items() if name != "metadata_id"), None)
@@ -209,7 +209,7 @@ class ProfileEvent(_Of):
 
     @property
     def name(self):
-        """What happened."""
+        """The name of the event."""
         return _last(self._plane.events.get(_last(self._message[0], "metadata_id", 0), {}), "name", "")
 
     @property
@@ -229,12 +229,12 @@ class ProfileEvent(_Of):
 
     @property
     def stats(self):
-        """(name, value) of what else is known of it."""
+        """(name, value) of the event's statistics."""
         return _stats(self._message[0], self._plane)
 
 
 class ProfileLine(_Of):
-    """What one thread, or one queue of a device, did."""
+    """The events of one thread, or of one queue of a device."""
 
     @property
     def name(self):
@@ -243,13 +243,13 @@ class ProfileLine(_Of):
 
     @property
     def events(self):
-        """What happened, in the file's order."""
+        """The events, in the file's order."""
         begin = _last(self._message, "timestamp_ns", 0)
         return (ProfileEvent((event, begin), self._plane) for event in self._message.get("events", ()))
 
 
 class ProfilePlane(_Of):
-    """What a host or a device did."""
+    """The events of a host or a device."""
 
     @property
     def name(self):
@@ -263,7 +263,7 @@ class ProfilePlane(_Of):
 
     @property
     def stats(self):
-        """(name, value) of what is known of the whole plane."""
+        """(name, value) of the plane's statistics."""
         return _stats(self._message, self._plane)
 
 

@@ -26,14 +26,14 @@ class BackwardUnknown(BaseException):
 
 
 class _Unbound(BaseException):
-    """A derivative reached a backward reference from around it, which is to be one of its inputs."""
+    """A derivative used a backward reference from outside, which therefore must become one of its inputs."""
 
     def __init__(self, ref, taken):
         self.ref, self.taken = ref, taken
 
 
 class _Pass:
-    """A derivative that is being taken, and the backward references that are inputs of it."""
+    """A derivative under construction, and the backward references that are its inputs."""
 
     def __init__(self, refs):
         self.refs, self.staging = refs, _core.staging()
@@ -46,7 +46,7 @@ class BackwardRef(Ref):
 
     @classmethod
     def of(cls, owner, value):
-        """That of a reference, which has none yet, with a value of the program that it belongs to."""
+        """A new backward reference of `owner`, with a value of the program that `owner` belongs to."""
         self = cls.__new__(cls)
         self.owner, self._value, self._aval = owner, value, _core.get_aval(value)
         self._home, self._kind, self._back, self._place = owner._home, None, None, None
@@ -64,7 +64,7 @@ class BackwardRef(Ref):
 
 
 def backward_of(ref):
-    """The reference that stands for another in backward passes."""
+    """The backward reference of a reference, created if necessary."""
     if ref._back is None:
         if ref._place is not None:
             raise BackwardUnknown(*ref._place)
@@ -81,7 +81,7 @@ def _pieces(dtype):
 
 
 def as_cotangent(x):
-    """A reference's value as a cotangent: exact, whatever its dtype."""
+    """A reference's value as a cotangent: exact, for every dtype."""
     dtype = x.dtype
     convert = lambda x, dtype: _core.bind("convert_element_type", x, new_dtype=np.dtype(dtype), weak_type=False, sharding=None)
     if is_inexact(dtype):
@@ -139,7 +139,7 @@ def linearized(flat, leaves):
 
 
 def transposed(linear, cts, refs):
-    """The cotangents of the inputs; the references are what the backward pass makes of them."""
+    """The cotangents of the inputs. The backward pass updates the references."""
     if not refs:
         return linear.transpose(cts)
     found = linear.transpose([*cts, *[as_cotangent(r._here()) for r in refs]])

@@ -29,7 +29,7 @@ register_pytree_node(_Place, lambda p: ((), p.i), lambda i, _: _Place(i))
 
 
 class _Referring:
-    """A jitted function with references in reach: the one that is compiled takes their values and returns them. Kept with the function."""
+    """A jitted function that uses references. The function that is compiled takes their values and returns the new ones. Stored with the function."""
 
     def __init__(self, fun, options):
         self.fun, self.closed, self.compiled, self.options = fun, [], {}, options
@@ -103,7 +103,7 @@ class _Referring:
 
 
 def call_jitted(jitted, error, args, kwargs):
-    """What the extension calls (`_hooks`): (result,) of a jitted function that failed with `error` for references in its reach; None where it has none."""
+    """Called by the extension (`_hooks`) when a jitted function failed with `error`: (result,) if references caused it, else None."""
     if "_threads_refs" in jitted.__dict__:
         return None  # made by a `_Referring`, which records its captured values
     known = jitted.__dict__.get("_referring")
@@ -137,10 +137,10 @@ def _type(r):
 
 
 def stage_jitted(fun, options, what, error, args, kwargs):
-    """What the extension calls (`_hooks`) where `jit(fun).lower`, `.trace` or `.eval_shape` failed with `error`.
+    """Called by the extension (`_hooks`) when `jit(fun).lower`, `.trace` or `.eval_shape` failed with `error`.
 
     Returns:
-      the stage of a function with references in its reach; None where it has none.
+      the stage of a function that uses references; None if it uses none.
     """
     captured = isinstance(error, Captured)
     if not captured and not any(is_ref(x) for x in tree_flatten((args, kwargs))[0]):
@@ -161,7 +161,7 @@ def stage_jitted(fun, options, what, error, args, kwargs):
 
 
 class _Stage:
-    """A stage of a jitted function with references in its reach: what is compiled takes their values, and sets them."""
+    """A stage of a jitted function that uses references: the compiled function takes their values and sets them."""
 
     def __init__(self, known, stage):
         self._known, self._stage = known, stage

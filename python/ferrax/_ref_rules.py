@@ -1,6 +1,6 @@
 """Functions with user-defined rules (`custom_jvp`, `custom_vjp`, `custom_vmap`) that take or capture mutable references.
 
-Such a call is that of a function of values that returns the new values. Its rule is the user's, with references that hold these values.
+Such a call is compiled as a function of values that returns the new values. Its rule is the user's, called with references that hold these values.
 
 Invariant: the user's function and rules get the references of the call themselves, never replacements.
 
@@ -61,7 +61,7 @@ def _changed(before, after):
 
 
 def _written(changed, refs, values):
-    """The references that were written to, and their values. Those that were only read keep theirs, whatever derivative is being taken."""
+    """The references that were written to, and their values. References that were only read keep theirs, under every derivative."""
     pairs = [(r, v) for r, v, c in zip(refs, values, changed, strict=True) if c]
     return [r for r, _ in pairs], [v for _, v in pairs]
 
@@ -102,7 +102,7 @@ def call_custom_jvp(custom, static, merge, dyn, refs):
 
 
 class _Reference:
-    """Stands among residuals for a reference of the call: its number."""
+    """In residuals, represents a reference of the call by its number."""
 
     def __init__(self, i):
         self.i = i
@@ -170,7 +170,7 @@ def call_custom_vjp(custom, static, merge, dyn, refs, symbolic_zero):
 
 
 def _spread(grads, parts):
-    """What a `bwd` rule returned, one entry per leaf of the arguments. None is a zero, for a leaf or a subtree."""
+    """The result of a `bwd` rule, one entry per leaf of the arguments. None is a zero, for a leaf or a subtree."""
     args = parts.tree.unflatten([object() for _ in parts.leaves])
     grads = tuple(grads) if isinstance(grads, list) else grads
     try:

@@ -79,14 +79,14 @@ _LOCAL = threading.local()
 
 
 def passes():
-    """The derivatives that are being taken in this thread (`_backward`), from the outside in."""
+    """The derivatives under construction in this thread (`_backward`), outermost first."""
     if not hasattr(_LOCAL, "passes"):
         _LOCAL.passes = []
     return _LOCAL.passes
 
 
 def _caller():
-    """The line outside this package that is running, as text; None where there is none."""
+    """The innermost running line outside this package, as text; None if there is none."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_FOLDER):
         frame = frame.f_back
@@ -135,7 +135,7 @@ class Ref:
         self._update("set", idx, value)
 
     def addupdate(self, value, idx=...):
-        """Adds to what is at `idx`."""
+        """Adds to the elements at `idx`."""
         self._update("add", idx, value)
 
     def _update(self, what, idx, value):
@@ -193,7 +193,7 @@ class Ref:
 
 
 class _Part:
-    """A part of a reference: what some indices, one after another, select of it."""
+    """A part of a reference, selected by several indices in turn."""
 
     __slots__ = ("_indices", "_ref")
 
@@ -210,7 +210,7 @@ class _Part:
         return f"{self._ref!r}.at" + "".join(f"[{i}]" for i in self._indices)
 
     def _split(self, idx):
-        """The index of the whole that begins a selection, and those within what it selects."""
+        """The index into the whole reference that starts a selection, and the indices into that part."""
         indices = (*self._indices, idx)
         return indices[0], [i for i in indices[1:] if not _is_all(i)]
 
@@ -225,7 +225,7 @@ class _Part:
         self._update("set", idx, value)
 
     def addupdate(self, value, idx=...):
-        """Adds to what is at `idx`."""
+        """Adds to the elements at `idx`."""
         self._update("add", idx, value)
 
     def _update(self, what, idx, value):
@@ -282,7 +282,7 @@ def _checked(idx, shape):
 
 
 def _fitting(ref, x, idx, value, what, shape=None):
-    """The value as what the index selects: of its shape, and of the reference's dtype."""
+    """The value, broadcast to the shape that the index selects, and in the reference's dtype."""
     aval = _core.get_aval(value)
     if aval.dtype != ref.dtype and not (aval.weak_type and _core.result_type(x, value) == ref.dtype and np.can_cast(aval.dtype, ref.dtype, "same_kind")):
         raise ValueError(f"Invalid dtype for `{what}`. Ref dtype: {ref.dtype}. Value dtype: {aval.dtype}. ")
@@ -295,7 +295,7 @@ def _fitting(ref, x, idx, value, what, shape=None):
 
 
 def _selected(shape, dtype, idx):
-    """The shape of what an index selects."""
+    """The shape that an index selects."""
     entries = idx if isinstance(idx, tuple) else (idx,)
     leaves = [e for e in entries if isinstance(e, (_core.Array, np.ndarray, list))]
     if not leaves:
@@ -325,7 +325,7 @@ def _written(what, x, idx, value):
 
 
 class _Fixed:
-    """A part of an index that stands in the program: a slice, None, an ellipsis."""
+    """A static part of an index: a slice, None, an ellipsis."""
 
     def __init__(self, entry):
         self.entry = entry
@@ -358,7 +358,7 @@ def new_ref(init_val, *, memory_space=None, kind=None):
     Args:
         init_val: an array or a number.
         memory_space: there is one kind of memory.
-        kind: "no_grad_no_remat" for a reference that takes values as constants: writes of what is being differentiated are not followed by derivatives.
+        kind: "no_grad_no_remat" for a reference that stores values as constants: derivatives do not pass through it.
 
     Returns:
         Reference.
@@ -460,7 +460,7 @@ def ref_swap(ref, idx, value, _function_name="ref_swap"):
         value: array that broadcasts to ref[idx].
 
     Returns:
-        Array: what was there.
+        Array: the previous value.
     """
     old = ref_get(ref, idx)
     ref_set(ref, idx, value)
@@ -468,7 +468,7 @@ def ref_swap(ref, idx, value, _function_name="ref_swap"):
 
 
 def ref_addupdate(ref, idx, x):
-    """Adds to what is at `idx`.
+    """Adds to the elements at `idx`.
 
     Args:
         ref: reference.
@@ -485,7 +485,7 @@ def ds(start, size=None, stride=None):
     """The index of `size` elements from `start`, each `stride` after the last: `ref[ds(i, 3)]`, `x[ds(i, 3)]`.
 
     Args:
-        start: int or integer scalar, which may be traced; alone, it is `size` and the index begins at 0.
+        start: int or integer scalar, which may be traced; if it is the only argument, it is `size` and the index starts at 0.
         size: int.
         stride: int; None: 1.
 
@@ -508,9 +508,9 @@ def ds(start, size=None, stride=None):
 
 
 def without_refs(fun, args, kwargs):
-    """`fun` as a function of those leaves of its arguments alone that are no references, which stay in its reach; and these arguments.
+    """`fun` as a function of the leaves that are not references, and these arguments. The references are captured.
 
-    A structure keeps its place: a reference is None in it.
+    Structures are unchanged: a reference is replaced by None.
     """
     leaves, tree = tree_flatten((args, kwargs))
 
@@ -526,7 +526,7 @@ def without_refs(fun, args, kwargs):
 
 @contextlib.contextmanager
 def bound(refs, values):
-    """References with other values, in the program that is made now."""
+    """Gives references other values while the current program is made."""
     before = [(r._value, r._staging, r._traces) for r in refs]
     for r, v in zip(refs, values, strict=True):
         r._value, r._staging, r._traces = v, _core.staging(), _core.traces()
@@ -538,9 +538,9 @@ def bound(refs, values):
 
 
 def handing_on(plain, threaded, given=()):
-    """`plain()`; where that reaches references that belong here, `threaded(refs)` in its place, which hands them on and sets what became of them.
+    """Returns `plain()`; if that uses references of the enclosing program, `threaded(refs)`, which passes their values through and sets the new ones.
 
-    given: references that are known to be in reach.
+    given: references that are known to be used.
     """
     refs = list(given)
     while True:
@@ -553,7 +553,7 @@ def handing_on(plain, threaded, given=()):
 
 
 def forgetting_writes(make):
-    """`make()`, a program or its types, in which references from outside have their current values; writes are discarded."""
+    """`make()`, a program or its types, with the current values of outer references; writes are discarded."""
 
     def constant(refs):
         values = values_of(refs)
@@ -566,18 +566,18 @@ def forgetting_writes(make):
 
 
 def values_of(refs):
-    """The values of references in the program that they belong to."""
+    """The values of references, in the program that they belong to."""
     return [r._here() for r in refs]
 
 
 def settle(refs, values, strip=False):
-    """Gives references their values after a program; with `strip`, none of the derivatives that are being taken follows them."""
+    """Sets references to their values after a program. With `strip`, derivatives under construction do not pass through."""
     for r, v in zip(refs, values, strict=True):
         r._take(v, strip=strip)
 
 
 def is_ref(x):
-    """Whether x is a reference, or stands for one (`ShapeDtypeStruct(is_ref=True)`)."""
+    """Whether x is a reference, or represents one (`ShapeDtypeStruct(is_ref=True)`)."""
     return isinstance(x, Ref) or (getattr(x, "is_ref", False) is True and not isinstance(x, _core.Array))
 
 

@@ -52,12 +52,12 @@ def canonicalize_axes(axis, ndim) -> tuple[int, ...]:
 
 
 def static_size(n) -> int:
-    """A size as an int; a symbolic one, of a function that is being exported, stays what it is."""
+    """A size as an int; a symbolic size of a function that is being exported is unchanged."""
     return n if n.__class__ is int or hasattr(n, "slicing") else operator.index(n)
 
 
 def canonicalize_shape(shape, context="") -> tuple[int, ...]:
-    """A size or a sequence of sizes as a tuple of ints. Raises TypeError for anything that is not static."""
+    """A size or a sequence of sizes as a tuple of ints. Raises TypeError for a value that is not static."""
     if not isinstance(shape, (tuple, list)):
         scalar = isinstance(shape, str) or not hasattr(shape, "__iter__") or getattr(shape, "ndim", 1) == 0
         shape = (shape,) if scalar else tuple(shape)
@@ -73,7 +73,7 @@ def canonicalize_shape(shape, context="") -> tuple[int, ...]:
 
 
 def common_shape(*shapes) -> tuple[int, ...]:
-    """The shape that arrays of these shapes are repeated to. ValueError where there is none, with all of them."""
+    """The shape to which arrays of these shapes broadcast. Raises ValueError, with all shapes, if there is none."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

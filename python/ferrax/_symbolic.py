@@ -1,4 +1,4 @@
-"""Symbolic sizes: polynomials over names, floor divisions, remainders, maxima and minima of them. A scope holds the constraints on its names.
+"""Symbolic sizes: polynomials over names, floor divisions, remainders, maxima and minima. A scope holds the constraints on its names.
 
 >>> b, c = symbolic_shape("b, 2*c")
 >>> (b * c + 3 * b) // b
@@ -19,7 +19,7 @@ _OPERATIONS = ("floordiv", "mod", "max", "min")
 
 
 class SymbolicScope:
-    """What a set of symbolic sizes have in common: only those of one scope meet, and its constraints hold of them.
+    """The context of symbolic sizes: only sizes of one scope can be combined, and its constraints hold for them.
 
     Args:
       constraints_str: constraints as `"a >= b + 2"`, `"a <= 64"`, `"mod(a, 8) == 0"`.
@@ -87,7 +87,7 @@ class SizeExpr:
     # ---- arithmetic
 
     def _with(self, other):
-        """The other operand as an expression of this scope; None if it is none."""
+        """The other operand as an expression of this scope; None if it cannot be one."""
         if isinstance(other, SizeExpr):
             self.scope._check_same_scope(other, "for linear combination")
             return other
@@ -205,7 +205,7 @@ class SizeExpr:
         return sum(k * math.prod(_factor_value(f, sizes) for f in t) for t, k in self.terms.items())
 
     def names(self):
-        """The names it is made of."""
+        """The names that it contains."""
         return {n for t in self.terms for f in t for n in _factor_names(f)}
 
     def __repr__(self):
@@ -359,7 +359,7 @@ def _factor_bounds(f):
 
 
 def _bounds(e):
-    """Between which numbers an expression lies."""
+    """The least and the greatest value of an expression."""
     low = high = 0
     for t, k in e.terms.items():
         a, b = 1, 1
@@ -380,7 +380,7 @@ def at_least_zero(e, scope):
 
 
 def _shown(e, scope, depth=2):
-    """Whether the expression, or it less a multiple of what is known to be at least 0, is clearly at least 0."""
+    """Whether the expression is provably at least 0, by its bounds or after subtracting a multiple of a known nonnegative expression."""
     if not isinstance(e, SizeExpr):
         return e >= 0
     if _bounds(e)[0] >= 0:
@@ -401,7 +401,7 @@ def _shown(e, scope, depth=2):
 
 
 def _facts(f, scope):
-    """Expressions that are at least 0 by what an operation means."""
+    """Expressions that are at least 0 by the definition of an operation."""
     x = _normal({(f,): 1}, scope)
     a, b = (_lift(y, scope) for y in f[1:])
     if f[0] == "max":
@@ -516,10 +516,10 @@ def symbolic_shape(shape_spec, *, constraints=(), scope=None, like=None):
 
     Args:
       shape_spec: sizes between commas, in brackets or not: integers, names, and sums, differences, products, `floordiv(a, b)`, `mod(a, b)`,
-        `max(a, b)`, `min(a, b)` of them. `_` takes a size, and a last `...` all that are left, from `like`. None stands for `...`.
+        `max(a, b)`, `min(a, b)` of them. `_` takes a size, and a last `...` all remaining ones, from `like`. None means `...`.
       constraints: see `SymbolicScope`.
       scope: the scope of the new names; a new one if None.
-      like: the sizes that stand for `_` and `...`.
+      like: the sizes to use for `_` and `...`.
 
     Returns:
       A tuple of integers and symbolic sizes.

@@ -28,7 +28,7 @@ _FEWEST, _MOST = 6, 24
 
 
 class TracedSize(int):
-    """A symbolic size while a function is traced: an integer that knows its expression."""
+    """A symbolic size during tracing: an integer that carries its expression."""
 
     def __new__(cls, expr, n):
         self = int.__new__(cls, n)
@@ -78,7 +78,7 @@ class TracedSize(int):
         return _sized(found, {"max": max, "min": min}[name](int.__index__(self), int.__index__(other)))
 
     def slicing(self, s):
-        """Takes for granted, on behalf of a slice of an axis of this size, on which side of its bounds the size lies."""
+        """Assumes, for a slice of an axis of this size, on which side of its bounds the size lies."""
         for v in (s.start, s.stop):
             if isinstance(v, int):
                 _ = v <= self if v >= 0 else -v <= self
@@ -170,7 +170,7 @@ def _sized(expr, n):
 
 
 def _as_array(size, name, other):
-    """An operation on a size and something that is none: on the size as an array."""
+    """An operation on a size and another value: applied to the size as an array."""
     if isinstance(other, TracedSize):
         other = _core.asarray(int.__index__(other))
     return getattr(_core.asarray(int.__index__(size)), name)(other)
@@ -204,7 +204,7 @@ class SymbolicAval:
 
 
 def sliced(shape, index):
-    """Takes for granted what an index asks of the sizes that it slices."""
+    """Records the assumptions that an index makes about the sizes that it slices."""
     entries = [e for e in (index if isinstance(index, tuple) else (index,)) if e is not None]
     dots = next((i for i, e in enumerate(entries) if e is Ellipsis), len(entries))
     after = len(entries) - dots - 1
@@ -227,7 +227,7 @@ def is_symbolic_dim(p):
 
 
 def symbolic_scope(name, names, leaves):
-    """The scope of the symbolic sizes among these arguments; None if there is none.
+    """The scope of the symbolic sizes among these arguments; None if there are none.
 
     Raises:
       ValueError: there are several scopes.
@@ -262,7 +262,7 @@ def _value(n, sample):
 
 
 class Samples:
-    """Values for the names of a scope that keep its constraints: first one at which user code sees symbolic sizes, then as many as asked."""
+    """Values for the names of a scope that satisfy its constraints: first one at which user code sees symbolic sizes, then as many as requested."""
 
     def __init__(self, scope, sizes):
         self.names = sorted({n for e in sizes for n in e.names()})
@@ -318,7 +318,7 @@ def traced_symbolically(trace, sample, sizes):
     """`trace()` at a sample, with symbolic sizes in the place of those of `sizes`.
 
     Returns:
-      The trace, the expressions that were made, and those that were taken to be at least 0.
+      The trace, the expressions that were created, and those that were assumed to be at least 0.
     """
     before = _state.table, _state.made, _state.assumed
     table = {}
@@ -409,7 +409,7 @@ class Fit:
                 self.terms.append((e, [e.value(s) for s in self.samples]))
 
     def expressions(self, sizes):
-        """For each size, given by its values, an expression as text; None where none was found that is the only one of its kind."""
+        """For each size, given by its values, an expression as text; None if no unique expression was found."""
         found = [self._expression(v) for v in sizes]
         if None in found:
             # a number that is no expression of the names may be one of the expressions found, such as the size of an array

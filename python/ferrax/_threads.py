@@ -25,7 +25,7 @@ def num_threads():
 class set_num_threads:
     """Sets how many threads a large operation on the CPU is spread over, for the whole process; as a context manager, until the block ends.
 
-    No result depends on it. Programs that run already go on with what they have, from their next operation on with the new number. Blocks of
+    Results do not depend on it. Running programs use the new number from their next operation on. Blocks of
     several Python threads share the one number: each puts back the one that it found.
 
     Args:

@@ -45,7 +45,7 @@ class _CannotTell(Exception):
 
 
 def _reach(fun):
-    """What the function reads besides its arguments, as a list of objects. Raises _CannotTell where one may change without a trace."""
+    """The objects that the function reads besides its arguments. Raises _CannotTell if one can change unnoticed."""
     seen, out, functions = set(), [], [fun]
     while functions:
         f = functions.pop()
@@ -93,7 +93,7 @@ def _add(x, out):
 
 
 def _held(x):
-    """Keeps x for comparison; weakly where that is possible, for what is in reach may reach back."""
+    """Stores x for comparison; weakly if possible, because objects in reach may refer back."""
     if isinstance(x, _PLAIN):
         return lambda: x
     try:
@@ -115,7 +115,7 @@ def _same(held, reach):
 def traced(fun, what, flat_fun, avals, paths, in_tree, static):
     """(program, output tree) of `fun` as the function of leaves `flat_fun`, for arguments of these types and structure.
 
-    what: what it is traced for, as errors say it. paths: makes the names of the leaves for them. static: the values of the arguments that
+    what: the name of the transformation, for errors. paths: makes the names of the leaves for errors. static: the values of the arguments that
     are no leaves, by position or name.
     """
 
@@ -139,16 +139,16 @@ def traced(fun, what, flat_fun, avals, paths, in_tree, static):
 def settled(fun, program, consts):
     """Whether a program of `fun` that captured these values may be kept with it.
 
-    Tracers end with their transformation. And what is kept goes when the function goes, unless it holds the function itself: rules and
-    callbacks of the program may, through what they close over.
+    Tracers end with their transformation. A stored program must be freed with its function, so it must not refer to the function: rules and
+    callbacks of the program may do so through their closures.
     """
     return not any(isinstance(c, _core.Tracer) for c in consts) and not _leads_to(_core.held_objects(program), fun)
 
 
 def _leads_to(objects, fun):
-    """Whether any of the objects refers to `fun`, through others; also where there are too many to tell.
+    """Whether any of the objects refers to `fun`, directly or through others; True if there are too many objects to search.
 
-    Modules and types are not followed: what they hold is kept by them.
+    Modules and types are not followed: they keep their objects alive anyway.
     """
     seen, left = {id(fun.__globals__)} if isinstance(fun, types.FunctionType) else set(), list(objects)
     while left:
@@ -167,7 +167,7 @@ def _leads_to(objects, fun):
 
 
 def remembered(fun, key, make):
-    """`make()`, or what it gave before for this function and key. `make` returns (result, whether it may be kept)."""
+    """`make()`, or its earlier result for this function and key. `make` returns (result, whether it may be stored)."""
     fun = plain(fun)
     # Cached traces may keep arrays that the function closes over, also tracers of a surrounding trace. This is no leak in the user's code.
     if type(fun) is not types.FunctionType or (_LEAKS.asked and _LEAKS.get()):

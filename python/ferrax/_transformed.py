@@ -51,12 +51,12 @@ def _again(transform, args, options):
 
 
 def restorable(transform, *args, **options):
-    """Decorates the function that `transform(*args, **options)` returns, so that it pickles as that."""
+    """Decorates the function that `transform(*args, **options)` returns, so that it can be pickled."""
     return lambda call: Transformed(call, (transform, args, options))
 
 
 def public_name(f):
-    """The name in its module that an object is found by, such as a decorated function's; None where it has none."""
+    """The name under which an object is found in its module, such as a decorated function's; None if there is none."""
     module, inner = sys.modules.get(getattr(f, "__module__", None)), getattr(f, "__wrapped__", None)
     for name in (getattr(f, "__qualname__", None), getattr(inner, "__qualname__", None)):
         if isinstance(name, str) and "<" not in name:
@@ -69,5 +69,5 @@ def public_name(f):
 
 
 def plain(fun):
-    """The plain function within what a transform returned; any other function is itself."""
+    """The plain function inside a transform's result; any other function itself."""
     return fun._call if type(fun) is Transformed else fun

@@ -20,7 +20,7 @@ def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, m
 
     Args:
         data_type: the type.
-        spec_type: the type of the values that stand for it in `in_axes` and `out_axes`.
+        spec_type: the type of the values that represent it in `in_axes` and `out_axes`.
         axis_size_type: the type of the size of its axis.
         to_elt: `to_elt(cont, get_idx, value, spec)`, which returns the element; `cont(array, axis)` is the element of an array, or of another value.
         from_elt: `from_elt(cont, axis_size, element, spec)`, which returns the value; `cont(axis_size, element, axis)` is the array of an array's element.
@@ -50,7 +50,7 @@ def unregister_vmappable(data_type):
 
 
 def is_vmappable(x):
-    """Whether `vmap` was told how to map over x."""
+    """Whether the type of x was registered for `vmap`."""
     return type(x) in vmappables
 
 

@@ -35,12 +35,12 @@ class Different(RuntimeError):
 
 
 class Gone(RuntimeError):
-    """A process that is waited for has died, has ended, or has given up what it is waited for."""
+    """A process that this one waits for has died, has ended, or has abandoned the call."""
 
 
 @dataclasses.dataclass
 class Call:
-    """A call that was made together with another process: its digest, its program's text, and its number on this process."""
+    """A call made together with another process: its digest, its program's text, and its number in this process."""
 
     digest: int
     text: Callable | None
@@ -49,7 +49,7 @@ class Call:
 
 @dataclasses.dataclass
 class Peer:
-    """What is known of another process."""
+    """The known state of another process."""
 
     who: dict
     calls: int = 0  # made with it
@@ -66,7 +66,7 @@ class Peer:
 
 
 def here():
-    """What others must know to see that this process is no more."""
+    """The facts from which other processes can detect the end of this one."""
     return {"host": socket.gethostname(), "pid": os.getpid(), "space": _read_link("/proc/self/ns/pid"), "begun": _begun(os.getpid())}
 
 
@@ -78,7 +78,7 @@ def _read_link(path):
 
 
 def _begun(pid):
-    """When a process began, in ticks; None where there is none, or where it is dead and only not yet buried; "" where the system does not say."""
+    """The start time of a process in ticks; None if it does not exist or is a zombie; "" if the system does not provide it."""
     if not os.path.isdir("/proc/self"):
         try:
             os.kill(pid, 0)
@@ -96,7 +96,7 @@ def _begun(pid):
 
 
 def user_line():
-    """`, at file:line in function` of the user's code that the main thread runs; nothing where there is none."""
+    """`, at file:line in function` of the user's code that the main thread runs; empty if there is none."""
     frame = sys._current_frames().get(threading.main_thread().ident)
     ours = os.path.dirname(__file__)
     while frame is not None and frame.f_code.co_filename.startswith(ours):
@@ -115,7 +115,7 @@ def named(processes):
 
 
 def first_difference(mine, theirs):
-    """The first line in which two texts differ, as the end of a message."""
+    """The first line in which two texts differ, for the end of a message."""
     if theirs is None:
         return f" The other one's program is not known; this one's:\n{mine}"
     a, b = mine.splitlines(), theirs.splitlines()
@@ -152,7 +152,7 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="ferrax-watch", daemon=True)
 
     def begin(self):
-        """Begins to watch."""
+        """Starts to watch."""
         self._thread.start()
 
     # ---- calls
@@ -185,11 +185,11 @@ class Watch:
             self._compare(p)
 
     def place(self, number, peer):
-        """Which call with a peer the call of this number is; None where that is not known any more."""
+        """The index of the call of this number among those with a peer; None if it was forgotten."""
         return self._places.get(number, {}).get(peer)
 
     def give_up(self, number, why):
-        """Tells those that a call was made with that this process runs it no further."""
+        """Notifies the peers of a call that this process does not continue it."""
         with self._state:
             for p, index in self._places.get(number, {}).items():
                 self._tell(p, {"given_up": index, "why": why, "line": user_line()})
@@ -248,7 +248,7 @@ class Watch:
             self.differ(p, peer.asked["waits"])
 
     def differ(self, p, index):
-        """Notes that a call is another on a peer, and tells the peer this process's program."""
+        """Records that a call differs on a peer, and sends the peer this process's program."""
         with self._state:
             peer = self.peers[p]
             if peer.differs is None:
@@ -260,7 +260,7 @@ class Watch:
                 self._tell(p, {"differs": index, "text": text})
 
     def _hand_on(self, path, number):
-        """Hands a question on to a process that this one waits for, until it comes to one that goes on, or back to where it began."""
+        """Forwards a probe to a process that this one waits for, until it reaches one that is not waiting, or returns to its origin."""
         waits = sorted({p for x in list(self.waiting) for p in x.missing()})
         if not waits:
             return
@@ -294,7 +294,7 @@ class Watch:
                     sys.stderr.write(f"ferrax: {self.died()}, as process {self.rank} of {self.size} sees{user_line()}\n")
 
     def ask(self, exchange):
-        """Asks those that an exchange waits for whether they make the same call, and where they are."""
+        """Asks the peers that an exchange waits for whether they make the same call, and for their location."""
         with self._state:
             for p in exchange.missing():
                 if (mine := self.peers[p].made.get(self.place(exchange.call, p))) is not None:
@@ -303,10 +303,10 @@ class Watch:
     # ---- the end of a wait
 
     def check(self, exchange):
-        """Raises what makes an exchange impossible.
+        """Raises an error if an exchange cannot succeed.
 
         Raises:
-          Gone: a process that it waits for has died, has ended or has given the call up.
+          Gone: a process that it waits for has died, has ended or has abandoned the call.
           Different: one makes another call.
         """
         for p in exchange.missing():
@@ -342,14 +342,14 @@ class Watch:
         )
 
     def died(self):
-        """`process 2 (pid 17 on node3) has died` of those that have; nothing where all live."""
+        """`process 2 (pid 17 on node3) has died` for those that have; empty if all live."""
         gone = [f"process {p} (pid {x.who['pid']} on {x.who['host']})" for p, x in self.peers.items() if x.died]
         return f"{', '.join(gone)} {'have' if len(gone) > 1 else 'has'} died" if gone else ""
 
     def in_vain(self, exchange, waited, timeout):
-        """Why an exchange that has waited so long is given up, where nothing but its wait says so; nothing while it goes on.
+        """The reason to abandon an exchange after a long wait; empty while it may still succeed.
 
-        A circle may pass, where a process waits on one of its threads and computes on another: it must have been seen for as long as the timeout.
+        A circle may be temporary, if a process waits in one thread and computes in another: it must persist for the timeout.
         """
         now = time.monotonic()
         if waited <= timeout:
@@ -361,12 +361,12 @@ class Watch:
         return f"nothing was heard from {named(silent)}" if silent else ""
 
     def over(self, exchange):
-        """Notes that an exchange waits no more."""
+        """Records that an exchange no longer waits."""
         self.waiting.discard(exchange)
         self.circles.pop(exchange.call, None)
 
     def whereabouts(self, processes):
-        """`; process 1 is at file:line in f`, of those that have said so."""
+        """`; process 1 is at file:line in f`, for those that have answered."""
         return "".join(
             f"; process {p} is{self.peers[p].answered['here'].removeprefix(',') or ' in no Python code'}" for p in processes if self.peers[p].answered
         )
@@ -374,7 +374,7 @@ class Watch:
     # ---- the end
 
     def farewell(self):
-        """Tells the others that this process ends, and waits until all do."""
+        """Notifies the others that this process ends, and waits until all do."""
         if os.getpid() != self._process:
             return
         with self._state:

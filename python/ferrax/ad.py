@@ -1,8 +1,8 @@
-"""What becomes of a pullback's gradients: returned, added to a mutable reference, or not wanted.
+"""Markers for the gradients of a pullback: returned, added to a mutable reference, or not wanted.
 
     f_vjp.with_refs(total, ad.DontWant(), ad.GradValue())(ct)       # (GradRef(), DidntWant(), a gradient)
 
-Invariant: a gradient that is not requested is an output that is not read, so that a program that calls the pullback computes nothing for it.
+Invariant: a gradient that is not requested is an output that is not read, so a program that calls the pullback does not compute it.
 """
 
 from . import _flat
@@ -28,19 +28,19 @@ class _Mark:
 
 
 class GradValue(_Mark):
-    """Given to `with_refs` for a gradient that is to be returned."""
+    """Given to `with_refs` for a gradient that is returned."""
 
     __slots__ = ()
 
 
 class DontWant(_Mark):
-    """Given to `with_refs` for a gradient that is not wanted."""
+    """Given to `with_refs` for a gradient that is not computed."""
 
     __slots__ = ()
 
 
 class GradRef(_Mark):
-    """Stands in what a pullback returns for a gradient that was added to a reference."""
+    """Returned by a pullback in place of a gradient that was added to a reference."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Rematerialisation: `checkpoint`, names for the values that a policy may keep, and the list of what a function keeps."""
+"""Rematerialisation: `checkpoint`, names of values for policies, and the list of a function's residuals."""
 
 from . import _core
 from ._checkpoint import checkpoint, remat
@@ -21,7 +21,7 @@ batching.defvectorized(_name_p)
 
 
 def checkpoint_name(x, name):
-    """Gives values a name that checkpoint policies can ask for; the values are unchanged.
+    """Gives values a name that checkpoint policies can refer to; the values are unchanged.
 
     Args:
         x: pytree of arrays.
@@ -34,7 +34,7 @@ def checkpoint_name(x, name):
 
 
 def print_saved_residuals(f, *args, **kwargs):
-    """Prints every value that reverse mode would keep of a call: its type, and the argument or the source line that it comes from.
+    """Prints the residuals that reverse mode would store for a call: their types, and the arguments or source lines that they come from.
 
     Args:
         f: function of pytrees of arrays.
@@ -48,7 +48,7 @@ def print_saved_residuals(f, *args, **kwargs):
 
 
 def _saved_residuals(f, args, kwargs):
-    """(type, where it comes from) for each residual: literals, constants, arguments, and then results in the order of their equations."""
+    """(type, origin) for each residual: literals, constants, arguments, and then results in the order of their equations."""
     leaves, in_tree = tree_flatten((args, kwargs))
 
     def residuals(*leaves):
@@ -71,7 +71,7 @@ def _saved_residuals(f, args, kwargs):
 
 
 def _result(eqn):
-    """What an equation's results are called."""
+    """The name of an equation's results."""
     if eqn.primitive.name == "name":
         return f"named '{eqn.params['name']}'"
     if eqn.primitive.name == "jit":

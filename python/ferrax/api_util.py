@@ -1,9 +1,9 @@
-"""Functions of pytrees as functions of leaves, for libraries that build transformations of their own.
+"""Functions of pytrees as functions of leaves, for libraries that define their own transformations.
 
     flat, out_tree = flatten_fun_nokwargs(wrap_init(f), in_tree)
     leaves = flat.call_wrapped(*in_leaves); out_tree()
 
-Invariant: a flattened function is called with the leaves of its structure, and knows the structure of its result afterwards.
+Invariant: a flattened function is called with the leaves of its structure, and has the structure of its result afterwards.
 """
 
 import inspect
@@ -44,7 +44,7 @@ def shaped_abstractify(x):
 
 
 def debug_info(traced_for, fun, args, kwargs, **_):
-    """What errors say of a function that is traced.
+    """The description of a traced function in errors.
 
     Args:
         traced_for: str, the name of the transform.
@@ -169,7 +169,7 @@ def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
     """The axis of each leaf of a structure, from a tree of axes that may stop above the leaves. None counts as an axis.
 
     Args:
-        name: str, what errors call the tree of axes.
+        name: str, the name of the tree of axes in errors.
         treedef: PyTreeDef.
         axis_tree: tree prefix of the structure, of ints or None.
         kws: whether the structure is (args, kwargs). It makes no difference.
@@ -195,7 +195,7 @@ def _each(x):
 
 
 def infer_argnums_and_argnames(sig, argnums, argnames):
-    """The numbers and names of arguments that may be given by position and by name, where one of both says which.
+    """The numbers and names of arguments that can be given by position and by name, if one of both is given.
 
     Args:
       sig: an `inspect.Signature`.
@@ -203,7 +203,7 @@ def infer_argnums_and_argnames(sig, argnums, argnames):
       argnames: a name, a sequence of them, or None.
 
     Returns:
-      Pair (numbers, names); given ones are kept, and missing ones are inferred.
+      Pair (numbers, names); given ones are returned, and missing ones are inferred.
     """
     if argnums is None and argnames is None:
         return (), ()

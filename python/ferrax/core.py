@@ -58,7 +58,7 @@ class _Types(type):
 
 
 class AbstractValue(metaclass=_Types):
-    """What types of values are: `ShapedArray` is the one there is."""
+    """The base class of types of values: `ShapedArray` is the only subclass."""
 
 
 class Trace:

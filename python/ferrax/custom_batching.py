@@ -6,8 +6,8 @@
     @f.def_vmap
     def f_vmap(axis_size, in_batched, xs, ys): return xs + ys ** 2, in_batched[0] or in_batched[1]
 
-Invariant: a call is one equation until something maps over it; the rule sees and returns the function's own pytrees, the equation flat lists. What is
-derived from a call, its tangent, is such a call again, with the derivative of the rule for its rule: so `vmap` of a derivative runs the rule too.
+Invariant: a call is one equation until `vmap` maps over it; the rule gets and returns the function's own pytrees, the equation has flat lists. The
+tangent of a call is a call again, whose rule is the derivative of the rule. So `vmap` of a derivative also uses the rule.
 """
 
 import functools
@@ -29,7 +29,7 @@ __all__ = ["custom_vmap", "sequential_vmap"]
 
 
 class custom_vmap(_CustomFunction):
-    """A function with a rule of its own for `vmap`.
+    """A function with a custom rule for `vmap`.
 
     Args:
       fun: the function; its arguments and results are pytrees of arrays.
@@ -81,7 +81,7 @@ class custom_vmap(_CustomFunction):
 
 
 class _Rule:
-    """The user's rule over flat lists, `rule(axis_size, in_batched, values) -> (outs, out_batched)`, with what it returns checked."""
+    """The user's rule over flat lists, `rule(axis_size, in_batched, values) -> (outs, out_batched)`, with a check of its results."""
 
     def __init__(self, custom, n_consts, in_tree, out_tree):
         self.custom, self.n_consts, self.in_tree, self.out_tree = custom, n_consts, in_tree, out_tree
@@ -160,7 +160,7 @@ class _DerivativeRule:
         return [*(outs if self.with_outputs else ()), *[found[i] for i in self.live]], flags
 
     def _apart(self, axis_size, in_batched, values):
-        """Where no value is mapped together with its tangent: the rule is asked for what is not mapped, and its derivative is mapped over the others."""
+        """If no value is mapped together with its tangent: calls the rule for the unmapped values, and maps its derivative over the others."""
         where = [i for i, b in enumerate(in_batched) if b]
         found = []
 
@@ -216,7 +216,7 @@ def _jvp(primals, tangents, *, call, rule, **trees):
 
 
 def _transpose(cts, *args, call, **_):
-    """Reverse mode runs the transpose of the function itself: a rule says nothing of it."""
+    """Reverse mode uses the transpose of the function itself; the rule does not apply to it."""
     linear = [i for i, x in enumerate(args) if ad.is_undefined_primal(x)]
 
     def run(*given):

@@ -42,7 +42,7 @@ custom_jvp_call_p, custom_vjp_call_p = _core.primitive("custom_jvp_call"), _core
 
 
 class SymbolicZero:
-    """A zero tangent or cotangent that was never made, of type `aval`; what rules with `symbolic_zeros=True` receive."""
+    """A tangent or cotangent that is known to be zero, of type `aval`; passed to rules with `symbolic_zeros=True`."""
 
     def __init__(self, aval):
         self.aval = aval
@@ -71,7 +71,7 @@ def custom_vjp_primal_tree_values(tree):
     """Replaces each `CustomVJPPrimal` of a pytree by its value.
 
     Args:
-        tree: pytree of `CustomVJPPrimal`s, as a `fwd` rule with `symbolic_zeros=True` gets it; other leaves stay.
+        tree: pytree of `CustomVJPPrimal`s, as a `fwd` rule with `symbolic_zeros=True` gets it; other leaves are unchanged.
 
     Returns:
         Pytree of the same structure, of arrays.
@@ -204,7 +204,7 @@ class _CustomFunction:
 
 
 class _Function(FlatFun):
-    """The function with the rule, over leaves; knows the types of its outputs once it has run."""
+    """The function with the rule, over leaves; has the types of its outputs once it has run."""
 
     __slots__ = ("out_avals",)
 
@@ -215,7 +215,7 @@ class _Function(FlatFun):
 
 
 class _Text(str):
-    """A text that prints as it is, within containers too."""
+    """A text that prints without quotes, also inside containers."""
 
     __repr__ = str.__str__
 
@@ -224,7 +224,7 @@ class _Text(str):
 
 
 class custom_jvp(_CustomFunction):
-    """A function with a forward-mode rule of its own, from which reverse mode follows by transposition.
+    """A function with a custom forward-mode rule; reverse mode is its transposition.
 
     Args:
       fun: the function.
@@ -303,7 +303,7 @@ def _sum_of_rules(custom, jvps):
 
 
 class _FlatJvpRule:
-    """A `defjvp` rule over flat lists, with what it returns checked."""
+    """A `defjvp` rule over flat lists, with a check of its results."""
 
     def __init__(self, jvp, name, static, dyn_tree, flat, symbolic_zeros):
         self.jvp, self.name, self.static, self.dyn_tree, self.flat, self.symbolic_zeros = jvp, name, static, dyn_tree, flat, symbolic_zeros
@@ -372,11 +372,11 @@ class _FlatJvpRule:
 
 
 class custom_vjp(_CustomFunction):
-    """A function with a reverse-mode rule of its own. It cannot be differentiated in forward mode.
+    """A function with a custom reverse-mode rule. It cannot be differentiated in forward mode.
 
     Args:
       fun: the function.
-      nondiff_argnums, nondiff_argnames: arguments that are not differentiated and are no arrays; `bwd` gets them first.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated and are not arrays; `bwd` gets them first.
 
     Example:
       @custom_vjp
@@ -431,7 +431,7 @@ class custom_vjp(_CustomFunction):
         return (flat.out_tree or rule.out_tree).unflatten(outs)
 
     def _in_its_rule(self, static, dyn, merge):
-        """The call of the function by its own `fwd`, which other derivatives may be taken of."""
+        """The call of the function through its `fwd`, for other derivatives."""
         custom = custom_jvp(lambda *dyn: self.fun(*merge(dyn)))
         custom.defjvp(jvp_rule(self, static, merge, lambda x: CustomVJPPrimal(x, True) if self.symbolic_zeros else x))
         custom.fun.__name__ = name_of(self.fun)
@@ -449,7 +449,7 @@ _NONDIFF_TRACER = (
 
 
 class _FlatVjpRule:
-    """A `defvjp` rule over flat lists, with what its halves return checked."""
+    """A `defvjp` rule over flat lists, with a check of the results of both functions."""
 
     def __init__(self, custom, name, static, merge, dyn_tree, flat):
         self.custom, self.name, self.static, self.merge, self.dyn_tree, self.flat = custom, name, static, merge, dyn_tree, flat
@@ -507,7 +507,7 @@ class _FlatVjpRule:
         return self._flat_cotangents(grads)
 
     def _flat_cotangents(self, grads):
-        """One entry per input leaf. None is a zero, for one leaf or for a whole subtree; any other leaf stands for all below its place."""
+        """One entry per input leaf. None is a zero, for one leaf or for a whole subtree; any other leaf is used for all leaves below its place."""
         dummy = self.dyn_tree.unflatten([object() for _ in range(self.dyn_tree.num_leaves)])
         is_none = lambda x: x is None
         try:
@@ -556,7 +556,7 @@ class _FlatVjpRule:
 def custom_gradient(fun):
     """A function that returns its value and its own pullback: `fun(*args) -> (out, vjp)`.
 
-    `vjp(cotangent)` gives a tuple of one cotangent per argument; a lone cotangent may stand for itself.
+    `vjp(cotangent)` returns a tuple of one cotangent per argument; for a single argument it may return the cotangent itself.
 
     Args:
         fun: function that returns (out, vjp).
@@ -620,7 +620,7 @@ def closure_convert(fun, *example_args):
       *example_args: arguments, or `ShapeDtypeStruct`s like them.
 
     Returns:
-      (converted, consts): `converted(*args, *consts)` equals `fun(*args)` and closes over nothing that is being differentiated.
+      (converted, consts): `converted(*args, *consts)` equals `fun(*args)` and captures no value that is being differentiated.
     """
     leaves, in_tree = tree_flatten((example_args, {}))
     avals = [getattr(x, "aval", None) or _get_aval(x) for x in leaves]

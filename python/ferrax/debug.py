@@ -35,15 +35,15 @@ _logger = logging.getLogger(__name__)
 
 
 class DebugEffect:
-    """The effect of `print` and `callback`: programs tell it by its name, `IO`."""
+    """The effect of `print` and `callback`, named `IO` in programs."""
 
 
 class OrderedDebugEffect:
-    """The effect of `print` and `callback` in their order: programs tell it by its name, `OrderedIO`."""
+    """The effect of ordered `print` and `callback`, named `OrderedIO` in programs."""
 
 
 class _Formatter(string.Formatter):
-    """Refuses arguments that the format does not use, as they are most likely meant to be printed."""
+    """Raises an error for arguments that the format does not use, since they were most likely meant to be printed."""
 
     def check_unused_args(self, used_args, args, kwargs):
         unused = [arg for i, arg in enumerate(args) if i not in used_args]
@@ -83,7 +83,7 @@ class _Placeholder:
 
 
 def _no_more(name, args, kwargs):
-    """The two-call form, `print(ordered=True)("x = {}", x)`, takes what is printed in its second call."""
+    """The two-call form, `print(ordered=True)("x = {}", x)`: the second call takes the arguments."""
     if args or kwargs:
         raise TypeError(f"{name} received unexpected arguments in the two-call form: {args=} {kwargs=}")
 
@@ -197,7 +197,7 @@ def inspect_array_sharding(value, *, callback):
 
 
 def visualize_sharding(shape, sharding, *, use_color=True, scale=1.0, min_width=9, max_width=80, color_map=None):
-    """Prints the parts of an array of one or two dimensions as boxes that name the devices which hold them.
+    """Prints the shards of an array of one or two dimensions as boxes with the names of their devices.
 
     Args:
         shape: tuple of one or two ints, the array's shape.

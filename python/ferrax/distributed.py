@@ -45,7 +45,7 @@ def initialize(
         num_processes: int, the number of processes; checked against the launcher's.
         process_id: int, the number of this process; checked against the launcher's.
         local_device_ids: int or sequence of ints: this process has as many CPU devices as there are numbers.
-        cluster_detection_method: "mpi4py" asks MPI even where no launcher's variables are set; other methods look for the variables.
+        cluster_detection_method: "mpi4py" asks MPI even if no launcher's variables are set; other methods read the variables.
         initialization_timeout: seconds after which it is an error that other processes have not appeared.
         heartbeat_timeout_seconds: seconds. While one process waits for another of which it hears nothing for this long, it raises an error; so it does when both wait
             for this long. A process that computes or sleeps is heard. 0: never.
@@ -58,8 +58,8 @@ def initialize(
         None.
 
     Raises:
-        RuntimeError: it was called before, there are devices already, several processes are asked for and no launcher started them, or mpi4py is missing.
-        ValueError: an argument differs from what the launcher says.
+        RuntimeError: it was called before, devices were already used, several processes are requested and no launcher started them, or mpi4py is missing.
+        ValueError: an argument contradicts the launcher.
     """
     if _state["initialized"]:
         raise RuntimeError("distributed.initialize should only be called once.")
@@ -98,7 +98,7 @@ def _join(num_processes, process_id, local_device_ids, timeout, heartbeat):
 
 
 def _farewell():
-    """The end of this process: what it has begun with others is done, and they learn of it."""
+    """Ends this process's part in the run: completes its communication and notifies the others."""
     engine = _processes.engine()
     with contextlib.suppress(Exception):  # those that read results have seen their errors
         _core.effects_barrier()

@@ -51,7 +51,7 @@ def _view(external_array):
 
 
 class _Taken:
-    """A capsule that was asked for before."""
+    """A wrapper of a capsule that exists already."""
 
     def __init__(self, capsule):
         self.capsule = capsule
@@ -64,7 +64,7 @@ class _Taken:
 
 
 def is_supported_dtype(dtype):
-    """Whether DLPack exchanges arrays of a dtype. Floats of 8 bits need a library that knows DLPack 1.1 on the other side.
+    """Whether DLPack can exchange arrays of a dtype. Floats of 8 bits need a consumer that knows DLPack 1.1.
 
     Args:
         dtype: anything that names a dtype.

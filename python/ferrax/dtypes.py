@@ -1,6 +1,6 @@
 """Dtypes: promotion, canonical widths, kinds, limits.
 
-Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks, which is imported when the first of them is asked for.
+Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks. ml_dtypes is imported when the first of them is used.
 """
 
 import numpy as np
@@ -71,7 +71,7 @@ def __getattr__(name):
 
 
 def canonicalize_dtype(dtype, allow_extended_dtype=False):
-    """The dtype that arrays have when `dtype` is asked for: 64-bit types become 32-bit ones unless `jax_enable_x64` is set.
+    """The dtype that arrays get when `dtype` is requested: 64-bit types become 32-bit ones unless `jax_enable_x64` is set.
 
     Args:
         dtype: anything that names a dtype.

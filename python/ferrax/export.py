@@ -1,4 +1,4 @@
-"""Programs in files: `export(jit(f))(x)` is a program by itself, `serialize` and `deserialize` carry it to other processes and to Rust.
+"""Exported programs: `export(jit(f))(x)` is a program without Python; `serialize` and `deserialize` pass it to other processes and to Rust.
 
     blob = export(jit(f))(ShapeDtypeStruct((8, 3), "float32")).serialize(vjp_order=1)
     y = deserialize(blob).call(x)
@@ -6,7 +6,7 @@
 A file is versioned, and checked when it is read: a damaged one is refused. Sizes may be symbolic (`symbolic_shape`): they are bound by the
 arguments of each call. In Rust: `ferrax::export::load(path)?.call(&[x])`.
 
-Invariant: an exported program holds no Python objects; of custom derivatives it keeps what `vjp` makes of them.
+Invariant: an exported program contains no Python objects; custom derivatives are kept as the programs that `vjp` makes of them.
 """
 
 import dataclasses
@@ -55,7 +55,7 @@ maximum_supported_calling_convention_version = 10
 
 
 class DisabledSafetyCheck:
-    """A check that is left out when a program is serialized or called: `platform()` or `custom_call(name)`."""
+    """A check that is omitted when a program is serialized or called: `platform()` or `custom_call(name)`."""
 
     def __init__(self, _impl):
         self._impl = _impl
@@ -95,7 +95,7 @@ def default_export_platform():
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """A function as a program by itself.
+    """A function as an exported program.
 
     Attributes:
       fun_name: the name of the function.
@@ -110,7 +110,7 @@ class Exported:
       module_kept_var_idx: which of the flat arguments it reads.
       ordered_effects, unordered_effects: empty, for a program with effects cannot be exported.
       in_shardings_hlo, out_shardings_hlo: a None for each argument and result.
-      uses_global_constants: whether its symbolic sizes or platforms are passed beside its arguments.
+      uses_global_constants: whether its symbolic sizes or platforms are passed in addition to its arguments.
     """
 
     fun_name: str
@@ -171,7 +171,7 @@ class Exported:
         """The reverse-mode derivative: takes the flat arguments and then a cotangent of each result, gives a cotangent of each argument.
 
         Raises:
-          ValueError: the file it comes from has no derivative.
+          ValueError: its file contains no derivative.
         """
         found = self._program.vjp()
         if found is None:
@@ -182,16 +182,16 @@ class Exported:
         """The program as a bytearray, with derivatives for reverse mode up to this order.
 
         Raises:
-          ValueError: it was deserialized without so many derivatives; or a tree holds a class that is not registered for serialization.
+          ValueError: it was deserialized without that many derivatives; or a tree contains a class that is not registered for serialization.
         """
         return bytearray(self._program.serialize(max(0, vjp_order), _notes(self.in_tree, self.out_tree)))
 
     def mlir_module(self, serialized=True):
-        """The program as text, in the notation of `make_jaxpr`. What is symbolic stands there as sizes at which the function was traced."""
+        """The program as text, in the notation of `make_jaxpr`. Symbolic sizes are shown as the sizes at which the function was traced."""
         return self._program.text()
 
     def in_shardings_jax(self, mesh):
-        """None for each argument: where it lies is up to the caller."""
+        """None for each argument: the caller chooses its sharding."""
         return self.in_shardings_hlo
 
     def out_shardings_jax(self, mesh):
@@ -207,7 +207,7 @@ def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_ru
 
     Args:
         fun_jit: what `jit` returned.
-        platforms: sequence of names of platforms, "cpu" or "gpu"; None: the default one. One program serves all, unless the function asks `platform_dependent`.
+        platforms: sequence of names of platforms, "cpu" or "gpu"; None: the default one. One program serves all, unless the function uses `platform_dependent`.
         disabled_checks: sequence of `DisabledSafetyCheck`, the checks to leave out.
 
     Returns:
@@ -227,7 +227,7 @@ def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_ru
 
     Args:
       fun_jit: what `jit` returned.
-      platforms: names of platforms; the default one if None. There is one program for all, unless the function asks `platform_dependent`.
+      platforms: names of platforms; the default one if None. There is one program for all, unless the function uses `platform_dependent`.
       disabled_checks: checks to leave out, see `DisabledSafetyCheck`.
 
     Raises:
@@ -268,7 +268,7 @@ def _exported(fun_jit, args, kwargs, platforms, disabled_checks):
 class _Source:
     """A function that can be traced for each platform, and its derivatives.
 
-    `trace_at(platform, sample)` traces it; a sample says what the symbolic sizes are.
+    `trace_at(platform, sample)` traces it; a sample gives values for the symbolic sizes.
     """
 
     def __init__(self, trace_at, platforms, disabled_checks):
@@ -290,7 +290,7 @@ class _Source:
         return _Source(trace_at, self.platforms, self.disabled_checks)
 
     def program(self, name, notes=b""):
-        """The core's program. The notes of what users export are written when it is serialized."""
+        """The core's program. Data of exported classes are added when it is serialized."""
         names = _names(self.first.in_tree)
         families, texts, which = [], [], []
         for platform in self.platforms:
@@ -359,7 +359,7 @@ class _SymbolicSource(_Source):
 
 
 def _names(in_tree):
-    """What the leaves of (args, kwargs) are called: `args[0]['w']`."""
+    """The names of the leaves of (args, kwargs): `args[0]['w']`."""
     return [_path_name(path) for path, _ in tree_flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0]]
 
 

@@ -67,8 +67,8 @@ def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
         None.
 
     Raises:
-        ValueError: there is no such version, or no stage "execute".
-        TypeError: `fn` holds no capsule.
+        ValueError: the version or the stage is not supported; `fn` must have the stage "execute".
+        TypeError: `fn` does not contain capsules.
     """
     if api_version not in (0, 1):
         raise ValueError(f"register_ffi_target: api_version is 1 (typed) or 0, got {api_version}")
@@ -97,7 +97,7 @@ def register_ffi_target_as_batch_partitionable(name):
 
 
 def register_ffi_type(name, type_registration, platform="cpu"):
-    """Gives a name to a type of state that handlers keep between stages. Without it, handlers name their type when they first store a state.
+    """Registers a name for a type of state that handlers keep between stages. Without it, handlers name their type when they first store a state.
 
     Args:
         name: str.
@@ -128,13 +128,13 @@ def register_ffi_type_id(name, obj, platform="cpu"):
 
 
 def include_dir():
-    """The folder with the headers of the typed interface, where a `jaxlib` that has them is installed beside Ferrax.
+    """The folder with the headers of the typed interface, if a `jaxlib` that contains them is installed.
 
     Returns:
         str, a path.
 
     Raises:
-        RuntimeError: there is none. Handlers that were compiled with these headers work all the same; a plain function needs none (`api_version=0`).
+        RuntimeError: there is none. Handlers that were compiled with these headers work anyway; a plain function needs none (`api_version=0`).
     """
     for folder in map(pathlib.Path, sys.path):
         if (folder / "jaxlib" / "include").is_dir():
@@ -145,7 +145,7 @@ def include_dir():
 
 
 class _Target:
-    """A compiled function, and what it keeps between calls: a state for each set of attributes."""
+    """A compiled function, and its state between calls: one for each set of attributes."""
 
     def __init__(self, name, addresses, version, alive):
         self.name, self.addresses, self.version, self.alive = name, addresses, version, alive
@@ -173,7 +173,7 @@ def _order(layout, rank, at):
 
 
 class _Foreign:
-    """One call: what it needs beside the operands."""
+    """One call: everything it needs besides the operands."""
 
     def __init__(self, name, results, in_orders, out_orders, aliases, version, opaque, attributes):
         self.name, self.results, self.aliases, self.version, self.opaque, self.attributes = name, results, aliases, version, opaque, attributes
@@ -197,7 +197,7 @@ class _Foreign:
 
 
 def _whole(order, rank):
-    """An order of the last axes as one of all."""
+    """An order of the last axes, extended to an order of all axes."""
     before = rank - len(order)
     return [*range(before), *(before + k for k in order)]
 
@@ -253,11 +253,11 @@ def ffi_call(
 
     Args:
       target_name: its name. It is looked up when the call runs.
-      result_shape_dtypes: what it gives: something with a shape and a dtype, or a sequence of such.
+      result_shape_dtypes: an object with a shape and a dtype for the result, or a sequence of such objects.
       has_side_effect: whether it is called although its results are unused.
-      vmap_method: what `vmap` does, as of `pure_callback`.
-      input_layouts, output_layouts: for each array None (the last axis lies together), a `Layout`, or its axes with the slowest first. Shapes are passed unchanged.
-      input_output_aliases: numbers of operands, and of the results that begin as they are and share their memory.
+      vmap_method: the behaviour under `vmap`, as for `pure_callback`.
+      input_layouts, output_layouts: for each array None (the last axis is contiguous), a `Layout`, or its axes from the slowest to the fastest. Shapes are passed unchanged.
+      input_output_aliases: for the number of an operand, the number of the result that shares its memory and is initialized with it.
       custom_call_api_version: 4: a handler of the typed interface; 1 or 2: `void f(void* out, const void** in)`, in 2 with the opaque string, its length and a status.
       legacy_backend_config: the opaque string.
 
@@ -265,7 +265,7 @@ def ffi_call(
       a function of arrays; its keyword arguments are the handler's attributes: numbers, strings, arrays of NumPy's, dicts.
 
     Raises:
-      ValueError: an option is none that there is, or does not fit the arrays.
+      ValueError: an option is not valid, or does not fit the arrays.
     """
     if vmap_method not in _METHODS:
         raise ValueError(f"vmap_method must be on of the allowed methods {_METHODS}, but got: {vmap_method}")

@@ -46,7 +46,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
 
 
 class _Spec:
-    """Where each leaf lies in the vector."""
+    """The position of each leaf in the vector."""
 
     def __init__(self, treedef, shapes, dtypes, offsets, common):
         self.treedef, self.shapes, self.dtypes, self.offsets, self.common = treedef, shapes, dtypes, offsets, common

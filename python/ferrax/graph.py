@@ -21,7 +21,7 @@ __all__ = ["dot", "svg"]
 
 
 def _open(program):
-    """The open program of whatever holds one: a program, what `make_jaxpr` gives, or a traced function. TypeError for anything else."""
+    """The open program of an object: a program, a result of `make_jaxpr`, or a traced function. Raises TypeError for anything else."""
     while not isinstance(program, Jaxpr):
         inner = getattr(program, "jaxpr", None)
         if inner is None or inner is program:
@@ -31,7 +31,7 @@ def _open(program):
 
 
 def _inner(eqn):
-    """The programs that an equation holds, with the names of their parameters."""
+    """The inner programs of an equation, with the names of their parameters."""
     for name, value in eqn.params.items():
         for k, p in _programs(value):
             yield (name if k is None else f"{name}[{k}]"), _open(p)
@@ -48,13 +48,13 @@ def _title(eqn):
 
 
 def _said(eqn):
-    """The line of source that an equation stands for, and its plain parameters."""
+    """The source line of an equation, and its plain parameters."""
     plain = [f"{k}={v}" for k, v in eqn.params.items() if not _programs(v)]
     return "\n".join([str(eqn.source_info or ""), *plain]).strip()
 
 
 def _programs(value):
-    """The programs that a parameter is or holds, each with its place in it; None for the parameter itself."""
+    """The programs inside a parameter, each with its position; None if the parameter itself is the program."""
     each = enumerate(value) if isinstance(value, (tuple, list)) else [(None, value)]
     return [(k, p) for k, p in each if isinstance(p, (ClosedJaxpr, Jaxpr))]
 
@@ -66,7 +66,7 @@ def dot(program: Any) -> str:
     """A program as Graphviz text.
 
     Args:
-        program: ClosedJaxpr, Jaxpr, or an object that holds one as `.jaxpr`.
+        program: ClosedJaxpr, Jaxpr, or an object with a `.jaxpr`.
 
     Returns:
         str.
@@ -129,7 +129,7 @@ def svg(program: Any) -> str:
     """A program as an SVG picture: inputs on top, results at the bottom, every equation below its operands.
 
     Args:
-        program: ClosedJaxpr, Jaxpr, or an object that holds one as `.jaxpr`.
+        program: ClosedJaxpr, Jaxpr, or an object with a `.jaxpr`.
 
     Returns:
         str.
@@ -168,7 +168,7 @@ def svg(program: Any) -> str:
 
 
 def _nodes(jaxpr):
-    """The labels of the nodes, what is said of each, and the arrows between them: (from, to, type)."""
+    """The labels of the nodes, their descriptions, and the arrows between them: (from, to, type)."""
     labels, tips, arrows, made = [], [], [], {}
 
     def node(label, tip):
@@ -191,7 +191,7 @@ def _nodes(jaxpr):
 
 
 def _rows(n, arrows, last):
-    """The nodes in rows, each below all it needs; those of one row in the order of what they need."""
+    """The nodes in rows, each below all its operands; within a row, in the order of their operands."""
     needs = [[] for _ in range(n)]
     for a, b, _ in arrows:
         needs[b].append(a)

@@ -9,7 +9,7 @@ __all__ = ["Space"]
 
 
 class Space(enum.Enum):
-    """Where an array is: beside the device, on the host, anywhere."""
+    """The memory of an array: of the device, of the host, any."""
 
     Device = enum.auto()
     Host = enum.auto()

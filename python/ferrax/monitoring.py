@@ -36,7 +36,7 @@ _COMPILING = {"trace": "/jax/core/compile/jaxpr_trace_duration", "compile": "/ja
 
 
 class _Runtime:
-    """Listens to the runtime while somebody listens to durations."""
+    """Listens to the runtime while there are listeners for durations."""
 
     def __init__(self):
         self.listener = None

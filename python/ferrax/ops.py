@@ -69,11 +69,11 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
         num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
-        bucket_size: int: combine buckets of so many rows first; None: all at once.
+        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
@@ -99,11 +99,11 @@ def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False,
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
         num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
-        bucket_size: int: combine buckets of so many rows first; None: all at once.
+        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
@@ -129,11 +129,11 @@ def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, 
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
         num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
-        bucket_size: int: combine buckets of so many rows first; None: all at once.
+        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
@@ -159,11 +159,11 @@ def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, 
         data: array of shape (n, ...).
         segment_ids: array of integers, one for each row; one row alone is that of every id.
         num_segments: int: how many rows the result has; None: the largest id plus one, which must be known.
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
-        bucket_size: int: combine buckets of so many rows first; None: all at once.
+        bucket_size: int: first combine buckets of this many rows; None: all rows at once.
         mode: ids out of range: "drop" (None) or "clip".
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (num_segments, ...), of data's dtype.
@@ -208,7 +208,7 @@ def index_update(x, idx, y, indices_are_sorted=False, unique_indices=False):
         x: array.
         idx: index, as in x[idx].
         y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
 
     Returns:
@@ -227,7 +227,7 @@ def index_add(x, idx, y, indices_are_sorted=False, unique_indices=False):
         x: array.
         idx: index, as in x[idx].
         y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
 
     Returns:
@@ -246,7 +246,7 @@ def index_mul(x, idx, y, indices_are_sorted=False, unique_indices=False):
         x: array.
         idx: index, as in x[idx].
         y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
 
     Returns:
@@ -265,7 +265,7 @@ def index_min(x, idx, y, indices_are_sorted=False, unique_indices=False):
         x: array.
         idx: index, as in x[idx].
         y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
 
     Returns:
@@ -284,7 +284,7 @@ def index_max(x, idx, y, indices_are_sorted=False, unique_indices=False):
         x: array.
         idx: index, as in x[idx].
         y: array that broadcasts to x[idx].
-        indices_are_sorted: a promise that they increase.
+        indices_are_sorted: a promise that they are ascending.
         unique_indices: a promise that no index occurs twice.
 
     Returns:

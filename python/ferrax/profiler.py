@@ -1,4 +1,4 @@
-"""Where time goes: a trace of what was annotated, traced and compiled, as a file for https://ui.perfetto.dev or chrome://tracing.
+"""Profiles: a trace of annotations, tracing and compilation, as a file for https://ui.perfetto.dev or chrome://tracing.
 
     with trace("/tmp/profile"):
         with StepTraceAnnotation("train", step_num=1):
@@ -7,7 +7,7 @@
 The file is DIR/plugins/profile/TIME/perfetto_trace.json.gz. It has the annotated spans of each thread, and those of tracing and compiling by the function's name;
 when kernels ran is not in it.
 
-Invariant: one trace at a time; annotations outside of one cost next to nothing.
+Invariant: one trace at a time; annotations outside of a trace cost next to nothing.
 """
 
 import collections
@@ -45,11 +45,11 @@ __all__ = [
 
 
 class ProfileOptions:
-    """What a profile holds. Every option can be set; none changes what there is to write."""
+    """Options of a profile. Every option can be set; none has an effect."""
 
 
 class _Profile:
-    """The trace that is being taken."""
+    """The current trace."""
 
     def __init__(self, log_dir):
         self.log_dir, self.events, self.started = pathlib.Path(log_dir), [], time.perf_counter()
@@ -76,19 +76,19 @@ _open = []
 
 
 def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
-    """Begins a trace, which `stop_trace` writes to a directory.
+    """Starts a trace, which `stop_trace` writes to a directory.
 
     Args:
         log_dir: path of a directory, made if it does not exist.
-        create_perfetto_link: must be False: there is no server that shows the trace.
+        create_perfetto_link: must be False: there is no server that could show the trace.
         create_perfetto_trace: bool; True is accepted with a warning, since the file is written in any case.
-        profiler_options: ProfileOptions, accepted with a warning, since a trace holds everything.
+        profiler_options: ProfileOptions, accepted with a warning, since a trace contains everything.
 
     Returns:
         None.
 
     Raises:
-        RuntimeError: a trace is being taken already.
+        RuntimeError: a trace is running already.
         NotImplementedError: `create_perfetto_link` is True.
     """
     if create_perfetto_link:
@@ -109,7 +109,7 @@ def stop_trace():
         None.
 
     Raises:
-        RuntimeError: no trace is being taken.
+        RuntimeError: no trace is running.
     """
     if not _open:
         raise RuntimeError("No profile started")
@@ -122,15 +122,15 @@ def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, prof
 
     Args:
         log_dir: path of a directory, made if it does not exist.
-        create_perfetto_link: must be False: there is no server that shows the trace.
+        create_perfetto_link: must be False: there is no server that could show the trace.
         create_perfetto_trace: bool; True is accepted with a warning, since the file is written in any case.
-        profiler_options: ProfileOptions, accepted with a warning, since a trace holds everything.
+        profiler_options: ProfileOptions, accepted with a warning, since a trace contains everything.
 
     Yields:
         None.
 
     Raises:
-        RuntimeError: a trace is being taken already.
+        RuntimeError: a trace is running already.
         NotImplementedError: `create_perfetto_link` is True.
     """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
@@ -144,8 +144,8 @@ class TraceAnnotation(contextlib.ContextDecorator):
     """Context manager and decorator: a span of this name in the trace.
 
     Args:
-      name: what it is called.
-      **kwargs: what it is shown with.
+      name: the name of the span.
+      **kwargs: data shown with the span.
     """
 
     def __init__(self, name, **kwargs):
@@ -174,7 +174,7 @@ class StepTraceAnnotation(TraceAnnotation):
 
 
 def annotate_function(func, name=None, **decorator_kwargs):
-    """A function of which each call is a named span of the trace.
+    """A function each call of which is a named span of the trace.
 
     Args:
         func: the function.
@@ -195,7 +195,7 @@ def annotate_function(func, name=None, **decorator_kwargs):
 
 
 def start_server(port, requires_backend=True):
-    """Refused: there is no server; `start_trace` and `stop_trace` take a trace from within.
+    """Not supported, because there is no server: use `start_trace` and `stop_trace` in the process itself.
 
     Args:
         port: int.
@@ -223,7 +223,7 @@ def device_memory_profile(backend=None):
         backend: str, a platform; by default the default one.
 
     Returns:
-        bytes of JSON: for each device, by name, a list of the type, count and bytes of the arrays that Python holds.
+        bytes of JSON: for each device, by name, a list of the type, count and bytes of the arrays that Python refers to.
     """
     out = {}
     for device in devices(backend):
@@ -249,7 +249,7 @@ def save_device_memory_profile(filename, backend=None):
 
 
 def register_subprocess(pid, port):
-    """Accepted without effect: a profile holds its own process alone.
+    """Accepted without effect: a profile contains only its own process.
 
     Args:
         pid: int, the other process.

@@ -2,7 +2,7 @@
 
     step = jax.jit(lambda state, batches: progress.scan(train, state, batches, desc="training"))
 
-The bar is tqdm's or rich's where they are installed, else a line of text. The loop asks the host at its steps 1, 4, 16, .., and, once the pace is known,
+The bar is tqdm's or rich's if they are installed, else a line of text. The loop calls the host at its steps 1, 4, 16, .., and, once the pace is known,
 about ten times a second.
 
 Invariant: values, derivatives and errors are those of the loop without a bar.
@@ -39,7 +39,7 @@ class Line:
         self.start, self.n, self.width = time.monotonic(), 0, 0
 
     def text(self, seconds):
-        """What the line says after so many seconds."""
+        """The text of the line after so many seconds."""
         head = f"{self.desc}: " if self.desc else ""
         if self.total is None:
             return f"{head}{self.n}" + (f" [{_clock(seconds)}]" if seconds >= 1 else "")
@@ -95,7 +95,7 @@ _BARS = {"tqdm": _tqdm, "rich": _Rich, "plain": Line}
 
 
 def _maker(bar):
-    """What makes a bar: the one that is named, or the first that is there."""
+    """The constructor of a bar: the named one, or the first available."""
     if callable(bar):
         return bar
     if bar is None:
@@ -149,7 +149,7 @@ class _Loop:
 
 
 class _Counter:
-    """The program's side: (steps done, the step to ask at, the number of the run) beside the loop's own carry."""
+    """The program's part: (steps done, the step of the next call, the number of the run), carried with the loop's own carry."""
 
     def __init__(self, total, desc, bar):
         self.loop = _Loop(total, desc, bar)
@@ -175,7 +175,7 @@ _PIECES = 256
 
 
 def _pieces(total):
-    """How many pieces, of how many steps each, and how many steps are left over."""
+    """The number of pieces, the number of steps of each, and the number of remaining steps."""
     count = min(_PIECES, total)
     size = total // count if count else 0
     return count, size, total - count * size
@@ -198,7 +198,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, desc=None, b
       the last carry and the stacked outputs.
 
     Raises:
-      ValueError: there is no such bar. And what `lax.scan` raises.
+      ValueError: the bar does not exist. Also the errors of `lax.scan`.
     """
     total = _length(xs, length)
     if not total or (length is not None and length != total):
@@ -246,7 +246,7 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, desc=None, bar=N
         The last value.
 
     Raises:
-        ValueError: there is no such bar.
+        ValueError: the bar does not exist.
     """
     if isinstance(lower, _core.Tracer) or isinstance(upper, _core.Tracer):
         dtype = _core.result_type(lower, upper)
@@ -277,7 +277,7 @@ def while_loop(cond_fun, body_fun, init_val, *, total=None, desc=None, bar=None)
     """`lax.while_loop` with a progress bar.
 
     Args:
-        cond_fun: `cond_fun(value)`, a boolean scalar: whether to go on.
+        cond_fun: `cond_fun(value)`, a boolean scalar: whether to continue.
         body_fun: `body_fun(value)`, which returns the next value.
         init_val: pytree of arrays.
         total: int, the number of steps where it is known; None: the bar has no end.
@@ -288,7 +288,7 @@ def while_loop(cond_fun, body_fun, init_val, *, total=None, desc=None, bar=None)
         The last value.
 
     Raises:
-        ValueError: there is no such bar.
+        ValueError: the bar does not exist.
     """
     counter = _Counter(total, desc, bar)
 

@@ -1,4 +1,4 @@
-"""Mutable references, under the names of functions: `get`, `set`, `swap`, `addupdate`.
+"""Mutable references as functions: `get`, `set`, `swap`, `addupdate`.
 
     ref = new_ref(jnp.zeros(3))
     addupdate(ref, 0, 1.0)

@@ -1,4 +1,4 @@
-"""What stands between a function and its run: `jit(f).trace(x)`, `.lower(x)`, `.compile()`.
+"""The stages between a function and its execution: `jit(f).trace(x)`, `.lower(x)`, `.compile()`.
 
     lowered = jit(f).lower(x); print(lowered.as_text()); lowered.compile()(x)
 

@@ -38,7 +38,7 @@ def static(*, metadata=None, **kwargs):
     """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set.
 
     Args:
-        metadata: mapping, as for `dataclasses.field`; None: nothing more.
+        metadata: mapping, as for `dataclasses.field`; None: no further data.
         **kwargs: passed to `dataclasses.field`.
 
     Returns:

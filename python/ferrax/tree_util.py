@@ -1,4 +1,4 @@
-"""Pytrees: nested containers of leaves, taken apart and put together again.
+"""Pytrees: nested containers of leaves, flattened and unflattened.
 
 A pytree is a leaf, None (a tree without leaves), or a tuple, list, dict, OrderedDict, defaultdict, namedtuple or registered class of
 pytrees. Dicts are walked in sorted key order. Invariant: `tree_unflatten(*reversed(tree_flatten(t)))` rebuilds `t`.
@@ -69,7 +69,7 @@ def tree_flatten(tree, is_leaf=None):
 
     Args:
       tree: a pytree.
-      is_leaf: a predicate asked at every node; where it is true, the node counts as a leaf.
+      is_leaf: a predicate on nodes; a node for which it is true counts as a leaf.
 
     Returns:
       (leaves, treedef): a list of leaves and a `PyTreeDef`.
@@ -107,7 +107,7 @@ def tree_leaves(tree, is_leaf=None):
 
     Args:
         tree: pytree.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
 
     Returns:
         List of leaves.
@@ -123,7 +123,7 @@ def tree_structure(tree, is_leaf=None):
 
     Args:
         tree: pytree.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
 
     Returns:
         `PyTreeDef`.
@@ -179,8 +179,8 @@ def tree_reduce(function, tree, initializer=_MISSING, is_leaf=None):
     Args:
         function: function of two arguments.
         tree: pytree.
-        initializer: first value; left out: the first leaf.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        initializer: first value; default: the first leaf.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
 
     Returns:
         The last value.
@@ -203,8 +203,8 @@ def tree_reduce_associative(operation, tree, *, identity=_MISSING, is_leaf=None)
     Args:
         operation: associative function of two leaves.
         tree: pytree.
-        identity: what no leaves give.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        identity: the result for no leaves.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
 
     Returns:
         The combined value.
@@ -235,7 +235,7 @@ def tree_all(tree, *, is_leaf=None):
 
     Args:
         tree: pytree.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
 
     Returns:
         bool.
@@ -251,7 +251,7 @@ def all_leaves(iterable, is_leaf=None):
 
     Args:
         iterable: iterable.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
 
     Returns:
         bool.
@@ -298,7 +298,7 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
     Args:
         prefix_tree: pytree, a prefix of full_tree.
         full_tree: pytree.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
 
     Returns:
         Pytree of full_tree's structure.
@@ -318,8 +318,8 @@ def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_pr
     Args:
         prefix_tree: pytree, a prefix of full_tree.
         full_tree: pytree.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
-        name: what errors call the prefix.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
+        name: the name of the prefix in errors.
         prefix_is_leaf: as is_leaf, for prefix_tree; None: is_leaf.
 
     Returns:
@@ -368,7 +368,7 @@ def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
 
     Args:
         tree: pytree.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
         is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
 
     Returns:
@@ -386,7 +386,7 @@ def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
 
 
 def _walk_decisions(node, path, is_leaf, out):
-    """The predicate's answers in the order in which flattening asks: parents before children."""
+    """The predicate's results in the order in which flattening asks for them: parents before children."""
     stop = bool(is_leaf(path, node))
     out.append(stop)
     if not stop and is_tree_node(type(node)):
@@ -399,7 +399,7 @@ def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
 
     Args:
         tree: pytree.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
         is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
 
     Returns:
@@ -418,7 +418,7 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
         f: function of a path and 1 + len(rest) arguments.
         tree: pytree.
         *rest: pytrees of which tree's structure is a prefix.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
         is_leaf_takes_path: call the predicate as `is_leaf(path, node)`.
 
     Returns:
@@ -440,7 +440,7 @@ def keystr(keys, *, simple=False, separator=""):
     Args:
         keys: a path: sequence of keys.
         simple: the keys alone: `a0x` in place of `['a'][0].x`.
-        separator: what stands between keys.
+        separator: the text between keys.
 
     Returns:
         str.
@@ -540,7 +540,7 @@ def treedef_children(treedef):
 
 
 def treedef_is_leaf(treedef):
-    """Whether the structure has one node: a leaf, None, or a container of nothing.
+    """Whether the structure has one node: a leaf, None, or an empty container.
 
     Args:
         treedef: `PyTreeDef`.
@@ -716,7 +716,7 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields
       nodetype: the class. A dataclass needs no field lists: fields marked `dataclasses.field(metadata={"static": True})` are metadata.
       data_fields: the names of the fields that are children.
       meta_fields: the names of the fields that are metadata: hashable, compared by `==`, static under `jit`.
-      drop_fields: the names of fields that are left out; they need defaults.
+      drop_fields: the names of fields that are not part of the pytree; they need defaults.
 
     Returns:
       the class, so that it may be used as a decorator.
@@ -775,7 +775,7 @@ def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields
 
 
 def _takes_fields(cls, names):
-    """Whether a class is made from fields by their names."""
+    """Whether a class is constructed from its fields by name."""
     try:
         inspect.signature(cls).bind(**dict.fromkeys(names))
     except TypeError:
@@ -813,7 +813,7 @@ def register_static(cls):
 
 
 class _Opaque:
-    """Keeps functools.partial from merging a nested partial's arguments into its own."""
+    """Prevents functools.partial from merging a nested partial's arguments into its own."""
 
     def __init__(self, fun):
         self.fun = fun
@@ -838,7 +838,7 @@ class Partial(functools.partial):
     """
 
     def __new__(klass, func, *args, **kw):
-        """The function with `args` and `kw` bound; a partial function given stays what it is, as metadata."""
+        """The function with `args` and `kw` bound; a partial function as the argument remains one object, as metadata."""
         if isinstance(func, functools.partial):
             shim = _Opaque(func)
             functools.update_wrapper(shim, func, assigned=())
@@ -858,8 +858,8 @@ def prefix_errors(prefix_tree, full_tree, name="prefix", is_leaf=None):
     Args:
         prefix_tree: pytree that should be a prefix of full_tree.
         full_tree: pytree.
-        name: what the messages call the prefix.
-        is_leaf: predicate asked at every node; where it is true, the node counts as a leaf; None: none.
+        name: the name of the prefix in messages.
+        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
 
     Returns:
         List of messages.

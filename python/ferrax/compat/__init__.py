@@ -38,7 +38,7 @@ _MACHINERY = ("<frozen importlib", "importlib/__init__.py", "importlib\\__init__
 
 
 def absent(what, library):
-    """The message about a name or module of JAX's that Ferrax does not have. library: the module that asked for it, or None."""
+    """The error message for a name or module of JAX that Ferrax does not have. library: the module that asked for it, or None."""
     asked = f", which {library} asked for" if library else ""
     return f"Ferrax has no {what}{asked}. Please report it with the library's version; docs/libraries.md lists what is known."
 
@@ -60,7 +60,7 @@ def _ours(name):
 
 
 def _target(path):
-    """What a row of the table names: `core.Tracer`, `experimental.checkify`, or a dotted path outside Ferrax that starts with `:`."""
+    """The object that a row of the table names: `core.Tracer`, `experimental.checkify`, or a dotted path outside Ferrax that starts with `:`."""
     path = path[1:] if path.startswith(":") else f"ferrax.{path}"
     module, _, rest = path, "", ""
     names = []
@@ -77,14 +77,14 @@ def _target(path):
 
 
 def _says(sentence, module, name, frame):
-    """The error about an absent name, for the frame that asked: `from m import name` drops the words of an AttributeError."""
+    """The error for an absent name, for the frame that asked: `from m import name` replaces the message of an AttributeError."""
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
         return ImportError(sentence, name=module.__name__)
     return AttributeError(sentence, name=name, obj=module)
 
 
 def _speaking(module):
-    """One of Ferrax's public modules, which from now on says of an absent name who asked for it; and so do the modules that are reached through it."""
+    """Makes one of Ferrax's public modules, and the modules that are reached through it, name the asking module in errors about absent names."""
     names = dictionary(module)
     if isinstance(names.get("__getattr__"), _Speaking) or not _is_public(module):
         return module
@@ -137,7 +137,7 @@ def _mirror(path):
 
 
 def _imported(name):
-    """What JAX's internal modules import under a name."""
+    """The names that JAX's internal modules import."""
     if name in ALIASES:
         return importlib.import_module(ALIASES[name].removeprefix(":"))
     return next((v for path in IMPORTED if (v := getattr(_mirror(path), name, ABSENT)) is not ABSENT), ABSENT)
@@ -234,7 +234,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What `importlib.metadata` is to know of `jax` and `jaxlib`."""
+    """The distributions `jax` and `jaxlib` for `importlib.metadata`."""
 
     def __init__(self, name):
         self._name = name
@@ -286,7 +286,7 @@ class _Finder(importlib.metadata.DistributionFinder):
 
 
 def looked_up(name):
-    """What a dotted name is under `import jax`: `ABSENT` where it is, True where it is too deep to tell."""
+    """The object that a dotted name gives under `import jax`: `ABSENT` if there is none, True if the name is too deep to tell."""
     parts = name.split(".")
     value = importlib.import_module(parts[0])
     for i, part in enumerate(parts[1:], 1):
@@ -305,10 +305,10 @@ def looked_up(name):
 
 
 def install():
-    """Serves `import jax` and `import jaxlib` with Ferrax from here on, in this process. Doing so again changes nothing.
+    """Makes `import jax` and `import jaxlib` import Ferrax from here on, in this process. A second call has no effect.
 
     Raises:
-      ImportError: JAX itself has been imported, and libraries may hold objects of it.
+      ImportError: JAX itself has been imported; libraries may hold its objects.
     """
     if any(isinstance(f, _Finder) for f in sys.meta_path):
         return

@@ -1,4 +1,4 @@
-"""Names of `jax._src.interpreters.batching`, `dispatch` and `partial_eval` that libraries use beside the public ones.
+"""Further names of `jax._src.interpreters.batching`, `dispatch` and `partial_eval` that libraries use.
 
 Invariant: functions that would change how programs are traced raise when they are called; the others work as in JAX.
 """
@@ -30,7 +30,7 @@ def register_custom_decorator_type(cls):
 
 @dataclasses.dataclass(frozen=True)
 class JaxprEqnContext:
-    """What held where an equation was made."""
+    """The context in which an equation was made."""
 
     compute_type: Any = None
     threefry_partitionable: bool = True
@@ -39,10 +39,10 @@ class JaxprEqnContext:
 
 
 class _Tokens:
-    """The order of effects, which a device's queue keeps here."""
+    """The tokens of ordered effects. Empty, because a device's queue keeps their order."""
 
     def clear(self):
-        """Forgets what was waited for: nothing is kept."""
+        """Removes the tokens; there are none."""
 
     def block_until_ready(self):
         """Waits until effects have happened."""

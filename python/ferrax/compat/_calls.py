@@ -1,6 +1,6 @@
-"""What libraries take of how JAX calls, dispatches and reports: `dispatch`, `xla_bridge`, `traceback_util`, `lax.utils` and others.
+"""Names from the modules in which JAX calls, dispatches and reports: `dispatch`, `xla_bridge`, `traceback_util`, `lax.utils` and others.
 
-Invariant: each is a few lines over Ferrax's own functions; functions that need another compiler are left out.
+Invariant: each is a few lines over Ferrax's own functions; functions that need another compiler are absent.
 """
 
 import functools
@@ -68,10 +68,10 @@ DEFAULT_CPU_PLATFORM = "cpu"
 
 
 def check_callable(fun):
-    """Refuses what cannot be transformed.
+    """Raises an error for an object that cannot be transformed.
 
     Raises:
-      TypeError: it cannot be called, is a static method that is bound to nothing, or a generator.
+      TypeError: it is not callable, is an unbound static method, or is a generator function.
     """
     if isinstance(fun, staticmethod):
         raise TypeError(f"staticmethod arguments are not supported, got {fun}")
@@ -136,7 +136,7 @@ def resolve_kwargs(fun, args, kwargs):
 
 
 def shaped_abstractify(x):
-    """The type of a value, or of what has a shape and a dtype."""
+    """The type of a value, or of an object with a shape and a dtype."""
     try:
         return _core.get_aval(x)
     except TypeError:
@@ -192,7 +192,7 @@ def canonicalize_platform(platform):
 
 
 def expand_platform_alias(platform):
-    """The platforms that a name stands for."""
+    """The platforms for a name."""
     return ["cuda", "rocm"] if platform == "gpu" else [platform]
 
 
@@ -257,7 +257,7 @@ python_version = sys.version_info
 
 
 def check_nothing(*_):
-    """Checks nothing: what cannot be differentiated is refused where it is."""
+    """Does nothing: values that cannot be differentiated raise errors in the transformations."""
 
 
 def ensure_index(x):

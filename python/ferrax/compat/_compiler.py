@@ -14,7 +14,7 @@ __all__ = ["backend_compile_and_load"]
 
 
 def backend_compile_and_load(backend, *args, **kwargs):
-    """Allows the compilation to begin. The compiler calls the current value of this name, and continues when it returns.
+    """Runs the compilation. The compiler calls the current value of this name, and continues when it returns.
 
     Args:
       backend: the client of the platform.

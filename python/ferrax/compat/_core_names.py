@@ -154,7 +154,7 @@ def typecheck(aval, x):
 
 
 def typecompat(aval_ref, aval):
-    """Whether a type is another, whatever gives way."""
+    """Whether two types are equal except for weak types."""
     return tuple(aval_ref.shape) == tuple(aval.shape) and aval_ref.dtype == aval.dtype
 
 
@@ -162,7 +162,7 @@ typematch = typecompat
 
 
 def is_literalable(x):
-    """Whether a value may stand in a program as it is."""
+    """Whether a value can be used in a program without conversion."""
     return type(x) in (bool, int, float, complex) or (isinstance(x, (np.generic, np.ndarray)) and np.ndim(x) == 0)
 
 
@@ -264,7 +264,7 @@ class _AxisEnv:
         self.axis_sizes = {name: size for name, size, *_ in axes}
 
     def axis_exists(self, name):
-        """Whether there is one of that name."""
+        """Whether an axis of that name exists."""
         return name in self.axis_sizes
 
     def axis_size(self, name):
@@ -317,5 +317,5 @@ def unsafe_get_current_trace():
 
 @contextlib.contextmanager
 def ensure_no_leaks(trace):
-    """Looks for no leaks of its own: `jax_check_tracer_leaks` does, of every trace."""
+    """Does nothing: `jax_check_tracer_leaks` checks every trace for leaks."""
     yield

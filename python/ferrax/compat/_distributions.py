@@ -1,4 +1,4 @@
-"""The distributions `jax` and `jaxlib` that are Ferrax, and how an environment gets them: `python -m ferrax adopt`.
+"""The distributions `jax` and `jaxlib` that lead to Ferrax, and their installation: `python -m ferrax adopt`.
 
 Invariant: `pip uninstall jax jaxlib` removes all files that are written, and no file of another distribution is ever overwritten. The record
 by which pip and `importlib.metadata` know a distribution is put in place last, so that one that was cut short is no distribution, and the next call mends it.
@@ -46,7 +46,7 @@ def metadata(name):
 
 
 def _stubs():
-    """What editors and checkers of types read of `jax`: for each public module of Ferrax's the module that has its names."""
+    """Files of `jax` for editors and type checkers: for each public module of Ferrax, a module with its names."""
     root = pathlib.Path(__file__).parents[1]
     for path in sorted(root.rglob("*.pyi")):
         *folders, file = path.relative_to(root).with_suffix("").parts
@@ -61,7 +61,7 @@ def _stubs():
 
 
 def _files(name):
-    """The distribution's files by their paths, its RECORD apart."""
+    """The distribution's files by path, except its RECORD."""
     info = f"{name}-{_VERSIONS[name]}.dist-info"
     return {
         f"{name}/__init__.py": (SHELLS / name / "__init__.py").read_text(),
@@ -114,7 +114,7 @@ def adopt(site=None):
       the folder.
 
     Raises:
-      AdoptError: a JAX that is not Ferrax's is there, or the folder cannot be written.
+      AdoptError: the real JAX is installed, or the folder is not writable.
     """
     site = pathlib.Path(site or sysconfig.get_path("purelib"))
     _refuse_others(site)

@@ -2,7 +2,7 @@
 
     python -m ferrax doctor mujoco-mjx
 
-Invariant: the library is read, not run. A name is looked up as `import jax` under Ferrax finds it; tests of the library are left out.
+Invariant: the library is read, not run. A name is looked up as `import jax` under Ferrax finds it; the library's tests are skipped.
 """
 
 import ast
@@ -25,7 +25,7 @@ def _sources(name):
     """The files of a library, by the name of its distribution or of its package.
 
     Raises:
-      LookupError: there is none of that name.
+      LookupError: nothing of that name is installed.
     """
     try:
         listed = importlib.metadata.distribution(name).files or ()
@@ -112,7 +112,7 @@ class _Uses(ast.NodeVisitor):
 
 
 def examine(name):
-    """What a library uses: {name of JAX's: (what it is, or `ABSENT`; its places as (file, line, whether the library can do without))}.
+    """The names of JAX that a library uses: {name: (its object, or `ABSENT`; its uses as (file, line, whether the library works without it))}.
 
     Raises:
       LookupError: it is not installed.
@@ -154,7 +154,7 @@ def report(name):
 
 
 def main(args):
-    """Carries out the command; returns its exit status, or what to say before failing."""
+    """Runs the command; returns its exit status, or the error message to print."""
     if len(args) != 1:
         return "usage: python -m ferrax doctor NAME"
     try:

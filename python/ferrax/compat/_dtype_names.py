@@ -1,4 +1,4 @@
-"""What libraries take of `jax._src.dtypes` and `jax._src.typing` beside the public names.
+"""Further names of `jax._src.dtypes` and `jax._src.typing` that libraries use.
 
 Invariant: dtypes are numpy's and those of ml_dtypes; widths follow the setting for 64 bits.
 """
@@ -58,40 +58,40 @@ class ExtendedDType:
 
 
 class EArray:
-    """What arrays of such dtypes are: none is."""
+    """The class of arrays with such dtypes; no array has one."""
 
 
 @runtime_checkable
 class SupportsDType(Protocol):
-    """What has a dtype."""
+    """A value with a dtype."""
 
     dtype: Any
 
 
 @runtime_checkable
 class SupportsShape(Protocol):
-    """What has a shape."""
+    """A value with a shape."""
 
     shape: Any
 
 
 @runtime_checkable
 class SupportsSize(Protocol):
-    """What has a size."""
+    """A value with a size."""
 
     size: Any
 
 
 @runtime_checkable
 class SupportsNdim(Protocol):
-    """What has a number of axes."""
+    """A value with a number of axes."""
 
     ndim: Any
 
 
 @runtime_checkable
 class DuckTypedArray(Protocol):
-    """What has a shape and a dtype."""
+    """A value with a shape and a dtype."""
 
     dtype: Any
     shape: Any
@@ -118,12 +118,12 @@ def scalar_type_to_dtype(typ, value=None):
 
 
 def is_python_scalar(x):
-    """Whether `x` is a number of Python's, or of a type that gives way."""
+    """Whether `x` is a Python number, or has a weak type."""
     return type(x) in python_scalar_types or (isinstance(x, _core.Array) and x.weak_type and x.ndim == 0)
 
 
 def is_weakly_typed(x):
-    """Whether promotion may give way to the other operand."""
+    """Whether x yields to the other operand in promotion."""
     return is_weak(x)
 
 
@@ -148,7 +148,7 @@ def check_user_dtype_supported(dtype, fun_name=None):
 
 
 def safe_to_cast(input_dtype_or_value, output_dtype_or_value):
-    """Whether one gives way to the other in promotion."""
+    """Whether one yields to the other in promotion."""
     a, b = dtype(input_dtype_or_value), dtype(output_dtype_or_value)
     return _core.result_type(a, b) == b
 

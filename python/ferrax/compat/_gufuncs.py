@@ -51,7 +51,7 @@ def parse_input_dimensions(args, input_core_dims, error_context=""):
 
 
 def check_output_dims(func, dim_sizes, expected_output_core_dims, error_context=""):
-    """`func`, which checks the core axes of what it returns."""
+    """`func`, with a check of the core axes of its results."""
 
     def wrapped(*args):
         out = func(*args)
@@ -70,7 +70,7 @@ def check_output_dims(func, dim_sizes, expected_output_core_dims, error_context=
 
 
 def apply_excluded(func, excluded, args, kwargs):
-    """(a function of the other arguments, these, the other keyword arguments): what is excluded is set."""
+    """(a function of the other arguments, these, the other keyword arguments), with the excluded arguments bound."""
     if not excluded:
         return func, args, kwargs
     names = {e for e in excluded if isinstance(e, str)}

@@ -1,7 +1,7 @@
-"""`jax.experimental.hijax`, types and primitives of values that are made of arrays: the classes that libraries derive from.
+"""`jax.experimental.hijax`, types and primitives of values that consist of arrays: the classes that libraries derive from.
 
-Invariant: programs hold arrays, keys and references only. A class can be derived and registered; a value of its type is refused where a
-program would have to hold it, and a primitive when it is bound.
+Invariant: programs contain arrays, keys and references only. A class can be subclassed and registered. A value of its type raises an error where a
+program would have to contain it, and a primitive raises one when it is bound.
 """
 
 import dataclasses
@@ -30,11 +30,11 @@ __all__ = [
 
 
 class HiType:
-    """The base class of types of immutable values that are made of arrays."""
+    """The base class of types of immutable values that consist of arrays."""
 
 
 class MutableHiType:
-    """The base class of types of mutable values that are made of arrays."""
+    """The base class of types of mutable values that consist of arrays."""
 
 
 class HiPrimitive:
@@ -44,7 +44,7 @@ class HiPrimitive:
         self.name = name
 
     def bind(self, *args, **params):
-        """Refused: programs hold arrays only.
+        """Raises: programs contain arrays only.
 
         Raises:
           NotImplementedError: always.
@@ -69,7 +69,7 @@ class aval_property(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class AvalQDD:
-    """A type with what is known of a value beside it."""
+    """A type together with facts about a value."""
 
     aval: Any
     qdd: Any
@@ -79,7 +79,7 @@ class AvalQDD:
 
 @dataclasses.dataclass(frozen=True)
 class AvalMutableQDD:
-    """A type with a place for what is known of a value beside it."""
+    """A type with a field for facts about a value."""
 
     aval: Any
     mutable_qdd: Any
@@ -96,7 +96,7 @@ class _EffectTypes:
         self._types.add(effect_type)
 
     def contains(self, effect):
-        """Whether an effect is of one of the types."""
+        """Whether an effect has one of the types."""
         return isinstance(effect, tuple(self._types))
 
 
@@ -105,12 +105,12 @@ _types = {}
 
 
 def register_hitype(val_cls, typeof_fn):
-    """Says how the type of a value of a class is made."""
+    """Registers how the type of a value of a class is made."""
     _types[val_cls] = typeof_fn
 
 
 def cur_qdd(x):
-    """Refused: what is known of a mutable value beside it.
+    """Raises: facts about a mutable value are not supported.
 
     Raises:
       NotImplementedError: always.

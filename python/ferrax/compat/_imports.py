@@ -1,6 +1,6 @@
-"""What JAX's experimental modules import, which libraries take from there: `from jax.experimental.ode import api_util`.
+"""Names that JAX's experimental modules import and that libraries take from there: `from jax.experimental.ode import api_util`.
 
-Invariant: which there are is read from `_imports.txt`, a line a module: its names, and where each is defined. A name that a module of Ferrax's has itself goes first.
+Invariant: `_imports.txt` lists them, one line for each module: its names, and where each is defined. A name that Ferrax's module defines itself has priority.
 """
 
 import functools
@@ -16,5 +16,5 @@ def _table():
 
 
 def import_of(module, name):
-    """Where what JAX's `module` imports as `name` is defined, as a dotted path; None where it imports no such name."""
+    """The dotted path where a name that JAX's `module` imports is defined; None if it imports no such name."""
     return _table().get(module, {}).get(name)

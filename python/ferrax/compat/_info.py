@@ -1,6 +1,6 @@
-"""`python -m ferrax info`: what this machine and this installation are, for a look and for reports.
+"""`python -m ferrax info`: facts about this machine and this installation, for users and for bug reports.
 
-Invariant: it says what it can find out; a device that cannot be opened is named with the reason, and nothing raises.
+Invariant: nothing raises; a device that cannot be opened is listed with the reason.
 """
 
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""What internals of JAX's are here, where a public name does not say it already.
+"""Internal names of JAX that no public module defines.
 
 Invariant: each does what its name says, on Ferrax's own objects.
 """
@@ -105,14 +105,14 @@ node_types = _NodeTypes()
 
 
 def reconstruct_array(make, args, state, type_):
-    """The array that a pickle of JAX's holds: a numpy array, made and then set, and whether its type is weak."""
+    """The array in a pickle of JAX: its constructor, its state, and whether its type is weak."""
     value = make(*args)
     value.__setstate__(state)
     return asarray(value)
 
 
 def api_boundary(fun, **_):
-    """`fun`: tracebacks are left whole, so there is nothing to cut at its boundary."""
+    """`fun`: tracebacks are not filtered, so there is nothing to hide at its boundary."""
     return fun
 
 

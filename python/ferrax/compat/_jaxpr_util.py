@@ -1,6 +1,6 @@
 """`jax._src.jaxpr_util`: equations of a program and of those within it, counted and collected.
 
-Invariant: programs within programs come after the equations of the one that holds them.
+Invariant: inner programs come after the equations of the outer program.
 """
 
 import collections
@@ -71,5 +71,5 @@ def primitives_by_shape(jaxpr):
 
 
 def source_locations(jaxpr):
-    """How many equations come from each line of the user's."""
+    """The number of equations for each line of the user's code."""
     return histogram(jaxpr, lambda eqn: source_info_util.summarize(eqn.source_info))

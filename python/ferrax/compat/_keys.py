@@ -1,4 +1,4 @@
-"""What libraries take of how JAX makes keys: `threefry_2x32`, seeds, and how keys are wrapped.
+"""Names from the modules in which JAX makes keys: `threefry_2x32`, seeds, and wrapping of keys.
 
 Invariant: the bits are those of `jax.random`.
 """

@@ -37,7 +37,7 @@ def dumps(obj):
 
 
 def loads(data):
-    """The object that bytes hold, by `cloudpickle`."""
+    """Loads an object from bytes with `cloudpickle`."""
     return pkgutil.resolve_name("cloudpickle:loads")(data)
 
 

@@ -38,7 +38,7 @@ class Forward(logging.Handler):
     """Hands the lines of the log `ferrax` to the loggers of JAX's names."""
 
     def emit(self, record):
-        """Tells one line again."""
+        """Forwards one record."""
         name, text = renamed(record.getMessage())
         logger = logging.getLogger(name)
         if logger.isEnabledFor(record.levelno):
@@ -46,7 +46,7 @@ class Forward(logging.Handler):
 
 
 def install():
-    """From here on, JAX's names say what is logged; the log `ferrax` has the level of the log `jax` unless it is given one. Doing so again changes nothing."""
+    """Makes log records available under JAX's names. The log `ferrax` has the level of the log `jax` unless it has its own. A second call has no effect."""
     ours = logging.getLogger("ferrax")
     if any(isinstance(h, Forward) for h in ours.handlers):
         return

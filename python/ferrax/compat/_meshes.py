@@ -1,4 +1,4 @@
-"""What libraries take of `jax._src.mesh` and `jax._src.sharding_impls` beside the public names.
+"""Further names of `jax._src.mesh` and `jax._src.sharding_impls` that libraries use.
 
 Invariant: the mesh in use is the one that `set_mesh` or `with mesh:` said.
 """
@@ -19,7 +19,7 @@ EMPTY_ENV = ResourceEnv()
 
 
 def get_concrete_mesh():
-    """The mesh in use; an empty one where there is none."""
+    """The mesh in use; an empty one if there is none."""
     return get_mesh()
 
 
@@ -34,7 +34,7 @@ def cached_named_sharding(mesh, pspec, memory_kind=None):
 
 
 def canonicalize_sharding(sharding, api_name, check_mesh_consistency=True):
-    """A `NamedSharding` over the mesh in use; None where nothing is said or the mesh is empty."""
+    """A `NamedSharding` over the mesh in use; None if nothing is specified or the mesh is empty."""
     if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
         return None
     if not isinstance(sharding, (NamedSharding, PartitionSpec)):

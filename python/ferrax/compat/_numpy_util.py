@@ -1,6 +1,6 @@
 """`jax._src.numpy.util`: how functions of arrays read their arguments.
 
-Invariant: what is refused is refused in the words of `ferrax.numpy`'s own functions.
+Invariant: errors have the same text as those of `ferrax.numpy`'s own functions.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def check_arraylike_or_none(fun_name, *args):
-    """Refuses what is neither an array nor None."""
+    """Raises an error for a value that is neither an array nor None."""
     check_arraylike(fun_name, *(a for a in args if a is not None))
 
 
@@ -96,7 +96,7 @@ def promote_dtypes_inexact(*args):
 
 
 def promote_dtypes_numeric(*args):
-    """Arrays of one dtype that is not bool."""
+    """Arrays of one dtype other than bool."""
     return _promoted(args, lambda d: np.dtype(np.int32) if d == np.bool_ else d)
 
 
@@ -118,7 +118,7 @@ def promote_args_inexact(fun_name, *args):
 
 
 def promote_args_numeric(fun_name, *args):
-    """Arrays of one dtype that is not bool, and of one rank."""
+    """Arrays of one dtype other than bool, and of one rank."""
     check_arraylike(fun_name, *args)
     return promote_shapes(fun_name, *promote_dtypes_numeric(*args))
 

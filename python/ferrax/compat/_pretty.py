@@ -36,7 +36,7 @@ _INTENSITY = {Intensity.DIM: "2", Intensity.NORMAL: "22", Intensity.BRIGHT: "1"}
 
 
 class Doc:
-    """A document. `kind` says which; `parts` are what it is made of."""
+    """A document. `kind` is its type; `parts` are its contents."""
 
     __slots__ = ("kind", "parts")
 
@@ -54,7 +54,7 @@ class Doc:
         return self.format()
 
     def format(self, width=80, *, use_color=None, output_format=None, separable_lines=False, annotation_prefix=" # ", source_map=None):
-        """The text. `source_map`, a list, gets for each line the (start, end, source) of its regions; with `separable_lines` each line sets its own colours."""
+        """The text. `source_map`, a list, gets the (start, end, source) of its regions for each line; with `separable_lines` each line sets its own colours."""
         use_color = CAN_USE_COLOR if use_color is None else use_color
         return _Page(use_color, output_format is OutputFormat.HTML, separable_lines).filled(self, width, annotation_prefix, source_map)
 
@@ -64,12 +64,12 @@ def _quoted(p):
 
 
 def nil():
-    """Nothing."""
+    """The empty document."""
     return Doc("nil")
 
 
 def text(text, annotation=None, anchor=None, href=None):
-    """A text without ends of lines; `annotation` stands at the end of its line; `anchor` and `href` are of pages in HTML."""
+    """A text of one line. `annotation` is printed at the end of its line; `anchor` and `href` are for HTML."""
     return Doc("text", text, annotation, anchor, href)
 
 
@@ -89,7 +89,7 @@ def group(doc):
 
 
 def nest(n, doc):
-    """`doc`, whose lines begin `n` columns further in."""
+    """`doc`, whose lines are indented by `n` more columns."""
     return Doc("nest", n, doc)
 
 
@@ -114,7 +114,7 @@ keyword = functools.partial(color, intensity=Intensity.BRIGHT, foreground=Color.
 
 
 def _inner(doc):
-    """The documents that a document holds, in order."""
+    """The inner documents of a document, in order."""
     if doc.kind == "concat":
         return doc.parts[0]
     return [doc.parts[1] if doc.kind == "nest" else doc.parts[0]] if doc.kind in ("nest", "group", "color", "source_map") else []

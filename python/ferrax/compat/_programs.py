@@ -22,7 +22,7 @@ def _serve():
 
 
 def _explain(e):
-    """Adds to the error about an absent name of ours where to report it."""
+    """Extends an error about an absent name of Ferrax by where to report it."""
     module = e.obj if isinstance(e, AttributeError) else sys.modules.get(e.name or "")
     # ferrax.numpy has JAX's name; its location says which library it is
     if isinstance(module, types.ModuleType) and "Please report it" not in str(e) and getattr(module.__spec__, "name", "").partition(".")[0] == "ferrax":
@@ -42,7 +42,7 @@ def run(args):
     """Runs `PROGRAM ARGS`, `-m MODULE ARGS` or `-c CODE ARGS`.
 
     Raises:
-      FileNotFoundError: there is no such program.
+      FileNotFoundError: the program does not exist.
     """
     _serve()
     try:

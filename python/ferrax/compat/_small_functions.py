@@ -169,7 +169,7 @@ def merge_lists(bs, l0, l1):
 
 
 def subs_list(subs, src, base):
-    """`base` with `src[i]` where `subs` has a number, and `base`'s own where it has None."""
+    """`base` with element i replaced by `src[subs[i]]` where `subs[i]` is not None."""
     own = iter(base)
     return [src[i] if i is not None else next(own) for i in subs]
 
@@ -231,7 +231,7 @@ def weakref_lru_cache(call, maxsize=2048, trace_context_in_key=True, explain=Non
 
     Args:
       call: a function whose first argument can be referred to weakly.
-      maxsize: how many results are kept of each.
+      maxsize: the number of results that are stored for each.
       trace_context_in_key: whether results are stored separately for each trace context.
       explain: called with the arguments of each new call.
     """
@@ -254,7 +254,7 @@ def weakref_lru_cache(call, maxsize=2048, trace_context_in_key=True, explain=Non
 
 
 class Unhashable:
-    """What cannot be a key."""
+    """A value that cannot be hashed."""
 
     __hash__ = None
 
@@ -309,7 +309,7 @@ class HashablePartial:
 
 
 class HashableWrapper:
-    """A value as a key: by itself where it can be hashed, else by identity."""
+    """A value as a key: the value itself if it can be hashed, else its identity."""
 
     def __init__(self, x):
         self.x = x
@@ -331,7 +331,7 @@ def wrap_name(transform_name, name):
 
 
 def fun_name(fun, default_name="<unnamed function>"):
-    """What a function is called."""
+    """The name of a function."""
     name = getattr(fun, "__name__", None)
     if name is not None:
         return name
@@ -348,7 +348,7 @@ def canonicalize_axis_tuple(axis, ndim, allow_duplicate=False):
     """Axes counted from the front; all of them for None.
 
     Raises:
-      ValueError: there is no such axis, or one is named twice.
+      ValueError: an axis does not exist, or occurs twice.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -374,7 +374,7 @@ def wraps(wrapped, namestr=None, docstr=None, **kwargs):
     Args:
       wrapped: the other.
       namestr, docstr: formats, of `fun`, `doc` and the other keyword arguments.
-      **kwargs: what the formats name.
+      **kwargs: the values for the formats.
     """
 
     def wrapper(fun):
@@ -421,7 +421,7 @@ def stable_unique(it):
 
 
 class OrderedSet:
-    """A set that remembers the order in which it was filled."""
+    """A set that is iterated in the order of insertion."""
 
     def __init__(self, *args):
         self.elts_set, self.elts_list = set(), []
@@ -450,7 +450,7 @@ class OrderedSet:
 
 
 def set_module(module):
-    """A decorator that says which module a name stands in."""
+    """A decorator that sets the module name of an object."""
 
     def wrapper(func):
         if module is not None:
@@ -461,12 +461,12 @@ def set_module(module):
 
 
 def use_cpp_class(cpp_cls):
-    """A decorator of a class that stays what it is."""
+    """A decorator of a class that returns it unchanged."""
     return lambda cls: cls
 
 
 def use_cpp_method(is_enabled=True):
-    """A decorator of a method that stays what it is."""
+    """A decorator of a method that returns it unchanged."""
     return lambda f: f
 
 

@@ -1,6 +1,6 @@
 """`jax._src.config`: the flags as objects, `enable_x64.value`, and the functions that make flags of one's own.
 
-Invariant: a flag of Ferrax's is the one that `config` shows; one that a library makes is its own, and nothing here asks for it.
+Invariant: a flag of Ferrax is the one in `config`; a flag that a library creates belongs to the library, and Ferrax does not read it.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ __all__ = ["Config", "bool_env", "bool_flag", "bool_state", "config", "disable_j
 
 
 class NoDefault:
-    """What stands for no default."""
+    """The default if none was given."""
 
 
 no_default = NoDefault()
@@ -64,14 +64,14 @@ class State:
     _set, _get = set_global, get_global
 
     def swap_local(self, value):
-        """Sets the value of this thread, and gives what it was."""
+        """Sets the value of this thread; returns the previous one."""
         before = self.value
         self._local.value = value
         return before
 
     @contextlib.contextmanager
     def __call__(self, value=True):
-        """Holds it at a value in the block."""
+        """Sets the value inside a block."""
         before = self.swap_local(value)
         try:
             yield
@@ -99,7 +99,7 @@ def _state(name, default=None, help="", *_more, **_options):
 
 
 def enum_state(name, enum_values, default, help="", **_options):
-    """A flag of one's own that takes one of these words."""
+    """A flag of a library whose values are some strings."""
     return _state(name, default, help)
 
 
@@ -109,7 +109,7 @@ bool_flag, int_flag, float_flag, string_flag = bool_state, _state, _state, _stat
 
 
 def trace_context():
-    """What of the settings programs depend on."""
+    """The settings that programs depend on."""
     return _core.trace_context()
 
 

@@ -60,7 +60,7 @@ class Optimizer(typing.NamedTuple):
 
 
 def optimizer(opt_maker):
-    """Decorator: makes an optimizer of pytrees from one of single arrays.
+    """Decorator: makes an optimizer of pytrees from an optimizer of single arrays.
 
     Args:
       opt_maker: a function returning `(init, update, get_params)`: `init(x0) -> state`, `update(i, g, state) -> state`,
@@ -359,7 +359,7 @@ def exponential_decay(step_size, decay_steps, decay_rate):
 
     Args:
         step_size: float, the step size at step 0.
-        decay_steps: number of steps in which it decays by `decay_rate`.
+        decay_steps: number of steps in which the step size decays by `decay_rate`.
         decay_rate: float.
 
     Returns:
@@ -485,7 +485,7 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state):
-    """An optimizer's state as a pytree like the parameters, with a `JoinPoint` around the state of each: the form in which to write it to a file.
+    """An optimizer's state as a pytree like the parameters, with a `JoinPoint` around the state of each, for writing to a file.
 
     Args:
         opt_state: OptimizerState.

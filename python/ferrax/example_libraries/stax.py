@@ -1,10 +1,10 @@
-"""Layers as pairs of functions, put together by `serial` and `parallel`.
+"""Layers as pairs of functions, combined by `serial` and `parallel`.
 
     init, apply = serial(Dense(512), Relu, Dense(10), LogSoftmax)
     out_shape, params = init(random.key(0), (-1, 784))
     y = apply(params, x)                      # layers with noise take rng=key
 
-Invariant: `init(rng, input_shape) -> (output_shape, params)` and `apply(params, inputs, **kwargs) -> outputs`; -1 stands for the batch size.
+Invariant: `init(rng, input_shape) -> (output_shape, params)` and `apply(params, inputs, **kwargs) -> outputs`; -1 in a shape is the batch size.
 """
 
 import functools
@@ -113,7 +113,7 @@ def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding
 
 
 def _convolution(convolve, shape_tuple, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init):
-    """The layer of a convolution, given with the function that tells its result's shape."""
+    """A convolution layer, with the function that computes its result's shape."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     strides = strides or (1,) * len(filter_shape)
     W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
@@ -137,7 +137,7 @@ Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 
 
 def GeneralConvTranspose(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
-    """A transposed convolution, which enlarges the spatial axes by its strides. Its parameters are (W, b), as of `GeneralConv`.
+    """A transposed convolution, which enlarges the spatial axes by its strides. Its parameters are (W, b), like those of `GeneralConv`.
 
     Args:
         dimension_numbers: axis letters of the inputs, the kernel and the outputs, such as ("NHWC", "HWIO", "NHWC").
@@ -223,7 +223,7 @@ def _pooling(reducer, init_val, rescaler=None):
             window_shape: tuple of ints, the sizes of the window along the spatial axes.
             strides: tuple of ints, one for each spatial axis; None: ones.
             padding: "SAME", "VALID" or a sequence of pairs (before, after), one for each axis of the inputs.
-            spec: axis letters of the inputs, of which "N" and "C" are not pooled; None: the first axis and the last are not.
+            spec: axis letters of the inputs; "N" and "C" are not pooled. None: the first axis and the last are not pooled.
 
         Returns:
             Layer, the pair (init, apply).
@@ -321,7 +321,7 @@ def FanInConcat(axis=-1):
 
 
 def Dropout(rate, mode="train"):
-    """A layer without parameters that, in mode "train", keeps each element with probability `rate` and divides it by `rate`. Others are 0.
+    """A layer without parameters that, in mode "train", keeps each element with probability `rate` and divides it by `rate`. Other elements become 0.
 
     Args:
         rate: float, the probability of keeping an element.
@@ -350,7 +350,7 @@ def Dropout(rate, mode="train"):
 
 
 def serial(*layers):
-    """Layers one after the other. The parameters are a list with an entry for each layer; `rng` is split among them.
+    """Layers applied in sequence. The parameters are a list with an entry for each layer; `rng` is split among them.
 
     Args:
         *layers: pairs (init, apply).
@@ -404,7 +404,7 @@ def _rngs(kwargs, n):
 
 
 def shape_dependent(make_layer):
-    """A layer that is made when the shape of its input is known.
+    """A layer that is constructed when the shape of its input is known.
 
     Args:
         make_layer: function of the input's shape that returns a layer.

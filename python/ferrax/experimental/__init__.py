@@ -1,4 +1,4 @@
-"""Older spellings of modules that have moved: `stax` and `optimizers` now live in `example_libraries`. And what is still on trial."""
+"""Experimental modules, and old names of modules that have moved: `stax` and `optimizers` are now in `example_libraries`."""
 
 from .._callback import io_callback
 

@@ -49,7 +49,7 @@ class Site:
 
 
 class Sites:
-    """The places that a program's numbers mean. Part of an error's structure: structures with the same places are equal."""
+    """The source locations for the numbers in a program. Part of an error's structure: structures with the same locations are equal."""
 
     def __init__(self, table=None):
         self.table = table or {}
@@ -67,13 +67,13 @@ _known = weakref.WeakValueDictionary()
 
 
 class Error:
-    """What went wrong in a checkified function, or that nothing did. A pytree: it goes through `jit`, `vmap` and loops.
+    """The first failure of a checkified function, or none. A pytree: it passes through `jit`, `vmap` and loops.
 
-    A mapped error holds one for each lane.
+    A mapped error holds one failure for each element of the batch.
     """
 
     def __init__(self, _pred, _code, _metadata, _payload):
-        """An error that holds nothing, for libraries that keep one until there is another: all four are empty. Others come from `checkify`."""
+        """An error without failure, for libraries that store one: all four arguments are empty. Other errors come from `checkify`."""
         if _pred or _code or _metadata or _payload:
             raise TypeError("an Error that is made holds nothing: _pred, _code, _metadata and _payload must be empty")
         self._set(np.int32(-1), [], (), Sites())
@@ -95,7 +95,7 @@ class Error:
         return next((e for _, e in self._failures()), None)
 
     def get(self):
-        """The message of the failure, one line for each lane that failed if the error is mapped; None if there is none."""
+        """The message of the failure, one line for each failed element of the batch if the error is mapped; None if there is none."""
         found = list(self._failures())
         if not found:
             return None
@@ -125,7 +125,7 @@ def exception_of(code, values, sites):
 
 
 def error_of(code, payload, slots, sites):
-    """The error of a code, -1 for none, with what each slot holds."""
+    """The error with a code, -1 for none, and the contents of its slots."""
     error = Error.__new__(Error)
     error._set(code, payload, slots, sites)
     return error
@@ -142,7 +142,7 @@ init_error = error_of(np.int32(-1), [], (), Sites())
 
 
 class State:
-    """The error beside a program's values while it is walked. Payloads of one type share a slot: one error is alive at a time."""
+    """The error during the evaluation of a program. Payloads of one type share a slot, because only one error is stored at a time."""
 
     def __init__(self, code, payload, sites):
         self.code, self.payload, self.sites = code, payload, sites

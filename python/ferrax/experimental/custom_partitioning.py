@@ -1,4 +1,4 @@
-"""Functions with a rule of their own for being cut over devices. A program runs on one device here, so the function is called as it is, and the rule is kept.
+"""Functions with custom partitioning rules. A program runs on one device, so the function is called unchanged, and the rule is only stored.
 
     f = custom_partitioning(f, static_argnums=(1,))
     f.def_partition(partition=..., sharding_rule="i j, j k -> i k")
@@ -79,7 +79,7 @@ class custom_partitioning:
         permutation_factors=None,
         **factor_sizes,
     ):
-        """Sets the rule, which is kept, and not asked: an array is on one device.
+        """Stores the rule. It is not used, because an array is on one device.
 
         Args:
           partition, infer_sharding_from_operands, propagate_user_sharding: functions of shardings.

@@ -6,7 +6,7 @@ A curve x(t) = x0 + x1 t + x2 t^2 + .. goes in and f(x(t)) comes out, as coeffic
 costs 2^n. The program of the function is walked equation by equation.
 
 Invariant: a rule, `jet_rules[primitive](primals, series, **params) -> (primals_out, series_out)`, takes and gives Taylor coefficients (not scaled by factorials);
-a series is a list of arrays, None in it is a zero, and `zero_series` is a series of zeros. Whatever has no rule is differentiated by nested `jvp` along t: exact,
+a series is a list of arrays, None in it is a zero, and `zero_series` is a series of zeros. Primitives without a rule are differentiated by nested `jvp` along t: exact,
 loops, branches and functions with rules of the user's included, at the price of that equation alone.
 
 Recurrences: Griewank, Walther: Evaluating Derivatives, 2nd edition, chapter 13, table 13.1 and 13.2.
@@ -61,7 +61,7 @@ zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 
 def fact(n):
-    """The factorial, exact where the dtype holds it.
+    """The factorial, exact as long as the dtype can represent it.
 
     Args:
         n: int or integer array, at most 170.

@@ -11,7 +11,7 @@ __all__ = ["Format", "Layout", "with_layout_constraint"]
 
 
 def with_layout_constraint(x, layouts):
-    """Asks for a layout of arrays in memory. There is one layout, so that nothing changes.
+    """Requests a memory layout of arrays. There is only one layout, so it has no effect.
 
     Args:
         x: pytree of arrays.

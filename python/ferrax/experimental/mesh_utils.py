@@ -2,7 +2,7 @@
 
     Mesh(create_device_mesh((2, 2)), ("x", "y"))
 
-Invariant: devices stand in the order of their numbers: they are all alike.
+Invariant: devices are in the order of their ids, because they are all equivalent.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def create_hybrid_device_mesh(
         numpy.ndarray of devices.
 
     Raises:
-        ValueError: `dcn_mesh_shape` asks for several machines, or there is another number of devices.
+        ValueError: `dcn_mesh_shape` requests several machines, or the number of devices is wrong.
         NotImplementedError: `allow_split_physical_axes` is True.
     """
     machines = int(np.prod(dcn_mesh_shape, dtype=int))

@@ -1,8 +1,8 @@
-"""What the processes of a run do together.
+"""Operations that all processes of a run perform together.
 
     process_allgather(jnp.arange(3))          # [[0, 1, 2]] where there is one process: the values of each
 
-Invariant: all processes call the same functions in the same order; one that calls another gets an error that names both.
+Invariant: all processes call the same functions in the same order. A different call raises an error that names both.
 """
 
 import contextlib
@@ -206,7 +206,7 @@ def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
 
 
 def global_array_to_host_local_array(global_inputs, global_mesh, pspecs):
-    """The part of this process of arrays that are laid out over a mesh. One process holds all parts, so that its part is the whole.
+    """This process's part of arrays that are sharded over a mesh. With a single process that is the whole array.
 
     Args:
         global_inputs: pytree of arrays.

@@ -2,8 +2,8 @@
 
     odeint(lambda y, t, k: -k * y, 1.0, jnp.linspace(0.0, 1.0, 5), 2.0)        # exp(-2 t)
 
-Invariant: the solution's derivatives are solutions too, not derivatives of steps: forward mode integrates the sensitivities beside the state, reverse mode the
-adjoint state backwards from each time that is asked for. So memory does not grow with the number of steps.
+Invariant: the solution's derivatives are solutions too, not derivatives of steps: forward mode integrates the sensitivities together with the state, reverse mode the
+adjoint state backwards from each requested time. So memory does not grow with the number of steps.
 
 Source: Hairer, Norsett, Wanner: Solving Ordinary Differential Equations I, 2nd edition: II.4 (step sizes, the first step), II.5 (the method); the middle of a step
 for dense output after Shampine: Some practical Runge-Kutta formulas, Math. Comp. 46 (1986).
@@ -156,7 +156,7 @@ def runge_kutta_step(func: Any, y0: Any, f0: Any, t0: Any, dt: Any) -> tuple[Arr
 
 
 def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Array:
-    """The root mean square of the error, in units of the tolerance atol + rtol max(abs(y0), abs(y1)). A step is accepted up to 1.
+    """The root mean square of the error, relative to the tolerance atol + rtol max(abs(y0), abs(y1)). A step is accepted up to 1.
 
     Args:
         error_estimate: array (n,).
@@ -218,7 +218,7 @@ def odeint(func: Any, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-08, atol: 
     """The solution of y' = func(y, t, *args), y(t[0]) = y0, at the times t.
 
     Args:
-      func: `func(y, t, *args)` gives dy/dt, a pytree like y, or any other of as many numbers: its leaves are taken in order.
+      func: `func(y, t, *args)` returns dy/dt: a pytree like y, or one with the same number of elements, whose leaves are used in order.
       y0: a pytree of arrays, floating-point or complex.
       t: an array (n,) of times, all growing or all falling.
       *args: more arguments of `func`, pytrees of arrays, which it may be differentiated by; so may what `func` closes over.
@@ -230,7 +230,7 @@ def odeint(func: Any, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-08, atol: 
       a pytree like y0, each leaf with a new first axis of size n.
 
     Raises:
-      TypeError: t is no array of floats, or an argument holds something else than arrays; `func` returns another number of numbers than y0 has.
+      TypeError: t is not an array of floats, an argument contains something else than arrays, or `func` does not return as many elements as y0 has.
 
     >>> odeint(lambda y, t: -y, 1.0, jnp.linspace(0.0, 1.0, 3), rtol=1e-6, atol=1e-6).round(3)
     Array([1.   , 0.607, 0.368], dtype=float32)
@@ -309,7 +309,7 @@ def _solution(f, options, y0, t, args):
 
 
 def _sensitivity(f, options, residuals, tangents):
-    """The tangent of the solution: z' = df/dy z + df/dargs dargs beside y, plus the slope times what moves the times."""
+    """The tangent of the solution: z' = df/dy z + df/dargs dargs, integrated together with y, plus the slope times the tangents of the times."""
     ys, t, args = residuals
     dy0, dt, dargs = tangents
     m = ys.shape[1]
@@ -331,7 +331,7 @@ def _slopes(f, ys, t, args):
 
 
 def _adjoint(f, options, residuals, ct):
-    """The cotangents of y0, t and args: the adjoint state, integrated from each time back to the one before it (and the solution beside it)."""
+    """The cotangents of y0, t and args: the adjoint state, integrated together with the solution from each time back to the previous one."""
     ys, t, args = residuals
     m = ys.shape[1]
     flat_args, unravel = ravel_pytree(args)

@@ -146,7 +146,7 @@ def stateful_rng(seed=None, *, impl=None):
     """A generator of random numbers with state.
 
     Args:
-        seed: integer; None: one of the operating system's, outside of traces only.
+        seed: integer; None: taken from the operating system, outside of traces only.
         impl: str: which generator of bits; None: the default one.
 
     Returns:

@@ -149,7 +149,7 @@ def lstm(
         (y, h_n, c_n): the outputs (batch, time, directions * hidden_size), and the last outputs and states, of the shape of `h_0`.
 
     Raises:
-        NotImplementedError: there is dropout, a precision is asked for, or lengths are not int32.
+        NotImplementedError: dropout or a precision is requested, or lengths are not int32.
     """
     if precision is not None:
         refused("lstm", "precision", precision, "products are of single precision; config.jax_default_matmul_precision sets it")

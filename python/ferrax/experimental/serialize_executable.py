@@ -3,7 +3,7 @@
     blob, in_tree, out_tree = serialize(jit(f).lower(x).compile())
     deserialize_and_load(blob, in_tree, out_tree)(x)
 
-Invariant: the bytes are those of an exported program, which is compiled again where it is loaded; what that costs, a compilation costs. Values are the same.
+Invariant: the bytes are those of an exported program, which is compiled again when it is loaded. Values are the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two arrays that are to be cut over devices in the same way."""
+"""Gives two arrays the same sharding."""
 
 from __future__ import annotations
 

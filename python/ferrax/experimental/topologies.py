@@ -1,4 +1,4 @@
-"""The devices of a machine, for programs that are compiled ahead of it. Those of this machine are there; of others nothing is known.
+"""The devices of a machine, for ahead-of-time compilation. Only those of this machine are known.
 
 Invariant: a topology's devices are those that `jax.devices` gives.
 """

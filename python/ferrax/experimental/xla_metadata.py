@@ -1,4 +1,4 @@
-"""Words for another compiler beside operations. None reads them here, and values do not depend on them."""
+"""Metadata for another compiler, attached to operations. Ferrax ignores it; values do not depend on it."""
 
 from __future__ import annotations
 

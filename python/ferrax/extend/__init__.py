@@ -1,4 +1,4 @@
-"""What libraries build on: programs as objects, primitives of one's own."""
+"""Interfaces for libraries: programs as objects, custom primitives."""
 
 from . import backend, core, linear_util, random, sharding, source_info_util
 

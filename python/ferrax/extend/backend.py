@@ -31,13 +31,13 @@ def get_backend(platform: Any = None) -> Any:
     """The client of a platform.
 
     Args:
-        platform: str ("cpu", "gpu"), a client, which is returned as it is, or None for the default platform.
+        platform: str ("cpu", "gpu"), a client, which is returned unchanged, or None for the default platform.
 
     Returns:
         The client.
 
     Raises:
-        RuntimeError: there is no such platform.
+        RuntimeError: the platform does not exist.
     """
     if platform is None:
         return client_of(default_backend())
@@ -45,7 +45,7 @@ def get_backend(platform: Any = None) -> Any:
 
 
 def get_default_device() -> Device:
-    """The device on which arrays are made unless another is named.
+    """The device on which arrays are created by default.
 
     Returns:
         Device.
@@ -55,7 +55,7 @@ def get_default_device() -> Device:
 
 
 def backends() -> dict[str, Any]:
-    """The clients of the default platform and of the CPU. Others are opened when they are asked for.
+    """The clients of the default platform and of the CPU. Others are opened when they are first used.
 
     Returns:
         dict of clients by the platform's name.
@@ -82,7 +82,7 @@ def clear_backends() -> None:
 
 
 def register_backend_cache(cache: Any, name: str, util: Any = None) -> Any:
-    """Registers a cache; `clear_backends` leaves it as it is.
+    """Registers a cache; `clear_backends` does not clear it.
 
     Args:
         cache: any object.

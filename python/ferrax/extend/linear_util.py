@@ -22,7 +22,7 @@ __all__ = [
 
 
 class StoreException(Exception):
-    """A value beside a result was read before there was one, or set twice."""
+    """A value of a result was read before it was set, or was set twice."""
 
 
 class Store:
@@ -85,8 +85,8 @@ def wrap_init(f, params=None, *, debug_info=None):
 
     Args:
         f: the function.
-        params: dict of arguments by name that each call gets, or None.
-        debug_info: what errors say of the function, or None.
+        params: dict of keyword arguments for each call, or None.
+        debug_info: the description of the function in errors, or None.
 
     Returns:
         WrappedFun.
@@ -112,7 +112,7 @@ def transformation2(gen, fun, *gen_static_args):
 
     Args:
         gen: `gen(inner, *gen_static_args, *args, **kwargs)`, which returns the result of the whole.
-        fun: WrappedFun, the inner function; without it, a function of what follows `gen` is returned.
+        fun: WrappedFun, the inner function; if it is missing, a function of the remaining arguments is returned.
         *gen_static_args: first arguments of `gen` after the inner function.
 
     Returns:
@@ -127,7 +127,7 @@ def transformation_with_aux2(gen, fun, *gen_static_args, use_eq_store=False):
 
     Args:
         gen: `gen(inner, store, *gen_static_args, *args, **kwargs)`, which returns the result of the whole and calls `store.store(value)`.
-        fun: WrappedFun, the inner function; without it, a function of what follows `gen` is returned.
+        fun: WrappedFun, the inner function; if it is missing, a function of the remaining arguments is returned.
         *gen_static_args: first arguments of `gen` after the store.
         use_eq_store: bool; whether a later call may store a value again.
 
@@ -141,7 +141,7 @@ def transformation_with_aux2(gen, fun, *gen_static_args, use_eq_store=False):
 
 
 def _with_generator(gen, inner, *args, **kwargs):
-    """A generator as a transformation: it yields (args, kwargs) for what it wraps, is sent the result, and yields its own."""
+    """A generator as a transformation: it yields (args, kwargs) for the inner function, is sent the result, and yields its own result."""
     steps = gen(*args, **kwargs)
     inner_args, inner_kwargs = next(steps)
     return steps.send(inner(*inner_args, **inner_kwargs))
@@ -153,7 +153,7 @@ def transformation(gen, fun, *gen_static_args):
 
     Args:
         gen: generator of (*gen_static_args, *args): it yields the pair (args, kwargs) for the inner function, is sent its result, and yields the result of the whole.
-        fun: WrappedFun, the inner function; without it, a function of what follows `gen` is returned.
+        fun: WrappedFun, the inner function; if it is missing, a function of the remaining arguments is returned.
         *gen_static_args: first arguments of the generator.
 
     Returns:
@@ -168,7 +168,7 @@ def transformation_with_aux(gen, fun, *gen_static_args, use_eq_store=False):
 
     Args:
         gen: generator as in `transformation`, except that it finally yields the pair (result, value to store).
-        fun: WrappedFun, the inner function; without it, a function of what follows `gen` is returned.
+        fun: WrappedFun, the inner function; if it is missing, a function of the remaining arguments is returned.
         *gen_static_args: first arguments of the generator.
         use_eq_store: bool; whether a later call may store a value again.
 
@@ -185,7 +185,7 @@ def transformation_with_aux(gen, fun, *gen_static_args, use_eq_store=False):
 
 
 def merge_linear_aux(aux1, aux2):
-    """What the one of two stores holds that was filled.
+    """The value of the one of two stores that was set.
 
     Args:
         aux1, aux2: functions that read a store, as `transformation_with_aux` returns them.

@@ -1,4 +1,4 @@
-"""Which lines of a program its equations and errors are said to come from.
+"""Source lines of equations and errors.
 
     register_exclusion(__file__)            # never from this file of a library
 
@@ -81,7 +81,7 @@ def new_name_stack(name=""):
 
 
 def new_source_info():
-    """A source line that is not known.
+    """An unknown source line.
 
     Returns:
         SourceInfo without frames.
@@ -99,7 +99,7 @@ def current():
 
 
 def current_name_stack():
-    """The names around operations, which are empty here: those of `jax.named_scope` are kept by the programs themselves.
+    """The names around operations; always empty, because programs store the names of `jax.named_scope` themselves.
 
     Returns:
         NameStack, empty.
@@ -134,7 +134,7 @@ def user_frames(source_info):
 
 
 def user_frame(source_info):
-    """The innermost place that it names; None where none is known."""
+    """The innermost location that it contains; None if there is none."""
     return next(iter(user_frames(source_info)), None)
 
 
@@ -166,7 +166,7 @@ def user_context(tb=None, *, name_stack=None):
 
 
 def extend_name_stack(name):
-    """A context manager that puts a name around what is traced inside, as `jax.named_scope` does.
+    """A context manager that adds a name to the equations traced inside, as `jax.named_scope` does.
 
     Args:
         name: str.
@@ -182,7 +182,7 @@ transform_name_stack = extend_name_stack
 
 @contextlib.contextmanager
 def reset_name_stack():
-    """A context manager without effect: what is traced inside has the names around it.
+    """A context manager without effect: the equations traced inside have the names around it.
 
     Yields:
         NameStack, empty.
@@ -192,7 +192,7 @@ def reset_name_stack():
 
 @contextlib.contextmanager
 def set_name_stack(name_stack):
-    """A context manager that puts names around what is traced inside.
+    """A context manager that adds names to the equations traced inside.
 
     Args:
         name_stack: NameStack, or a sequence of strings.

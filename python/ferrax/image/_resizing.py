@@ -21,7 +21,7 @@ from ..numpy._arguments import as_array, jitted
 
 
 class ResizeMethod(enum.Enum):
-    """How elements between elements are made: `from_string` takes also "bilinear", "trilinear", "triangle", "bicubic", "tricubic" and "bicubic-pytorch"."""
+    """The interpolation method: `from_string` also accepts "bilinear", "trilinear", "triangle", "bicubic", "tricubic" and "bicubic-pytorch"."""
 
     NEAREST = 0
     LINEAR = 1
@@ -77,14 +77,14 @@ _KERNELS = {
 
 
 def _normalized(w):
-    """Columns that add up to one; nothing where there is next to nothing to divide by."""
+    """Columns that add up to one; zero where the sum is too small to divide by."""
     total = w.sum(0, keepdims=True)
     enough = abs(total) > 1000 * np.finfo(np.float32).eps
     return jnp.where(enough, w / jnp.where(enough, total, 1), 0)
 
 
 def _weights(n, m, scale, translation, method, antialias):
-    """[n, m]: what each of n elements counts in each of m."""
+    """[n, m]: the weight of each of n elements in each of m."""
     dtype = scale.dtype
     place = (jnp.arange(m, dtype=dtype) + 0.5 - translation) / scale - 0.5
     if method == ResizeMethod.AREA:
@@ -163,7 +163,7 @@ def resize(image, shape, method, antialias=True, precision=lax.Precision.HIGHEST
         An array of that shape.
 
     Raises:
-        ValueError: for a shape of another rank, a size of nothing to be resized, or a method there is not.
+        ValueError: the shape has another rank, an axis of size 0 would be resized, or the method does not exist.
 
         >>> import ferrax.image
         >>> ferrax.image.resize(jnp.array([0.0, 1.0]), (4,), "linear")
@@ -179,7 +179,7 @@ def resize(image, shape, method, antialias=True, precision=lax.Precision.HIGHEST
 
 
 def scale_and_translate(image, shape, spatial_dims, scale, translation, method, antialias=True, precision=lax.Precision.HIGHEST):
-    """The image scaled and moved: place u of the input stands at `u scale + translation` of the output. Differentiable in all of these.
+    """The image scaled and translated: position u of the input is at `u scale + translation` of the output. Differentiable in all of these.
 
     Args:
         image: an array of any rank.

@@ -1,4 +1,4 @@
-"""The tables of rules for primitives defined in Python: `ad` for derivatives, `batching` for vmap, `mlir` for lowerings; `partial_eval`, what programs are cut to."""
+"""Tables of rules for primitives defined in Python: `ad` for derivatives, `batching` for vmap, `mlir` for lowerings; `partial_eval` cuts programs."""
 
 import importlib as _importlib
 

@@ -1,4 +1,4 @@
-"""Primitives that mean a function of arrays: all their rules are that function's.
+"""Primitives that are defined by a function of arrays, from which all their rules are derived.
 
     matvec_p = composed("matvec", lambda m, v, *, transpose: product(m, v, transpose))
 
@@ -32,7 +32,7 @@ def composed(name, fun, multiple_results=False):
     """The primitive called `name` that does `fun(*arrays, **params)`.
 
     Args:
-      name: what programs call it.
+      name: the name of the primitive in programs.
       fun: the function; it can be traced.
       multiple_results: whether it returns a sequence.
     """

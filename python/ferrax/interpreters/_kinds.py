@@ -1,4 +1,4 @@
-"""Names to ask `isinstance` of: values under each transformation, the objects that transformations are, numbers with a dtype.
+"""Names for use with `isinstance`: values under each transformation, trace objects, numbers with a dtype.
 
 Invariant: all traced values are of one class; the kind of their transformation is read from their trace.
 """
@@ -30,25 +30,25 @@ class _ByTrace(type):
 
 
 class DynamicJaxprTracer(metaclass=_ByTrace):
-    """What values are while a program is made."""
+    """The class of values during tracing of a program."""
 
     kinds = ("jit", "stage", "make_jaxpr")
 
 
 class BatchTracer(metaclass=_ByTrace):
-    """What values of `vmap` are."""
+    """The class of values under `vmap`."""
 
     kinds = ("vmap", "pmap", "shard_map")
 
 
 class JaxprTracer(metaclass=_ByTrace):
-    """What values of the unknown part of a program are: those of a record."""
+    """The class of values of the unknown part of a program: those of a record."""
 
     kinds = ("record", "linearize")
 
 
 class LinearizeTracer(metaclass=_ByTrace):
-    """What values of `linearize` are."""
+    """The class of values under `linearize`."""
 
     kinds = ("linearize", "grad", "record")
 
@@ -109,11 +109,11 @@ typed_scalar_types = {TypedInt, TypedFloat, TypedComplex}
 
 
 class TypedNdArray:
-    """An array of NumPy's with a dtype that is not narrowed.
+    """A NumPy array whose dtype is not narrowed to 32 bits.
 
     Args:
       val: the array.
-      weak_type: whether its type gives way.
+      weak_type: whether its type is weak.
     """
 
     def __init__(self, val, weak_type=False):

@@ -47,7 +47,7 @@ class _OfJvp(type):
 
 
 class JVPTracer(metaclass=_OfJvp):
-    """What values of `jvp` are: a name to ask `isinstance` of. `x._trace.main` is one and the same for those of one call."""
+    """The class of values under `jvp`, for use with `isinstance`. `x._trace.main` is the same object for all values of one call."""
 
 
 class Zero:
@@ -79,7 +79,7 @@ def is_undefined_primal(x):
     """Whether a transpose rule must return a cotangent for an input.
 
     Args:
-        x: an input as the rule gets it.
+        x: an input as a rule gets it.
 
     Returns:
         bool.
@@ -135,7 +135,7 @@ def get_primitive_transpose(p):
         The rule, `rule(cotangent, *inputs, **params)`.
 
     Raises:
-        NotImplementedError: it has none.
+        NotImplementedError: it has no such rule.
     """
     if p not in primitive_transposes:
         raise NotImplementedError(f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented")
@@ -285,9 +285,9 @@ def linearize(traceable, *primals, has_aux=False):
     Args:
         traceable: WrappedFun of arrays that returns a sequence of arrays.
         *primals: arrays, the point.
-        has_aux: bool; whether the function returns a pair, of which the second part is not differentiated.
+        has_aux: bool; whether the function returns a pair whose second part is not differentiated.
 
     Returns:
-        (results, function of tangents that returns the results' tangents), and with `has_aux` the second part of what the function returns.
+        (results, function of tangents that returns the results' tangents), and with `has_aux` the second part of the function's result.
     """
     return _linearize(lambda *xs: traceable.call_wrapped(*xs) if has_aux else list(traceable.call_wrapped(*xs)), *primals, has_aux=has_aux)

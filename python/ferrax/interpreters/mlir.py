@@ -52,7 +52,7 @@ def _called_back(prim):
 
 
 def register_lowering(prim: Primitive, rule: Any, platform: str | None = None) -> None:
-    """Gives a primitive its lowering. A rule that `lower_fun` did not make stands for a callback to the primitive's `impl`.
+    """Registers the lowering of a primitive. If `lower_fun` did not make the rule, the primitive becomes a callback to its `impl`.
 
     Args:
       prim: a primitive that Python defines.

@@ -1,4 +1,4 @@
-"""Programs made of functions, and cut to what is used.
+"""Programs made from functions, and reduced to what is used.
 
     jaxpr, out_avals, consts = trace_to_jaxpr_dynamic(wrap_init(f), avals)      # f: of leaves
     dce_jaxpr(jaxpr, [True, False])                                              # without equations that only the second output needs
@@ -37,7 +37,7 @@ def trace_to_jaxpr_dynamic(fun, in_avals, *, keep_inputs=None, lower=False, auto
     Args:
         fun: WrappedFun of arrays that returns a sequence of arrays.
         in_avals: list of ShapedArray, the types of the arguments.
-        keep_inputs: list of bools, which inputs the program keeps; by default all.
+        keep_inputs: list of bools, the inputs that the program keeps; by default all.
         lower: must be False.
         auto_dce: bool; whether equations are dropped whose results are not used.
 
@@ -95,7 +95,7 @@ def dce_jaxpr_consts(jaxpr, used_outputs, instantiate=False):
 
 
 class PartialVal(NamedTuple):
-    """An input or a result of which either the type alone is known (`aval`), or the value (`value`; `aval` is None)."""
+    """An input or a result for which either only the type is known (`aval`), or the value (`value`; `aval` is None)."""
 
     aval: Any
     value: Any
@@ -136,7 +136,7 @@ def _split(jaxpr, known):
 
 
 def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
-    """What of a `WrappedFun` of leaves can be computed from the inputs that are known, and the program of the rest.
+    """Splits a `WrappedFun` of leaves into the part that can be computed from the known inputs, and the program of the rest.
 
     Args:
       fun: a function of leaves, which returns leaves.

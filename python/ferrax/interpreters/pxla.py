@@ -1,4 +1,4 @@
-"""What libraries take of how JAX runs programs over meshes: the mesh in use.
+"""Names from the module in which JAX runs programs over meshes: the mesh in use.
 
     thread_resources.env.physical_mesh
 
@@ -19,7 +19,7 @@ class ResourceEnv:
 
     @property
     def physical_mesh(self):
-        """The mesh; an empty one where there is none."""
+        """The mesh; an empty one if there is none."""
         return get_mesh()
 
     mesh = physical_mesh
@@ -29,7 +29,7 @@ class ResourceEnv:
 
 
 class _ThreadResources:
-    """What this thread uses."""
+    """The settings of this thread."""
 
     env = ResourceEnv()
 

@@ -1,4 +1,4 @@
-"""`ferrax.lax`: the operations that programs are made of, one primitive each, and control flow.
+"""`ferrax.lax`: the operations of programs, one primitive each, and control flow.
 
 Invariant: this file is only the list of public names.
 

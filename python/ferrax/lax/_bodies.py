@@ -24,7 +24,7 @@ tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
 
 def as_array(x):
-    """x as an Array. Raises TypeError for what is no array nor number."""
+    """x as an Array. Raises TypeError for a value that is neither an array nor a number."""
     if isinstance(x, _core.Array):
         return x
     _core.get_aval(x)
@@ -113,7 +113,7 @@ class Body:
     def with_carry(self, kept, moved, init, keep):
         """The program of a loop's function on the carry's `kept` entries, with `moved` entries as leading captured values.
 
-        Entries in neither are not read by the program. keep: the outputs that stay.
+        Entries in neither are not read by the program. keep: the outputs to return.
         """
         n, m = len(moved), len(moved) + len(self.consts)
         avals = [aval_of(init[i]) for i in moved] + [aval_of(c) for c in self.consts] + [aval_of(init[i]) for i in kept]
@@ -137,7 +137,7 @@ class Body:
 
 
 def share_consts(bodies):
-    """The captured values of all bodies, each once, and for each body the positions of its own among them."""
+    """The captured values of all bodies without repetition, and for each body the positions of its own among them."""
     consts, where, positions = [], {}, []
     for body in bodies:
         mine = []
@@ -200,7 +200,7 @@ def enumerated(lines) -> str:
 
 
 def same_type(a, b) -> bool:
-    """Whether two avals agree in shape, dtype, the manual axes that they vary over and how they are cut."""
+    """Whether two avals agree in shape, dtype, varying manual axes and sharding."""
     return tuple(a.shape) == tuple(b.shape) and a.dtype == b.dtype and a.str_short() == b.str_short()
 
 
@@ -220,7 +220,7 @@ def why_differ(a, b) -> str:
 
 
 def pcast_advice(cures) -> str:
-    """What JAX advises where types differ in the axes that they vary over. cures: (the axes that one lacks, which value that is)."""
+    """JAX's advice for types that vary over different axes. cures: (the axes that one type lacks, the value with that type)."""
     cures = [f"applying `jax.lax.pcast(..., {tuple(sorted(axes))}, to='varying')`{of}" for axes, of in cures if axes]
     if not cures:
         return ""
@@ -231,7 +231,7 @@ def pcast_advice(cures) -> str:
 def promote_weak(values, in_avals, out_avals, fun=None):
     """The initial carry with weakly typed entries converted where the body's output has a stronger dtype; None if nothing changed.
 
-    Of a loop of the library's own, `fun` its function, entries vary over the manual axes that the output varies over: users know nothing of such loops.
+    For a loop of the library itself (`fun` is its function), entries are made to vary over the manual axes of the output: users do not see such loops.
     """
     ours = (getattr(fun, "__module__", None) or "").startswith(__name__.split(".")[0] + ".")
     if len(in_avals) != len(out_avals):

@@ -33,7 +33,7 @@ def _names(axis_name):
 
 
 def _varying(v, names):
-    """Of a value what collectives along these axes of a checked `shard_map` take: one that varies over them."""
+    """A value as collectives along these axes of a checked `shard_map` require it: varying over them."""
     return _core.varying(as_array(v), names)
 
 
@@ -76,7 +76,7 @@ def axis_size(axis_name):
         int.
 
     Raises:
-        NameError: for a name that is not bound.
+        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: x * lax.axis_size("i"), axis_name="i")(jnp.array([10, 20]))
     Array([20, 40], dtype=int32)
@@ -148,7 +148,7 @@ def psum(x, axis_name, *, axis_index_groups=None):
         Pytree like x, the same at every position.
 
     Raises:
-        NameError: for a name that is not bound.
+        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([3, 3], dtype=int32)
@@ -168,7 +168,7 @@ def psum(x, axis_name, *, axis_index_groups=None):
 
 
 def pmean(x, axis_name, *, axis_index_groups=None):
-    """Mean of x over the named axis, everywhere.
+    """Mean of x over the named axis, at every position.
 
     Args:
         x: pytree of arrays.
@@ -179,7 +179,7 @@ def pmean(x, axis_name, *, axis_index_groups=None):
         Pytree like x, the same at every position.
 
     Raises:
-        NameError: for a name that is not bound.
+        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 2.0]))
     Array([1.5, 1.5], dtype=float32)
@@ -202,7 +202,7 @@ def pmax(x, axis_name, *, axis_index_groups=None):
         Pytree like x, the same at every position.
 
     Raises:
-        NameError: for a name that is not bound.
+        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
@@ -222,7 +222,7 @@ def pmin(x, axis_name, *, axis_index_groups=None):
         Pytree like x, the same at every position.
 
     Raises:
-        NameError: for a name that is not bound.
+        NameError: the name is not bound.
 
     >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([1, 1], dtype=int32)
@@ -297,7 +297,7 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
         x: pytree of arrays.
         axis_name: name of a mapped axis, or a tuple of names.
         axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-        axis: int: where the positions stand in the result.
+        axis: int: the position of the new axis in the result.
         tiled: bool: join along `axis` in place of a new axis.
         to: "varying", "reduced" or "invarying": how the result is typed in a `shard_map`.
 
@@ -338,14 +338,14 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
 
 
 def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False):
-    """`psum` of which each position keeps its own slice along `scatter_dimension`.
+    """`psum` after which each position keeps only its own slice along `scatter_dimension`.
 
     Args:
         x: pytree of arrays.
         axis_name: name of a mapped axis, or a tuple of names.
         scatter_dimension: int: the axis that is cut.
         axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-        tiled: bool: keep that axis, shorter, in place of dropping it.
+        tiled: bool: keep that axis, shorter, instead of dropping it.
 
     Returns:
         Pytree like x.
@@ -378,7 +378,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
 def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None, tiled=False):
     """x cut along `split_axis`, piece j sent to position j, the received pieces joined along `concat_axis`.
 
-    Unless `tiled`, the split axis has the named axis's size and is gone from the result, which has a new axis `concat_axis`.
+    Unless `tiled`, the split axis has the named axis's size and is removed, and the result has a new axis `concat_axis`.
 
     Args:
         x: pytree of arrays.
@@ -386,7 +386,7 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
         split_axis: int: the axis that is cut.
         concat_axis: int: the axis along which pieces are joined.
         axis_index_groups: lists of positions, all of one size, to work within; None: all together.
-        tiled: bool: keep the split axis, shorter, in place of dropping it.
+        tiled: bool: keep the split axis, shorter, instead of dropping it.
 
     Returns:
         Pytree like x.
@@ -440,7 +440,7 @@ def ragged_all_to_all(operand, output, input_offsets, send_sizes, output_offsets
         operand: array of shape (N, ...).
         output: array of shape (M, ...), of operand's dtype.
         input_offsets, send_sizes, output_offsets: vectors of K integers.
-        recv_sizes: vector of K integers: what comes in, as the senders' send_sizes say it.
+        recv_sizes: vector of K integers: the number of received rows, equal to the senders' send_sizes.
         axis_name: name of a mapped axis, or a tuple of names.
         axis_index_groups: lists of positions, all of one size, to work within; None: all together.
 
@@ -533,7 +533,7 @@ def pbroadcast(x, axis_name, source):
 def pcast(x, axis_name, *, to):
     """x in a type that varies over the named axes of a `shard_map`. The transpose is `psum`.
 
-    Where the `shard_map` does not check what varies, x is returned.
+    If the `shard_map` does not check varying axes, x is returned.
 
     Args:
         x: pytree of arrays that do not vary over the axes.
@@ -544,8 +544,8 @@ def pcast(x, axis_name, *, to):
         Pytree like x.
 
     Raises:
-        ValueError: for what varies already, or another target.
-        NameError: for an axis that is not in scope.
+        ValueError: the value varies over the axis already, or `to` is not valid.
+        NameError: an axis is not in scope.
 
     >>> def same(x): return x + lax.pcast(jnp.zeros(2), "x", to="varying")
     >>> mesh = jax.sharding.AbstractMesh((2,), ("x",))

@@ -1,4 +1,4 @@
-"""Primitives that programs of JAX have and the language here does not, each of which means a function; and the functions that bind them.
+"""Primitives of JAX that Ferrax's language lacks, each defined by a function; and the functions that bind them.
 
     eq_to_p.bind(x, y)          # bits compared: nan equals itself, and 0 is not -0
 
@@ -45,7 +45,7 @@ def stage(x, /):
         Array of x's shape and dtype.
 
     Raises:
-        TypeError: for what is neither.
+        TypeError: it is neither.
 
     >>> lax.stage(jnp.array([1.0, 2.0]))
     Array([1., 2.], dtype=float32)

@@ -130,7 +130,7 @@ def _check_branches(what, a, b, name_a, name_b, funs):
 
 
 def _emit_branches(index, bodies, operands, order):
-    """The `cond` equation. bodies: in the order they were traced; order: which body stands at each index."""
+    """The `cond` equation. bodies: in the order in which they were traced; order: the number of the body for each index."""
     consts, positions = share_consts(bodies)
     # An output that every branch hands through from one operand needs no equation.
     forwards = [f if all(b.forwards[i] == f for b in bodies) else None for i, f in enumerate(bodies[0].forwards)]
@@ -171,7 +171,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
         linear: deprecated, not read.
 
     Returns:
-        What the chosen function returns.
+        The result of the chosen function.
 
     Raises:
         TypeError: if the branches differ in type, one is not callable, or pred is no scalar.
@@ -220,7 +220,7 @@ def switch(index, branches, *operands, operand=_absent):
         operand: one operand by keyword, in place of `operands`.
 
     Returns:
-        What the chosen branch returns.
+        The result of the chosen branch.
 
     Raises:
         TypeError: for an index that is no integer scalar, or branches that differ in type.
@@ -257,7 +257,7 @@ def while_loop(cond_fun, body_fun, init_val):
 
     Args:
         cond_fun: function of the carry that returns a boolean scalar.
-        body_fun: function of the carry that returns one of the same structure, shapes and dtypes.
+        body_fun: function of the carry that returns a carry of the same structure, shapes and dtypes.
         init_val: pytree: the first carry.
 
     Returns:
@@ -305,7 +305,7 @@ def while_loop(cond_fun, body_fun, init_val):
 
 
 def while_loop_of(cond_body, body_body, body_fun, init_val, user_fun=None):
-    """The loop of two bodies, made for an input structure and avals; errors name `body_fun`, which stands for the user's `user_fun`."""
+    """The loop of two bodies, for an input structure and avals. Errors name the user's `user_fun` instead of `body_fun`."""
     init, tree = tree_flatten(init_val)
     init = [as_array(x) for x in init]
     in_tree = tree_flatten((init_val,))[1]

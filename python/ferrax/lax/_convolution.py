@@ -186,7 +186,7 @@ def conv_general_dilated(
         batch_group_count: int: independent groups of batch entries.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype of the result.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of the same axis order, of the operands' or the preferred dtype.
@@ -348,7 +348,7 @@ def conv_transpose(
         transpose_kernel: flip the kernel's spatial axes and swap its features, which gives the gradient of a convolution.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        use_consistent_padding: pairs mean the padding of the convolution this one transposes.
+        use_consistent_padding: pairs give the padding of the convolution that this one transposes.
 
     Returns:
         Array of the same axis order.
@@ -454,7 +454,7 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None):
-    """Convolution with a kernel of its own at every output position (locally connected).
+    """Convolution with a separate kernel at every output position (locally connected).
 
     Args:
         lhs: array of batch, features and spatial axes.

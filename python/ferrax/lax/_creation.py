@@ -84,7 +84,7 @@ def bitcast_convert_type(operand, new_dtype):
 
 
 def dtype(x):
-    """The dtype of an array or scalar, or of the arrays that a scalar type, a dtype or its name stands for.
+    """The dtype of an array or scalar, or of the arrays for a scalar type, a dtype or its name.
 
     Args:
         x: array, scalar, scalar type, dtype or its name.
@@ -135,13 +135,13 @@ def full(shape, fill_value, dtype=None, *, sharding=None):
 
 
 def keys_of(word, shape, dtype):
-    """Random keys of `dtype` of which each word is `word`."""
+    """Random keys of `dtype` whose words are all `word`."""
     words = broadcast(np.uint32(operator.index(word)), (*shape, dtype.itemsize // np.dtype(np.uint32).itemsize))
     return bind("random_wrap", words, impl=dtype.name[len("key<") : -1])
 
 
 def beside(out, x):
-    """`out`, where x is committed to: a new array stays with what it is like, laid out as it where it has x's shape."""
+    """`out` on the device of `x`, if `x` is committed; with the sharding of `x` if the shapes are equal."""
     if isinstance(x, _core.Tracer) and out.shape == x.shape and x.aval.sharding.mesh.explicit_axes:
         return _core.reshard(out, x.aval.sharding)
     if isinstance(x, _core.Tracer) or not isinstance(x, _core.Array) or isinstance(out, _core.Tracer) or not x.committed:
@@ -201,12 +201,12 @@ def zeros_like_array(x):
 
 
 def empty(shape, dtype, *, out_sharding=None):
-    """An array of `shape` and `dtype` whose contents mean nothing (they are zeros).
+    """An array of `shape` and `dtype` with unspecified contents (they are zeros).
 
     Args:
         shape: sequence of ints.
         dtype: dtype.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -245,7 +245,7 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
         dtype: dtype, integer, float or complex.
         shape: sequence of ints.
         dimension: int: an axis of the result.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.

@@ -1,4 +1,4 @@
-"""Operations that exist for their derivatives, or to keep the compiler from an optimisation.
+"""Operations for derivatives, and operations that prevent optimisations of the compiler.
 
 Invariant: `stop_gradient` and `optimization_barrier` are the identity on values.
 
@@ -47,7 +47,7 @@ def stop_gradient(x):
 
 
 def optimization_barrier(operand, /):
-    """`operand`, over which the compiler moves nothing.
+    """`operand`; the compiler moves no operation across it.
 
     Args:
         operand: pytree of arrays.
@@ -66,7 +66,7 @@ def optimization_barrier(operand, /):
 
 
 def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
-    """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem. Differentiable in whatever f closes over.
+    """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem. Differentiable in the values that f captures.
 
     Args:
         f: function that takes and returns a pytree like initial_guess.
@@ -230,10 +230,10 @@ def platform_dependent(*args, default=None, **per_platform):
         **per_platform: functions of args by platform ("cpu", "cuda", ..).
 
     Returns:
-        What the chosen function returns.
+        The result of the chosen function.
 
     Raises:
-        TypeError: for a branch that is not callable.
+        TypeError: a branch is not callable.
         NotImplementedError: where there is neither a branch for the platform nor a default.
 
     >>> lax.platform_dependent(jnp.array([1.0]), default=lambda x: x + 1)
@@ -283,7 +283,7 @@ def composite(decomposition, name, version=0):
 
 
 def _asserted(v, place):
-    """Where types say how arrays lie, a constraint asks nothing: it is to be so."""
+    """If the mesh has explicit axes, the constraint is an assertion: the type must already have the sharding."""
     told, wanted = tuple(v.aval.sharding.spec), tuple(place.spec)
     if told != wanted + (None,) * (len(told) - len(wanted)):
         raise AssertionError(

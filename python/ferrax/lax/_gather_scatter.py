@@ -1,6 +1,6 @@
 """Gather and scatter: slices at many computed positions, read or updated.
 
-Invariant: indices are read as they are; `mode` says what becomes of those out of bounds.
+Invariant: indices are not modified; `mode` defines the result for those out of bounds.
 
     >>> lax.index_take(jnp.arange(5) * 10, (jnp.array([1, 3]),), (0,))
     Array([10, 30], dtype=int32)
@@ -77,7 +77,7 @@ def gather(
         unique_indices: bool: a promise that no two windows are the same.
         indices_are_sorted: bool: a promise that the index vectors are in order.
         mode: `GatherScatterMode` or its name; None: "promise_in_bounds".
-        fill_value: what is read out of bounds in fill mode; None: nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for
+        fill_value: the value read out of bounds in fill mode; None: nan for inexact dtypes, the least signed integer, the greatest unsigned one, True for
             bool.
 
     Returns:
@@ -185,8 +185,8 @@ def apply_where(x, mentions, func):
 def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
     """`operand` with the windows named by indices replaced; of colliding windows one wins, the last.
 
-    Where the promise of `unique_indices` is broken, only elements on which windows collide are affected: on the CPU they hold what they would without it,
-    on a GPU what some order of some of the updates gives. The same holds of the other scatters.
+    If the promise of `unique_indices` is broken, only elements on which windows collide are affected: on the CPU they have the same values as without it,
+    on a GPU the values after some of the updates in some order. The same applies to the other scatters.
 
     Args:
         operand: array.

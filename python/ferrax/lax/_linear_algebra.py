@@ -37,7 +37,7 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
         dimension_numbers: ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), tuples of ints.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype of the result.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array with the batch axes, then lhs's free axes, then rhs's.
@@ -71,7 +71,7 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
         dimension_numbers: as for `dot_general`; None: the last axis of lhs against the first of rhs.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array with lhs's free axes, then rhs's.
@@ -132,7 +132,7 @@ def ragged_dot_general(
     group_offset=None,
     out_sharding=None,
 ):
-    """`dot_general` with the rows of lhs split into groups of `group_sizes`, each with a slice of rhs of its own.
+    """`dot_general` with the rows of lhs split into groups of `group_sizes`, each multiplied by its own slice of rhs.
 
     Args:
         lhs, rhs: arrays of numbers.
@@ -141,7 +141,7 @@ def ragged_dot_general(
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
         group_offset: not supported; must be None.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of the product's shape.
@@ -168,7 +168,7 @@ def ragged_dot_general(
 
 
 def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, out_sharding=None):
-    """Rows of lhs, in groups, each group times a matrix of its own.
+    """Rows of lhs in groups, each group multiplied by its own matrix.
 
     Args:
         lhs: array of shape (m, k).
@@ -177,7 +177,7 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
         group_offset: not supported; must be None.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (m, n).
@@ -223,7 +223,7 @@ def _scaled(name, x, scale, contract):
 
 
 def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None):
-    """The product of lhs and rhs, whose blocks along the contracted axis have scales of their own; computed in float32.
+    """The product of lhs and rhs with a scale for each block along the contracted axis; computed in float32.
 
     Args:
       lhs, rhs: operands of one rank, 2 or more.

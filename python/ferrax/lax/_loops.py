@@ -102,7 +102,7 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpos
 
 
 def _scan_over_refs(f, init, xs, length, reverse, unroll):
-    """`scan` where leaves of xs are references: a step has one of the slice, and what became of the slices is stacked to the new value."""
+    """`scan` where leaves of xs are references: a step gets a reference to the slice, and the new slices are stacked to the reference's new value."""
     Ref = _flat.references.Ref
     _flat.references.check_aliases("scan", f, (init, xs), {})
     leaves, tree = tree_flatten(xs)
@@ -161,7 +161,7 @@ def scan_steps(f, fun, key, init, xs=None, length=None, reverse=False, unroll=1)
 
 
 def _step_body(f, fun, key, in_tree, avals):
-    """(the body of a step, the structures of its carry and of what it stacks, whether it returns a list)."""
+    """(the body of a step, the structures of its carry and of its stacked outputs, whether it returns a list)."""
     trees = []
 
     def step(carry, x):
@@ -249,7 +249,7 @@ def map(f, xs, *, batch_size=None):
         batch_size: int: this many slices at a time, by `vmap`; 0 and None: one.
 
     Returns:
-        What f returns, stacked along a leading axis.
+        The results of f, stacked along a leading axis.
 
     Raises:
         ValueError: for a negative batch_size.

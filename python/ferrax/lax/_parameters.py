@@ -51,7 +51,7 @@ class Tolerance:
 
 
 def accuracy_parameters(accuracy) -> dict:
-    """The primitive's parameters for `accuracy`: none, since there is one implementation; rejects what is no accuracy."""
+    """The primitive's parameters for `accuracy`: none, since there is one implementation. Raises an error for an invalid accuracy."""
     if accuracy is not None and not isinstance(accuracy, (AccuracyMode, Tolerance)):
         raise NotImplementedError(f"Accuracy {accuracy} not supported")
     return {}
@@ -236,7 +236,7 @@ class DotAlgorithmPreset(enum.Enum):
 
 
 def canonicalize_precision(precision):
-    """None, or the (lhs, rhs) pair of `Precision`s that a product's `precision` argument means, or a dot algorithm.
+    """The (lhs, rhs) pair of `Precision`s for a product's `precision` argument, a dot algorithm, or None.
 
     Raises ValueError for anything else.
     """

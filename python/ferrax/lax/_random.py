@@ -1,6 +1,6 @@
 """Random bits as primitives.
 
-Invariant: the state goes in and comes out, moved on by what was drawn; nothing is kept.
+Invariant: the state is an argument and, advanced, a result; nothing is stored.
 
     >>> state, bits = lax.rng_bit_generator(jnp.zeros(4, jnp.uint32), (3,))
     >>> state
@@ -29,7 +29,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
         shape: sequence of ints.
         dtype: unsigned integer dtype of the bits.
         algorithm: `RandomAlgorithm`: philox4x32 (also the default) or threefry2x32.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         (key, bits): an array like key, and one of `shape` and `dtype`.

@@ -36,7 +36,7 @@ def reduce_sum(operand, axes, *, out_sharding=None):
     Args:
         operand: array of numbers.
         axes: sequence of ints, not negative.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of operand's dtype without these axes.
@@ -82,7 +82,7 @@ def reduce_prod(operand, axes):
 
 
 def reduce_max(operand, axes):
-    """Maximum over `axes`; -inf or the least value where there is nothing to reduce; nan if any element is nan.
+    """Maximum over `axes`; -inf or the least value if there are no elements; nan if any element is nan.
 
     Args:
         operand: array of numbers or bool.
@@ -101,7 +101,7 @@ def reduce_max(operand, axes):
 
 
 def reduce_min(operand, axes):
-    """Minimum over `axes`; inf or the greatest value where there is nothing to reduce; nan if any element is nan.
+    """Minimum over `axes`; inf or the greatest value if there are no elements; nan if any element is nan.
 
     Args:
         operand: array of numbers or bool.
@@ -263,7 +263,7 @@ def reduce(operands, init_values, computation, dimensions, out_sharding=None):
         init_values: pytree of operands' structure: scalars, the function's identity.
         computation: function of two such trees of scalars that returns one.
         dimensions: sequence of ints.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Pytree of operands' structure, arrays without these axes.

@@ -26,7 +26,7 @@ def broadcast(operand, sizes, *, out_sharding=None):
     Args:
         operand: array.
         sizes: sequence of ints.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (*sizes, *operand.shape).
@@ -51,7 +51,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
         operand: array.
         shape: sequence of ints.
         broadcast_dimensions: sequence of ints, one for each axis of operand, increasing.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and of operand's dtype.
@@ -84,7 +84,7 @@ def broadcast_shapes(*shapes):
         Tuple of ints.
 
     Raises:
-        ValueError: where there is none.
+        ValueError: if there is none.
         TypeError: for negative sizes.
 
     >>> lax.broadcast_shapes((2, 1), (3,))
@@ -195,7 +195,7 @@ def stack(operands, axis=0):
 
     Args:
         operands: sequence of arrays of one shape and dtype.
-        axis: int: where the new axis stands.
+        axis: int: position of the new axis.
 
     Returns:
         Array with one axis more.
@@ -331,8 +331,8 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     Args:
         operand: array.
         new_sizes: sequence of ints.
-        dimensions: sequence of ints: the order in which operand's axes are read; None: as they are.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        dimensions: sequence of ints: the order in which operand's axes are read; None: their own order.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape `new_sizes`.
@@ -409,7 +409,7 @@ def transpose(operand, permutation):
         Array of operand's dtype.
 
     Raises:
-        TypeError: if `permutation` is none.
+        TypeError: if `permutation` is not one.
 
     >>> lax.transpose(jnp.array([[1, 2], [3, 4]]), (1, 0))
     Array([[1, 3],

@@ -53,7 +53,7 @@ def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
 
     Args:
         operand: array.
-        start_index, limit_index: int or None (the end), which mean what they do in Python.
+        start_index, limit_index: int or None (the end), with Python's meaning.
         stride: int.
         axis: int.
 
@@ -140,7 +140,7 @@ def _start_indices(operand, start_indices, allow_negative_indices):
 
 
 def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
-    """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (traced ones too) per axis; the window is kept inside.
+    """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (may be traced) per axis; starts are clamped so that it is inside.
 
     Args:
         operand: array.
@@ -218,7 +218,7 @@ def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negativ
 
 
 def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
-    """`operand` with the window at `start_indices` replaced by `update`, which agrees in dtype and rank; the window is kept inside.
+    """`operand` with the window at `start_indices` replaced by `update`, of the same dtype and rank; starts are clamped so that it is inside.
 
     Args:
         operand: array.

@@ -1,6 +1,6 @@
 """Sorting and the largest elements.
 
-Invariant: nan sorts last, -0 and 0 are equal, and ties keep their order where `is_stable`.
+Invariant: nan sorts last, -0 and 0 are equal, and ties keep their order if `is_stable`.
 
     >>> lax.sort((jnp.array([3, 1, 2]), jnp.array([0, 1, 2])), num_keys=1)
     (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))

@@ -1,4 +1,4 @@
-"""Tokens: `create_token`, `after_all`, and what is sent with one: `psend`, `precv`.
+"""Tokens: `create_token`, `after_all`, and messages that use them: `psend`, `precv`.
 
     token = psend(x, "i", [(0, 1)])
     y = precv(token, x, "i", [(0, 1)])
@@ -13,7 +13,7 @@ __all__ = ["Token", "after_all", "create_token", "precv", "psend"]
 
 
 class Token:
-    """What says that something happened before. A pytree: it can be carried by loops, taken and returned by any function."""
+    """A record that something happened before. A pytree: it can be carried by loops, and passed to and returned by any function."""
 
     def __init__(self, buf=(), along=None):
         self.sent, self._along = buf, along
@@ -36,7 +36,7 @@ def _path(axis_name, perm):
 
 
 def create_token(_=None):
-    """A token of nothing. The argument is not read.
+    """A token without values. The argument is not read.
 
     Returns:
         Token.
@@ -48,7 +48,7 @@ def create_token(_=None):
 
 
 def after_all(*operands):
-    """A token of all that the tokens `operands` stand for.
+    """A token with the values of all tokens `operands`.
 
     Args:
         *operands: tokens.
@@ -83,18 +83,18 @@ def psend(x, axis_name, perm):
 
 
 def precv(token, out_shape, axis_name, perm):
-    """What was sent with a token, as `ppermute` gives it: zeros where there is no source.
+    """The values sent with a token, as `ppermute` returns them: zeros at positions without a source.
 
     Args:
         token: of a `psend` along the same axis and pairs.
-        out_shape: a pytree of arrays or `ShapeDtypeStruct` like what was sent.
+        out_shape: a pytree of arrays or `ShapeDtypeStruct` like the values sent.
         axis_name, perm: those of the `psend`.
 
     Returns:
         Pytree like out_shape.
 
     Raises:
-        ValueError: nothing was sent with the token, or something else than `out_shape` says.
+        ValueError: nothing was sent with the token, or the values do not match `out_shape`.
 
     >>> def pass_on(x):
     ...     token = lax.psend(x, "i", [(0, 1), (1, 2)])

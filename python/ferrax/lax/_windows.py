@@ -20,7 +20,7 @@ from ._reductions import _named_monoid, reduce_max, reduce_min, reduce_sum
 
 
 def check_positive(error, name, **lists):
-    """Raises `error` for an entry that is not positive; the primitives, whose parameters are sizes, see no negative one."""
+    """Raises `error` for an entry that is not positive; parameters of primitives are sizes and cannot be negative."""
     for what, values in lists.items():
         if any(v <= 0 for v in values):
             raise error(f"{name} {what} must have every element be strictly positive, got {values}.")
@@ -41,7 +41,7 @@ def check_lengths(error, template, expected, **lists):
 
 
 def padtype_to_pads(in_shape, window_shape, window_strides, padding):
-    """The (low, high) padding along each axis that "VALID", "SAME" or "SAME_LOWER" means for windows over `in_shape`.
+    """The (low, high) padding along each axis for "VALID", "SAME" or "SAME_LOWER" and windows over `in_shape`.
 
     Args:
         in_shape: sequence of ints.

@@ -108,7 +108,7 @@ def cholesky(x, *, symmetrize_input=True):
 
     Args:
       x: Hermitian positive definite matrices, shape (..., n, n).
-      symmetrize_input: take the mean of x and its adjoint; else the lower triangle is read alone.
+      symmetrize_input: use the mean of x and its adjoint; else only the lower triangle is read.
 
     Returns:
       an array of shape (..., n, n); nan where x is not positive definite.
@@ -156,13 +156,13 @@ def eig(x, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, e
 
     Args:
         x: shape (..., n, n).
-        compute_left_eigenvectors: whether vl is asked for: ``vl.T.conj() @ x == diag(w) @ vl.T.conj()``.
-        compute_right_eigenvectors: whether vr is asked for: ``x @ vr == vr @ diag(w)``.
+        compute_left_eigenvectors: whether to compute vl: ``vl.T.conj() @ x == diag(w) @ vl.T.conj()``.
+        compute_right_eigenvectors: whether to compute vr: ``x @ vr == vr @ diag(w)``.
         enable_eigvec_derivs: without effect: eigenvectors of distinct eigenvalues have derivatives, each orthogonal to its vector.
         implementation, use_magma: without effect: one algorithm serves.
 
     Returns:
-        [w, vl, vr], complex, those that are asked for; columns of length 1.
+        [w, vl, vr], complex, without those that were not requested; columns have length 1.
 
     Raises:
         ValueError: the matrices are not square.
@@ -190,7 +190,7 @@ def eigh(x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_
     Args:
         x: shape (..., n, n).
         lower: which triangle is read, where the input is not symmetrized.
-        symmetrize_input: take the mean of x and its adjoint.
+        symmetrize_input: use the mean of x and its adjoint.
         sort_eigenvalues: without effect: they ascend.
         subset_by_index: (first, end): only these, in ascending order.
         implementation: without effect: one algorithm serves.
@@ -274,7 +274,7 @@ def lu(x):
 
 
 def lu_pivots_to_permutation(pivots, permutation_size):
-    """Where each row comes from after row k was exchanged with row ``pivots[k]`` for each k in turn; int32.
+    """The origin of each row after row k was exchanged with row ``pivots[k]`` for each k in turn; int32.
 
     Args:
         pivots: integers, shape (..., k).
@@ -299,7 +299,7 @@ def ormqr(a, taus, c, *, left=True, transpose=False):
         a: shape (..., m, k), as `householder_product` takes it.
         taus: shape (..., k).
         c: shape (..., m, n), or (..., n, m) from the right.
-        left: whether q stands on the left.
+        left: whether q is the left factor.
         transpose: the adjoint of q instead.
 
     Returns:
@@ -322,7 +322,7 @@ def qr(x, *, pivoting=False, full_matrices=True, use_magma=None):
 
     Args:
         x: shape (..., m, n).
-        pivoting: take the longest column that is left first.
+        pivoting: choose the longest remaining column first.
         full_matrices: q of shape (..., m, m); else of min(m, n) columns.
         use_magma: without effect: one algorithm serves.
 
@@ -343,7 +343,7 @@ def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable
 
     Args:
         x: shape (..., n, n).
-        compute_schur_vectors: whether z is asked for.
+        compute_schur_vectors: whether to compute z.
         sort_eig_vals: must be False.
         select_callable: without effect.
 
@@ -352,7 +352,7 @@ def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable
 
     Raises:
         ValueError: the matrices are not square.
-        NotImplementedError: eigenvalues are to be sorted.
+        NotImplementedError: sorting of eigenvalues is requested.
 
     >>> schur(jnp.array([[1.0, 5.0], [0.0, 2.0]]))[0]
     Array([[1., 5.],
@@ -370,7 +370,7 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
     Args:
         x: shape (..., m, n).
         full_matrices: u of shape (..., m, m) and vt of (..., n, n); else of min(m, n) columns and rows.
-        compute_uv: whether vectors are asked for.
+        compute_uv: whether to compute vectors.
         subset_by_index: (first, end): only these, by descending value.
         algorithm: without effect: one algorithm serves.
 
@@ -417,7 +417,7 @@ def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_out
 
 
 def _no_narrower(a, b):
-    """Two operands, and what brings a result back: of floats narrower than single precision, computed in that and rounded once."""
+    """Two operands, and a function that converts a result back: floats narrower than single precision are computed in single precision and rounded once."""
     if a.dtype != b.dtype or a.dtype.itemsize >= 4 or not is_inexact(a.dtype):
         return a, b, lambda x: x
     dtype = a.dtype
@@ -428,9 +428,9 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
     """x of ``op(a) @ x == b`` (left_side) or ``x @ op(a) == b``, for a triangular a.
 
     Args:
-        a: shape (..., n, n), of which one triangle is read.
+        a: shape (..., n, n); only one triangle is read.
         b: shape (..., n, k) or (..., k, n); a vector (n,) counts as one column, or row.
-        left_side: whether a stands on the left of x.
+        left_side: whether a is the left factor of x.
         lower: which triangle.
         transpose_a: op transposes.
         conjugate_a: op conjugates.
@@ -469,7 +469,7 @@ def tridiagonal(a, *, lower=True):
     """The reduction of Hermitian matrices ``a == q @ t @ q.T.conj()`` to a real tridiagonal t.
 
     Args:
-      a: shape (..., n, n), of which one triangle is read.
+      a: shape (..., n, n); only one triangle is read.
       lower: which triangle.
 
     Returns:

@@ -27,7 +27,7 @@ _DOC = """{formula}.
 
 
 def _doc(formula, prints, extra="", kind="of x's dtype if that is floating point, else of the default float's", points="[-1.0, 2.0]"):
-    """Decorator: the docstring that activations share. prints: what the example says at `points`."""
+    """Decorator that adds the common docstring of activations. prints: the output of the example at `points`."""
 
     def decorate(f):
         text = {"formula": formula.removesuffix("."), "extra": extra and f"\n      {extra}.", "kind": kind, "points": points, "prints": prints}
@@ -42,7 +42,7 @@ def _inexact(name, x):
 
 
 def _check_parameter(x, value):
-    """Applies strict promotion to a parameter beside x; beside an integer, which is no operand of the function's as it stands, it says nothing."""
+    """Applies strict promotion to a parameter and x; not to an integer x, which the function converts first."""
     if is_inexact(x.dtype):
         check_promotion(x, value)
 

@@ -51,7 +51,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
         axis: an axis or a tuple of them.
         mean, variance: computed from x where None.
         epsilon: added to the variance.
-        where: which elements mean and variance take in.
+        where: the elements over which mean and variance are computed.
         algorithm: "fast" (mean of squares minus square of the mean) or "stable" (mean of squared deviations: exact near a large mean).
 
     Returns:
@@ -84,7 +84,7 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
       x: an array of indices.
       num_classes: the size of the new axis, an int.
       dtype: the result's dtype; by default the default float.
-      axis: where the new axis goes; or the name of a mapped axis, on which the classes are spread.
+      axis: position of the new axis; or the name of a mapped axis, along which the classes are distributed.
 
     Returns:
       an array of x's shape with one axis more.

@@ -1,6 +1,6 @@
-"""Products of matrices whose blocks have scales of their own.
+"""Products of matrices with a scale for each block.
 
-Invariant: a scale stands for a block of the contracted axis: operand and scale differ in that axis's size alone, by a whole factor.
+Invariant: a scale belongs to a block of the contracted axis: shapes of operand and scale differ only in the size of that axis, by an integer factor.
 
     scaled_matmul(a, b, a_scales, b_scales) == einsum("bmk,bnk->bmn", a * repeat(a_scales), b * repeat(b_scales))
 """

@@ -50,7 +50,7 @@ def zeros(key, shape, dtype=None, out_sharding=None):
         key: not used.
         shape: sequence of ints.
         dtype: dtype; None: the default float.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -70,7 +70,7 @@ def ones(key, shape, dtype=None, out_sharding=None):
         key: not used.
         shape: sequence of ints.
         dtype: dtype; None: the default float.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -87,7 +87,7 @@ def constant(value, dtype=None):
     """The initializer that fills arrays with a value, which broadcasts to their shape.
 
     Args:
-        value: scalar, or an array that broadcasts to the shapes asked for.
+        value: scalar, or an array that broadcasts to the requested shapes.
         dtype: dtype; None: the default float.
 
     Returns:
@@ -129,7 +129,7 @@ def uniform(scale=1e-2, dtype=None):
 
 
 def normal(stddev=1e-2, dtype=None):
-    """The initializer that draws from a normal distribution of mean 0.
+    """The initializer that draws from a normal distribution with mean 0.
 
     Args:
         stddev: the standard deviation.
@@ -152,7 +152,7 @@ def normal(stddev=1e-2, dtype=None):
 
 
 def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
-    """The initializer that draws from a normal distribution of mean 0, cut at `lower` and `upper` standard deviations.
+    """The initializer that draws from a normal distribution with mean 0, truncated at `lower` and `upper` standard deviations.
 
     Args:
         stddev: the standard deviation of the uncut distribution.

@@ -1,4 +1,4 @@
-"""What the functions of `ferrax.numpy` accept, and the inner jitted functions that JAX's programs show.
+"""Conversion of arguments of `ferrax.numpy`'s functions, and the inner jitted functions that JAX's programs contain.
 
 Invariant: lists and tuples are no arrays: they raise TypeError with the function's name and the argument's position.
 
@@ -39,7 +39,7 @@ def check_arraylike(name, *args):
 
 
 def converted(x):
-    """What `__jax_array__` of x gives, for the functions that ask it; x itself where it has none."""
+    """The result of `__jax_array__` of x, for the functions that use it; x itself if it has none."""
     return x if isinstance(x, _ARRAY_LIKE) or not hasattr(x, "__jax_array__") else x.__jax_array__()
 
 
@@ -49,12 +49,12 @@ def shape_of(x) -> tuple:
 
 
 def ndim_of(x) -> int:
-    """The rank of what has a shape."""
+    """The rank of an object with a shape."""
     return len(shape_of(x))
 
 
 def as_array(name, x) -> Array:
-    """x as an Array. Raises TypeError if it is none."""
+    """x as an Array. Raises TypeError if it is not one."""
     if isinstance(x, Array):
         return x
     check_arraylike(name, x)
@@ -71,7 +71,7 @@ def pointwise(name, primitive, *xs) -> Array:
 
 
 def check_promotion(*xs, ranks=False):
-    """Raises where a setting forbids to promote what the user gave to the public function that calls this, or warns.
+    """Raises, or warns, if a setting forbids the promotion of the arguments of the public function that calls this.
 
     For a function whose body promotes through other functions: those calls are the library's, to which the settings do not apply (`whose.rs`).
     ranks: whether ranks are promoted too.
@@ -89,7 +89,7 @@ def promote(name, *xs):
 
 
 def promote_dtypes(name, *xs):
-    """Arrays and numbers as arrays of one dtype. TypeError for a random key beside a number."""
+    """Arrays and numbers as arrays of one dtype. Raises TypeError for a random key combined with a number."""
     try:
         return _core.promote_dtypes(*xs)
     except ValueError:
@@ -109,12 +109,12 @@ def promote_inexact(name, *xs):
 
 
 def as_floats(xs):
-    """Python's integers as floats, which have room for those that no integer dtype holds."""
+    """Python integers as floats, for those that no integer dtype can represent."""
     return [float(x) if type(x) is int else x for x in xs]
 
 
 def operands_of(name, xs, preferred=None):
-    """(operands, dtype, weak) of a product: its dtype, the one asked for if any, and whether it is weak. The operands keep their own dtypes."""
+    """(operands, dtype, weak) of a product: its dtype, the requested one if any, and whether it is weak. The operands keep their own dtypes."""
     xs = [_core.asarray(x) for x in xs]
     if preferred is not None:
         return xs, requested(name, preferred), False
@@ -165,7 +165,7 @@ def concrete_or_error(x, context):
 
 
 def convert(x, dtype, weak=False) -> Array:
-    """x as an array of `dtype`, weakly typed or not; no equation where nothing changes."""
+    """x as an array of `dtype`, weakly typed or not; without an equation if nothing changes."""
     dtype = canonicalize_dtype(dtype)
     if not isinstance(x, Array):
         return _core.asarray(x, dtype)
@@ -184,7 +184,7 @@ def scalar_like(value, x):
 
 
 def filled_like(value, x):
-    """A scalar that stands for an array like x filled with it. Such an array is strongly typed: weak numbers meet weak scalars alone."""
+    """A scalar in place of an array like x filled with it. Such an array is strongly typed; weak numbers are only combined with weak scalars."""
     return constant(value, x.dtype) if x.ndim else scalar_like(value, x)
 
 

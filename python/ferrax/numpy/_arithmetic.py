@@ -345,7 +345,7 @@ def fmin(x1, x2):
 
 
 def _integers(name, x, y):
-    """The operands of one integer dtype, strong unless both are scalars. Raises ValueError where there is none."""
+    """The operands in one integer dtype, strong unless both are scalars. Raises ValueError if there is none."""
     x, y = promote(name, x, y)
     if not is_integer(x.dtype):
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")

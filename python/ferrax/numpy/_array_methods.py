@@ -168,7 +168,7 @@ def _round(self, ndigits=None):
 
 
 def _as_dtype(self):
-    """What `np.dtype(x)` asks an array for, which gives its dtype and warns."""
+    """For `np.dtype(x)`: the dtype of x, with a warning."""
     warnings.warn(
         "Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use dtype=arr.dtype. In the future this will result in an error.",
         DeprecationWarning,
@@ -178,14 +178,14 @@ def _as_dtype(self):
 
 
 def _namespace(self, *, api_version=None):
-    """The functions of the array API standard for this array: `ferrax.numpy`. ValueError for a version of it that is not known."""
+    """The functions of the array API standard for this array: `ferrax.numpy`. Raises ValueError for an unknown version of it."""
     if api_version is not None and api_version not in _API_VERSIONS:
         raise ValueError(f"__array_namespace__: api_version={api_version!r} is not known; known are {', '.join(_API_VERSIONS)}")
     return sys.modules["ferrax.numpy"]
 
 
 def _repr_html_(self):
-    """What notebooks show: the type, the device, a small picture, the elements."""
+    """The representation in notebooks: the type, the device, a small picture, the elements."""
     from .._html import array
 
     return array(self)

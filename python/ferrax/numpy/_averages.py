@@ -178,7 +178,7 @@ def _correction(ddof, correction):
 
 
 def _spread(name, computation, a, axis, dtype, out, keepdims, where, **rest):
-    """What the four measures of spread share: their arguments, read and checked, handed to the jitted `computation`."""
+    """The common part of the four measures of spread: reads and checks their arguments, and calls the jitted `computation`."""
     unsupported(f"jnp.{name}", out=out)
     a = as_array(name, a)
     check_mask(name, where)

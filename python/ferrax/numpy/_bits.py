@@ -187,7 +187,7 @@ def unpackbits(a, axis=None, count=None, bitorder="big"):
         a: array of uint8.
         axis: int, or None for the flattened array.
         count: int or None (all): how many bits to keep along `axis`; negative: all but that many.
-        bitorder: "big" (the highest bit comes first) or "little".
+        bitorder: "big" (the highest bit first) or "little".
 
     Returns:
         Array of uint8, zeros and ones, a's shape with size 8 n (or `count`) along `axis`.

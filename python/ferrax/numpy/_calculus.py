@@ -1,6 +1,6 @@
 """Differences, integrals, interpolation.
 
-Invariant: axes other than the one worked along are left alone.
+Invariant: other axes than the one that a function works along are batch axes.
 
     >>> jnp.diff(jnp.array([1, 4, 9]))
     Array([3, 5], dtype=int32)
@@ -58,7 +58,7 @@ def diff(a, n=1, axis=-1, prepend=None, append=None):
         a: array of numbers or bool, of rank 1 or more.
         n: int: how often to take differences; 0: a itself.
         axis: int.
-        prepend, append: values joined in front and behind first, scalars or arrays that fit along `axis`; None: nothing.
+        prepend, append: values to join at the front and at the end first, scalars or arrays that fit along `axis`; None: nothing.
 
     Returns:
         Array of a's shape with the size along `axis` less n, of the promoted dtype; bool stays (whether neighbours differ).
@@ -98,7 +98,7 @@ def ediff1d(ary, to_end=None, to_begin=None):
 
     Args:
         ary: array of numbers, not bool; flattened first.
-        to_end, to_begin: values joined behind and in front, cast to ary's dtype; None: nothing.
+        to_end, to_begin: values to join at the end and at the front, cast to ary's dtype; None: nothing.
 
     Returns:
         Vector of ary's dtype.
@@ -207,7 +207,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
     Args:
         y: array of numbers.
         x: coordinates, a vector or an array that broadcasts with y; None: equal steps.
-        dx: the step where x is None.
+        dx: the step if x is None.
         axis: int.
 
     Returns:
@@ -263,14 +263,14 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         x: array of real coordinates.
         xp: vector of coordinates, increasing.
         fp: vector of values, real or complex, of xp's size.
-        left, right: values below and above xp; None: the end ones; "extrapolate": a straight line.
-        period: scalar: the period of the coordinates, which are then taken modulo it; None: not periodic.
+        left, right: values below and above xp; None: the first and last of fp; "extrapolate": a straight line.
+        period: scalar: the period of the coordinates, which are taken modulo it; None: not periodic.
 
     Returns:
         Array of x's shape, of the promoted dtype made float.
 
     Raises:
-        ValueError: unless xp and fp are vectors of one size and x is real, or for another text as `left` or `right`.
+        ValueError: xp and fp are not vectors of one size, x is complex, or `left` or `right` is another string.
 
     >>> jnp.interp(1.5, jnp.array([1.0, 2.0]), jnp.array([10.0, 20.0]))
     Array(15., dtype=float32)

@@ -30,8 +30,8 @@ from ._taking import take_along_axis
 def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     """x where `condition` holds, else y.
 
-    With `condition` alone, the indices where it holds. Both x and y are computed; what an
-    element does not choose has no part in its derivative, even if it is nan or infinite.
+    With only `condition`, the indices where it holds. Both x and y are computed; elements
+    that are not chosen do not contribute to derivatives, even if they are nan or infinite.
 
     Args:
         condition: array of bool; other dtypes are compared with 0.
@@ -91,12 +91,12 @@ def select(condlist, choicelist, default=0):
 
 
 def piecewise(x, condlist, funclist, *args, **kw):
-    """A function given by pieces: funclist[i](x, *args, **kw) where condlist[i] holds. Every function is applied to all of x.
+    """A piecewise function: funclist[i](x, *args, **kw) where condlist[i] holds. Every function is applied to all of x.
 
     Args:
         x: array of numbers.
-        condlist: sequence of arrays of bool, or an array of bool; the last that holds counts.
-        funclist: sequence of functions or numbers, one for each condition and, optionally, one for where none holds (0).
+        condlist: sequence of arrays of bool, or an array of bool; where several hold, the last is used.
+        funclist: sequence of functions or numbers, one for each condition and, optionally, one for elements where none holds (default 0).
         *args, **kw: passed to every function.
 
     Returns:

@@ -127,7 +127,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 
 def iscomplexobj(x):
-    """Whether x's dtype is complex, whatever its values.
+    """Whether x's dtype is complex, independent of its values.
 
     Args:
         x: array, number or nested lists of them.

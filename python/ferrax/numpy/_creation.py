@@ -56,11 +56,11 @@ def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None,
         object: number, array, nested lists of those, or anything with __array__.
         dtype: dtype of the result; None: that of the values, promoted.
         *args: copy, order and ndmin by position, which is deprecated.
-        copy: bool: copy what is an array already.
+        copy: bool: copy even if it is an array already.
         order: "K", "C", "A" or None, all the same: arrays lie row by row.
         ndmin: int: leading axes of size 1 are added up to this rank.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of the values' shape.
@@ -123,7 +123,7 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
 
 
 def _placed(out, device):
-    """An array that was made of numbers, on the device or by the sharding that was asked for; where none was, on the mesh in use."""
+    """A new array, placed on the requested device or with the requested sharding; without a request, on the mesh in use."""
     if device is not None:
         return _core.device_put(out, device)
     place = place_in_use()
@@ -175,7 +175,7 @@ def _from_sequence(values, dtype):
 
 
 def _promoted(values, dtype):
-    """The dtype of nested lists that numpy gives `dtype`: beside scalars of a dtype, Python's numbers are weak."""
+    """The dtype of nested lists to which numpy gives `dtype`: Python numbers are weak when combined with scalars of a dtype."""
     kinds = {getattr(v, "dtype", type(v)): v for v in _leaves(values)}
     if not any(isinstance(v, (np.ndarray, np.generic)) for v in kinds.values()):
         return canonicalize_dtype(dtype)
@@ -191,7 +191,7 @@ def _element(v, dtype):
 
 
 def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
-    """a as an array, the same object where nothing changes.
+    """a as an array; the same object if nothing changes.
 
     Args:
         a: number, array, nested lists of those, or anything with __array__.
@@ -199,7 +199,7 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
         order: "K", "C", "A" or None, all the same: arrays lie row by row.
         copy: True to copy, False to refuse values that need one, None to copy where needed.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of the values' shape.
@@ -226,7 +226,7 @@ def copy(a, order=None):
         order: "K", "C", "A" or None, all the same: arrays lie row by row.
 
     Returns:
-        Array of a's shape and dtype, in memory of its own.
+        Array of a's shape and dtype, with its own memory.
 
     Raises:
         NotImplementedError: for another order.
@@ -239,7 +239,7 @@ def copy(a, order=None):
 
 
 def astype(x, dtype, /, *, copy=False, device=None):
-    """x converted to `dtype`. Complex to real drops the imaginary part; keys stay as they are.
+    """x converted to `dtype`. Complex to real drops the imaginary part; keys are returned unchanged.
 
     Args:
         x: array.
@@ -321,7 +321,7 @@ def fromstring(string, dtype=float, count=-1, *, sep):
         string: text of numbers.
         dtype: dtype of the numbers.
         count: int: how many; -1: all.
-        sep: what separates the numbers.
+        sep: the separator of the numbers.
 
     Returns:
         Vector of `dtype`.
@@ -339,7 +339,7 @@ def fromfile(*args, **kwargs):
         *args, **kwargs: not read.
 
     Returns:
-        Nothing.
+        Nothing: it always raises.
 
     Raises:
         NotImplementedError: always.
@@ -358,7 +358,7 @@ def fromiter(*args, **kwargs):
         *args, **kwargs: not read.
 
     Returns:
-        Nothing.
+        Nothing: it always raises.
 
     Raises:
         NotImplementedError: always.
@@ -376,7 +376,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     Args:
         x: object with __dlpack__ and __dlpack_device__.
         device: where the result lives: a device or a sharding; None: the default device.
-        copy: True to copy, False to refuse what needs one, None to copy where memory cannot be shared.
+        copy: True to copy, False to raise an error if a copy is needed, None to copy only if memory cannot be shared.
 
     Returns:
         Array of x's shape and dtype; 64-bit numbers become 32-bit ones unless x64 is enabled.

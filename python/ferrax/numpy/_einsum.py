@@ -1,7 +1,7 @@
 """einsum: sums of products named by subscripts.
 
 Invariant: operands are contracted two at a time, each pair by one dot_general over shared labels, after diagonals are taken and labels
-that occur once are summed away. The order of three operands and more is opt_einsum's, which is imported when it is first asked for.
+that occur once are summed. opt_einsum orders three or more operands; it is imported when it is first needed.
 
     >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
@@ -26,7 +26,7 @@ def _label(i):
 
 
 def _parse(subscripts, operands):
-    """(labels of each operand, labels of the output, operands), with ellipses replaced by labels of their own."""
+    """(labels of each operand, labels of the output, operands), with ellipses replaced by new labels."""
     if isinstance(subscripts, str):
         text, arrays = subscripts.replace(" ", ""), list(operands)
     else:
@@ -89,7 +89,7 @@ def _sizes(terms, arrays):
 
 
 def _path(terms, output, sizes, optimize):
-    """Groups of positions to contract, in order; new terms go to the end of the list. Raises TypeError for an `optimize` of no known kind."""
+    """Groups of positions to contract, in order; new terms are appended to the list. Raises TypeError for an `optimize` of an unknown kind."""
     n = len(terms)
     if isinstance(optimize, (list, tuple)) and len(optimize) and not isinstance(optimize[0], str):
         return [tuple(p) for p in optimize]
@@ -122,7 +122,7 @@ def _sum(x, labels, gone):
 
 
 def _diagonal(x, labels, needed):
-    """Repeated labels of one operand reduced to one: what is off their diagonal is zeroed, then summed over."""
+    """Merges repeated labels of one operand: zeroes its elements off the diagonal, then sums."""
     for c in dict.fromkeys(labels):
         k = labels.count(c)
         if k < 2:
@@ -189,10 +189,10 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
         subscripts: labels of the operands and, behind "->", of the result; or the first operand, each operand being followed by a list of labels.
         *operands: arrays of numbers.
         out: not supported; must be None.
-        optimize: how to order more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path.
+        optimize: the order of more than two operands: True, "auto", "greedy", "optimal", False (left to right) or a path.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array with an axis for each label of the result, of the promoted dtype.
@@ -249,7 +249,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
 
 
 def einsum_path(subscripts, /, *operands, optimize="auto"):
-    """The order in which `einsum` would contract, as opt_einsum gives it.
+    """The order in which `einsum` would contract, found by opt_einsum.
 
     Args:
         subscripts: labels, as for `einsum`.

@@ -30,7 +30,7 @@ def _storable(x):
 
 
 def _restored(out):
-    """What was stored, where it was keys; else the array as it is."""
+    """The stored keys if the file contains keys; else the array unchanged."""
     if out.dtype.names is None or len(out.dtype.names) != 1 or not out.dtype.names[0].startswith(_KEY):
         return out
     (name,) = out.dtype.names

@@ -35,7 +35,7 @@ def _filled(value, shape, device):
 
 
 def _dtype_beside(name, shape, dtype):
-    """The dtype asked for, float by default. A second size in its place is recognized."""
+    """The requested dtype, float by default. Recognizes a second size given in its place."""
     if isinstance(dtype, int) and ndim_of(shape) == 0:
         raise TypeError(
             f"Cannot interpret '{dtype}' as a data type.\n\nDid you accidentally write `jax.numpy.{name}({shape}, {dtype})` "
@@ -51,7 +51,7 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -76,7 +76,7 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -100,7 +100,7 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
         shape: int or sequence of ints.
         dtype: dtype of the result; None: the default float.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -125,7 +125,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
         fill_value: scalar, or an array that broadcasts to `shape`.
         dtype: dtype of the result; None: that of fill_value.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -156,7 +156,7 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
 
 
 def _fill_scalar(value, dtype):
-    """What an array is filled with: integers wrap, as in a conversion."""
+    """The fill value in the array's dtype: integers wrap, as in a conversion."""
     if type(value) is int:
         return integer_scalar(value, dtype)
     return _scalar(value, dtype) if isinstance(value, _SCALARS) else _core.asarray(value, dtype)
@@ -207,7 +207,7 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -229,7 +229,7 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -271,7 +271,7 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
         dtype: dtype of the result; None: a's.
         shape: int or sequence of ints; None: a's.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.

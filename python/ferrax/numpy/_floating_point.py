@@ -1,6 +1,6 @@
 """Parts of floating-point numbers: signs, exponents, neighbours, infinities and nan.
 
-Invariant: exact: what is read from or written to the bits of a number is never rounded.
+Invariant: exact: bits of a number are read and written without rounding.
 
     >>> jnp.frexp(6.0)
     (Array(0.75, dtype=float32), Array(3, dtype=int32))
@@ -152,9 +152,9 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     Args:
         x: array of numbers.
         copy: without effect: arrays are not written to.
-        nan: what replaces nan.
-        posinf: what replaces inf; None: the largest number of the dtype.
-        neginf: what replaces -inf; None: the smallest number of the dtype.
+        nan: the replacement of nan.
+        posinf: the replacement of inf; None: the largest number of the dtype.
+        neginf: the replacement of -inf; None: the smallest number of the dtype.
 
     Returns:
         Array of x's shape and dtype; the parts of complex x are replaced separately.

@@ -124,7 +124,7 @@ class _Grid:
 
 
 class _Joiner:
-    """Joins what it is indexed with: ranges, scalars and arrays, along `axis`."""
+    """Joins the entries of its index: ranges, scalars and arrays, along `axis`."""
 
     __slots__ = ("axis", "name", "ndmin", "trans1d")
     __iter__ = None  # `list(jnp.r_)` would index it without end
@@ -168,7 +168,7 @@ class _Joiner:
 
 
 def _place(x, small, ndmin, trans1d):
-    """Moves the original axes of an array that was given axes in front so that they begin at `trans1d`."""
+    """Moves the original axes of an array that got leading axes to position `trans1d`."""
     k = trans1d + ndmin + 1 if trans1d < 0 else trans1d
     order = list(range(ndmin))
     original, new = order[ndmin - small :], order[: ndmin - small]

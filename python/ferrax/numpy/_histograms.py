@@ -37,7 +37,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
         weights: vector of x's size; None: 1 each.
         minlength: int: the least size of the result.
         length: int: the size of the result, static and needed under jit; larger integers are dropped; None: up to the largest.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Vector of the default integer, or of the dtype of `weights`.
@@ -123,7 +123,7 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
         a: array of real numbers.
         bins: int: the number of bins, or a vector of edges.
         range: (least, greatest) edge; None: those of the values.
-        weights: array of a's shape: what each value counts; None: 1.
+        weights: array of a's shape: the weight of each value; None: 1.
         density: bool: divide by the total and by the widths.
 
     Returns:

@@ -278,7 +278,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None)
     Args:
         multi_index: sequence of integer arrays, one for each axis.
         dims: sequence of ints: the array's shape.
-        mode: "raise" (values must be known), "clip", "wrap" or "ignore" (taken as they are).
+        mode: "raise" (values must be known), "clip", "wrap" or "ignore" (unchecked).
         order: "C", last axis fastest, or "F", first axis fastest.
         dtype: integer dtype of the result; None: that of the positions.
 

@@ -1,6 +1,6 @@
 """Elements added and removed: append, insert, delete, resize, trim_zeros.
 
-Invariant: the result's size is known when traced, which is why `delete` wants positions whose number is known.
+Invariant: the result's size is known when traced; so `delete` requires positions whose number is known.
 
     >>> jnp.insert(jnp.arange(3), 1, 9)
     Array([0, 9, 1, 2], dtype=int32)
@@ -169,7 +169,7 @@ def resize(a, new_shape):
     """The elements of a, repeated or cut, in `new_shape`.
 
     Args:
-        a: array; its elements are taken row by row.
+        a: array; its elements are read row by row.
         new_shape: int or sequence of ints.
 
     Returns:

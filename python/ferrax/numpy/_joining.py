@@ -1,6 +1,6 @@
 """Joining arrays, and splitting them again.
 
-Invariant: dtypes promote and nothing else changes value; a part is a slice.
+Invariant: values change only by promotion of dtypes; a part is a slice.
 
     >>> jnp.stack([jnp.zeros(3), jnp.ones(3)]).shape
     (2, 3)
@@ -98,7 +98,7 @@ def stack(arrays, axis=0, out=None, dtype=None):
 
     Args:
         arrays: sequence of arrays of one shape.
-        axis: int: where the new axis stands in the result.
+        axis: int: position of the new axis in the result.
         out: not supported; must be None.
         dtype: dtype of the result; None: the promoted one.
 
@@ -221,7 +221,7 @@ def column_stack(tup):
 
 
 def block(arrays):
-    """Nested lists of arrays put together: innermost lists along the last axis, the next along the one before.
+    """Concatenates nested lists of arrays: innermost lists along the last axis, the next along the one before.
 
     Args:
         arrays: array, or nested lists of arrays of one depth.

@@ -1,6 +1,6 @@
 """Products: dot, matmul, tensordot, inner, outer, kron, cross, convolve.
 
-Invariant: each contraction is one dot_general whose result has the promoted dtype; no precision is ever traded away.
+Invariant: each contraction is one dot_general whose result has the promoted dtype; precision is never reduced.
 
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((3, 4))).shape
     (2, 4)
@@ -30,7 +30,7 @@ from ._vectorizing import vectorize
 
 
 def _operands(name, a, b, preferred):
-    """The operands for one product, its dtype and whether that is weak. dot_general takes operands of different dtypes as they are."""
+    """The operands for one product, its dtype and whether that is weak. dot_general accepts operands of different dtypes."""
     check_arraylike(name, a, b)
     (a, b), dtype, weak = operands_of(name, [a, b], preferred)
     return a, b, dtype, weak
@@ -52,7 +52,7 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
         a, b: arrays of numbers.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape a.shape[:-1] + b.shape[:-2] + b.shape[-1:], of the promoted dtype; a product of arrays if one is a scalar.
@@ -87,7 +87,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         b: array of shape (..., k, n) or (k,); leading axes broadcast.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of shape (..., m, n), without the axis of a vector, of the promoted dtype.
@@ -171,7 +171,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 
 
 def _check_product(preferred, *xs):
-    """Checks promotion unless a product's dtype is asked for, which promotes nothing."""
+    """Checks promotion unless a dtype is requested for the product, which then promotes nothing."""
     if preferred is None:
         check_promotion(*xs)
 
@@ -337,7 +337,7 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
         axes: int: the last axes of a and the first of b; or two lists of axes.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of a's other axes and b's other axes, of the promoted dtype.
@@ -442,7 +442,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     Args:
         a, b: arrays with vectors of 2 or 3 elements; the other axes broadcast.
         axisa, axisb: int: the axes of the vectors.
-        axisc: int: where the result's vectors stand.
+        axisc: int: position of the result's vectors.
         axis: int in place of the three; None: those.
 
     Returns:

@@ -1,6 +1,6 @@
-"""What the array API standard lets a library ask of this one: `ferrax.numpy.__array_namespace_info__()`.
+"""Information for libraries that use the array API standard: `ferrax.numpy.__array_namespace_info__()`.
 
-Invariant: dtypes are those of the configuration at the time they are asked for: those of 64 bits with `jax_enable_x64`.
+Invariant: dtypes follow the configuration at the time of the call: 64-bit ones are included with `jax_enable_x64`.
 """
 
 import numpy as np
@@ -23,10 +23,10 @@ _KINDS = {
 
 
 class ArrayNamespaceInfo:
-    """Capabilities, devices and dtypes, as the array API standard 2024.12 asks for them."""
+    """Capabilities, devices and dtypes, as defined by the array API standard 2024.12."""
 
     def capabilities(self):
-        """What depends on the library: shapes that depend on data are not there under `jit`, so they are not promised."""
+        """Capabilities of the library. Shapes that depend on data do not work under `jit`, so they are not listed."""
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self):
@@ -38,7 +38,7 @@ class ArrayNamespaceInfo:
         return [None, *_core.devices()]
 
     def default_dtypes(self, *, device=None):
-        """The dtypes of each kind that are taken where none is given. device: makes no difference."""
+        """The default dtypes of each kind. device: has no effect."""
         default = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
         return {kind: canonicalize_dtype(np.dtype(name)) for kind, name in default.items()}
 
@@ -50,7 +50,7 @@ class ArrayNamespaceInfo:
           kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric", a tuple of some, or None for all.
 
         Raises:
-          ValueError: there is no such kind.
+          ValueError: the kind does not exist.
         """
         kinds = ("bool", "numeric") if kind is None else (kind,) if isinstance(kind, str) else tuple(kind)
         for k in kinds:

@@ -50,7 +50,7 @@ def _nanargmin(a, axis, keepdims):
 
 
 def nanargmax(a, axis=None, out=None, keepdims=None):
-    """`argmax` of what is not nan; -1 where everything is.
+    """`argmax` of the elements that are not nan; -1 if all are nan.
 
     Args:
         a: array of real numbers or bool.
@@ -74,7 +74,7 @@ def nanargmax(a, axis=None, out=None, keepdims=None):
 
 
 def nanargmin(a, axis=None, out=None, keepdims=None):
-    """`argmin` of what is not nan; -1 where everything is.
+    """`argmin` of the elements that are not nan; -1 if all are nan.
 
     Args:
         a: array of real numbers or bool.
@@ -206,7 +206,7 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, wh
 
 
 def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """`max` of what is not nan; nan where everything is.
+    """`max` of the elements that are not nan; nan if all are nan.
 
     Args:
         a: array of numbers or bool.
@@ -232,7 +232,7 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 
 
 def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    """`min` of what is not nan; nan where everything is.
+    """`min` of the elements that are not nan; nan if all are nan.
 
     Args:
         a: array of numbers or bool.
@@ -269,7 +269,7 @@ def _nanmean(a, axis, dtype, keepdims, where=None):
 
 
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
-    """`mean` of what is not nan.
+    """`mean` of the elements that are not nan.
 
     Args:
         a: array of numbers or bool.
@@ -318,7 +318,7 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 
 
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
-    """`var` of what is not nan.
+    """`var` of the elements that are not nan.
 
     Args:
         a: array of numbers or bool.
@@ -331,7 +331,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
         mean: the mean, with reduced axes kept, if known; None: computed.
 
     Returns:
-        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where no more than ddof elements are left.
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan if at most ddof elements are not nan.
 
     Raises:
         ValueError: for a real dtype and complex a.
@@ -348,7 +348,7 @@ def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
 
 
 def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
-    """`std` of what is not nan.
+    """`std` of the elements that are not nan.
 
     Args:
         a: array of numbers or bool.
@@ -361,7 +361,7 @@ def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
         mean: the mean, with reduced axes kept, if known; None: computed.
 
     Returns:
-        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where no more than ddof elements are left.
+        Array of a's shape without the reduced axes, real unless `dtype` is complex; nan if at most ddof elements are not nan.
 
     Raises:
         ValueError: for a real dtype and complex a.

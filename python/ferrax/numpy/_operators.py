@@ -1,4 +1,4 @@
-"""The functions of two elements that other modules are made of, and that `_ufuncs` makes ufuncs of: sums, products, order, bits, logic.
+"""The functions of two elements that other modules use, and that `_ufuncs` turns into ufuncs: sums, products, order, bits, logic.
 
 Invariant: calling one costs what its primitive costs.
 

@@ -189,7 +189,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
         pad_width: one number, one (before, after) pair, a pair for each axis, or a dict from axes to either.
         mode: "constant", "edge", "reflect", "symmetric", "wrap", "linear_ramp", "maximum", "minimum", "mean", "median", "empty", or a function called as
             numpy.pad calls it.
-        **kwargs: what the mode takes, each a scalar or pairs like `pad_width`: constant_values, end_values, stat_length; reflect_type "even" or "odd".
+        **kwargs: arguments of the mode, each a scalar or pairs like `pad_width`: constant_values, end_values, stat_length; reflect_type "even" or "odd".
 
     Returns:
         Array of array's rank and dtype.

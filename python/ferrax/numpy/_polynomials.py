@@ -1,6 +1,6 @@
 """Polynomials as vectors of coefficients, highest power first.
 
-Invariant: nothing here needs a decomposition but `roots` and `polyfit`, which ask `linalg` and `lax.linalg` for one.
+Invariant: only `roots` and `polyfit` need a decomposition, from `linalg` and `lax.linalg`.
 
     >>> jnp.polyval(jnp.array([1, 2, 3]), 2)
     Array(11, dtype=int32)

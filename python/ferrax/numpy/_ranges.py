@@ -36,12 +36,12 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     """start, start + step, ... up to stop, which is not included.
 
     Args:
-        start: the first number; alone, it is `stop` and the numbers begin at 0.
+        start: the first number; if it is the only argument, it is `stop` and the numbers start at 0.
         stop: the end; None: `start` is.
         step: the distance; None: 1.
         dtype: dtype of the result; None: the one that the arguments promote to.
         device: where the result lives: a device or a sharding; None: the default device.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Vector of ceil((stop - start) / step) numbers.
@@ -159,7 +159,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
         endpoint: whether stop is the last of them.
         retstep: also return the spacing.
         dtype: dtype of the result; None: the promoted one made float; integers are rounded down.
-        axis: int: where the new axis stands.
+        axis: int: position of the new axis.
         device: where the result lives: a device or a sharding; None: the default device.
 
     Returns:
@@ -199,7 +199,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
         endpoint: whether base ** stop is the last of them.
         base: the base, a scalar or an array.
         dtype: dtype of the result; None: the promoted one made float.
-        axis: int: where the new axis stands.
+        axis: int: position of the new axis.
 
     Returns:
         Array with a new axis of size `num`.
@@ -243,7 +243,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
         num: int: how many.
         endpoint: whether stop is the last of them.
         dtype: dtype of the result; None: the promoted one made float.
-        axis: int: where the new axis stands.
+        axis: int: position of the new axis.
 
     Returns:
         Array with a new axis of size `num`; nan where real start and stop differ in sign.

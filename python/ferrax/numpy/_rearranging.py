@@ -59,7 +59,7 @@ def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None
         axis: int, or None to flatten a first.
         total_repeat_length: the size of the result along the axis, needed where `repeats` is traced; longer results are cut, shorter ones padded with the
             last element.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of a's dtype.
@@ -245,7 +245,7 @@ def _roll_dynamic(a, shift, axis):
 
 
 def roll(a, shift, axis=None):
-    """a with its elements moved; those pushed out come back at the other end.
+    """a with its elements shifted; elements shifted out at one end are inserted at the other.
 
     Args:
         a: array.

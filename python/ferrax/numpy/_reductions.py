@@ -146,7 +146,7 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
         keepdims: keep the reduced axes, with size 1.
         initial: scalar added to the result; None: nothing.
         where: array of bool that broadcasts with a: which elements take part; None: all.
-        promote_integers: bool: where dtype is None, widen bool and narrow integers to the default integer of their signedness.
+        promote_integers: bool: if dtype is None, widen bool and narrow integers to the default integer of their signedness.
 
     Returns:
         Array of a's shape without the reduced axes.
@@ -176,7 +176,7 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
         keepdims: keep the reduced axes, with size 1.
         initial: scalar multiplied into the result; None: nothing.
         where: array of bool that broadcasts with a: which elements take part; None: all.
-        promote_integers: bool: where dtype is None, widen bool and narrow integers to the default integer of their signedness.
+        promote_integers: bool: if dtype is None, widen bool and narrow integers to the default integer of their signedness.
 
     Returns:
         Array of a's shape without the reduced axes.

@@ -109,7 +109,7 @@ def _for_promotion(a):
 
 
 def promote_types(a, b):
-    """The dtype that two dtypes promote to; Python's int, float and complex give way.
+    """The dtype that two dtypes promote to; Python's int, float and complex are weak.
 
     Args:
         a, b: dtypes, or Python's int, float and complex.

@@ -184,7 +184,7 @@ def extract(condition, arr, *, size=None, fill_value=0):
 
 
 def _total_order(x, y, side):
-    """Whether x goes before or at y (side "left": y <= x; "right": y < x) with -0 equal to 0 and nan last."""
+    """Whether x is before or at y (side "left": y <= x; "right": y < x) with -0 equal to 0 and nan last."""
     ordered = elementwise("le" if side == "left" else "lt", x, y)
     if not is_inexact(x.dtype):
         return ordered
@@ -272,7 +272,7 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     Args:
         a: sorted vector.
         v: array of elements to look for.
-        side: "left" (before equal ones) or "right" (behind them).
+        side: "left" (before equal elements) or "right" (after them).
         sorter: vector of indices that sort a; None: a is sorted.
         method: how, not what: "scan" or "scan_unrolled" (bisection), "sort", "compare_all" or "default".
 
@@ -310,7 +310,7 @@ def digitize(x, bins, right=False, *, method=None):
     Args:
         x: array of real numbers.
         bins: monotonic vector of edges.
-        right: bool: bins include their right edge in place of the left one.
+        right: bool: bins include their right edge instead of the left one.
         method: how, not what, as for `searchsorted`; None: its default.
 
     Returns:

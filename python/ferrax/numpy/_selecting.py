@@ -35,7 +35,7 @@ def _spread(v, shape):
 
 
 def where(condition, x, y):
-    """x where `condition`, else y. The three broadcast; x and y promote. Both are computed; what an element does not choose has no part in its derivative, even if it is nan or infinite."""
+    """x where `condition`, else y. The three broadcast; x and y promote. Both are computed; elements that are not chosen do not contribute to derivatives, even if they are nan or infinite."""
     check_arraylike("where", condition, x, y)
     return _where(_core.asarray(condition) if not isinstance(condition, Array) else condition, x, y)
 

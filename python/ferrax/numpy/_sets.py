@@ -36,7 +36,7 @@ from ._sorting import argsort, lexsort
 
 @jitted("_unique_sorted_mask", static=("axis",))
 def _unique_sorted_mask(ar, axis, equal_nan=True):
-    """(ar sorted along axis, which rows begin a run of equal ones, the order that sorts)."""
+    """(ar sorted along axis, a mask of the rows that start a run of equal ones, the sorting permutation)."""
     rows = moveaxis(ar, axis, 0)
     n = rows.shape[0]
     width = math.prod(rows.shape[1:])
@@ -426,7 +426,7 @@ def _member(x, y, valid):
 
 
 def _fill_first(values, mask, size, fill_value):
-    """As `_fill`, strongly typed; without a fill value the smallest result pads, or 0 where there is none."""
+    """As `_fill`, strongly typed; without a fill value the smallest result is the padding, or 0 if there is none."""
     values = convert(values, values.dtype)
     if fill_value is None:
         fill_value = where(mask.any(), values[nonzero(mask, size=1)[0][0]], constant(0, values.dtype))
@@ -434,7 +434,7 @@ def _fill_first(values, mask, size, fill_value):
 
 
 def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
-    """The sorted elements in exactly one of the two.
+    """The sorted elements that are in exactly one of the two.
 
     Args:
         ar1, ar2: arrays of numbers or bool; flattened first.

@@ -110,10 +110,10 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
 
     Args:
         a: array.
-        shape: int or sequence of ints, one of which may be -1: what is left over.
+        shape: int or sequence of ints, one of which may be -1: it is computed from the others.
         order: "C", last axis fastest, or "F", first axis fastest.
         copy: True for another array where the shape is the same; None: a itself.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and a's dtype.
@@ -149,7 +149,7 @@ def ravel(a, order="C", *, out_sharding=None):
     Args:
         a: array.
         order: "C", last axis fastest, or "F", first axis fastest.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Vector of a's dtype.
@@ -195,7 +195,7 @@ def squeeze(a, axis=None):
 
 
 def expand_dims(a, axis):
-    """a with axes of size 1 inserted so that they are at `axis` of the result.
+    """a with new axes of size 1 at the positions `axis` of the result.
 
     Args:
         a: array.
@@ -383,7 +383,7 @@ def swapaxes(a, axis1, axis2):
 
 
 def moveaxis(a, source, destination):
-    """a with the axes `source` moved to the places `destination`; the others keep their order.
+    """a with the axes `source` moved to the positions `destination`; the other axes keep their order.
 
     Args:
         a: array.
@@ -416,12 +416,12 @@ def _rollaxis(a, axis, start):
 
 
 def rollaxis(a, axis, start=0):
-    """a with `axis` moved to stand before `start`.
+    """a with `axis` moved to the position before `start`.
 
     Args:
         a: array.
         axis: int: which to move.
-        start: int: the axis to stand before, in [-a.ndim, a.ndim].
+        start: int: the axis before which to insert it, in [-a.ndim, a.ndim].
 
     Returns:
         Array of a's dtype.
@@ -452,7 +452,7 @@ def broadcast_shapes(*shapes):
         Tuple of ints.
 
     Raises:
-        ValueError: where there is none.
+        ValueError: if there is none.
 
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
@@ -466,7 +466,7 @@ def broadcast_to(array, shape, *, out_sharding=None):
     Args:
         array: array or number.
         shape: int or sequence of ints.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and of array's dtype.
@@ -501,7 +501,7 @@ def broadcast_arrays(*args):
         *args: arrays or numbers.
 
     Returns:
-        List of arrays of one shape, each of its own dtype.
+        List of arrays of one shape; dtypes are not promoted.
 
     Raises:
         ValueError: if the shapes do not broadcast.

@@ -1,6 +1,6 @@
 """Sorting.
 
-Invariant: nan sorts last; sorting is stable unless said otherwise; descending order keeps the order of equal elements too.
+Invariant: nan sorts last; sorting is stable unless the arguments say otherwise; descending order also keeps the order of equal elements.
 
     >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
@@ -187,7 +187,7 @@ def _reversed_order(a):
 
 
 def _partitioned(name, a, kth, axis):
-    """The array, position and axis of a partition: a flattened where axis is None, the others counted from the front."""
+    """The array, position and axis of a partition: a is flattened if axis is None, and the others are made nonnegative."""
     a = as_array(name, a)
     if is_complex(a.dtype):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")

@@ -39,7 +39,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def _at_ends(a, axis):
-    """a with the reduced axes merged into one, that axis, and the shape of what keepdims keeps."""
+    """a with the reduced axes merged into one, that axis, and the result's shape with keepdims."""
     if axis is None:
         kept = [1] * a.ndim
         return (a if a.ndim == 1 else reshape(a, (a.size,))), 0, kept
@@ -271,7 +271,7 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
         method: as for `quantile`.
         keepdims: keep the reduced axes, with size 1.
         weights: array of a's shape, or a vector along `axis`; None: all 1.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of q's shape and a's shape without the reduced axes, of the dtype made float.
@@ -315,7 +315,7 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="line
 
 
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """The middle of the sorted elements over `axis`, the mean of two where there are two.
+    """The middle of the sorted elements over `axis`; the mean of the two middle ones if their number is even.
 
     Args:
         a: array of integers or real numbers.
@@ -338,7 +338,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 
 
 def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """`median` of what is not nan.
+    """`median` of the elements that are not nan.
 
     Args:
         a: array of integers or real numbers.
@@ -404,7 +404,7 @@ def _check_inexact(name, dtype):
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, dtype=None):
-    """Covariance matrix of variables: mean products of the distances from the means, the sums over n - ddof.
+    """Covariance matrix of variables: mean products of the deviations from the means, with sums divided by n - ddof.
 
     Args:
         m: vector, or matrix of observations, a variable in each row.

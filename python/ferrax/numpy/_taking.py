@@ -25,7 +25,7 @@ from ._shaping import broadcast_to, ravel, reshape
 
 
 def _wide(indices, n):
-    """The indices in a dtype that holds n."""
+    """The indices in a dtype that can represent n."""
     return indices if iinfo(indices.dtype).max >= n else convert(indices, np.int32)
 
 
@@ -78,7 +78,7 @@ def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indic
         out: not supported; must be None.
         mode: out of bounds: "fill" or None (fill_value), "clip" (the nearest) or "wrap" (modulo the size).
         unique_indices: bool: a promise that no index occurs twice.
-        indices_are_sorted: bool: a promise that they increase.
+        indices_are_sorted: bool: a promise that they are ascending.
         fill_value: scalar; None: nan, the least signed or the greatest unsigned integer.
 
     Returns:

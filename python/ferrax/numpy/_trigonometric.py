@@ -1,4 +1,4 @@
-"""Trigonometric and hyperbolic functions, and what they need: degrees and radians.
+"""Trigonometric and hyperbolic functions, degrees and radians.
 
 Invariant: angles are in radians; integers become float; each is accurate for complex arguments where it takes them.
 

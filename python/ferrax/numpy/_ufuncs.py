@@ -1,6 +1,6 @@
 """`ufunc` objects: functions of scalars with reduce, accumulate, at, outer and reduceat.
 
-Invariant: calling one costs what the plain function costs.
+Invariant: a call costs as much as one of the plain function.
 
     >>> jnp.add.reduce(jnp.arange(4))
     Array(6, dtype=int32)
@@ -32,7 +32,7 @@ from ._vectorizing import vectorize
 class ufunc:
     """A function of `nin` scalars that applies to arrays, elementwise.
 
-    identity: what reduction starts from; None where there is nothing. Made by `frompyfunc` or found as `jnp.add` and others.
+    identity: the starting value of reductions; None if there is none. Made by `frompyfunc`, or one of `jnp.add` and others.
     """
 
     def __init__(self, func, nin, nout, *, name=None, nargs=None, identity=None, call=None, reductions=None, primitive=None):
@@ -54,7 +54,7 @@ class ufunc:
 
     @property
     def identity(self):
-        """What folds start from; None where there is nothing."""
+        """The starting value of reductions; None if there is none."""
         return self._identity
 
     @property
@@ -104,7 +104,7 @@ class ufunc:
             raise ValueError(f"{method} only supported for functions returning a single value")
 
     def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
-        """The function folded over `axis` (None: all), from the left. where: which elements take part; then `initial` or an identity."""
+        """The function folded over `axis` (None: all), from the left. where: the elements to include; requires `initial` or an identity."""
         self._binary("reduce")
         if out is not None:
             raise NotImplementedError(f"out argument of {self.__name__}.reduce()")
@@ -274,7 +274,7 @@ def _dynamic_at(a, i, axis):
 
 
 def _lifted(func, nin, name):
-    """A function of scalars, as one of arrays."""
+    """A function of scalars as a function of arrays."""
     lifted = vectorize(func)
     compiled = jitted(name, (), lambda *args: lifted(*args))
 
@@ -294,7 +294,7 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
         func: traceable function of `nin` scalars that returns `nout`.
         nin: int: the number of arguments.
         nout: int: the number of results.
-        identity: what reductions start from; None: nothing.
+        identity: the starting value of reductions; None: none.
 
     Returns:
         ufunc.

@@ -1,6 +1,6 @@
 """Lifting functions over axes: vectorize, apply_along_axis, apply_over_axes.
 
-Invariant: all of it is `vmap`; nothing loops in Python over elements.
+Invariant: everything is built from `vmap`; no Python code loops over elements.
 
     >>> jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones((3, 4)), jnp.ones(4))
     Array([4., 4., 4.], dtype=float32)
@@ -42,14 +42,14 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 
     Args:
         pyfunc: function of arrays.
-        excluded: set of positions and names of arguments that are passed as they are.
+        excluded: set of positions and names of arguments that are passed unchanged.
         signature: core axes, as in "(m,n),(n)->(m)"; None: scalars.
 
     Returns:
         Function of arrays that broadcast.
 
     Raises:
-        TypeError: if `excluded` holds anything but ints and strings.
+        TypeError: if `excluded` contains anything but ints and strings.
         ValueError: for negative positions and, when called, where shapes contradict the signature.
 
     >>> jnp.vectorize(lambda x, y: x @ y, signature="(n),(n)->()")(jnp.ones((2, 3)), jnp.ones(3))

@@ -156,7 +156,7 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
         alpha: concentrations, shape (..., n).
         shape: the result's shape without its last axis, to which alpha.shape[:-1] broadcasts; by default that.
         dtype: a float dtype; by default the default one.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of shape (*shape, n).
@@ -271,7 +271,7 @@ def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
         p: the norm.
         shape: the result's shape without its last axis.
         dtype: a float dtype; by default the default one.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of shape (*shape, d).
@@ -306,7 +306,7 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
         lam: rates.
         shape: the result's shape, to which `lam` broadcasts; by default lam's.
         dtype: an integer dtype; by default the default one.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.

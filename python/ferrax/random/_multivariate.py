@@ -19,9 +19,9 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky
         mean: shape (..., n).
         cov: covariances, shape (..., n, n), positive (semi)definite.
         shape: the result's shape without its last axis, to which the batch axes of mean and cov broadcast; by default their common shape.
-        dtype: a float dtype; by default the one that mean and cov are promoted to.
+        dtype: a float dtype; by default the one that mean and cov promote to.
         method: the factorisation: "cholesky" (needs a definite matrix), "svd" or "eigh".
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of shape (*shape, n).
@@ -79,7 +79,7 @@ def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
         shape: the batch axes.
         dtype: a float or complex dtype; by default the default float.
         m: the number of columns; by default n.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of shape (*shape, n, m) with orthonormal columns (rows, where m > n).

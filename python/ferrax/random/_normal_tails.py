@@ -2,7 +2,7 @@
 
 Far out, erf is 1 to rounding, and draws by its inverse are a few numbers over and over. There a draw is low + d, where
 
-    log Q(low + d) - log Q(low) = log(1 - v m)        v uniform, m the share of the tail beyond low that is not beyond high
+    log Q(low + d) - log Q(low) = log(1 - v m)        v uniform, m the fraction of the tail beyond low that is not beyond high
 
 Q is the density times Mills' ratio, so the left side is -(low + d / 2) d and a logarithm that varies little: d is known to rounding, however
 far out the interval lies and however narrow it is.
@@ -57,7 +57,7 @@ def _beyond_jvp(primals, tangents):
 
 
 def draws(v, low, high, far, dtype):
-    """What uniform v in [0, 1) draw from the intervals, where they are far."""
+    """Draws from intervals far in the tail, for uniform v in [0, 1)."""
     wide = np.dtype(dtype) if np.dtype(dtype).itemsize >= 4 else np.dtype(np.float32)
     v, low, high = (lax.convert_element_type(x, wide) for x in (v, low, high))
     below = low < 0

@@ -23,7 +23,7 @@ def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
         x: an array, or an int.
         axis: the axis.
         independent: permute each vector along the axis on its own.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array like x, or of range(x).

@@ -25,7 +25,7 @@ def described(distribution, parameters=False, at=""):
         own = [name for name in code.co_varnames[1 : code.co_argcount] if name not in ("shape", "dtype")]
         lines = f"      {', '.join(own)}: scalars or arrays of floats that broadcast.\n" if own else ""
         last = (
-            "      out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.\n"
+            "      out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.\n"
             if code.co_kwonlyargcount
             else ""
         )
@@ -66,7 +66,7 @@ def normal(key, shape=(), dtype=None, *, out_sharding=None):
         key: a key.
         shape: the result's shape.
         dtype: a float or complex dtype; by default the default float.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -109,7 +109,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
         lower, upper: the bounds.
         shape: the result's shape, to which the bounds broadcast; by default their common shape.
         dtype: a float dtype; by default the default one.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -181,7 +181,7 @@ def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
         dtype: a float dtype; by default the default one.
         mode: "low", "high" for twice the bits, which the upper tail shows, or "highest" for float32 numbers that take all of them into account; by default
             what `jax_high_dynamic_range_gumbel` says.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -218,7 +218,7 @@ def _gumbel(key, *, shape, dtype, mode):
 
 
 def _gumbel_of_64_bits(key, shape):
-    """Draws by the nearer end of the interval, from which 64 bits have as many digits as float32 holds: -log(-log(x)) of x or of 1 - x."""
+    """Draws from the nearer end of the interval, where 64 bits have as many digits as float32 holds: -log(-log(x)) of x or of 1 - x."""
     high, low = _random_bits(key, 32, (2, *shape))
     near_0 = lax.lt(high, np.uint32(1 << 31))
     carry = lax.eq(low, np.uint32(0)).astype(np.uint32)
@@ -290,7 +290,7 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
         key: a key.
         shape: the result's shape.
         dtype: the result's dtype; by default the default integer.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -361,7 +361,7 @@ def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
         p: probabilities.
         shape: the result's shape, to which `p` broadcasts; by default p's.
         dtype: an integer dtype; by default the default one.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -500,7 +500,7 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, ou
         shape: the result's shape, to which logits' shape without `axis` broadcasts; by default that.
         replace: whether a category may be drawn more than once along the leading axes of `shape`.
         mode: as in `gumbel`.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an integer array.

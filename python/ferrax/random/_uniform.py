@@ -1,4 +1,4 @@
-"""Draws that are a few operations away from random bits.
+"""Distributions that need only a few operations on random bits.
 
 Invariant: bits, uniform, randint and bernoulli equal JAX's bit for bit.
 """
@@ -18,7 +18,7 @@ from ._keys import single
 
 
 def checked_shape(name, shape):
-    """A shape as a tuple of ints; an int stands for one axis.
+    """A shape as a tuple of ints; an int gives one axis.
 
     Raises:
       TypeError: an entry is no integer. ValueError: one is negative.
@@ -30,7 +30,7 @@ def checked_shape(name, shape):
 
 
 def broadcast_shape(name, shape, *others):
-    """The shape asked for, to which `others` must broadcast; without one, their common shape.
+    """The requested shape, to which `others` must broadcast; without one, their common shape.
 
     Raises:
       ValueError: they do not broadcast to it.
@@ -77,7 +77,7 @@ def _random_bits(key, bit_width, shape):
 
 
 def to_rank(x, rank):
-    """`x` with leading axes of size 1, up to `rank`; as it is where it has more."""
+    """`x` with leading axes of size 1, up to `rank`; unchanged if it has more."""
     x = jnp.asarray(x)
     return x if x.ndim >= rank else lax.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape, tuple(range(rank - x.ndim, rank)))
 
@@ -89,7 +89,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
         key: a key.
         shape: the result's shape.
         dtype: an unsigned integer dtype; by default the default unsigned type. Those of 2 and 4 bits get the low bits of a draw of uint8.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of `shape` and `dtype`.
@@ -118,7 +118,7 @@ def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=N
         shape: the result's shape.
         dtype: a float dtype; by default the default one.
         minval, maxval: the bounds; they broadcast to `shape`.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         an array of `shape` and `dtype`.
@@ -161,7 +161,7 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
         shape: the result's shape.
         minval, maxval: the bounds; they broadcast to `shape`. Where maxval <= minval the draw is minval.
         dtype: an integer dtype; by default the default one.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of `shape` and `dtype`.
@@ -244,7 +244,7 @@ def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
         p: probabilities, floating point.
         shape: the result's shape, to which `p` broadcasts; by default p's.
         mode: "low", or "high" for 46 in place of 23 bits of precision (in float32).
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of bool of `shape`.

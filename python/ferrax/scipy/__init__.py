@@ -1,4 +1,4 @@
-"""The parts of SciPy's interface that are offered: `special`, and what is listed beside it."""
+"""The supported parts of SciPy's interface."""
 
 import importlib as _importlib
 

@@ -117,7 +117,7 @@ def dct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: str
 
     Args:
         x: an array; of complex numbers the parts are transformed.
-        type: 2; there is no other.
+        type: 2; no other is supported.
         n: the length; x is padded with zeros at the end, or cut.
         axis: where.
         norm: None or "backward" for the sum above; "ortho" for it times sqrt(1 / 2 n), and y[0] times sqrt(1 / 2) again: an orthogonal matrix.
@@ -158,11 +158,11 @@ def idct(x: Array, type: int = 2, n: int | None = None, axis: int = -1, norm: st
 
 
 def dctn(x: Array, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
-    """`dct` along several axes, one after the other: all of them, or the last `len(s)`.
+    """`dct` along several axes: all of them, or the last `len(s)`.
 
     Args:
         x: array.
-        type: 2; there is no other.
+        type: 2; no other is supported.
         s: the lengths along the axes; x is padded with zeros, or cut.
         axes: sequence of ints; None: all, or the last `len(s)`.
         norm: as for `dct`.

@@ -44,7 +44,7 @@ class RegularGridInterpolator:
         points: one array of m_k points for each of the grid's axes, strictly ascending or descending.
         values: an array of shape (m_0, .., m_n, ...).
         method: "linear" between the grid's points (multilinear), or "nearest".
-        bounds_error: False: a program cannot raise for what it computes.
+        bounds_error: False: a program cannot raise errors for computed values.
         fill_value: the value outside of the grid; None extrapolates.
 
     Raises:

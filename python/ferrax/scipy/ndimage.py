@@ -1,6 +1,6 @@
 """Arrays read between their elements.
 
-Invariant: an index outside means what `mode` says, and derivatives pass through coordinates and elements alike.
+Invariant: `mode` defines the values outside; derivatives pass through both coordinates and elements.
 
     >>> import ferrax.scipy.ndimage
     >>> ferrax.scipy.ndimage.map_coordinates(jnp.array([0.0, 10.0, 20.0]), [jnp.array([0.5, 1.25])], order=1)
@@ -76,7 +76,7 @@ def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: i
     """The elements of `input` at places between its elements, by nearest neighbours or linear interpolation.
 
     Args:
-        input: an array of any dtype, which the result has too; integers are rounded, halves away from zero.
+        input: an array of any dtype, which is also the result's; integers are rounded, halves away from zero.
         coordinates: one array for each axis of input, real, broadcast together: where along that axis.
         order: 0 for the nearest element, 1 for linear interpolation between the two (along each axis) around a place.
         mode: what stands outside: "constant" (`cval`), "nearest" (the outermost element), "wrap" (the array again), "mirror" (the array turned

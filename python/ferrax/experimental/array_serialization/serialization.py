@@ -1,11 +1,11 @@
-"""Arrays written while the program goes on: `GlobalAsyncCheckpointManager`.
+"""Asynchronous writing of arrays: `GlobalAsyncCheckpointManager`.
 
     manager = GlobalAsyncCheckpointManager()
     manager.serialize_with_paths([x], ["/tmp/a/x"])
     manager.wait_until_finished()
     x, = manager.deserialize_with_paths([x.sharding], ["/tmp/a/x"])
 
-Invariant: `serialize` returns once the values are copied; what fails later is raised by the next call.
+Invariant: `serialize` returns once the values are copied; later failures are raised by the next call.
 """
 
 import abc
@@ -43,10 +43,10 @@ logger = logging.getLogger(__name__)
 
 
 def get_tensorstore_spec(ckpt_path, ocdbt=False, process_idx=None, arr=None, driver="zarr"):
-    """As `tensorstore_impl.get_tensorstore_spec`, of the older format: each array in a folder of its own.
+    """Like `tensorstore_impl.get_tensorstore_spec`, for the older format: each array in its own folder.
 
     Args:
-        ckpt_path: str, where the array lies.
+        ckpt_path: str, path of the array.
         ocdbt: whether arrays share a store.
         process_idx: int or None.
         arr: array whose shape and dtype are written down, or None.
@@ -80,11 +80,11 @@ def is_remote_storage(tspec):
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """What such managers offer: one checkpoint at a time is on its way, and the next waits for it."""
+    """The interface of checkpoint managers: one checkpoint is written at a time, and the next one waits for it."""
 
     @abc.abstractmethod
     def check_for_errors(self):
-        """Raises what failed since the last call."""
+        """Raises the failure of an earlier write, if any."""
 
     @abc.abstractmethod
     def wait_until_finished(self):
@@ -92,7 +92,7 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
 
     @abc.abstractmethod
     def serialize(self, arrays, tensorstore_specs, *, on_commit_callback):
-        """Begins to write arrays."""
+        """Starts to write arrays."""
 
     @abc.abstractmethod
     def deserialize(self, shardings, tensorstore_specs, global_shapes=None, dtypes=None):
@@ -100,7 +100,7 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
 
 
 class AsyncManager:
-    """Waits for writes in a thread of its own.
+    """Waits for writes in a separate thread.
 
     Args:
         timeout_secs: how long processes wait for each other.
@@ -137,13 +137,13 @@ class AsyncManager:
         self._commit_futures = futures
 
     def check_for_errors(self):
-        """Raises what failed since the last call."""
+        """Raises the failure of an earlier write, if any."""
         failed, self._exception = self._exception, None
         if failed is not None:
             raise failed
 
     def wait_until_finished(self):
-        """Waits until all is written, and raises what failed."""
+        """Waits until all arrays are written; raises failures."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -151,10 +151,10 @@ class AsyncManager:
 
 
 class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBase):
-    """Writes arrays by TensorStore while the program goes on."""
+    """Writes arrays with TensorStore in the background."""
 
     def serialize(self, arrays, tensorstore_specs, *, on_commit_callback=None, transaction=None):
-        """Begins to write arrays, after those of the call before; returns when their values are copied.
+        """Starts to write arrays, after those of the previous call; returns when their values are copied.
 
         Args:
             arrays: sequence of arrays.
@@ -174,7 +174,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         self._start_async_commit(on_commit_callback)
 
     def serialize_with_paths(self, arrays, paths, *, on_commit_callback=None, transaction=None):
-        """`serialize`, each array to a folder of its own.
+        """`serialize`, with each array in its own folder.
 
         Args:
             arrays: sequence of arrays.

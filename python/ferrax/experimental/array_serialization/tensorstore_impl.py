@@ -1,4 +1,4 @@
-"""Arrays written and read with TensorStore: each is a Zarr array, in files of its own or in a shared store.
+"""Reading and writing arrays with TensorStore: each is a Zarr array, in its own files or in a shared store.
 
     asyncio.run(async_serialize(x, get_tensorstore_spec("/tmp/a/x")))
     asyncio.run(async_deserialize(x.sharding, get_tensorstore_spec("/tmp/a/x")))
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class _Absent:
-    """In the place of TensorStore where it is not installed: the modules can be imported, and any use says what is missing."""
+    """Replaces TensorStore if it is not installed: the modules can be imported, and any use raises an error that names the missing package."""
 
     def __getattr__(self, name):
         raise ModuleNotFoundError("arrays are written and read by TensorStore, which is not installed: pip install tensorstore", name="tensorstore")
@@ -98,7 +98,7 @@ def merge_nested_ts_specs(dict1, dict2):
 
     Args:
         dict1: dict.
-        dict2: dict, whose entries come first, or None.
+        dict2: dict, whose entries take precedence, or None.
 
     Returns:
         dict.
@@ -139,7 +139,7 @@ def metadata(arr, driver="zarr3"):
     """An array as Zarr describes it: its shape, its chunks, and its dtype where the format has it there.
 
     Raises:
-        ValueError: the driver is none of Zarr's.
+        ValueError: the driver is not one of Zarr.
     """
     local = arr.sharding.shard_shape(arr.shape) if isinstance(arr, _core.Array) else arr.shape
     if driver == "zarr":
@@ -166,9 +166,9 @@ def get_tensorstore_spec(ckpt_path, ocdbt=True, process_idx=None, arr=None, driv
 
     Args:
         ckpt_path: path, or `gs://..` and `s3://..`.
-        ocdbt: bool: whether the array is a key in a store that its folder is, beside others; else the path is a folder of its own.
-        process_idx: int: which process's folder it goes to; None: the path itself.
-        arr: array that is to be written, whose shape and dtype the specification then has.
+        ocdbt: bool: whether the array is a key in a key-value store in its parent folder; else the path is its own folder.
+        process_idx: int: the process whose folder is used; None: the path itself.
+        arr: an array to write, whose shape and dtype the specification gets.
         driver: "zarr3" or "zarr".
 
     Returns:

@@ -1,4 +1,4 @@
-"""Where compiled programs are kept between runs: see `compilation_cache`."""
+"""The interface of the persistent compilation cache: see `compilation_cache`."""
 
 from . import compilation_cache
 

@@ -1,4 +1,4 @@
-"""The folder of compiled programs. Programs are compiled in milliseconds here, and none is kept between runs: the folder is remembered, and nothing is written there."""
+"""The interface of the persistent compilation cache. Compilation takes milliseconds, so nothing is stored between runs: the folder is only remembered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["get_cache_dir", "is_initialized", "reset_cache", "set_cache_dir"]
 
 
 def set_cache_dir(path: str | None) -> None:
-    """Sets the setting `jax_compilation_cache_dir`. Nothing is written there.
+    """Sets the option `jax_compilation_cache_dir`. Nothing is written to the folder.
 
     Args:
         path: str, a folder.
@@ -29,7 +29,7 @@ def get_cache_dir() -> str | None:
 
 
 def is_initialized() -> bool:
-    """Whether compiled programs are kept between runs, which they are not.
+    """Whether compiled programs are stored between runs; always False.
 
     Returns:
         False.
@@ -38,7 +38,7 @@ def is_initialized() -> bool:
 
 
 def reset_cache() -> None:
-    """Accepted without effect: nothing is kept between runs.
+    """Accepted without effect: nothing is stored between runs.
 
     Returns:
         None.

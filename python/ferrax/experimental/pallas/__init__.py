@@ -9,7 +9,7 @@
     pl.pallas_call(scale, out_shape=x, grid=(x.shape[0] // 8,), in_specs=[rows], out_specs=rows)(x)
 
 Invariant: a kernel has the meaning of `interpret=True` in JAX, on every device, and is compiled like any program: its calls run one after another, and each sees the writes
-of those before. `interpret` makes no difference. Functions for hardware (`tpu`, `triton`, `mosaic_gpu`) work as far as they have a meaning without it.
+of those before. `interpret` has no effect. Functions for hardware (`tpu`, `triton`, `mosaic_gpu`) work as far as they have a meaning without it.
 """
 
 from ..._core import Primitive as _Primitive

@@ -5,8 +5,8 @@
 
     pallas_call(add, out_shape=x, grid=(8,), in_specs=[rows, rows], out_specs=rows)(x, y)
 
-What becomes of it: a `fori_loop` over the calls, in row-major order of the grid, that carries the outputs and the scratch; each call cuts its blocks out, runs the
-kernel on references to them, and puts back what it wrote. So a kernel is a program like any other: compiled on any device, batched, differentiated both ways.
+The call becomes a `fori_loop` over the grid in row-major order, which carries the outputs and the scratch. Each iteration cuts its blocks out, runs the
+kernel on references to them, and stores the blocks that it wrote. So a kernel is an ordinary program: compiled for any device, batched, differentiated both ways.
 
 Invariant: blocks that are partly outside are padded with uninitialized elements; nothing outside is ever written.
 """
@@ -287,15 +287,15 @@ def pallas_call(
 
     Args:
       kernel: a function of references: to a block of each input, to a block of each output, and to scratch. It writes its results.
-      out_shape: a tree of what has a shape and a dtype: the outputs.
+      out_shape: the outputs: a tree of objects with a shape and a dtype.
       grid_spec: `grid`, `in_specs`, `out_specs` and `scratch_shapes` as one object.
       grid: how many calls there are along each axis. They run one after another, the last axis first.
       in_specs: a `BlockSpec` for each input. By default the whole array.
       out_specs: one for each output.
-      scratch_shapes: what else the kernel is given references to, which keep what was written from call to call.
-      input_output_aliases: numbers of inputs, and of the outputs that begin as they are.
+      scratch_shapes: further references for the kernel, whose contents persist from iteration to iteration.
+      input_output_aliases: for the number of an input, the number of the output that is initialized with it.
       debug, interpret, compiler_params, cost_estimate, metadata: make no difference: a kernel is a program of the language, on every device.
-      name: what it is called.
+      name: the name of the kernel.
 
     Returns:
       a function of arrays that returns arrays.

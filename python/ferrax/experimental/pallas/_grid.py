@@ -21,7 +21,7 @@ _places = _Places()
 
 @contextlib.contextmanager
 def at(ids, grid):
-    """What runs within is at this place of a grid."""
+    """Sets the position in a grid for the code inside."""
     _places.stack.append((tuple(ids), tuple(grid)))
     try:
         yield

@@ -1,10 +1,10 @@
-"""What kernels are written with: conditions, loops, scratch, and small functions of sizes.
+"""Functions for use inside kernels: conditions, loops, scratch, and small functions of sizes.
 
     @pl.when(pl.program_id(1) == 0)
     def _():
         acc_ref[...] = jnp.zeros_like(acc_ref)
 
-Invariant: each is a composition of other primitives; functions that need a core of their own, or another compiler, raise errors that say so.
+Invariant: each is a composition of other primitives; functions that need separate cores, or another compiler, raise errors that say so.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ __all__ = [
 
 
 def when(condition, /):
-    """A decorator that calls a function without arguments at once where a condition holds.
+    """A decorator that calls a function without arguments at once if a condition holds.
 
     Args:
         condition: bool, or boolean scalar array.
@@ -149,7 +149,7 @@ def run_state(f):
 
 
 def select_ref(idx, *refs):
-    """One of several references.
+    """One of several references, selected by an index.
 
     Args:
         idx: int, known when the kernel is traced.
@@ -230,7 +230,7 @@ def semaphore_signal(sem_or_view, inc=1, *, device_id=None, device_id_type=None,
 
 
 def semaphore_wait(sem_or_view, value=1, *, decrement=True):
-    """Subtracts from the count of a semaphore. It does not wait, since the calls of a kernel run one after the other.
+    """Subtracts from the count of a semaphore. It does not wait, because the iterations of a kernel run in sequence.
 
     Args:
         sem_or_view: semaphore.
@@ -266,7 +266,7 @@ def cdiv(a, b):
 
 
 def align_to(x, a):
-    """The least multiple of a number that is not below another.
+    """The least multiple of a number that is at least another number.
 
     Args:
         x: int, or integer scalar array.
@@ -279,7 +279,7 @@ def align_to(x, a):
 
 
 def next_power_of_2(x):
-    """The least power of two that is not below a number.
+    """The least power of two that is at least a number.
 
     Args:
         x: int, not negative.
@@ -399,7 +399,7 @@ def debug_checks_enabled():
 
 
 def debug_check(condition, message):
-    """A `checkify.check` that is made only while `enable_debug_checks` is on.
+    """A `checkify.check` that is active only while `enable_debug_checks` is on.
 
     Args:
         condition: boolean scalar.

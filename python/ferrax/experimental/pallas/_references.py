@@ -3,7 +3,7 @@
     x_ref[pl.ds(i * 8, 8), :]                # a block of rows; `i` may be traced
     x_ref.at[0].at[pl.ds(4, 4)]              # a part as a reference
 
-Invariant: a part of a reference is a view, and stores nothing itself.
+Invariant: a part of a reference is a view without storage.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ dslice = ds
 
 
 def uninitialized(shape, dtype):
-    """What memory holds that nothing was written to: nan, the least integer, False."""
+    """The contents of uninitialized memory: nan, the least integer, False."""
     dtype = np.dtype(dtype)
     if is_bool(dtype):
         value = False
@@ -68,7 +68,7 @@ def _entries(idx, rank):
 
 
 def _block(idx, shape):
-    """(starts, sizes, which dimensions go) of an index that selects a block at a place that is known at run time only; None of another."""
+    """(starts, sizes, dimensions to drop) of an index that selects a block at a traced position; None for other indices."""
     parts = idx if isinstance(idx, tuple) else (idx,)
     if not any(isinstance(e, Slice) for e in parts):
         return None
@@ -136,11 +136,11 @@ class KernelRef(Ref):
         return super()._update("set", ..., lax.dynamic_update_slice(x, value, starts))
 
     def get(self, idx=...):
-        """What is at an index."""
+        """The elements at an index."""
         return self[idx]
 
     def set(self, value, idx=...):
-        """Sets what is at an index."""
+        """Sets the elements at an index."""
         self[idx] = value
 
     def swap(self, value, idx=...):
@@ -190,7 +190,7 @@ class View:
         self._whole[self._idx] = part[...]
 
     def addupdate(self, value, idx=...):
-        """Adds to what is at an index."""
+        """Adds to the elements at an index."""
         part = KernelRef(self._whole[self._idx])
         part.addupdate(value, idx)
         self._whole[self._idx] = part[...]

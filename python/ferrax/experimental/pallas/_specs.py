@@ -1,8 +1,8 @@
-"""How arrays are cut into blocks, and what a kernel is given beside them: `BlockSpec`, `GridSpec`, memory spaces and scratch.
+"""How arrays are cut into blocks, and the other inputs of a kernel: `BlockSpec`, `GridSpec`, memory spaces and scratch.
 
     BlockSpec((128, None), lambda i, j: (i, j))        # 128 rows of column j, at rows 128 * i ..
 
-Invariant: a specification says which elements a block is; nothing here says where memory is. There is one kind of memory, so memory spaces, buffers
+Invariant: a specification says which elements a block has, not where its memory is. There is one kind of memory, so memory spaces, buffers
 and parameters of a compiler change no result.
 """
 
@@ -53,7 +53,7 @@ class Blocked:
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """A dimension of which a block has this size: the index map gives its first element, in the array with `padding` before and behind it."""
+    """A dimension of blocks of this size. The index map returns their first element, in the array with `padding` at both ends."""
 
     block_size: int
     padding: tuple[int, int] = (0, 0)
@@ -64,12 +64,12 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Squeezed:
-    """A dimension of which a block has one element, and which the kernel does not see."""
+    """A dimension along which a block has one element, and which the kernel's reference does not have."""
 
 
 @dataclasses.dataclass(frozen=True)
 class BoundedSlice:
-    """A dimension of which a block has up to this size: the index map gives a `Slice`."""
+    """A dimension of blocks of up to this size. The index map returns a `Slice`."""
 
     block_size: int
 
@@ -110,7 +110,7 @@ class Slice:
 
 
 class RevisitMode(enum.Enum):
-    """Whether the block of an output may be visited again: any may, whatever this says."""
+    """Whether the block of an output may be visited again; accepted without effect, any block may."""
 
     IMMEDIATE = "immediate"
     ANY = "any"
@@ -152,7 +152,7 @@ class MemoryRef:
 
 
 class Space:
-    """What members of enumerations of memories have. One called with a shape and a dtype is scratch there."""
+    """The methods of enumerations of memory spaces. Calling a member with a shape and a dtype gives scratch in that space."""
 
     def from_type(self, type):
         """Scratch of a type."""
@@ -182,7 +182,7 @@ class CompilerParams:
 
 @dataclasses.dataclass(frozen=True)
 class CostEstimate:
-    """What a kernel is said to cost."""
+    """The estimated cost of a kernel."""
 
     flops: int
     transcendentals: int
@@ -254,7 +254,7 @@ class GridSpec:
       grid: the sizes of the grid, or one; or pairs of a name and a size.
       in_specs: a tree of `BlockSpec` as the inputs are.
       out_specs: one as the outputs are.
-      scratch_shapes: what else the kernel is given references to.
+      scratch_shapes: further references for the kernel.
 
     Raises:
       ValueError: a size is no number, or `in_specs` is no sequence.
@@ -283,7 +283,7 @@ class PrefetchScalarGridSpec(GridSpec):
 
     Args:
       num_scalar_prefetch: how many.
-      grid, in_specs, out_specs, scratch_shapes: as of `GridSpec`, of the other inputs.
+      grid, in_specs, out_specs, scratch_shapes: as for `GridSpec`, without the prefetched inputs.
     """
 
     def __init__(self, num_scalar_prefetch, grid=(), in_specs=no_block_spec, out_specs=no_block_spec, scratch_shapes=()):

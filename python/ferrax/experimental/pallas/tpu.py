@@ -1,9 +1,9 @@
-"""What kernels for TPUs are written with, as far as it means something where there is one kind of memory.
+"""Functions for TPU kernels, as far as they have a meaning with one kind of memory.
 
     pltpu.VMEM((8, 128), jnp.float32)            # scratch
-    pltpu.sync_copy(x_ref.at[0], scratch_ref)    # a copy is made when it is started
+    pltpu.sync_copy(x_ref.at[0], scratch_ref)    # the copy is made when it is started
 
-Invariant: memory spaces, semaphores and compiler parameters change no result; a copy is over when it has begun. What needs a TPU says so.
+Invariant: memory spaces, semaphores and compiler parameters change no result; a copy is complete when it has been started. Functions that need a TPU raise errors.
 """
 
 import contextlib
@@ -154,7 +154,7 @@ class CompilerParams:
 
 @dataclasses.dataclass(frozen=True)
 class InterpretParams:
-    """How an interpreter behaves as a TPU does. Kernels are programs here, and it is not asked."""
+    """Options of the TPU interpreter. Kernels are ordinary programs, so they have no effect."""
 
     dma_execution_mode: str = "on_wait"
     detect_races: bool = False
@@ -193,7 +193,7 @@ class _Copy:
 
 
 def make_async_copy(src_ref, dst_ref, sem, *, add=False):
-    """A copy between references that its method `start` begins and its method `wait` waits for.
+    """A copy between references that its method `start` starts and its method `wait` waits for.
 
     Args:
         src_ref: reference or a part of one, the source.
@@ -354,7 +354,7 @@ def touch(ref):
 
 
 def with_memory_space_constraint(x, memory_space):
-    """Asks for a memory space for an array. A device has one here, so that nothing changes.
+    """Requests a memory space for an array. A device has only one, so it has no effect.
 
     Args:
         x: array.

@@ -1,4 +1,4 @@
-"""What kernels for GPUs are written with: loads and stores under a mask, and updates that return what was there.
+"""Functions for GPU kernels: masked loads and stores, and updates that return the previous values.
 
     plgpu.store(o_ref.at[rows], value, mask=rows < n)
 
@@ -55,7 +55,7 @@ def approx_tanh(x):
 
 
 def debug_barrier():
-    """Accepted without effect: the calls of a kernel run one after the other.
+    """Accepted without effect: the iterations of a kernel run in sequence.
 
     Returns:
         None.
@@ -218,7 +218,7 @@ def atomic_xor(x_ref_or_view, idx, val, *, mask=None):
 
 
 def atomic_cas(ref, cmp, val):
-    """Sets a reference to a number if it holds another one.
+    """Sets a reference to a number if it contains another given one.
 
     Args:
         ref: reference or a part of one.

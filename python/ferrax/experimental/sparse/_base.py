@@ -1,6 +1,6 @@
 """The base classes of sparse arrays, and the building blocks of their functions: gathers, scatter-adds, and maps over batch dimensions.
 
-Invariant: an element whose indices are outside the shape does not count: it gathers zero, and scatters nothing.
+Invariant: an element whose indices are outside the shape does not exist: it gathers zero, and scatters nothing.
 """
 
 import abc
@@ -20,19 +20,19 @@ __all__ = ["CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError", "S
 
 
 class SparseEfficiencyError(ValueError):
-    """What was asked for takes much more memory or time than the sparse array does."""
+    """The requested operation takes much more memory or time than the sparse array does."""
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """As SparseEfficiencyError, where a warning was asked for."""
+    """Like SparseEfficiencyError, if a warning was requested."""
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """Never given: there is no cuSPARSE here."""
+    """Never issued: Ferrax does not use cuSPARSE."""
 
 
 class Layout(dict):
-    """What a sparse array's pytree knows beside its buffers. A dictionary that can be hashed."""
+    """The static data of a sparse array's pytree. A hashable dictionary."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ _TRACERS = {"jit": "DynamicJaxprTracer", "vmap": "BatchTracer", "jvp": "JVPTrace
 
 
 def _tracer_name(x):
-    """What JAX calls the class of a tracer."""
+    """JAX's name for the class of a tracer."""
     owner = trace_of(x)
     return _TRACERS.get(owner and owner.what, type(x).__name__)
 
@@ -53,7 +53,7 @@ class JAXSparse(abc.ABC):
     """A sparse array: a shape, a dtype and a few buffers; a pytree.
 
     Attributes:
-      shape: a tuple of ints. dtype: of the elements. nse: the number of specified elements, of each batch. ndim, size, T: as of an array.
+      shape: a tuple of ints. dtype: of the elements. nse: the number of specified elements, of each batch. ndim, size, T: as for an array.
 
     Raises:
       TypeError: the class is abstract; or an operator is given something that it has no meaning for.
@@ -103,7 +103,7 @@ class JAXSparse(abc.ABC):
 
     @abc.abstractmethod
     def tree_flatten(self):
-        """The buffers of the array, and the data from which it is made again.
+        """The buffers of the array, and the static data to rebuild it.
 
         Returns:
             Pair: tuple of arrays, and a dict.
@@ -247,7 +247,7 @@ def ends(sparse_shape, dtype, *, reached=False):
     """The indices of elements outside: the ends of all dimensions. `reached`: whether indices are about to be computed, which must fit into their dtype.
 
     Raises:
-      ValueError: they do not. (Dimensions of more than 2^31 elements are taken otherwise: int32 indices end before they do.)
+      ValueError: they do not. (Dimensions of more than 2^31 elements are handled separately, because int32 cannot represent their indices.)
     """
     top = np.iinfo(dtype).max
     if any(n > top for n in sparse_shape) and (reached or np.dtype(dtype).itemsize < 4):

@@ -1,6 +1,6 @@
 """From dense arrays to BCOO and back.
 
-Invariant: derivatives go through the elements; which elements are specified is decided by the values, and is a constant to them.
+Invariant: derivatives pass through the elements. Which elements are specified depends on the values, but is constant for derivatives.
 
     >>> bcoo_todense(bcoo_fromdense(jnp.array([0.0, 2.0])))
     Array([0., 2.], dtype=float32)
@@ -25,7 +25,7 @@ def checked_split(name, ndim, n_batch, n_dense):
 
 
 def _nonzero(mat, n_dense):
-    """Which of the elements (batch, sparse) are to be specified."""
+    """Which of the elements (batch, sparse) will be specified."""
     return jnp.any(mat != 0, axis=tuple(range(mat.ndim - n_dense, mat.ndim)))
 
 
@@ -55,7 +55,7 @@ def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=jnp.int32
 
     Args:
       mat: an array.
-      nse: the number of elements to specify in each batch; by default as many as are not zero, which a traced array cannot tell. If there are fewer, the
+      nse: the number of elements to specify in each batch; by default the number of nonzero ones, which is unknown for a traced array. If there are fewer, the
         rest has indices outside; if there are more, the last ones are dropped.
       n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the last are dense.
       index_dtype: of the indices.
@@ -119,7 +119,7 @@ def bcoo_extract(sparr, arr, *, assume_unique=None):
     """A dense array's elements at a sparse array's indices.
 
     Args:
-      sparr: a BCOO array, of which the indices are taken.
+      sparr: a BCOO array with the indices to use.
       arr: an array of its shape.
       assume_unique: False: of elements with equal indices, the first takes the value, and the others are zero. True: all take it. By default what `sparr` promises.
 

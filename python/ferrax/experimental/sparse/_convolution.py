@@ -1,4 +1,4 @@
-"""Convolutions of BCOO arrays: each pair of elements makes one of the result.
+"""Convolutions of BCOO arrays: each pair of elements contributes one element of the result.
 
     out[n, o, i] = sum of lhs[n, c, i * stride + k * dilation - padding] rhs[o, c, k]
 
@@ -36,7 +36,7 @@ def bcoo_conv_general_dilated(
     """`lax.conv_general_dilated` of BCOO arrays.
 
     Args:
-      lhs, rhs: BCOO arrays or arrays, of one dtype, which need no layout of their own.
+      lhs, rhs: BCOO arrays or arrays, of one dtype; their layouts may differ.
       window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count, batch_group_count: as in
         `lax.conv_general_dilated`, with any number of spatial dimensions.
       precision: has no effect.

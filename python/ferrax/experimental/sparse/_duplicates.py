@@ -58,7 +58,7 @@ def bcoo_sum_duplicates(mat, nse=None):
 
     Args:
       mat: a BCOO array.
-      nse: the number of elements of each batch of the result; by default as many as there are, which traced indices cannot tell. If there are fewer, the rest
+      nse: the number of elements of each batch of the result; by default the number of distinct ones, which is unknown for traced indices. If there are fewer, the rest
         has indices outside; if there are more, the last ones are dropped.
 
     Returns:
@@ -124,7 +124,7 @@ def first_occurrences(mat):
 
 
 def positions_of(queries, indices):
-    """Where among unique indices (n, k) each of the queries (m, k) stands: (m,), n where it does not."""
+    """The positions of the queries (m, k) among unique indices (n, k): (m,), n for a query that does not occur."""
     n, m = indices.shape[0], queries.shape[0]
     if n == 0 or queries.shape[-1] == 0:
         return jnp.zeros((m,), np.int32)

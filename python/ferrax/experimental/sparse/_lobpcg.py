@@ -3,7 +3,7 @@
 A. Knyazev: Toward the optimal preconditioned eigensolver, SIAM J. Sci. Comput. 23 (2001); with an orthonormal basis kept throughout, after Duersch, Shao, Yang, Gu:
 A robust and efficient implementation of LOBPCG, SIAM J. Sci. Comput. 40 (2018).
 
-Invariant: the columns of the basis (X, R, P) are orthonormal or zero, and zero ones are kept out of what is found.
+Invariant: the columns of the basis (X, R, P) are orthonormal or zero, and zero ones do not contribute to the result.
 """
 
 import functools
@@ -22,7 +22,7 @@ def lobpcg_standard(A, X, m=100, tol=None):
 
     Args:
       A: a Hermitian matrix (n, n), a sparse one, or a function of (n, k) that gives its product.
-      X: (n, k), of full rank: where the search begins. 5 k must be less than n.
+      X: (n, k), of full rank: the starting vectors. 5 k must be less than n.
       m: the largest number of iterations.
       tol: an eigenpair has converged when the norm of A v - lambda v is less than tol 10 n (lambda + |A v|); by default the spacing of the dtype.
 
@@ -86,7 +86,7 @@ def _without(x, basis):
 
 
 def _rotated(x, keeps):
-    """Orthonormal combinations of x's columns; those are zero whose squares, from the smallest to the largest, `keeps` does not keep."""
+    """Orthonormal combinations of x's columns. `keeps` selects them by their eigenvalues in ascending order; the others are zero."""
     # x^H x = V diag(w) V^H: the columns of x V / sqrt(w) are orthonormal
     w, v = jnp.linalg.eigh(x.conj().T @ x)
     kept = keeps(w)
@@ -111,7 +111,7 @@ def _norms(x):
 
 
 def _lobpcg_standard_callable(A, X, m, tol, debug=False):
-    """The search itself. With `debug` it takes all m steps, and returns what each of them came to as well: a dictionary of arrays (m, ..)."""
+    """The search itself. With `debug` it takes all m steps, and also returns the measures of each step: a dictionary of arrays (m, ..)."""
     n, k = X.shape
     tol = jnp.finfo(X.dtype).eps if tol is None else tol
 
@@ -162,7 +162,7 @@ def _lobpcg_standard_callable(A, X, m, tol, debug=False):
 
 
 def _diagnostics(S, X, P, theta, converged, norms, unit):
-    """What a step came to, by the names that plots of `lobpcg_standard` use: ranks, how orthonormal the bases are, eigenvalues and residuals."""
+    """The measures of a step, by the names that plots of `lobpcg_standard` use: ranks, orthonormality of the bases, eigenvalues and residuals."""
     n_zero = lambda x: jnp.sum(jnp.all(x == 0, axis=0))
     mean_off = lambda x: jnp.sum(jnp.abs(x)) / X.shape[1] ** 2
 

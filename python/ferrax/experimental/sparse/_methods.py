@@ -1,6 +1,6 @@
 """The operators and methods of BCOO and BCSR, which are functions of arrays that `sparsify` was applied to.
 
-Invariant: this file is the one place that gives the classes their methods; they come after the functions, which take the classes.
+Invariant: this file alone adds methods to the classes. It is imported after the functions, which use the classes.
 """
 
 import operator
@@ -63,7 +63,7 @@ def _rpower(self, other):
 
 
 def _getitem(self, idx):
-    """`self[idx]`, as of an array: integers, slices, None, Ellipsis, and arrays of integers or booleans that are not traced."""
+    """`self[idx]`, as for an array: integers, slices, None, Ellipsis, and arrays of integers or booleans that are not traced."""
     if isinstance(idx, JAXSparse) or (isinstance(idx, tuple) and any(isinstance(i, JAXSparse) for i in idx)):
         raise NotImplementedError("indexing with a sparse array is not implemented: use sparse.todense() to convert the index to a dense array.")
     return sparsify(lambda x: x[idx])(self)
@@ -75,17 +75,17 @@ def _iter(self):
 
 
 def _astype(self, *args, **kwargs):
-    """The array with elements of another dtype. Args: as of an array's `astype`."""
+    """The array with elements of another dtype. Args: as for an array's `astype`."""
     return sparsify(lambda x: x.astype(*args, **kwargs))(self)
 
 
 def _reshape(self, *args, **kwargs):
-    """The array with another shape. Args: as of an array's `reshape`; see `bcoo_reshape` for what a BCOO array takes."""
+    """The array with another shape. Args: as for an array's `reshape`; see `bcoo_reshape` for the restrictions of BCOO arrays."""
     return sparsify(lambda x: x.reshape(*args, **kwargs))(self)
 
 
 def _sum(self, *args, **kwargs):
-    """The sum over some axes: a BCOO array, or an array if it is over all. Args: as of an array's `sum`."""
+    """The sum over some axes: a BCOO array, or an array for the sum over all. Args: as for an array's `sum`."""
     return sparsify(lambda x: x.sum(*args, **kwargs))(self)
 
 
@@ -153,8 +153,8 @@ def _sum_duplicates(self, nse=None, remove_zeros=True):
     """The array with sorted indices, each once: elements with equal indices are summed.
 
     Args:
-      nse: the number of elements of each batch of the result; by default as many as there are, which traced indices cannot tell.
-      remove_zeros: whether elements that are zero are left out beforehand.
+      nse: the number of elements of each batch of the result; by default the number of distinct ones, which is unknown for traced indices.
+      remove_zeros: whether zero elements are removed first.
 
     Returns:
       a BCOO array.

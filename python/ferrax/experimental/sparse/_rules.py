@@ -1,4 +1,4 @@
-"""What each operation of the language does to BCOO arrays: the rules of `sparsify`.
+"""The rules of `sparsify`: each operation of the language applied to BCOO arrays.
 
 Invariant: `RULES[name](eqn, values, params)` takes arrays and BCOO arrays, at least one of which is sparse, and gives one or the other (a list, if the operation
 has several results).
@@ -41,9 +41,9 @@ def as_bcoo(x):
 
 
 def todense(arr):
-    """The dense array of a sparse one; an array stays as it is.
+    """The dense array of a sparse one; an array is returned unchanged.
 
-    Within a function that `sparsify` is applied to, it marks where a sparse array is made dense.
+    Within a function that `sparsify` is applied to, it marks the conversion of a sparse array to a dense one.
 
     Args:
       arr: a sparse array or an array.
@@ -137,7 +137,7 @@ def _known_scalar(x):
 
 
 def _grown(mat, other):
-    """The array with dimensions of size 1 repeated as another one's sizes ask for it; equations do this of themselves."""
+    """The array with dimensions of size 1 repeated to another one's sizes; equations broadcast implicitly."""
     if mat.ndim != other.ndim or mat.ndim == 0:
         return mat
     shape = jnp.broadcast_shapes(mat.shape, tuple(other.shape))

@@ -21,7 +21,7 @@ __all__ = ["bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_reduce_sum", "bcoo
 
 
 def with_columns(mat, cols, sparse_shape, data=None, *, valid=None):
-    """(data, indices) of an array with other index columns: elements outside get the end of each; where no column is left, their data become zero."""
+    """(data, indices) of an array with other index columns. Elements outside get the end of each; if no column remains, their data become zero."""
     data = mat.data if data is None else data
     valid = inside(mat.indices, props(mat)[1][1]) if valid is None else valid
     dtype = mat.indices.dtype
@@ -82,7 +82,7 @@ def bcoo_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
     Args:
       mat: a BCOO array.
       shape: of the result.
-      broadcast_dimensions: increasing: where each dimension of `mat` stands in it.
+      broadcast_dimensions: increasing: the position of each dimension of `mat` in the result.
       sharding: has no effect.
 
     Returns:
@@ -154,7 +154,7 @@ def bcoo_concatenate(operands, *, dimension):
       a BCOO array.
 
     Raises:
-      ValueError: there is none, one is no BCOO array, or their layouts differ. TypeError: shapes or dtypes differ, or the dimension is outside.
+      ValueError: there is none, one is not a BCOO array, or their layouts differ. TypeError: shapes or dtypes differ, or the dimension is out of range.
       NotImplementedError: it is a dense dimension.
     """
     operands = list(operands)
@@ -216,10 +216,10 @@ def bcoo_reduce_sum(mat, *, axes):
       axes: dimensions, counted from the front or the end.
 
     Returns:
-      a BCOO array: along a sparse dimension elements keep to themselves, with indices that are no longer unique; batches are laid end to end.
+      a BCOO array. Along a sparse dimension elements are not merged, so indices may no longer be unique; batches are concatenated.
 
     Raises:
-      ValueError: there is no such dimension.
+      ValueError: the dimension does not exist.
     """
     check_bcoo("bcoo_reduce_sum", mat)
     axes = sorted({_axis(a, mat.ndim) for a in axes})
@@ -288,8 +288,8 @@ def bcoo_reshape(mat, *, new_sizes, dimensions=None, sharding=None):
 
     Args:
       mat: a BCOO array.
-      new_sizes: the new shape, of as many elements, in which batch, sparse and dense dimensions do not mix.
-      dimensions: the order in which the dimensions are read; each kind stays among itself.
+      new_sizes: the new shape, with the same number of elements; batch, sparse and dense dimensions must not mix.
+      dimensions: the order in which the dimensions are read; each kind is permuted separately.
       sharding: has no effect.
 
     Returns:

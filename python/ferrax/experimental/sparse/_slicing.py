@@ -24,7 +24,7 @@ __all__ = ["bcoo_dynamic_slice", "bcoo_gather", "bcoo_slice", "bcoo_update_layou
 
 
 def _cut(mat, keep, cols, shape):
-    """The array with the elements that `keep` (batch, nse) says, at new columns, in the fewest places that are sure to hold them."""
+    """The array with the elements that `keep` (batch, nse) selects, at new columns, with the least number of elements that is sure to suffice."""
     (nb, ns, _), _ = props(mat)
     sparse = shape[nb : nb + ns]
     data, indices = with_columns(mat, cols, sparse, valid=keep)
@@ -39,7 +39,7 @@ def bcoo_slice(mat, *, start_indices, limit_indices, strides=None):
 
     Args:
       mat: a BCOO array.
-      start_indices, limit_indices: of each dimension, where the slice begins and before what it ends.
+      start_indices, limit_indices: start and exclusive end of the slice in each dimension.
       strides: positive, of each dimension; by default 1.
 
     Returns:
@@ -148,8 +148,8 @@ def bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, uniqu
         start_indices: integers (..., n), for n dimensions of the operand.
         dimension_numbers: GatherDimensionNumbers.
         slice_sizes: sequence of ints, one for each dimension of the operand.
-        unique_indices: bool; a promise that is not used.
-        indices_are_sorted: bool; a promise that is not used.
+        unique_indices: bool; accepted without effect.
+        indices_are_sorted: bool; accepted without effect.
         mode: slices that do not lie within the shape: "clip" and None move them inside, "fill" makes them zero.
         fill_value: None or 0.
 
@@ -217,7 +217,7 @@ def bcoo_update_layout(mat, *, n_batch=None, n_dense=None, on_inefficient="error
     Args:
       mat: a BCOO array.
       n_batch, n_dense: of the result; by default those of `mat`.
-      on_inefficient: "error", "warn" or None: what to do if sparse dimensions of more than one element become batch or dense dimensions, which stores many zeros.
+      on_inefficient: "error", "warn" or None: the reaction if sparse dimensions of more than one element become batch or dense dimensions, which stores many zeros.
 
     Returns:
       a BCOO array of the same shape.

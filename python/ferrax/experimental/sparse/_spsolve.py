@@ -24,8 +24,8 @@ def spsolve(data, indices, indptr, b, tol=1e-6, reorder=1):
     Args:
       data, indices, indptr: A, (n, n), by compressed rows.
       b: the right side, (n,).
-      tol: taken as JAX takes it on a CPU, where it has no effect: a matrix is singular if a pivot is zero.
-      reorder: 0: eliminate in the order given; 1, 2, 3: in one of small bandwidth.
+      tol: accepted without effect, as in JAX on a CPU: a matrix is singular if a pivot is zero.
+      reorder: 0: eliminate in the given order; 1, 2, 3: in an order of small bandwidth.
 
     Returns:
       x, (n,), of the dtype of `b`; nan if A is singular. It is differentiated as a solution of the system, with respect to `data` and `b`, and mapped by `vmap`.
@@ -61,7 +61,7 @@ def spsolve(data, indices, indptr, b, tol=1e-6, reorder=1):
 
 
 class _Solver:
-    """What the callback calls: the system of A, or of its transposed."""
+    """The function of the callback: solves the system of A, or of its transpose."""
 
     def __init__(self, n, reorder, transposed):
         self.n, self.reorder, self.transposed = n, reorder, transposed
@@ -87,7 +87,7 @@ class _Solver:
 
 
 def _small_band(rows, columns, n):
-    """An order of the unknowns in which the matrix's elements lie near the diagonal: that of Cuthill and McKee, reversed."""
+    """An order of the unknowns that reduces the bandwidth of the matrix: reverse Cuthill-McKee."""
     a, b = np.concatenate([rows, columns]), np.concatenate([columns, rows])
     by_row = np.lexsort((b, a))
     a, b = a[by_row], b[by_row]

@@ -1,6 +1,6 @@
 """Derivatives by sparse arrays: with respect to their elements, at their indices.
 
-Invariant: a derivative by a sparse array is a sparse array with its indices; one of an array by it has the array's dimensions as batch dimensions in front.
+Invariant: a derivative with respect to a sparse array is a sparse array with its indices. For a function that returns an array, the array's dimensions come first as batch dimensions.
 """
 
 import operator
@@ -18,7 +18,7 @@ __all__ = ["grad", "jacfwd", "jacobian", "jacrev", "value_and_grad"]
 
 @register_pytree_node_class
 class _Datas:
-    """The data of all arguments, or the derivatives by them: a node of its own, to be found in a result."""
+    """The data of all arguments, or their derivatives: a separate kind of node, so that it can be found in a result."""
 
     def __init__(self, items):
         self.items = items
@@ -88,13 +88,13 @@ _DOC = """Derivatives of {fun}; those by a sparse argument are sparse arrays wit
 
 
 def value_and_grad(fun, argnums=0, has_aux=False, **kwargs):
-    """`jax.value_and_grad`, where arguments may be sparse arrays: the gradient is taken by their elements, and has their indices.
+    """`jax.value_and_grad` for functions of sparse arrays: the gradient is with respect to their elements, and has their indices.
 
     Args:
       fun: a function of pytrees, whose result is a scalar.
       argnums: which arguments: a number or several.
       has_aux: whether it returns a pair of the scalar and something else.
-      **kwargs: as of `value_and_grad`: `holomorphic`, `allow_int`.
+      **kwargs: as for `value_and_grad`: `holomorphic`, `allow_int`.
 
     Returns:
       a function with the value and the gradient.
@@ -111,13 +111,13 @@ def value_and_grad(fun, argnums=0, has_aux=False, **kwargs):
 
 
 def grad(fun, argnums=0, has_aux=False, **kwargs):
-    """`jax.grad`, where arguments may be sparse arrays: the gradient is taken by their elements, and has their indices.
+    """`jax.grad` for functions of sparse arrays: the gradient is with respect to their elements, and has their indices.
 
     Args:
       fun: a function of pytrees, whose result is a scalar.
       argnums: which arguments: a number or several.
       has_aux: whether it returns a pair of the scalar and something else.
-      **kwargs: as of `grad`: `holomorphic`, `allow_int`.
+      **kwargs: as for `grad`: `holomorphic`, `allow_int`.
 
     Returns:
       a function with the gradient; with `has_aux`, a pair of it and something else.
@@ -173,7 +173,7 @@ def jacfwd(fun, argnums=0, has_aux=False, **kwargs):
       fun: a function of pytrees, whose result is a pytree of arrays.
       argnums: which arguments: a number or several.
       has_aux: whether it returns a pair of that and something else.
-      **kwargs: as of `jacfwd`: `holomorphic`.
+      **kwargs: as for `jacfwd`: `holomorphic`.
 
     Returns:
       a function with the Jacobian: for a BCOO argument, a BCOO array with the result's dimensions as batch dimensions before those of the argument.
@@ -190,7 +190,7 @@ def jacrev(fun, argnums=0, has_aux=False, **kwargs):
     Args:
         fun: function of pytrees, whose result is a pytree of arrays.
         argnums: int or sequence of ints, the arguments by which to differentiate.
-        has_aux: bool; whether `fun` returns a pair of which the second part is not differentiated.
+        has_aux: bool; whether `fun` returns a pair whose second part is not differentiated.
         **kwargs: options of `jax.jacrev`: `holomorphic` and `allow_int`.
 
     Returns:

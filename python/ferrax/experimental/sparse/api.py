@@ -39,7 +39,7 @@ def empty(shape, dtype=None, index_dtype="int32", sparse_format="bcoo", **kwds):
       the array.
 
     Raises:
-      ValueError: there is no such format, or it has not that many dimensions.
+      ValueError: the format does not exist, or does not have that many dimensions.
 
         >>> empty((2, 3))
         BCOO(float32[2, 3], nse=0)
@@ -62,7 +62,7 @@ def eye(N, M=None, k=0, dtype=None, index_dtype="int32", sparse_format="bcoo", *
       the matrix.
 
     Raises:
-      ValueError: there is no such format, or a size is negative.
+      ValueError: the format does not exist, or a size is negative.
 
         >>> eye(2, k=1).todense()
         Array([[0., 1.],

@@ -55,7 +55,7 @@ class BCOO(JAXSparse):
 
     @classmethod
     def tree_unflatten(cls, aux_data, children):
-        """The array of two buffers. Where `vmap` or a loop has taken a batch dimension off the buffers or put one on, the shape follows."""
+        """The array of two buffers. If `vmap` or a loop has removed or added a batch dimension of the buffers, the shape is adapted."""
         if aux_data.keys() != {"shape", "indices_sorted", "unique_indices"}:
             raise ValueError(f"BCOO.tree_unflatten: invalid {aux_data=}")
         self = object.__new__(cls)
@@ -128,7 +128,7 @@ def made(data, indices, shape, indices_sorted=False, unique_indices=False):
 
 
 def like(mat, data, indices=None, shape=None):
-    """`mat` with other buffers and what it promises of its indices."""
+    """`mat` with other buffers and the same promises about its indices."""
     return made(data, mat.indices if indices is None else indices, mat.shape if shape is None else shape, mat.indices_sorted, mat.unique_indices)
 
 

@@ -37,7 +37,7 @@ class BCSR(JAXSparse):
     """A sparse array by compressed rows, with batch dimensions before the two sparse ones and dense ones after them.
 
     Args:
-      args: (data, indices, indptr): data (*batch, nse, *dense), the columns (*batch, nse), and where rows begin (*batch, rows + 1).
+      args: (data, indices, indptr): data (*batch, nse, *dense), the columns (*batch, nse), and the starts of the rows (*batch, rows + 1).
       shape: of the whole.
       indices_sorted, unique_indices: promises about the indices: in lexicographic order; each once.
 
@@ -164,7 +164,7 @@ def rows_of(indptr, nse):
 
 
 def starts_of(row, n):
-    """Where each of n rows begins, and the last ends, among sorted rows; those of n and more are behind."""
+    """The start of each of n rows, and the end of the last, among sorted rows; rows of n and more come last."""
     counts = jnp.zeros((n,), row.dtype).at[row].add(1, mode="drop")
     return jnp.concatenate([jnp.zeros((1,), row.dtype), jnp.cumsum(counts, dtype=row.dtype)])
 
@@ -212,7 +212,7 @@ def bcsr_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=jnp.int32
 
     Args:
       mat: an array with two dimensions that are neither batch nor dense.
-      nse: the number of elements to specify in each batch; by default as many as are not zero, which a traced array cannot tell.
+      nse: the number of elements to specify in each batch; by default the number of nonzero ones, which is unknown for a traced array.
       n_batch, n_dense: how many of the first dimensions are batch dimensions, and how many of the last are dense.
       index_dtype: of the indices.
 
@@ -257,7 +257,7 @@ def bcsr_extract(indices, indptr, mat):
       mat: an array (*batch, rows, columns, *dense).
 
     Returns:
-      (*batch, nse, *dense): the data; zero for what is outside.
+      (*batch, nse, *dense): the data; zero outside the shape.
 
     Raises:
       ValueError: the shapes do not fit together.
@@ -279,7 +279,7 @@ def bcsr_sum_duplicates(mat, nse=None):
 
     Args:
       mat: a BCSR array.
-      nse: the number of elements of each batch of the result; by default as many as there are, which traced indices cannot tell.
+      nse: the number of elements of each batch of the result; by default the number of distinct ones, which is unknown for traced indices.
 
     Returns:
       a BCSR array with sorted unique indices.

@@ -25,7 +25,7 @@ __all__ = ["COO", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense"]
 
 
 class Matrix(JAXSparse):
-    """What COO, CSR and CSC share: a matrix that is multiplied by vectors and matrices from the right."""
+    """The common base of COO, CSR and CSC: a matrix that can be multiplied by vectors and matrices from the right."""
 
     dtype = property(lambda self: self.data.dtype)
 
@@ -164,7 +164,7 @@ def coo_fromdense(mat, *, nse=None, index_dtype=jnp.int32):
 
     Args:
       mat: a matrix.
-      nse: the number of elements to specify; by default as many as are not zero, which a traced matrix cannot tell.
+      nse: the number of elements to specify; by default the number of nonzero ones, which is unknown for a traced matrix.
       index_dtype: of the indices.
 
     Returns:
@@ -194,7 +194,7 @@ def coo_matvec(mat, v, transpose=False):
     Args:
       mat: a COO matrix.
       v: a vector of as many elements as it has columns (rows, if transposed).
-      transpose: whether the transposed matrix is meant.
+      transpose: whether to use the transposed matrix.
 
     Returns:
       a vector of the dtype to which both promote.
@@ -211,7 +211,7 @@ def coo_matmat(mat, B, *, transpose=False):
     Args:
       mat: a COO matrix.
       B: a matrix of as many rows as it has columns (rows, if transposed).
-      transpose: whether the transposed matrix is meant.
+      transpose: whether to use the transposed matrix.
 
     Returns:
       a matrix of the dtype to which both promote.

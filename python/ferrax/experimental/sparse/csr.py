@@ -90,7 +90,7 @@ class CSR(_Compressed):
     """A sparse matrix by compressed rows.
 
     Args:
-      args: (data, indices, indptr): the elements, their columns, and where each row begins, and the last ends.
+      args: (data, indices, indptr): the elements, their columns, and the start of each row followed by the end of the last.
       shape: (rows, columns).
 
     Attributes:
@@ -119,7 +119,7 @@ class CSC(_Compressed):
     """A sparse matrix by compressed columns.
 
     Args:
-      args: (data, indices, indptr): the elements, their rows, and where each column begins, and the last ends.
+      args: (data, indices, indptr): the elements, their rows, and the start of each column followed by the end of the last.
       shape: (rows, columns).
 
     Attributes:
@@ -150,7 +150,7 @@ def csr_fromdense(mat, *, nse=None, index_dtype=np.int32):
 
     Args:
       mat: a matrix.
-      nse: the number of elements to specify; by default as many as are not zero, which a traced matrix cannot tell.
+      nse: the number of elements to specify; by default the number of nonzero ones, which is unknown for a traced matrix.
       index_dtype: of the indices.
 
     Returns:
@@ -181,7 +181,7 @@ def csr_matvec(mat, v, transpose=False):
     Args:
       mat: a CSR matrix.
       v: a vector of as many elements as it has columns (rows, if transposed).
-      transpose: whether the transposed matrix is meant.
+      transpose: whether to use the transposed matrix.
 
     Returns:
       a vector of the dtype to which both promote.
@@ -198,7 +198,7 @@ def csr_matmat(mat, B, *, transpose=False):
     Args:
       mat: a CSR matrix.
       B: a matrix of as many rows as it has columns (rows, if transposed).
-      transpose: whether the transposed matrix is meant.
+      transpose: whether to use the transposed matrix.
 
     Returns:
       a matrix of the dtype to which both promote.

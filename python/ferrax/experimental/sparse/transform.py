@@ -2,7 +2,7 @@
 
     sparsify(lambda M, v: 2 * M.T @ v)(BCOO.fromdense(M), v)
 
-The function's program is made as if its sparse arguments were dense ones, and walked with the sparse arrays in their places.
+The function is traced as if its sparse arguments were dense, and the program is then evaluated with the sparse arrays.
 
 Invariant: an equation without a sparse operand is bound unchanged. Any other has a rule, and a rule never makes a sparse operand dense: operations that need dense operands are refused.
 """

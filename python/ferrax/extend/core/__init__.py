@@ -228,7 +228,7 @@ no_effects = frozenset()
 
 
 class CallPrimitive:
-    """A primitive that calls a function: its first operand. The call leaves no equation of its own, as its function's stand in its place."""
+    """A primitive that calls a function, its first operand. The call is not an equation; the equations of its function take its place."""
 
     multiple_results, call_primitive = True, True
 
@@ -265,7 +265,7 @@ def call_impl(f, *args, **params):
 
 
 class TraceTag:
-    """What tells the traces of one transformation from those of another, in transformations written in Python."""
+    """The identity of one transformation, for transformations written in Python."""
 
 
 def find_top_trace(_):
@@ -317,7 +317,7 @@ class _TraceState:
 
 
 def get_opaque_trace_state(convention=None):
-    """What tells whether two places of a program are under the same transformations.
+    """A value that is equal for two places of a program that are under the same transformations.
 
     Args:
         convention: accepted; it makes no difference.

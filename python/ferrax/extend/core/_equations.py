@@ -17,7 +17,7 @@ __all__ = ["AbstractToken", "DebugInfo", "DropVar", "Effect", "Effects", "abstra
 
 
 class Effect:
-    """The base class of effects that libraries define for primitives of their own."""
+    """The base class of effects that libraries define for their own primitives."""
 
 
 Effects = Set[Effect]
@@ -42,7 +42,7 @@ abstract_token = AbstractToken()
 
 
 class DebugInfo(NamedTuple):
-    """Where a function that is traced comes from, and what its arguments and results are called."""
+    """The origin of a traced function, and the names of its arguments and results."""
 
     traced_for: str
     func_src_info: str
@@ -66,7 +66,7 @@ class DebugInfo(NamedTuple):
         return self._replace(func_src_info=" ".join([name, *words[1:]]))
 
     def resolve_result_paths(self):
-        """With the paths themselves, where they were to be asked for."""
+        """The same with paths of results that were computed lazily."""
         return self._replace(result_paths=tuple(self.result_paths())) if callable(self.result_paths) else self
 
     def with_unknown_names(self):

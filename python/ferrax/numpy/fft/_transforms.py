@@ -1,6 +1,6 @@
 """The transforms: along one axis, two, or any; of complex numbers, real ones, and those whose transform is real.
 
-Invariant: each is `lax.fft` along axes that were moved to the end, of operands that were padded with zeros or cut to the lengths asked for.
+Invariant: each is `lax.fft` along axes moved to the end, of operands padded with zeros or truncated to the requested lengths.
 Factors: with `norm` "backward" the inverse divides by the number of elements N, with "forward" the forward transform does, with "ortho" both by sqrt(N).
 
     >>> jnp.fft.ifft(jnp.fft.fft(jnp.array([1.0, 2.0, 3.0]))).real
@@ -22,7 +22,7 @@ _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward"
 
 
 def _factor(kind, norm, size):
-    """By what lax.fft is to be multiplied."""
+    """The factor for the result of lax.fft."""
     if norm not in _OPPOSITE:
         raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
     if norm is None or norm == "backward":
@@ -149,7 +149,7 @@ def ifft(a, n=None, axis=-1, norm=None):
         a: array of numbers, of rank 1 or more.
         n: the length; a is padded with zeros at the end, or cut; None: a's.
         axis: int.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Complex array of a's shape but for n along the axis.
@@ -170,7 +170,7 @@ def rfft(a, n=None, axis=-1, norm=None):
         a: array of real numbers, of rank 1 or more.
         n: the length; a is padded with zeros at the end, or cut; None: a's.
         axis: int.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Complex array of a's shape but for n // 2 + 1 along the axis.
@@ -185,13 +185,13 @@ def rfft(a, n=None, axis=-1, norm=None):
 
 
 def irfft(a, n=None, axis=-1, norm=None):
-    """The real numbers of which a is the `rfft`.
+    """The real numbers whose `rfft` is a.
 
     Args:
         a: array of numbers, of rank 1 or more.
         n: the length of the result; None: 2 (m - 1), m being a's length.
         axis: int.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Real array of a's shape but for n along the axis.
@@ -212,13 +212,13 @@ def _opposite(norm):
 
 
 def hfft(a, n=None, axis=-1, norm=None):
-    """The real transform of a Hermitian-symmetric sequence, of which a is the first half.
+    """The real transform of a Hermitian-symmetric sequence whose first half is a.
 
     Args:
         a: array of numbers, of rank 1 or more.
         n: the length of the result; None: 2 (m - 1), m being a's length.
         axis: int.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Real array of a's shape but for n along the axis.
@@ -239,7 +239,7 @@ def ihfft(a, n=None, axis=-1, norm=None):
         a: array of real numbers, of rank 1 or more.
         n: the length; a is padded with zeros at the end, or cut; None: a's.
         axis: int.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Complex array of a's shape but for n // 2 + 1 along the axis.
@@ -254,7 +254,7 @@ def ihfft(a, n=None, axis=-1, norm=None):
 
 
 def fftn(a, s=None, axes=None, norm=None):
-    """The transform along several axes, one after the other: all of them, or the last ones where s is given.
+    """The transform along several axes: all of them, or the last ones if s is given.
 
     Args:
         a: an array.
@@ -282,7 +282,7 @@ def ifftn(a, s=None, axes=None, norm=None):
         a: array of numbers.
         s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
         axes: sequence of ints; None: all, or the last `len(s)`.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Complex array of a's shape but for `s` along the axes.
@@ -304,7 +304,7 @@ def rfftn(a, s=None, axes=None, norm=None):
         a: array of real numbers.
         s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
         axes: sequence of ints; None: all, or the last `len(s)`.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Complex array of a's shape but for `s` along the axes, and n // 2 + 1 along the last of them.
@@ -325,7 +325,7 @@ def irfftn(a, s=None, axes=None, norm=None):
         a: array of numbers.
         s: the lengths of the result along the axes; None: a's, and 2 (m - 1) along the last, m being a's length there.
         axes: sequence of ints; None: all, or the last `len(s)`.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Real array of a's shape but for `s` along the axes.
@@ -346,7 +346,7 @@ def fft2(a, s=None, axes=(-2, -1), norm=None):
         a: array of numbers (real ones for rfft2), of rank 2 or more.
         s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
         axes: pair of ints.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Complex array of a's shape but for `s` along the axes.
@@ -368,7 +368,7 @@ def ifft2(a, s=None, axes=(-2, -1), norm=None):
         a: array of numbers (real ones for rfft2), of rank 2 or more.
         s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
         axes: pair of ints.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Complex array of a's shape but for `s` along the axes.
@@ -390,7 +390,7 @@ def rfft2(a, s=None, axes=(-2, -1), norm=None):
         a: array of numbers (real ones for rfft2), of rank 2 or more.
         s: the lengths along the axes; a is padded with zeros at their ends, or cut; None: a's.
         axes: pair of ints.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Complex array of a's shape but for `s` along the axes.
@@ -412,7 +412,7 @@ def irfft2(a, s=None, axes=(-2, -1), norm=None):
         a: array of numbers, of rank 2 or more.
         s: the lengths of the result along the axes; None: a's, and 2 (m - 1) along the last, m being a's length there.
         axes: pair of ints.
-        norm: "backward" or None, "ortho" or "forward": where the scale goes.
+        norm: "backward" or None, "ortho" or "forward": the direction that is scaled.
 
     Returns:
         Real array of a's shape but for `s` along the axes.

@@ -67,7 +67,7 @@ def cholesky(a, *, upper=False, symmetrize_input=True):
     Args:
       a: Hermitian positive definite matrices, shape (..., n, n).
       upper: the adjoint of l instead.
-      symmetrize_input: take the mean of a and its adjoint; else one triangle is read, the upper one where `upper`.
+      symmetrize_input: use the mean of a and its adjoint; else only one triangle is read, the upper one if `upper`.
 
     Returns:
       an array of shape (..., n, n); nan where a is not positive definite.
@@ -106,7 +106,7 @@ def qr(a, mode="reduced"):
 
     Returns:
       (Q, R), or R. If raw, (h, taus): R in the upper triangle of h's transpose and, below it, the vectors v of the reflections ``1 - taus[k] v v'``,
-      whose first element, a 1, is left out: what `lax.linalg.ormqr` takes.
+      whose first element, a 1, is omitted: the format of `lax.linalg.ormqr`.
 
     Raises:
       ValueError: the mode is not known.
@@ -153,7 +153,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index
     Args:
       a: shape (..., m, n).
       full_matrices: U of m columns and Vh of n rows; else of min(m, n).
-      compute_uv: whether vectors are asked for.
+      compute_uv: whether to compute vectors.
       hermitian: a is Hermitian, and its eigenvectors serve.
       subset_by_index: (first, end): only these, by descending value; full_matrices must be False.
 
@@ -255,7 +255,7 @@ def eigh(a, UPLO=None, symmetrize_input=True):
     Args:
       a: shape (..., n, n).
       UPLO: "L" or "U": the triangle that is read where the input is not symmetrized.
-      symmetrize_input: take the mean of a and its adjoint.
+      symmetrize_input: use the mean of a and its adjoint.
 
     Returns:
       (eigenvalues, eigenvectors): ``a @ v == v * w[..., None, :]``.
@@ -278,7 +278,7 @@ def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
     Args:
         a: array of shape (..., n, n).
         UPLO: "L" or "U": the triangle that is read where the input is not symmetrized.
-        symmetrize_input: take the mean of a and its adjoint.
+        symmetrize_input: use the mean of a and its adjoint.
 
     Returns:
         Real array of shape (..., n).

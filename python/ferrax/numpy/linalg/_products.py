@@ -1,6 +1,6 @@
 """Products and powers of matrices, and the array API's spellings of ferrax.numpy's functions.
 
-Invariant: no decomposition, but for the inverse that a negative power is one of.
+Invariant: no decomposition, except for the inverse in a negative power.
 
     >>> matrix_power(jnp.eye(2), 5).shape
     (2, 2)
@@ -133,7 +133,7 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
         axes: int: the last axes of x1 and the first of x2; or two lists of axes.
         precision: how exactly to multiply: a `Precision`, its name, a pair for the two operands, or None (the configured default).
         preferred_element_type: dtype to accumulate in and to return; None: the promoted dtype.
-        out_sharding: how the result lies along the explicit axes of a mesh, a `NamedSharding` or `PartitionSpec`; None: as its operands do.
+        out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
         Array of x1's other axes and x2's other axes, of the promoted dtype.

@@ -1,4 +1,4 @@
-"""Systems of equations, inverses, determinants, and what singular values say of a matrix.
+"""Systems of equations, inverses, determinants, and functions of singular values.
 
 Invariant: derivatives are those of the solution, not of the way to it: none needs distinct singular values.
 
@@ -130,7 +130,7 @@ def _inv(a):
 
 
 def inv(a):
-    """The inverses of square matrices (..., n, n); inf and nan where there is none.
+    """The inverses of square matrices (..., n, n); inf and nan if there is none.
 
     Args:
         a: array of shape (..., n, n).
@@ -164,7 +164,7 @@ def _trace(a):
 
 
 def _adjugate(a):
-    """The transposed cofactors, whatever the rank: ``det(u @ vh) * v @ cofactors(s) @ u'``."""
+    """The transposed cofactors, for any rank: ``det(u @ vh) * v @ cofactors(s) @ u'``."""
     u, s, vh = svd(a)
     n = s.shape[-1]
     others = _core.broadcast_to(s[..., None, :], (*s.shape, n))
@@ -300,7 +300,7 @@ def slogdet(a, *, method=None):
 
 
 def _cutoff(s, a, rtol):
-    """What singular values count as zero, one for each matrix."""
+    """The threshold below which singular values count as zero, one for each matrix."""
     most = s[..., :1]
     if rtol is None:
         rtol = 10.0 * max(a.shape[-2:]) * float(np.finfo(s.dtype).eps)
@@ -309,7 +309,7 @@ def _cutoff(s, a, rtol):
 
 
 def _inverted(a, rtol):
-    """(u, 1 / s, vh), zero for what counts as zero."""
+    """(u, 1 / s, vh), with zeros for singular values that count as zero."""
     u, s, vh = svd(a, full_matrices=False)
     kept = (s > _cutoff(s, a, rtol)) & (s > 0)
     return u, where(kept, 1 / where(kept, s, s.dtype.type(1)), s.dtype.type(0)), vh
@@ -334,7 +334,7 @@ def _pinv_rule(primals, tangents):
 
 
 def _thin(x, y, z):
-    """x @ y @ z, where x and z have one shape, and y that of their adjoints: nothing on the way is larger than they are."""
+    """x @ y @ z, where x and z have one shape and y has that of their adjoints; no intermediate result is larger than the operands."""
     return x @ y @ z if x.shape[-2] <= x.shape[-1] else x @ (y @ z)
 
 
@@ -351,7 +351,7 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
     Args:
       a: shape (..., m, n).
       rtol: singular values up to rtol times the largest count as zero; by default 10 max(m, n) eps.
-      hermitian: a is Hermitian: the mean of it and its adjoint is taken.
+      hermitian: a is Hermitian: the mean of it and its adjoint is used.
       rcond: another name of rtol.
 
     Returns:
@@ -413,7 +413,7 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
       numpy_resid: residuals as numpy gives them: none where the rank is not n, or m <= n.
 
     Returns:
-      (x, residuals, rank, s): the solution, squared norms of what is left, and the singular values of a.
+      (x, residuals, rank, s): the solution, squared norms of the residuals, and the singular values of a.
 
     Raises:
       ValueError: the numbers of rows differ.

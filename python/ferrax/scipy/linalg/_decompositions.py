@@ -1,6 +1,6 @@
 """Decompositions under scipy's names, and the systems that are solved with them.
 
-Invariant: options that save copies or checks (overwrite_a, check_finite, ..) are taken and change nothing.
+Invariant: options that save copies or checks (overwrite_a, check_finite, ..) are accepted without effect.
 
     >>> cho_solve((jnp.array([[2.0]]), True), jnp.array([8.0]))
     Array([2.], dtype=float32)
@@ -21,7 +21,7 @@ def _floating(*xs):
 
 
 def _as_columns(a, b, name):
-    """b as matrices, and how a result goes back; a vector counts as one column. Raises ValueError where rows differ."""
+    """b as matrices, and a function that restores a result's shape; a vector is one column. Raises ValueError if rows differ."""
     vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     n = b.shape[-1] if vector else b.shape[-2]
     if n != a.shape[-1]:
@@ -140,7 +140,7 @@ def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=
     Args:
         a: shape (..., m, n).
         full_matrices: u of m columns and vh of n rows; else of min(m, n).
-        compute_uv: whether vectors are asked for.
+        compute_uv: whether to compute vectors.
         overwrite_a: without effect: arrays are not written to.
         check_finite: without effect: nothing is checked.
         lapack_driver: without effect: one algorithm serves.
@@ -193,7 +193,7 @@ def eigh(
     Golub and Van Loan, Matrix Computations, 8.7.
 
     Args:
-        a: shape (..., n, n), of which one triangle is read.
+        a: shape (..., n, n); only one triangle is read.
         b: None, or positive definite matrices of the same shape.
         lower: which triangle.
         eigvals_only: eigenvalues alone.
@@ -236,12 +236,12 @@ def eigh_tridiagonal(d, e, *, eigvals_only=False, select="a", select_range=None,
 
     Args:
       d: the diagonal, shape (n,), real.
-      e: what is below it, shape (n - 1,).
+      e: the elements below it, shape (n - 1,).
       eigvals_only: eigenvalues alone.
       select: "a" (all) or "i" (those of the indices in select_range, both included).
       select_range: (first, last).
       tol: without effect: all are found to rounding.
-      key: without effect: nothing is drawn.
+      key: without effect: nothing is random.
 
     Returns:
       (w, v), or w.
@@ -287,7 +287,7 @@ def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
 
     Args:
         a: shape (..., n, n).
-        calc_q: whether q is asked for.
+        calc_q: whether to compute q.
         overwrite_a: without effect: arrays are not written to.
         check_finite: without effect: nothing is checked.
 
@@ -399,7 +399,7 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
         overwrite_a: without effect: arrays are not written to.
         lwork: without effect.
         mode: "full" (q of m columns), "economic" (of min(m, n)) or "r" (r alone).
-        pivoting: take the longest column that is left first.
+        pivoting: choose the longest remaining column first.
         check_finite: without effect: nothing is checked.
 
     Returns:
@@ -430,7 +430,7 @@ def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a
     Args:
         a: shape (..., m, n).
         c: shape (..., k, m) or (m,) for "right", (..., min(m, n), k) or (min(m, n),) for "left"; leading axes are broadcast against a's.
-        mode: where q stands: "left" or "right".
+        mode: the side of q: "left" or "right".
         pivoting: as `qr` has it.
         conjugate: of q.
         overwrite_a: without effect: arrays are not written to.
@@ -491,7 +491,7 @@ def schur(a, output="real"):
 
 
 def rsf2csf(T, Z, check_finite=True):
-    """The complex Schur form (t, z) of what real Schur form (T, Z) says: t triangular.
+    """The complex Schur form (t, z) of a matrix with real Schur form (T, Z): t triangular.
 
     Args:
         T, Z: the real form, both of shape (n, n).
@@ -551,7 +551,7 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     """x of ``op(a) @ x == b`` for triangular a.
 
     Args:
-        a: shape (..., n, n), of which one triangle is read.
+        a: shape (..., n, n); only one triangle is read.
         b: vectors (..., n), or matrices (..., n, k).
         trans: 0 or "N" (a), 1 or "T" (its transpose), 2 or "C" (its adjoint).
         lower: which triangle.

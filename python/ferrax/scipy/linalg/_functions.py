@@ -81,7 +81,7 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
     Args:
       A: shape (..., n, n).
       upper_triangular: the matrices are upper triangular.
-      max_squarings: the result is nan where more squarings are asked for: beyond norms of about 2^max_squarings.
+      max_squarings: the result is nan if more squarings are needed: for norms above about 2^max_squarings.
 
     Returns:
       an array of shape (..., n, n).
@@ -107,7 +107,7 @@ def expm_frechet(A, E, *, method=None, compute_expm=True):
     Args:
         A, E: shape (..., n, n).
         method: without effect: one algorithm serves.
-        compute_expm: whether the exponential is asked for too.
+        compute_expm: whether to compute the exponential too.
 
     Returns:
         (expm(A), derivative), or the derivative alone.
@@ -134,7 +134,7 @@ def expm_frechet(A, E, *, method=None, compute_expm=True):
 
 
 def _solve_schur(a, b, c):
-    """x of ``a @ x + x @ b == c``, complex: column by column of what Schur forms make of it."""
+    """x of ``a @ x + x @ b == c``, complex: column by column from the Schur forms."""
     n, k = c.shape[-2:]
     r, u = _lax.schur(a)
     s, v = _lax.schur(b)
@@ -288,7 +288,7 @@ def funm(A, func, disp=True):
     Raises:
       ValueError: A is not square.
 
-    Parlett's recurrence on the Schur form, which asks for distinct eigenvalues: Golub and Van Loan, Matrix Computations, 9.1.4.
+    Parlett's recurrence on the Schur form, which requires distinct eigenvalues: Golub and Van Loan, Matrix Computations, 9.1.4.
 
     >>> funm(jnp.array([[2.0]]), lambda x: x * x)
     Array([[4.+0.j]], dtype=complex64)
@@ -336,9 +336,9 @@ def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
 
     Args:
       a: shape (..., m, n).
-      side: where p stands: "right" (n, n) or "left" (m, m).
+      side: the side of p: "right" (n, n) or "left" (m, m).
       method: "qdwh" or "svd"; singular values serve both.
-      eps, max_iterations: without effect: nothing is iterated.
+      eps, max_iterations: without effect: the method does not iterate.
 
     Returns:
       (u, p): u (m, n) with orthonormal columns, or rows.

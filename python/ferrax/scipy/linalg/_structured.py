@@ -1,6 +1,6 @@
 """Matrices of given structure: toeplitz and related ones, companions, and those with names.
 
-Invariant: leading axes of the vectors they are made of are a batch; what depends on sizes alone is computed by numpy.
+Invariant: leading axes of their vectors are batch axes; numpy computes values that depend only on sizes.
 
     >>> toeplitz(jnp.array([1, 2, 3]))
     Array([[1, 2, 3],
@@ -213,7 +213,7 @@ def dft(n, scale=None, *, dtype=None):
 
     Args:
         n: int: the size.
-        scale: None, "sqrtn" (unitary) or "n": what the matrix is divided by.
+        scale: the divisor of the matrix: None, "sqrtn" (unitary) or "n".
         dtype: complex dtype; None: the default one.
 
     Returns:

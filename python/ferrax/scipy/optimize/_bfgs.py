@@ -19,7 +19,7 @@ _RUNNING = -1
 
 
 class State(typing.NamedTuple):
-    """Where the search is: iterations, evaluations, the point, what the method remembers, and why it has ended (-1: it has not)."""
+    """The state of the search: iterations, evaluations, the point, the method's memory, and the reason for its end (-1: it has not ended)."""
 
     nit: typing.Any
     nfev: typing.Any
@@ -33,7 +33,7 @@ class State(typing.NamedTuple):
 def _run(fun, x0, memory, direction, remember, size, norm, gtol, ftol, maxiter, maxfun, maxgrad, maxls):
     """Steps until the gradient is small; `direction(memory, g)` gives the way, `remember(memory, s, y, nit)` takes a step and the gradient's change.
 
-    size: function of a gradient whose result's norm is taken.
+    size: the norm of a gradient.
     """
     fg = value_and_grad(fun)
     f, g = fg(x0)
@@ -84,7 +84,7 @@ def bfgs(fun, x0, maxiter=None, norm=np.inf, gtol=1e-5, line_search_maxiter=40, 
 
 
 class Steps(typing.NamedTuple):
-    """The last steps and the gradient's changes along them, the newest last; rho is 0 where there is none yet."""
+    """The last steps and the gradient's changes along them, the newest last; rho is 0 for entries that do not exist yet."""
 
     s: typing.Any
     y: typing.Any

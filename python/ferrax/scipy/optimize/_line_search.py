@@ -26,7 +26,7 @@ class Point(typing.NamedTuple):
 
 
 class State(typing.NamedTuple):
-    """The search: how many evaluations, in which phase, the next step, the two ends."""
+    """The search: number of evaluations, phase, next step, the two ends."""
 
     count: typing.Any
     phase: typing.Any
@@ -40,7 +40,7 @@ def _choose(p, yes, no):
 
 
 def _between(low, high):
-    """The minimum of the parabola of low's value and slope and high's value, kept off both ends; their middle where it has none."""
+    """The minimum of the parabola through low's value and slope and high's value, kept away from both ends; the midpoint if it has no minimum."""
     h = high.a - low.a
     bend = high.f - low.f - low.slope * h
     t = jnp.where(bend > 0, -low.slope * h / jnp.where(bend > 0, 2 * bend, 1), 0.5)

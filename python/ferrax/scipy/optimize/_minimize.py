@@ -15,7 +15,7 @@ from ._bfgs import CONVERGED, LITTLE_GAIN, bfgs, lbfgs
 
 
 class OptimizeResults(typing.NamedTuple):
-    """What a search has found.
+    """The result of a search.
 
     x: the point. success: whether it is a minimum. status: 0 converged; 1 out of iterations; 2, 3 out of evaluations of the function, of the gradient;
     4 gains below ftol; 5 no step that is lower. fun, jac: the function and its gradient there, as `grad` has it (of complex numbers the conjugate of the
@@ -38,7 +38,7 @@ def minimize(fun, x0, args=(), *, method, tol=None, options=None):
 
     Args:
         fun: a function of an array like x0 and args, differentiable, whose result is a number.
-        x0: where to begin, an array of floats or complex numbers.
+        x0: the starting point, an array of floats or complex numbers.
         args: a tuple of further arguments.
         method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this" for many variables.
         tol: for `gtol`.

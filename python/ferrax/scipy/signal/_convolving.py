@@ -86,7 +86,7 @@ def convolve(in1, in2, mode="full", method="auto", precision=None):
 
     Args:
         in1, in2: arrays of one rank; integers become floats.
-        mode: "full", of sizes n + m - 1; "same", the part around the centre of in1's shape; "valid", where the smaller one lies wholly within the other.
+        mode: "full", of sizes n + m - 1; "same", the central part with in1's shape; "valid", the part where the smaller one lies completely within the other.
         method: "direct" or "auto" for the sums, "fft" for `fftconvolve`.
         precision: of the sums, as in `lax.conv_general_dilated`.
 

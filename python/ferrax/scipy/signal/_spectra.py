@@ -165,7 +165,7 @@ def stft(x, fs=1.0, window="hann", nperseg=256, noverlap=None, nfft=None, detren
         detrend: "constant", "linear", a function of segments along the last axis, or False.
         return_onesided: for real signals, whether to leave out negative frequencies.
         boundary: the padding before and after x: "zeros", "even", "odd", "constant" or None.
-        padded: whether the last segment is filled with zeros rather than left out.
+        padded: whether the last segment is padded with zeros instead of dropped.
         axis: of time.
 
     Returns:
@@ -194,11 +194,11 @@ def csd(
         x, y: signals of one rank, their other axes broadcast; the shorter one is padded with zeros. y may be None: x again.
         nperseg: samples in a segment, by default all.
         scaling: "density" for powers per unit of frequency, "spectrum" for powers.
-        average: of the segments: "mean", or "median", which outliers do not move.
+        average: of the segments: "mean", or "median", which is robust against outliers.
         fs, window, noverlap, nfft, detrend, return_onesided, axis: as in `stft`.
 
     Returns:
-        (frequencies, densities): real where y is None, else complex, `mean(conj(X) Y)`.
+        (frequencies, densities): real if y is None, else complex, `mean(conj(X) Y)`.
 
     Raises:
         ValueError: for another scaling or average, and as `stft`.
@@ -252,10 +252,10 @@ def istft(Zxx, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, in
 
     Args:
         Zxx: complex[.., frequencies, times].
-        fs, window, noverlap: as they were given to `stft`.
-        nperseg: by default what the number of frequencies says.
+        fs, window, noverlap: as they were passed to `stft`.
+        nperseg: by default derived from the number of frequencies.
         nfft: by default nperseg; for a one-sided transform of odd length nperseg must say so.
-        input_onesided: whether negative frequencies are left out.
+        input_onesided: whether negative frequencies are omitted.
         boundary: whether the signal had been extended.
         time_axis, freq_axis: where Zxx has these.
 

@@ -32,8 +32,8 @@ def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=None):
     Args:
         data: an array; integers become floats.
         axis: where.
-        type: "linear" for the line of least squares, "constant" for the mean.
-        bp: for lines, where new ones begin: an index, or several.
+        type: "linear" for the least-squares line, "constant" for the mean.
+        bp: for lines, where new ones start: an index, or several.
         overwrite_data: None: arrays do not change.
 
     Returns:

@@ -49,7 +49,7 @@ def _operator(f):
 
 
 def _told(square, bound, rounds):
-    """How it ended: 0 where the residual's square is within the bound, else how many rounds were taken, and what is negative where it broke down."""
+    """The exit status: 0 if the square of the residual is within the bound, else the number of iterations, or a negative number after a breakdown."""
     rounds = jnp.where(square == square, jnp.where(rounds < 0, rounds, jnp.maximum(rounds, 1)), -1)
     return jnp.where(square <= bound, 0, rounds).astype(np.int32)
 
@@ -185,13 +185,13 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0,
     Args:
       A: a square matrix, or a linear function of a pytree like b.
       b: a pytree of arrays.
-      x0: where to begin; by default zeros.
+      x0: the starting vector; by default zeros.
       tol, atol: when to stop: at a residual of norm max(tol * norm(b), atol).
       maxiter: rounds at most; by default ten for each element.
       M: an approximate inverse of A, likewise Hermitian.
 
     Returns:
-      (x, info): info is 0 where the residual is as small as it was to be; else the number of rounds taken, as scipy has it, or what is negative where
+      (x, info): info is 0 if the residual is within the tolerance; else the number of iterations, as in scipy, or a negative number if
         the method broke down. An int32 array, which has no derivative.
 
     Raises:
@@ -242,7 +242,7 @@ def gmres(
       solve_method: "batched" or "incremental"; one way serves both.
 
     Returns:
-      (x, info): info as `cg` has it: not 0 where rounds gain nothing, or there were not enough; -1 where x is nan.
+      (x, info): info as for `cg`: not 0 if iterations make no progress, or were not sufficient; -1 if x is nan.
 
     Raises:
       ValueError: shapes do not fit, or the method is not known.

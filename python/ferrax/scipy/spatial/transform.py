@@ -28,7 +28,7 @@ def _inexact(x):
 
 
 def _unit(q):
-    """q of length one; nothing becomes nan."""
+    """q normalized; the result is never nan."""
     return q / jnp.sqrt((q * q).sum(-1, keepdims=True))
 
 
@@ -40,7 +40,7 @@ def _times(p, q):
 
 
 def _canonical(q):
-    """Of q and -q the one with a scalar above 0; where that is 0, the first of x, y, z that is not."""
+    """Of q and -q the one whose scalar is above 0; if that is 0, whose first nonzero element of x, y, z is."""
     x, y, z, w = [q[..., k : k + 1] for k in range(4)]
     sign = jnp.where(w != 0, w, jnp.where(x != 0, x, jnp.where(y != 0, y, z)))
     return jnp.where(sign < 0, -q, q)
@@ -138,7 +138,7 @@ def _as_euler(q, axes, intrinsic):
 
 
 class Rotation(typing.NamedTuple):
-    """A rotation, or several: `quat` holds unit quaternions, float[4] or float[n, 4]. Made by the `from_` methods.
+    """A rotation, or several: `quat` contains unit quaternions, float[4] or float[n, 4]. Made by the `from_` methods.
 
     >>> from ferrax.scipy.spatial.transform import Rotation
     >>> Rotation.from_quat(jnp.array([0.0, 0.0, 2.0, 0.0])).as_matrix()
@@ -151,12 +151,12 @@ class Rotation(typing.NamedTuple):
 
     @classmethod
     def concatenate(cls, rotations):
-        """The rotations of a sequence, one after the other."""
+        """The concatenation of a sequence of rotations."""
         return cls(jnp.concatenate([jnp.atleast_2d(r.quat) for r in rotations]))
 
     @classmethod
     def from_euler(cls, seq, angles, degrees=False):
-        """Rotations about coordinate axes, one after the other.
+        """Successive rotations about coordinate axes.
 
         seq: up to three of "xyz", about the fixed axes, or of "XYZ", about those that turn along. angles: float[.., len(seq)], or a number for one axis.
         Raises ValueError for another seq, and another number of angles.
@@ -207,7 +207,7 @@ class Rotation(typing.NamedTuple):
 
     @classmethod
     def identity(cls, num=None, dtype=float):
-        """The rotation that turns nothing, or `num` of them."""
+        """The identity rotation, or `num` of them."""
         q = jnp.array([0, 0, 0, 1], dtype)
         return cls(q if num is None else jnp.tile(q, (num, 1)))
 
@@ -242,7 +242,7 @@ class Rotation(typing.NamedTuple):
         return jnp.einsum("...kj,...k->...j" if inverse else "...jk,...k->...j", m, v)
 
     def as_euler(self, seq, degrees=False):
-        """The three angles of `from_euler`; where the axes line up, one of them is 0. Raises ValueError for a seq of fewer axes."""
+        """The three angles of `from_euler`; in gimbal lock one of them is 0. Raises ValueError for a seq of fewer axes."""
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
         axes, intrinsic = _sequence(seq)
@@ -329,7 +329,7 @@ class Slerp(typing.NamedTuple):
         return cls(times, jnp.diff(times), first, (first.inv() * rotations[1:]).as_rotvec())
 
     def __call__(self, times):
-        """The rotations at these times, a number or float[m]; outside, those of the nearest interval go on turning."""
+        """The rotations at these times, a number or float[m]; outside, those of the nearest interval are extrapolated."""
         t = _inexact(times)
         if t.ndim > 1:
             raise ValueError("`times` must be at most 1-dimensional.")

@@ -1,6 +1,6 @@
-"""Arguments of special functions: promoted to floats, of one shape where asked for.
+"""Arguments of special functions: promoted to floats, and broadcast if necessary.
 
-Invariant: real and complex arrays and numbers of any dtype are taken; lists raise TypeError.
+Invariant: real and complex arrays and numbers of any dtype are accepted; lists raise TypeError.
 """
 
 from ...numpy._arguments import as_floats, broadcast_together, pointwise, promote_inexact

@@ -88,7 +88,7 @@ def bessel_jn(z, *, v, n_iter=50):
     Args:
       z: an array or a number, real.
       v: the greatest order, an int >= 0.
-      n_iter: taken as JAX takes it, the order from which its recurrence starts; here that follows from `v`, and the result is accurate whatever it is.
+      n_iter: accepted as in JAX, where the recurrence starts from this order; here the order follows from `v`, and the result is accurate for any value.
 
     Returns:
       a float array (v + 1, ...), its other axes those of z.

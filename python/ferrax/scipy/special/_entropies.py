@@ -73,7 +73,7 @@ def xlogy(x, y):
 
 
 def _sum_of_tangents(terms, like):
-    """The sum of slope() * tangent over those tangents that are not zero by structure, beside which an infinite slope is nothing."""
+    """The sum of slope() * tangent over the tangents that are not structurally zero; so an infinite slope does not matter for the others."""
     parts = [slope() * t for slope, t in terms if not isinstance(t, SymbolicZero)]
     return functools.reduce(jnp.add, parts) if parts else jnp.zeros_like(like)
 

@@ -1,6 +1,6 @@
 """The error function's relatives: erfcx, dawsn, wofz (Faddeeva's function), log_ndtr, Owen's T.
 
-Invariant: each keeps its relative accuracy where the function it is made of under- or overflows, and so do the derivatives, which are closed forms.
+Invariant: each keeps its relative accuracy where the underlying function under- or overflows, and so do the derivatives, which are closed forms.
 
     erfcx(x) = exp(x^2) erfc(x)            dawsn(x) = exp(-x^2) * integral of exp(t^2) from 0 to x            w(z) = exp(-z^2) erfc(-i z)
 
@@ -30,7 +30,7 @@ def _real(name, *xs):
 
 
 def _exp_squares(x, y=0.0):
-    """exp(x^2 - y^2), the squares taken in two parts: rounding them whole would cost as many roundings as they are large."""
+    """exp(x^2 - y^2), with the squares split in two parts: rounding a whole square would have an error proportional to it."""
     # On a grid of 1/16 a square is exact as far as its exponential is finite.
     a, b = jnp.round(x * 16) / 16, jnp.round(y * 16) / 16
     return jnp.exp(a * a - b * b) * jnp.exp((x - a) * (x + a) - (y - b) * (y + b))
@@ -124,7 +124,7 @@ def log_ndtr(x, series_order=3):
 
     Args:
       x: an array or a number, real.
-      series_order: taken as JAX takes it, the number of terms of an asymptotic series; the result here is accurate whatever it is.
+      series_order: accepted as in JAX, where it is the number of terms of an asymptotic series; the result here is accurate for any value.
 
     Returns:
       a float array of x's shape.

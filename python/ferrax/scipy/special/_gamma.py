@@ -1,6 +1,6 @@
 """The gamma function and its family: factorials, beta and incomplete functions, polygamma, zeta, Bernoulli numbers.
 
-Invariant: bool and integers become the default float; logarithms are taken where the function itself would overflow.
+Invariant: bool and integers become the default float; logarithms are used where the function itself would overflow.
 
     >>> gamma(5.0)
     Array(24., dtype=float32)
@@ -116,7 +116,7 @@ def factorial(n, exact=False):
         Array of n's shape, float.
 
     Raises:
-        NotImplementedError: `exact` is asked for; arrays hold no big integers.
+        NotImplementedError: `exact` is requested; arrays cannot contain big integers.
 
     >>> factorial(jnp.array([0, 3, 5]))
     Array([  1.     ,   6.     , 120.00001], dtype=float32)

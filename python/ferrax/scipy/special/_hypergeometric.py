@@ -1,6 +1,6 @@
 """Hypergeometric functions of real arguments.
 
-Invariant: sums run until nothing is added, their derivatives included; what converges slowly is brought near 0 first, by exact transformations.
+Invariant: series are summed until further terms change nothing, also for derivatives; slowly converging ones are transformed to arguments near 0 first.
 
     1F1(a; b; x) = sum of (a)_k / (b)_k x^k / k!               2F1(a, b; c; x) = sum of (a)_k (b)_k / (c)_k x^k / k!
 
@@ -31,7 +31,7 @@ def _gamma_sign(x):
 
 
 def _series(ratio, x):
-    """1 + r_0 + r_0 r_1 + .. until nothing is added, elementwise; `ratio` gives r_k of k = 0, 1, 2 .., each a multiple of x."""
+    """1 + r_0 + r_0 r_1 + .. until terms change nothing, elementwise; `ratio` gives r_k for k = 0, 1, 2 .., each a multiple of x."""
     # A derivative's terms are the value's, times no more than the number of the term: it is over a little later. It goes on where the value ends
     # because a parameter is a negative integer, so sizes pass over zeros.
     eps = float(jnp.finfo(x.dtype).eps) / 1024
@@ -56,7 +56,7 @@ def _is_pole(x):
 
 
 def _ends_before(a, b):
-    """Whether the series in a ends, at a term that comes before b makes one infinite."""
+    """Whether the series in a terminates, before a term in which b makes the denominator zero."""
     return _is_pole(a) & ~(_is_pole(b) & (b > a))
 
 

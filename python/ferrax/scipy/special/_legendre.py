@@ -109,7 +109,7 @@ def lpmn(m, n, z):
         Pair of arrays (m + 1, n + 1, k) of z's dtype: values and derivatives by order, degree and element of z.
 
     Raises:
-        TypeError, ValueError, NotImplementedError: as of `lpmn_values`.
+        TypeError, ValueError, NotImplementedError: as for `lpmn_values`.
 
     >>> p, slopes = lpmn(1, 1, jnp.array([0.5]))
     >>> p[0, :, 0], slopes[0, :, 0]

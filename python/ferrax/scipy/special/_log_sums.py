@@ -1,6 +1,6 @@
 """Logarithms of sums of exponentials, and softmax.
 
-Invariant: no exponential overflows: the largest term is taken out first.
+Invariant: no exponential overflows: the largest term is factored out.
 
     >>> logsumexp(jnp.zeros(2))
     Array(0.6931472, dtype=float32)
@@ -29,7 +29,7 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
       where: which elements to include.
 
     Returns:
-      the logarithm, or a pair (logarithm of the magnitude, sign). -inf where nothing but -inf is summed; the derivative there is 0.
+      the logarithm, or a pair (logarithm of the magnitude, sign). -inf if all terms are -inf; the derivative there is 0.
 
     >>> logsumexp(jnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)

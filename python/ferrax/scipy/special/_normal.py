@@ -1,6 +1,6 @@
 """The error function and its inverse, and probabilities and quantiles of the standard normal distribution.
 
-Invariant: tails keep their relative accuracy, down to where they underflow.
+Invariant: tails keep their relative accuracy until they underflow.
 
     >>> ndtr(0.0)
     Array(0.5, dtype=float32)

@@ -1,6 +1,6 @@
-"""What the distributions share: promotion, location and scale, what a function is outside the support, and documentation.
+"""The common parts of distributions: promotion, location and scale, values outside the support, and documentation.
 
-Invariant: a distribution's module states its mathematics alone, for a standard variable inside the support. Around it stand, here:
+Invariant: a distribution's module contains only its mathematics, for a standard variable inside the support. This module adds:
 
     outside the support     densities are 0 (their logarithms -inf), distribution functions 0 or 1; derivatives are 0, never NaN
     a parameter outside its domain, or a NaN among the arguments            the result is NaN
@@ -81,7 +81,7 @@ class _Family:
     low, high: the support of the standard variable: numbers, or functions of the shape parameters.
     valid: of the shape parameters, whether they are in their domain.
     moved: whether there are parameters of location (and scale).
-    shapes: what each shape parameter is, for the documentation.
+    shapes: descriptions of the shape parameters, for the documentation.
     """
 
     placed, lowest = (), -inf
@@ -96,7 +96,7 @@ class _Family:
         return self.published(f, f.__name__, f.__doc__, parameters, functools.partial(compute, f))
 
     def density(self, logarithm, prints, end=None):
-        """exp of a log density: the function `pdf` or `pmf`. Its example is that of the logarithm; prints: what it says here.
+        """exp of a log density: the function `pdf` or `pmf`. Its example is derived from the logarithm's; prints: the output of the example.
 
         end: the density at the ends of the support as a product of powers, where it is 0 or infinite and the slope of exp(-inf) would be 0 * inf.
         """
@@ -108,7 +108,7 @@ class _Family:
         return self.published(logarithm, name, doc, parameters, functools.partial(self.closed, logarithm, end))
 
     def closed(self, logarithm, end, name, arguments):
-        """The density on the support with its ends, of which it takes the slopes from within."""
+        """The density on the closed support; at its ends it has the derivatives from the inside."""
         x, *shapes, loc, scale = self.split(name, arguments)
         z = x if loc is None else x - loc
         z = z if scale is None else z / scale
@@ -176,7 +176,7 @@ class Continuous(_Family):
     placed = (_LOC, _SCALE)
 
     def masked(self, f, name, arguments):
-        """A function of the standard variable as one of any point, shapes, location and scale.
+        """A function of the standard variable as a function of any point, shapes, location and scale.
 
         Args:
             f: `f(z, *shapes)`, finite inside the support.
@@ -225,7 +225,7 @@ class Discrete(_Family):
     placed, lowest = (_LOC,), 0
 
     def masked(self, f, name, arguments):
-        """A function of the variable at location 0 as one of any number, shapes and location.
+        """A function of the variable at location 0 as a function of any number, shapes and location.
 
         Args:
             f: `f(k, *shapes)`, finite inside the support.
@@ -247,7 +247,7 @@ class Discrete(_Family):
         return _told(self.known(k, shapes), y, (k, *shapes))
 
     def quantile(self, f, name, arguments):
-        """A quantile function as one of any shapes; it takes no location, as in JAX.
+        """A quantile function as a function of any shapes; it has no location, as in JAX.
 
         Args:
             f: `f(q, *shapes)`, for q from 0 to 1.

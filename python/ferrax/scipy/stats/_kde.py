@@ -97,7 +97,7 @@ class gaussian_kde:
             object.__setattr__(self, name, value)
 
     def tree_flatten(self):
-        """The arrays, and nothing beside them."""
+        """The arrays; there are no static data."""
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
 
     @classmethod
@@ -159,7 +159,7 @@ class gaussian_kde:
         return logsumexp(self._log_kernels(points, dataset, self.covariance.astype(points.dtype)), axis=0, b=self.weights[:, None])
 
     def integrate_gaussian(self, mean, cov):
-        """The integral of the estimate times a normal density of this mean (d,) and covariance (d, d).
+        """The integral of the estimate times a normal density with this mean (d,) and covariance (d, d).
 
         Raises:
           ValueError: mean or cov has another dimension.

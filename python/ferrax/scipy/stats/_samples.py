@@ -1,6 +1,6 @@
 """Statistics of samples: the most frequent value, ranks, the standard error of the mean.
 
-Invariant: a NaN in a sample makes the result NaN, but where it is asked to be left out.
+Invariant: a NaN in a sample makes the result NaN, unless it is to be omitted.
 
     >>> rankdata(jnp.array([30, 10, 20, 20]))
     Array([4. , 1. , 2.5, 2.5], dtype=float32)
@@ -91,7 +91,7 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
       a: an array.
       method: the rank of equal elements: the "average", the least ("min"), the greatest ("max"), their place among the distinct elements ("dense"), or
         by position ("ordinal").
-      axis: an axis, or None for all elements, of which the ranks have one dimension.
+      axis: an axis, or None for the ranks of all elements, which have one dimension.
       nan_policy: "propagate" alone: ranks among elements with a NaN are NaN.
 
     Returns:
@@ -142,7 +142,7 @@ def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
     Args:
       a: an array.
       axis: an axis, or None for all elements.
-      ddof: what is taken from the number of elements in the variance.
+      ddof: subtracted from the number of elements in the variance.
       nan_policy: "propagate", or "omit" to leave NaNs out.
       keepdims: keep the reduced axis with size 1.
 

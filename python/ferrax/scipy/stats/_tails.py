@@ -77,7 +77,7 @@ def _power_jvp(primals, tangents):
 
 
 def without_slope(where, x):
-    """x, whose slope is 0 there: beside an infinite power, which alone says where the product goes."""
+    """x with derivative 0: where a factor is an infinite power, which alone determines the limit of the product."""
     return jnp.where(where, lax.stop_gradient(x), x)
 
 

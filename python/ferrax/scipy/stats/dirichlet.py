@@ -15,7 +15,7 @@ def logpdf(x, alpha):
     """The logarithm of the density: sum over i of (alpha_i - 1) log(x_i) - log(B(alpha)), B(alpha) = prod gamma(alpha_i) / gamma(sum alpha).
 
     Args:
-        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be left out: it is what is missing to 1.
+        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be omitted; it is computed as 1 minus the others.
         alpha: the concentrations, positive reals (outcomes,).
 
     Returns:
@@ -50,7 +50,7 @@ def pdf(x, alpha):
     """The density, exp(logpdf(x, alpha)).
 
     Args:
-        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be left out: it is what is missing to 1.
+        x: points, reals (outcomes, ...): the first axis is that of the coordinates. The last coordinate may be omitted; it is computed as 1 minus the others.
         alpha: the concentrations, positive reals (outcomes,).
 
     Returns:

@@ -1,4 +1,4 @@
-"""The left-skewed Gumbel distribution, of density exp(x - exp(x)).
+"""The left-skewed Gumbel distribution, with density exp(x - exp(x)).
 
 >>> sf(0.0)
 Array(0.36787945, dtype=float32, weak_type=True)

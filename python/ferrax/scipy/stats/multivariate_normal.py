@@ -1,4 +1,4 @@
-"""The normal distribution of vectors, of density exp(-d' cov^-1 d / 2) / sqrt((2 pi)^n det(cov)), d = x - mean.
+"""The multivariate normal distribution, with density exp(-d' cov^-1 d / 2) / sqrt((2 pi)^n det(cov)), d = x - mean.
 
 >>> logpdf(jnp.ones(2), jnp.ones(2), jnp.eye(2)) + jnp.log(2 * jnp.pi)
 Array(0., dtype=float32)
@@ -19,8 +19,8 @@ def logpdf(x, mean, cov, allow_singular=None):
 
     Args:
         x: points, reals (..., n).
-        mean: the means, reals (..., n); a number where the distribution has one dimension, as many as x has elements.
-        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number stands for a multiple of the identity. All three broadcast.
+        mean: the means, reals (..., n); for a distribution of one dimension a number.
+        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number means a multiple of the identity. All three broadcast.
         allow_singular: must be None.
 
     Returns:
@@ -81,8 +81,8 @@ def pdf(x, mean, cov):
 
     Args:
         x: points, reals (..., n).
-        mean: the means, reals (..., n); a number where the distribution has one dimension, as many as x has elements.
-        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number stands for a multiple of the identity. All three broadcast.
+        mean: the means, reals (..., n); for a distribution of one dimension a number.
+        cov: the covariances, reals (..., n, n), symmetric and positive definite; a number means a multiple of the identity. All three broadcast.
 
     Returns:
         Float array of the common shape without the last axis; nan where cov is not positive definite.

@@ -1,4 +1,4 @@
-"""The Poisson distribution of mean mu.
+"""The Poisson distribution with mean mu.
 
 >>> cdf(0, 1.0)
 Array(0.3678795, dtype=float32, weak_type=True)
@@ -56,7 +56,7 @@ def entropy(mu, loc=0):
       a float array of mu's shape; NaN for a negative mean.
 
     Raises:
-      TypeError: mu is a list, complex, or nothing that is a number.
+      TypeError: mu is a list, complex, or not a number.
 
         >>> jax.scipy.stats.poisson.entropy(0.0)
         Array(0., dtype=float32)

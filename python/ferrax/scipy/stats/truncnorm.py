@@ -1,4 +1,4 @@
-"""The standard normal distribution cut to [a, b], where a and b stand for loc + a scale and loc + b scale.
+"""The standard normal distribution truncated to [a, b]. With location and scale the interval is [loc + a scale, loc + b scale].
 
 >>> cdf(0.0, -2.0, 2.0)
 Array(0.5, dtype=float32)
