@@ -1,7 +1,7 @@
-//! DLPack 1: memory of the host that is lent to other libraries, and theirs that is read in place.
+//! DLPack 1: host memory lent to other libraries, and their memory read in place.
 //!
-//! INVARIANT: what is lent is read-only and lives until its deleter is called, once; what is borrowed is checked before it becomes memory of a
-//! buffer, and given back when the last buffer of it goes.
+//! INVARIANT: lent memory is read-only and lives until its deleter is called, once. Borrowed memory is checked before it becomes memory of a
+//! buffer, and returned when the last buffer that uses it is dropped.
 #![allow(unsafe_code)]
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};

@@ -1,14 +1,14 @@
-//! Nests: loops over scalars and single elements of arrays, as one structure from which one native function is made.
+//! Nests: loops over scalars and elements of arrays, as one structure that is compiled to one native function.
 //!
 //! ```text
 //!     for i { for j { a = a.at[i, j].set(a[i, j - 1] * .5) } }     ->     loop 1..n { v0 = i * n; loop 1..n { v1 = load a[v0 + j - 1]; store a[v0 + j] <- v1 * .5 } }
 //! ```
 //!
-//! The stages: steps of a plan are written down as they are (`executable/nests`), with every clamp and wrap of an index; `fuse` joins loops over the same
-//! indices; `simplify` rewrites all with what is known of the range of each integer; `vectors` makes vectors of free loops; `native/nest` allocates
+//! The stages: `executable/nests` translates the steps of a plan one by one, with every clamp and wrap of an index; `fuse` joins loops over the same
+//! indices; `simplify` uses the ranges of integers; `vectors` vectorizes free loops, whose iterations are independent; `native/nest` allocates
 //! registers and encodes.
 //!
-//! INVARIANT: an index of a load or store lies inside its array whatever the operands are: a nest is written with clamps, and only those that change
+//! INVARIANT: an index of a load or store lies inside its array for all operands: a nest is built with clamps, and only clamps that change
 //! nothing are removed.
 mod facts;
 mod fuse;

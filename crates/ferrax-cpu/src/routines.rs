@@ -1,4 +1,4 @@
-//! Routines: what is not a loop nest over scalars, one file for each family.
+//! Routines: operations that are not loop nests over scalars, one file for each family.
 //!
 //! A family is a struct with the tables of one compiled routine, a `Strategy`, and a function `pick` that chooses the strategy from shapes, dtypes, tier
 //! and the family's tuning alone. Its text names the strategy, and `tests/filetests/cpu` pins it.

@@ -1,7 +1,7 @@
 //! Work in pieces, shared between the calling thread and helpers that wake up in time.
 //!
-//! Waking a thread takes tens of microseconds, as long as a kernel over a whole cache. So the caller does not wait for helpers: it begins
-//! at once with the first piece and goes up; helpers take pieces from the last one down. A helper that arrives after the last piece was
+//! Waking a thread takes tens of microseconds, as long as a kernel over a whole cache. So the caller does not wait for helpers: it starts
+//! at once with the first piece and proceeds upwards; helpers take pieces from the last one down. A helper that arrives after the last piece was
 //! taken finds the gate closed and leaves.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::Thread;
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
-/// WordPatterns for which the caller looks whether the last helper has left, before it sleeps: helpers finish a piece that they have begun.
+/// How often the caller checks whether the last helper has left, before it sleeps: helpers finish the piece that they have started.
 const SPINS: usize = 2000;
 
 struct Job {
@@ -32,7 +32,7 @@ struct Job {
     caller: Thread,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
-// SAFETY: `work` is Sync, and what stands behind it is used by those inside alone.
+// SAFETY: `work` is Sync, and only helpers inside the gate use it.
 unsafe impl Send for Job {}
 // SAFETY: as above.
 unsafe impl Sync for Job {}
@@ -95,7 +95,7 @@ impl Drop for Gate<'_> {
 /// With what `work` panicked with, on whichever thread.
 pub fn run(pieces: usize, helpers: usize, call: impl Fn(Box<dyn FnOnce() + Send>), work: &(dyn Fn(usize) + Sync)) {
     let pieces = u32::try_from(pieces).expect("fewer pieces than 2^32");
-    // SAFETY: only the lifetime is changed; `Gate` keeps the job from outliving the work while anybody may call it.
+    // SAFETY: only the lifetime is changed; `Gate` keeps the job from outliving the work while a helper may call it.
     let work = unsafe { std::mem::transmute::<&(dyn Fn(usize) + Sync), &'static (dyn Fn(usize) + Sync)>(work) };
     let job = Arc::new(Job {
         work,

@@ -46,7 +46,7 @@ impl Standby {
             waiting: AtomicUsize::new(0),
         }
     }
-    /// Whether somebody waits.
+    /// Whether a thread waits.
     pub fn has_parked(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }

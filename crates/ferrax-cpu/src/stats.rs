@@ -1,6 +1,6 @@
 //! Counters for tests of growth: launches, and memory taken.
 //!
-//! INVARIANT: they count the work of the calling thread; a plan that runs on the pool is counted there.
+//! INVARIANT: they count the work of the calling thread; work on a pool thread is counted for that thread.
 use crate::memory;
 use std::cell::Cell;
 

@@ -106,7 +106,7 @@ impl Cost {
         let none = || Moving(AtomicU32::new(0));
         Cost { estimate, alone: none(), shared: none(), runs: AtomicU32::new(0) }
     }
-    /// `awake`: whether somebody who is awake can be called.
+    /// `awake`: whether a thread that is awake can be called.
     fn way(&self, awake: bool) -> Way {
         const TRIES: u32 = TUNING.runs_of_try;
         let (alone, shared) = (self.alone.get(), self.shared.get());
@@ -131,8 +131,8 @@ impl Cost {
     }
 }
 
-/// Work that was done alone since somebody was last awake, though it may have been worth sharing: to wake a thread takes long, and is worth it
-/// for much work, or for some that comes again and again.
+/// Work that was done alone since a helper was last awake, although sharing might have paid: waking a thread takes long, and pays
+/// only for much work, or for work that recurs.
 struct Missed {
     nanos: AtomicU64,
     last: AtomicU64,

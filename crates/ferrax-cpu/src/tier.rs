@@ -1,7 +1,7 @@
 //! Which instructions the loops are compiled for: chosen once, at run time.
 //!
-//! INVARIANT: all tiers run the same source without contraction, so they give the same bits. Where that source says fused multiply-add, the portable
-//! tier asks the C library for it.
+//! INVARIANT: all tiers compile the same source without contraction, so they give the same bits. For a fused multiply-add in that source, the portable
+//! tier calls the C library.
 use std::sync::OnceLock;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]

@@ -1,4 +1,4 @@
-//! What plans are compiled for, and all thresholds between strategies.
+//! The target of compiled plans: instruction tier, and all thresholds between strategies.
 use crate::tier::Tier;
 
 /// The instructions of the machine, and the thresholds.

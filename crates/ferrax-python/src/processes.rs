@@ -1,6 +1,6 @@
-//! The processes of a run as Python knows them: the engine that carries messages is an object of the package's.
+//! The processes of a run: the engine that carries messages is a Python object of the package.
 //!
-//! INVARIANT: a message is copied before the interpreter's lock is given up, so that the engine may keep it while it is on its way.
+//! INVARIANT: a message is copied before the interpreter's lock is released, so that the engine can keep it while it is sent.
 use crate::error::IntoPyResult;
 use ferrax::device;
 use ferrax::processes::{self, Exchange, MeetingId, Processes, ProgramText, Transport};

@@ -1,7 +1,7 @@
-//! The adapters of this machine: each card once, and which of them become devices.
+//! The adapters of this machine, without duplicates, and the selection of those that become devices.
 //!
-//! Several drivers may know one card, as Vulkan and Direct3D 12 do on Windows: the first of Vulkan, Metal and Direct3D 12 is taken.
-//! Those that compute on cores are slower than the processor's own backend, so they are taken only when asked for.
+//! Several drivers may report one card, as Vulkan and Direct3D 12 do on Windows: the first of Vulkan, Metal and Direct3D 12 is used.
+//! Adapters that run on CPU cores are slower than the CPU backend, so they are used only on request.
 use crate::block_on::block_on;
 use wgpu::{Adapter, AdapterInfo, Backend, Backends, DeviceType};
 

@@ -1,4 +1,4 @@
-//! The backend: one adapter, opened at first use, and anew after it was lost; plans by [`crate::run`].
+//! The backend: one adapter, opened at first use and reopened after a loss; [`crate::run`] runs plans.
 use crate::adapters;
 use crate::device::memory::{self, GpuMemory};
 use crate::device::{self, Counts, Gpu, pipeline};

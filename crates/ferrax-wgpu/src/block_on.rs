@@ -1,4 +1,4 @@
-//! Waiting for the futures of wgpu, which on native backends are ready at once or made ready by polling the device.
+//! Waits for the futures of wgpu. On native backends they are ready at once, or become ready by polling the device.
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

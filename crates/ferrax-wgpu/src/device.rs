@@ -1,7 +1,7 @@
 //! One adapter and its open device: errors, limits, counters, caches.
 //!
-//! INVARIANT: whatever the driver says is wrong ends as a [`ferrax_kernel::Error`]; nothing here panics over it. Once the device is
-//! lost, everything answers with that error.
+//! INVARIANT: every error of the driver becomes a [`ferrax_kernel::Error`]; none causes a panic. Once the device is
+//! lost, every operation returns that error.
 pub mod memory;
 mod pace;
 pub mod pipeline;

@@ -1,11 +1,11 @@
-//! A backend on any GPU that wgpu reaches: plans become compute passes, kernels become WGSL.
+//! A backend on any GPU that wgpu supports: plans become compute passes, kernels become WGSL.
 //!
-//! Devices are found at the first call of [`devices`], until which nothing is loaded, and opened when they are first used. Shaders compute with elements of up to 32
-//! bits, on every adapter alike (narrow ones are packed in words and computed in 32 bits, as the waist has it). What they lack the host's backend runs in between, on
-//! copies: decompositions, Fourier transforms, and whatever computes with elements of 64 bits.
+//! The first call of [`devices`] finds the devices; until then nothing is loaded. They are opened when they are first used. Shaders compute with elements of up to 32
+//! bits on every adapter (narrow ones are packed in words and computed in 32 bits, as the waist defines). The CPU backend runs what shaders lack, on
+//! copies: decompositions, Fourier transforms, and all computations with 64-bit elements.
 //!
-//! INVARIANT: a slot's buffer never changes once written, but for updates in place of a buffer that have no other owner; so copies,
-//! reshapes and carries of loops are references, and whatever the memory plan says about places need not be obeyed.
+//! INVARIANT: a slot's buffer never changes once written, except by updates in place of a buffer that has no other owner; so copies,
+//! reshapes and carries of loops are references, and the places of the memory plan are ignored.
 //!
 //! ```no_run
 //! use ferrax_kernel::{Backend, reference::ReferenceBackend};

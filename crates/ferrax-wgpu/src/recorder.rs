@@ -1,7 +1,7 @@
-//! Commands on their way to the device: one encoder and one compute pass until they are submitted.
+//! Recorded commands: one encoder and one compute pass until they are submitted.
 //!
-//! INVARIANT: a slab that is given back here is reused at once by later commands (they run in order), but reaches the pool, where
-//! other threads take it, only after the commands that used it were submitted.
+//! INVARIANT: a slab that is returned here is reused at once by later commands (they run in order), but reaches the pool, where
+//! other threads can take it, only after the commands that used it were submitted.
 use crate::device::memory::{self, Slab, Use};
 use crate::device::pipeline::{Pipeline, Source, pipeline};
 use crate::device::{Gpu, count};

@@ -1,7 +1,7 @@
-//! The routines, each as a task: one file a family, as in the waist.
+//! The routines, each as a task: one file for each family, as in the waist.
 //!
-//! Those that are loop nests in disguise (small products, convolutions) become kernels. The others have text of their own;
-//! it computes positions in `i32`, clamped, and moves elements as the host packs them.
+//! Those that can be expressed as loop nests (small products, convolutions) become kernels. The others have their own WGSL,
+//! which computes positions in `i32`, clamped, and moves elements in the host's packing.
 mod cumulative;
 mod dot;
 mod dynamic_slice;

@@ -1,7 +1,7 @@
 //! Plans: compiled to tasks, run slot by slot.
 //!
-//! The host drives control: it reads predicates, indices and trip counts back, and records the body again for each iteration. Slots
-//! hold references to buffers, so copies, carries and the elements of tapes move none.
+//! The host executes control flow: it reads predicates, indices and trip counts back, and records the body again for each iteration. Slots
+//! hold references to buffers, so copies, carries and elements of tapes move no data.
 mod host;
 
 use crate::device::Gpu;

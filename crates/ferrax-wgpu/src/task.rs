@@ -1,4 +1,4 @@
-//! What one step of a plan becomes: passes over the step's buffers and over scratch of its own.
+//! The compiled form of one step: passes over the step's buffers and over its own scratch.
 use crate::device::Gpu;
 use crate::device::pipeline::{Pipeline, Source, pipeline};
 use ferrax_kernel::Res;

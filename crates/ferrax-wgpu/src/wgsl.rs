@@ -1,13 +1,13 @@
-//! WGSL from the waist: lanes, their places in buffers, the scalar table, kernels.
+//! WGSL from the waist: lanes, their positions in buffers, the scalar table, kernels.
 //!
-//! Buffers are arrays of words, packed as the host has them, so uploads and downloads copy bytes and 8- and 16-bit elements need no
+//! Buffers are arrays of words in the host's packing, so uploads and downloads copy bytes, and 8- and 16-bit elements need no
 //! feature of the adapter. A lane is `f32` for floats, `i32` or `u32` for integers, `bool` for booleans; after each function it is
-//! brought back into its dtype.
+//! converted back to its dtype.
 //!
-//! INVARIANT: WGSL promises nothing about nan, infinities and signed zeros, so whatever depends on them is done on bits; float
-//! constants are made from their bits at run time, every float operation is rounded as it stands, and none sees one value on both sides
-//! (see `opaque`), so that neither what is fused with what nor the driver's algebra shows in the bits. An invocation that writes elements narrower than a word writes whole words: it
-//! does as many consecutive elements as the narrowest output has in one.
+//! INVARIANT: WGSL guarantees nothing about nan, infinities and signed zeros, so everything that depends on them is computed on bits. Float
+//! constants are made from their bits at run time. Every float operation is rounded separately, and none gets one value as both
+//! operands (see `opaque`), so that neither fusion nor the driver's algebra changes bits. An invocation that writes elements narrower than a word writes whole words: it
+//! computes as many consecutive elements as a word of the narrowest output has.
 mod kernel;
 pub mod prelude;
 mod real;

@@ -220,7 +220,7 @@ fn reachable(_: usize) -> Vec<Device> {
     vec![]
 }
 
-/// The GPUs, if anybody has asked for them.
+/// The GPUs, once they were requested.
 pub fn found_gpus() -> &'static [Device] {
     GPUS.get().map_or(&[], |g| g)
 }

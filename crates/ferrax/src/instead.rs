@@ -1,10 +1,10 @@
-//! What is done in place of a primitive where one is evaluated: functions that a user put in the place of implementations, to count calls or to watch them.
+//! Replacements of primitives during evaluation: functions that a user installed in place of implementations, to count calls or to watch them.
 //!
 //! ```text
 //! lax.sin_p.def_impl(lambda x, **params: called.append(1) or sin(x, **params))
 //! ```
 //!
-//! INVARIANT: what is compiled does not ask; while anything is replaced, a checkpoint that is evaluated is evaluated equation by equation.
+//! INVARIANT: compiled programs ignore them. While any primitive is replaced, a checkpoint that is evaluated is evaluated equation by equation.
 use ferrax_ir::error::Res;
 use ferrax_ir::value::Values;
 use ferrax_ir::{Op, Value};

@@ -5,7 +5,7 @@
 //! drawing from a key and splitting it consume it; a slice consumes its part, and gives keys that are new; other operations read
 //! { lambda ; a. b = random_bits[..] a; c = random_split[..] a in c }       in random_split, argument 0 is already consumed
 //! ```
-//! What a program consumes is found from its text, bodies included, element by element. What is consumed of an array is kept beside it, for as
+//! The consumed elements of keys are found from a program's text, bodies included, element by element. They are stored with the array for as
 //! long as it lives.
 //!
 //! INVARIANT: nothing is inspected unless the flag is on; a call that fails consumes nothing.

@@ -13,22 +13,22 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! **Errors.** What the program's author must mend (shapes that do not fit, an axis that is not there) is a panic with the caller's
-//! place, as for a slice's index; what depends on the world, and every transform, returns a [`Result`](Res). Inside a transform's closure
-//! a panic of ours is the transform's error, and [`catch`] does the same anywhere.
+//! **Errors.** A mistake of the program's author (shapes that do not fit, an axis that does not exist) is a panic with the caller's
+//! location, like an index out of bounds. Operations that depend on the outside world, and all transforms, return a [`Result`](Res). Inside a transform's closure
+//! such a panic becomes the transform's error, and [`catch`] does the same anywhere.
 //!
-//! **Names.** An operation is the method or function of the name it has in Python, composed of the same primitives, so that bits agree:
-//! `tests/api/golden.rs`. The differences between both APIs are listed in `tests/api/apis.txt`. Every primitive is reached by
-//! [`Tensor::bind`], whether it has a method or not.
+//! **Names.** A method or function has the name that it has in Python, and is composed of the same primitives, so that bits agree:
+//! `tests/api/golden.rs`. The differences between both APIs are listed in `tests/api/apis.txt`. [`Tensor::bind`] gives access to every primitive,
+//! whether it has a method or not.
 //!
-//! **Trees.** Functions take and return [`Tree`]s: tensors, tuples, `Vec`s, maps, and what `#[derive(Tree)]` is written over. A
+//! **Trees.** Functions take and return [`Tree`]s: tensors, tuples, `Vec`s, maps, and types with `#[derive(Tree)]`. A
 //! closure's one argument is a reference to a tree; several arguments are a tuple.
 //!
-//! **Features.** `api` (default): all of this; the Python extension is built without. `gpu`: devices reached by `wgpu`, off by default, for
-//! it is most of a clean build. `safetensors`: trees of weights in files (`weights`). `ndarray`: elements as `ndarray`'s views (`views`).
-//! `linalg`: decompositions of large matrices by blocks; without it they are slower, and their last bits are not Python's. `fft`, `gemm`,
-//! `avx512` (default): a Fourier transform, products for machines without AVX2, and loops for AVX-512; a program that is to be small leaves
-//! them out, and has slower ones with the same results.
+//! **Features.** `api` (default): all of this; the Python extension is built without. `gpu`: devices with `wgpu`, off by default because it is most
+//! of a clean build. `safetensors`: trees of weights in files (`weights`). `ndarray`: elements as `ndarray`'s views (`views`).
+//! `linalg`: blocked decompositions of large matrices; without it they are slower, and their last bits differ from Python's. `fft`, `gemm`,
+//! `avx512` (default): a Fourier transform, products for machines without AVX2, and loops for AVX-512; without them a program is smaller,
+//! and slower with the same results.
 //!
 //! | Python | Rust |
 //! |---|---|
@@ -41,7 +41,7 @@
 //! | `lax.scan(f, init, xs)` | `scan(f, &init, &xs)?` |
 //! | `random.normal(key, (3,))` | `random::normal(&key, &[3], Dtype::F32)` |
 //!
-//! INVARIANT: no type that a rule needs lives here; a rule sees values and a context, never a device.
+//! INVARIANT: this crate has no types that rules need; a rule gets values and a context, never a device.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 // The engine, which the extension module uses.

@@ -1,9 +1,9 @@
 //! Errors of the Rust API, and how they are reported.
 //!
-//! Operations on tensors cannot return a `Result` and stay readable, so a program's mistake (shapes that do not fit, an axis that is not
-//! there, a dtype that an operation does not take) is a panic, as an index out of bounds is, with the error's text and the caller's place.
-//! What depends on the world is a `Result`: elements and files that are read, and every transform, for the closure it runs may fail.
-//! Inside a transform, and inside [`catch`], the panic is silent and comes out as the [`Error`].
+//! Operations on tensors cannot return a `Result` and stay readable. So a mistake in a program (shapes that do not fit, an axis that does not
+//! exist, a dtype that an operation does not accept) is a panic, like an index out of bounds, with the error's text and the caller's location.
+//! Operations that depend on the outside world return a `Result`: reading elements and files, and every transform, because the closure that it runs may fail.
+//! Inside a transform, and inside [`catch`], the panic is silent and is returned as the [`Error`].
 //!
 //! ```
 //! use ferrax::{Tensor, catch, grad};
@@ -54,7 +54,7 @@ pub(crate) fn raise(e: Error) -> ! {
         e => e,
     };
     if CATCHING.get() > 0 {
-        resume_unwind(Box::new(e)) // no message: somebody waits for the error
+        resume_unwind(Box::new(e)) // no message: the caller returns the error
     }
     panic!("{e:?}")
 }

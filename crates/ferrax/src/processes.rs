@@ -1,9 +1,9 @@
-//! The processes of a run: which of them this one is, what CPU devices each has, and how they exchange messages.
+//! The processes of a run: the number of this one, the CPU devices of each, and the exchange of messages.
 //!
-//! The transport is the host's: the Python package brings MPI (`ferrax[mpi]`), whose functions a run calls between its steps. A message
-//! carries the meeting that it belongs to, so that processes which have begun to differ find out by the first message that does not fit.
+//! The host provides the transport: the Python package uses MPI (`ferrax[mpi]`), whose functions a run calls between its steps. A message
+//! contains the exchange that it belongs to, so that processes which have diverged detect it by the first message that does not fit.
 //!
-//! INVARIANT: what this process is does not change once its devices exist.
+//! INVARIANT: the identity of this process does not change once its devices exist.
 use ferrax_ir::error::{Error, ErrorKind, Res};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};

@@ -13,9 +13,9 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! A key is a rank-0 tensor of keys: it goes through `vmap`, `jit` and loops as others do. Use each once; [`split`] it for more.
+//! A key is a rank-0 tensor of keys: it passes through `vmap`, `jit` and loops like others. Use each key once; [`split`] makes more.
 //!
-//! INVARIANT: each function composes the primitives as Python's does, so that bits agree; `tests/api/golden.txt` holds what Python drew.
+//! INVARIANT: each function composes the same primitives as Python's, so that bits agree; `tests/api/golden.txt` holds Python's results.
 mod counts;
 mod gamma;
 mod transformed;

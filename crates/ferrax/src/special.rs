@@ -1,4 +1,4 @@
-//! Functions with derivatives or iterations of their own: `sinc`, `i0`, `gcd`, `frexp` ..
+//! Functions with custom derivatives or iterations: `sinc`, `i0`, `gcd`, `frexp` ..
 //!
 //! ```
 //! use ferrax::{Tensor, grad, special};

@@ -1,10 +1,10 @@
-//! Programs over arrays in parts: partitioned once for the layouts of their inputs, then run by every device of the mesh.
+//! Programs over sharded arrays: partitioned once for the layouts of their inputs, then run by every device of the mesh.
 //!
 //! ```text
 //! f(x in parts, y whole)  --layouts-->  partition  -->  one compiled program  -->  a run in each device's queue  -->  parts
 //! ```
 //!
-//! INVARIANT: the runs of one call are enqueued together, as members of one gang; a small program without collectives runs on the spot.
+//! INVARIANT: the runs of one call are enqueued together, as members of one gang; a small program without collectives runs on the calling thread.
 use crate::array::{self, Shard};
 use crate::compiled::{Arrays, Compiled};
 use crate::device::Device;

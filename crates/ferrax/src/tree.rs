@@ -1,6 +1,6 @@
 //! `Tree`: the arguments and results of functions of tensors: a tensor, or a structure of them.
 //!
-//! Tuples, arrays, `Vec`, `Option`, `HashMap`, `BTreeMap`, `Box`, `Arc` of trees are trees; a type of your own is one by
+//! Tuples, arrays, `Vec`, `Option`, `HashMap`, `BTreeMap`, `Box`, `Arc` of trees are trees; `#[derive(Tree)]` makes your own types trees.
 //! `#[derive(Tree)]`.
 //!
 //! ```
@@ -17,7 +17,7 @@
 //! assert_eq!(vec![l].paths(), ["[0].w"]);
 //! ```
 //!
-//! Or by hand, where the structure is not that of the fields:
+//! A type can also implement it by hand, if its structure is not that of its fields:
 //!
 //! ```
 //! use ferrax::{Outline, Tensor, Tree, grad};

@@ -1,7 +1,7 @@
 //! Weights in files: trees of tensors as `safetensors`, by the names that Python gives their leaves.
 //!
-//! A tensor's name is the keys on the way to it, joined by dots: what `keystr(path, simple=True, separator=".")` is in Python for the
-//! like tree of dicts, lists, tuples or dataclasses. So a file goes both ways, and to whatever else reads the format.
+//! A tensor's name consists of the keys of its path, joined by dots, like `keystr(path, simple=True, separator=".")` in Python for the
+//! same tree of dicts, lists, tuples or dataclasses. So Python and Rust can read each other's files, and other readers of the format can too.
 //!
 //! ```
 //! use ferrax::{Tensor, Tree, weights};
@@ -20,7 +20,7 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! INVARIANT: bytes go as they are; no dtype is converted, and what the format has no name for is an error.
+//! INVARIANT: bytes are copied unchanged; no dtype is converted, and a dtype that the format cannot name is an error.
 use crate::tensor::Tensor;
 use crate::tree::{Tree, flat};
 use ferrax_ir::{Aval, Dtype, Error, Res};

@@ -1,10 +1,10 @@
-//! The devices of a mesh, meeting: each runs its own plan on its own thread, and collectives bring them together.
+//! The devices of a mesh during collectives: each runs its own plan on its own thread.
 //!
 //! ```text
 //! a device hands in its operand -- the last of this process sends other processes their parts, and gets theirs -- each reads what is its own
 //! ```
 //!
-//! INVARIANT: either every device of a group gets what all have for it, or every one gets an error: a device that fails wakes all.
+//! INVARIANT: either every device of a group gets its result, or every one gets an error: a device that fails wakes all.
 use crate::processes::{self, Exchange, MeetingId, Transport};
 use ferrax_kernel::backend::{Part, Parts, World};
 use ferrax_kernel::collective::Across;

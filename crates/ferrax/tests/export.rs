@@ -95,7 +95,7 @@ fn every_damaged_byte_is_refused() {
     let e = Exported::from_bytes(&file[..30]).err().unwrap();
     assert!(e.message().starts_with("not a program exported by Ferrax, or a damaged one"), "{e}");
 }
-/// With its checksum mended, a damaged file is no file of ours, but it neither panics nor takes memory without bounds.
+/// With its checksum mended, a damaged file is refused; it neither panics nor takes memory without bounds.
 #[test]
 fn a_forged_file_is_an_error_or_a_program() {
     let file = affine().to_bytes(1, None).unwrap();

@@ -1,6 +1,6 @@
-//! Loops over scalars and single elements of arrays, nested ones included, that run as one native function: see `nest.rs`.
+//! Loops, with all loops inside them, that run as one native function: see `nest.rs`.
 //!
-//! INVARIANT: a loop is taken whole or not at all. Its arrays are updated where they stand; everything else is in registers.
+//! INVARIANT: a loop becomes a nest completely or not at all. Its arrays are updated in place; all other values are in registers.
 #![allow(unsafe_code)]
 mod build;
 mod functions;

@@ -1,10 +1,10 @@
-//! Short reductions as what they are, element by element: neither accumulators nor passes.
+//! Unrolls short reductions into pointwise kernels, without accumulators and passes.
 //!
 //! ```text
 //!     sum of x over 3:   y[i] = ((0 + x[i, 0]) + (0 + x[i, 2])) + (0 + x[i, 1])
 //! ```
 //!
-//! INVARIANT: elements are combined in the order of [`order`], and a nan is the one of reductions; so the bits are those of the kernel as it was.
+//! INVARIANT: elements are combined in the order of [`order`], and nan results are normalized as in reductions; so the bits are those of the original kernel.
 use super::lane::Lane;
 use super::scalar;
 use crate::tier::Tier;

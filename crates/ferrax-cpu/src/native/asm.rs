@@ -9,8 +9,8 @@
 //!     epilogue: rax <- rdx; registers back; return           pool: constants, a whole vector each
 //! ```
 //!
-//! INVARIANT: memory is touched only through [`Site`]s: a vector of the pool, of the stack frame or behind the table, the elements of an
-//! operand at the positions rdx .. rdx + lanes, or an element of a window where its base stands.
+//! INVARIANT: memory is accessed only through [`Site`]s: a vector of the pool, of the stack frame or behind the table, the elements of an
+//! operand at the positions rdx .. rdx + lanes, or an element of a window at its current base.
 
 use super::CalledFn;
 
@@ -347,7 +347,7 @@ pub struct KeptOperand {
 pub enum MaskForm {
     /// By vectors.
     None,
-    /// A comparison, to this k, and to a vector where somebody wants one.
+    /// A comparison, into this k register, and into a vector if one is needed.
     Compared {
         k: u8,
         is_vector: bool,

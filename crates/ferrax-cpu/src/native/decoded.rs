@@ -1,4 +1,4 @@
-//! What the encoder writes, read by a decoder that knows nothing of it.
+//! Tests of the encoder: an independent decoder reads its output.
 use super::CalledFn;
 use super::asm::{Emitted, KeptOperand, Opcode, Site, TABLE, VecInst, VectorSize, assemble};
 use super::masks;

@@ -7,8 +7,8 @@
 //!     m = x < y;  n = m | (x != x);  d = n ? x : y      ->      vcmpps k2, x, y;  vcmpps k3, x, x;  korw k2, k2, k3;  vpblendmd d{k2}, y, x
 //! ```
 //!
-//! INVARIANT: an instruction finds each mask that it reads in the form in which it reads it: a vector where `is_vector` of its definition says
-//! so, else its k register until the last reader.
+//! INVARIANT: an instruction finds each mask operand in the form that it reads: in a vector if `is_vector` of its definition holds,
+//! else in its k register until the last reader.
 use super::asm::{Emitted, MaskForm, Opcode, Site, VecInst, VectorSize};
 
 const FIRST: u8 = 2;

@@ -1,12 +1,12 @@
 //! Native code for nests: scalar instructions, registers of two kinds, loops within loops.
 //!
-//! A function takes a frame of 64-bit words (rdi) and gives 1, or 0 where the run was cancelled:
+//! A function takes a frame of 64-bit words (rdi) and returns 1, or 0 if the run was cancelled:
 //!
 //! ```text
 //!     frame:  flag of the run | pointers of arrays | numbers that are read | numbers that are left | spilled values | operands of calls
 //! ```
 //!
-//! INVARIANT: the code touches its frame, its constants, and elements of arrays at the indices of the nest, which lie inside.
+//! INVARIANT: the code accesses its frame, its constants, and elements of arrays at the indices of the nest, which are in bounds.
 mod allocate;
 mod emit;
 mod encode;

@@ -1,6 +1,6 @@
-//! What is known of integers: the interval in which a value lies, and the value as a sum of multiples of others.
+//! Facts about integers: the interval of a value, and the value as a linear combination of others.
 //!
-//! INVARIANT: both hold in the integers, not modulo a power of two: a sum that may wrap is a value of its own.
+//! INVARIANT: both hold for the mathematical integers, not modulo a power of two: a sum that may wrap is treated as an unknown value.
 use super::NestValue;
 use ferrax_kernel::{Bin, DType};
 use smallvec::SmallVec;

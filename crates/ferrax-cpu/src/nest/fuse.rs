@@ -1,10 +1,10 @@
-//! One pass over what one loop writes and the next reads: free loops over the same indices become one loop.
+//! Loop fusion: two free loops over the same indices, where one reads what the other writes, become one loop.
 //!
 //! ```text
 //!     loop n { store t[i] <- f(a[i - 1], a[i + 1]) }; loop n { store b[i + 1] <- load t[i] }    ->    loop n { store b[i + 1] <- f(a[i - 1], a[i + 1]) }
 //! ```
 //!
-//! INVARIANT: where two of the loops' accesses may meet and one of them is a store, they are at one element in one iteration.
+//! INVARIANT: if accesses of the two loops may conflict and one is a store, both access the same element in the same iteration.
 use super::facts::{Linear, integer};
 use super::{ArrayId, LoopKind, Nest, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::Bin;

@@ -1,9 +1,9 @@
-//! Rewrites a nest with what is known of its integers.
+//! Simplifies a nest with facts about its integers.
 //!
-//! A walk through the statements writes each value down anew, in the outermost block in which its operands are there, once for all its equals. On the
-//! way comparisons, clamps and wraps are decided by ranges, and indices become sums, whose constant goes into the address.
+//! One pass over the statements rebuilds each value in the outermost block in which its operands are available, once for all equal values. Ranges
+//! decide comparisons, clamps and wraps, and indices become sums whose constant goes into the address.
 //!
-//! INVARIANT: a value is computed from the same operands by the same functions as before: nothing is known of floats.
+//! INVARIANT: a value is computed from the same operands by the same functions as before; no facts about floats are used.
 use super::facts::{Linear, Range, integer, lane, lane_of};
 use super::{ArrayId, Def, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt, stored};
 use ferrax_kernel::{Bin, DType, Un};

@@ -1,9 +1,9 @@
-//! Loops whose iterations do not depend on each other, in vectors.
+//! Vectorizes loops whose iterations are independent.
 //!
 //! ```text
 //!     free loop n { store a[i] <- load b[i] * x }    ->    v = splat x; loop n / 8, i by 8 { store8 a[i] <- load8 b[i] * v }; free loop n % 8 { .. }
 //! ```
-//! A reduction has the sixteen sums of the written order in two or four vectors; what is left over is added to them one by one, in working memory.
+//! A reduction has the sixteen sums of the documented order in two or four vectors. Remaining elements are added to them one by one, in working memory.
 //!
 //! INVARIANT: each lane computes what an iteration computes, and a reduction adds the same elements to the same sums.
 mod calls;

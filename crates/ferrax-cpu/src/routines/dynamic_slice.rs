@@ -1,4 +1,4 @@
-//! `DynamicSlice` and `DynamicUpdateSlice`: windows whose starts are data. An update costs what it writes, where it is in place.
+//! `DynamicSlice` and `DynamicUpdateSlice`: windows whose starts are data. An update in place costs only the elements that it writes.
 use super::strided::{StridedLoop, copy, index_at, strides};
 use super::{CompiledRoutine, Run};
 use crate::kernels::Bases;

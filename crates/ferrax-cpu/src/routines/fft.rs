@@ -1,17 +1,17 @@
-//! `Fft`: rows by plans of `rustfft`, other axes by blocks of columns that are gathered, transformed and put back.
+//! `Fft`: rows by plans of `rustfft`; other axes by blocks of columns that are copied to rows, transformed and copied back.
 //!
-//! INVARIANT: each transform is one plan's, whatever stands beside it: threads and batches change no bits. A plan uses AVX and fused
-//! multiply-add where the machine has them, as matrix products do, whatever the tier of the device: all tiers of a machine share it.
+//! INVARIANT: each transform is computed by one plan, independent of its neighbours: threads and batches change no bits. A plan uses AVX and fused
+//! multiply-add where the machine has them, like matrix products, independent of the tier of the device: all tiers of a machine share it.
 //!
 //! ```text
 //! fft of c64[64, 30, 20] along the last two: 1920 rows of 20; then for each of 64: 20 columns of 30, 16 at a time
 //! rfft of f32[30, 20] along the first: 20 columns of 30, all at a time, written as columns of 16
-//! fft of c64[2^20]: 1024 columns of 1024, turned, then those of their transpose
+//! fft of c64[2^20]: 1024 columns of 1024, multiplied by roots of unity, then the columns of their transpose
 //! ```
 //!
-//! A long row of `p q` numbers is a matrix of `[p, q]` ("Bailey's four steps"): its columns are transformed, element k of column j is turned
+//! A long row of `p q` numbers is a matrix of `[p, q]` ("Bailey's four steps"): its columns are transformed, element k of column j is multiplied
 //! by `exp(-2 pi i jk / pq)`, and the columns of the transpose of that give the result, in order. Threads share such a row, and two short
-//! plans with one table of turns are sooner made than a plan of the whole.
+//! plans with one table of factors are made faster than a plan of the whole row.
 mod halves;
 mod pairs;
 #[cfg(feature = "fft")]

@@ -1,10 +1,10 @@
-//! `Linalg`: matrices one by one or several in lanes, on several threads where these are worth it: small ones as the waist's text has it,
-//! others by [`large`].
+//! `Linalg`: matrices one by one or several in SIMD lanes, on several threads if that pays. Small ones are computed by the reference implementation,
+//! large ones by [`large`].
 //!
-//! Each range of a batch has its own memory, so that the second matrix of it takes none.
+//! Each range of a batch has its own memory, which its matrices reuse.
 //!
-//! INVARIANT: a small matrix is one thread's and one lane's, and each block of a large one a thread's: bits depend neither on how many there
-//! are nor on the tier.
+//! INVARIANT: a small matrix is computed by one thread in one lane, and each block of a large one by one thread: bits depend neither on the number of
+//! threads or lanes nor on the tier.
 #![allow(unsafe_code)]
 #[cfg(feature = "linalg")]
 mod bidiagonal;

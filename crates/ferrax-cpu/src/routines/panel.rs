@@ -1,12 +1,12 @@
-//! Matrix products: tiles of the result stay in registers while k goes by.
+//! Matrix products: tiles of the result stay in registers during the loop over k.
 //!
-//! The right operand is taken in panels of two vectors' width, packed where its rows do not lie side by side; the left one is read
-//! element by element, whatever its layout. So nothing is spent on preparations that only a large product repays. A large one goes block by block:
-//! a block of the right operand is packed as panels, which stay in the outer cache, a block of the left one is copied beside it.
+//! The right operand is processed in panels of two vectors' width, packed if its rows are not contiguous. The left one is read
+//! element by element, in any layout. So there is no preparation that only a large product would repay. A large product goes block by block:
+//! a block of the right operand is packed as panels, which stay in the outer cache, and a block of the left one is copied next to it.
 //!
 //! INVARIANT: each element is `a[0] b[0]`, to which the further products are added by fused multiply-add in increasing k, starting from
-//! zero. That is all the bits depend on: not on layout, tile, threads or vector width. Where a machine has no fused multiply-add,
-//! nothing here runs.
+//! zero. Bits depend on nothing else: not on layout, tile, threads or vector width. This module is not used on a machine without fused
+//! multiply-add.
 #![allow(unsafe_code)]
 pub mod grouped;
 

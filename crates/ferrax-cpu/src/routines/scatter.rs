@@ -1,12 +1,12 @@
-//! `Scatter`: for each position of the indices, a window of the updates taken into the operand; in place where the plan says so.
+//! `Scatter`: for each position of the indices, combines a window of the updates with the operand; in place where the plan says so.
 //!
 //! Updates apply in row-major order of the updates array. Going position by position keeps that order for each element of the
-//! operand, unless windows that move along an axis of their own precede the positions; those go element by element.
+//! operand, unless window axes along which the window moves precede the positions; those updates go element by element.
 //!
-//! Threads divide the operand, not the updates: each goes through all positions in order and takes the windows that begin in its part.
-//! So no two write one element, and the order holds, whether or not the caller's promise of unique indices does. Where elements may be taken
-//! together in any groups that keep their order (greatest, least, sums of integers) and there are many for each of the operand's, threads divide
-//! the updates instead: all but the first take theirs into an array of their own.
+//! Threads divide the operand, not the updates: each goes through all positions in order and applies the windows that start in its part.
+//! So no two threads write one element, and the order holds, even if the caller's promise of unique indices is wrong. If elements may be combined
+//! in any grouping that keeps their order (maximum, minimum, sums of integers) and there are many updates for each element, threads divide
+//! the updates instead: all but the first combine theirs into a separate array.
 use super::strided::{Combining, Odometer, SharedPtr, StridedLoop, copy, merged, strides};
 use super::{CompiledRoutine, Run};
 use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, OUTSIDE, PutFn, PutFns, PutRowsFn};
@@ -359,7 +359,7 @@ impl Scattering {
                 }
                 continue;
             };
-            // PERF: which are this part's is anybody's guess, and a branch's: they are counted out first.
+            // PERF: membership in this part is unpredictable, and a branch would mispredict: members are counted first.
             let mut count = 0;
             for (p, a) in (0u16..).zip(&at[..n]) {
                 chosen[count] = p;

@@ -1,7 +1,7 @@
 //! `Sort`: stable, by one key or lexicographically by several.
 //!
-//! Every key is mapped to an unsigned integer that compares as the key does (nans last and equal, -0 equal to 0). What is sorted are
-//! words of 32 bits of a key, and below them the element's position, or the element where it is the only operand: stably, by the keys
+//! Every key is mapped to an unsigned integer of the same order (nans last and equal, -0 equal to 0). The sort operates on
+//! words of 32 bits of a key with, below them, the element's position, or the element itself if it is the only operand: stably, by the keys
 //! from the last to the first, the lower half of a long key before its higher one.
 use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};

@@ -1,9 +1,9 @@
-//! `TopK`: what exceeds the least of the best so far is collected, and the collection is cut to the best k whenever it is full.
+//! `TopK`: elements above the k-th best so far are collected, and the collection is cut to the best k whenever it is full.
 //!
 //! ```text
 //! k = 2: 5 1 4 9 3 6 ..    5 1 4 -> 5 4;    of the others only what is above 4 is looked at: 9 6 -> 9 6;    then above 6
 //! ```
-//! INVARIANT: candidates, keys with their positions, all differ, so that there is one answer. Of equals that come later none is better.
+//! INVARIANT: candidates, keys with their positions, are all different, so the result is unique. A later element that equals the k-th best is not better.
 #![allow(unsafe_code)]
 use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};

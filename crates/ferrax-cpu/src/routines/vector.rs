@@ -1,9 +1,9 @@
-//! A matrix by a vector: as fast as the matrix can be read, by rows or by columns, whichever lie together.
+//! A matrix by a vector, limited by reading the matrix: by rows or by columns, whichever are contiguous.
 //!
 //! ```text
 //! y[i] = fold(s[0..16]),   s[l] = the sum of a[i, k] v[k] over k = l, l + 16, l + 32 ..;   fold: s[l] += s[l + 8], then 4, 2, 1
 //! ```
-//! INVARIANT: each element is that sum, products and sums rounded one by one, whatever the layout, the threads and the tier.
+//! INVARIANT: each element is that sum, with products and sums rounded separately, for every layout, thread count and tier.
 #![allow(unsafe_code)]
 use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};

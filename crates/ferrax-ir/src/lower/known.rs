@@ -1,11 +1,11 @@
-//! Elements that constants alone decide, and windows at places that are known: programs write the starts of windows as arrays of literals.
+//! Constant folding of elements and window positions: programs write the starts of windows as arrays of literals.
 //!
 //! ```text
 //!     zeros(8).at[2:5].set(u)     a pad of u, which is part of the kernels that read it
 //!     x.at[2:5].add(u)            an update of x by x[2:5] + u
 //! ```
 //!
-//! INVARIANT: what is known is what the plan would compute.
+//! INVARIANT: a folded value is the one that the plan would compute.
 use super::graph::{Def, Graph, TensorId, TensorIds};
 use ferrax_kernel::{DType, Dims, Routine, Scalar, reference};
 use smallvec::{SmallVec, smallvec};

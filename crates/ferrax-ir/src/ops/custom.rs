@@ -1,7 +1,7 @@
 //! custom_jvp_call, custom_vjp_call: a function with a derivative of its own. custom_lin: the linear map whose transpose the user wrote.
 //!
 //! Eager use keeps the user's closures, so they see concrete values. A program holds the function itself traced, with its captures as
-//! leading operands, and the derivative rules as the closures they are: they run when, and only if, somebody differentiates.
+//! leading operands, and the derivative rules as closures, which run only when the call is differentiated.
 //!
 //! ```text
 //! jvp:  (x.., dx of inexact x..)      -> (y.., dy of inexact y..)
@@ -338,7 +338,7 @@ impl Rules for CustomVjp {
         b.inline(traced("custom_vjp_call", &self.call_jaxpr)?, x)
     }
 }
-/// The two ops that mean a function, until somebody differentiates them.
+/// The two ops that are equal to a function until they are differentiated.
 trait Custom: Clone + Into<Op> {
     fn function(&self) -> &Fun;
     /// The op of the function traced, with `n` captures in front of the operands.

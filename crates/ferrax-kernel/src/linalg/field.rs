@@ -4,7 +4,7 @@
 //! Loops over lanes are written as loops, not closures: the compiler would compile a closure as a
 //! function of its own, without the instruction set of its caller.
 //!
-//! INVARIANT: a number is finite or not as its parts are; no operation panics.
+//! INVARIANT: a number is finite if all its parts are finite; no operation panics.
 use super::lanes::{ComplexLanes, ElementLanes, LaneMask, Masks, RealLanes};
 
 /// A real or complex number in double precision.

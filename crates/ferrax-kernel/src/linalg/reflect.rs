@@ -1,7 +1,7 @@
 //! Reflections: qr, with exchanges of columns too, reduction to Hessenberg and to tridiagonal form, and products of reflections.
 //!
-//! A reflection is `h = 1 - tau v v'`, `v` being 1 at its own row and zero above; the rest of it lies below the diagonal of what it has
-//! reduced, as LAPACK packs it. `q = h[0] h[1] ..`. Golub and Van Loan, Matrix Computations, chapters 5, 7.4 and 8.3.
+//! A reflection is `h = 1 - tau v v'`, where `v` is 1 at its own row and zero above; its other elements are stored below the diagonal of the reduced
+//! matrix, as LAPACK packs it. `q = h[0] h[1] ..`. Golub and Van Loan, Matrix Computations, chapters 5, 7.4 and 8.3.
 use super::field::{RealOrComplex, norm, scaled, subtract};
 use super::lanes::{ElementLanes, LaneMask, RealLanes};
 

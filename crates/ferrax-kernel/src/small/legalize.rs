@@ -99,7 +99,7 @@ impl Routine {
     }
 }
 
-/// What became of a node: of a small one the byte, and once somebody asked for it the value.
+/// The legalized form of a node: for a small one the byte, and the value once a reader needed it.
 #[derive(Clone, Copy)]
 struct Became {
     node: NodeId,

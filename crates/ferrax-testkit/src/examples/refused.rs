@@ -175,7 +175,7 @@ pub const LINES: &[&str] = &[
     "all_to_all[axis_name=i axis_size=3 concat_axis=0 split_axis=0 tiled=True] f64[4,2]",
     "all_to_all[axis_name=i concat_axis=0 split_axis=0 tiled=True] f64[4,2]",
     "reduce_scatter[axis_name=(i,) axis_size=3 scatter_dimension=2 tiled=True] f64[3,3]",
-    // groups that overlap, leave somebody out, are empty, differ in size, or are of two axes
+    // groups that overlap, omit a member, are empty, differ in size, or are of two axes
     "psum[axes=(i,) axis_index_groups=((0, 1) (1, 2))] f64[2]",
     "psum[axes=(i,) axis_index_groups=((0, 1) (3,))] f64[2]",
     "psum[axes=(i,) axis_index_groups=()] f64[2]",

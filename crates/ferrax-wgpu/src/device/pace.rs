@@ -1,7 +1,7 @@
-//! How fast the device works, so that no submission keeps it for longer than its driver lets one run, and interrupts are heard in between.
+//! The speed of the device, so that no submission exceeds the time limit of its driver, and interrupts are checked in between.
 //!
-//! Work is counted in scalar operations, roughly; what one takes begins as a guess by the kind of adapter, and is measured whenever somebody
-//! waits until the device has nothing left to do.
+//! Work is counted roughly in scalar operations. The time of one is first estimated by the kind of adapter, and measured whenever a thread
+//! waits until the device is idle.
 use std::sync::Mutex;
 use std::time::Instant;
 

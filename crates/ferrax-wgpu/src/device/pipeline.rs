@@ -1,7 +1,7 @@
 //! Compute pipelines from WGSL, cached by their source.
 //!
-//! All buffers stand in bind group 0: first those a pipeline reads, then those it writes, all as words. Its parameters are four
-//! words of immediates, after which comes the number of its first workgroup.
+//! All buffers are in bind group 0: first those that a pipeline reads, then those that it writes, all as arrays of words. Its parameters are four
+//! words of immediates, followed by the number of its first workgroup.
 #![allow(unsafe_code)]
 use super::{Gpu, count};
 use ferrax_kernel::Res;

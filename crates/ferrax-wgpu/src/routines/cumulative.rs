@@ -1,6 +1,6 @@
-//! `Cumulative`: short rows by one invocation each, in sequence, as the waist has it. Long ones in chunks: each is combined by itself,
-//! then the chunks' totals are, then each chunk takes what came before it. (So a float sum differs from the waist's in its last
-//! bits; it is the same from run to run.)
+//! `Cumulative`: short rows by one invocation each, in sequence, as the waist defines. Long ones in chunks: first each chunk is combined,
+//! then the chunks' totals, then each chunk is combined with the total before it. (So a float sum differs from the waist's in its last
+//! bits; it is the same in every run.)
 use super::{converted, in_lanes};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, from_word, lane, scalar, to_word};

@@ -1,4 +1,4 @@
-//! Products: tiles of 64 by 64 by 16, each invocation holding 4 by 4 sums; what is too small for that is a kernel.
+//! Products: tiles of 64 by 64 by 16, with 4 by 4 sums for each invocation; smaller products are kernels.
 use super::{in_lanes, load};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, lane, scalar};

@@ -1,4 +1,4 @@
-//! `Gather`: each element of the output finds where it comes from.
+//! `Gather`: each element of the output computes its source position.
 use super::index;
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};

@@ -1,7 +1,7 @@
-//! `Scatter`: each element of the updates goes to its place, by an atomic operation or a loop of compare-and-swap.
+//! `Scatter`: each element of the updates is written by an atomic operation or a loop of compare-and-swap.
 //!
-//! Where several updates meet, sums are taken in any order (integers do not care; floats may differ in their last bits from run to
-//! run), and of several that set an element the last in the waist's order wins: a first pass finds it.
+//! Colliding sums are added in any order (exact for integers; floats may differ in their last bits between
+//! runs). Of several updates that set an element the last in the waist's order wins: a first pass finds it.
 use super::gather::{SliceWindow, Starts};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, from_word, lane, per_word, scalar, to_word};

@@ -1,4 +1,4 @@
-//! `TopK`: elements and their positions, sorted by the complement of what orders them; then the first of each row.
+//! `TopK`: sorts elements with their positions by the complement of their keys, then takes the first k of each row.
 use super::{load, sort};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};

@@ -1,6 +1,6 @@
-//! Steps that the device lacks (decompositions, Fourier transforms, what is 64 bits wide): the host's backend runs them in between, on copies.
+//! Steps that the device lacks (decompositions, Fourier transforms, 64-bit computations): the CPU backend runs them in between, on copies.
 //!
-//! INVARIANT: nothing of a plan fails for its device. A device keeps elements of any width; what computes with wide ones is a step of the host.
+//! INVARIANT: every plan runs on the device. The device stores elements of any width; steps that compute with wide ones run on the host.
 use super::{Op, Run};
 use crate::device::count;
 use ferrax_kernel::backend::{Backend, Executable, Part, RunArg};

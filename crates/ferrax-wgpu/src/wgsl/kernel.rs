@@ -1,4 +1,4 @@
-//! A kernel as a task: one pass, or with large reductions several.
+//! A kernel as a task: one pass, or several for large reductions.
 //!
 //! ```text
 //!     invocation t:  for each of its consecutive elements i:  coordinates of i; nodes in order; stores

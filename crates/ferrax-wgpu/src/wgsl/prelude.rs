@@ -1,4 +1,4 @@
-//! The functions that generated text may call; a shader gets those it names, and those they name.
+//! The functions that generated WGSL can call; a shader includes those that it uses, and those that these use.
 use super::real;
 use ferrax_kernel::math;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
-//! The lane that records: [`Real`] whose operations append WGSL statements, so that a function of [`ferrax_kernel::math`] becomes a
+//! The recording lane: a [`Real`] whose operations append WGSL statements, so that a function of [`ferrax_kernel::math`] becomes a
 //! function of the shader.
 //!
-//! INVARIANT: a value is the number of the `let` that made it; statements go to the thread's open function, one at a time.
+//! INVARIANT: a value is the number of the `let` that defines it; statements are appended to the thread's open function, one at a time.
 use ferrax_kernel::math::{Int, Mask, Real, TWO_OVER_PI_32};
 use std::cell::RefCell;
 use std::collections::HashMap;

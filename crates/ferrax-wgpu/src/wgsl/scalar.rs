@@ -1,6 +1,6 @@
-//! The scalar table: one row of WGSL for each function of [`ferrax_kernel::expr`], over lanes that lie in their dtype.
+//! The scalar table: one row of WGSL for each function of [`ferrax_kernel::expr`], over lanes that are in the range of their dtype.
 //!
-//! INVARIANT: both matches are exhaustive; what a dtype does not have is an error, and so is what this backend does not have yet.
+//! INVARIANT: both matches are exhaustive; a function that a dtype lacks, or that this backend does not implement yet, is an error.
 use super::{from_word, lane, narrowed, to_word};
 use ferrax_kernel::{Bin, DType, Error, ReduceKind, Res, Un};
 

@@ -19,7 +19,7 @@
 //! # Ok::<(), ferrax::Error>(())
 //! ```
 //!
-//! None has a derivative: [`crate::custom_vjp`] gives one. Under `vmap` one is called slice by slice.
+//! Callbacks have no derivative, unless [`crate::custom_vjp`] gives one. Under `vmap` one is called slice by slice.
 //!
 //! INVARIANT: a callback gets copies of its tensors on the host and may compute with them; results
 //! are copied before they are released.

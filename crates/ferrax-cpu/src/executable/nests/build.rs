@@ -1,4 +1,4 @@
-//! From steps to a nest: what is an array and what is in registers, loops, branches, kernels of few elements.
+//! From steps to a nest: assigns slots to arrays or registers, and translates loops, branches and kernels of few elements.
 //!
 //! INVARIANT: an element in registers has one value at a time; the elements of an array are loaded and stored in the order of the steps.
 mod branches;

@@ -1,4 +1,4 @@
-//! Scalar functions in a nest: those that have instructions, and calls of block functions for the others.
+//! Scalar functions in a nest: instructions where they exist, else calls of block functions.
 //!
 //! INVARIANT: an operation gives the bits of its block function (`kernels/scalar.rs`).
 use super::build::Builder;

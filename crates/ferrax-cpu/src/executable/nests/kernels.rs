@@ -1,4 +1,4 @@
-//! Kernels and products of few elements in a nest: each element by itself.
+//! Kernels and products of few elements in a nest, unrolled element by element.
 //!
 //! INVARIANT: reductions and products add in the order of their kernel or routine.
 use super::build::{Builder, is_held};

@@ -1,6 +1,6 @@
-//! Slices, gathers and scatters of few elements: loads and stores at clamped places.
+//! Slices, gathers and scatters of few elements in a nest: loads and stores at clamped positions.
 //!
-//! INVARIANT: each index is clamped as its routine clamps it, so that no place lies outside of its array.
+//! INVARIANT: each index is clamped as its routine clamps it, so that every position lies inside its array.
 use super::build::Builder;
 use crate::executable::Cell;
 use crate::nest::NestValue;

@@ -1,6 +1,6 @@
-//! Kernels, slices and products of many elements in a nest: loops over arrays, of which `nest/vectors.rs` makes vectors.
+//! Kernels, slices and products of many elements in a nest: loops over arrays, which `nest/vectors.rs` vectorizes.
 //!
-//! INVARIANT: a loop over a kernel's grid is free: each iteration writes elements of its own, and reads no others of an array that is written.
+//! INVARIANT: a loop over a kernel's grid is free (parallel): each iteration writes its own elements, and reads no others of an array that is written.
 use super::build::{Builder, is_held};
 use crate::executable::Cell;
 use crate::kernels::pieces;

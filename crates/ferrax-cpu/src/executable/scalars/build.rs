@@ -1,6 +1,6 @@
-//! From steps to scalar code: which kernels have few enough elements, and the operations of each element.
+//! From steps to scalar code: selects kernels with few enough elements, and translates the operations of each element.
 //!
-//! INVARIANT: an element of a cell has one register at a time; what is set is set whole, and becomes visible at once.
+//! INVARIANT: an element of a cell has one register at a time. All elements of a cell are assigned together.
 use super::repeat::LazyLoop;
 use super::{CellScalar, Code, Reg, ScalarBlock, ScalarIns, TIER, direct, exec, tier_of};
 use crate::executable::{Cell, Compiler};

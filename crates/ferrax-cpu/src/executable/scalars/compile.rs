@@ -1,6 +1,6 @@
-//! Which loops are scalar code throughout.
+//! Selects the loops that become scalar code.
 //!
-//! INVARIANT: a loop is taken whole or not at all; what an iteration reads before it writes are its carries.
+//! INVARIANT: a loop becomes scalar code completely or not at all. Cells that an iteration reads before it writes them are its carries.
 use super::build::{ScalarBuilder, as_code, replaced, tiled};
 use super::repeat::{LazyLoop, ScalarTrips, ScalarWindow};
 use super::{CellScalar, Code, Reg, ScalarIns, ScalarLoop};

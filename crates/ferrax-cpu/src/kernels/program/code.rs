@@ -1,6 +1,6 @@
-//! Which parts of a program are native code, and when they are made.
+//! Selects the parts of a program that become native code, and when that is made.
 //!
-//! INVARIANT: the parts do what the instructions do, in their order; they are made at most once, every tile after that takes them, and no
+//! INVARIANT: the parts compute what the instructions compute, in their order. They are made at most once, all later tiles use them, and no
 //! thread waits for them.
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
 use crate::native::{self, Function, LaneWidth, Operand, RegisterFold, Replaced, Segment, VectorSize};

@@ -1,6 +1,6 @@
-//! The loops of a program: which dimensions are one, and what is read and written along the last of them.
+//! The loops of a program: merges dimensions, and finds what is read and written along the last of them.
 //!
-//! INVARIANT: merged dimensions are walked by every affine form as the dimensions were.
+//! INVARIANT: every affine form visits the same elements in the same order over merged dimensions as over the original ones.
 use super::Spec;
 use crate::kernels::lane::Lane;
 use crate::kernels::moves;

@@ -1,4 +1,4 @@
-//! Registers of a tile program: which value is in which, and how many positions a tile has.
+//! Registers of a tile program: assigns values to registers, and computes the number of positions of a tile.
 //!
 //! INVARIANT: a register holds one value at a time.
 use super::build::TileBuilder;

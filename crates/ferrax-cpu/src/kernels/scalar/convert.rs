@@ -1,4 +1,4 @@
-//! Conversions between lanes, as Rust's `as` gives them: floats to the nearest integer towards zero that there is, and nan to 0.
+//! Conversions between lanes, with the semantics of Rust's `as`: floats are truncated and saturate, and nan becomes 0.
 #![allow(unsafe_code)]
 #![allow(clippy::eq_op)] // `x != x` asks for NaN in every lane type
 use crate::kernels::block::{BlockFn, F1, map1};

@@ -1,6 +1,6 @@
-//! Registers for the values of a nest: by intervals, in one pass; the least wanted of those that meet goes to the frame.
+//! Registers for the values of a nest: linear scan over live intervals; where too many overlap, the value with the least use is spilled to the frame.
 //!
-//! INVARIANT: two values share a register only where their intervals do not meet, or where one becomes the other (a carry and what it becomes).
+//! INVARIANT: two values share a register only if their intervals do not overlap, or if one becomes the other (a carry and its next value).
 use super::order::{Inst, Interval, Order};
 use crate::nest::{Nest, NestOp};
 

@@ -1,6 +1,6 @@
 //! Instructions for the steps of a nest.
 //!
-//! Of the registers, rbx holds the frame, and rax, rcx, rdx and the last three vectors are for what a step wants in between.
+//! Register rbx holds the frame; rax, rcx, rdx and the last three vector registers are temporaries of a step.
 //!
 //! INVARIANT: a step reads its operands before it writes its result, whose register may be that of an operand.
 mod floats;

@@ -1,6 +1,6 @@
 //! The encoder of scalar code: instructions over 64-bit and vector registers as bytes.
 //!
-//! INVARIANT: memory is touched at a base and an offset, with or without an index, or in the pool of constants behind the code.
+//! INVARIANT: memory is accessed at a base and an offset, with or without an index, or in the pool of constants behind the code.
 use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
-//! The order of a nest's instructions, and where each value is wanted.
+//! The order of a nest's instructions, and the live interval of each value.
 //!
-//! INVARIANT: a value that is made outside of a loop and wanted inside is wanted to the loop's end.
+//! INVARIANT: a value that is defined outside a loop and used inside lives to the loop's end.
 use crate::nest::{Def, Nest, NestCarry, NestOp, NestTrip, NestValue, RowCall, Stmt};
 use ferrax_kernel::{Bin, DType};
 

@@ -1,4 +1,4 @@
-//! Functions that are calls, once for a row: what a loop computes for a function goes to working memory, the function goes over the row, and the loop
+//! Calls of functions, once for a row: a loop stores the operands of a function in working memory, the function is called for the row, and the loop
 //! reads its results.
 //!
 //! ```text

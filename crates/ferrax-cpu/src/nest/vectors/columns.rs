@@ -1,12 +1,12 @@
-//! Free loops around reductions, in vectors of their own iterations: sums over columns, matrices by vectors along columns.
+//! Vectorizes free loops around reductions along the free loop: sums over columns, products of matrices and vectors along columns.
 //!
 //! ```text
 //!     free loop j { s = fold loop p { s += a[p * n + j] * x[p] }; store y[j] <- s }
 //!     ->   loop j by 4 { loop p by 16 { s0 += load4 a[p * n + j] * splat x[p]; s1 += load4 a[(p + 1) * n + j] * splat x[p + 1]; .. }; store4 y[j] <- fold s0, s1, .. }
 //! ```
-//! Eight of the sixteen sums at a time stay in registers; the rows of a matrix belong to one sum each, so that none is read twice.
+//! Eight of the sixteen sums at a time are in registers. A row of a matrix contributes to one sum only, so no row is read twice.
 //!
-//! INVARIANT: as of `vectors.rs`: the lanes of a vector are iterations of the free loop, and each adds the same elements to the same sums.
+//! INVARIANT: as in `vectors.rs`: the lanes of a vector are iterations of the free loop, and each adds the same elements to the same sums.
 use super::{VECTOR_SUMS, VectorLimits, Vectorizer, counter_of, has_instruction};
 use crate::nest::{LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::{DType, order};

@@ -1,4 +1,4 @@
-//! The axes of what a convolution reads, and how runs of it are copied.
+//! The axes of the elements that a convolution reads, and copies of contiguous runs.
 use super::super::panel::DEPTH;
 use ferrax_kernel::Res;
 use ferrax_kernel::error::room;

@@ -1,4 +1,4 @@
-//! Convolutions as products of a left side whose rows are windows: x itself, lines that windows share, or rows that are packed.
+//! Convolutions as matrix products. The rows of the left operand are windows: of x itself, of lines that windows share, or packed.
 use super::lines::{LineWay, WindowLines};
 use super::reading::{ConvReading, PlaceRun, ReadAxis, Sides, merged, places, uniform};
 use super::{ConvAxes, cost};

@@ -98,7 +98,7 @@ macro_rules! blocked {
 blocked!(f32, gemm_f32::gemm::f32);
 blocked!(f64, gemm_f64::gemm::f64);
 
-/// The product by the library's GEMM, whose kernels want columns of the result together: rows of ours are columns of its transpose.
+/// The product by the library's GEMM, whose kernels need contiguous columns of the result: our rows are columns of its transpose.
 ///
 /// # Safety
 /// The strides stay inside the operands, which hold `T`, and `c` holds m rows of n and lies apart from them.

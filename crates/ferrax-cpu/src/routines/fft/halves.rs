@@ -1,12 +1,12 @@
-//! Transforms of real numbers by those of half as many complex ones.
+//! Transforms of real numbers by complex transforms of half the length.
 //!
 //! ```text
 //! z[j] = x[2j] + i x[2j + 1], Z its transform, m = n / 2, w = exp(-2 pi i / n):
 //! X[k] = E + w^k O,  X[m - k] = conj(E - w^k O)      E = (Z[k] + conj Z[m - k]) / 2,  O = (Z[k] - conj Z[m - k]) / 2i
 //! ```
 //!
-//! Backward the same pairs are put together again: `Z[k] = E + i O / w^k` with E and O of X, twice as large. What X says beside the real numbers
-//! (imaginary parts at 0 and m) is left out.
+//! The inverse combines the same pairs: `Z[k] = E + i O / w^k` with E and O of X, twice as large. Parts of X that a real result cannot have
+//! (imaginary parts at 0 and m) are ignored.
 #![allow(unsafe_code)]
 use super::library::{Complex, FftNum};
 use super::pairs::{self, OnPairs};

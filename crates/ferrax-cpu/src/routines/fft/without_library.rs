@@ -1,4 +1,4 @@
-//! Where the library is left out: the same names over transforms by factors of the length, in double precision, rounded once.
+//! Replaces the library where it is not compiled in: the same names, with transforms by the factors of the length, in double precision, rounded once.
 //!
 //! INVARIANT: a plan's sums depend on the length alone.
 use std::f64::consts::TAU;

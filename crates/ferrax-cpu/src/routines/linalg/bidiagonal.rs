@@ -1,10 +1,10 @@
-//! General matrices made upper bidiagonal by reflections from the left and from the right, a panel of columns and rows at a time.
+//! Reduction of general matrices to upper bidiagonal form by reflections from the left and from the right, a panel of columns and rows at a time.
 //!
 //! ```text
 //! for each 32 columns:  each one:  what the panel has changed of it;  its reflection v;  A' v, which gives the row and its reflection u;  A u
 //!                       then A -= V Y' + X U'  for all that is right of and below them, a product
 //! ```
-//! `u` is the row less multiples of a unit vector, and the row is a known one less a multiple of `A' v`; so `A u` needs no more than `A (A' v)`, and the matrix, which lies in
+//! `u` is the row minus multiples of a unit vector, and the row is a known one minus a multiple of `A' v`. So `A u` needs only `A (A' v)`, and the matrix, stored in
 //! strips of columns, is read once for both. Dongarra, Hammarling and Sorensen 1989 (LAPACK working note 2); Howell, Demmel, Fulton, Hammarling and Marmol 2008
 //! ("Cache efficient bidiagonalization using BLAS 2.5 operators", LAPACK working note 174); Golub and Van Loan 5.4.8.
 //!

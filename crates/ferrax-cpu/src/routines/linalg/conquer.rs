@@ -10,7 +10,7 @@
 //! Eisenstat 1995; Rutter (LAPACK working note 69); Golub and Van Loan 8.4. Eigenvectors are rows here, so they are exchanged and rotated in
 //! contiguous memory.
 //!
-//! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
+//! INVARIANT: as in [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
 use super::merged::{Deflated, Halves, Pieces, Reach, Vectors};
 use super::reflections::Workers;

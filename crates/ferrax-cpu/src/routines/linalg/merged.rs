@@ -1,4 +1,4 @@
-//! Eigenvectors of two halves of a matrix, in rows, merged: gathered by their nonzero part, and multiplied by a matrix.
+//! Merges the eigenvectors of two halves of a matrix, stored in rows: grouped by their nonzero parts, and multiplied by a matrix.
 //!
 //! ```text
 //!     S       times   t t t . . .     rows that are nonzero in the top half alone,
@@ -8,7 +8,7 @@
 //!
 //! So zeros are not multiplied (Gu and Eisenstat 1995, section 3.4).
 //!
-//! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
+//! INVARIANT: as in [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
 use super::reflections::Workers;
 use super::rows::RowElement;

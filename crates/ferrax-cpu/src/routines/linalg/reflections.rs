@@ -1,9 +1,9 @@
 //! Reflections of real vectors, and many of them applied to rows at once.
 //!
 //! A product of reflections `H_1 .. H_k`, each `I - tau v v'`, is `I - V T V'` with an upper triangle `T` (Schreiber and Van Loan 1989, Golub and Van Loan 5.1.7).
-//! Vectors lie in rows of `V'`, zeros where they do not reach, so that all are rows of [`rows`](super::rows).
+//! Vectors are the rows of `V'`, padded with zeros, so that all are rows of [`rows`](super::rows).
 //!
-//! INVARIANT: groups are as wide as sizes say, and each piece is one thread's: bits depend on sizes alone.
+//! INVARIANT: the width of groups depends on sizes only, and each piece is computed by one thread: bits depend on sizes alone.
 #![allow(unsafe_code)]
 use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::kernels::Scratch;

@@ -1,9 +1,9 @@
 //! Products of matrices with vectors, for reductions by reflections: rows of floats, in groups of 64 bytes.
 //!
-//! A row begins at a group and ends with one: what a vector has not is zero there, so nothing is done element by element.
+//! A row starts and ends with a whole group. Its padding is zero, so no loop handles single elements.
 //!
-//! INVARIANT: a sum along a row is kept in as many parts as a group has elements, which are added by halves at the end; a sum over rows goes from the
-//! first to the last. All is fused. So bits depend neither on the width of vectors, nor on how many rows go together.
+//! INVARIANT: a sum along a row has as many partial sums as a group has elements, which are added by halves at the end; a sum over rows goes from the
+//! first to the last. All operations are fused. So bits depend neither on the width of vectors, nor on the number of rows processed together.
 #![allow(unsafe_code)]
 use crate::routines::panel::{self, Rows, Vector};
 use crate::tier::Tier;

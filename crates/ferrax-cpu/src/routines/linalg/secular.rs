@@ -1,10 +1,10 @@
-//! Roots of `1 / rho + sum z_i^2 / (d_i - x)`, which are the eigenvalues of `D + rho z z'`; and the vectors that belong to them. Of singular values, poles and roots
-//! are squares, given by their roots.
+//! Roots of `1 / rho + sum z_i^2 / (d_i - x)`, which are the eigenvalues of `D + rho z z'`, and the vectors that belong to them. For singular values, poles and roots
+//! are squares, represented by their square roots.
 //!
-//! Between two poles the function is taken for one of two poles and a constant, which agrees with it and with the slopes of its two parts ("the middle way", Ren-Cang Li
-//! 1993, LAPACK working note 89), within a bracket that each value narrows. Roots are represented by their distance from the nearer pole, so that all differences
-//! `d_i - x` have their digits. Vectors are those of the `z` of which the roots found are exact ones (Gu and Eisenstat 1994), so they are orthogonal however exact
-//! the roots are.
+//! Between two poles the function is approximated by one with two poles and a constant, which agrees with it and with the slopes of its two parts ("the middle way", Ren-Cang Li
+//! 1993, LAPACK working note 89), within a bracket that each evaluation narrows. Roots are represented by their distance from the nearer pole, so that all differences
+//! `d_i - x` are accurate. Vectors are computed from the `z` for which the computed roots are exact (Gu and Eisenstat 1994), so they are orthogonal independent of the accuracy of
+//! the roots.
 //!
 //! INVARIANT: sums over poles are kept in eight parts, by position: bits do not depend on the width of vectors.
 #![allow(unsafe_code)]

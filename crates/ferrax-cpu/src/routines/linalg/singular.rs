@@ -1,4 +1,4 @@
-//! Singular values and vectors of bidiagonal matrices, divided and conquered.
+//! Singular values and vectors of bidiagonal matrices, by divide and conquer.
 //!
 //! ```text
 //! B = ( B1          )    B1 and B2 have a column more than rows (B2 not where it is the last);  with  B1 = U1 (D1 0) V1'  and so B2
@@ -6,10 +6,10 @@
 //!     (        B2   )                    (     D  )
 //! ```
 //! Squares of the middle's singular values are the roots of a secular equation, whose poles are the squares of 0 and of D. Gu and Eisenstat 1995 ("A
-//! divide-and-conquer algorithm for the bidiagonal SVD"); poles that nearly meet, or with nothing in z, are left out first, as in [`conquer`](super::conquer). Vectors are rows: the k-th
-//! of the left and of the right ones belong together, and the row after the last of a part that is not the last is what its matrix takes to zero.
+//! divide-and-conquer algorithm for the bidiagonal SVD"). Poles that nearly coincide, or have a negligible z, are deflated first, as in [`conquer`](super::conquer). Vectors are rows: the k-th
+//! left and the k-th right one belong together, and the last row of a part, except of the last part, is the null vector of its matrix.
 //!
-//! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
+//! INVARIANT: as in [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
 use super::conquer::{in_turn, sort, tree};
 use super::merged::{Deflated, Halves, Pieces, Reach, Vectors};

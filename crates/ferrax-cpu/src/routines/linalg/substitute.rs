@@ -4,7 +4,7 @@
 //! 64 right-hand sides at a time, as rows of 64:   for each 32 unknowns:   subtract the known part by a product;   then one after the other
 //! ```
 //!
-//! INVARIANT: each unknown is its right-hand side less the sum of products in the order in which unknowns are solved, fused, over its own
+//! INVARIANT: each unknown is its right-hand side minus the sum of products in the order in which unknowns are solved, fused, divided by its own
 //! coefficient; no right-hand side depends on its neighbours, nor on the width of vectors.
 #![allow(unsafe_code)]
 use crate::routines::panel::{self, Divisible, Matrices, Rows};

@@ -1,12 +1,12 @@
-//! General matrices made upper triangular by reflections, a group of columns at a time.
+//! Reduction of general matrices to upper triangular form by reflections, a group of columns at a time.
 //!
 //! ```text
 //! for each 64 columns:   16 at a time:  each one, less what those before change of it;  its reflection;  then the 16 applied to those after them
 //!                        then the 64 applied to all columns after them
 //! ```
-//! Columns are rows of memory here, so that reflections are applied to them from the right. Schreiber and Van Loan 1989; Golub and Van Loan 5.2.1 and 5.2.3.
+//! Columns are rows of memory, so reflections are applied to them from the right. Schreiber and Van Loan 1989; Golub and Van Loan 5.2.1 and 5.2.3.
 //!
-//! INVARIANT: as of [`reflections`](super::reflections): bits depend on sizes alone.
+//! INVARIANT: as in [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
 use super::reflections::{BATCH, Sequence, Workers, group_of, reflector};
 use super::rows::{RowBlock, RowElement, RowOperations};

@@ -1,13 +1,13 @@
-//! Symmetric matrices made tridiagonal by reflections, a panel of columns at a time.
+//! Reduction of symmetric matrices to tridiagonal form by reflections, a panel of columns at a time.
 //!
 //! ```text
 //! for each 32 columns:  each one:  what the panel has changed of it;  its reflection v;  w = A v, less what the panel has changed of that
 //!                       then A -= V W' + W V'  for all that is right of them, a product
 //! ```
-//! So half of the operations are a product of matrices; the other half reads the matrix once for each column: its lower triangle alone, each element of which
-//! is taken twice. Dongarra, Hammarling and Sorensen 1989 (LAPACK working note 2); Golub and Van Loan 8.3.1.
+//! So half of the operations are a matrix product. The other half reads the lower triangle of the matrix once for each column, and uses each element
+//! twice. Dongarra, Hammarling and Sorensen 1989 (LAPACK working note 2); Golub and Van Loan 8.3.1.
 //!
-//! INVARIANT: pieces are cut by size alone, and their sums are added in order: bits do not depend on threads.
+//! INVARIANT: the sizes alone determine the pieces, whose sums are added in order: bits do not depend on threads.
 #![allow(unsafe_code)]
 use super::reflections::{BATCH, Workers, group_of, reflector};
 use super::rows::{RowBlock, RowElement, RowOperations};

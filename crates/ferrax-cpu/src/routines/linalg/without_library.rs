@@ -1,4 +1,4 @@
-//! Without the feature `linalg` no matrix is decomposed by blocks: the reference implementation does all.
+//! Without the feature `linalg` there are no blocked decompositions: the reference implementation computes all matrices.
 use crate::memory::Block;
 use crate::tier::Tier;
 use ferrax_kernel::Res;

@@ -4,7 +4,7 @@
 //! sums[row, o * P + p] += x[row + term + p] * y[term, o * P + p]        p one of P groups, o a column of it
 //! ```
 //!
-//! What is read of x for a row and a term are P elements side by side, one of each group, which are repeated over the vector as a single element
+//! For a row and a term, P contiguous elements of x are read, one of each group, and repeated over the vector as a single element
 //! is in [`super`], whose invariant holds here too.
 use super::Vector;
 use crate::kernels::lane::Lane;

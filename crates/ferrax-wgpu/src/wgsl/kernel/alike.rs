@@ -1,5 +1,5 @@
-//! Which nodes of a kernel a driver could find equal, up to their sign: what it knows about `x - x` or `x / x` holds for finite numbers
-//! alone, so no float operation is shown one value twice.
+//! Finds nodes of a kernel that a driver could prove equal, up to their sign. A driver's simplification of `x - x` or `x / x` holds for finite numbers
+//! only, so no float operation gets one value as both operands.
 use ferrax_kernel::kernel::{Kernel, Node, NodeId};
 use ferrax_kernel::{Bin, DType, Un};
 use std::collections::HashMap;

@@ -5,7 +5,7 @@
 //!     n <= 1024            one team a row; then the epilogue
 //!     n > 1024             one team a block, which leaves its result in scratch; then the same again over these
 //! ```
-//! INVARIANT: what is combined with what is a matter of logical positions alone, as the waist has it.
+//! INVARIANT: logical positions alone determine which elements are combined, as the waist defines.
 use super::super::{bindings, constant, entry, from_word, lane, scalar, to_word, unravel, wrapped};
 use super::{Lowered, Text, work};
 use crate::task::Reg;

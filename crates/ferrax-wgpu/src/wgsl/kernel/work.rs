@@ -1,4 +1,4 @@
-//! About how many scalar operations an element of a kernel takes, to say how long a pass may run.
+//! Estimates the scalar operations for an element of a kernel, to predict the time of a pass.
 use ferrax_kernel::kernel::{Kernel, Node};
 use ferrax_kernel::{Bin, Un};
 

@@ -1,4 +1,4 @@
-//! Switches in a nest: what is cheap and stores nothing is computed by all branches and selected; else only the branch runs that the index says.
+//! Switches in a nest. Branches that are cheap and store nothing are all computed, and the index selects a result; otherwise only the selected branch runs.
 use super::{Builder, is_held};
 use crate::nest::{LoopKind, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::plan::{SlotId, Step};

@@ -1,4 +1,4 @@
-//! Floats, and what is made of them and into them.
+//! Instructions on floats, and conversions from and to floats.
 use super::{Emitter, NestSite, RAX, RegisterKind, V0, V1, V2};
 use crate::native::nest::encode::Rm;
 use crate::nest::{NestOp, NestValue};

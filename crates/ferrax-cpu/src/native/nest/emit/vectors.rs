@@ -1,4 +1,4 @@
-//! Vectors of 32 bytes: four numbers of 64 bits, or eight of 32; truth values beside them are masks of as many bits.
+//! Instructions on vectors of 32 bytes: four numbers of 64 bits, or eight of 32. Truth values are masks of the same width.
 use super::floats::{AND, EQUAL, LESS, NOT_EQUAL, NOT_GREATER, OR, UNORDERED};
 use super::{Emitter, NestSite, RAX, RDX, V0, V1, V2};
 use crate::native::nest::encode::Rm;

@@ -1,4 +1,4 @@
-//! Whole numbers and truth values.
+//! Instructions on integers and truth values.
 use super::{Emitter, NestSite, RAX, RCX, RDX, RegisterKind, V0, as_immediate};
 use crate::native::nest::encode::{Rm, cc};
 use crate::nest::{NestOp, NestValue};

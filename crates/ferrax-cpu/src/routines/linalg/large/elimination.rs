@@ -1,6 +1,6 @@
-//! Triangular factors with exchanged rows: of real matrices in rows of our own, where they come to be; of others by `faer`.
+//! LU factors with row exchanges: of real matrices by Ferrax's own row kernels, written directly into the result; of complex ones by `faer`.
 //!
-//! INVARIANT: as of [`super`].
+//! INVARIANT: as in [`super`].
 #![allow(unsafe_code)]
 use super::{At, Number, PANEL, Task, lead, turned};
 use crate::kernels::Scratch;

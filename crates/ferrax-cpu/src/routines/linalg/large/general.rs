@@ -1,6 +1,6 @@
-//! Singular values of large real matrices, in rows of our own: bidiagonal by reflections, divided and conquered, and the reflections applied.
+//! Singular values of large real matrices by Ferrax's own row kernels: reduction to bidiagonal form, divide and conquer, and back-transformation.
 //!
-//! INVARIANT: as of [`super`]; matrices that are not near 1 are scaled by a power of two first.
+//! INVARIANT: as in [`super`]; matrices whose elements are far from 1 are scaled by a power of two first.
 #![allow(unsafe_code)]
 use super::{Number, Task};
 use crate::routines::linalg::bidiagonal::{self, General, UpperBidiagonal, row_of_strips, strip_of};

@@ -1,6 +1,6 @@
-//! qr of large matrices: real ones in rows of our own, others by `faer`, whose groups of reflections serve singular values too.
+//! QR of large matrices: real ones by Ferrax's own row kernels, others by `faer`, whose blocks of reflections are also used for singular values.
 //!
-//! INVARIANT: as of [`super`]; matrices that are not near 1 are scaled by a power of two first.
+//! INVARIANT: as in [`super`]; matrices whose elements are far from 1 are scaled by a power of two first.
 #![allow(unsafe_code)]
 use super::{At, NARROW, Number, Portions, Task, WIDE, lead, reflections, turned};
 use crate::routines::linalg::reflections::{Sequence, row_of};

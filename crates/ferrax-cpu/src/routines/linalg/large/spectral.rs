@@ -1,6 +1,6 @@
-//! Eigenvalues and singular values of large matrices: reductions, and dividing and conquering, by `faer`; reflections applied in pieces.
+//! Eigenvalues and singular values of large matrices: reduction, and divide and conquer, by `faer`; reflections are applied in pieces.
 //!
-//! INVARIANT: as of [`super`]; matrices that are not near 1 are scaled by a power of two first.
+//! INVARIANT: as in [`super`]; matrices whose elements are far from 1 are scaled by a power of two first.
 #![allow(unsafe_code)]
 use super::orthogonal::Reflected;
 use super::{At, NARROW, Number, Task, lead, reflections, turned};

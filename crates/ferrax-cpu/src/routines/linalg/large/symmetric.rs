@@ -1,6 +1,6 @@
-//! Eigenvalues of large real symmetric matrices, in rows of our own: tridiagonal by reflections, divided and conquered, and the reflections applied.
+//! Eigenvalues of large real symmetric matrices by Ferrax's own row kernels: reduction to tridiagonal form, divide and conquer, and back-transformation.
 //!
-//! INVARIANT: as of [`super`]; matrices that are not near 1 are scaled by a power of two first.
+//! INVARIANT: as in [`super`]; matrices whose elements are far from 1 are scaled by a power of two first.
 #![allow(unsafe_code)]
 use super::{Number, Portions, Task};
 use crate::routines::linalg::conquer;
