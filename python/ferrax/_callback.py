@@ -3,6 +3,11 @@
 Invariant: a callback gets arrays of the operands' shapes and dtypes, on the host, and its results are checked against the declared types.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import _core
@@ -11,6 +16,9 @@ from ._flat import describe
 from .dtypes import canonicalize_dtype
 from .errors import JaxRuntimeError
 from .tree_util import tree_flatten, tree_leaves
+
+if TYPE_CHECKING:
+    from .sharding import Sharding
 
 _METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
@@ -81,7 +89,9 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     return out_tree.unflatten(outs)
 
 
-def io_callback(callback, result_shape_dtypes, *args, sharding=None, ordered=False, **kwargs):
+def io_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Sharding | None = None, ordered: bool = False, **kwargs: Any
+) -> Any:
     """Calls a Python function with side effects from inside a program: exactly once in each run.
 
     Args:

@@ -12,7 +12,8 @@ dynamic integers a dynamic_slice, and all others one gather or scatter.
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,11 @@ from .lax._creation import beside
 from .numpy import divide, power
 from .numpy._creation import array
 from .numpy._filling import ones_like, zeros_like
+
+if TYPE_CHECKING:
+    from ._core import Array
+    from .sharding import NamedSharding, PartitionSpec
+    from .typing import ArrayLike
 
 
 def _shape(x):
@@ -445,13 +451,15 @@ def _broadcast_update(y, shape):
 class IndexUpdateHelper:
     """`x.at`: index it, then call the update to make. x itself is never changed."""
 
+    array: Array
+
     __slots__ = ("array",)
     __iter__ = None  # `list(x.at)` would index it without end
 
-    def __init__(self, array):
+    def __init__(self, array: Array) -> None:
         self.array = array
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
 
     def __repr__(self):
@@ -468,39 +476,87 @@ class IndexUpdateRef:
         x.at[idx].add(1.0)
     """
 
+    array: Array
+    index: Any
+
     __slots__ = ("array", "index")
 
-    def __init__(self, array, index):
+    def __init__(self, array: Array, index: Any) -> None:
         self.array, self.index = array, index
 
     def __repr__(self):
         return f"IndexUpdateRef({self.array!r}, {self.index!r})"
 
-    def get(self, *, indices_are_sorted=False, unique_indices=False, mode=None, fill_value=None, out_sharding=None, wrap_negative_indices=True):
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        fill_value: ArrayLike | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x[index], with `mode` for indices out of bounds: by default the nearest element."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.get, locals())
         return getitem(_core.asarray(self.array), self.index, indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
 
-    def set(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def set(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] = values."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.set, locals())
         return _update("scatter", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
-    def add(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def add(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] += values; repeated indices add up."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.add, locals())
         return _update("scatter-add", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
-    def subtract(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def subtract(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] -= values; repeated indices add up."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.subtract, locals())
         return _update("scatter-sub", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
-    def multiply(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def multiply(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] *= values; repeated indices multiply up."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.multiply, locals())
@@ -508,13 +564,31 @@ class IndexUpdateRef:
 
     mul = multiply
 
-    def divide(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def divide(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] /= values."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.divide, locals())
         return divide(self.array, self._scattered_ones(values, indices_are_sorted, unique_indices, mode, wrap_negative_indices))
 
-    def power(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def power(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] **= values."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.power, locals())
@@ -523,19 +597,46 @@ class IndexUpdateRef:
     def _scattered_ones(self, values, indices_are_sorted, unique_indices, mode, wrap):
         return _update("scatter-mul", ones_like(self.array), self.index, values, indices_are_sorted, unique_indices, mode, wrap)
 
-    def min(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def min(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] = minimum(x[index], values)."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.min, locals())
         return _update("scatter-min", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
-    def max(self, values, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def max(
+        self,
+        values: ArrayLike,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] = maximum(x[index], values)."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.max, locals())
         return _update("scatter-max", self.array, self.index, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
-    def apply(self, func, *, indices_are_sorted=False, unique_indices=False, mode=None, out_sharding=None, wrap_negative_indices=True):
+    def apply(
+        self,
+        func: Callable[[Array], Any],
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+        out_sharding: NamedSharding | PartitionSpec | None = None,
+        wrap_negative_indices: bool = True,
+    ) -> Array:
         """x with x[index] = func(x[index]) for an elementwise `func`; for a repeated index func is applied once for each mention."""
         if out_sharding is not None:
             return sharded(IndexUpdateRef.apply, locals())

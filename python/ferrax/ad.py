@@ -5,6 +5,10 @@
 Invariant: a gradient that is not requested is an output that is not read, so a program that calls the pullback does not compute it.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from . import _flat
 from ._flat import float0
 from .tree_util import register_pytree_node, tree_flatten, tree_leaves
@@ -55,7 +59,7 @@ for _kind in (GradRef, DidntWant):
     register_pytree_node(_kind, lambda _: ((), None), lambda _, __, kind=_kind: kind())
 
 
-def placed(f_vjp, places, *cotangents):
+def placed(f_vjp: Any, places: Any, *cotangents: Any) -> tuple[Any, ...]:
     """The gradients of a pullback, each where its place says."""
     grads, out = tree_leaves(f_vjp(*cotangents)), []
     for place, g in zip(places, grads, strict=True):
@@ -74,7 +78,7 @@ def _add(ref, g):
         _flat.references.ref_addupdate(ref, ..., g)
 
 
-def places(f_vjp, refs):
+def places(f_vjp: Any, refs: Any) -> list[Any]:
     """The leaves of what `with_refs` was given. ValueError where they are not the primals'."""
     leaves, tree = tree_flatten(refs, is_leaf=lambda x: isinstance(x, _flat.references.Ref))
     if tree != f_vjp.in_tree:

@@ -6,14 +6,21 @@
 Invariant: a flattened function is called with the leaves of its structure, and has the structure of its result afterwards.
 """
 
+from __future__ import annotations
+
 import inspect
 import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._flat import abstract
 from .core import Tracer
 from .extend.linear_util import transformation2, transformation_with_aux2
 from .tree_util import broadcast_prefix, tree_flatten
+
+if TYPE_CHECKING:
+    from .extend.linear_util import WrappedFun
 
 __all__ = [
     "argnums_partial",
@@ -28,7 +35,7 @@ __all__ = [
 ]
 
 
-def shaped_abstractify(x):
+def shaped_abstractify(x: Any) -> Any:
     """The type of a value.
 
     Args:
@@ -43,7 +50,7 @@ def shaped_abstractify(x):
     return abstract(x)
 
 
-def debug_info(traced_for, fun, args, kwargs, **_):
+def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], **_: Any) -> Any:
     """The description of a traced function in errors.
 
     Args:
@@ -71,7 +78,7 @@ def _flat_nokwargs(inner, store, in_tree, *leaves):
     return out
 
 
-def flatten_fun(fun, in_tree, use_eq_store=False):
+def flatten_fun(fun: WrappedFun, in_tree: Any, use_eq_store: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """A function of pytrees as a function of their leaves.
 
     Args:
@@ -85,7 +92,7 @@ def flatten_fun(fun, in_tree, use_eq_store=False):
     return transformation_with_aux2(_flat, fun, in_tree, use_eq_store=use_eq_store)
 
 
-def flatten_fun_nokwargs(fun, in_tree, use_eq_store=False):
+def flatten_fun_nokwargs(fun: WrappedFun, in_tree: Any, use_eq_store: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """A function of positional pytrees as a function of their leaves.
 
     Args:
@@ -99,7 +106,7 @@ def flatten_fun_nokwargs(fun, in_tree, use_eq_store=False):
     return transformation_with_aux2(_flat_nokwargs, fun, in_tree, use_eq_store=use_eq_store)
 
 
-def argnums_partial(f, dyn_argnums, args, require_static_args_hashable=True):
+def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], require_static_args_hashable: bool = True) -> Any:
     """A function of some of its positional arguments, the others fixed.
 
     Args:
@@ -131,7 +138,7 @@ def argnums_partial(f, dyn_argnums, args, require_static_args_hashable=True):
     return transformation2(merged, f), tuple(args[i] for i in numbers)
 
 
-def rebase_donate_argnums(donate_argnums, static_argnums):
+def rebase_donate_argnums(donate_argnums: Any, static_argnums: Any) -> tuple[int, ...]:
     """Positions of donated arguments, counted among the arguments that are not static.
 
     Args:
@@ -149,7 +156,7 @@ def rebase_donate_argnums(donate_argnums, static_argnums):
     return tuple(i - sum(s < i for s in static_argnums) for i in sorted(donate_argnums))
 
 
-def safe_map(f, *args):
+def safe_map(f: Any, *args: Any) -> Any:
     """Applies a function to the elements of sequences of equal length.
 
     Args:
@@ -165,7 +172,7 @@ def safe_map(f, *args):
     return [f(*x) for x in zip(*args, strict=True)]
 
 
-def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
+def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:
     """The axis of each leaf of a structure, from a tree of axes that may stop above the leaves. None counts as an axis.
 
     Args:
@@ -194,7 +201,7 @@ def _each(x):
     return (x,) if isinstance(x, (int, str)) else tuple(x)
 
 
-def infer_argnums_and_argnames(sig, argnums, argnames):
+def infer_argnums_and_argnames(sig: Any, argnums: int | Sequence[int] | None, argnames: str | Sequence[str] | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The numbers and names of arguments that can be given by position and by name, if one of both is given.
 
     Args:

@@ -7,8 +7,11 @@
 Invariant: the classes are the extension's; nothing here changes a program.
 """
 
+from __future__ import annotations
+
+import contextlib
 import warnings
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import _core
 from ._api import ensure_compile_time_eval
@@ -44,12 +47,12 @@ __all__ = [
     "pytype_aval_mappings",
 ]
 
-ParamDict = dict[str, Any]
-Atom = Var | Literal
-Value = Any
-Effects = _extended.Effects
+ParamDict: TypeAlias = dict[str, Any]
+Atom: TypeAlias = Var | Literal
+Value: TypeAlias = Any
+Effects: Any = _extended.Effects
 # How the type of a value is read, by its class. Libraries may read the table; entries that they add are not used.
-pytype_aval_mappings = dict.fromkeys(array_types, get_aval)
+pytype_aval_mappings: dict[Any, Any] = dict.fromkeys(array_types, get_aval)
 
 
 class _Types(type):
@@ -65,7 +68,7 @@ class Trace:
     """The base class of traces of transformations written in Python. One can be derived; `extend.core.set_current_trace` refuses it."""
 
 
-def max_dim(d1, d2):
+def max_dim(d1: int, d2: int) -> int:
     """The larger of two sizes.
 
     Args:
@@ -77,7 +80,7 @@ def max_dim(d1, d2):
     return _extremum("max", d1, d2)
 
 
-def min_dim(d1, d2):
+def min_dim(d1: int, d2: int) -> int:
     """The smaller of two sizes.
 
     Args:
@@ -89,7 +92,7 @@ def min_dim(d1, d2):
     return _extremum("min", d1, d2)
 
 
-def eval_context():
+def eval_context() -> contextlib.AbstractContextManager[None]:
     """A context manager inside which operations on known values are evaluated at once, also where a program is being traced.
 
     Returns:
@@ -98,7 +101,7 @@ def eval_context():
     return _core.eval_context()
 
 
-def is_constant_dim(d):
+def is_constant_dim(d: Any) -> bool:
     """Whether a size is a number, not a symbolic expression.
 
     Args:
@@ -110,7 +113,7 @@ def is_constant_dim(d):
     return not hasattr(d, "extremum") and hasattr(d, "__index__")
 
 
-def is_constant_shape(s):
+def is_constant_shape(s: Any) -> bool:
     """Whether all sizes of a shape are numbers, none a symbolic expression.
 
     Args:
@@ -129,7 +132,7 @@ def _extremum(name, a, b):
     return {"max": max, "min": min}[name](a, b)
 
 
-def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
+def eval_jaxpr(jaxpr: Jaxpr, consts: Any, *args: Any, propagate_source_info: bool = True) -> list[Any]:
     """Evaluates a program.
 
     Args:

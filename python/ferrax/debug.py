@@ -8,16 +8,23 @@
 Invariant: output appears once per run (once per element under `vmap`), and never changes a result.
 """
 
+from __future__ import annotations
+
 import builtins
 import collections
 import functools
 import inspect
 import logging
 import string
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _callback, _core
 from ._config import inert, refused
 from .tree_util import tree_leaves
+
+if TYPE_CHECKING:
+    from .sharding import Sharding
 
 __all__ = [
     "DebugEffect",
@@ -103,7 +110,15 @@ def _call(ordered, fun, /, *args, **kwargs):
     _callback.debug_callback(fun, args, kwargs, ordered)
 
 
-def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, _use_logging=False, **kwargs):
+def print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
     """Prints values from inside a program, each time it runs.
 
     Args:
@@ -131,7 +146,15 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
     emit(fmt, *args, **kwargs)
 
 
-def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, _use_logging=True, **kwargs):
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    _use_logging: bool = True,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
     """Writes values from inside a program to the logger `ferrax.debug` at level INFO, each time it runs.
 
     Args:
@@ -150,7 +173,9 @@ def log(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=Fal
     return print(fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check, _use_logging=True, **kwargs)
 
 
-def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
+def callback(
+    callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
+) -> Callable[..., None] | None:
     """Calls a Python function from inside a program, each time it runs; its result is not used.
 
     Args:
@@ -176,7 +201,7 @@ def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
 # ---------------------------------------------------------------- where arrays are
 
 
-def inspect_array_sharding(value, *, callback):
+def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> Any:
     """Calls a function with the sharding of an array: at once, or, for a traced array, each time the program runs.
 
     Args:
@@ -196,7 +221,9 @@ def inspect_array_sharding(value, *, callback):
             callback(_core.asarray(x).sharding)
 
 
-def visualize_sharding(shape, sharding, *, use_color=True, scale=1.0, min_width=9, max_width=80, color_map=None):
+def visualize_sharding(
+    shape: Sequence[int], sharding: Sharding, *, use_color: bool = True, scale: float = 1.0, min_width: int = 9, max_width: int = 80, color_map: Any = None
+) -> Any:
     """Prints the shards of an array of one or two dimensions as boxes with the names of their devices.
 
     Args:
@@ -236,7 +263,7 @@ def visualize_sharding(shape, sharding, *, use_color=True, scale=1.0, min_width=
     builtins.print("\n".join([*text, line("└", "┴", "┘")]))
 
 
-def visualize_array_sharding(arr, **kwargs):
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> Any:
     """Prints the parts of an array as `visualize_sharding` does: at once, or, for a traced array, each time the program runs.
 
     Args:
@@ -260,7 +287,9 @@ def visualize_array_sharding(arr, **kwargs):
 # ---------------------------------------------------------------- stopping
 
 
-def breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False, token=None, **kwargs):
+def breakpoint(
+    *, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None, ordered: bool = False, token: Any = None, **kwargs: Any
+) -> Any:
     """Stops here with Python's debugger (`sys.breakpointhook`): at once, or, in a program, each time it runs.
 
     The debugger shows a frame with the caller's variables, arrays with the values that they have at that time: `p x`. `c` continues.

@@ -1,9 +1,18 @@
 """Exchange of arrays with other libraries, without copying where the memory allows."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import _core
 from ._dtypes import NUMPY_NUMBERS, canonicalize_dtype
+
+if TYPE_CHECKING:
+    from ._core import Device
+    from .sharding import Sharding
+    from .typing import DTypeLike
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
@@ -11,7 +20,7 @@ _SUPPORTED = {*(np.dtype(t) for t in NUMPY_NUMBERS), canonicalize_dtype("bfloat1
 _HOST = 1  # DLPack's number of a device
 
 
-def from_dlpack(external_array, device=None, copy=None):
+def from_dlpack(external_array: Any, device: Device | Sharding | None = None, copy: bool | None = None) -> Any:
     """An array of another library as an `Array`, without a copy where that is possible.
 
     Args:
@@ -63,7 +72,7 @@ class _Taken:
         return _HOST, 0
 
 
-def is_supported_dtype(dtype):
+def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Whether DLPack can exchange arrays of a dtype. Floats of 8 bits need a consumer that knows DLPack 1.1.
 
     Args:

@@ -9,6 +9,7 @@ Invariant: ids out of [0, num_segments) are dropped.
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,12 @@ from .errors import ConcretizationTypeError
 from .lax import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
 from .numpy import arange, broadcast_to, floor_divide, max, min, prod, sum
 from .numpy._arguments import check_arraylike
+
+if TYPE_CHECKING:
+    from ._core import Array
+    from .lax import GatherScatterMode
+    from .sharding import NamedSharding, PartitionSpec
+    from .typing import ArrayLike
 
 __all__ = [
     "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max", "segment_min", "segment_prod", "segment_sum",
@@ -62,7 +69,16 @@ def _segment(name, data, segment_ids, num_segments, indices_are_sorted, unique_i
     return reduce[1](updated, axis=0).astype(updated.dtype)
 
 
-def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
+def segment_sum(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: GatherScatterMode | str | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Sums of the rows of `data` that share an id: [num_segments, ...].
 
     Args:
@@ -92,7 +108,16 @@ def segment_sum(data, segment_ids, num_segments=None, indices_are_sorted=False, 
     )  # fmt: skip
 
 
-def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
+def segment_prod(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: GatherScatterMode | str | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Products of the rows of `data` that share an id; 1 for ids that do not occur. See `segment_sum`.
 
     Args:
@@ -122,7 +147,16 @@ def segment_prod(data, segment_ids, num_segments=None, indices_are_sorted=False,
     )  # fmt: skip
 
 
-def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
+def segment_max(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: GatherScatterMode | str | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Maxima of the rows of `data` that share an id; -inf or the least value for ids that do not occur. See `segment_sum`.
 
     Args:
@@ -152,7 +186,16 @@ def segment_max(data, segment_ids, num_segments=None, indices_are_sorted=False, 
     )  # fmt: skip
 
 
-def segment_min(data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, out_sharding=None):
+def segment_min(
+    data: ArrayLike,
+    segment_ids: ArrayLike,
+    num_segments: int | None = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    bucket_size: int | None = None,
+    mode: GatherScatterMode | str | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Minima of the rows of `data` that share an id; inf or the greatest value for ids that do not occur. See `segment_sum`.
 
     Args:
@@ -194,14 +237,14 @@ class _Index:
         return index
 
 
-index = _Index()
+index: Any = _Index()
 
 
 def _at(x, idx):
     return IndexUpdateHelper(_core.asarray(x))[idx]
 
 
-def index_update(x, idx, y, indices_are_sorted=False, unique_indices=False):
+def index_update(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
     """x with x[idx] = y: the older spelling of x.at[idx].set(y).
 
     Args:
@@ -220,7 +263,7 @@ def index_update(x, idx, y, indices_are_sorted=False, unique_indices=False):
     return _at(x, idx).set(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
-def index_add(x, idx, y, indices_are_sorted=False, unique_indices=False):
+def index_add(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
     """x with x[idx] += y: the older spelling of x.at[idx].add(y).
 
     Args:
@@ -239,7 +282,7 @@ def index_add(x, idx, y, indices_are_sorted=False, unique_indices=False):
     return _at(x, idx).add(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
-def index_mul(x, idx, y, indices_are_sorted=False, unique_indices=False):
+def index_mul(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
     """x with x[idx] *= y: the older spelling of x.at[idx].multiply(y).
 
     Args:
@@ -258,7 +301,7 @@ def index_mul(x, idx, y, indices_are_sorted=False, unique_indices=False):
     return _at(x, idx).multiply(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
-def index_min(x, idx, y, indices_are_sorted=False, unique_indices=False):
+def index_min(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
     """x with x[idx] = minimum(x[idx], y): the older spelling of x.at[idx].min(y).
 
     Args:
@@ -277,7 +320,7 @@ def index_min(x, idx, y, indices_are_sorted=False, unique_indices=False):
     return _at(x, idx).min(y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
 
-def index_max(x, idx, y, indices_are_sorted=False, unique_indices=False):
+def index_max(x: Any, idx: Any, y: Any, indices_are_sorted: bool = False, unique_indices: bool = False) -> Any:
     """x with x[idx] = maximum(x[idx], y): the older spelling of x.at[idx].max(y).
 
     Args:

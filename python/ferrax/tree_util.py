@@ -6,10 +6,13 @@ pytrees. Dicts are walked in sorted key order. Invariant: `tree_unflatten(*rever
     leaves, treedef = tree_flatten({"b": [1, (2, None)], "a": 3})     # [3, 1, 2], PyTreeDef({'a': *, 'b': [*, (*, None)]})
 """
 
+from __future__ import annotations
+
 import collections
 import functools
 import inspect
 import operator as _op
+from typing import Any
 
 from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
@@ -83,7 +86,7 @@ def tree_flatten(tree, is_leaf=None):
     return _core.tree_flatten(tree, is_leaf)
 
 
-def tree_unflatten(treedef, leaves):
+def tree_unflatten(treedef: Any, leaves: Any) -> Any:
     """The pytree of structure `treedef` with the given leaves; the inverse of `tree_flatten`.
 
     Args:

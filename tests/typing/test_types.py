@@ -73,6 +73,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax, random
 from jax.experimental import sparse
+from jax.scipy.linalg import expm
 from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 
@@ -82,6 +83,7 @@ def f(x: Array, s: ArrayLike) -> Array:
 reveal_type(jax.jit(f)(jnp.ones(3), 2.0))
 reveal_type(sparse.BCOO.fromdense(jnp.eye(3)).nse)
 reveal_type(jax.__version__)
+reveal_type(expm(jnp.eye(2)))
 jnp.sinn(1)
 jax.jit(f)(1)
 """
@@ -104,7 +106,7 @@ def test_an_adopted_jax_has_the_types(tmp_path):
     found = re.findall(r"program\.py:(\d+): (\w+): (.*)", done.stdout)
     lines = ADOPTED.splitlines()
     revealed = [m.partition('"')[2].rstrip('"') for _, kind, m in found if m.startswith("Revealed")]
-    assert revealed == ["ferrax._core.Array", "int", "str"], done.stdout
+    assert revealed == ["ferrax._core.Array", "int", "str", "ferrax._core.Array"], done.stdout
     assert [lines[int(n) - 1] for n, kind, _ in found if kind == "error"] == ["jnp.sinn(1)", "jax.jit(f)(1)", "jax.jit(f)(1)"], done.stdout
 
 

@@ -1,7 +1,8 @@
 //! The layers of the Python package: which module may import which.
 //!
 //! Invariant: imports point down, or sideways without a ring. They are read by lines, those inside functions included, and a function
-//! imports nothing but what `LAZY` names. What only has to come late comes by a `__getattr__` of an `__init__.py`.
+//! imports nothing but what `LAZY` names. What only has to come late comes by a `__getattr__` of an `__init__.py`. Imports under
+//! `if TYPE_CHECKING:` are not executed, so annotations may name classes of any layer.
 //!
 //! ```text
 //! python/ferrax/lax/_loops.py:9: ferrax.lax._loops must not import ferrax.numpy._joining, of a higher layer (numpy)
@@ -202,13 +203,16 @@ fn layer(module: &str) -> Option<(usize, &'static str)> {
 fn imports(f: &File, name: &str, names: &BTreeSet<String>) -> Vec<Import> {
     let package = f.path.ends_with("/__init__.py");
     let mut out = Vec::new();
-    let mut in_text = false;
+    let (mut in_text, mut for_types) = (false, false);
     let mut lines = f.text.lines().enumerate();
     while let Some((n, line)) = lines.next() {
+        if !line.is_empty() && !line.starts_with([' ', '\t', ')']) {
+            for_types = line.starts_with("if TYPE_CHECKING:");
+        }
         let quotes = line.matches("\"\"\"").count();
         let was = in_text;
         in_text ^= quotes % 2 == 1;
-        if was || quotes > 0 {
+        if was || quotes > 0 || for_types {
             continue;
         }
         let late = line.starts_with([' ', '\t']);
@@ -326,6 +330,17 @@ mod tests {
         assert!(complaints(&files[..2]).is_empty());
     }
 
+    #[test]
+    fn imports_for_type_checkers_may_point_up() {
+        let text = "if TYPE_CHECKING:\n    from ..numpy import (\n        x,\n    )\n\n    from ..numpy._joining import stack\n";
+        let found = complaints(&[("lax/_loops.py", text), ("numpy/_joining.py", ""), ("numpy/__init__.py", "")]);
+        assert!(found.is_empty(), "{found:?}");
+        let found = complaints(&[
+            ("lax/_loops.py", &format!("{text}from ..numpy._joining import stack\n")),
+            ("numpy/_joining.py", ""),
+        ]);
+        assert_eq!(found.len(), 1);
+    }
     #[test]
     fn a_function_imports_only_what_may_come_late() {
         let text = "def f():\n    \"\"\"from . import x\"\"\"\n    import ml_dtypes\n    import warnings\n    from ._joining import g\n";

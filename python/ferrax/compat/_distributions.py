@@ -48,9 +48,9 @@ def metadata(name):
 def _stubs():
     """Files of `jax` for editors and type checkers: for each public module of Ferrax, a module with its names."""
     root = pathlib.Path(__file__).parents[1]
-    for path in sorted(root.rglob("*.pyi")):
+    for path in sorted(root.rglob("*.py")):
         *folders, file = path.relative_to(root).with_suffix("").parts
-        if any(p.startswith("_") for p in folders) or (file.startswith("_") and file != "__init__"):
+        if "compat" in folders or any(p.startswith("_") for p in folders) or (file.startswith("_") and file != "__init__"):
             continue
         module = ".".join(["ferrax", *folders, *([] if file == "__init__" else [file])])
         text = f"from {module} import *\n"

@@ -5,8 +5,11 @@
 Invariant: a number identifies one place of one program as long as the program is alive; a payload has a slot for each type of value in a message.
 """
 
+from __future__ import annotations
+
 import itertools
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +75,7 @@ class Error:
     A mapped error holds one failure for each element of the batch.
     """
 
-    def __init__(self, _pred, _code, _metadata, _payload):
+    def __init__(self, _pred: Any, _code: Any, _metadata: Any, _payload: Any) -> None:
         """An error without failure, for libraries that store one: all four arguments are empty. Other errors come from `checkify`."""
         if _pred or _code or _metadata or _payload:
             raise TypeError("an Error that is made holds nothing: _pred, _code, _metadata and _payload must be empty")
@@ -90,11 +93,11 @@ class Error:
             if code >= 0:
                 yield index, exception_of(code, dict(zip(self._slots, [v[index] for v in values], strict=True)), self._sites)
 
-    def get_exception(self):
+    def get_exception(self) -> Any:
         """The exception of the first failure; None if there is none."""
         return next((e for _, e in self._failures()), None)
 
-    def get(self):
+    def get(self) -> str | None:
         """The message of the failure, one line for each failed element of the batch if the error is mapped; None if there is none."""
         found = list(self._failures())
         if not found:
@@ -103,7 +106,7 @@ class Error:
             return str(found[0][1])
         return "\n".join(f"at mapped index {', '.join(map(str, index))}: {e}" for index, e in found)
 
-    def throw(self):
+    def throw(self) -> Any:
         """Raises the failure, if there is one. In a program, `check_error` says the same.
 
         Raises:
@@ -138,7 +141,7 @@ def _unflatten_error(aux, children):
 
 register_pytree_node(Error, lambda e: ((e._code, *e._payload), (e._slots, e._sites)), _unflatten_error)
 
-init_error = error_of(np.int32(-1), [], (), Sites())
+init_error: Error = error_of(np.int32(-1), [], (), Sites())
 
 
 class State:

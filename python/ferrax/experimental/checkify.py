@@ -9,8 +9,12 @@ identifies the failure and its location, and the arrays for its message.
 Invariant: the values are those of the plain function, and the error is the first in program order (for batches and iterations, the first that fails).
 """
 
+from __future__ import annotations
+
 import functools
 import threading
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -65,14 +69,14 @@ __all__ = [
 ]
 
 
-ErrorCategory = type[JaxException]
-user_checks = frozenset({FailedCheckError})
-nan_checks = frozenset({NaNError})
-index_checks = frozenset({OOBError})
-div_checks = frozenset({DivisionByZeroError})
-float_checks = nan_checks | div_checks
-automatic_checks = float_checks | index_checks
-all_checks = automatic_checks | user_checks
+ErrorCategory: TypeAlias = type[JaxException]
+user_checks: frozenset[Any] = frozenset({FailedCheckError})
+nan_checks: frozenset[Any] = frozenset({NaNError})
+index_checks: frozenset[Any] = frozenset({OOBError})
+div_checks: frozenset[Any] = frozenset({DivisionByZeroError})
+float_checks: frozenset[Any] = nan_checks | div_checks
+automatic_checks: frozenset[Any] = float_checks | index_checks
+all_checks: frozenset[Any] = automatic_checks | user_checks
 
 
 # ---------------------------------------------------------------- check
@@ -94,7 +98,7 @@ class _Check:
         return []
 
 
-def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
+def check(pred: bool, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Fails with a message unless a condition holds.
 
     Inside a function that `checkify` transforms, the failure is part of the returned error. Elsewhere it raises: at once, or when the program runs.
@@ -145,7 +149,7 @@ def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
     _emit(_Check(Site(FailedCheckError, text), slots, debug), as_array(pred), leaves)
 
 
-def debug_check(pred, msg, *fmt_args, **fmt_kwargs):
+def debug_check(pred: bool, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """A `check` inside functions that `checkify` transforms; elsewhere it does nothing.
 
     Args:
@@ -163,7 +167,7 @@ def debug_check(pred, msg, *fmt_args, **fmt_kwargs):
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
-def check_error(error):
+def check_error(error: Error) -> None:
     """Fails if an error says that a check failed: raises, or, inside a program, is a `check`.
 
     Args:
@@ -226,7 +230,7 @@ def _emit(function, pred, values):
 # ---------------------------------------------------------------- checkify
 
 
-def checkify(f, errors=user_checks):
+def checkify(f: Callable[..., Any], errors: frozenset[Any] = user_checks) -> Callable[..., tuple[Error, Any]]:
     """`f` as a function that also returns its first failure: `(error, out)`.
 
     Args:

@@ -6,14 +6,17 @@
 Invariant: values are those of the function.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 from .._core import Primitive
 
 __all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning", "custom_partitioning_p"]
 
-BATCHING = "…"
-custom_partitioning_p = Primitive("custom_partitioning")
+BATCHING: Any = "…"
+custom_partitioning_p: Any = Primitive("custom_partitioning")
 
 
 class CompoundFactor(tuple):
@@ -47,7 +50,15 @@ class SdyShardingRule:
       **factor_sizes: their sizes.
     """
 
-    def __init__(self, operand_mappings, result_mappings, reduction_factors=(), need_replication_factors=(), permutation_factors=(), **factor_sizes):
+    def __init__(
+        self,
+        operand_mappings: Any,
+        result_mappings: Any,
+        reduction_factors: Any = (),
+        need_replication_factors: Any = (),
+        permutation_factors: Any = (),
+        **factor_sizes: Any,
+    ) -> None:
         self.operand_mappings, self.result_mappings, self.factor_sizes = operand_mappings, result_mappings, factor_sizes
         self.reduction_factors, self.need_replication_factors = reduction_factors, need_replication_factors
         self.permutation_factors = permutation_factors
@@ -61,24 +72,24 @@ class custom_partitioning:
       static_argnums: which arguments are no arrays.
     """
 
-    def __init__(self, fun, static_argnums=()):
+    def __init__(self, fun: Any, static_argnums: Any = ()) -> None:
         functools.update_wrapper(self, fun)
         self.fun, self.static_argnums = fun, static_argnums
         self.partition = self.infer_sharding_from_operands = self.propagate_user_sharding = self.sharding_rule = None
 
     def def_partition(
         self,
-        partition,
-        infer_sharding_from_operands=None,
-        propagate_user_sharding=None,
-        decode_shardings=True,
-        sharding_rule=None,
+        partition: Any,
+        infer_sharding_from_operands: Any = None,
+        propagate_user_sharding: Any = None,
+        decode_shardings: bool = True,
+        sharding_rule: Any = None,
         *,
-        reduction_factors=None,
-        need_replication_factors=None,
-        permutation_factors=None,
-        **factor_sizes,
-    ):
+        reduction_factors: Any = None,
+        need_replication_factors: Any = None,
+        permutation_factors: Any = None,
+        **factor_sizes: Any,
+    ) -> Any:
         """Stores the rule. It is not used, because an array is on one device.
 
         Args:
@@ -89,6 +100,6 @@ class custom_partitioning:
         self.propagate_user_sharding, self.sharding_rule = propagate_user_sharding, sharding_rule
         return partition
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
         return self.fun(*args, **kwargs)

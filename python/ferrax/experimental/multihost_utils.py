@@ -5,7 +5,11 @@
 Invariant: all processes call the same functions in the same order. A different call raises an error that names both.
 """
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +19,10 @@ from .._devices import device_put, process_index
 from ..interpreters._composed import composed
 from ..sharding import NamedSharding, PartitionSpec as P
 from ..tree_util import broadcast_prefix, tree_flatten, tree_unflatten
+
+if TYPE_CHECKING:
+    from .._core import Device, Primitive
+    from ..sharding import Mesh
 
 __all__ = [
     "P",
@@ -42,7 +50,7 @@ __all__ = [
 class ProcessFailureError(RuntimeError):
     """Some process has failed; `failed_devices` are its devices."""
 
-    def __init__(self, failed_devices):
+    def __init__(self, failed_devices: set[Device]) -> None:
         super().__init__(f"devices have failed: {failed_devices}")
         self.failed_devices = failed_devices
 
@@ -66,7 +74,7 @@ def _of_all(what, in_tree):
     return out, tree
 
 
-def process_allgather(in_tree, tiled=False):
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """The values of a pytree on all processes. An array over several processes is given whole.
 
     Args:
@@ -94,7 +102,7 @@ def _replicated(x):
     return np.asarray(device_put(x, NamedSharding(x.sharding.mesh, P())).addressable_data(0))
 
 
-def broadcast_one_to_all(in_tree, is_source=None):
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     """The values of a pytree on one process, on all processes.
 
     Args:
@@ -117,7 +125,7 @@ def broadcast_one_to_all(in_tree, is_source=None):
     return tree.unflatten([x[at] for x in found])
 
 
-def sync_global_devices(name):
+def sync_global_devices(name: str) -> Any:
     """Waits until all processes have called this.
 
     Args:
@@ -138,7 +146,7 @@ def sync_global_devices(name):
         assert len(set(names)) == 1, f"sync_global_devices name mismatch ({names})"
 
 
-def assert_equal(in_tree, fail_message=""):
+def assert_equal(in_tree: Any, fail_message: str = "") -> Any:
     """Checks that a pytree has the same values on all processes.
 
     Args:
@@ -157,7 +165,7 @@ def assert_equal(in_tree, fail_message=""):
 
 
 @contextlib.contextmanager
-def live_devices(devices):
+def live_devices(devices: Any) -> Any:
     """Context manager that gives the devices whose processes are alive, which are all of them.
 
     Args:
@@ -169,7 +177,7 @@ def live_devices(devices):
     yield list(devices)
 
 
-def reached_preemption_sync_point(step_id):
+def reached_preemption_sync_point(step_id: int) -> bool:
     """Whether the run will soon be stopped and all processes should save at this step, which is never announced here.
 
     Args:
@@ -191,7 +199,7 @@ def _placed_one(x, mesh, pspec):
     return device_put(x, NamedSharding(mesh, P() if pspec is None else pspec))
 
 
-def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
+def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
     """Arrays over a mesh, made of the part of each process. One process gives the whole.
 
     Args:
@@ -205,7 +213,7 @@ def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
     return _placed(local_inputs, global_mesh, pspecs)
 
 
-def global_array_to_host_local_array(global_inputs, global_mesh, pspecs):
+def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
     """This process's part of arrays that are sharded over a mesh. With a single process that is the whole array.
 
     Args:
@@ -219,7 +227,7 @@ def global_array_to_host_local_array(global_inputs, global_mesh, pspecs):
     return _placed(global_inputs, global_mesh, pspecs)
 
 
-def host_local_array_to_global_array_impl(arr, *, global_mesh, pspec):
+def host_local_array_to_global_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
     """One array over a mesh, made of the part of each process.
 
     Args:
@@ -233,7 +241,7 @@ def host_local_array_to_global_array_impl(arr, *, global_mesh, pspec):
     return _placed_one(arr, global_mesh, pspec)
 
 
-def global_array_to_host_local_array_impl(arr, *, global_mesh, pspec):
+def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
     """The part of this process of one array that is laid out over a mesh.
 
     Args:
@@ -247,7 +255,7 @@ def global_array_to_host_local_array_impl(arr, *, global_mesh, pspec):
     return _placed_one(arr, global_mesh, pspec)
 
 
-def ltg_abstract_eval(arr, *, global_mesh, pspec):
+def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
     """The type of an array of which this process has a part.
 
     Args:
@@ -265,7 +273,7 @@ def ltg_abstract_eval(arr, *, global_mesh, pspec):
     return arr
 
 
-def gtl_abstract_eval(arr, *, global_mesh, pspec):
+def gtl_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
     """The type of this process's part of an array.
 
     Args:
@@ -282,11 +290,11 @@ def gtl_abstract_eval(arr, *, global_mesh, pspec):
     return ltg_abstract_eval(arr, global_mesh=global_mesh, pspec=pspec)
 
 
-host_local_array_to_global_array_p = composed("host_local_array_to_global_array", host_local_array_to_global_array_impl)
-global_array_to_host_local_array_p = composed("global_array_to_host_local_array", global_array_to_host_local_array_impl)
+host_local_array_to_global_array_p: Primitive = composed("host_local_array_to_global_array", host_local_array_to_global_array_impl)
+global_array_to_host_local_array_p: Primitive = composed("global_array_to_host_local_array", global_array_to_host_local_array_impl)
 
 
-def ltg_batcher(insert_axis, axis_data, vals_in, dims_in, global_mesh, pspec):
+def ltg_batcher(insert_axis: bool, axis_data: Any, vals_in: Any, dims_in: Any, global_mesh: Mesh, pspec: Any) -> Any:
     """The batching rule of `host_local_array_to_global_array_p`.
 
     Args:
@@ -307,7 +315,7 @@ def ltg_batcher(insert_axis, axis_data, vals_in, dims_in, global_mesh, pspec):
     return host_local_array_to_global_array_p.bind(x, global_mesh=global_mesh, pspec=P(*parts)), d
 
 
-def safe_zip(*args):
+def safe_zip(*args: Iterable[Any]) -> list[tuple[Any, ...]]:
     """The elements of sequences of equal length, side by side.
 
     Args:

@@ -1,11 +1,15 @@
 """The older spelling of `ferrax.shard_map`, with its older parameters."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .._shard_map import shard_map as _shard_map
 
 __all__ = ["shard_map"]
 
 
-def shard_map(f, mesh, in_specs, out_specs, check_rep=True, auto=frozenset()):
+def shard_map(f: Any, mesh: Any, in_specs: Any, out_specs: Any, check_rep: bool = True, auto: Any = frozenset()) -> Any:
     """Maps a function over the parts of arrays, as `ferrax.shard_map` does, with the argument names of earlier versions.
 
     Args:

@@ -6,7 +6,9 @@
 Invariant: bits are those of `jax.random`; the generators are a closed list.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,13 +39,13 @@ class PRNGImpl(NamedTuple):
         return self.tag
 
 
-threefry_prng_impl = PRNGImpl("threefry2x32", "fry", (2,))
-rbg_prng_impl = PRNGImpl("rbg", "rbg", (4,))
-unsafe_rbg_prng_impl = PRNGImpl("unsafe_rbg", "urbg", (4,))
-threefry2x32_p = primitive("threefry2x32")
+threefry_prng_impl: Any = PRNGImpl("threefry2x32", "fry", (2,))
+rbg_prng_impl: Any = PRNGImpl("rbg", "rbg", (4,))
+unsafe_rbg_prng_impl: Any = PRNGImpl("unsafe_rbg", "urbg", (4,))
+threefry2x32_p: Any = primitive("threefry2x32")
 
 
-def define_prng_impl(*, key_shape, seed, split, random_bits, fold_in, name="<unnamed>", tag="?"):
+def define_prng_impl(*, key_shape: Any, seed: Any, split: Any, random_bits: Any, fold_in: Any, name: str = "<unnamed>", tag: str = "?") -> Any:
     """Refused: the generators are "threefry2x32", "rbg" and "unsafe_rbg".
 
     Args:
@@ -59,7 +61,7 @@ def define_prng_impl(*, key_shape, seed, split, random_bits, fold_in, name="<unn
     )
 
 
-def seed_with_impl(impl, seed):
+def seed_with_impl(impl: Any, seed: Any) -> Any:
     """A random key from a seed.
 
     Args:
@@ -72,7 +74,7 @@ def seed_with_impl(impl, seed):
     return random.key(seed, impl=getattr(impl, "name", impl))
 
 
-def random_seed(seeds, impl):
+def random_seed(seeds: Any, impl: Any) -> Any:
     """Random keys from seeds.
 
     Args:
@@ -89,7 +91,7 @@ def random_seed(seeds, impl):
     return one(seeds)
 
 
-def threefry_2x32(keypair, count):
+def threefry_2x32(keypair: Any, count: Any) -> Any:
     """The Threefry cipher with two words of 32 bits: the first half of the words is encrypted together with the second.
 
     Args:

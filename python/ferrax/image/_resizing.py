@@ -11,6 +11,8 @@ from __future__ import annotations
 import enum
 import math
 import operator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -148,7 +150,7 @@ def _checked(x, shape, method):
     return shape, method if isinstance(method, ResizeMethod) else ResizeMethod.from_string(method)
 
 
-def resize(image, shape, method, antialias=True, precision=lax.Precision.HIGHEST):
+def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True, precision: Any = lax.Precision.HIGHEST) -> Any:
     """The image at another size.
 
     Args:
@@ -178,7 +180,16 @@ def resize(image, shape, method, antialias=True, precision=lax.Precision.HIGHEST
     return _resized(x, shape=shape, method=method, antialias=bool(antialias), precision=precision)
 
 
-def scale_and_translate(image, shape, spatial_dims, scale, translation, method, antialias=True, precision=lax.Precision.HIGHEST):
+def scale_and_translate(
+    image: Any,
+    shape: Sequence[int],
+    spatial_dims: Sequence[int],
+    scale: Any,
+    translation: Any,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision: Any = lax.Precision.HIGHEST,
+) -> Any:
     """The image scaled and translated: position u of the input is at `u scale + translation` of the output. Differentiable in all of these.
 
     Args:

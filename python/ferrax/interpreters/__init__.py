@@ -1,9 +1,17 @@
 """Tables of rules for primitives defined in Python: `ad` for derivatives, `batching` for vmap, `mlir` for lowerings; `partial_eval` cuts programs."""
 
+from __future__ import annotations
+
 import importlib as _importlib
+from typing import TYPE_CHECKING
 
 from .._late import late as _late
 from . import ad, batching, partial_eval
+
+if TYPE_CHECKING:
+    from . import mlir as mlir
+    from . import pxla as pxla
+    from . import xla as xla
 
 __all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
 

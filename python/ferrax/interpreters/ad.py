@@ -7,12 +7,19 @@ Invariant: a rule stands under its primitive in `primitive_jvps` (`rule(primals,
 `primitive_transposes` (`rule(cotangent, *inputs, **params) -> cotangents`, `UndefinedPrimal` marking the linear inputs). A zero is a `Zero`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import _core
 from .._autodiff import jvp as _jvp
 from .._core import primitive
 from .._flat import zeros
 from .._linear_maps import linearize as _linearize
 from ._kinds import JVPTrace
+
+if TYPE_CHECKING:
+    from .._core import Array, ShapedArray
 
 __all__ = [
     "JVPTrace",
@@ -37,8 +44,8 @@ __all__ = [
     "zeros_like_aval",
 ]
 
-primitive_jvps = {}
-primitive_transposes = {}
+primitive_jvps: dict[Any, Any] = {}
+primitive_transposes: dict[Any, Any] = {}
 
 
 class _OfJvp(type):
@@ -53,11 +60,11 @@ class JVPTracer(metaclass=_OfJvp):
 class Zero:
     """A zero tangent or cotangent of a type, never made."""
 
-    def __init__(self, aval):
+    def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
     @staticmethod
-    def from_primal_value(val):
+    def from_primal_value(val: Any) -> Any:
         """The zero of a value's tangent type."""
         return Zero(_core.get_aval(val))
 
@@ -68,14 +75,14 @@ class Zero:
 class UndefinedPrimal:
     """An input in which the operation is linear: a transpose rule returns its cotangent."""
 
-    def __init__(self, aval):
+    def __init__(self, aval: Any) -> None:
         self.aval = aval
 
     def __repr__(self):
         return f"UndefinedPrimal({self.aval})"
 
 
-def is_undefined_primal(x):
+def is_undefined_primal(x: Any) -> Any:
     """Whether a transpose rule must return a cotangent for an input.
 
     Args:
@@ -87,7 +94,7 @@ def is_undefined_primal(x):
     return type(x) is UndefinedPrimal
 
 
-def zeros_like_aval(aval):
+def zeros_like_aval(aval: ShapedArray) -> Array:
     """Zeros of a type.
 
     Args:
@@ -99,7 +106,7 @@ def zeros_like_aval(aval):
     return zeros(aval)
 
 
-def instantiate_zeros(tangent):
+def instantiate_zeros(tangent: Any) -> Any:
     """A tangent as an array.
 
     Args:
@@ -111,7 +118,7 @@ def instantiate_zeros(tangent):
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
-def add_tangents(x, y):
+def add_tangents(x: Any, y: Any) -> Any:
     """The sum of two tangents, either of which may be a symbolic zero.
 
     Args:
@@ -125,7 +132,7 @@ def add_tangents(x, y):
     return x if type(y) is Zero else _core.elementwise("add", x, y)
 
 
-def get_primitive_transpose(p):
+def get_primitive_transpose(p: Any) -> Any:
     """The transpose rule of a primitive.
 
     Args:
@@ -142,7 +149,7 @@ def get_primitive_transpose(p):
     return primitive_transposes[p]
 
 
-def defjvp(primitive, *jvprules):
+def defjvp(primitive: Any, *jvprules: Any) -> Any:
     """Gives a primitive of one result its forward derivative, as a sum over its inputs.
 
     Args:
@@ -155,7 +162,7 @@ def defjvp(primitive, *jvprules):
     defjvp2(primitive, *[rule and (lambda t, ans, *primals, _rule=rule, **params: _rule(t, *primals, **params)) for rule in jvprules])
 
 
-def defjvp2(primitive, *jvprules):
+def defjvp2(primitive: Any, *jvprules: Any) -> Any:
     """Gives a primitive of one result its forward derivative, by rules that also take the result.
 
     Args:
@@ -177,7 +184,7 @@ def defjvp2(primitive, *jvprules):
     primitive_jvps[primitive] = standard_jvp
 
 
-def deflinear(primitive, transpose_rule):
+def deflinear(primitive: Any, transpose_rule: Any) -> Any:
     """Declares a primitive linear in all inputs: its derivative, and its transpose by the given rule.
 
     Args:
@@ -190,7 +197,7 @@ def deflinear(primitive, transpose_rule):
     deflinear2(primitive, lambda ct, *_, **params: transpose_rule(ct, **params))
 
 
-def deflinear2(primitive, transpose_rule):
+def deflinear2(primitive: Any, transpose_rule: Any) -> Any:
     """Declares a primitive linear in all inputs, by a rule that also takes the inputs.
 
     Args:
@@ -219,7 +226,7 @@ def deflinear2(primitive, transpose_rule):
     primitive_transposes[primitive] = transpose
 
 
-def defbilinear(prim, lhs_rule, rhs_rule):
+def defbilinear(prim: Any, lhs_rule: Any, rhs_rule: Any) -> Any:
     """Declares a primitive linear in each of its two inputs: its derivative, and its transpose by the given rules.
 
     Args:
@@ -241,10 +248,10 @@ def defbilinear(prim, lhs_rule, rhs_rule):
     primitive_transposes[prim] = transpose
 
 
-add_jaxvals_p = primitive("add_any")
+add_jaxvals_p: Any = primitive("add_any")
 
 
-def add_jaxvals(x, y):
+def add_jaxvals(x: Any, y: Any) -> Any:
     """The sum of two tangents or cotangents.
 
     Args:
@@ -256,7 +263,7 @@ def add_jaxvals(x, y):
     return add_jaxvals_p.bind(x, y)
 
 
-def jvp(fun, has_aux=False, instantiate=True, transform_stack=True):
+def jvp(fun: Any, has_aux: bool = False, instantiate: Any = True, transform_stack: bool = True) -> Any:
     """The forward derivative of a `WrappedFun` of leaves.
 
     Args:
@@ -279,7 +286,7 @@ def jvp(fun, has_aux=False, instantiate=True, transform_stack=True):
     return fun.wrap(of_pairs, (), None)
 
 
-def linearize(traceable, *primals, has_aux=False):
+def linearize(traceable: Any, *primals: Any, has_aux: bool = False) -> Any:
     """The results of a `WrappedFun` of leaves, and its derivative at a point as a linear function.
 
     Args:

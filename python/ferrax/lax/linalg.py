@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import enum
 import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +23,10 @@ from .._core import bind, primitive as _primitive
 from .._dtypes import is_complex, is_inexact
 from .._late import late as _late
 from ._reductions import reduce_max
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 __all__ = [
     "EigImplementation",
@@ -96,14 +102,14 @@ def _checked(name, x):
     return x
 
 
-def warn_inert(name, **options):
+def warn_inert(name: str, **options: Any) -> None:
     """Warns, once each, of options that choose how and not what."""
     for option, value in options.items():
         if value is not None:
             inert(name, option, "one algorithm serves all")
 
 
-def cholesky(x, *, symmetrize_input=True):
+def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular l with a positive diagonal and ``l @ l.T.conj() == x``.
 
     Args:
@@ -128,7 +134,7 @@ def cholesky(x, *, symmetrize_input=True):
     return bind("cholesky", x)
 
 
-def cholesky_update(r_matrix, w_vector):
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper factor of ``r.T @ r + outer(w, w)``, given the upper factor r (n, n) and w (n,), in O(n^2).
 
     Golub and Van Loan, Matrix Computations, 6.5.4.
@@ -149,7 +155,15 @@ def cholesky_update(r_matrix, w_vector):
     return bind("cholesky_update", _core.asarray(r_matrix), _core.asarray(w_vector))
 
 
-def eig(x, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, enable_eigvec_derivs=False, implementation=None, use_magma=None):
+def eig(
+    x: ArrayLike,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: Any = None,
+    use_magma: bool | None = None,
+) -> list[Array]:
     """Eigenvalues and eigenvectors of any square matrices.
 
     Golub and Van Loan, Matrix Computations, 7.5 and 7.6.
@@ -182,7 +196,15 @@ def eig(x, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, e
     )
 
 
-def eigh(x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None):
+def eigh(
+    x: Array,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index: tuple[int, int] | None = None,
+    implementation: Any = None,
+) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of Hermitian matrices: ``x @ v == v * w[..., None, :]``.
 
     Golub and Van Loan, Matrix Computations, 8.3.
@@ -213,7 +235,7 @@ def eigh(x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_
     return v, w
 
 
-def hessenberg(a):
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """The reduction ``a == q @ h @ q.T.conj()``, h zero below its first subdiagonal.
 
     Args:
@@ -233,7 +255,7 @@ def hessenberg(a):
     return list(bind("hessenberg", _core.asarray(a)))
 
 
-def householder_product(a, taus):
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first n columns of the product of the reflections ``1 - taus[k] v v'``, whose v are stored below the diagonal of a, with 1 on the diagonal.
 
     Args:
@@ -255,7 +277,7 @@ def householder_product(a, taus):
     return bind("householder_product", _core.asarray(a), _core.asarray(taus))
 
 
-def lu(x):
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """Triangular factors with exchanges of rows: ``x[permutation] == l @ u``.
 
     Args:
@@ -273,7 +295,7 @@ def lu(x):
     return list(bind("lu", _core.asarray(x)))
 
 
-def lu_pivots_to_permutation(pivots, permutation_size):
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The origin of each row after row k was exchanged with row ``pivots[k]`` for each k in turn; int32.
 
     Args:
@@ -292,7 +314,7 @@ def lu_pivots_to_permutation(pivots, permutation_size):
     return bind("lu_pivots_to_permutation", _core.asarray(pivots), permutation_size=int(permutation_size))
 
 
-def ormqr(a, taus, c, *, left=True, transpose=False):
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """``q @ c``, or ``c @ q``, for the product q of the reflections in a and taus, which is not formed.
 
     Args:
@@ -315,7 +337,7 @@ def ormqr(a, taus, c, *, left=True, transpose=False):
     return bind("ormqr", _core.asarray(a), _core.asarray(taus), _core.asarray(c), left=bool(left), transpose=bool(transpose))
 
 
-def qr(x, *, pivoting=False, full_matrices=True, use_magma=None):
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
     """``x == q @ r`` with orthonormal columns of q and upper triangular r; with pivoting ``x[:, order] == q @ r``.
 
     Golub and Van Loan, Matrix Computations, 5.2 and 5.4.
@@ -336,7 +358,9 @@ def qr(x, *, pivoting=False, full_matrices=True, use_magma=None):
     return tuple(bind("qr", _core.asarray(x), pivoting=bool(pivoting), full_matrices=bool(full_matrices)))
 
 
-def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
+def schur(
+    x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False, select_callable: Callable[..., Any] | None = None
+) -> tuple[Array, Array]:
     """``x == z @ t @ z.T.conj()`` with unitary z; t is triangular, of a real x but for blocks of two rows with conjugate eigenvalues.
 
     Golub and Van Loan, Matrix Computations, 7.5.
@@ -362,7 +386,7 @@ def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable
     return list(bind("schur", _core.asarray(x), compute_schur_vectors=bool(compute_schur_vectors), sort_eig_vals=bool(sort_eig_vals)))
 
 
-def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorithm=None):
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index: tuple[int, int] | None = None, algorithm: Any = None) -> Any:
     """``x == u * s[..., None, :] @ vt`` with orthonormal columns of u and rows of vt; s descends.
 
     Golub and Van Loan, Matrix Computations, 8.6.
@@ -392,7 +416,7 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
     return u, s, vt
 
 
-def symmetric_product(a_matrix, c_matrix, *, alpha=1.0, beta=0.0, symmetrize_output=False):
+def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False) -> Any:
     """``alpha * a @ a.T + beta * c``.
 
     Args:
@@ -424,7 +448,16 @@ def _no_narrower(a, b):
     return a.astype("float32"), b.astype("float32"), lambda x: x.astype(dtype)
 
 
-def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, conjugate_a=False, unit_diagonal=False):
+def triangular_solve(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Array:
     """x of ``op(a) @ x == b`` (left_side) or ``x @ op(a) == b``, for a triangular a.
 
     Args:
@@ -465,7 +498,7 @@ def triangular_solve(a, b, *, left_side=False, lower=False, transpose_a=False, c
     return back(bind("squeeze", out, dimensions=(axis,)) if vector else out)
 
 
-def tridiagonal(a, *, lower=True):
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Array, Array]:
     """The reduction of Hermitian matrices ``a == q @ t @ q.T.conj()`` to a real tridiagonal t.
 
     Args:
@@ -486,7 +519,7 @@ def tridiagonal(a, *, lower=True):
     return list(bind("tridiagonal", _core.asarray(a), lower=bool(lower)))
 
 
-def tridiagonal_solve(dl, d, du, b, *, perturb_singular=False):
+def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool = False) -> Array:
     """x of ``t @ x == b`` for tridiagonal t.
 
     Args:
@@ -511,7 +544,9 @@ def tridiagonal_solve(dl, d, du, b, *, perturb_singular=False):
     return bind("tridiagonal_solve", *[_core.asarray(x) for x in (dl, d, du, b)], perturb_singular=bool(perturb_singular))
 
 
-def qdwh(x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=None):
+def qdwh(
+    x: Any, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None, dynamic_shape: tuple[int, int] | None = None
+) -> Any:
     """The polar decomposition ``x == u @ h``, u with orthonormal columns and h Hermitian and positive semidefinite.
 
     By singular values: Higham, Functions of Matrices (2008), 8.1; the options of an iteration have no effect.

@@ -6,11 +6,15 @@
 Files are as JAX writes them, and each library reads those of the other. Invariant: chunks divide the part of one device, so that devices write different files.
 """
 
+from __future__ import annotations
+
 import asyncio
 import functools
 import math
 import os
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +24,9 @@ from ..._layouts import Format
 from ..._parts import make_array_from_single_device_arrays
 from ...dtypes import canonicalize_dtype
 from ...sharding import Sharding
+
+if TYPE_CHECKING:
+    from ..._core import Array
 
 __all__ = [
     "async_deserialize",
@@ -61,7 +68,7 @@ DRIVERS = {"gs": "gcs", "s3": "s3"}
 class InFlight:
     """A limit on the bytes being read: a read waits until its bytes are free; one larger than the limit raises the limit."""
 
-    def __init__(self, most):
+    def __init__(self, most: int) -> None:
         self._most = self._free = most
         self._changed = asyncio.Condition()
 
@@ -81,7 +88,7 @@ class InFlight:
             self._changed.notify_all()
 
 
-def is_tensorstore_spec_leaf(leaf):
+def is_tensorstore_spec_leaf(leaf: Any) -> bool:
     """Whether a leaf of a tree is a specification, or None.
 
     Args:
@@ -93,7 +100,7 @@ def is_tensorstore_spec_leaf(leaf):
     return leaf is None or (isinstance(leaf, dict) and ("driver" in leaf or "kvstore" in leaf))
 
 
-def merge_nested_ts_specs(dict1, dict2):
+def merge_nested_ts_specs(dict1: dict[Any, Any], dict2: dict[Any, Any] | None) -> dict[Any, Any]:
     """Two specifications as one.
 
     Args:
@@ -135,7 +142,7 @@ def _chunk(local_shape, itemsize, most=FILE_BYTES):
     return chunk
 
 
-def metadata(arr, driver="zarr3"):
+def metadata(arr: Any, driver: str = "zarr3") -> dict[str, Any]:
     """An array as Zarr describes it: its shape, its chunks, and its dtype where the format has it there.
 
     Raises:
@@ -161,7 +168,7 @@ def _store(path):
     return {"driver": DRIVERS[scheme], "bucket": bucket, "path": within}
 
 
-def get_tensorstore_spec(ckpt_path, ocdbt=True, process_idx=None, arr=None, driver="zarr3"):
+def get_tensorstore_spec(ckpt_path: Any, ocdbt: bool = True, process_idx: int | None = None, arr: Array | None = None, driver: str = "zarr3") -> dict[str, Any]:
     """The specification of an array at a path.
 
     Args:
@@ -247,7 +254,7 @@ async def async_serialize(
     return await asyncio.gather(*map(write, arr_inp.addressable_shards))
 
 
-def estimate_read_memory_footprint(t, domain):
+def estimate_read_memory_footprint(t: Any, domain: Any) -> int:
     """How many bytes are read for a part of an array: those of all chunks that it touches.
 
     Args:
@@ -315,7 +322,7 @@ async def async_deserialize(
     return make_array_from_single_device_arrays(shape, sharding, parts, dtype=canonicalize_dtype(dtype))
 
 
-def run_serialization(arrays, tensorstore_specs):
+def run_serialization(arrays: Sequence[Array], tensorstore_specs: Sequence[Any]) -> None:
     """Writes arrays.
 
     Args:
@@ -332,7 +339,9 @@ def run_serialization(arrays, tensorstore_specs):
     asyncio.run(run())
 
 
-def run_deserialization(shardings, tensorstore_specs, global_shapes=None, dtypes=None, concurrent_gb=32):
+def run_deserialization(
+    shardings: Sequence[Any], tensorstore_specs: Sequence[Any], global_shapes: Any = None, dtypes: Any = None, concurrent_gb: int = 32
+) -> list[Array]:
     """Reads arrays.
 
     Args:

@@ -6,7 +6,11 @@ A robust and efficient implementation of LOBPCG, SIAM J. Sci. Comput. 40 (2018).
 Invariant: the columns of the basis (X, R, P) are orthonormal or zero, and zero ones do not contribute to the result.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from ... import lax, numpy as jnp
 from ..._api import jit
@@ -17,7 +21,7 @@ from ._base import JAXSparse
 __all__ = ["lobpcg_standard"]
 
 
-def lobpcg_standard(A, X, m=100, tol=None):
+def lobpcg_standard(A: Array | Callable[[Array], Array], X: Array, m: int = 100, tol: Array | float | None = None) -> Any:
     """The largest k eigenvalues of a Hermitian matrix, and their vectors, by LOBPCG.
 
     Args:

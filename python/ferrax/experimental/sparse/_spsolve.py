@@ -6,6 +6,10 @@ elimination with row exchanges, whose band grows to 2 kl + ku + 1 diagonals (Gol
 Invariant: memory is that of the band, never that of the matrix.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ... import lax, numpy as jnp
@@ -18,7 +22,7 @@ from .csr import CSR
 __all__ = ["spsolve"]
 
 
-def spsolve(data, indices, indptr, b, tol=1e-6, reorder=1):
+def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reorder: int = 1) -> Any:
     """The solution of a sparse linear system A x = b, by Gaussian elimination on the host.
 
     Args:

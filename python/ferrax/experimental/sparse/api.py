@@ -6,13 +6,21 @@ Invariant: a format is a class with `_empty` and `_eye`.
     CSR(float32[3, 3], nse=3)
 """
 
+from __future__ import annotations
+
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ._base import checked_shape
 from .bcoo import BCOO
 from .bcsr import BCSR
 from .coo import COO
 from .csr import CSC, CSR
+
+if TYPE_CHECKING:
+    from ...typing import DTypeLike
+    from . import JAXSparse
 
 __all__ = ["empty", "eye"]
 
@@ -25,7 +33,7 @@ def _format(sparse_format):
     return _FORMATS[sparse_format]
 
 
-def empty(shape, dtype=None, index_dtype="int32", sparse_format="bcoo", **kwds):
+def empty(shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32", sparse_format: str = "bcoo", **kwds: Any) -> JAXSparse:
     """A sparse array of zeros.
 
     Args:
@@ -47,7 +55,9 @@ def empty(shape, dtype=None, index_dtype="int32", sparse_format="bcoo", **kwds):
     return _format(sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
 
 
-def eye(N, M=None, k=0, dtype=None, index_dtype="int32", sparse_format="bcoo", **kwds):
+def eye(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32", sparse_format: str = "bcoo", **kwds: Any
+) -> JAXSparse:
     """A sparse matrix with ones on a diagonal.
 
     Args:

@@ -3,8 +3,12 @@
 Invariant: a key gives JAX's elements and JAX's indices.
 """
 
+from __future__ import annotations
+
 import math
 import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp, random
 from ..._batching import vmap
@@ -12,23 +16,26 @@ from ._base import checked_index_dtype, checked_shape
 from ._duplicates import bcoo_sort_indices
 from .bcoo import BCOO
 
+if TYPE_CHECKING:
+    from ..._core import Array
+
 __all__ = ["random_bcoo"]
 
 
 def random_bcoo(
-    key,
-    shape,
+    key: Array,
+    shape: Sequence[int],
     *,
-    dtype=float,
-    indices_dtype=None,
-    nse=0.2,
-    n_batch=0,
-    n_dense=0,
-    unique_indices=True,
-    sorted_indices=False,
-    generator=random.uniform,
-    **kwds,
-):
+    dtype: Any = float,
+    indices_dtype: Any = None,
+    nse: float | int = 0.2,
+    n_batch: int = 0,
+    n_dense: int = 0,
+    unique_indices: bool = True,
+    sorted_indices: bool = False,
+    generator: Callable[..., Array] = random.uniform,
+    **kwds: Any,
+) -> BCOO:
     """A BCOO array with random elements at random indices.
 
     Args:

@@ -7,7 +7,10 @@ The function is traced as if its sparse arguments were dense, and the program is
 Invariant: an equation without a sparse operand is bound unchanged. Any other has a rule, and a rule never makes a sparse operand dense: operations that need dense operands are refused.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import Any
 
 from ... import _core
 from ..._core import ShapedArray
@@ -31,7 +34,7 @@ def _is_sparse(x):
     return isinstance(x, JAXSparse)
 
 
-def sparsify(f, use_tracer=False):
+def sparsify(f: Any, use_tracer: bool = False) -> Any:
     """A function that takes sparse arrays wherever `f` takes arrays.
 
     Args:
@@ -68,7 +71,7 @@ def _aval(x):
     return ShapedArray(x.shape, x.dtype) if _is_sparse(x) else _core.get_aval(x)
 
 
-def walk(jaxpr, consts, args):
+def walk(jaxpr: Any, consts: Any, args: Any) -> list[Any]:
     """The outputs of a program, each an array or a BCOO array, for such inputs."""
     env = dict(zip(jaxpr.constvars, [_core.asarray(c) for c in consts], strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))

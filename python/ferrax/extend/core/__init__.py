@@ -8,6 +8,11 @@ Invariant: a primitive's rules may be given at any time before they are needed; 
 tables of derivative and batching rules, keyed by primitive.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TYPE_CHECKING
+
 import importlib as _importlib
 import itertools
 
@@ -22,6 +27,9 @@ from ..._late import late as _late
 from ...lax._tokens import Token
 from ._equations import AbstractToken, DebugInfo, DropVar, Effect, Effects, abstract_token, gensym, new_jaxpr_eqn
 from ...errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError
+
+if TYPE_CHECKING:
+    from . import primitives as primitives
 
 __all__ = [
     "AbstractToken",
@@ -67,7 +75,7 @@ __all__ = [
     "valid_jaxtype",
 ]
 
-array_types = {np.ndarray, *NUMPY_NUMBERS}
+array_types: set[Any] = {np.ndarray, *NUMPY_NUMBERS}
 
 
 def _eval(jaxpr, consts, args):
@@ -76,7 +84,7 @@ def _eval(jaxpr, consts, args):
     return list(_core.eval_program(jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, list(consts)), list(consts), *args))
 
 
-def jaxpr_as_fun(closed_jaxpr, *args):
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Any:
     """A closed program as a function.
 
     Args:
@@ -93,7 +101,7 @@ def jaxpr_as_fun(closed_jaxpr, *args):
     return run(*args) if args else run
 
 
-def jaxprs_in_params(params):
+def jaxprs_in_params(params: Any) -> Iterator[Jaxpr]:
     """The open programs among an equation's parameters, those in tuples and lists included.
 
     Args:
@@ -110,7 +118,7 @@ def jaxprs_in_params(params):
                 yield item.jaxpr
 
 
-def subjaxprs(jaxpr):
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     """The open programs among the parameters of a program's equations.
 
     Args:
@@ -122,7 +130,7 @@ def subjaxprs(jaxpr):
     return itertools.chain.from_iterable(jaxprs_in_params(eqn.params) for eqn in jaxpr.eqns)
 
 
-def check_jaxpr(jaxpr):
+def check_jaxpr(jaxpr: Jaxpr) -> Any:
     """Verifies that each variable of a program is defined before it is used.
 
     Args:
@@ -145,7 +153,7 @@ def check_jaxpr(jaxpr):
             raise JaxprTypeError(f"Variable '{v}' not defined\n\nin the program's outputs")
 
 
-def concrete_or_error(force, val, context=""):
+def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
     """A value that is known when the program is traced.
 
     Args:
@@ -167,7 +175,7 @@ def concrete_or_error(force, val, context=""):
     return val if force is None else force(val)
 
 
-def mapped_aval(size, axis, aval):
+def mapped_aval(size: int, axis: Any, aval: ShapedArray) -> ShapedArray:
     """The type of one slice of an array along an axis.
 
     Args:
@@ -188,7 +196,7 @@ def mapped_aval(size, axis, aval):
     return aval.update(shape=tuple(shape))
 
 
-def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
+def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
     """The type of `size` arrays stacked along an axis.
 
     Args:
@@ -212,7 +220,7 @@ def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
     return aval.update(shape=tuple(shape))
 
 
-def primal_dtype_to_tangent_dtype(primal_dtype):
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     """The dtype of tangents.
 
     Args:
@@ -224,32 +232,36 @@ def primal_dtype_to_tangent_dtype(primal_dtype):
     return tangent_dtype(np.dtype(primal_dtype))
 
 
-no_effects = frozenset()
+no_effects: frozenset[Any] = frozenset()
 
 
 class CallPrimitive:
     """A primitive that calls a function, its first operand. The call is not an equation; the equations of its function take its place."""
 
+    name: str
+    multiple_results: bool
+    call_primitive: bool
+
     multiple_results, call_primitive = True, True
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
         self._call = call_impl
 
     def __repr__(self):
         return self.name
 
-    def def_impl(self, impl):
+    def def_impl(self, impl: Any) -> Any:
         """Sets how the function is called: `impl(f, *args, **params)`."""
         self._call = impl
         return impl
 
-    def bind(self, f, *args, **params):
+    def bind(self, f: Any, *args: Any, **params: Any) -> Any:
         """Calls the function."""
         return self._call(f, *args, **params)
 
 
-def call_impl(f, *args, **params):
+def call_impl(f: Any, *args: Any, **params: Any) -> Any:
     """Calls a function that is the argument of a call primitive.
 
     Args:
@@ -268,7 +280,7 @@ class TraceTag:
     """The identity of one transformation, for transformations written in Python."""
 
 
-def find_top_trace(_):
+def find_top_trace(_: Any) -> Any:
     """The innermost trace to which one of the values of a sequence belongs.
 
     Returns:
@@ -282,7 +294,7 @@ def find_top_trace(_):
 _NO_TRACES = "transformations are not written in Python here (core.Trace): walk the equations of make_jaxpr(f)(x), or use eval_jaxpr"
 
 
-def take_current_trace():
+def take_current_trace() -> Any:
     """Refused: the current trace is no Python object here.
 
     Raises:
@@ -291,7 +303,7 @@ def take_current_trace():
     raise NotImplementedError(_NO_TRACES)
 
 
-def set_current_trace(trace):
+def set_current_trace(trace: Any) -> Any:
     """Refused: transformations are not written in Python here.
 
     Args:
@@ -316,7 +328,7 @@ class _TraceState:
         return hash(self._key)
 
 
-def get_opaque_trace_state(convention=None):
+def get_opaque_trace_state(convention: Any = None) -> Any:
     """A value that is equal for two places of a program that are under the same transformations.
 
     Args:
@@ -328,7 +340,7 @@ def get_opaque_trace_state(convention=None):
     return _TraceState()
 
 
-def unsafe_am_i_under_a_jit_DO_NOT_USE():
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
     """Whether a program is being traced.
 
     Returns:
@@ -337,7 +349,7 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE():
     return _core.staging() is not None
 
 
-def unsafe_am_i_under_a_vmap_DO_NOT_USE():
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     """Whether a `vmap` is in progress.
 
     Returns:
@@ -346,7 +358,7 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE():
     return any(t.what == "vmap" for t in _core.traces())
 
 
-def unsafe_get_axis_names_DO_NOT_USE():
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
     """The names of the axes in scope.
 
     Returns:
@@ -355,7 +367,7 @@ def unsafe_get_axis_names_DO_NOT_USE():
     return [name for name, *_ in _core.trace_context()[1]]
 
 
-def nonempty_axis_env_DO_NOT_USE():
+def nonempty_axis_env_DO_NOT_USE() -> bool:
     """Whether a named axis is in scope.
 
     Returns:
@@ -364,7 +376,7 @@ def nonempty_axis_env_DO_NOT_USE():
     return bool(_core.trace_context()[1])
 
 
-def valid_jaxtype(x):
+def valid_jaxtype(x: Any) -> bool:
     """Whether a value is an array or a scalar that can be traced.
 
     Args:

@@ -8,6 +8,8 @@
 Invariant: an equation is checked when a program is made of it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Set
 from typing import Any, NamedTuple
 
@@ -30,7 +32,7 @@ class DropVar(Var):
 class AbstractToken:
     """The type of tokens, which order effects; no value of a program has it, as effects have their order without."""
 
-    def str_short(self, short_dtypes=False, mesh_axis_types=False):
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False) -> str:
         """`Tok`."""
         return "Tok"
 
@@ -38,7 +40,7 @@ class AbstractToken:
         return "Tok"
 
 
-abstract_token = AbstractToken()
+abstract_token: AbstractToken = AbstractToken()
 
 
 class DebugInfo(NamedTuple):
@@ -50,41 +52,41 @@ class DebugInfo(NamedTuple):
     result_paths: Any = None
 
     @property
-    def func_name(self):
+    def func_name(self) -> str:
         """The function's name."""
         return self.func_src_info.split(" ")[0]
 
     @property
-    def func_filename(self):
+    def func_filename(self) -> str | None:
         """The function's file, or None."""
         _, at, rest = self.func_src_info.partition(" at ")
         return rest.rpartition(":")[0] if at else None
 
-    def replace_func_name(self, name):
+    def replace_func_name(self, name: str) -> DebugInfo:
         """With another name."""
         words = self.func_src_info.split(" ")
         return self._replace(func_src_info=" ".join([name, *words[1:]]))
 
-    def resolve_result_paths(self):
+    def resolve_result_paths(self) -> DebugInfo:
         """The same with paths of results that were computed lazily."""
         return self._replace(result_paths=tuple(self.result_paths())) if callable(self.result_paths) else self
 
-    def with_unknown_names(self):
+    def with_unknown_names(self) -> DebugInfo:
         """Without names of arguments and results."""
         return self._replace(arg_names=None, result_paths=None)
 
-    def safe_arg_names(self, expected):
+    def safe_arg_names(self, expected: int) -> tuple[str, ...]:
         """As many names as there are arguments: empty ones where they are not known."""
         known = self.arg_names is not None and len(self.arg_names) == expected
         return tuple(self.arg_names) if known else ("",) * expected
 
-    def safe_result_paths(self, expected):
+    def safe_result_paths(self, expected: int) -> tuple[str, ...]:
         """As many paths as there are results: empty ones where they are not known."""
         known = isinstance(self.result_paths, tuple) and len(self.result_paths) == expected
         return self.result_paths if known else ("",) * expected
 
 
-def gensym():
+def gensym() -> type[Var]:
     """A function that makes new variables.
 
     Returns:
@@ -93,7 +95,7 @@ def gensym():
     return Var
 
 
-def new_jaxpr_eqn(invars, outvars, primitive, params, effects=frozenset(), source_info=None, ctx=None):
+def new_jaxpr_eqn(invars: Any, outvars: Any, primitive: Any, params: Any, effects: Any = frozenset(), source_info: Any = None, ctx: Any = None) -> JaxprEqn:
     """An equation.
 
     Args:

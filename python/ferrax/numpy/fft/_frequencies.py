@@ -9,6 +9,8 @@ Invariant: element k of a transform of n samples `d` apart has the frequency `ff
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +22,11 @@ from .._arguments import as_array
 from .._arithmetic import divide, multiply
 from .._joining import concatenate
 from .._rearranging import roll
+
+if TYPE_CHECKING:
+    from ..._core import Array, Device
+    from ...sharding import Sharding
+    from ...typing import ArrayLike, DTypeLike
 
 
 def _counts(name, n, d):
@@ -42,7 +49,7 @@ def _iota(n, dtype):
     return bind("iota", dtype=dtype, shape=(max(n, 0),), dimension=0)
 
 
-def fftfreq(n, d=1.0, *, dtype=None, device=None):
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None) -> Array:
     """The frequencies of `fft`: `[0, 1, .., (n - 1) // 2, -(n // 2), .., -1] / (d n)`.
 
     Args:
@@ -68,7 +75,7 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None):
     return _over(k, n, d, dtype, device)
 
 
-def rfftfreq(n, d=1.0, *, dtype=None, device=None):
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Device | Sharding | None = None) -> Array:
     """The frequencies of `rfft`: `[0, 1, .., n // 2] / (d n)`.
 
     Args:
@@ -104,7 +111,7 @@ def _shifted(name, x, axes, by):
     return roll(x, tuple([by(x.shape[a]) for a in axes]), tuple(axes)) if axes else x
 
 
-def fftshift(x, axes=None):
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """x with the zero frequency in the middle: each axis rolled by half its length.
 
     Args:
@@ -123,7 +130,7 @@ def fftshift(x, axes=None):
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
 
-def ifftshift(x, axes=None):
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`, which differs from it for odd lengths.
 
     Args:

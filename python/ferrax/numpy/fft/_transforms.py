@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..._core import bind
 from ..._dtypes import is_complex, to_complex, to_inexact
 from ..._shapes import canonicalize_axis
 from ...lax import FftType
 from .._arguments import as_array
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
@@ -121,7 +127,7 @@ def _plane(name, kind, a, s, axes, norm):
     return _transform(name, kind, a, s, axes, norm)
 
 
-def fft(a, n=None, axis=-1, norm=None):
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along an axis: `y[k] = sum_j a[j] exp(-2 pi i jk / n)`.
 
     Args:
@@ -142,7 +148,7 @@ def fft(a, n=None, axis=-1, norm=None):
     return _along("fft", FftType.FFT, a, n, axis, norm)
 
 
-def ifft(a, n=None, axis=-1, norm=None):
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`: `y[k] = sum_j a[j] exp(+2 pi i jk / n) / n`.
 
     Args:
@@ -163,7 +169,7 @@ def ifft(a, n=None, axis=-1, norm=None):
     return _along("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-def rfft(a, n=None, axis=-1, norm=None):
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The first n // 2 + 1 elements of the transform of real numbers; the others are conjugates of these.
 
     Args:
@@ -184,7 +190,7 @@ def rfft(a, n=None, axis=-1, norm=None):
     return _along("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-def irfft(a, n=None, axis=-1, norm=None):
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real numbers whose `rfft` is a.
 
     Args:
@@ -211,7 +217,7 @@ def _opposite(norm):
     return _OPPOSITE[norm]
 
 
-def hfft(a, n=None, axis=-1, norm=None):
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real transform of a Hermitian-symmetric sequence whose first half is a.
 
     Args:
@@ -232,7 +238,7 @@ def hfft(a, n=None, axis=-1, norm=None):
     return _along("hfft", FftType.IRFFT, as_array("hfft", a).conj(), n, axis, _opposite(norm))
 
 
-def ihfft(a, n=None, axis=-1, norm=None):
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`: n // 2 + 1 elements of a transform of real numbers, conjugated.
 
     Args:
@@ -253,7 +259,7 @@ def ihfft(a, n=None, axis=-1, norm=None):
     return _along("ihfft", FftType.RFFT, a, n, axis, _opposite(norm)).conj()
 
 
-def fftn(a, s=None, axes=None, norm=None):
+def fftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """The transform along several axes: all of them, or the last ones if s is given.
 
     Args:
@@ -275,7 +281,7 @@ def fftn(a, s=None, axes=None, norm=None):
     return _transform("fftn", FftType.FFT, a, s, axes, norm)
 
 
-def ifftn(a, s=None, axes=None, norm=None):
+def ifftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """The inverse of `fftn`.
 
     Args:
@@ -297,7 +303,7 @@ def ifftn(a, s=None, axes=None, norm=None):
     return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
-def rfftn(a, s=None, axes=None, norm=None):
+def rfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """The transform of real numbers along several axes.
 
     Args:
@@ -318,7 +324,7 @@ def rfftn(a, s=None, axes=None, norm=None):
     return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
-def irfftn(a, s=None, axes=None, norm=None):
+def irfftn(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None) -> Array:
     """The inverse of `rfftn`.
 
     Args:
@@ -339,7 +345,7 @@ def irfftn(a, s=None, axes=None, norm=None):
     return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
-def fft2(a, s=None, axes=(-2, -1), norm=None):
+def fft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """`fftn` along two axes, by default the last ones.
 
     Args:
@@ -361,7 +367,7 @@ def fft2(a, s=None, axes=(-2, -1), norm=None):
     return _plane("fft2", FftType.FFT, a, s, axes, norm)
 
 
-def ifft2(a, s=None, axes=(-2, -1), norm=None):
+def ifft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """`ifftn` along two axes, by default the last ones.
 
     Args:
@@ -383,7 +389,7 @@ def ifft2(a, s=None, axes=(-2, -1), norm=None):
     return _plane("ifft2", FftType.IFFT, a, s, axes, norm)
 
 
-def rfft2(a, s=None, axes=(-2, -1), norm=None):
+def rfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """`rfftn` along two axes, by default the last ones.
 
     Args:
@@ -405,7 +411,7 @@ def rfft2(a, s=None, axes=(-2, -1), norm=None):
     return _plane("rfft2", FftType.RFFT, a, s, axes, norm)
 
 
-def irfft2(a, s=None, axes=(-2, -1), norm=None):
+def irfft2(a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None) -> Array:
     """`irfftn` along two axes, by default the last ones.
 
     Args:

@@ -8,12 +8,18 @@ Invariant: options that save copies or checks (overwrite_a, check_finite, ..) ar
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ... import numpy as jnp
 from ..._shapes import common_shape
 from ...lax import linalg as _lax
 from ...numpy._arguments import jitted
 from ...numpy.linalg._factorizations import floating
 from ...numpy.linalg._solving import adjoint, lu_solve as _lu_solve
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 
 def _floating(*xs):
@@ -32,7 +38,7 @@ def _as_columns(a, b, name):
     return jnp.broadcast_to(a, (*lead, *a.shape[-2:])), columns, (lambda x: x[..., 0]) if vector else (lambda x: x)
 
 
-def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The triangular factor of Hermitian positive definite matrices (..., n, n): upper u with ``u.T.conj() @ u == a``, or lower.
 
     Of a the triangle is read that the factor has, and differentiated by.
@@ -53,7 +59,7 @@ def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     return jnp.linalg.cholesky(a, upper=not lower, symmetrize_input=False)
 
 
-def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
+def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, bool]:
     """(c, lower): what `cho_solve` takes; c is the factor of `cholesky`.
 
     Args:
@@ -71,7 +77,7 @@ def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     return cholesky(a, lower=lower), lower
 
 
-def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
+def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False, check_finite: bool = True) -> Array:
     """x of ``a @ x == b``, given a's factor.
 
     Args:
@@ -100,7 +106,7 @@ def _cho_solve(c, b, lower):
     return back(_lax.triangular_solve(c, b, left_side=True, lower=lower, transpose_a=lower, conjugate_a=lower))
 
 
-def det(a, overwrite_a=False, check_finite=True):
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of square matrices (..., n, n).
 
     Args:
@@ -117,7 +123,7 @@ def det(a, overwrite_a=False, check_finite=True):
     return jnp.linalg.det(a)
 
 
-def inv(a, overwrite_a=False, check_finite=True):
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices (..., n, n).
 
     Args:
@@ -134,7 +140,9 @@ def inv(a, overwrite_a=False, check_finite=True):
     return jnp.linalg.inv(a)
 
 
-def svd(a, full_matrices=True, compute_uv=True, overwrite_a=False, check_finite=True, lapack_driver="gesdd"):
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True, lapack_driver: str = "gesdd"
+) -> Any:
     """Singular values and vectors of matrices (..., m, n): (u, s, vh), or s. See numpy.linalg.svd.
 
     Args:
@@ -177,17 +185,17 @@ def _hermitian(a, lower):
 
 
 def eigh(
-    a,
-    b=None,
-    lower=True,
-    eigvals_only=False,
-    overwrite_a=False,
-    overwrite_b=False,
-    turbo=True,
-    eigvals=None,
-    type=1,
-    check_finite=True,
-):
+    a: ArrayLike,
+    b: ArrayLike | None = None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
     """Eigenvalues, ascending, and eigenvectors of a Hermitian matrix, or of two.
 
     Golub and Van Loan, Matrix Computations, 8.7.
@@ -231,7 +239,16 @@ def _eigh_tridiagonal(d, e, eigvals_only, subset):
     return w if eigvals_only else (w, v)
 
 
-def eigh_tridiagonal(d, e, *, eigvals_only=False, select="a", select_range=None, tol=None, key=None):
+def eigh_tridiagonal(
+    d: ArrayLike,
+    e: ArrayLike,
+    *,
+    eigvals_only: bool = False,
+    select: str = "a",
+    select_range: tuple[float, float] | None = None,
+    tol: float | None = None,
+    key: Array | None = None,
+) -> Any:
     """Eigenvalues, ascending, and eigenvectors of a Hermitian tridiagonal matrix.
 
     Args:
@@ -282,7 +299,7 @@ def _hessenberg(a, calc_q):
     return h, q
 
 
-def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """h, or (h, q): ``a == q @ h @ q.T.conj()`` with h zero below its first subdiagonal; a of shape (..., n, n).
 
     Args:
@@ -302,7 +319,7 @@ def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
     return _hessenberg(a, calc_q=bool(calc_q))
 
 
-def lu_factor(a, overwrite_a=False, check_finite=True):
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """(lu, pivots) of matrices (..., m, n): both factors in one array; row k was exchanged with row pivots[k].
 
     Args:
@@ -328,7 +345,7 @@ def _lu_solve_vector(lu, pivots, b, trans):
     return back(_lu_solve(lu, jnp.broadcast_to(order, lu.shape[:-1]), b, trans))
 
 
-def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
+def lu_solve(lu_and_piv: tuple[Array, ArrayLike], b: ArrayLike, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Array:
     """x of ``op(a) @ x == b``, given a's factors.
 
     Args:
@@ -365,7 +382,7 @@ def _lu(a, permute_l):
     return (p.astype(a.dtype) @ l, u) if permute_l else (p, l, u)
 
 
-def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
+def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """(p, l, u) with ``a == p @ l @ u``, or (p @ l, u); a of shape (..., m, n).
 
     Args:
@@ -391,7 +408,7 @@ def _qr(a, mode, pivoting):
     return tuple(out[1:]) if mode == "r" else tuple(out)
 
 
-def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_finite=True):
+def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False, check_finite: bool = True) -> Any:
     """``a == q @ r``, or with pivoting ``a[:, order] == q @ r``.
 
     Args:
@@ -424,7 +441,9 @@ def _qr_multiply(a, c, mode, pivoting, conjugate):
     return (q @ c if mode == "left" else c @ q, r, *order)
 
 
-def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False):
+def qr_multiply(
+    a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False, overwrite_c: bool = False
+) -> Any:
     """The product of c and the factor q of a, and r: ``c @ q``, or ``q @ c``.
 
     Args:
@@ -465,7 +484,7 @@ def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a
     return (out.reshape(-1) if vector else out, *rest)
 
 
-def schur(a, output="real"):
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """(t, z) with ``a == z @ t @ z.T.conj()``.
 
     Args:
@@ -490,7 +509,7 @@ def schur(a, output="real"):
     return tuple(_lax.schur(a))
 
 
-def rsf2csf(T, Z, check_finite=True):
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form (t, z) of a matrix with real Schur form (T, Z): t triangular.
 
     Args:
@@ -509,7 +528,16 @@ def rsf2csf(T, Z, check_finite=True):
     return t, Z.astype(complex_dtype) @ turn
 
 
-def solve(a, b, lower=False, overwrite_a=False, overwrite_b=False, debug=False, check_finite=True, assume_a="gen"):
+def solve(
+    a: ArrayLike,
+    b: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Array:
     """x of ``a @ x == b``.
 
     Args:
@@ -547,7 +575,16 @@ def _solve_triangular(a, b, lower, transpose, conjugate, unit_diagonal):
     return back(out)
 
 
-def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None, check_finite=True):
+def solve_triangular(
+    a: ArrayLike,
+    b: ArrayLike,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug: Any = None,
+    check_finite: bool = True,
+) -> Array:
     """x of ``op(a) @ x == b`` for triangular a.
 
     Args:

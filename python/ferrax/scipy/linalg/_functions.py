@@ -9,6 +9,9 @@ Invariant: derivatives come from the equation that the result solves, so they ne
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ... import lax, numpy as jnp
@@ -20,6 +23,10 @@ from ...lax import linalg as _lax
 from ...numpy._arguments import jitted
 from ...numpy.linalg._factorizations import floating
 from ...numpy.linalg._solving import adjoint
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 # The coefficients of Pade's approximants to exp, and the 1-norm up to which each is exact to rounding: Higham, SIAM J. Matrix Anal. 26 (2005), table 2.3.
 _PADE_13 = (
@@ -75,7 +82,7 @@ def _expm(a, upper_triangular, max_squarings):
     return jnp.where((count > max_squarings)[..., None, None], jnp.full_like(r, np.nan), r)
 
 
-def expm(A, *, upper_triangular=False, max_squarings=16):
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponentials of square matrices.
 
     Args:
@@ -101,7 +108,7 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
     return _expm(A, upper_triangular=bool(upper_triangular), max_squarings=int(max_squarings))
 
 
-def expm_frechet(A, E, *, method=None, compute_expm=True):
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The exponential of A and its derivative at A along E.
 
     Args:
@@ -176,7 +183,7 @@ def _sylvester(a, b, c):
     return jnp.where(singular[..., None, None], jnp.full_like(x, np.nan), x)
 
 
-def solve_sylvester(A, B, C, *, method="schur", tol=1e-8):
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """x of ``A @ x + x @ B == C``.
 
     Args:
@@ -246,7 +253,7 @@ def _sqrtm_rule(primals, tangents):
     return x, solve_sylvester(x, x, da)
 
 
-def sqrtm(A, blocksize=1):
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square roots of square matrices (..., n, n), complex.
 
     Higham, Functions of Matrices (2008), chapter 6.
@@ -274,7 +281,7 @@ def sqrtm(A, blocksize=1):
     return jitted("sqrtm", fun=lambda a: _sqrtm(a))(A.astype(jnp.result_type(A.dtype, jnp.complex64)))
 
 
-def funm(A, func, disp=True):
+def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any:
     """The function of a matrix that `func`, of arrays element by element, extends to.
 
     Args:
@@ -331,7 +338,7 @@ def _polar(a, side):
     return u, (p + adjoint(p)) / 2
 
 
-def polar(a, side="right", *, method="qdwh", eps=None, max_iterations=None):
+def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None) -> tuple[Array, Array]:
     """The polar decomposition: ``a == u @ p``, or ``p @ u``, with p Hermitian and positive semidefinite.
 
     Args:

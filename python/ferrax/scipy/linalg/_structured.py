@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,8 +21,12 @@ from ..._dtypes import canonicalize_dtype, requested
 from ..._shapes import common_shape
 from ...numpy._arguments import check_arraylike, check_promotion
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike, DTypeLike
 
-def block_diag(*arrs):
+
+def block_diag(*arrs: ArrayLike) -> Array:
     """Matrices (or vectors as rows, or numbers) along the diagonal of one, zeros elsewhere.
 
     Args:
@@ -70,7 +75,7 @@ def _paired(x, y):
     return (jnp.broadcast_to(v.astype(dtype), (*lead, v.shape[-1])) for v in (x, y))
 
 
-def toeplitz(c, r=None):
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices constant along diagonals.
 
     Args:
@@ -93,7 +98,7 @@ def toeplitz(c, r=None):
     return jnp.take(both, np.arange(m)[:, None] - np.arange(n)[None, :] + max(n - 1, 0), axis=-1)
 
 
-def hankel(c, r=None):
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """Matrices constant along the other diagonals.
 
     Args:
@@ -115,7 +120,7 @@ def hankel(c, r=None):
     return jnp.take(both, np.arange(c.shape[-1])[:, None] + np.arange(r.shape[-1])[None, :], axis=-1)
 
 
-def circulant(c):
+def circulant(c: ArrayLike) -> Array:
     """Matrices whose columns are c, each moved down by one more.
 
     Args:
@@ -134,7 +139,7 @@ def circulant(c):
     return jnp.take(c, (np.arange(n)[:, None] - np.arange(n)[None, :]) % max(n, 1), axis=-1)
 
 
-def companion(a):
+def companion(a: ArrayLike) -> Array:
     """The companion matrices of polynomials.
 
     Args:
@@ -160,7 +165,7 @@ def companion(a):
     return jnp.concatenate([first[..., None, :], rest], axis=-2)
 
 
-def convolution_matrix(a, n, mode="full"):
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix whose product with a vector of n elements is their convolution with a (..., m).
 
     Args:
@@ -208,7 +213,7 @@ def _order(name, n):
     return n
 
 
-def dft(n, scale=None, *, dtype=None):
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the discrete Fourier transform.
 
     Args:
@@ -237,7 +242,7 @@ def dft(n, scale=None, *, dtype=None):
     return jnp.asarray(out.astype(dtype))
 
 
-def fiedler(a):
+def fiedler(a: ArrayLike) -> Array:
     """Matrices of the distances ``abs(a[i] - a[j])``.
 
     Args:
@@ -254,7 +259,7 @@ def fiedler(a):
     return abs(a[..., :, None] - a[..., None, :])
 
 
-def fiedler_companion(a):
+def fiedler_companion(a: ArrayLike) -> Array:
     """Pentadiagonal matrices with the eigenvalues of `companion`, for coefficients a (..., n). Fiedler, Linear Algebra Appl. 372 (2003).
 
     Args:
@@ -284,7 +289,7 @@ def fiedler_companion(a):
     return out.at[..., 0, 0].set(-c[..., 1]).at[..., 1, 0].set(1)
 
 
-def hadamard(n, dtype=int):
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Sylvester's matrix (n, n) of ones and minus ones with orthogonal rows.
 
     Args:
@@ -308,7 +313,7 @@ def hadamard(n, dtype=int):
     return jnp.asarray(np.array(signs), dtype)
 
 
-def helmert(n, full=False):
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's orthogonal matrix: (n - 1, n), or (n, n) with the row of equal elements.
 
     Args:
@@ -333,7 +338,7 @@ def helmert(n, full=False):
     return jnp.asarray((out if full else out[1:]).astype(canonicalize_dtype(float)))
 
 
-def hilbert(n):
+def hilbert(n: int) -> Array:
     """Hilbert's matrix (n, n): ``1 / (i + j + 1)``.
 
     Args:
@@ -350,7 +355,7 @@ def hilbert(n):
     return jnp.asarray((1.0 / (k[:, None] + k[None, :] + 1)).astype(canonicalize_dtype(float)))
 
 
-def invhilbert(n):
+def invhilbert(n: int) -> Array:
     """The inverse of Hilbert's matrix (n, n), of whole numbers, rounded once.
 
     Args:
@@ -370,7 +375,7 @@ def invhilbert(n):
     return jnp.asarray(out.astype(canonicalize_dtype(float)))
 
 
-def leslie(f, s):
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """Leslie's matrices: fecundities in the first row, survival below the diagonal.
 
     Args:
@@ -406,7 +411,7 @@ def _pascal(n, kind):
     return low if kind == "lower" else low.T
 
 
-def pascal(n, kind=None):
+def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal's matrix of binomial coefficients.
 
     Args:
@@ -429,7 +434,7 @@ def pascal(n, kind=None):
     return jnp.asarray(_pascal(_order("pascal", n), kind).astype(float).astype(canonicalize_dtype(float)))
 
 
-def invpascal(n, kind=None):
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal`, of whole numbers, rounded once.
 
     Args:

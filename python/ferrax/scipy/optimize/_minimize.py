@@ -8,10 +8,15 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from ... import _core, lax, numpy as jnp
 from ..._dtypes import is_complex
 from ._bfgs import CONVERGED, LITTLE_GAIN, bfgs, lbfgs
+
+if TYPE_CHECKING:
+    from ..._core import Array
 
 
 class OptimizeResults(typing.NamedTuple):
@@ -33,7 +38,9 @@ class OptimizeResults(typing.NamedTuple):
     nit: _core.Array
 
 
-def minimize(fun, x0, args=(), *, method, tol=None, options=None):
+def minimize(
+    fun: Callable[..., Any], x0: Array, args: tuple[Any, ...] = (), *, method: str, tol: float | None = None, options: Mapping[str, Any] | None = None
+) -> OptimizeResults:
     """A minimum of `fun(x, *args)`, by a quasi-Newton method with the gradient that `grad` gives; works under `jit` and `vmap`.
 
     Args:

@@ -8,12 +8,19 @@ Invariant: a correlation is the convolution with the second operand turned aroun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._dtypes import is_complex, to_inexact
 from ..._shapes import canonicalize_axes
 from ...numpy._arguments import jitted, promote_inexact
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _MODES = ("full", "same", "valid")
 
@@ -81,7 +88,7 @@ def _turned(x):
     return jnp.flip(x.conj() if is_complex(x.dtype) else x)
 
 
-def convolve(in1, in2, mode="full", method="auto", precision=None):
+def convolve(in1: Array, in2: Array, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """`y[k] = sum_j in1[j] in2[k - j]` in any number of dimensions.
 
     Args:
@@ -103,7 +110,7 @@ def convolve(in1, in2, mode="full", method="auto", precision=None):
     return _by(*_plain("convolve", in1, in2), mode, method, precision)
 
 
-def correlate(in1, in2, mode="full", method="auto", precision=None):
+def correlate(in1: Array, in2: Array, mode: str = "full", method: str = "auto", precision: Any = None) -> Array:
     """`y[k] = sum_j in1[j + k - m + 1] conj(in2[j])`, m being in2's size. Arguments and errors are those of `convolve`.
 
     Args:
@@ -134,7 +141,7 @@ def _plane(name, in1, in2, boundary, fillvalue):
     return _plain(name, in1, in2)
 
 
-def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
+def convolve2d(in1: Array, in2: Array, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None) -> Array:
     """`convolve` of matrices.
 
     Args:
@@ -159,7 +166,7 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=No
     return _by(*_plane("convolve2d", in1, in2, boundary, fillvalue), mode, "direct", precision)
 
 
-def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0, precision=None):
+def correlate2d(in1: Array, in2: Array, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision: Any = None) -> Array:
     """`correlate` of matrices. Arguments are those of `convolve2d`.
 
     Args:
@@ -225,7 +232,7 @@ def _transformed(a, b, mode, axes):
     return _middle(y, sizes, axes)
 
 
-def fftconvolve(in1, in2, mode="full", axes=None):
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Sequence[int] | None = None) -> Array:
     """`convolve` as a product of Fourier transforms: quicker where both operands are long, with an error of the size of the largest result.
 
     Args:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,10 @@ from ..._shapes import canonicalize_axis, common_shape
 from ...numpy._arguments import as_array, promote_inexact
 from ._trends import detrend as _detrend
 from ._windows import window as _named
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 
@@ -152,7 +157,19 @@ def _spectral(x, y, fs, window, nperseg, noverlap, nfft, detrend, onesided, scal
     return frequencies.astype(real), times.astype(real), jnp.moveaxis(jnp.swapaxes(result, -1, -2), -2, axis)
 
 
-def stft(x, fs=1.0, window="hann", nperseg=256, noverlap=None, nfft=None, detrend=False, return_onesided=True, boundary="zeros", padded=True, axis=-1):
+def stft(
+    x: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
+    nperseg: int = 256,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: bool = False,
+    return_onesided: bool = True,
+    boundary: str | None = "zeros",
+    padded: bool = True,
+    axis: int = -1,
+) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform.
 
     Args:
@@ -185,9 +202,19 @@ def stft(x, fs=1.0, window="hann", nperseg=256, noverlap=None, nfft=None, detren
 
 
 def csd(
-    x, y, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant", return_onesided=True, scaling="density", axis=-1,
-    average="mean",
-):  # fmt: skip
+    x: Array,
+    y: ArrayLike | None,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: str = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Array, Array]:
     """The cross power spectral density of two signals, by Welch's method.
 
     Args:
@@ -228,9 +255,18 @@ def csd(
 
 
 def welch(
-    x, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, detrend="constant", return_onesided=True, scaling="density", axis=-1,
-    average="mean",
-):  # fmt: skip
+    x: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend: str = "constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Array, Array]:
     """The power spectral density of a signal, by Welch's method: `csd` of x and itself, real. Arguments are those of `csd`.
 
     Args:
@@ -247,7 +283,18 @@ def welch(
     return csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
 
 
-def istft(Zxx, fs=1.0, window="hann", nperseg=None, noverlap=None, nfft=None, input_onesided=True, boundary=True, time_axis=-1, freq_axis=-2):
+def istft(
+    Zxx: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: int = -1,
+    freq_axis: int = -2,
+) -> tuple[Array, Array]:
     """The signal of a short-time Fourier transform, by overlap-add; exact where squares of the windows that overlap add up to no zero.
 
     Args:

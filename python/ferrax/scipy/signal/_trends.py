@@ -7,12 +7,18 @@ Array([-1.3333, -0.3333,  1.6667], dtype=float32)
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import numpy as jnp
 from ..._shapes import canonicalize_axis
 from ...numpy._arguments import promote_inexact
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 
 def _without_line(x):
@@ -26,7 +32,7 @@ def _without_line(x):
     return centred - slope * t
 
 
-def detrend(data, axis=-1, type="linear", bp=0, overwrite_data=None):
+def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] | np.ndarray = 0, overwrite_data: None = None) -> Array:
     """The data less a trend along an axis.
 
     Args:

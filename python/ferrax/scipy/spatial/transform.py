@@ -13,11 +13,17 @@ from __future__ import annotations
 
 import itertools
 import typing
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ... import _core, lax, numpy as jnp, random
 from ..._dtypes import to_inexact
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import DTypeLike
 
 __all__ = ["Rotation", "Slerp"]
 
@@ -150,12 +156,12 @@ class Rotation(typing.NamedTuple):
     quat: _core.Array
 
     @classmethod
-    def concatenate(cls, rotations):
+    def concatenate(cls, rotations: Sequence[Any]) -> Any:
         """The concatenation of a sequence of rotations."""
         return cls(jnp.concatenate([jnp.atleast_2d(r.quat) for r in rotations]))
 
     @classmethod
-    def from_euler(cls, seq, angles, degrees=False):
+    def from_euler(cls, seq: str, angles: Array, degrees: bool = False) -> Any:
         """Successive rotations about coordinate axes.
 
         seq: up to three of "xyz", about the fixed axes, or of "XYZ", about those that turn along. angles: float[.., len(seq)], or a number for one axis.
@@ -177,7 +183,7 @@ class Rotation(typing.NamedTuple):
         return cls(q)
 
     @classmethod
-    def from_matrix(cls, matrix):
+    def from_matrix(cls, matrix: Array) -> Any:
         """Rotations of orthogonal matrices, float[.., 3, 3], of determinant 1. Raises ValueError for another shape."""
         m = _inexact(matrix)
         if m.ndim < 2 or tuple(m.shape[-2:]) != (3, 3):
@@ -185,14 +191,14 @@ class Rotation(typing.NamedTuple):
         return cls(_from_matrix(m))
 
     @classmethod
-    def from_mrp(cls, mrp):
+    def from_mrp(cls, mrp: Array) -> Any:
         """Rotations of modified Rodrigues parameters, float[.., 3]: the axis times tan(angle / 4)."""
         v = _inexact(mrp)
         square = (v * v).sum(-1, keepdims=True)
         return cls(jnp.concatenate([2 * v, 1 - square], axis=-1) / (1 + square))
 
     @classmethod
-    def from_quat(cls, quat):
+    def from_quat(cls, quat: Array) -> Any:
         """Rotations of quaternions (x, y, z, w), float[.., 4], of any length but 0. Raises ValueError for another shape."""
         q = _inexact(quat)
         if q.ndim == 0 or q.shape[-1] != 4:
@@ -200,48 +206,48 @@ class Rotation(typing.NamedTuple):
         return cls(_unit(q))
 
     @classmethod
-    def from_rotvec(cls, rotvec, degrees=False):
+    def from_rotvec(cls, rotvec: Array, degrees: bool = False) -> Any:
         """Rotations of vectors along their axes, float[.., 3], as long as the angle."""
         v = _inexact(rotvec)
         return cls(_from_rotvec(jnp.deg2rad(v) if degrees else v))
 
     @classmethod
-    def identity(cls, num=None, dtype=float):
+    def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Any:
         """The identity rotation, or `num` of them."""
         q = jnp.array([0, 0, 0, 1], dtype)
         return cls(q if num is None else jnp.tile(q, (num, 1)))
 
     @classmethod
-    def random(cls, random_key, num=None):
+    def random(cls, random_key: Array, num: int | None = None) -> Any:
         """A rotation drawn from all, or `num` of them: normal numbers in four directions have no preferred one."""
         return cls(_unit(random.normal(random_key, (4,) if num is None else (num, 4))))
 
-    def __getitem__(self, indexer):
+    def __getitem__(self, indexer: Any) -> Any:
         if self.single:
             raise TypeError("Single rotation is not subscriptable.")
         return Rotation(self.quat[indexer])
 
-    def __len__(self):
+    def __len__(self) -> int:
         if self.single:
             raise TypeError("Single rotation has no len().")
         return self.quat.shape[0]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return True
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> Any:
         """First `other`, then this one; single ones meet each of several."""
         if not isinstance(other, Rotation):
             return NotImplemented
         return Rotation(_unit(_times(*jnp.broadcast_arrays(self.quat, other.quat))))
 
-    def apply(self, vectors, inverse=False):
+    def apply(self, vectors: Array, inverse: bool = False) -> Array:
         """The vectors, float[.., 3], turned (back, if `inverse`)."""
         v = _inexact(vectors)
         m = self.as_matrix()
         return jnp.einsum("...kj,...k->...j" if inverse else "...jk,...k->...j", m, v)
 
-    def as_euler(self, seq, degrees=False):
+    def as_euler(self, seq: str, degrees: bool = False) -> Any:
         """The three angles of `from_euler`; in gimbal lock one of them is 0. Raises ValueError for a seq of fewer axes."""
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
@@ -249,7 +255,7 @@ class Rotation(typing.NamedTuple):
         angles = _as_euler(self.quat, axes, intrinsic)
         return jnp.rad2deg(angles) if degrees else angles
 
-    def as_matrix(self):
+    def as_matrix(self) -> Array:
         """The orthogonal matrices, float[.., 3, 3]."""
         x, y, z, w = [self.quat[..., k] for k in range(4)]
         rows = [
@@ -259,31 +265,31 @@ class Rotation(typing.NamedTuple):
         ]
         return jnp.stack([jnp.stack(r, axis=-1) for r in rows], axis=-2)
 
-    def as_mrp(self):
+    def as_mrp(self) -> Array:
         """The modified Rodrigues parameters, of length up to 1."""
         q = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         return q[..., :3] / (1 + q[..., 3:])
 
-    def as_rotvec(self, degrees=False):
+    def as_rotvec(self, degrees: bool = False) -> Array:
         """Vectors along the axes, as long as the angle, which is up to pi."""
         v = _as_rotvec(self.quat)
         return jnp.rad2deg(v) if degrees else v
 
-    def as_quat(self, canonical=False, scalar_first=False):
+    def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Array:
         """The quaternions; canonical: of q and -q the one whose scalar is not negative."""
         q = _canonical(self.quat) if canonical else self.quat
         return jnp.roll(q, 1, axis=-1) if scalar_first else q
 
-    def inv(self):
+    def inv(self) -> Any:
         """The rotations back."""
         return Rotation(self.quat * jnp.array([-1, -1, -1, 1], self.quat.dtype))
 
-    def magnitude(self):
+    def magnitude(self) -> Array:
         """The angles, from 0 to pi."""
         v = self.quat[..., :3]
         return 2 * jnp.arctan2(jnp.sqrt((v * v).sum(-1)), abs(self.quat[..., 3]))
 
-    def mean(self, weights=None):
+    def mean(self, weights: Array | None = None) -> Any:
         """The rotation nearest to all: the first eigenvector of sum w q q' (F. L. Markley et al., Journal of Guidance, Control and Dynamics 30, 2007)."""
         q = jnp.atleast_2d(self.quat)
         w = jnp.ones(q.shape[0], q.dtype) if weights is None else jnp.asarray(weights).astype(q.dtype)
@@ -294,7 +300,7 @@ class Rotation(typing.NamedTuple):
         return Rotation.from_quat(vectors[:, -1])
 
     @property
-    def single(self):
+    def single(self) -> Any:
         """Whether it is one rotation, not several."""
         return self.quat.ndim == 1
 
@@ -314,7 +320,7 @@ class Slerp(typing.NamedTuple):
     rotvecs: _core.Array
 
     @classmethod
-    def init(cls, times, rotations):
+    def init(cls, times: Array, rotations: Any) -> Any:
         """times: float[n], ascending; rotations: n of them, two or more. Raises ValueError for other numbers of them."""
         if rotations.single or len(rotations) < 2:
             raise ValueError("`rotations` must be a sequence of at least 2 rotations.")
@@ -328,7 +334,7 @@ class Slerp(typing.NamedTuple):
         first = rotations[:-1]
         return cls(times, jnp.diff(times), first, (first.inv() * rotations[1:]).as_rotvec())
 
-    def __call__(self, times):
+    def __call__(self, times: Array) -> Any:
         """The rotations at these times, a number or float[m]; outside, those of the nearest interval are extrapolated."""
         t = _inexact(times)
         if t.ndim > 1:

@@ -1,1 +1,0 @@
-"""Arrays on disk and in buckets, by TensorStore: `serialization` and `tensorstore_impl`."""

@@ -1,1 +1,0 @@
-"""The older spelling of `ferrax.example_libraries.optimizers`."""

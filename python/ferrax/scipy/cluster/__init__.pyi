@@ -1,3 +1,0 @@
-"""Clustering: `vq`."""
-
-from . import vq as vq

@@ -1,5 +1,0 @@
-"""Integrals of samples."""
-
-from ferrax.numpy import trapezoid as trapezoid
-
-__all__ = ["trapezoid"]

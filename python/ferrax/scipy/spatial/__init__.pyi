@@ -1,3 +1,0 @@
-"""Geometry: `transform`."""
-
-from . import transform as transform
