@@ -517,3 +517,22 @@ def test_astype_as_a_method(jnp):
     x = jnp.arange(3)
     assert x.astype(dtype="float32", copy=False).dtype == np.float32
     assert x.astype(np.int32) is x and x.astype(np.int32, True) is not x
+
+
+@pytest.mark.parametrize("n", [3, 300, 1000])
+@pytest.mark.parametrize("jit", [True, False])
+def test_rows_of_short_and_long_arrays(jax, jnp, n, jit):
+    """Those of long ones are made as they are asked for."""
+
+    def f(x):
+        rows, all_of_them = iter(x), [*x]
+        assert len(all_of_them) == n and [*zip(x, range(2), strict=False)][1][0].shape == (2,)
+        return jnp.stack([next(rows), next(rows), all_of_them[-1], max(enumerate(x))[1]])
+
+    x = np.arange(2.0 * n, dtype=np.float32).reshape(n, 2)
+    np.testing.assert_array_equal((jax.jit(f) if jit else f)(jnp.asarray(x)), x[[0, 1, -1, -1]])
+
+
+def test_the_first_elements_of_a_huge_array_do_not_wait_for_the_rest(jax, jnp):
+    rows = iter(jnp.arange(1 << 28, dtype=jnp.int8))
+    assert [int(next(rows)) for _ in range(3)] == [0, 1, 2]

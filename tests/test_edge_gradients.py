@@ -140,3 +140,38 @@ def test_slopes_of_hypot_do_not_leave_the_range(jax, jnp, scale, jit):
     np.testing.assert_allclose(wrap(lambda x, y: jax.jvp(jnp.hypot, (x, y), (jnp.float32(2), jnp.float32(1))))(x, y)[1], 0.4, rtol=1e-5)
     rows = wrap(jax.vmap(jax.grad(jnp.hypot), (0, None)))(jnp.stack([x, -x]), y)
     np.testing.assert_allclose(rows, [0.6, -0.6], rtol=1e-6)
+
+
+NAN = f32(np.nan)
+# (function of one argument, points where its value is nan)
+NAN_VALUES = {
+    "exp1": (lambda j, n, x: j.scipy.special.exp1(x), [-1.5, -0.5, NAN]),
+    "zeta by its exponent": (lambda j, n, x: j.scipy.special.zeta(x, 2.0), [-1.5, 0.5, NAN]),
+    "zeta by its shift": (lambda j, n, x: j.scipy.special.zeta(x, NAN), [2.0]),
+    "hyp1f1": (lambda j, n, x: j.scipy.special.hyp1f1(x, 2.0, NAN), [1.0]),
+    "hyp2f1": (lambda j, n, x: j.scipy.special.hyp2f1(1.0, NAN, 3.0, x), [0.5, -2.0]),
+    "logaddexp, the second is nan": (lambda j, n, x: n.logaddexp(x, NAN), [-1.5, 3.0, INF, -INF]),
+    "logaddexp2, the first is nan": (lambda j, n, x: n.logaddexp2(NAN, x), [-1.5, 3.0, INF, -INF]),
+    "dirichlet by x": (lambda j, n, x: j.scipy.stats.dirichlet.logpdf(n.stack([x, 1 - x]), n.array([1.0, -1.0])), [0.5]),
+    "dirichlet by alpha": (lambda j, n, x: j.scipy.stats.dirichlet.logpdf(n.array([0.5, 0.5]), n.stack([x, x])), [-1.5, NAN]),
+    "dirichlet.pdf": (lambda j, n, x: j.scipy.stats.dirichlet.pdf(n.array([0.5, 0.5]), n.stack([x, x])), [-1.5, NAN]),
+    "poisson.entropy": (lambda j, n, x: j.scipy.stats.poisson.entropy(x), [-1.5, NAN, -INF]),
+}
+
+
+@pytest.mark.ours  # JAX's zeta, by its exponent, has finite ones
+@pytest.mark.parametrize("name", NAN_VALUES)
+def test_derivatives_are_nan_where_the_value_is(jax, jnp, name):
+    f, points = NAN_VALUES[name]
+    g = lambda x: f(jax, jnp, x)
+    for x in points:
+        y, dy = jax.jvp(g, (f32(x),), (f32(1.0),))
+        assert np.isnan([y, dy, jax.grad(g)(f32(x)), jax.jit(jax.grad(g))(f32(x))]).all(), x
+
+
+@pytest.mark.ours  # JAX's is infinite
+def test_hyp2f1_far_below_zero(jax, jnp):
+    f = jax.scipy.special.hyp2f1
+    for a, b, c in [(1.0, 2.0, 3.0), (0.5, 1.5, 2.0), (-0.5, 2.0, 3.0), (-0.5, 2.0, 1.2), (-1.5, 2.5, 0.7), (-1.5, -0.5, 2.0)]:
+        far, end = f(a, b, c, -1e12), f(a, b, c, -jnp.inf)
+        assert end == (0 if min(a, b) > 0 else np.sign(far) * np.inf), (a, b, c)

@@ -338,3 +338,40 @@ def test_a_callback_outside_of_a_program_sees_its_very_arguments(jax, jnp):
     floats = [("float32", True), ("float32", False)]
     assert seen[0] == [*floats, ("int32", True), ("bool", False), ("float32", True)]
     assert seen[1:] == [[("float32", weak)] for weak in (True, False, True, True, True)]
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_ordered_callbacks_keep_their_order_in_each_part_of_a_shard_map(jax, jnp, jit):
+    io_callback = importlib.import_module(f"{jax.__name__}.experimental").io_callback
+
+    told = []
+
+    def body(part, x):
+        io_callback(lambda part, x: told.append((int(part[0]), x.tolist())), None, part, x, ordered=True)
+
+        def step(i, c):
+            io_callback(lambda part, i: told.append((int(part[0]), int(i))), None, part, i, ordered=True)
+            return c + 1.0
+
+        return jax.lax.fori_loop(0, 3, step, x)
+
+    n = min(2, jax.device_count())
+    mesh = jax.make_mesh((n,), ("x",), devices=jax.devices()[:n])
+    P = jax.sharding.PartitionSpec
+    f = jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    y = (jax.jit(f) if jit else f)(jnp.arange(n), jnp.arange(2.0 * n))
+    jax.effects_barrier()
+    np.testing.assert_array_equal(y, np.arange(2.0 * n) + 3)
+    for k in range(n):
+        assert [what for part, what in told if part == k] == [[2.0 * k, 2.0 * k + 1], 0, 1, 2]
+
+
+def test_callbacks_take_the_sharding_of_one_device(jax, jnp):
+    io_callback = importlib.import_module(f"{jax.__name__}.experimental").io_callback
+
+    told, one = [], jax.sharding.SingleDeviceSharding(jax.devices()[-1])
+    double = lambda x: jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct(x.shape, x.dtype), x, sharding=one)
+    np.testing.assert_array_equal(jax.jit(double)(jnp.arange(3.0)), [0, 2, 4])
+    jax.jit(lambda x: io_callback(lambda x: told.append(x.tolist()), None, x, sharding=one))(jnp.arange(2.0))
+    jax.effects_barrier()
+    assert told == [[0.0, 1.0]]

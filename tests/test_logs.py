@@ -84,3 +84,23 @@ def test_the_same_as_jax_tells(oracle, body):
     place = lambda text: re.sub(r"at \S+:\d+(:\d+)?", "at", text)
     here, there = ([(n, lv, place(t)) for n, lv, t in told(body, first) if not t.startswith(conversion)] for first in (OURS, ""))
     assert here == there and here
+
+
+@pytest.mark.ours
+def test_an_explained_miss_names_the_settings_that_differ():
+    body = """
+g = jax.jit(f)
+g(x)
+with jax.explain_cache_misses(True):
+    with jax.numpy_rank_promotion("warn"), jax.default_matmul_precision("high"):
+        g(x)
+    with jax.debug_nans(True), jax.numpy_rank_promotion("warn"), jax.default_matmul_precision("high"):
+        g(x)
+"""
+    first, second = ([line.strip(" *") for line in text.splitlines()[3:]] for _, _, text in told(body, OURS))
+    assert first == [
+        "Tracing context doesn't match, e.g. due to config or context manager.",
+        "jax_numpy_rank_promotion differs: now warn and before allow",
+        "jax_default_matmul_precision differs: now high and before None",
+    ]
+    assert second[1:] == ["jax_debug_nans differs: now True and before False"]

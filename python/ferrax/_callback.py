@@ -57,6 +57,10 @@ def _checked(fun, avals, in_tree):
     return call
 
 
+def _of_one_device(sharding):
+    return sharding is None or len(getattr(sharding, "device_set", ())) == 1
+
+
 def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, **kwargs):
     """Calls a pure Python function from inside a program.
 
@@ -65,7 +69,7 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
         result_shape_dtypes: a pytree of `ShapeDtypeStruct`s or arrays. Only its leaves matter, not its structure: what the callback returns
             may be another pytree of the same leaves.
         *args, **kwargs: its arguments, pytrees of arrays.
-        sharding: not supported; must be None.
+        sharding: a `SingleDeviceSharding`: the device it is called from, which changes nothing here: it runs in this process, for the whole array.
         vmap_method: what `vmap` does: "sequential" (one call per element), "expand_dims" (one call, unmapped arguments get an axis of size 1),
             "broadcast_all" (one call, all arguments get the axis), "legacy_vectorized" (one call, unmapped arguments are passed unchanged).
 
@@ -79,7 +83,7 @@ def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_meth
     >>> jax.pure_callback(lambda x: 2 * x, jax.ShapeDtypeStruct((), "float32"), jnp.float32(3.0))
     Array(6., dtype=float32)
     """
-    if sharding is not None:
+    if not _of_one_device(sharding):
         refused("pure_callback", "sharding", sharding, "callbacks run in this process, for the whole array")
     if vmap_method is not None and vmap_method not in _METHODS:
         raise ValueError(f"vmap_method must be on of the allowed methods {[*_METHODS, None]}, but got: {vmap_method}")
@@ -98,7 +102,7 @@ def io_callback(
         callback: function of arrays, which arrive on the host.
         result_shape_dtypes: its result, as a pytree of `ShapeDtypeStruct` or of arrays.
         *args, **kwargs: its arguments, pytrees of arrays.
-        sharding: must be None.
+        sharding: a `SingleDeviceSharding`: the device it is called from, which changes nothing here: it runs in this process, for the whole array.
         ordered: bool; whether calls happen in program order. An ordered callback cannot be mapped.
 
     Returns:
@@ -106,10 +110,10 @@ def io_callback(
 
     Raises:
         ValueError: 64-bit results are promised and x64 is off.
-        NotImplementedError: a sharding is given.
+        NotImplementedError: the sharding is none of one device.
         JaxRuntimeError: when run, the callback raised, or returned something else than promised.
     """
-    if sharding is not None:
+    if not _of_one_device(sharding):
         refused("io_callback", "sharding", sharding, "callbacks run in this process, for the whole array")
     leaves, in_tree = tree_flatten((args, kwargs))
     avals, out_tree = _avals(result_shape_dtypes)

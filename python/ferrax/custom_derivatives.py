@@ -463,16 +463,16 @@ class _FlatVjpRule:
         with within(self.custom):
             pair = fwd(*self.merge(self.dyn_tree.unflatten(leaves)))
         rule = f"Custom VJP fwd rule {name_of(fwd)} for function {self.name}"
-        head = (
-            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to those of the"
+        head = lambda same: (
+            f"{rule} must produce a pair (list or tuple of length two) where the first element represents the primal output (equal to {same} of the"
             f" custom_vjp-decorated function {self.name}) and the second element represents residuals (i.e. values stored from the forward pass for use on"
             " the backward pass), but instead"
         )
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(f"{head} of a pair the fwd rule {name_of(fwd)} produced {pair}.")
+            raise TypeError(f"{head('those')} of a pair the fwd rule {name_of(fwd)} produced {pair}.")
         outs, self.out_tree = tree_flatten(pair[0])
         self.out_avals = [_get_aval(x) for x in outs]
-        self._check_outputs(head)
+        self._check_outputs(head("the output"))
         residuals, self.res_tree = tree_flatten(pair[1])
         # Python numbers come back as they went: bwd may branch on them
         self.numbers = [(x,) if type(x) in (bool, int, float, complex) else None for x in residuals]

@@ -71,12 +71,14 @@ struct Entry {
     default: Py<PyAny>,
     process: Option<Py<PyAny>>,
 }
+/// Values of traced flags without bits: (a flag's number, the value as text).
+type Context = Vec<(usize, String)>;
 #[derive(Default)]
 struct ConfigTable {
     entries: Vec<Entry>,
     numbers: FxHashMap<String, usize>,
     /// What the values of traced flags without bits are called in an epoch; no values at all are 0.
-    contexts: HashMap<String, u64>,
+    contexts: HashMap<Context, u64>,
 }
 static TABLE: LazyLock<RwLock<ConfigTable>> = LazyLock::new(RwLock::default);
 static PROCESS: AtomicU64 = AtomicU64::new(THREEFRY_PARTITIONABLE);
@@ -192,13 +194,13 @@ fn bits_of(which: usize, value: &Bound<PyAny>) -> (u64, u64) {
 }
 /// The number of a set of values of the traced flags without bits.
 fn context<'py>(py: Python<'py>, value: impl Fn(usize, &Entry) -> Option<Bound<'py, PyAny>>) -> u64 {
-    let mut key = String::new();
+    let mut key = Context::new();
     {
         let table = read();
         for (i, e) in table.entries.iter().enumerate().filter(|(_, e)| e.traced && e.bits.is_none()) {
             let Some(v) = value(i, e) else { continue };
             let text = |v: &Bound<'py, PyAny>| v.repr().map(|r| r.to_string()).unwrap_or_default();
-            key += &format!("{i}={};", text(&v));
+            key.push((i, text(&v)));
         }
         let _ = py;
     }
@@ -208,6 +210,34 @@ fn context<'py>(py: Python<'py>, value: impl Fn(usize, &Entry) -> Option<Bound<'
     let mut table = write();
     let next = table.contexts.len() as u64 + 1;
     *table.contexts.entry(key).or_insert(next) & NUMBERS
+}
+
+/// What differs between the settings that two traces depend on (`Flags::epoch`): (setting, its value in the first, in the second).
+pub fn differences(py: Python, first: u64, second: u64) -> Vec<(String, String, String)> {
+    let table = read();
+    let usual = |e: &Entry| e.default.bind(py).str().map(|s| s.to_string()).unwrap_or_default();
+    let in_force = |epoch: u64| -> Vec<String> {
+        let context = |shift: u32| {
+            let id = epoch >> shift & NUMBERS;
+            let found = table.contexts.iter().find(|c| *c.1 == id);
+            found.map(|c| c.0.as_slice()).unwrap_or_default()
+        };
+        let of = |(i, e): (usize, &Entry)| match e.bits {
+            Some(which) => {
+                let (_, mask, words) = BITS[which];
+                let unset = if words[0].0 == "True" { "False".into() } else { usual(e) };
+                words.iter().find(|w| w.1 == epoch & mask).map_or(unset, |w| w.0.into())
+            }
+            None => {
+                let all = context(LOCAL_SHIFT).iter().chain(context(PROCESS_SHIFT));
+                let set = all.filter(|c| c.0 == i).map(|c| c.1.trim_matches('\'').to_string()).next();
+                set.unwrap_or_else(|| usual(e))
+            }
+        };
+        table.entries.iter().enumerate().map(of).collect()
+    };
+    let all = table.entries.iter().zip(in_force(first)).zip(in_force(second));
+    all.filter(|((_, a), b)| a != b).map(|((e, a), b)| (e.name.clone(), a, b)).collect()
 }
 
 /// config_define(name, default, traced): a flag of the table. `traced`: traces depend on its value.

@@ -359,7 +359,7 @@ impl Jit {
         }
         let ins: Vec<Aval> = values.iter().map(Typed::to_aval).collect();
         if flags.explain_misses() {
-            self.explain(py, flat, &ins)?;
+            self.explain(py, flat, &ins, flags)?;
         }
         let made = Arc::new(self.trace(py, flat, ins, flags, axes)?);
         if !made.consts.iter().any(Value::is_tracer) {
@@ -369,7 +369,7 @@ impl Jit {
         Ok(made)
     }
     /// Logs why a call is traced anew: how its types differ from those of the nearest trace, or its structure from the one used last.
-    fn explain(&self, py: Python, flat: &Flat, ins: &[Aval]) -> PyResult<()> {
+    fn explain(&self, py: Python, flat: &Flat, ins: &[Aval], flags: config::Flags) -> PyResult<()> {
         let at = ferrax_ir::cx::place(crate::source::here()).unwrap_or_default();
         let head = format!("TRACING CACHE MISS at {at}:");
         let this = describe(self.function.bind(py)).replacen(" at ", " defined at ", 1);
@@ -389,7 +389,12 @@ impl Jit {
                 })
                 .collect();
             if lines.is_empty() {
-                format!("{closest}\n  the configuration or the named axes in scope have changed")
+                let settings = config::differences(py, flags.epoch(), v.epoch).into_iter();
+                let lines: String = settings
+                    .map(|(name, now, old)| format!("\n  * {name} differs: now {now} and before {old}"))
+                    .collect();
+                let lines = if lines.is_empty() { "\n  * the named axes in scope differ".into() } else { lines };
+                format!("{closest}\n  Tracing context doesn't match, e.g. due to config or context manager.{lines}")
             } else {
                 format!("{closest}\n  different input types:{}", lines.concat())
             }

@@ -247,7 +247,8 @@ def _log_of_sum(name, x, y, exp, scale):
         def share(x):
             x, total = _same(x, out)
             v = bind("sub", x, total)
-            return bind(exp, bind("select_n", bind("ne", v, v), v, _core.broadcast_to(bind("min", x, scalar_like(0, x)), v.shape)))
+            infinite = bind("and", bind("ne", v, v), bind("eq", total, total))
+            return bind(exp, bind("select_n", infinite, v, _core.broadcast_to(bind("min", x, scalar_like(0, x)), v.shape)))
 
         wx, wy = share(x), share(y)
         return (out,), (bind("add", bind("mul", *_same(dx, wx)), bind("mul", *_same(dy, wy))),)

@@ -5,7 +5,7 @@
 use super::loops::lane_by_lane;
 use super::with_zeros;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan};
+use crate::cx::{Arg, Axis, AxisKind, Cx, Dim, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res, not_linear};
 use crate::factors::Factors;
@@ -126,7 +126,7 @@ impl Rules for Callback {
         }
     }
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        if self.kind == CallbackKind::Io && self.ordered {
+        if self.kind == CallbackKind::Io && self.ordered && ax.kind == AxisKind::Lanes {
             return Err(Error::value("Cannot `vmap` ordered IO callback."));
         }
         let whole = match self.vmap_method.as_deref() {

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
 use smallvec::SmallVec;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Items = SmallVec<[Item; 4]>;
 
@@ -102,16 +103,50 @@ impl PyArray {
     fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         crate::hooks::index_update_helper(slf.py())?.call1((slf,))
     }
+    /// Rows are made as they are asked for: a program that only looks at the first ones does not wait for all.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let n = *slf.get().value.shape().first().ok_or_else(|| PyTypeError::new_err("iteration over a 0-d array"))?;
-        let all = (0..n).map(|i| {
-            let row = guarded(|| indexing::static_index(&slf.get().value, &[Item::Int(i as i64)]).py(py))?;
-            match row {
-                Some(indexing::Indexed::New(v)) => wrap(py, v),
-                _ => Ok(slf.clone().into_any()),
-            }
-        });
-        Ok(PyTuple::new(py, all.collect::<PyResult<Vec<_>>>()?)?.try_iter()?.into_any())
+        if n > MAX_ROWS_AT_ONCE {
+            let rows = Rows { of: slf.clone().unbind(), next: AtomicUsize::new(0), n };
+            return Ok(Bound::new(py, rows)?.into_any());
+        }
+        let all = (0..n).map(|i| row(slf, i)).collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(py, all)?.try_iter()?.into_any())
+    }
+}
+
+/// Iteration over longer arrays makes rows one by one.
+const MAX_ROWS_AT_ONCE: usize = 256;
+
+/// Row `i` of an array.
+fn row<'py>(of: &Bound<'py, PyArray>, i: usize) -> PyResult<Bound<'py, PyAny>> {
+    let py = of.py();
+    let row = guarded(|| indexing::static_index(&of.get().value, &[Item::Int(i as i64)]).py(py))?;
+    match row {
+        Some(indexing::Indexed::New(v)) => wrap(py, v),
+        _ => Ok(of.clone().into_any()),
+    }
+}
+
+/// The rows of an array, one after the other.
+#[pyclass(frozen)]
+struct Rows {
+    of: Py<PyArray>,
+    next: AtomicUsize,
+    n: usize,
+}
+#[pymethods]
+impl Rows {
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
+        slf.clone()
+    }
+    fn __next__<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let this = slf.get();
+        let i = this.next.fetch_add(1, Ordering::Relaxed);
+        if i < this.n { row(this.of.bind(slf.py()), i).map(Some) } else { Ok(None) }
+    }
+    fn __length_hint__(&self) -> usize {
+        self.n.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 }

@@ -14,7 +14,6 @@ use ferrax_ir::ops::pmap::Places;
 use ferrax_ir::ops::shard_map::{MeshTypes, NamedSpec, ShardMap};
 use ferrax_ir::value::Value;
 use ferrax_ir::vary::{self, Vary};
-use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Arc;
@@ -65,9 +64,6 @@ pub fn shard_map<'py>(
         let user = fun.getattr("fun").unwrap_or_else(|_| fun.clone());
         trace(py, fun, &ins, &user, "shard_map", trace::paths(None))?
     };
-    if program.effects().ordered && mesh.devices.len() > 1 {
-        return Err(PyNotImplementedError::new_err("Ordered effects are not supported for `shard_map`."));
-    }
     let outs: Vec<Cuts> = out_specs.call0()?.extract()?;
     let all = consts.iter().map(|v| named(&Cuts::new(), v.rank(), grid));
     let op: Op = ShardMap {

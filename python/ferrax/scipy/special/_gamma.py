@@ -13,6 +13,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ...numpy._arguments import Array, broadcast_together, promote_inexact
+from .._domains import nan_outside
 from .._halves import in_single
 from ._arguments import _floats, _of_floats, _reals
 from ._complex_gamma import log_gamma as complex_log_gamma
@@ -313,7 +314,9 @@ def zeta(x, q=None):
     >>> zeta(2.0, jnp.array([1.0, 2.0]))
     Array([1.644934  , 0.64493406], dtype=float32)
     """
-    return lax.zeta(*_floats("zeta", x, 1.0 if q is None else q))
+    x, q = _floats("zeta", x, 1.0 if q is None else q)
+    y = lax.zeta(x, q)
+    return nan_outside(~jnp.isnan(y), y, x, q)
 
 
 def gammainc(a, x):

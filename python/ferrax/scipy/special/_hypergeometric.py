@@ -13,6 +13,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._api import jit
 from ...numpy._arguments import broadcast_together, promote_inexact
+from .._domains import nan_outside
 from .._halves import in_single
 
 _MOST = 5000
@@ -89,7 +90,7 @@ def _hyp1f1(a, b, x):
     # The limits.
     out = jnp.where(x == np.inf, jnp.where(a > 0, np.inf, out), jnp.where(x == -np.inf, jnp.where(a > 0, 0, out), out))
     out = jnp.where(a == 0, 1, jnp.where(pole, np.inf, out))
-    return jnp.where(known, out, np.nan)
+    return nan_outside(known, out, a, b, x)
 
 
 @in_single
@@ -143,6 +144,15 @@ def _continued(a, b, c, x):
     return lax.while_loop(lambda s: jnp.any(s[0] < x), step, (jnp.full_like(x, 0.5), first, slope))[1]
 
 
+def _at_minus_infinity(a, b, c):
+    """The limit of 2F1(a, b; c; x) as x falls without bound: that of gamma(c) gamma(q - p) / (gamma(q) gamma(c - p)) (-x)^-p, p the smaller of a and b."""
+    p, q = jnp.minimum(a, b), jnp.maximum(a, b)
+    # Where the first coefficient is 0, the other parameter's power is what is left.
+    p, q = jnp.where(_is_pole(c - p), q, p), jnp.where(_is_pole(c - p), p, q)
+    sign = _gamma_sign(c) * _gamma_sign(q - p) * _gamma_sign(q) * _gamma_sign(c - p)
+    return jnp.where(p > 0, 0, sign * np.inf)
+
+
 @jit
 def _hyp2f1(a, b, c, x):
     known = ~jnp.isnan(a + b + c + x)
@@ -179,7 +189,8 @@ def _hyp2f1(a, b, c, x):
     vanishes = _is_pole(r - p) | _is_pole(r - q)
     gauss = jnp.where(vanishes, 0, sign * jnp.exp(lax.lgamma(r) + lax.lgamma(r - p - q) - lax.lgamma(r - p) - lax.lgamma(r - q)))
     out = jnp.where(one, gauss, jnp.where(polynomial | ((x < 1) & ~pole), out, np.inf))
-    return jnp.where(known, jnp.where((a == 0) | (b == 0), 1, out), np.nan)
+    out = jnp.where((x == -np.inf) & ~polynomial & ~pole, _at_minus_infinity(a, b, c), out)
+    return nan_outside(known, jnp.where((a == 0) | (b == 0), 1, out), a, b, c, x)
 
 
 @in_single

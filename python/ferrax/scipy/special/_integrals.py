@@ -85,7 +85,7 @@ def _exp1(x):
 @_exp1.defjvp
 def _exp1_jvp(primals, tangents):
     (x,), (dx,) = primals, tangents
-    return _exp1(x), -dx * (jnp.exp(-x) / x)
+    return _exp1(x), -dx * jnp.where(x < 0, np.nan, jnp.exp(-x) / x)
 
 
 @in_single

@@ -25,6 +25,7 @@ import numpy as np
 from ... import _core, numpy as jnp
 from ..._api import jit
 from ...numpy._arguments import promote_inexact
+from .._domains import nan_outside
 from .._halves import in_single
 
 inf = np.inf
@@ -164,12 +165,6 @@ class _Family:
         return under, over
 
 
-def _told(known, y, arguments):
-    """y where its arguments are in their domain, else nan, with derivatives by each of them that are nan: a selected constant's would be 0."""
-    unknown = jnp.where(known, 0, functools.reduce(jnp.add, arguments))
-    return jnp.where(known, y, unknown * jnp.where(known, 0, np.nan))
-
-
 class Continuous(_Family):
     """Distributions with a density, of the standard variable (x - loc) / scale."""
 
@@ -198,7 +193,7 @@ class Continuous(_Family):
         if scale is not None and f.__name__ == "logpdf":
             y = y - jnp.log(scale)
         y = jnp.where(under, below, jnp.where(over, above, y))
-        return _told(self.known(z, shapes, scale), y, (z, *shapes))
+        return nan_outside(self.known(z, shapes, scale), y, z, *shapes)
 
     def quantile(self, f, name, arguments):
         """A quantile function of the standard variable as one for any shapes, location and scale.
@@ -216,7 +211,7 @@ class Continuous(_Family):
         y = f(jnp.where(inside, q, 0.5), *shapes)
         y = y if scale is None else y * scale
         y = y if loc is None else y + loc
-        return _told(inside & self.known(q, shapes, scale), y, [v for v in (q, *shapes, loc, scale) if v is not None])
+        return nan_outside(inside & self.known(q, shapes, scale), y, *[v for v in (q, *shapes, loc, scale) if v is not None])
 
 
 class Discrete(_Family):
@@ -244,7 +239,7 @@ class Discrete(_Family):
         if f.__name__ == "logpmf":
             over = over | (k != whole)
         y = jnp.where(under, below, jnp.where(over, above, y))
-        return _told(self.known(k, shapes), y, (k, *shapes))
+        return nan_outside(self.known(k, shapes), y, k, *shapes)
 
     def quantile(self, f, name, arguments):
         """A quantile function as a function of any shapes; it has no location, as in JAX.
@@ -259,4 +254,4 @@ class Discrete(_Family):
         """
         q, *shapes, _ = self.split(name, arguments)
         inside = (q >= 0) & (q <= 1)
-        return _told(inside & self.known(q, shapes), f(q, *shapes), (q, *shapes))
+        return nan_outside(inside & self.known(q, shapes), f(q, *shapes), q, *shapes)

@@ -6,6 +6,7 @@ Array(0., dtype=float32)
 
 from ... import numpy as jnp
 from ..._api import jit
+from .._domains import nan_outside
 from ..special import gammaln, xlogy
 from . import _families
 
@@ -42,7 +43,7 @@ def logpdf(x, alpha):
     known = jnp.all(alpha > 0) & ~jnp.any(jnp.isnan(x), axis=0)
     inside = jnp.where(on_simplex, x, 1 / x.shape[0])
     value = jnp.sum(xlogy(alpha - 1, inside) - gammaln(alpha), axis=0) + gammaln(jnp.sum(alpha))
-    return jnp.where(known, jnp.where(on_simplex, value, -jnp.inf), jnp.nan)
+    return nan_outside(known, jnp.where(on_simplex, value, -jnp.inf), jnp.sum(x, axis=0), jnp.sum(alpha))
 
 
 @jit

@@ -9,6 +9,7 @@ import numpy as np
 from ... import _shapes, lax, numpy as jnp
 from ..._api import jit
 from .. import _halves
+from .._domains import nan_outside
 from ..special import gammaincc, gammaln, xlogy
 from . import _families
 from ._families import Discrete
@@ -76,4 +77,4 @@ def entropy(mu, loc=0):
     total = lax.fori_loop(0, terms, add, jnp.zeros_like(small))
     series = sum(c * large ** -(i + 1) for i, c in reversed([*enumerate(_EXPANSION)]))
     expansion = 0.5 * (jnp.log(large) + float(np.log(2 * np.pi) + 1)) - series
-    return jnp.where(mu >= 0, jnp.where(mu == 0, 0, jnp.where(near, total, expansion)), np.nan)
+    return nan_outside(mu >= 0, jnp.where(mu == 0, 0, jnp.where(near, total, expansion)), mu)
