@@ -77,7 +77,8 @@ const CONSTANTS: &[(&str, &[&str], &str)] = &[
     ("routines/linalg/tridiagonal.rs", &["PANEL", "PIECES", "ROWS"], ORDER),
     ("routines/linalg/vectors.rs", &["LANES"], BLOCK),
     ("routines/panel.rs", &["SLACK", "DEPTH", "MEMORY", "BLOCK_DEPTH", "BLOCK_ROWS", "BLOCK_PANELS", "BLOCKS"], ORDER),
-    ("routines/panel.rs", &["PADDING", "PANEL_PADDING", "PARTS", "LANES"], BLOCK),
+    ("routines/panel.rs", &["PADDING", "PANEL_PADDING", "PARTS"], BLOCK),
+    ("routines/panel/x86.rs", &["LANES"], BLOCK),
     ("routines/sort.rs", &["LOW"], FORMAT),
     ("routines/strided.rs", &["CHUNK"], BLOCK),
     ("routines/top_k.rs", &["BATCH"], BLOCK),
@@ -109,7 +110,7 @@ fn declared(line: &str) -> Option<&str> {
 pub fn thresholds_stand_in_tunings(files: &[File]) -> Vec<String> {
     let mut found = vec![];
     let mut out = vec![];
-    for f in files.iter().filter(|f| f.path.ends_with(".rs") && !f.path.ends_with("/decoded.rs")) {
+    for f in files.iter().filter(|f| f.path.ends_with(".rs") && !f.path.contains("/decoded")) {
         let Some(file) = f.path.strip_prefix(FOLDER).filter(|file| *file != "tuning.rs") else { continue };
         let lines = f.text.lines().take_while(|l| !l.contains("#[cfg(test)]"));
         for (n, name) in lines.enumerate().filter_map(|(n, l)| Some((n, declared(l)?))) {

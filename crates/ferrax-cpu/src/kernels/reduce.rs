@@ -4,16 +4,18 @@
 //! (`outer grid, rdims, inner grid`), where neighbouring results do. The choice looks at strides only.
 //!
 //! INVARIANT: blocks are combined in increasing order by the same levels, whether one thread made them or many.
+mod folded;
+mod split;
+
 use super::Scratch;
 use super::columns::ColumnFold;
 use super::fold::{self, ArgFolder, Folder};
 use super::lane::Lane;
 use super::program::{Bases, Frame, Spec, TileProgram};
 use super::{moves, scalar};
-use crate::native::{CHAINS, FoldMemory, Function, RegisterFold};
+use crate::native::{FoldMemory, Function};
 use crate::threads::{self, Cost};
 use crate::tuning::{KernelTuning, Target};
-use ferrax_kernel::error::filled;
 use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Error, Kernel, Node, NodeId, ReduceKind, Res};
 use std::ops::Range;
@@ -306,74 +308,6 @@ impl Reducing {
             )
         }
     }
-    /// Folds as many of the blocks of a unit as go at once, and are of one length: gives how many.
-    ///
-    /// # Safety
-    /// As `block`, of one column.
-    unsafe fn fold_blocks(
-        &self,
-        code: &RegisterFold,
-        inner: &Frame,
-        memory: &mut FoldMemory,
-        u: usize,
-        blocks: Range<usize>,
-    ) -> usize {
-        let whole = (self.n / BLOCK).saturating_sub(blocks.start);
-        let count = code.chains().min(blocks.len()).min(whole.max(1));
-        let mut from = [0; CHAINS];
-        (0..count).for_each(|c| from[c] = u * self.n + (blocks.start + c) * BLOCK);
-        // SAFETY: positions of the unit, which is a row.
-        unsafe { self.inner.fold(code, inner, memory, &from[..count], BLOCK.min(self.n - blocks.start * BLOCK)) };
-        count
-    }
-    /// The results of a chain, to lane 0 of a block's accumulators.
-    ///
-    /// # Safety
-    /// As `block`.
-    unsafe fn take_folded(&self, code: &RegisterFold, memory: &FoldMemory, acc: *mut u8, chain: usize) {
-        for (k, r) in self.reductions.iter().enumerate() {
-            // SAFETY: an element each.
-            unsafe { copy_one(acc.add(r.at), code.result(memory, k, chain), r.bytes) };
-        }
-    }
-    /// Whole short rows, by code that folds them.
-    ///
-    /// # Safety
-    /// As `rows`.
-    unsafe fn rows_folded(&self, code: &RegisterFold, m: *mut u8, bases: Bases, from: usize, to: usize) {
-        // SAFETY: as `rows`.
-        unsafe {
-            let (inner, mut epilogue, _) = self.start(m, bases, None);
-            let mut memory = FoldMemory::default();
-            let steps = self.inner.fold_steps(code, code.chains() * self.n);
-            let mut g = from;
-            while g < to {
-                let count = self.epilogue.tile().min(to - g);
-                for row in (0..count).step_by(code.chains()) {
-                    let chains = code.chains().min(count - row);
-                    match steps.as_ref().filter(|_| row > 0 && chains == code.chains()) {
-                        Some(steps) => {
-                            code.advance(&mut memory, steps);
-                            self.inner.fold_here(code, &mut memory, self.n);
-                        }
-                        None => {
-                            let mut at = [0; CHAINS];
-                            (0..chains).for_each(|c| at[c] = (g + row + c) * self.n);
-                            self.inner.fold(code, &inner, &mut memory, &at[..chains], self.n);
-                        }
-                    }
-                    for (k, r) in self.reductions.iter().enumerate() {
-                        let d = self.epilogue.lanes(&epilogue, r.result).add(row * r.bytes);
-                        for c in 0..chains {
-                            copy_one(d.add(c * r.bytes), code.result(&memory, k, c), r.bytes);
-                        }
-                    }
-                }
-                self.conclude(&mut epilogue, g, count);
-                g += count;
-            }
-        }
-    }
     /// Whole short rows, several to a tile.
     ///
     /// # Safety
@@ -565,109 +499,6 @@ impl Reducing {
         // SAFETY: the unit's positions are this thread's.
         unsafe { self.conclude(epilogue, outer * self.columns + c, w) }
     }
-    /// Few results of many elements: blocks in parallel, then their results in order.
-    fn split(&self, scratch: Scratch, bases: Bases, cost: Option<&Cost>, units: usize, blocks: usize) -> Res<()> {
-        // For each reduction: [unit][block][width] of values, and of positions.
-        let size = |r: &Reduction| r.bytes + if matches!(r.how, How::Arg(_)) { 8 } else { 0 };
-        let mut starts = vec![];
-        let mut total = 0;
-        for r in &self.reductions {
-            starts.push(total);
-            total += (units * blocks * self.width * size(r)).next_multiple_of(64);
-        }
-        let mut parts: Vec<u64> = filled(total / 8, 0)?;
-        let parts = Parts(parts.as_mut_ptr().cast::<u8>());
-        let place = |k: usize, u: usize, b: usize| {
-            let r = &self.reductions[k];
-            let i = (u * blocks + b) * self.width;
-            let positions = units * blocks * self.width * 8;
-            match r.how {
-                How::Fold(..) => (parts.get().wrapping_add(starts[k] + i * r.bytes), std::ptr::null_mut()),
-                // Positions first: they are aligned whatever the lane.
-                How::Arg(_) => (
-                    parts.get().wrapping_add(starts[k] + positions + i * r.bytes),
-                    parts.get().wrapping_add(starts[k] + i * 8),
-                ),
-            }
-        };
-        threads::try_ranges(units * blocks, cost, bases.cancel, &|range| {
-            scratch.with(self.memory(), |m| {
-                // SAFETY: m has `memory()` bytes. `place(k, u, b)` is a run of `width` entries within what `total` counted, another for each
-                // (unit, block), and each of these is one thread's.
-                unsafe {
-                    let in_columns = self.in_columns();
-                    let (mut inner, _, acc) = self.start(m, bases, in_columns);
-                    let mut memory = FoldMemory::default();
-                    let (mut chain, mut folded) = (0, 0); // of those that were folded together
-                    for t in range.clone() {
-                        let (u, b) = (t / blocks, t % blocks);
-                        self.begin(acc);
-                        match self.inner.folding() {
-                            Some(code) => {
-                                if chain == folded {
-                                    let rest = blocks.min(b + range.end - t);
-                                    (chain, folded) = (0, self.fold_blocks(code, &inner, &mut memory, u, b..rest));
-                                }
-                                self.take_folded(code, &memory, acc, chain);
-                                chain += 1;
-                            }
-                            None => self.block(&mut inner, in_columns, acc, u, b),
-                        }
-                        for (k, r) in self.reductions.iter().enumerate() {
-                            let (v, p) = place(k, u, b);
-                            match r.how {
-                                How::Fold(..) => v.copy_from_nonoverlapping(acc.add(r.at), self.width * r.bytes),
-                                How::Arg(_) => {
-                                    let a = ArgPlaces::of(acc.add(r.at), r.bytes, self.width);
-                                    v.copy_from_nonoverlapping(a.run_best, self.width * r.bytes);
-                                    p.copy_from_nonoverlapping(a.run_at.cast(), self.width * 8);
-                                }
-                            }
-                        }
-                    }
-                }
-            })
-        })?;
-        if bases.cancel.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        scratch.with(self.memory(), |m| {
-            // SAFETY: no piece was skipped, as nothing was cancelled and none failed, so that all parts are written; the other threads are done.
-            unsafe {
-                let (_, mut epilogue, acc) = self.start(m, bases, None);
-                for u in 0..units {
-                    self.begin(acc);
-                    for b in 0..blocks {
-                        for (k, r) in self.reductions.iter().enumerate() {
-                            let (v, p) = place(k, u, b);
-                            match &r.how {
-                                How::Fold(..) => acc.add(r.at).copy_from_nonoverlapping(v, self.width * r.bytes),
-                                How::Arg(f) => self.merge(f, r, acc, v, p.cast(), self.unit(u).2),
-                            }
-                        }
-                        self.push(acc, b, blocks);
-                    }
-                    self.finish(&mut epilogue, acc, u, blocks);
-                }
-            }
-        })
-    }
-    /// Takes a block's (value, position) for each column into the running best.
-    ///
-    /// # Safety
-    /// `v` and `p` hold `w` entries.
-    unsafe fn merge(&self, f: &ArgFolder, r: &Reduction, acc: *mut u8, v: *const u8, p: *const i64, w: usize) {
-        // SAFETY: the running places hold `width`; the block's places, LANES entries at least.
-        unsafe {
-            let a = ArgPlaces::of(acc.add(r.at), r.bytes, self.width);
-            for i in 0..w {
-                a.begin_block(1);
-                a.best.copy_from_nonoverlapping(v.add(i * r.bytes), r.bytes);
-                *a.at = 0;
-                (f.finish)(a.best, a.at, 1, a.run_best.add(i * r.bytes), a.run_at.add(i), *p.add(i));
-            }
-        }
-    }
 }
 
 /// An element of four or eight bytes.
@@ -682,15 +513,6 @@ unsafe fn copy_one(to: *mut u8, from: *const u8, bytes: usize) {
             4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
             _ => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
         }
-    }
-}
-/// A pointer that threads share, each using its own part of what it points at.
-struct Parts(*mut u8);
-// SAFETY: only `split` has one, whose threads write at the places of different (unit, block) pairs.
-unsafe impl Sync for Parts {}
-impl Parts {
-    fn get(&self) -> *mut u8 {
-        self.0
     }
 }
 

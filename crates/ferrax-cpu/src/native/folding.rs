@@ -8,8 +8,9 @@
 //! different blocks of one row.
 //!
 //! INVARIANT: lane j combines the elements j, j + 16, .. of its chain in this order, with the reduction's function.
-use super::asm::{self, Emitted, KeptOperand, Opcode, Site, TABLE, VectorSize};
+use super::asm::{self, Emitted, KeptOperand, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
+use super::opcodes::{Opcode, Site};
 use super::pages::Pages;
 use super::regalloc::allot;
 use super::{Function, LaneWidth, Operand, Recording, Replaced, TUNING, TableSlot, enter, masks};

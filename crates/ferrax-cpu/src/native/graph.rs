@@ -2,7 +2,8 @@
 //!
 //! INVARIANT: values are in order of definition. A bool value is a mask: each element is all ones or all zeros.
 use super::CalledFn;
-use super::asm::{Opcode, Site, VectorSize};
+use super::asm::VectorSize;
+use super::opcodes::{Opcode, Site};
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 

@@ -1,8 +1,8 @@
 //! Lowering: each call of a tile program, recorded as vector values.
 //!
 //! INVARIANT: a recorded call gives the bits of its block function (`kernels/scalar.rs`), element by element.
-use super::asm::Opcode;
 use super::graph::{self, VecValue, bin as op, constant, not, select, un as op1, with};
+use super::opcodes::Opcode;
 use super::record::{EQ, LE, LT, NE, VecReal};
 use ferrax_kernel::math::Real;
 use ferrax_kernel::{Bin, DType, Scalar, Un, math};

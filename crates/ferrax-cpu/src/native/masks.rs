@@ -9,7 +9,8 @@
 //!
 //! INVARIANT: an instruction finds each mask operand in the form that it reads: in a vector if `is_vector` of its definition holds,
 //! else in its k register until the last reader.
-use super::asm::{Emitted, MaskForm, Opcode, Site, VecInst, VectorSize};
+use super::asm::{Emitted, MaskForm, VectorSize};
+use super::opcodes::{Opcode, Site, VecInst};
 
 const FIRST: u8 = 2;
 const END: u8 = 8;

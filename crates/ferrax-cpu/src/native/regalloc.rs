@@ -5,8 +5,8 @@
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::CalledFn;
-use super::asm::{Opcode, Site, VecInst};
 use super::graph::{Leaf, VecGraph, VecNode, VecValue, Written};
+use super::opcodes::{Opcode, Site, VecInst};
 use smallvec::SmallVec;
 
 pub struct RegisterAllocation {

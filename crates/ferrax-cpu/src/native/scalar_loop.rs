@@ -9,8 +9,9 @@
 //!
 //! INVARIANT: an iteration writes its results after all its reads. So it starts from the carries of the last iteration, and an iteration
 //! whose condition is false writes nothing.
-use super::asm::{self, Emitted, Site, TABLE, VectorSize};
+use super::asm::{self, Emitted, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecValue};
+use super::opcodes::Site;
 use super::pages::Pages;
 use super::regalloc::allot;
 use super::{CalledFn, LaneWidth, Replaced, TUNING, enter};

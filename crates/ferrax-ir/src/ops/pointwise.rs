@@ -9,7 +9,9 @@
 //!
 //! The terms are JAX's, in its order, and a pole is a pole: what keeps one from a masked tangent is its support (`support.rs`).
 //! Where JAX's term is nan and the function has a derivative (`x ** 0.` at 0) or a convention (the angle of the origin), it is that.
+mod domain;
 pub(super) mod lower;
+mod terms;
 
 use super::convert::Convert;
 use crate::aval::Aval;
@@ -19,100 +21,15 @@ use crate::error::{Error, Res, mixed_dtypes, no_jvp, not_linear, type_err};
 use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
-
 use crate::param::{Field, Param, ParamList, ParamMap, ParamValue, Params, Show};
 use crate::support::{Supports, Within, within_each, within_product, within_sum};
 use crate::typing::{Specs, Sums, Typing};
 use crate::value::{Value, Values};
+pub use domain::{Domain, Out};
 use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};
+pub use terms::{At, Slope};
 use {Domain::*, Out::*, Slope::*};
-
-/// What a row's term is made from.
-pub struct At<'a> {
-    pub cx: &'a dyn Cx,
-    pub x: &'a [Value],
-    pub y: &'a Value,
-    pub n: i32,
-}
-type Term = fn(&At, &Value) -> Res<Value>;
-
-pub enum Slope {
-    /// The derivative is zero: the function is flat, or its values have no tangent.
-    Flat,
-    One,
-    Minus,
-    /// The function is linear in this operand: the term does not read it, and serves `transpose` too.
-    Lin(Term),
-    By(Term),
-    /// JAX has no rule either.
-    NoRule,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-pub enum Domain {
-    Float,
-    /// float32, float64: what complex numbers are made of.
-    Wide,
-    /// These and complex numbers.
-    WideInexact,
-    Inexact,
-    Complex,
-    /// Not bool.
-    Number,
-    /// Not bool, not unsigned.
-    Signed,
-    /// Not bool, not complex.
-    Real,
-    Integer,
-    /// bool or integer.
-    Bits,
-    /// bool, integer, float.
-    Ordered,
-    Any,
-}
-impl Domain {
-    fn has(self, d: Dtype) -> bool {
-        match self {
-            Float => d.is_float(),
-            Wide => matches!(d, Dtype::F32 | Dtype::F64),
-            WideInexact => matches!(d, Dtype::F32 | Dtype::F64) || d.is_complex(),
-            Inexact => d.is_inexact(),
-            Complex => d.is_complex(),
-            Number => d.is_int() || d.is_inexact(),
-            Signed => d.is_int() && !d.is_unsigned() || d.is_inexact(),
-            Real => d.is_int() || d.is_float(),
-            Integer => d.is_int(),
-            Bits => d.is_int() || d.is_bool(),
-            Ordered => d.is_int() || d.is_float() || d.is_bool(),
-            Any => true,
-        }
-    }
-    fn words(self) -> &'static str {
-        match self {
-            Float => "floating",
-            Wide => "float32, float64",
-            WideInexact => "float32, float64, complexfloating",
-            Inexact => "floating, complexfloating",
-            Complex => "complexfloating",
-            Number => "integer, floating, complexfloating",
-            Signed => "signedinteger, floating, complexfloating",
-            Real => "integer, floating",
-            Integer => "integer",
-            Bits => "bool, integer",
-            Ordered => "bool, integer, floating",
-            Any => "generic",
-        }
-    }
-}
-#[derive(Clone, Copy, PartialEq)]
-pub enum Out {
-    Same,
-    Bool,
-    /// The real part's dtype.
-    RealPart,
-    ComplexOf,
-}
 
 pub struct Row {
     pub name: &'static str,
@@ -140,60 +57,6 @@ macro_rules! table {
     };
     (@param) => { None };
     (@param $p:literal) => { Some($p) };
-}
-
-impl At<'_> {
-    fn f(&self, f: Pw, x: &[&Value]) -> Res<Value> {
-        let x: Values = x.iter().map(|v| (*v).clone()).collect();
-        self.cx.pw(f, &x)
-    }
-    fn mul(&self, x: &Value, y: &Value) -> Res<Value> {
-        self.cx.mul(x, y)
-    }
-    /// A constant in the operands' dtype.
-    fn k(&self, c: f64) -> Value {
-        lit(self.x[0].dtype(), c)
-    }
-    fn square(&self, x: &Value) -> Res<Value> {
-        self.f(Pw::Square, &[x])
-    }
-    fn ipow(&self, x: &Value, y: i32) -> Res<Value> {
-        self.cx.bind1(Pointwise { f: Pw::IntegerPow, y }, std::slice::from_ref(x))
-    }
-    /// x^2 + y^2, and 1 at the origin, where the angle is flat by definition.
-    fn squared_radius(&self) -> Res<Value> {
-        let r2 = self.f(Pw::Add, &[&self.square(&self.x[0])?, &self.square(&self.x[1])?])?;
-        let zero = self.f(Pw::Eq, &[&r2, &self.k(0.0)])?;
-        self.select(&zero, &r2, &self.k(1.0))
-    }
-    /// 1 +- x^2
-    fn one_and_square(&self, f: Pw) -> Res<Value> {
-        let s = self.square(&self.x[0])?;
-        self.f(f, &[&self.k(1.0), &s])
-    }
-    fn select(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
-        self.cx.select(p, on_false, on_true)
-    }
-    /// t * c * exp(sign * v^2)
-    fn gauss(&self, t: &Value, v: &Value, negate: bool, c: f64) -> Res<Value> {
-        let mut e = self.square(v)?;
-        if negate {
-            e = self.cx.neg(&e)?;
-        }
-        let e = self.f(Pw::Exp, &[&e])?;
-        let te = self.mul(t, &e)?;
-        self.mul(&self.k(c), &te)
-    }
-    /// The share of max or min that goes to operand `me`: all, a half at a tie, nothing. A selection, so that nothing is no product.
-    fn share(&self, t: &Value, me: usize) -> Res<Value> {
-        let shape = Dims::new(self.y.shape());
-        let full = |v: &Value| if v.rank() == 0 { Ok(v.clone()) } else { self.cx.stretch(v, &shape) };
-        let mine = self.f(Pw::Eq, &[&self.x[me], self.y])?;
-        let its = self.f(Pw::Eq, &[&self.x[1 - me], self.y])?;
-        let den = self.select(&its, &self.k(1.0), &self.k(2.0))?;
-        let part = full(&self.f(Pw::Div, &[t, &den])?)?;
-        self.select(&mine, &self.k(0.0), &part)
-    }
 }
 
 const TWO_OVER_SQRT_PI: f64 = std::f64::consts::FRAC_2_SQRT_PI;

@@ -29,7 +29,7 @@ pub type Grouped = unsafe fn(x: &GroupedRows);
 pub fn pick(lane: Lane, groups: usize, tier: Tier) -> Option<Grouped> {
     #[cfg(target_arch = "x86_64")]
     {
-        use super::x86::*;
+        use self::x86::*;
         super::pick(lane, tier)?;
         Some(match (tier, lane, groups) {
             (Tier::Avx512, Lane::F32, 2) => grouped_wide_f32::<2>,
@@ -111,4 +111,24 @@ unsafe fn tile<V: Vector, const M: usize, const P: usize>(x: &GroupedRows, from:
             s.store(sums.add(i * V::LANES));
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{GroupedRows, grouped};
+    use std::arch::x86_64::*;
+
+    macro_rules! products_of_groups {
+        ($features:literal $($name:ident $V:ident;)*) => {$(
+            /// # Safety
+            /// As `grouped`.
+            #[target_feature(enable = $features)]
+            pub unsafe fn $name<const P: usize>(x: &GroupedRows) {
+                // SAFETY: the same contract, and these are the features.
+                unsafe { grouped::<$V, P>(x) }
+            }
+        )*};
+    }
+    products_of_groups! { "avx512f,avx512bw,avx512dq,avx512vl" grouped_wide_f32 __m512; grouped_wide_f64 __m512d; }
+    products_of_groups! { "avx2,fma" grouped_narrow_f32 __m256; grouped_narrow_f64 __m256d; }
 }

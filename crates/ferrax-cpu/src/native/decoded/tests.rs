@@ -1,0 +1,307 @@
+//! Every instruction, move, loop and frame, written by the encoder and read by the decoder.
+use super::*;
+
+/// Each width of elements in each size of vectors.
+const SHAPES: [(bool, VectorSize); 4] =
+    [(false, VectorSize::Ymm), (true, VectorSize::Ymm), (false, VectorSize::Zmm), (true, VectorSize::Zmm)];
+
+#[test]
+fn every_instruction_is_written_as_it_is_meant() {
+    let operands: Vec<bool> = (0..12).map(|k| k % 4 == 3).collect();
+    for (wide, vector) in SHAPES {
+        for (code, narrow, wider) in names() {
+            let of_the_other = match vector {
+                VectorSize::Zmm => is_short(code) || code == Opcode::TurnHalves,
+                VectorSize::Ymm => matches!(code, Opcode::TurnQuarters(_) | Opcode::Scale),
+            };
+            if (if wide { wider } else { narrow }).is_none() || of_the_other {
+                continue;
+            }
+            let mut body = vec![];
+            let all = vector.registers();
+            for n in 0..all {
+                let [d, a, m] = [n, (n * 7 + 3) % all, (n * 5 + 9) % all];
+                let mut places = vec![Site::Reg((n as u32 * 11 + 6) as u8 % all)];
+                if code.takes_memory() {
+                    let k = [0, 1, 2, 4, 5, 6, 8, 9, 10][n as usize % 9];
+                    places.extend([Site::Pool(n as u32 % 3), Site::Stack(n as u32 * 7), Site::At(k)]);
+                }
+                body.extend(places.into_iter().map(|b| VecInst::Op { code, d, a, b, m }));
+            }
+            let pool = [1, 0x8000_0000_7fc0_0000, u64::MAX];
+            check(&Emitted {
+                wide,
+                vector,
+                operands: &operands,
+                still: &[],
+                body: &body,
+                frame: 230,
+                pool: &pool,
+                states: &[],
+                constants: &[],
+                steps: None,
+                parts: 1,
+                rows: None,
+            });
+        }
+    }
+}
+#[test]
+fn every_fused_instruction_is_written_as_it_is_meant() {
+    let operands = [false; 12];
+    for (wide, vector) in SHAPES {
+        let mut body = vec![];
+        let all = vector.registers();
+        for n in 0..all {
+            let places = [
+                Site::Reg((n as u32 * 11 + 6) as u8 % all),
+                Site::Pool(0),
+                Site::Stack(n as u32),
+                Site::At(n as u32 % 12),
+            ];
+            for (code, _) in FUSED {
+                for (grows, b) in [false, true].into_iter().flat_map(|g| places.map(|b| (g, b))) {
+                    body.push(VecInst::Fused { code, grows, d: n, a: (n * 7 + 3) % all, b });
+                }
+            }
+        }
+        check(&Emitted {
+            wide,
+            vector,
+            operands: &operands,
+            still: &[],
+            body: &body,
+            frame: 32,
+            pool: &[7],
+            states: &[],
+            constants: &[],
+            steps: None,
+            parts: 1,
+            rows: None,
+        });
+    }
+}
+#[test]
+fn every_move_is_written_as_it_is_meant() {
+    let operands: Vec<bool> = (0..12).map(|k| k % 2 == 1).collect();
+    for (wide, vector) in SHAPES {
+        let mut body = vec![];
+        let all = vector.registers();
+        for n in 0..all {
+            let slot = n as u32 * 9;
+            let (lanes, bytes) = (Site::At(n as u32 % 6 * 2), Site::At(n as u32 % 6 * 2 + 1));
+            body.extend([
+                VecInst::Load { d: n, from: lanes },
+                VecInst::Load { d: n, from: Site::Pool(0) },
+                VecInst::Load { d: n, from: Site::Stack(slot) },
+                VecInst::Load { d: n, from: Site::Reg(all - 1 - n) },
+                VecInst::LoadBytes { d: n, from: bytes },
+                VecInst::Store { from: n, to: lanes },
+                VecInst::Store { from: n, to: Site::Stack(slot) },
+                VecInst::StoreBytes { from: n, to: bytes },
+            ]);
+        }
+        check(&Emitted {
+            wide,
+            vector,
+            operands: &operands,
+            still: &[],
+            body: &body,
+            frame: 280,
+            pool: &[7],
+            states: &[],
+            constants: &[],
+            steps: None,
+            parts: 1,
+            rows: None,
+        });
+    }
+}
+#[test]
+fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
+    let steps: Vec<i32> = (0..12).map(|k| if k % 3 == 2 { -4 * k } else { 8 * k + 4 }).collect();
+    for wide in [false, true] {
+        let mut body = vec![];
+        for n in 0..16u8 {
+            let (element, state) = (Site::Window(n as u32 % 12, n as u32 * 4), Site::State(n as u32 * 5));
+            body.extend([
+                VecInst::LoadOne { d: n, from: element },
+                VecInst::Load { d: n, from: state },
+                VecInst::Op { code: Opcode::Mul, d: n, a: 15 - n, b: state, m: 0 },
+                VecInst::ExitUnless { m: n },
+                VecInst::StoreOne { from: n, to: element },
+                VecInst::Store { from: n, to: state },
+                VecInst::StoreOne { from: n, to: Site::Stack(n as u32 * 3) },
+                VecInst::Call { f: CalledFn { address: 0x1234_5678_9abc }, d: n as u32, a: n as u32 * 3, b: 47 },
+                VecInst::LoadOne { d: n, from: Site::Stack(n as u32) },
+            ]);
+        }
+        check(&Emitted {
+            wide,
+            vector: VectorSize::Ymm,
+            operands: &[],
+            still: &[],
+            body: &body,
+            frame: 48,
+            pool: &[],
+            states: &[],
+            constants: &[],
+            steps: Some(&steps),
+            parts: 1,
+            rows: None,
+        });
+    }
+}
+#[test]
+fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
+    let f = Emitted {
+        wide: false,
+        vector: VectorSize::Ymm,
+        operands: &[false, true, false],
+        still: &[(1, 0, false), (2, 1, true)].map(|(operand, slot, is_one)| KeptOperand { operand, slot, is_one }),
+        body: &[VecInst::Load { d: 3, from: Site::Stack(1) }, VecInst::Store { from: 3, to: Site::At(0) }],
+        frame: 2,
+        pool: &[5, 7],
+        states: &[(8, 3)],
+        constants: &[(9, 1), (15, 0)],
+        steps: None,
+        parts: 1,
+        rows: Some(&[64, 0, 4]),
+    };
+    check(&f);
+    let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
+    let begin = ["push rbp", "mov rbp,rsp", "push rbx", "push r12", "push r14", "push r15", "sub rsp,40h"];
+    assert_eq!(all[..7], begin);
+    assert_eq!(all[7], "and rsp,0FFFFFFFFFFFFFFE0h");
+    let kept = [
+        "mov rax,[rdi+8]",
+        "vpmovsxbd ymm0,qword ptr [rax]",
+        "vmovups [rsp],ymm0",
+        "mov rcx,[rdi]",
+        "mov r8,[rdi+8]",
+        "mov r9,[rdi+10h]",
+    ];
+    let kept: Vec<String> = kept.iter().map(|s| s.to_string()).collect();
+    let plain = |s: &String| s.replace("ymmword ptr ", "").replace("qword ptr ", "").replace("dword ptr ", "");
+    assert_eq!(all[8..14].iter().map(plain).collect::<Vec<_>>(), kept.iter().map(plain).collect::<Vec<_>>());
+    let r = read(&f);
+    assert_eq!(plain(&all[14]), "vmovups ymm8,[rdi+160h]");
+    for (i, (register, constant)) in r.all[15..].iter().zip(f.constants) {
+        assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Vmovups, vector(&f, *register, false)), "{i}");
+        is_at(&r, &f, i, 1, Site::Pool(*constant), false);
+    }
+    // a row begins
+    let one = ["mov rax,[rdi+10h]", "vbroadcastss ymm0,[rax]", "vmovups [rsp+20h],ymm0", "xor edx,edx"];
+    assert_eq!(all[17..21].iter().map(plain).collect::<Vec<_>>(), one);
+}
+#[test]
+fn a_function_keeps_operands_of_any_width() {
+    let still = [(0, 0, false), (1, 1, false), (2, 2, true)];
+    let still = still.map(|(operand, slot, is_one)| KeptOperand { operand, slot, is_one });
+    for (wide, vector) in SHAPES {
+        let f = Emitted {
+            wide,
+            vector,
+            operands: &[false, true, false],
+            still: &still,
+            body: &[],
+            frame: 3,
+            pool: &[5, 7],
+            states: &[],
+            constants: &[(vector.registers() - 1, 1)],
+            steps: None,
+            parts: 1,
+            rows: None,
+        };
+        check(&f);
+        let (r, frame, first, second) = match vector {
+            VectorSize::Ymm => ("ymm0", ["sub rsp,60h", "and rsp,0FFFFFFFFFFFFFFE0h"], "20h", "40h"),
+            VectorSize::Zmm => ("zmm0", ["sub rsp,0C0h", "and rsp,0FFFFFFFFFFFFFFC0h"], "40h", "80h"),
+        };
+        let (widened, spread) = if wide { ("vpmovsxbq", "vbroadcastsd") } else { ("vpmovsxbd", "vbroadcastss") };
+        let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
+        assert_eq!(all[6..8], frame);
+        let kept = [
+            "mov rax,[rdi]".into(),
+            format!("vmovups {r},[rax]"),
+            format!("vmovups [rsp],{r}"),
+            "mov rax,[rdi+8]".into(),
+            format!("{widened} {r},[rax]"),
+            format!("vmovups [rsp+{first}],{r}"),
+            "mov rax,[rdi+10h]".into(),
+            format!("{spread} {r},[rax]"),
+            format!("vmovups [rsp+{second}],{r}"),
+        ];
+        let plain = |s: &String| {
+            ["zmmword", "ymmword", "xmmword", "qword", "dword"]
+                .iter()
+                .fold(s.clone(), |s, w| s.replace(&format!("{w} ptr "), ""))
+        };
+        // where a row begins, what is one element
+        let row = all.iter().position(|i| i == "xor edx,edx").expect("the position starts at 0") - 3;
+        let both = all[8..14].iter().chain(&all[row..row + 3]);
+        assert_eq!(both.map(plain).collect::<Vec<_>>(), kept);
+    }
+}
+/// The body of a function of long vectors as it is read.
+fn body_text(body: &[VecInst]) -> Vec<String> {
+    let f = Emitted {
+        wide: false,
+        vector: VectorSize::Zmm,
+        operands: &[],
+        still: &[],
+        body,
+        frame: 0,
+        pool: &[u32::MAX as u64],
+        states: &[],
+        constants: &[],
+        steps: None,
+        parts: 1,
+        rows: None,
+    };
+    let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
+    let at = |s: &str| all.iter().position(|i| i.starts_with(s)).unwrap();
+    all[at("xor edx") + 1..at("add rdx")].to_vec()
+}
+#[test]
+fn masks_that_only_choose_stay_masks_of_bits() {
+    let op = |code, d, a, b, m| VecInst::Op { code, d, a, b: Site::Reg(b), m };
+    let body = [
+        op(Opcode::Compare(1), 4, 0, 1, 0),
+        op(Opcode::Compare(4), 5, 0, 0, 0),
+        op(Opcode::Or, 5, 4, 5, 0),
+        op(Opcode::Blend, 6, 1, 0, 5),
+        op(Opcode::And, 7, 4, 6, 0),
+        op(Opcode::AndNot, 8, 4, 7, 0),
+        VecInst::Op { code: Opcode::Xor, d: 4, a: 4, b: Site::Pool(0), m: 0 },
+        op(Opcode::Blend, 9, 7, 8, 4),
+        // a vector is wanted as well
+        op(Opcode::IntEq, 10, 0, 1, 0),
+        op(Opcode::Blend, 11, 0, 1, 10),
+        op(Opcode::IntAdd, 12, 10, 11, 0),
+    ];
+    let expected = [
+        "vcmpltps k2,zmm0,zmm1",
+        "vcmpneqps k3,zmm0,zmm0",
+        "korw k3,k2,k3",
+        "vpblendmd zmm6{k3},zmm1,zmm0",
+        "vmovups zmm7{k2}{z},zmm6",
+        "knotw k1,k2",
+        "vmovups zmm8{k1}{z},zmm7",
+        "knotw k2,k2",
+        "vpblendmd zmm9{k2},zmm7,zmm8",
+        "vpcmpeqd k2,zmm0,zmm1",
+        "vpmovm2d zmm10,k2",
+        "vpblendmd zmm11{k2},zmm0,zmm1",
+        "vpaddd zmm12,zmm10,zmm11",
+    ];
+    assert_eq!(body_text(&body), expected);
+    // more at one time than there are: the seventh is a vector
+    let many: Vec<VecInst> = (0..7)
+        .map(|n| op(Opcode::Compare(1), 8 + n, n, 7, 0))
+        .chain((0..7).map(|n| op(Opcode::Blend, 16 + n, 0, 1, 8 + n)))
+        .collect();
+    let text = body_text(&many);
+    assert_eq!(text[6..8], ["vcmpltps k1,zmm6,zmm7", "vpmovm2d zmm14,k1"]);
+    assert_eq!(text[14..], ["vpmovd2m k1,zmm14", "vpblendmd zmm22{k1},zmm0,zmm1"]);
+}

@@ -1,0 +1,283 @@
+//! The instructions of tile programs: what each does to a vector, and how it is encoded.
+//!
+//! INVARIANT: an opcode has one row, of which both encodings (VEX and EVEX) are derived.
+use super::CalledFn;
+
+/// What one instruction does to vectors whose elements are 4 or 8 bytes wide.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Opcode {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    /// `a < b ? a : b`, so that b is what a nan gives.
+    Min,
+    Max,
+    /// `a * m + b`, rounded once.
+    MulAdd,
+    /// `a * m - b`.
+    MulSub,
+    /// `b - a * m`.
+    SubFrom,
+    Sqrt,
+    /// `a * 2^b` of an integer b, rounded once. Of 512 bits only.
+    Scale,
+    /// To an integer: 0 nearest, 1 down, 2 up, 3 towards zero.
+    Round(u8),
+    /// By predicate, to a mask: all bits of an element or none.
+    Compare(u8),
+    And,
+    /// `!a & b`.
+    AndNot,
+    Or,
+    Xor,
+    IntAdd,
+    IntSub,
+    IntMul,
+    IntEq,
+    IntGt,
+    MaxSigned,
+    MaxUnsigned,
+    MinSigned,
+    MinUnsigned,
+    IntAbs,
+    Shl(u8),
+    Shr(u8),
+    Sar(u8),
+    ShlBy,
+    ShrBy,
+    SarBy,
+    /// `m ? b : a`, by the top bit of m's elements.
+    Blend,
+    FromI32,
+    /// Towards zero; the least integer where it does not fit.
+    ToI32,
+    /// The upper half in the lower.
+    High,
+    /// Of 128 bits: 32-bit elements to 16 bits, 16-bit elements to bytes, both operands', unsigned.
+    Pack16,
+    Pack8,
+    /// Of 128 bits: the even 32-bit elements of a, then of b.
+    Evens,
+    /// Of 32-bit elements: the products of the even ones, 64 bits each.
+    MulEvens,
+    MulEvensUnsigned,
+    /// Each odd 32-bit element in the even place before it, zero in its own.
+    OddsDown,
+    /// The even 32-bit elements of a, the odd ones of b.
+    Odds,
+    /// Within 128 bits, 32-bit elements from where two bits each say; whole 128 bits of 512 from there; the halves of 256 bits, exchanged.
+    Rotation(u8),
+    TurnQuarters(u8),
+    TurnHalves,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Site {
+    Reg(u8),
+    /// A constant.
+    Pool(u32),
+    /// A vector of the frame.
+    Stack(u32),
+    /// Operand k at the position.
+    At(u32),
+    /// Vector n behind the table.
+    State(u32),
+    /// The element so many bytes from the base of window k.
+    Window(u32, u32),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VecInst {
+    /// `m` is the mask of a blend.
+    Op {
+        code: Opcode,
+        d: u8,
+        a: u8,
+        b: Site,
+        m: u8,
+    },
+    /// A [fused](Opcode::is_fused) one: `d = a * d + b`, or where it is a sum that grows, `d = a * b + d`.
+    Fused {
+        code: Opcode,
+        grows: bool,
+        d: u8,
+        a: u8,
+        b: Site,
+    },
+    Load {
+        d: u8,
+        from: Site,
+    },
+    /// Bytes, each widened to an element.
+    LoadBytes {
+        d: u8,
+        from: Site,
+    },
+    Store {
+        from: u8,
+        to: Site,
+    },
+    /// As many of the lowest bytes as a vector has elements.
+    StoreBytes {
+        from: u8,
+        to: Site,
+    },
+    /// One element, into all lanes.
+    LoadOne {
+        d: u8,
+        from: Site,
+    },
+    /// The lowest element.
+    StoreOne {
+        from: u8,
+        to: Site,
+    },
+    /// Out of the loop, if the mask's lowest element does not hold.
+    ExitUnless {
+        m: u8,
+    },
+    /// Calls a function of one element, whose operands and result are vectors of the frame; all registers are lost.
+    Call {
+        f: CalledFn,
+        d: u32,
+        a: u32,
+        b: u32,
+    },
+}
+
+/// How an instruction's operands stand in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// Register, register, register or memory.
+    Three,
+    /// Register, register or memory.
+    Two,
+    /// The extension of the opcode; the result stands where the first operand does.
+    Shift(u8),
+    /// The result stands last.
+    Extract,
+}
+pub struct Coded {
+    pub map: u8,
+    pub prefix: u8,
+    pub w: bool,
+    pub op: u8,
+    pub form: Coding,
+    pub imm: Option<u8>,
+    pub short: bool,
+}
+
+impl Opcode {
+    /// Whether it reads `a`.
+    pub fn is_binary(self) -> bool {
+        !matches!(
+            self,
+            Opcode::Sqrt
+                | Opcode::Round(_)
+                | Opcode::IntAbs
+                | Opcode::FromI32
+                | Opcode::ToI32
+                | Opcode::High
+                | Opcode::OddsDown
+                | Opcode::Shl(_)
+                | Opcode::Shr(_)
+                | Opcode::Sar(_)
+                | Opcode::Rotation(_)
+        )
+    }
+    pub fn is_fused(self) -> bool {
+        matches!(self, Opcode::MulAdd | Opcode::MulSub | Opcode::SubFrom)
+    }
+    /// Whether its last operand may be memory.
+    pub fn takes_memory(self) -> bool {
+        !matches!(
+            self,
+            Opcode::Shl(_)
+                | Opcode::Shr(_)
+                | Opcode::Sar(_)
+                | Opcode::High
+                | Opcode::OddsDown
+                | Opcode::Pack16
+                | Opcode::Pack8
+                | Opcode::Evens
+        )
+    }
+    /// Whether its operands may change places.
+    pub fn commutes(self) -> bool {
+        use Opcode::*;
+        matches!(self, And | Or | Xor | IntAdd | IntMul | IntEq | MaxSigned | MaxUnsigned | MinSigned | MinUnsigned)
+    }
+    pub fn row(self, wide: bool) -> Coded {
+        use Coding::*;
+        use Opcode::*;
+        let row = |map, prefix, op, form| Coded { map, prefix, w: false, op, form, imm: None, short: false };
+        // single and double precision differ by the prefix, 32 and 64 bits by the opcode
+        let float = |op, form| row(1, wide as u8, op, form);
+        let int = |op: u8, op_wide: u8| row(1, 1, if wide { op_wide } else { op }, Three);
+        let narrow = |op| {
+            debug_assert!(!wide);
+            row(2, 1, op, Three)
+        };
+        match self {
+            Add => float(0x58, Three),
+            Mul => float(0x59, Three),
+            Sub => float(0x5c, Three),
+            Min => float(0x5d, Three),
+            Div => float(0x5e, Three),
+            Max => float(0x5f, Three),
+            Sqrt => float(0x51, Two),
+            Scale => Coded { w: wide, ..row(2, 1, 0x2c, Three) },
+            MulAdd => Coded { w: wide, ..row(2, 1, 0xa8, Three) },
+            MulSub => Coded { w: wide, ..row(2, 1, 0xaa, Three) },
+            SubFrom => Coded { w: wide, ..row(2, 1, 0xac, Three) },
+            And => float(0x54, Three),
+            AndNot => float(0x55, Three),
+            Or => float(0x56, Three),
+            Xor => float(0x57, Three),
+            Compare(p) => Coded { imm: Some(p), ..float(0xc2, Three) },
+            Round(to) => Coded { imm: Some(to | 8), ..row(3, 1, 8 + wide as u8, Two) },
+            Blend => row(3, 1, 0x4a + wide as u8, Three),
+            IntAdd => int(0xfe, 0xd4),
+            IntSub => int(0xfa, 0xfb),
+            IntEq if wide => row(2, 1, 0x29, Three),
+            IntEq => row(1, 1, 0x76, Three),
+            IntGt if wide => row(2, 1, 0x37, Three),
+            IntGt => row(1, 1, 0x66, Three),
+            IntMul => narrow(0x40),
+            MaxSigned => narrow(0x3d),
+            MaxUnsigned => narrow(0x3f),
+            MinSigned => narrow(0x39),
+            MinUnsigned => narrow(0x3b),
+            IntAbs => Coded { form: Two, ..narrow(0x1e) },
+            Shl(n) => Coded { imm: Some(n), form: Shift(6), ..int(0x72, 0x73) },
+            Shr(n) => Coded { imm: Some(n), form: Shift(2), ..int(0x72, 0x73) },
+            Sar(n) => Coded { imm: Some(n), form: Shift(4), ..narrow(0x72) }.in_map(1),
+            ShlBy => Coded { w: wide, ..row(2, 1, 0x47, Three) },
+            ShrBy => Coded { w: wide, ..row(2, 1, 0x45, Three) },
+            SarBy => narrow(0x46),
+            FromI32 => row(1, 0, 0x5b, Two),
+            ToI32 => row(1, 2, 0x5b, Two),
+            High => Coded { imm: Some(1), ..row(3, 1, 0x39, Extract) },
+            Pack16 => Coded { short: true, ..row(2, 1, 0x2b, Three) },
+            Pack8 => Coded { short: true, ..row(1, 1, 0x67, Three) },
+            Evens => Coded { short: true, imm: Some(0x88), ..row(1, 0, 0xc6, Three) },
+            MulEvens => narrow(0x28),
+            MulEvensUnsigned => narrow(0xf4).in_map(1),
+            OddsDown => Coded { imm: Some(32), form: Shift(2), ..narrow(0x73) }.in_map(1),
+            Odds => Coded { imm: Some(0xaa), ..narrow(0x02) }.in_map(3),
+            Rotation(from) => Coded { imm: Some(from), ..row(3, 1, 0x04, Two) },
+            TurnQuarters(from) => Coded { imm: Some(from), ..row(3, 1, 0x23, Three) },
+            TurnHalves => Coded { imm: Some(1), ..row(3, 1, 0x06, Three) },
+        }
+    }
+}
+/// Two operands, of all elements of which each is 4 bytes.
+pub fn plain(map: u8, prefix: u8, op: u8) -> Coded {
+    Coded { map, prefix, w: false, op, form: Coding::Two, imm: None, short: false }
+}
+impl Coded {
+    pub fn in_map(self, map: u8) -> Coded {
+        Coded { map, ..self }
+    }
+}

@@ -1,0 +1,81 @@
+//! Terms of derivatives: the slope of each operand, and the operations that the terms of the table use.
+use super::{Pointwise, Pw};
+use crate::cx::{Cx, lit};
+use crate::error::Res;
+use crate::value::{Value, Values};
+use ferrax_kernel::Dims;
+
+/// What a row's term is made from.
+pub struct At<'a> {
+    pub cx: &'a dyn Cx,
+    pub x: &'a [Value],
+    pub y: &'a Value,
+    pub n: i32,
+}
+type Term = fn(&At, &Value) -> Res<Value>;
+
+pub enum Slope {
+    /// The derivative is zero: the function is flat, or its values have no tangent.
+    Flat,
+    One,
+    Minus,
+    /// The function is linear in this operand: the term does not read it, and serves `transpose` too.
+    Lin(Term),
+    By(Term),
+    /// JAX has no rule either.
+    NoRule,
+}
+
+impl At<'_> {
+    pub(super) fn f(&self, f: Pw, x: &[&Value]) -> Res<Value> {
+        let x: Values = x.iter().map(|v| (*v).clone()).collect();
+        self.cx.pw(f, &x)
+    }
+    pub(super) fn mul(&self, x: &Value, y: &Value) -> Res<Value> {
+        self.cx.mul(x, y)
+    }
+    /// A constant in the operands' dtype.
+    pub(super) fn k(&self, c: f64) -> Value {
+        lit(self.x[0].dtype(), c)
+    }
+    pub(super) fn square(&self, x: &Value) -> Res<Value> {
+        self.f(Pw::Square, &[x])
+    }
+    pub(super) fn ipow(&self, x: &Value, y: i32) -> Res<Value> {
+        self.cx.bind1(Pointwise { f: Pw::IntegerPow, y }, std::slice::from_ref(x))
+    }
+    /// x^2 + y^2, and 1 at the origin, where the angle is flat by definition.
+    pub(super) fn squared_radius(&self) -> Res<Value> {
+        let r2 = self.f(Pw::Add, &[&self.square(&self.x[0])?, &self.square(&self.x[1])?])?;
+        let zero = self.f(Pw::Eq, &[&r2, &self.k(0.0)])?;
+        self.select(&zero, &r2, &self.k(1.0))
+    }
+    /// 1 +- x^2
+    pub(super) fn one_and_square(&self, f: Pw) -> Res<Value> {
+        let s = self.square(&self.x[0])?;
+        self.f(f, &[&self.k(1.0), &s])
+    }
+    pub(super) fn select(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
+        self.cx.select(p, on_false, on_true)
+    }
+    /// t * c * exp(sign * v^2)
+    pub(super) fn gauss(&self, t: &Value, v: &Value, negate: bool, c: f64) -> Res<Value> {
+        let mut e = self.square(v)?;
+        if negate {
+            e = self.cx.neg(&e)?;
+        }
+        let e = self.f(Pw::Exp, &[&e])?;
+        let te = self.mul(t, &e)?;
+        self.mul(&self.k(c), &te)
+    }
+    /// The share of max or min that goes to operand `me`: all, a half at a tie, nothing. A selection, so that nothing is no product.
+    pub(super) fn share(&self, t: &Value, me: usize) -> Res<Value> {
+        let shape = Dims::new(self.y.shape());
+        let full = |v: &Value| if v.rank() == 0 { Ok(v.clone()) } else { self.cx.stretch(v, &shape) };
+        let mine = self.f(Pw::Eq, &[&self.x[me], self.y])?;
+        let its = self.f(Pw::Eq, &[&self.x[1 - me], self.y])?;
+        let den = self.select(&its, &self.k(1.0), &self.k(2.0))?;
+        let part = full(&self.f(Pw::Div, &[t, &den])?)?;
+        self.select(&mine, &self.k(0.0), &part)
+    }
+}
