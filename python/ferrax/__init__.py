@@ -18,10 +18,8 @@ from ._config import (
     log_compiles, no_tracing, numpy_dtype_promotion, numpy_rank_promotion, softmax_custom_jvp, strict_bounds, threefry_partitionable,
 )
 from ._flat import float0
-from ._api import (
-    ShapeDtypeStruct, clear_caches, effects_barrier, ensure_compile_time_eval, eval_shape, jit, make_jaxpr, named_call,
-    named_scope, typeof,
-)
+from ._api import ShapeDtypeStruct, clear_caches, effects_barrier, ensure_compile_time_eval, eval_shape, make_jaxpr, named_call, named_scope, typeof
+from ._jit import jit
 from ._devices import (
     block_until_ready, copy_to_host_async, default_backend, device_count, device_get, device_put, devices, host_count, host_id, host_ids,
     live_arrays, local_device_count, local_devices, print_environment_info, process_count, process_index, process_indices,
@@ -49,11 +47,11 @@ _LAZY = {
     "pmap": "_pmap",
     "pure_callback": "_callback",
     "Ref": "_refs",
-    "ds": "_refs",
-    "empty_ref": "_refs",
-    "free_ref": "_refs",
-    "freeze": "_refs",
-    "new_ref": "_refs",
+    "ds": "_ref_functions",
+    "empty_ref": "_ref_functions",
+    "free_ref": "_ref_functions",
+    "freeze": "_ref_functions",
+    "new_ref": "_ref_functions",
     **dict.fromkeys(
         (
             "allow_f16_reductions", "array_garbage_collection_guard", "auto_pcast", "debug_key_reuse",

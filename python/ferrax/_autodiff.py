@@ -11,10 +11,10 @@ import operator
 import numpy as np
 
 from . import _core
-from ._api import jit
 from ._batching import vmap
 from ._config import exporting_for, refused
 from ._flat import FlatFun, check_callable, float0, is_inexact, looked_at, tangent_dtype, unit, vary_as, wraps, zeros
+from ._jit import jit
 from ._linear_maps import _get_aval, vjp
 from ._ref_backward import linearized, transposed
 from ._transformed import restorable

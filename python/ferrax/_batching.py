@@ -9,8 +9,9 @@ from . import _core, _flat
 from ._config import refused
 from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
 from ._transformed import restorable
+from ._tree_prefixes import spread_prefix
 from ._vmappable import concerns, spec_types, vmap_over, vmappables
-from .tree_util import keystr, spread_prefix, tree_flatten, tree_flatten_with_path, tree_leaves
+from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves
 
 _get_aval = _core.get_aval
 

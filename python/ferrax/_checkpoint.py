@@ -11,7 +11,8 @@ from ._differences import positional_names
 from ._flat import argument_names, check_callable
 from ._traced import traced
 from ._transformed import restorable
-from .tree_util import broadcast_prefix, tree_flatten
+from ._tree_prefixes import broadcast_prefix
+from .tree_util import tree_flatten
 
 _get_aval = _core.get_aval
 

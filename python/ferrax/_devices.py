@@ -19,8 +19,9 @@ from . import _core
 from ._config import __version__, inert
 from ._dtypes import float0, is_key
 from ._mesh import get_abstract_mesh
+from ._tree_prefixes import spread_prefix
 from .errors import JaxRuntimeError
-from .tree_util import spread_prefix, tree_flatten, tree_leaves, tree_map
+from .tree_util import tree_flatten, tree_leaves, tree_map
 
 
 def is_place(x):

@@ -10,7 +10,8 @@ import threading
 
 from . import _core
 from ._flat import FlatFun, is_inexact, zeros
-from .tree_util import broadcast_prefix, tree_flatten, tree_map, tree_structure
+from ._tree_prefixes import broadcast_prefix
+from .tree_util import tree_flatten, tree_map, tree_structure
 
 _LOCAL = threading.local()
 

@@ -64,13 +64,13 @@ def manual_axis_type():
 
 
 def input_places():
-    from ._api import input_places
+    from ._jit import input_places
 
     return input_places
 
 
 def output_places():
-    from ._api import output_places
+    from ._jit import output_places
 
     return output_places
 
@@ -146,7 +146,7 @@ def argument_names():
 
 
 def check_compiler_options():
-    from ._api import check_compiler_options
+    from ._jit import check_compiler_options
 
     return check_compiler_options
 

@@ -14,8 +14,9 @@ import numpy as np
 from . import _core
 from ._devices import check_fit, is_sharding
 from ._mesh import AxisType, get_abstract_mesh
+from ._tree_prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
-from .tree_util import broadcast_prefix, tree_flatten
+from .tree_util import tree_flatten
 
 
 def reshard(xs, out_shardings):

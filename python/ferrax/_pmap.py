@@ -12,7 +12,8 @@ from ._api import without_static
 from ._batching import _axis_leaves, _is_axis, mapped_size
 from ._flat import FlatFun, check_callable, name_of, wraps
 from ._transformed import restorable
-from .tree_util import broadcast_prefix, prefix_errors, spread_prefix, tree_flatten
+from ._tree_prefixes import broadcast_prefix, prefix_errors, spread_prefix
+from .tree_util import tree_flatten
 
 
 def _spread_in_axes(axes, args, kwargs):

@@ -13,7 +13,8 @@ from . import _flat
 from ._flat import name_of, zeros
 from ._ref_backward import as_cotangent, backward_of, from_cotangent
 from ._refs import Ref, bound, cannot_return, check_aliases, settle, values_of
-from .tree_util import broadcast_prefix, register_pytree_node, tree_flatten, tree_leaves
+from ._tree_prefixes import broadcast_prefix
+from .tree_util import register_pytree_node, tree_flatten, tree_leaves
 
 
 def given_refs(what, fun, args):

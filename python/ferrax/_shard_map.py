@@ -22,9 +22,10 @@ from . import _core
 from ._flat import check_callable, name_of, wraps
 from ._mesh import AbstractMesh, AxisType, Mesh, current, use_abstract_mesh
 from ._transformed import restorable
+from ._tree_prefixes import broadcast_prefix
 from .errors import ConcretizationTypeError
 from .sharding import NamedSharding, PartitionSpec
-from .tree_util import broadcast_prefix, keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
+from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
 
 __all__ = ["Infer", "shard_map", "smap"]
 

@@ -20,8 +20,9 @@ import threading
 from . import _core
 from ._api import ShapeDtypeStruct
 from ._symbolic import SizeExpr, SymbolicScope, at_least_zero, inconclusive, symbolic_shape
+from ._tree_prefixes import broadcast_prefix
 from .errors import InconclusiveDimensionOperation
-from .tree_util import broadcast_prefix, tree_flatten, tree_unflatten
+from .tree_util import tree_flatten, tree_unflatten
 
 _RANGES = ((601, 1279), (101, 600), (17, 100), (4, 16), (1, 16), (1, 4096))
 _FEWEST, _MOST = 6, 24

@@ -9,7 +9,8 @@ Invariant: handlers get values and elements, and treat arrays by the function th
 import numpy as np
 
 from . import _core, _flat
-from .tree_util import spread_prefix, tree_flatten
+from ._tree_prefixes import spread_prefix
+from .tree_util import tree_flatten
 
 vmappables, spec_types = {}, set()
 to_elt_handlers, from_elt_handlers, make_iota_handlers = {}, {}, {}

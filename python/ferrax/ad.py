@@ -75,7 +75,7 @@ def placed(f_vjp: Any, places: Any, *cotangents: Any) -> tuple[Any, ...]:
 
 def _add(ref, g):
     if getattr(g, "dtype", None) != float0:
-        _flat.references.ref_addupdate(ref, ..., g)
+        ref.addupdate(g)
 
 
 def places(f_vjp: Any, refs: Any) -> list[Any]:

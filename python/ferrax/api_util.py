@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._flat import abstract
+from ._tree_prefixes import broadcast_prefix
 from .core import Tracer
 from .extend.linear_util import transformation2, transformation_with_aux2
-from .tree_util import broadcast_prefix, tree_flatten
+from .tree_util import tree_flatten
 
 if TYPE_CHECKING:
     from .extend.linear_util import WrappedFun

@@ -15,10 +15,10 @@ import functools
 import numpy as np
 
 from . import _core
+from ._custom_functions import CustomFunction
 from ._flat import name_of, zeros
 from ._ref_rules import call_custom_vmap, given_refs
 from ._refs import handing_on
-from .custom_derivatives import _CustomFunction
 from .extend.core import Primitive
 from .interpreters import ad, batching
 from .lax import map as _map
@@ -28,7 +28,7 @@ from .tree_util import tree_flatten, tree_leaves, tree_map
 __all__ = ["custom_vmap", "sequential_vmap"]
 
 
-class custom_vmap(_CustomFunction):
+class custom_vmap(CustomFunction):
     """A function with a custom rule for `vmap`.
 
     Args:

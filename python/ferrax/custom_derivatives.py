@@ -9,19 +9,19 @@ Invariant: a rule sees and returns the function's own pytrees; the core sees fla
 
 import dataclasses
 import functools
-import inspect
-import operator
 
 from . import _core
 from ._config import FLAGS
+from ._custom_functions import CustomFunction, PlainText, RuledFunction, named, split_nondiff, without_gradient
 from ._flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
 from ._forward_of_vjp import is_within, jvp_rule, within
 from ._linear_call import linear_call
 from ._ref_rules import call_custom_jvp, call_custom_vjp, given_refs
 from ._refs import handing_on
-from ._transformed import public_name, restorable
+from ._transformed import restorable
+from ._tree_prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
-from .tree_util import broadcast_prefix, register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
+from .tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
 
 __all__ = [
     "CustomVJPPrimal",
@@ -37,7 +37,6 @@ __all__ = [
     "zero_from_primal",
 ]
 
-_get_aval = _core.get_aval
 custom_jvp_call_p, custom_vjp_call_p = _core.primitive("custom_jvp_call"), _core.primitive("custom_vjp_call")
 
 
@@ -90,140 +89,14 @@ def zero_from_primal(val, symbolic_zeros=False):
     Returns:
         Pytree of the same structure: zeros of each leaf's shape and dtype, of dtype float0 for integers and booleans.
     """
-    zero = (lambda x: SymbolicZero(_get_aval(x).to_tangent_aval())) if symbolic_zeros else (lambda x: zeros(_get_aval(x)))
+    zero = (lambda x: SymbolicZero(_core.get_aval(x).to_tangent_aval())) if symbolic_zeros else (lambda x: zeros(_core.get_aval(x)))
     return tree_map(zero, val)
-
-
-# ---------------------------------------------------------------- common to both kinds of rules
-
-
-def _nondiff_positions(fun, numbers, names):
-    numbers = (operator.index(numbers),) if hasattr(numbers, "__index__") else tuple(map(operator.index, numbers))
-    names = (names,) if isinstance(names, str) else tuple(names)
-    if names:
-        order = list(inspect.signature(fun).parameters)
-        numbers += tuple(order.index(n) for n in names if order.index(n) not in numbers)
-    return tuple(sorted(numbers))
-
-
-def _split_nondiff(positions, args):
-    """(the static arguments, the differentiable ones, a function that puts both back together)."""
-    if not positions:
-        return (), args, lambda dyn: dyn
-    where = {i % len(args) if i < 0 else i for i in positions}
-    static = tuple(x for i, x in enumerate(args) if i in where)
-    n = len(args)
-
-    def merge(dyn):  # which programs keep: it holds none of the differentiable arguments
-        rest, fixed = iter(dyn), iter(static)
-        return tuple(next(fixed) if i in where else next(rest) for i in range(n))
-
-    return static, tuple(x for i, x in enumerate(args) if i not in where), merge
-
-
-def _stop_gradient(x):
-    return _core.bind("stop_gradient", x) if isinstance(x, _core.Tracer) and is_inexact(x.dtype) else x
-
-
-def _named(fun, name):
-    """A bound method as a function of another name: programs print the names of the user's rules."""
-
-    def call(*args, **kwargs):
-        return fun(*args, **kwargs)
-
-    call.__name__ = call.__qualname__ = name
-    return call
-
-
-class _CustomFunction:
-    """A function with a rule: callable, usable as a method, with the function's own name and docstring."""
-
-    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
-        if hasattr(fun, "__name__"):
-            functools.update_wrapper(self, fun)  # first: it takes over all attributes, and `fun` may be an object like this one
-        self.fun = fun
-        self.nondiff_argnums = _nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
-        self._signature = self._made = None
-
-    @property
-    def def_vmap(self):
-        """That of a `custom_vmap` function within."""
-        return self.fun.def_vmap
-
-    @property
-    def defjvp(self):
-        """That of a `custom_jvp` function within."""
-        return self.fun.defjvp
-
-    @property
-    def defjvps(self):
-        """That of a `custom_jvp` function within."""
-        return self.fun.defjvps
-
-    @property
-    def defvjp(self):
-        """That of a `custom_vjp` function within."""
-        return self.fun.defvjp
-
-    def __reduce_ex__(self, protocol):
-        return public_name(self) or self._made or super().__reduce_ex__(protocol)
-
-    def __repr__(self):
-        return f"<{type(self).__name__} of {getattr(self.fun, '__qualname__', None) or self.fun!r}>"
-
-    def _positional(self, args, kwargs):
-        """The call's arguments by position, with keywords and defaults put in their places."""
-        if self._signature is None:
-            try:
-                self._signature = inspect.signature(self.fun)
-            except (TypeError, ValueError):
-                self._signature = False
-            kinds = [p.kind for p in self._signature.parameters.values()] if self._signature else []
-            plain = all(k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds)
-            self._arity = len(kinds) if plain else None
-        if not self._signature or (not kwargs and len(args) == self._arity):
-            return args
-        try:
-            call = self._signature.bind(*args, **kwargs)
-            # Defaults first: an argument that the call leaves out may precede one that it gives by name.
-            call.apply_defaults()
-            if passed := [name for name in call.kwargs if name in kwargs]:
-                raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(passed)}")
-        except TypeError as e:
-            raise TypeError(
-                f"The input arguments to the {type(self).__name__}-decorated function {name_of(self.fun)} could not be resolved to"
-                f" positional-only arguments. Binding failed with the error:\n{e}"
-            ) from None
-        return call.args
-
-    def __get__(self, instance, owner=None):
-        # A function of a class's body is a method; one that is only kept in a class, such as an activation, is not.
-        inside = getattr(self.fun, "__qualname__", "").rpartition(".")[0]
-        is_method = inside and not inside.endswith("<locals>")
-        return functools.partial(self, instance) if is_method and instance is not None else self
-
-
-class _Function(FlatFun):
-    """The function with the rule, over leaves; has the types of its outputs once it has run."""
-
-    __slots__ = ("out_avals",)
-
-    def __call__(self, *leaves):
-        outs = super().__call__(*leaves)
-        self.out_avals = [_get_aval(x) for x in outs]
-        return outs
-
-
-class _Text(str):
-    """A text that prints without quotes, also inside containers."""
-
-    __repr__ = str.__str__
 
 
 # ---------------------------------------------------------------- custom_jvp
 
 
-class custom_jvp(_CustomFunction):
+class custom_jvp(CustomFunction):
     """A function with a custom forward-mode rule; reverse mode is its transposition.
 
     Args:
@@ -272,14 +145,14 @@ class custom_jvp(_CustomFunction):
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
         args = self._positional(args, kwargs)
         # The rule runs outside the derivative it defines: a static argument that is itself being differentiated counts as constant there.
-        args = tuple(tree_map(_stop_gradient, x) if i in self.nondiff_argnums else x for i, x in enumerate(args)) if self.nondiff_argnums else args
-        static, dyn, merge = _split_nondiff(self.nondiff_argnums, args)
+        args = tuple(tree_map(without_gradient, x) if i in self.nondiff_argnums else x for i, x in enumerate(args)) if self.nondiff_argnums else args
+        static, dyn, merge = split_nondiff(self.nondiff_argnums, args)
         given = given_refs("custom_jvp", self.fun, args)
         return handing_on(lambda: self._call(name, static, dyn, merge), lambda refs: call_custom_jvp(self, static, merge, dyn, refs), given)
 
     def _call(self, name, static, dyn, merge):
         leaves, in_tree = tree_flatten((dyn, {}))
-        flat = _Function(lambda *dyn: self.fun(*merge(dyn)), in_tree)
+        flat = RuledFunction(lambda *dyn: self.fun(*merge(dyn)), in_tree)
         rule = _FlatJvpRule(self.jvp, name, static, tree_structure(dyn), flat, self.symbolic_zeros)
         outs = _core.custom_jvp_call(name, flat, rule, leaves, symbolic_zeros=self.symbolic_zeros)
         return (flat.out_tree or rule.out_tree).unflatten(outs)
@@ -291,7 +164,7 @@ def _sum_of_rules(custom, jvps):
     @restorable(_sum_of_rules, custom, jvps)
     def jvp(primals, tangents):
         out = custom(*primals)
-        zero = tree_map(lambda x: zeros(_get_aval(x)), out)
+        zero = tree_map(lambda x: zeros(_core.get_aval(x)), out)
         terms = [rule(t, out, *primals) if rule else zero for rule, t in zip(jvps, tangents, strict=True)]
         used = [term for rule, term in zip(jvps, terms, strict=True) if rule] or [zero]
         total = used[0]
@@ -312,9 +185,9 @@ class _FlatJvpRule:
 
     def __call__(self, primals, tangents):
         if self.symbolic_zeros:
-            tangents = [SymbolicZero(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+            tangents = [SymbolicZero(_core.get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         else:
-            tangents = [zeros(_get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
+            tangents = [zeros(_core.get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         pair = self.jvp(*self.static, self.dyn_tree.unflatten(primals), self.dyn_tree.unflatten(tangents))
         rule = f"Custom JVP rule {name_of(self.jvp)} for function {self.name}"
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -325,7 +198,7 @@ class _FlatJvpRule:
             raise TypeError(
                 f"{rule} must produce primal and tangent outputs with equal container (pytree) structures, but got {out_tree} and {tangent_tree} respectively."
             )
-        self._check_outputs(rule, [_get_aval(x) for x in outs], out_tree)
+        self._check_outputs(rule, [_core.get_aval(x) for x in outs], out_tree)
         self.out_tree = out_tree
         return outs, [self._tangent(o, t) for o, t in zip(outs, out_tangents, strict=True)]
 
@@ -338,7 +211,7 @@ class _FlatJvpRule:
             f" (equal in value to the output of the custom_jvp-decorated function {self.name}, and in particular"
         )
         of_function = f"while the custom_jvp-decorated function {self.name} had output"
-        short = lambda tree, avals: _core.tree_unflatten(tree, [_Text(a.str_short()) for a in avals])
+        short = lambda tree, avals: _core.tree_unflatten(tree, [PlainText(a.str_short()) for a in avals])
         if tree != self.flat.out_tree:
             raise TypeError(
                 f"{head} of the same container/pytree structure), but instead the JVP rule output's first element had container/pytree"
@@ -354,13 +227,15 @@ class _FlatJvpRule:
     def _tangent(self, out, tangent):
         if isinstance(tangent, SymbolicZero):
             return None
-        o = _get_aval(out)
+        o = _core.get_aval(out)
         expected = o.to_tangent_aval()
         is_float0 = getattr(tangent, "dtype", None) == float0
         got, shape = (
-            (f"float0[{','.join(map(str, tangent.shape))}]", tangent.shape) if is_float0 else (_get_aval(tangent).str_short(), _get_aval(tangent).shape)
+            (f"float0[{','.join(map(str, tangent.shape))}]", tangent.shape)
+            if is_float0
+            else (_core.get_aval(tangent).str_short(), _core.get_aval(tangent).shape)
         )
-        if (float0 if is_float0 else _get_aval(tangent).dtype) != expected.dtype or tuple(shape) != tuple(o.shape):
+        if (float0 if is_float0 else _core.get_aval(tangent).dtype) != expected.dtype or tuple(shape) != tuple(o.shape):
             raise TypeError(
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes."
                 f" Expected {expected.str_short()} (tangent type of {o.str_short()}) but got {got}."
@@ -371,7 +246,7 @@ class _FlatJvpRule:
 # ---------------------------------------------------------------- custom_vjp
 
 
-class custom_vjp(_CustomFunction):
+class custom_vjp(CustomFunction):
     """A function with a custom reverse-mode rule. It cannot be differentiated in forward mode.
 
     Args:
@@ -411,7 +286,7 @@ class custom_vjp(_CustomFunction):
         if not self.fwd or not self.bwd:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         args = self._positional(args, kwargs)
-        static, dyn, merge = _split_nondiff(self.nondiff_argnums, args)
+        static, dyn, merge = split_nondiff(self.nondiff_argnums, args)
         for x in tree_leaves(static):
             if isinstance(x, _core.Tracer):
                 raise UnexpectedTracerError(_NONDIFF_TRACER)
@@ -423,10 +298,10 @@ class custom_vjp(_CustomFunction):
 
     def _call(self, name, static, dyn, merge):
         leaves, in_tree = tree_flatten((dyn, {}))
-        flat = _Function(lambda *dyn: self.fun(*merge(dyn)), in_tree)
+        flat = RuledFunction(lambda *dyn: self.fun(*merge(dyn)), in_tree)
         rule = _FlatVjpRule(self, name, static, merge, tree_structure(dyn), flat)
         outs = _core.custom_vjp_call(
-            name, flat, _named(rule.forward, name_of(self.fwd)), _named(rule.backward, name_of(self.bwd)), leaves, symbolic_zeros=self.symbolic_zeros
+            name, flat, named(rule.forward, name_of(self.fwd)), named(rule.backward, name_of(self.bwd)), leaves, symbolic_zeros=self.symbolic_zeros
         )
         return (flat.out_tree or rule.out_tree).unflatten(outs)
 
@@ -457,7 +332,7 @@ class _FlatVjpRule:
 
     def forward(self, *leaves, perturbed=None):
         fwd = self.custom.fwd
-        self.in_avals = [_get_aval(x) for x in leaves]
+        self.in_avals = [_core.get_aval(x) for x in leaves]
         if self.custom.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, True if perturbed is None else perturbed[i]) for i, x in enumerate(leaves)]
         with within(self.custom):
@@ -471,7 +346,7 @@ class _FlatVjpRule:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"{head('those')} of a pair the fwd rule {name_of(fwd)} produced {pair}.")
         outs, self.out_tree = tree_flatten(pair[0])
-        self.out_avals = [_get_aval(x) for x in outs]
+        self.out_avals = [_core.get_aval(x) for x in outs]
         self._check_outputs(head("the output"))
         residuals, self.res_tree = tree_flatten(pair[1])
         # Python numbers come back as they went: bwd may branch on them
@@ -482,7 +357,7 @@ class _FlatVjpRule:
         """Compares the result of `fwd` with that of the function, if that has run."""
         if self.flat.out_tree is None:
             return
-        short = lambda tree, avals: str(_core.tree_unflatten(tree, [_Text(a.str_short()) for a in avals]))
+        short = lambda tree, avals: str(_core.tree_unflatten(tree, [PlainText(a.str_short()) for a in avals]))
         for differ, what in (
             (lambda: self.out_tree != self.flat.out_tree, "container/pytree structure"),
             (lambda: any(a.dtype != b.dtype or a.shape != b.shape for a, b in zip(self.out_avals, self.flat.out_avals, strict=True)), "shapes/dtypes of"),
@@ -540,7 +415,7 @@ class _FlatVjpRule:
             return zeros(aval)  # an array: earlier rules are called, and may return tangents other than zero
         if _CHECKS_OFF.asked and _CHECKS_OFF.get():
             return ct
-        got = _get_aval(ct)
+        got = _core.get_aval(ct)
         shapes = tuple(got.shape) != tuple(aval.shape)
         if shapes or got.vma != aval.vma:
             raise ValueError(
@@ -575,7 +450,7 @@ def custom_gradient(fun):
     def fwd(*args, **kwargs):
         out, rule = fun(*args, **kwargs)
         outs, out_tree = tree_flatten(out)
-        avals = [_get_aval(x).to_tangent_aval() for x in outs]
+        avals = [_core.get_aval(x).to_tangent_aval() for x in outs]
         converted, consts = _closed(lambda *cts: rule(out_tree.unflatten(cts)), avals)
         return out, _Pullback(consts, converted)
 
@@ -623,7 +498,7 @@ def closure_convert(fun, *example_args):
       (converted, consts): `converted(*args, *consts)` equals `fun(*args)` and captures no value that is being differentiated.
     """
     leaves, in_tree = tree_flatten((example_args, {}))
-    avals = [getattr(x, "aval", None) or _get_aval(x) for x in leaves]
+    avals = [getattr(x, "aval", None) or _core.get_aval(x) for x in leaves]
     flat = FlatFun(fun, in_tree)
     program, consts = _core.make_program(flat, avals)
     out_tree, args_tree = flat.out_tree, tree_structure(example_args)

@@ -15,11 +15,12 @@ import json
 import typing
 
 from . import _core
-from ._api import ShapeDtypeStruct, jit, symbolic_shapes
+from ._api import ShapeDtypeStruct, symbolic_shapes
 from ._config import exporting_for
 from ._differences import tree_differences
 from ._dtypes import float0, is_inexact
 from ._export_trees import read_tree, register_namedtuple_serialization, register_pytree_node_serialization, write_tree
+from ._jit import jit
 from ._linear_maps import vjp
 from ._symbolic import SymbolicScope, symbolic_shape
 from ._symbolic_export import (

@@ -8,14 +8,26 @@ pytrees. Dicts are walked in sorted key order. Invariant: `tree_unflatten(*rever
 
 from __future__ import annotations
 
-import collections
 import functools
-import inspect
 import operator as _op
 from typing import Any
 
 from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
+from ._tree_nodes import (
+    Partial,
+    flatten_one_level,
+    flatten_one_level_with_keys,
+    is_tree_node,
+    register_dataclass,
+    register_pytree_node,
+    register_pytree_node_class,
+    register_pytree_with_keys,
+    register_pytree_with_keys_class,
+    register_static,
+    simple_key,
+)
+from ._tree_prefixes import broadcast_prefix, prefix_errors
 
 __all__ = [
     "DictKey",
@@ -61,10 +73,7 @@ KeyEntry = object
 KeyPath = tuple
 
 _MISSING = type("_Missing", (), {"__repr__": lambda self: "<no value>"})()
-_NODE_TYPES = {tuple, list, dict, collections.OrderedDict, collections.defaultdict, type(None)}
-
-
-# ---------------------------------------------------------------- apart and together
+# ---------------------------------------------------------------- flattening and unflattening
 
 
 def tree_flatten(tree, is_leaf=None):
@@ -315,54 +324,6 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
     return tree_structure(full_tree, is_leaf).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_prefix prefix_tree", prefix_is_leaf=None):
-    """The list of `prefix_tree`'s leaves, each repeated once per leaf of `full_tree` below it.
-
-    Args:
-        prefix_tree: pytree, a prefix of full_tree.
-        full_tree: pytree.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
-        name: the name of the prefix in errors.
-        prefix_is_leaf: as is_leaf, for prefix_tree; None: is_leaf.
-
-    Returns:
-        List of leaves.
-
-    Raises:
-        ValueError: where `prefix_tree` is no prefix.
-    """
-    leaves, treedef = _core.tree_flatten(prefix_tree, prefix_is_leaf or is_leaf)
-    try:
-        subtrees = treedef.flatten_up_to(full_tree)
-    except (ValueError, TypeError):
-        for message in prefix_errors(prefix_tree, full_tree, name, prefix_is_leaf or is_leaf):
-            raise ValueError(message) from None
-        raise
-    out = []
-    for leaf, sub in zip(leaves, subtrees, strict=True):
-        out.extend([leaf] * len(_core.tree_flatten(sub, is_leaf)[0]))
-    return out
-
-
-def spread_prefix(prefix, tree, name):
-    """A specification called `name`, a prefix of `tree` with None among its leaves, as one entry per leaf of `tree`.
-
-    Raises:
-      ValueError: it is no prefix; the message lists each mismatch.
-    """
-
-    def is_none(x):
-        return x is None
-
-    try:
-        return broadcast_prefix(prefix, tree, name=name, prefix_is_leaf=is_none)
-    except ValueError:
-        found = prefix_errors(prefix, tree, name, is_none)
-        raise ValueError(
-            f"{name} specification must be a tree prefix of the corresponding value; \n  Mismatch details ({len(found)} found):\n  " + "\n  ".join(found)
-        ) from None
-
-
 # ---------------------------------------------------------------- key paths
 
 
@@ -453,78 +414,10 @@ def keystr(keys, *, simple=False, separator=""):
     """
     if not simple:
         return separator.join(map(str, keys))
-    return separator.join(map(_simple_key, keys))
+    return separator.join(map(simple_key, keys))
 
 
-def _simple_key(key):
-    if isinstance(key, SequenceKey):
-        return str(key.idx)
-    if isinstance(key, GetAttrKey):
-        return key.name
-    if isinstance(key, (DictKey, FlattenedIndexKey)):
-        return str(key.key)
-    return str(key)
-
-
-# ---------------------------------------------------------------- one level
-
-
-def flatten_one_level(tree):
-    """The children of a node, a list for a list and else a tuple, and its metadata.
-
-    Args:
-        tree: pytree, not a leaf.
-
-    Returns:
-        (children, metadata): children are a list for a list, else a tuple.
-
-    Raises:
-        ValueError: `tree` is a leaf.
-
-    >>> flatten_one_level([1, (2, 3)])
-    ([1, (2, 3)], None)
-    """
-    pairs, data = flatten_one_level_with_keys(tree)
-    children = (x for _, x in pairs)
-    return list(children) if type(tree) is list else tuple(children), data
-
-
-def flatten_one_level_with_keys(tree):
-    """The (key, child) pairs of a node and its metadata.
-
-    Args:
-        tree: pytree, not a leaf.
-
-    Returns:
-        (pairs, metadata), each pair a key and a child.
-
-    Raises:
-        ValueError: `tree` is a leaf.
-
-    >>> flatten_one_level_with_keys({"a": [5]})
-    (((DictKey(key='a'), [5]),), ('a',))
-    """
-    pairs, treedef = _core.tree_flatten_with_path(tree, lambda x: x is not tree)
-    data = treedef.node_data()
-    if data is None:
-        raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    metadata = data[1]
-    return tuple((path[0], x) for path, x in pairs), tuple(metadata) if isinstance(metadata, list) else metadata
-
-
-def is_tree_node(typ):
-    """Whether values of this type are inner nodes of a pytree.
-
-    Args:
-        typ: type.
-
-    Returns:
-        bool.
-
-    >>> is_tree_node(list), is_tree_node(int)
-    (True, False)
-    """
-    return typ in _NODE_TYPES or (issubclass(typ, tuple) and hasattr(typ, "_fields"))
+# ---------------------------------------------------------------- structures
 
 
 def treedef_children(treedef):
@@ -603,313 +496,7 @@ class _DefaultRegistry:
 default_registry = _DefaultRegistry()
 
 
-# ---------------------------------------------------------------- registration
-
-
-def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
-    """Makes a class an inner node.
-
-    Args:
-        nodetype: the class.
-        flatten_func: `flatten_func(obj) -> (children, aux)`, aux hashable and comparable.
-        unflatten_func: `unflatten_func(aux, children) -> obj`; the children may be any objects.
-        flatten_with_keys_func: as `flatten_func`, with (key, child) pairs.
-
-    Returns:
-        None.
-
-    Raises:
-        TypeError: `nodetype` is not a class.
-        ValueError: the class is registered already.
-
-    >>> class Interval:
-    ...     def __init__(self, low, high):
-    ...         self.low, self.high = low, high
-    >>> register_pytree_node(Interval, lambda x: ((x.low, x.high), None), lambda aux, children: Interval(*children))
-    >>> jax.tree_util.tree_leaves([Interval(1, 2), 3])
-    [1, 2, 3]
-    """
-    if not isinstance(nodetype, type):
-        raise TypeError(f"Expected a class to register as a pytree node, got {nodetype!r}")
-    if nodetype in _NODE_TYPES:
-        raise ValueError(f"Duplicate custom PyTreeDef type registration for {nodetype}.")
-    _core.register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
-    _NODE_TYPES.add(nodetype)
-
-
-def register_pytree_node_class(cls):
-    """Class decorator: registers a class with methods `tree_flatten(self)` and `tree_unflatten(cls, aux, children)`.
-
-    Args:
-        cls: class.
-
-    Returns:
-        The class.
-
-    >>> @register_pytree_node_class
-    ... class Pair(list):
-    ...     def tree_flatten(self):
-    ...         return tuple(self), None
-    ...     @classmethod
-    ...     def tree_unflatten(cls, aux, children):
-    ...         return cls(children)
-    >>> jax.tree_util.tree_map(lambda x: x + 1, Pair([1, 2]))
-    [2, 3]
-    """
-    register_pytree_node(cls, _op.methodcaller("tree_flatten"), cls.tree_unflatten)
-    return cls
-
-
-def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatten_func=None):
-    """Makes a class an inner node whose children have keys.
-
-    Args:
-        nodetype: the class.
-        flatten_with_keys: `flatten_with_keys(obj) -> ([(key, child), ...], aux)`.
-        unflatten_func: `unflatten_func(aux, children) -> obj`.
-        flatten_func: a quicker version of `flatten_with_keys` without the keys.
-
-    Returns:
-        None.
-
-    >>> class Box:
-    ...     def __init__(self, inside):
-    ...         self.inside = inside
-    >>> register_pytree_with_keys(Box, lambda x: ([(GetAttrKey("inside"), x.inside)], None), lambda aux, children: Box(*children))
-    >>> [(jax.tree_util.keystr(path), leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(Box([5]))]
-    [('.inside[0]', 5)]
-    """
-    if flatten_func is None:
-
-        def flatten_func(obj):
-            pairs, aux = flatten_with_keys(obj)
-            return [x for _, x in pairs], aux
-
-    register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
-
-
-def register_pytree_with_keys_class(cls):
-    """Class decorator: registers a class with methods `tree_flatten_with_keys` and `tree_unflatten` (and, for speed, `tree_flatten`).
-
-    Args:
-        cls: class.
-
-    Returns:
-        The class.
-
-    >>> @register_pytree_with_keys_class
-    ... class Row(list):
-    ...     def tree_flatten_with_keys(self):
-    ...         return [(SequenceKey(i), x) for i, x in enumerate(self)], None
-    ...     @classmethod
-    ...     def tree_unflatten(cls, aux, children):
-    ...         return cls(children)
-    >>> [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(Row([5, 6]))]
-    ['[0]', '[1]']
-    """
-    flatten = _op.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
-    register_pytree_with_keys(cls, _op.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten)
-    return cls
-
-
-def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields=()):
-    """Makes a dataclass (or a class made from its fields) an inner node.
-
-    Args:
-      nodetype: the class. A dataclass needs no field lists: fields marked `dataclasses.field(metadata={"static": True})` are metadata.
-      data_fields: the names of the fields that are children.
-      meta_fields: the names of the fields that are metadata: hashable, compared by `==`, static under `jit`.
-      drop_fields: the names of fields that are not part of the pytree; they need defaults.
-
-    Returns:
-      the class, so that it may be used as a decorator.
-
-    Raises:
-      TypeError: field lists are needed and missing.
-      ValueError: they are not exactly the fields with `init=True`.
-
-    >>> import dataclasses
-    >>> @register_dataclass
-    ... @dataclasses.dataclass
-    ... class Layer:
-    ...     weight: float
-    ...     name: str = dataclasses.field(metadata={"static": True})
-    >>> jax.tree_util.tree_map(lambda x: 2 * x, Layer(1.5, "first"))
-    Layer(weight=3.0, name='first')
-    """
-    import dataclasses
-
-    if (data_fields is None) != (meta_fields is None):
-        raise TypeError(
-            "register_dataclass: data_fields and meta_fields must both be specified when either is specified."
-            f" Got data_fields={data_fields!r} meta_fields={meta_fields!r}."
-        )
-    if data_fields is None:
-        if not dataclasses.is_dataclass(nodetype):
-            raise TypeError(f"register_dataclass: data_fields and meta_fields are required when nodetype is not a dataclass. Got nodetype={nodetype!r}.")
-        fields = [f for f in dataclasses.fields(nodetype) if f.name not in drop_fields]
-        data_fields = [f.name for f in fields if not f.metadata.get("static", False)]
-        meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
-    data_fields, meta_fields = tuple(data_fields), tuple(meta_fields)
-    if dataclasses.is_dataclass(nodetype):
-        _check_fields({f.name for f in dataclasses.fields(nodetype) if f.init}, {*data_fields, *meta_fields}, set(drop_fields))
-    keys = tuple(map(GetAttrKey, data_fields))
-
-    def flatten(obj):
-        return [getattr(obj, n) for n in data_fields], tuple(getattr(obj, n) for n in meta_fields)
-
-    def flatten_with_keys(obj):
-        return [(k, getattr(obj, n)) for k, n in zip(keys, data_fields, strict=True)], tuple(getattr(obj, n) for n in meta_fields)
-
-    def unflatten(meta, data):
-        return nodetype(**dict(zip(meta_fields, meta, strict=True)), **dict(zip(data_fields, data, strict=True)))
-
-    def filled(meta, data):
-        obj = object.__new__(nodetype)
-        for name, x in zip((*meta_fields, *data_fields), (*meta, *data), strict=True):
-            object.__setattr__(obj, name, x)
-        return obj
-
-    if not _takes_fields(nodetype, (*meta_fields, *data_fields)):
-        unflatten = filled  # an `__init__` of the class's own, with parameters of its own
-
-    register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
-    return nodetype
-
-
-def _takes_fields(cls, names):
-    """Whether a class is constructed from its fields by name."""
-    try:
-        inspect.signature(cls).bind(**dict.fromkeys(names))
-    except TypeError:
-        return False
-    except ValueError:  # there is no signature to be read
-        pass
-    return True
-
-
-def _check_fields(init_fields, given, dropped):
-    head = "data_fields and meta_fields must include all dataclass fields with ``init=True`` and only them."
-    missing, unexpected = init_fields - given - dropped, given - init_fields
-    if missing or unexpected:
-        lacking = f" Missing fields: {missing}. Add them to drop_fields to suppress this error." if missing else ""
-        raise ValueError(head + lacking + (f" Unexpected fields: {unexpected}." if unexpected else ""))
-
-
-def register_static(cls):
-    """Class decorator: values of the class are trees without leaves; they must be hashable and comparable, and are static under `jit`.
-
-    Args:
-        cls: class.
-
-    Returns:
-        The class.
-
-    >>> @register_static
-    ... class Name(str):
-    ...     pass
-    >>> jax.tree_util.tree_leaves({"a": Name("x"), "b": 1})
-    [1]
-    """
-    register_pytree_node(cls, lambda obj: ((), obj), lambda obj, _: obj, lambda obj: ((), obj))
-    return cls
-
-
-class _Opaque:
-    """Prevents functools.partial from merging a nested partial's arguments into its own."""
-
-    def __init__(self, fun):
-        self.fun = fun
-
-    def __call__(self, *args, **kw):
-        return self.fun(*args, **kw)
-
-    def __hash__(self):
-        return hash(self.fun)
-
-    def __eq__(self, other):
-        return isinstance(other, _Opaque) and self.fun == other.fun
-
-    def __repr__(self):
-        return repr(self.fun)
-
-
-class Partial(functools.partial):
-    """`functools.partial` as a pytree: the bound arguments are its children, the function is metadata.
-
-    add_one = Partial(operator.add, jnp.ones(3))      # can be passed through jit as an argument
-    """
-
-    def __new__(klass, func, *args, **kw):
-        """The function with `args` and `kw` bound; a partial function as the argument remains one object, as metadata."""
-        if isinstance(func, functools.partial):
-            shim = _Opaque(func)
-            functools.update_wrapper(shim, func, assigned=())
-            return super().__new__(klass, shim, *args, **kw)
-        return super().__new__(klass, func, *args, **kw)
-
-
 register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func), lambda func, xs: Partial(func, *xs[0], **xs[1]))
-
-
-# ---------------------------------------------------------------- where two trees part
-
-
-def prefix_errors(prefix_tree, full_tree, name="prefix", is_leaf=None):
-    """One message for each place where `prefix_tree` is not a prefix of `full_tree`; none if it is.
-
-    Args:
-        prefix_tree: pytree that should be a prefix of full_tree.
-        full_tree: pytree.
-        name: the name of the prefix in messages.
-        is_leaf: predicate on nodes; a node for which it is true counts as a leaf. None: no such node.
-
-    Returns:
-        List of messages.
-    """
-    return list(_prefix_errors(prefix_tree, full_tree, "", name, is_leaf))
-
-
-def _prefix_errors(prefix, full, path, name, is_leaf):
-    if (is_leaf is not None and is_leaf(prefix)) or not is_tree_node(type(prefix)):
-        return
-    where = f"at key path\n    {name}{path}\nAt that key path, the prefix pytree {name} has a subtree of type"
-    if type(prefix) is not type(full):
-        yield (
-            f"pytree structure error: different types {where}\n    {type(prefix)}\nbut at the same key path the full pytree has a "
-            f"subtree of different type\n    {type(full)}."
-        )
-        return
-    kind = type(prefix).__name__
-    if isinstance(prefix, (tuple, list)) and len(prefix) != len(full):
-        yield (
-            f"pytree structure error: different lengths of {kind} {where} {kind} of length {len(prefix)}, but the full pytree has a "
-            f"subtree of the same type but of length {len(full)}."
-        )
-        return
-    p_pairs, p_data = flatten_one_level_with_keys(prefix)
-    f_pairs, f_data = flatten_one_level_with_keys(full)
-    if len(p_pairs) != len(f_pairs):
-        p_names, f_names = [_simple_key(k) for k, _ in p_pairs], [_simple_key(k) for k, _ in f_pairs]
-        yield (
-            f"pytree structure error: different numbers of pytree children {where}\n    {type(prefix)}\nwith {len(p_names)} child keys\n"
-            f"    {' '.join(p_names)}\nbut at the same key path the full pytree has a subtree of the same type but with "
-            f"{len(f_names)} child keys\n    {' '.join(f_names)}\nso the symmetric difference on key sets is\n"
-            f"    {' '.join(sorted(set(p_names) ^ set(f_names)))}"
-        )
-        return
-    if p_data != f_data:
-        import difflib
-
-        diff = "\n".join("    " + line for line in difflib.ndiff([str(p_data)], [str(f_data)]))
-        yield (
-            f"pytree structure error: different pytree metadata {where}\n    {type(prefix)}\nwith metadata\n    {p_data}\nbut at the "
-            f"same key path the full pytree has a subtree of the same type but with metadata\n    {f_data}\nso the diff in the "
-            f"metadata at these pytree nodes is\n{diff}"
-        )
-        return
-    for (key, p), (_, f) in zip(p_pairs, f_pairs, strict=True):
-        yield from _prefix_errors(p, f, path + str(key), name, is_leaf)
 
 
 def _serialize(self):

@@ -14,7 +14,8 @@ import numpy as np
 from .. import _core, lax
 from .._config import refused
 from .._core import Literal, Tracer
-from .._refs import RefType as AbstractRef, new_ref, ref_addupdate, ref_get, ref_set, ref_swap
+from .._ref_functions import new_ref, ref_addupdate, ref_get, ref_set, ref_swap
+from .._refs import RefType as AbstractRef
 from .._shapes import canonicalize_shape
 from ..core import is_constant_dim
 from ..extend.core import Effect, check_jaxpr, primitives

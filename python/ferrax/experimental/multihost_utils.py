@@ -16,9 +16,10 @@ import numpy as np
 from .. import _processes
 from .._core import Array
 from .._devices import device_put, process_index
+from .._tree_prefixes import broadcast_prefix
 from ..interpreters._composed import composed
 from ..sharding import NamedSharding, PartitionSpec as P
-from ..tree_util import broadcast_prefix, tree_flatten, tree_unflatten
+from ..tree_util import tree_flatten, tree_unflatten
 
 if TYPE_CHECKING:
     from .._core import Device, Primitive

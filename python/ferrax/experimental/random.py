@@ -9,7 +9,7 @@ import operator
 import numpy as np
 
 from .. import _core, numpy as jnp, random as _random
-from .._refs import new_ref
+from .._ref_functions import new_ref
 from ..dtypes import issubdtype, prng_key
 from ..tree_util import register_dataclass
 

@@ -12,8 +12,9 @@ import pickle
 from typing import Any
 
 from .. import _core
-from .._api import ShapeDtypeStruct, jit
+from .._api import ShapeDtypeStruct
 from .._devices import devices as _devices
+from .._jit import jit
 from ..export import deserialize as _load, export as _export
 
 __all__ = ["deserialize_and_load", "serialize"]

@@ -17,7 +17,8 @@ from .._core import bind
 from .._devices import check_fit
 from .._dtypes import is_inexact
 from .._linear_maps import linear_transpose, linearize
-from ..tree_util import broadcast_prefix, tree_map
+from .._tree_prefixes import broadcast_prefix
+from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of
 from ._creation import full_like
 

@@ -8,8 +8,8 @@ import functools
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._api import jit
 from .._dtypes import is_inexact
+from .._jit import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import as_array, check_promotion
 

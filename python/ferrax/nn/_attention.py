@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 from .. import numpy as jnp
-from .._api import jit
+from .._jit import jit
 from ..scipy._softmax import softmax
 from ..scipy.special import logsumexp
 

@@ -10,8 +10,8 @@ import warnings
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._api import jit
 from .._dtypes import is_integer, requested
+from .._jit import jit
 from ..errors import ConcretizationTypeError
 from ..scipy.special import logsumexp
 from ._activations import _inexact

@@ -8,8 +8,8 @@ import functools
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._api import jit
 from .._dtypes import canonicalize_dtype, iinfo, is_complex, is_floating, is_integer, is_narrow, requested
+from .._jit import jit
 from .._parts import sharded
 from .._shapes import canonicalize_shape, common_shape
 from ..dtypes import TypePromotionError

@@ -6,8 +6,8 @@ Invariant: masked-out elements (`where` false) take no part, and a slice that is
 import functools
 
 from .. import _core, lax, numpy as jnp
-from .._api import jit
 from .._config import config
+from .._jit import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import as_array
 

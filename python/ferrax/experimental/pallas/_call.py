@@ -17,7 +17,8 @@ import math
 import numpy as np
 
 from ... import _core, lax
-from ..._api import ShapeDtypeStruct, jit
+from ..._api import ShapeDtypeStruct
+from ..._jit import jit
 from ...tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_structure, tree_unflatten
 from . import _grid
 from ._references import KernelRef, uninitialized

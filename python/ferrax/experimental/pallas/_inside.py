@@ -13,7 +13,7 @@ import functools
 import numpy as np
 
 from ... import _core, lax
-from ..._api import jit
+from ..._jit import jit
 from ...debug import print as _print
 from ...numpy import broadcast_to, dot, zeros_like
 from ...tree_util import tree_leaves, tree_map

@@ -10,7 +10,8 @@ import numpy as np
 
 from ... import _core, lax
 from ..._dtypes import is_bool, is_integer
-from ..._refs import Ref, ds as strided
+from ..._ref_functions import ds as strided
+from ..._refs import Ref
 from ...dtypes import iinfo
 from ._specs import Slice
 

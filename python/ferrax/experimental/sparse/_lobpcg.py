@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import lax, numpy as jnp
-from ..._api import jit
 from ..._core import Array
 from ..._dtypes import is_inexact
+from ..._jit import jit
 from ._base import JAXSparse
 
 __all__ = ["lobpcg_standard"]

@@ -10,8 +10,8 @@ import operator
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api import jit
 from ..._core import Tracer
+from ..._jit import jit
 from ._base import JAXSparse, column, columns, ends, inside, masked, over_batch
 from ._convolution import bcoo_conv_general_dilated
 from ._duplicates import sum_duplicates

@@ -12,8 +12,8 @@ import operator
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api import jit
 from ..._core import Tracer
+from ..._jit import jit
 from ...custom_derivatives import custom_jvp
 from ...errors import ConcretizationTypeError
 from ...numpy._arguments import as_array, broadcast_together, convert, promote_inexact

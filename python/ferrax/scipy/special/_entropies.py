@@ -9,7 +9,7 @@ Invariant: 0 log 0 is 0, and its derivatives are those of the limit from inside.
 import functools
 
 from ... import numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ...custom_derivatives import SymbolicZero, custom_jvp
 from .._halves import in_single
 from ._arguments import _floats, _of_floats, _reals

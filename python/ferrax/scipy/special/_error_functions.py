@@ -11,7 +11,7 @@ Invariant: each keeps its relative accuracy where the underlying function under-
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ..._shapes import common_shape
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import convert, promote_inexact

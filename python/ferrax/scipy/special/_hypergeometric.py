@@ -11,7 +11,7 @@ Invariant: series are summed until further terms change nothing, also for deriva
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ...numpy._arguments import broadcast_together, promote_inexact
 from .._domains import nan_outside
 from .._halves import in_single

@@ -9,7 +9,7 @@ Invariant: where an integral is large, small or turns, that is divided out and t
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import broadcast_together, convert, promote_inexact
 from .._chebyshev import evaluate

@@ -9,7 +9,7 @@ Invariant: no exponential overflows: the largest term is factored out.
 import functools
 
 from ... import lax, numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from .. import _softmax
 from ._arguments import _floats
 

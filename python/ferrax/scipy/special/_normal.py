@@ -9,7 +9,7 @@ Invariant: tails keep their relative accuracy until they underflow.
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ...custom_derivatives import custom_jvp
 from .._halves import in_single
 from ._arguments import _floats, _of_floats

@@ -23,7 +23,7 @@ import inspect
 import numpy as np
 
 from ... import _core, numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ...numpy._arguments import promote_inexact
 from .._domains import nan_outside
 from .._halves import in_single

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ..._shapes import canonicalize_axis
 from ...numpy._arguments import Array, as_array, check_arraylike, promote_inexact
 

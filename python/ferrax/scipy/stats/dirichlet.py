@@ -5,7 +5,7 @@ Array(0., dtype=float32)
 """
 
 from ... import numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from .._domains import nan_outside
 from ..special import gammaln, xlogy
 from . import _families

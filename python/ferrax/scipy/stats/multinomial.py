@@ -5,7 +5,7 @@ Array(0.5, dtype=float32)
 """
 
 from ... import numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ...numpy import _arguments
 from ..special import gammaln, xlogy
 from . import _families

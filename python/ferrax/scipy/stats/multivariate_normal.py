@@ -7,7 +7,7 @@ Array(0., dtype=float32)
 import numpy as np
 
 from ... import _shapes, numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from ...lax import linalg
 from . import _families
 

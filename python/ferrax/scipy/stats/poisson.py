@@ -7,7 +7,7 @@ Array(0.3678795, dtype=float32, weak_type=True)
 import numpy as np
 
 from ... import _shapes, lax, numpy as jnp
-from ..._api import jit
+from ..._jit import jit
 from .. import _halves
 from .._domains import nan_outside
 from ..special import gammaincc, gammaln, xlogy

@@ -1,0 +1,135 @@
+"""The common parts of `custom_jvp`, `custom_vjp` and `custom_vmap` functions: arguments by position, static arguments, names.
+
+Invariant: a call reaches the rules with all arguments by position, whether they were given by keyword or by default.
+"""
+
+import functools
+import inspect
+import operator
+
+from . import _core
+from ._flat import FlatFun, is_inexact, name_of
+from ._transformed import public_name
+
+
+def nondiff_positions(fun, numbers, names):
+    numbers = (operator.index(numbers),) if hasattr(numbers, "__index__") else tuple(map(operator.index, numbers))
+    names = (names,) if isinstance(names, str) else tuple(names)
+    if names:
+        order = list(inspect.signature(fun).parameters)
+        numbers += tuple(order.index(n) for n in names if order.index(n) not in numbers)
+    return tuple(sorted(numbers))
+
+
+def split_nondiff(positions, args):
+    """(the static arguments, the differentiable ones, a function that puts both back together)."""
+    if not positions:
+        return (), args, lambda dyn: dyn
+    where = {i % len(args) if i < 0 else i for i in positions}
+    static = tuple(x for i, x in enumerate(args) if i in where)
+    n = len(args)
+
+    def merge(dyn):  # which programs keep: it holds none of the differentiable arguments
+        rest, fixed = iter(dyn), iter(static)
+        return tuple(next(fixed) if i in where else next(rest) for i in range(n))
+
+    return static, tuple(x for i, x in enumerate(args) if i not in where), merge
+
+
+def without_gradient(x):
+    return _core.bind("stop_gradient", x) if isinstance(x, _core.Tracer) and is_inexact(x.dtype) else x
+
+
+def named(fun, name):
+    """A bound method as a function of another name: programs print the names of the user's rules."""
+
+    def call(*args, **kwargs):
+        return fun(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+class CustomFunction:
+    """A function with a rule: callable, usable as a method, with the function's own name and docstring."""
+
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        if hasattr(fun, "__name__"):
+            functools.update_wrapper(self, fun)  # first: it takes over all attributes, and `fun` may be an object like this one
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self._signature = self._made = None
+
+    @property
+    def def_vmap(self):
+        """That of a `custom_vmap` function within."""
+        return self.fun.def_vmap
+
+    @property
+    def defjvp(self):
+        """That of a `custom_jvp` function within."""
+        return self.fun.defjvp
+
+    @property
+    def defjvps(self):
+        """That of a `custom_jvp` function within."""
+        return self.fun.defjvps
+
+    @property
+    def defvjp(self):
+        """That of a `custom_vjp` function within."""
+        return self.fun.defvjp
+
+    def __reduce_ex__(self, protocol):
+        return public_name(self) or self._made or super().__reduce_ex__(protocol)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} of {getattr(self.fun, '__qualname__', None) or self.fun!r}>"
+
+    def _positional(self, args, kwargs):
+        """The call's arguments by position, with keywords and defaults put in their places."""
+        if self._signature is None:
+            try:
+                self._signature = inspect.signature(self.fun)
+            except (TypeError, ValueError):
+                self._signature = False
+            kinds = [p.kind for p in self._signature.parameters.values()] if self._signature else []
+            plain = all(k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD) for k in kinds)
+            self._arity = len(kinds) if plain else None
+        if not self._signature or (not kwargs and len(args) == self._arity):
+            return args
+        try:
+            call = self._signature.bind(*args, **kwargs)
+            # Defaults first: an argument that the call leaves out may precede one that it gives by name.
+            call.apply_defaults()
+            if passed := [name for name in call.kwargs if name in kwargs]:
+                raise TypeError(f"The following keyword arguments could not be resolved to positions: {', '.join(passed)}")
+        except TypeError as e:
+            raise TypeError(
+                f"The input arguments to the {type(self).__name__}-decorated function {name_of(self.fun)} could not be resolved to"
+                f" positional-only arguments. Binding failed with the error:\n{e}"
+            ) from None
+        return call.args
+
+    def __get__(self, instance, owner=None):
+        # A function of a class's body is a method; one that is only kept in a class, such as an activation, is not.
+        inside = getattr(self.fun, "__qualname__", "").rpartition(".")[0]
+        is_method = inside and not inside.endswith("<locals>")
+        return functools.partial(self, instance) if is_method and instance is not None else self
+
+
+class RuledFunction(FlatFun):
+    """The function with the rule, over leaves; has the types of its outputs once it has run."""
+
+    __slots__ = ("out_avals",)
+
+    def __call__(self, *leaves):
+        outs = super().__call__(*leaves)
+        self.out_avals = [_core.get_aval(x) for x in outs]
+        return outs
+
+
+class PlainText(str):
+    """A text that prints without quotes, also inside containers."""
+
+    __repr__ = str.__str__
