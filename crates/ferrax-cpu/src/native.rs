@@ -240,20 +240,8 @@ impl Segment {
             .zip(slots.iter().zip(&vectors))
             .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, is_one: s.is_one }))
             .collect();
-        let emitted = Emitted {
-            wide: g.wide,
-            vector,
-            operands: &operands,
-            still: &kept,
-            body: &allotted.body,
-            frame: allotted.frame,
-            pool: &allotted.pool,
-            states: &allotted.states,
-            constants: &allotted.constants,
-            steps: None,
-            parts: 1,
-            rows: strides.as_deref(),
-        };
+        let emitted =
+            Emitted { operands: &operands, still: &kept, rows: strides.as_deref(), ..allotted.emitted(g.wide, vector) };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
         Some(Segment {
             code: Pages::new(&code)?,

@@ -1,6 +1,6 @@
-//! Checks that cost time and are asked for: whether traces leak their tracers, whether programs are well typed.
+//! Expensive checks, on request: whether traces leak their tracers, whether programs are well typed.
 //!
-//! INVARIANT: this crate holds no configuration; a host that has one is asked at every trace, so that its answer may differ by thread.
+//! INVARIANT: this crate holds no configuration; at every trace it asks the host, whose answer may differ by thread.
 //!
 //! ```
 //! assert!(!ferrax_ir::checks::leaks()); // without a host there is no check

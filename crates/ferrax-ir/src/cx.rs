@@ -1,4 +1,4 @@
-//! `Cx`: what a rule is written against. A rule gets `cx` and values, and emits; it never asks which trace it runs under.
+//! `Cx`: the interface of rules. A rule gets `cx` and values, and emits equations; it does not know which trace it runs under.
 //!
 //! INVARIANT: inside a rule everything goes through the `cx` that was passed. The thread-local current trace is read only where
 //! user code calls in ([`bind`]) and set only where the system calls user code ([`enter`]).

@@ -1,4 +1,4 @@
-//! `Dtype`: what an element of a value is at this level: the waist's dtypes, complex numbers, PRNG keys, and `float0`.
+//! `Dtype`: the element types of values: the waist's dtypes, complex numbers, PRNG keys, and `float0`.
 //!
 //! INVARIANT: complex numbers and keys exist here only. Lowering turns a complex value into a pair of floats, and a key into a
 //! trailing axis of raw words.

@@ -1,4 +1,4 @@
-//! What programs hold of the host language: objects that rules, policies and callbacks refer to.
+//! Objects of the host language that programs hold: rules, policies and callbacks refer to them.
 //!
 //! INVARIANT: an op without its rules computes what it computes with them, and holds nothing of the host's but callbacks and what the
 //! host's own primitives are bound with.

@@ -75,11 +75,17 @@ pub trait BodyRules {
     /// Fewer outputs: the smaller op, which operands it still takes, and which outputs it still has (at least those in `used`).
     fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)>;
     /// The op as a program may hold it: closures traced, their captures among the operands.
-    fn stage(&self, cx: &dyn Cx, x: &[Value]) -> Res<Option<(Op, Values)>>;
+    fn stage(&self, _cx: &dyn Cx, _x: &[Value]) -> Res<Option<(Op, Values)>> {
+        Ok(None)
+    }
     /// The function that this op means without transforms (custom_jvp, custom_vjp).
-    fn means(&self) -> Option<&Fun>;
+    fn means(&self) -> Option<&Fun> {
+        None
+    }
     /// Whether its results vary over all that its operands vary over; else its programs' types say it.
-    fn vary_alike(&self) -> bool;
+    fn vary_alike(&self) -> bool {
+        false
+    }
     /// Values that a rule's closure captured in a body become operands.
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)>;
     fn effects(&self) -> Effects;

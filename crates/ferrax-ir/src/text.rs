@@ -7,8 +7,8 @@
 //!   in (d,) }
 //! ```
 //!
-//! Names are given in order of appearance and mean nothing; `_` is an unread output; a program that several equations share is
-//! printed once, before the others: `let f = { .. } in`. White space means nothing to the parser.
+//! Names are given in order of appearance and have no meaning; `_` is an unread output; a program that several equations share is
+//! printed once, before the others: `let f = { .. } in`. The parser ignores white space.
 //!
 //! INVARIANT: `parse(print(p))` equals `p` up to names, user lines and weakness of types, which text does not show, for every program
 //! without functions of the host language; one with them parses against a table of such functions.

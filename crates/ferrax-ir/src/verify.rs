@@ -1,4 +1,4 @@
-//! The verifier: every equation's operands are defined before it, and its outputs are what `infer` says of them.
+//! The verifier: every equation's operands are defined before it, and its outputs have the types that `infer` gives.
 use crate::aval::{Aval, same_avals};
 use crate::cut::Lenient;
 use crate::error::{Error, ErrorKind, Res};

@@ -1,8 +1,8 @@
 //! The scheduler: enqueued runs, the threads that execute them, and the threads that wait.
 //!
 //! Every device is a *lane*. A lane is served by one thread at a time, which takes the oldest run that is ready ([`state`] says when one is).
-//! A thread that goes into host code ([`Runtime::host`]: a callback into Python, which may wait for anything) stands aside, and another
-//! serves meanwhile; so no run stands still because host code does.
+//! A thread that runs host code ([`Runtime::host`]: a callback into Python, which may wait for anything) steps aside, and another
+//! serves meanwhile; so host code does not stop other runs.
 //!
 //! ```
 //! use ferrax_runtime::{RunFacts, Runtime, Stop, Token, Work};
@@ -22,7 +22,7 @@
 //! INVARIANTS
 //! - One lock guards all state. No work, no host code and no drop of a work runs under it, but [`Work::fail`], which takes no lock that
 //!   anybody holds while calling here. It is the last lock of all: its holder takes no other of the library's.
-//! - A wait ends when what it waits for has ended, or with the error of its `tick`, which is asked every 50 ms. Then it cancels what it waited
+//! - A wait ends when its run has ended, or with the error of its `tick`, which is called every 50 ms. Then it cancels the run that it waited
 //!   for and nothing else ([`state::Schedule::cancel`]).
 //! - Members of pmaps are pushed together, and run in the order of pushing on each lane: all lanes have one order, so no two pmaps wait for
 //!   each other, whichever threads pushed them.

@@ -1,4 +1,4 @@
-//! The state machine: which runs there are, what each waits for, and what each event makes of them. No threads, no locks, no work.
+//! The state machine: the runs, what each waits for, and the effect of each event on them. No threads, no locks, no work.
 //!
 //! ```text
 //!             push                 take                finish
@@ -9,8 +9,8 @@
 //!                    (nothing)
 //! ```
 //!
-//! An edge leads from a run to one that must come before it: `Data`, as it reads what that one makes, or `Order`, as the two have effects on
-//! one device, or are members of pmaps. Edges lead to runs that were pushed earlier, so there are no circles; a run is ready when all its
+//! An edge leads from a run to one that must come before it: `Data`, because it reads that one's results, or `Order`, because both have effects on
+//! one device, or are members of pmaps. Edges lead to runs that were pushed earlier, so there are no cycles; a run is ready when all its
 //! edges are gone.
 //!
 //! INVARIANT: a run is in `DeviceQueue::ready` exactly while it stands here, is not running and has no edge left.

@@ -1,6 +1,6 @@
 //! Threads and locks: the standard library's, or, under the feature `loom`, those of a model checker that tries every order.
 //!
-//! INVARIANT: nothing here depends on time but how soon a wait looks up. The model has no clock: there a wait looks up whenever it is woken.
+//! INVARIANT: time affects only how soon a wait rechecks its condition. The model has no clock: there a wait rechecks whenever it is woken.
 #[cfg(not(feature = "loom"))]
 mod imp {
     pub use std::sync::{Condvar, Mutex, MutexGuard};

@@ -1,4 +1,4 @@
-//! What holds for every primitive, on the backend that users run.
+//! Laws that hold for every primitive, on the backend that users run.
 //!
 //! ```text
 //! run          the types are what infer says, the memory has their size

@@ -1,6 +1,6 @@
-//! What tests of several crates share: a small API over values in double precision, the matrix of transforms that every function
-//! of the laws and of the generated programs goes through, examples of every primitive, the laws that each of them obeys, and the corpus of
-//! what each must answer.
+//! Code shared by the tests of several crates: a small API over values in double precision, the matrix of transforms that every function
+//! of the laws and of the generated programs is tested under, examples of every primitive, the laws for each of them, and the corpus of
+//! expected results.
 #![forbid(unsafe_code)]
 pub mod api;
 pub mod corpus;

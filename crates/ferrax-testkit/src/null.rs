@@ -1,4 +1,4 @@
-//! An executor that computes nothing: what is left is the cost of tracing.
+//! An executor that computes nothing, for measuring the cost of tracing.
 use ferrax_ir::value::{Array, Payload, Values};
 use ferrax_ir::{Aval, Lit, Op, Res, Value};
 use ferrax_transform::trace::Executor;

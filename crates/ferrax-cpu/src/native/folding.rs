@@ -98,20 +98,7 @@ impl RegisterFold {
             .zip(slots.iter().zip(&vectors))
             .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, is_one: s.slot.is_one }))
             .collect();
-        let emitted = Emitted {
-            wide,
-            vector,
-            operands: &operands,
-            still: &kept,
-            body: &allotted.body,
-            frame: allotted.frame,
-            pool: &allotted.pool,
-            states: &allotted.states,
-            constants: &allotted.constants,
-            steps: None,
-            parts,
-            rows: None,
-        };
+        let emitted = Emitted { operands: &operands, still: &kept, parts, ..allotted.emitted(wide, vector) };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
         Some(RegisterFold {
             code: Pages::new(&code)?,
@@ -291,20 +278,7 @@ fn finishing((wide, vector): (bool, VectorSize), folds: &[(u16, Function, u64)],
     if g.nodes.len() > TUNING.max_values || allotted.frame > TUNING.max_spills {
         return None;
     }
-    let emitted = Emitted {
-        wide,
-        vector,
-        operands: &[],
-        still: &[],
-        body: &allotted.body,
-        frame: allotted.frame,
-        pool: &allotted.pool,
-        states: &allotted.states,
-        constants: &allotted.constants,
-        steps: None,
-        parts,
-        rows: None,
-    };
+    let emitted = Emitted { parts, ..allotted.emitted(wide, vector) };
     Pages::new(&asm::assemble(&emitted, &masks::forms(&emitted)))
 }
 /// Elements so many bytes apart, exchanged.

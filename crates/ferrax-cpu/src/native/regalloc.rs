@@ -5,6 +5,7 @@
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::CalledFn;
+use super::asm::{Emitted, VectorSize};
 use super::graph::{Leaf, VecGraph, VecNode, VecValue, Written};
 use super::opcodes::{Opcode, Site, VecInst};
 use smallvec::SmallVec;
@@ -62,6 +63,26 @@ fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
             VecNode::Op { code, a, b, .. } if code.is_binary() => SmallVec::from_slice(&[a, b]),
             VecNode::Op { b, .. } => SmallVec::from_slice(&[b]),
         },
+    }
+}
+
+impl RegisterAllocation {
+    /// A function with these instructions and registers: no operands, one vector of positions at a time. Callers set what differs.
+    pub fn emitted(&self, wide: bool, vector: VectorSize) -> Emitted<'_> {
+        Emitted {
+            wide,
+            vector,
+            operands: &[],
+            still: &[],
+            body: &self.body,
+            frame: self.frame,
+            pool: &self.pool,
+            states: &self.states,
+            constants: &self.constants,
+            steps: None,
+            parts: 1,
+            rows: None,
+        }
     }
 }
 

@@ -104,20 +104,7 @@ impl LoopText {
         if allotted.frame > TUNING.max_spills {
             return None;
         }
-        let emitted = Emitted {
-            wide,
-            vector: VectorSize::Ymm,
-            operands: &[],
-            still: &[],
-            body: &allotted.body,
-            frame: allotted.frame,
-            pool: &allotted.pool,
-            states: &allotted.states,
-            constants: &allotted.constants,
-            steps: Some(&self.steps),
-            parts: 1,
-            rows: None,
-        };
+        let emitted = Emitted { steps: Some(&self.steps), ..allotted.emitted(wide, VectorSize::Ymm) };
         let code = asm::assemble(&emitted, &[]);
         Some(LoopCode {
             code: Pages::new(&code)?,

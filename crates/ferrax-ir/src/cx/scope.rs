@@ -1,6 +1,6 @@
-//! What is in scope for user code on this thread: the current trace, named axes, the line it stands at.
+//! The scope of user code on this thread: the current trace, named axes, the source line.
 //!
-//! INVARIANT: what is put in scope is taken out again on return and on unwinding alike.
+//! INVARIANT: every scope that is entered is left again, on return and on unwinding alike.
 //!
 //! ```
 //! use ferrax_ir::cx::AxisKind;

@@ -1,4 +1,4 @@
-//! optimization_barrier: the operands as they are, one result for each. It orders nothing here, where nothing is reordered that could
+//! optimization_barrier: the operands unchanged, one result for each. It orders nothing here, where nothing is reordered that could
 //! change a result; programs keep it for those who read them.
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};

@@ -1,4 +1,4 @@
-//! bitcast_convert_type: the same bits read as another dtype; to one of another size, a trailing axis appears or goes.
+//! bitcast_convert_type: the same bits read as another dtype; for a dtype of another size, a trailing axis is added or removed.
 //! reduce_precision: rounds to fewer exponent and mantissa bits, in the same dtype.
 use super::{linear_jvp, zero_jvp};
 use crate::aval::Aval;

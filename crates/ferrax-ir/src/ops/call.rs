@@ -1,6 +1,6 @@
 //! jit: `out = jaxpr(x)`. Its rules are bookkeeping around `cx.recur()`, and those of other calls are the same.
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, KnownSplit, Residual, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, KnownSplit, Residual, Tan};
 use crate::effects::Effects;
 use crate::error::Res;
 use crate::lower::{Graph, TensorId, TensorIds};
@@ -138,15 +138,6 @@ impl BodyRules for Call {
     fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
         let (jaxpr, kept) = self.jaxpr.dce(used);
         Some((self.with(jaxpr), kept, used.to_vec()))
-    }
-    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
-        Ok(None)
-    }
-    fn means(&self) -> Option<&Fun> {
-        None
-    }
-    fn vary_alike(&self) -> bool {
-        false
     }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         lift_one(&self.jaxpr, |p| self.with(p), x)

@@ -11,7 +11,7 @@ mod policy;
 
 use super::call::{batch, check_ins, jvp, lift_one};
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res};
 use crate::factors::{BodyTies, Ties};
@@ -118,15 +118,6 @@ impl BodyRules for Remat {
     fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
         let (jaxpr, kept) = self.jaxpr.dce(used);
         Some((self.with(jaxpr), kept, used.to_vec()))
-    }
-    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
-        Ok(None)
-    }
-    fn means(&self) -> Option<&Fun> {
-        None
-    }
-    fn vary_alike(&self) -> bool {
-        false
     }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         lift_one(&self.jaxpr, |p| self.with(p), x)

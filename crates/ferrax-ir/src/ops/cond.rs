@@ -1,7 +1,7 @@
 //! cond: `out = branches[clamp(index)](x)`; operands index (rank 0, i32), then x. Serves `cond` and `switch`.
 use super::call::{check_ins, fronts, lanes};
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
+use crate::cx::{Arg, Axis, Cx, Dim, Residual, Tan, int};
 use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
@@ -307,15 +307,6 @@ impl BodyRules for Cond {
         let outs: Vec<usize> = (0..used.len()).filter(|i| used[*i]).collect();
         let branches = self.branches.iter().map(|b| b.rewire(&ins, Some(&outs))).collect();
         Some((Cond { branches }.into(), cat(&[&[true], &kept]), used.to_vec()))
-    }
-    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
-        Ok(None)
-    }
-    fn means(&self) -> Option<&Fun> {
-        None
-    }
-    fn vary_alike(&self) -> bool {
-        false
     }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         if self.branches.iter().all(|b| b.held().is_empty()) {

@@ -1,4 +1,4 @@
-//! custom_jvp_call, custom_vjp_call: a function with a derivative of its own. custom_lin: the linear map whose transpose the user wrote.
+//! custom_jvp_call, custom_vjp_call: a function with custom derivative rules. custom_lin: the linear map whose transpose the user wrote.
 //!
 //! Eager use keeps the user's closures, so they see concrete values. A program holds the function itself traced, with its captures as
 //! leading operands, and the derivative rules as closures, which run only when the call is differentiated.
@@ -377,9 +377,6 @@ impl<C: Custom> BodyRules for C {
     }
     fn means(&self) -> Option<&Fun> {
         Some(self.function())
-    }
-    fn vary_alike(&self) -> bool {
-        false
     }
     fn lift(&self, _: &[Value]) -> Option<(Op, Values)> {
         None

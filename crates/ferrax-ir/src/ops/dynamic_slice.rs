@@ -1,5 +1,5 @@
 //! dynamic_slice: `out = x[i : i + sizes]`; dynamic_update_slice: `x` with `u` written at `i`. Starts are rank-0 integers, one for each
-//! axis, clamped so that the window lies inside.
+//! axis, clamped so that the window is inside the operand.
 use super::gather::{Gather, GatherDims};
 use super::linear_jvp;
 use super::scatter::{Scatter, ScatterKind, windows};

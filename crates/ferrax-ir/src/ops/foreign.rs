@@ -1,11 +1,11 @@
-//! Primitives that a host language defines: a name, a meaning, and rules of its own.
+//! Primitives that a host language defines: a name, an implementation, and rules.
 //!
 //! ```text
 //! p = Primitive("mulsub");  p.def_impl(f);  p.def_abstract_eval(g);  ad.primitive_jvps[p] = ..
 //! ```
 //!
 //! Evaluated, it calls its implementation; staged, it stays an equation; lowered, the implementation is traced and inlined.
-//! INVARIANT: two of them are equal if definition and parameters are; the definition decides what equal parameters are.
+//! INVARIANT: two of them are equal if definition and parameters are; the definition decides which parameters are equal.
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
@@ -111,9 +111,6 @@ impl BodyRules for Foreign {
     }
     fn dce(&self, _: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
         None
-    }
-    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
-        Ok(None)
     }
     fn means(&self) -> Option<&Fun> {
         Some(&self.implementation)

@@ -4,7 +4,7 @@
 //! svd[full_matrices=False ..] f32[5,3,2] -> f32[5,2] f32[5,3,2] f32[5,2,2]
 //! ```
 //! Every primitive here is one routine of the waist; leading axes are one batch. Their derivatives are compositions of others.
-//! INVARIANT: a derivative is that of what is computed: of the triangle that is read, and of the matrix it stands for.
+//! INVARIANT: a derivative is that of the computed function: of the triangle that is read, and of the matrix that it represents.
 pub mod factors;
 pub mod orthogonal;
 pub mod spectral;

@@ -8,7 +8,7 @@
 //! takes its captures and then leaves like b's; both solves may return more behind x, which has no derivative.
 use super::call::fronts;
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan};
 use crate::effects::Effects;
 use crate::error::{Res, type_err};
 use crate::lower::{Graph, TensorId, TensorIds};
@@ -164,12 +164,6 @@ impl BodyRules for LinearSolve {
         rec.record(&self.clone().into(), x)
     }
     fn dce(&self, _: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
-        None
-    }
-    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
-        Ok(None)
-    }
-    fn means(&self) -> Option<&Fun> {
         None
     }
     fn vary_alike(&self) -> bool {

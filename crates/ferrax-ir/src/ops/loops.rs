@@ -1,4 +1,4 @@
-//! One primitive for `scan`, `while` and the loop that reverse mode makes of a `while`: they differ in what ends them.
+//! One primitive for `scan`, `while` and the loop that reverse mode makes of a `while`: they differ in their trip count.
 //!
 //! ```text
 //! carry, ys = init, []
@@ -16,7 +16,7 @@ mod backward;
 
 use super::call::lanes;
 use crate::aval::{Aval, Lit, same_avals};
-use crate::cx::{Arg, Axis, Cx, Dim, Fun, Residual, Tan, int};
+use crate::cx::{Arg, Axis, Cx, Dim, Residual, Tan, int};
 use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, not_linear, type_err};
@@ -572,15 +572,6 @@ impl BodyRules for Loop {
             ..self.clone()
         };
         Some((op.into(), cat(&[&vec![true; h.len()], &keep]), kept_outs))
-    }
-    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
-        Ok(None)
-    }
-    fn means(&self) -> Option<&Fun> {
-        None
-    }
-    fn vary_alike(&self) -> bool {
-        false
     }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         let (body, held) = if self.body.held().is_empty() { (self.body.clone(), vec![]) } else { self.body.release() };

@@ -1,4 +1,4 @@
-//! What a primitive is that means a composition of others: its rules, from one function on values.
+//! Primitives that are compositions of others: all their rules, derived from one function on values.
 //!
 //! ```text
 //! lower: the composition, traced and lowered       batch, transpose, derivative: those of the composition

@@ -9,7 +9,7 @@
 use super::call::{Call, lanes, residuals};
 use super::reduce::Monoid;
 use crate::aval::{Aval, same_avals};
-use crate::cx::{Arg, Axis, AxisKind, Cx, Dim, Fun, Tan, with_axis};
+use crate::cx::{Arg, Axis, AxisKind, Cx, Dim, Tan, with_axis};
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
 use crate::lower::{Graph, TensorId, TensorIds};
@@ -166,9 +166,6 @@ impl BodyRules for Pmap {
         let all = vec![true; self.call_jaxpr.n_outs()];
         let (body, _) = cx.recur().batch(&self.call_jaxpr, ax, &self.mapped, &all)?;
         Ok(Some((Call::new(&self.name, body).into(), x.into())))
-    }
-    fn means(&self) -> Option<&Fun> {
-        None
     }
     fn vary_alike(&self) -> bool {
         true

@@ -1,5 +1,5 @@
 //! reduce_sum, prod, max, min, and, or, xor: `out[kept..] = fold of x over axes`. numpy: `sum`, `prod`, ..
-//! The order in which elements are taken is the waist's.
+//! The order of combination is the waist's.
 use super::slice::Slice;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};

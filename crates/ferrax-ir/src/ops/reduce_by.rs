@@ -1,5 +1,5 @@
-//! reduce, reduce_window: arrays of one shape, folded together by a computation on scalars that its initial values change nothing in. numpy:
-//! `frompyfunc(f).reduce`. What lies outside of the operands counts as the initial value.
+//! reduce, reduce_window: arrays of one shape, combined by a computation on scalars, for which the initial values are an identity. numpy:
+//! `frompyfunc(f).reduce`. Elements outside the operands count as the initial value.
 //!
 //! ```text
 //! jaxpr: (a1.., b1..) -> (c1..)     operands: arrays x1.., then their initial values

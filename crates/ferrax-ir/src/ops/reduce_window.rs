@@ -1,5 +1,5 @@
-//! reduce_window_sum, reduce_window_max, reduce_window_min: each window of x combined; what lies outside of x takes no part. numpy:
-//! `sliding_window_view(x, window).sum(..)`. Sums of 16-bit floats are taken in single precision.
+//! reduce_window_sum, reduce_window_max, reduce_window_min: each window of x combined, without elements outside x. numpy:
+//! `sliding_window_view(x, window).sum(..)`. 16-bit floats are summed in single precision.
 use super::pointwise::Pw;
 use super::reduce::{Monoid, identity};
 use super::select_and_gather::{Comparison, SelectAndGatherAdd};

@@ -1,12 +1,12 @@
 //! scatter, scatter-add, -sub, -mul, -min, -max: updates written into, or combined with, windows of the operand. numpy: `x[i] = u`,
-//! `np.add.at`. Updates are taken in row-major order: of several that set one element, the last stays.
+//! `np.add.at`. Updates apply in row-major order: of several that set one element, the last wins.
 //!
 //! ```text
 //! out = x;  for p, w:  out[starts(p) + w] = f(out[starts(p) + w], updates[p.., w..])
 //! ```
 //!
 //! Derivatives: set and add are linear in operand and updates. mul: `dy = dx * prod u + sum_k du_k * x * prod of the others`. min and
-//! max: the tangent of what was chosen, equal shares among ties.
+//! max: the tangent of the chosen element, with equal shares among ties.
 use super::dot::free;
 use super::gather::{Check, Gather, GatherDims, five, others, shift};
 use super::loops::{Loop, Trip};

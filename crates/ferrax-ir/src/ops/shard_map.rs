@@ -13,7 +13,7 @@ use super::pmap::Places;
 use super::slice::Slice;
 use crate::aval::{Aval, same_avals};
 use crate::cut::{MeshType, TypedCut};
-use crate::cx::{Arg, Axis, AxisKind, Body, Cx, Dim, Fun, NamedAxis, Residual, Tan, eval_root, lit, name_axes};
+use crate::cx::{Arg, Axis, AxisKind, Body, Cx, Dim, NamedAxis, Residual, Tan, eval_root, lit, name_axes};
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
 use crate::layout::{CutAxes, Grid, Spec};
@@ -412,15 +412,6 @@ impl BodyRules for ShardMap {
     fn dce(&self, used: &[bool]) -> Option<(Op, Vec<bool>, Vec<bool>)> {
         let (body, kept) = self.jaxpr.dce(used);
         Some((self.with(body, pick(&self.in_specs, &kept), pick(&self.out_specs, used)), kept, used.to_vec()))
-    }
-    fn stage(&self, _: &dyn Cx, _: &[Value]) -> Res<Option<(Op, Values)>> {
-        Ok(None)
-    }
-    fn means(&self) -> Option<&Fun> {
-        None
-    }
-    fn vary_alike(&self) -> bool {
-        false
     }
     fn lift(&self, x: &[Value]) -> Option<(Op, Values)> {
         if self.jaxpr.held().is_empty() {

@@ -1,4 +1,4 @@
-//! squeeze: axes of size 1 leave. numpy: `squeeze`.
+//! squeeze: removes axes of size 1. numpy: `squeeze`.
 use super::linear_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan};

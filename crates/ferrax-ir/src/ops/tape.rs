@@ -1,5 +1,5 @@
-//! tape_len: how many elements a tape holds. empty_tape: the zero of a tape's type, whatever its length: reading past the end of a
-//! tape gives zeros. With these a loop of run-time length maps over tapes, and no other primitive need know them.
+//! tape_len: the number of elements of a tape. empty_tape: the zero of a tape type, which is equal to zero for every length, because reading past
+//! the end of a tape gives zeros. With these a loop of run-time length can map over tapes, and no other primitive handles them.
 use super::zero_jvp;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, PerElement, Tan};

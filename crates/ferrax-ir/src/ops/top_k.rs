@@ -4,7 +4,7 @@
 //! ```text
 //! top_k[axis=1 k=2] f32[2,3] -> f32[2,2] i32[2,2]
 //! ```
-//! Floats compare by their total order: nan is the largest, -0 is less than 0. `approx_top_k` is exact, whatever recall it is asked for.
+//! Floats compare by their total order: nan is the largest, -0 is less than 0. `approx_top_k` is exact for every requested recall.
 use super::gather::take_along;
 use super::with_zeros;
 use crate::aval::Aval;

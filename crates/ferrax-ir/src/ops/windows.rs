@@ -5,7 +5,7 @@
 //! window o covers x[o * strides + i * dilation - padding_low], 0 <= i < size, of x with `base - 1` holes between its elements
 //! ```
 //!
-//! INVARIANT: what lies outside of x, or in a hole, counts as the fill value that [`Windows::fold`] is given.
+//! INVARIANT: elements outside x, or in a hole, count as the fill value that [`Windows::fold`] is given.
 use super::pad::Pad;
 use super::reduce::Monoid;
 use super::slice::Slice;

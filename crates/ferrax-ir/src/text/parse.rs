@@ -1,4 +1,4 @@
-//! Parsing, and with it verification: what the text declares is what `infer` says.
+//! Parsing, which includes verification: declared types must equal those that `infer` gives.
 use crate::aval::{Aval, Lit};
 use crate::cx::Fun;
 use crate::dtype::Dtype;

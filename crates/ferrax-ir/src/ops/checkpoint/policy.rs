@@ -1,4 +1,4 @@
-//! What a checkpoint keeps: a predicate over primitives, and programs cut in two by it.
+//! The values that a checkpoint keeps: a predicate over primitives, and the split of a program by it.
 //!
 //! ```text
 //! { lambda ; x w. a = dot x w; y = sin a; z = mul y t in (z,) }     x, w known; dots kept
@@ -6,8 +6,8 @@
 //! rest:  { lambda ; a x w t. y = sin a; z = mul y t in (z,) }
 //! ```
 //!
-//! INVARIANT: what the rest reads of the known part is operands and kept values; all else it computes again. Calls are seen through;
-//! of loops and branches the kept values inside are stacked, or zeros where the other branch ran.
+//! INVARIANT: the rest reads of the known part only operands and kept values; it recomputes all others. Calls are inlined;
+//! in loops and branches the kept values inside are stacked, or zeros where the other branch ran.
 use crate::aval::Aval;
 use crate::cx::{Cx, Line, read};
 use crate::error::{Res, value_err};

@@ -1,4 +1,4 @@
-//! Groups of the lanes of a named axis: who meets whom.
+//! Groups of the members of a named axis: which members exchange values.
 use crate::cx::{Axis, Cx, Dim, values1};
 use crate::error::{Res, value_err};
 use crate::op::{Axes, Rules};

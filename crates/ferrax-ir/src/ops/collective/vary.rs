@@ -1,4 +1,4 @@
-//! What collectives do to the axes that a value varies over, and `pvary`, which does nothing else.
+//! The effect of collectives on the axes that a value varies over, and `pvary`, which does nothing else.
 //!
 //! ```text
 //! pvary: out[j] = x, in a type that varies     its transpose is psum_invariant, whose transpose it is

@@ -1,6 +1,6 @@
-//! What each row is in scalar functions. Real rows are one function or a short composition; complex rows stand in `complex`.
+//! The scalar functions of each row. Real rows are one function or a short composition; complex rows are in `complex`.
 //!
-//! INVARIANT: the match over rows has no `_` arm for real operands: a new row must say what it computes.
+//! INVARIANT: the match over rows has no `_` arm for real operands: a new row must define its lowering.
 pub(in crate::ops) mod bits;
 mod complex;
 mod special;

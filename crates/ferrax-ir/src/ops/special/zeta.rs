@@ -3,7 +3,7 @@
 //! ```text
 //! zeta(x, q) = sum_(k<10) (q+k)^-x + w^(1-x) / (x-1) + w^-x / 2 + sum_j B_2j / (2j)! x (x+1) ... (x+2j-2) w^(1-x-2j),   w = q + 10
 //! ```
-//! INVARIANT: no loop: ten terms are summed as they are and the formula's corrections stand for the rest, whatever the arguments.
+//! INVARIANT: no loop: ten terms are summed directly and the formula's corrections approximate the rest, for all arguments.
 use crate::ops::meaning::{choose, f1, f2, fill, keep, with};
 use crate::ops::pointwise::Pw;
 use crate::ops::pointwise::lower::BERNOULLI;

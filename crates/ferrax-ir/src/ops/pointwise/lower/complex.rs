@@ -1,6 +1,6 @@
 //! Rows of complex numbers: the textbook formulas over (re, im), arranged so that no intermediate overflows where the result does not.
 //!
-//! At infinities and nans they are those of C (ISO/IEC 9899, annex G): a part that is known whatever the unknown one is, is given.
+//! At infinities and nans they are those of C (ISO/IEC 9899, annex G): a part that is determined for every value of an unknown part is returned.
 //! `sqrt(nan + inf i)` is `inf + inf i`, `cosh(inf + 0 i)` is `inf + 0 i`.
 use super::{integer_pow, level, zero_like};
 use crate::error::{Error, Res};
