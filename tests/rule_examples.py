@@ -158,10 +158,16 @@ def collectives(jax, floats, ints):
     for f in (lax.psum, lax.pmax, lax.pmin):
         yield f.__name__, *lanes(lambda x, f=f: f(x, "i"))
     yield "psum_invariant", *lanes(lambda x: lax.psum_invariant_p.bind(x, axes=("i",), axis_index_groups=None))
-    yield "pvary", *lanes(lambda x: lax.pvary_p.bind(x, axes=("i",)))
+    yield "unreduced_psum", *lanes(lambda x: lax.unreduced_psum_p.bind(x, axes=("i",), axis_index_groups=None))
+    for cast in (lax.pvary_p, lax.preduced_p, lax.vary_unreduced_cast_p_p, lax.reduced_vary_cast_p_p):
+        yield cast.name, *lanes(lambda x, cast=cast: cast.bind(x, axes=("i",)))
     yield "axis_index", *lanes(lambda: lax.axis_index("i"), ())
     yield "all_gather", *lanes(lambda x: lax.all_gather(x, "i"))
+    for to in ("reduced", "invarying"):
+        yield {"reduced": "all_gather_reduced", "invarying": "all_gather_invariant"}[to], *lanes(lambda x, to=to: lax.all_gather(x, "i", to=to))
     yield "reduce_scatter", *lanes(lambda x: lax.psum_scatter(x, "i"))
+    part = dict(axis_name=("i",), axis_index_groups=None, axis_size=2, scatter_dimension=0, tiled=False)
+    yield "unreduced_reduce_scatter", *lanes(lambda x: lax.unreduced_reduce_scatter_p.bind(x, **part))
     yield "all_to_all", *lanes(lambda x: lax.all_to_all(x, "i", 0, 0))
     yield "ppermute", *lanes(lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)]))
 

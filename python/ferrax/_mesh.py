@@ -75,6 +75,19 @@ class ManualAxisType:
             if self.varying & getattr(self, name):
                 raise ValueError(f"varying and {name} cannot have common mesh axes. Got varying={self.varying} and {name}={getattr(self, name)}")
 
+    def invarying(self, mesh):
+        """The Manual axes of a mesh along which the value is the same, and so are its derivatives."""
+        return frozenset(mesh.manual_axes) - (self.varying | self.unreduced | self.reduced)
+
+    @property
+    def empty(self):
+        """Whether it says nothing."""
+        return not (self.varying or self.unreduced or self.reduced)
+
+    def to_ct_mat(self):
+        """That of cotangents."""
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+
     def update(self, **changes):
         """A copy with some of the sets changed."""
         return dataclasses.replace(self, **changes)
@@ -309,8 +322,20 @@ class AbstractMesh(_Axes):
             return None
         label = repr(self)
         _by_label.setdefault(label, self)
-        axes = [(str(name), n) for name, n in self.shape.items()]
-        return axes, [t is AxisType.Explicit for t in self.axis_types], label
+        return self._facts(), [t is AxisType.Explicit for t in self.axis_types], label
+
+    def _facts(self):
+        return [(str(name), n) for name, n in self.shape.items()]
+
+    def _typed_body(self, check):
+        """The mesh as types know it in a body for parts, and along which axes they say what is a sum: those that are Manual, of a body that is checked."""
+        manual = [check and t is AxisType.Manual for t in self.axis_types]
+        if not any(manual):
+            typed = self._typed()
+            return typed if typed is None else (typed, manual)
+        label = repr(self)
+        _by_label.setdefault(label, self)
+        return (self._facts(), [t is AxisType.Explicit for t in self.axis_types], label), manual
 
     def __getattr__(self, name):
         if name in ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"):

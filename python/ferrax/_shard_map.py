@@ -82,6 +82,7 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
         given_specs = _inferred(args, names) if in_specs is Infer else in_specs
         for what, tree in (("in_specs", given_specs), ("out_specs", out_specs)):
             _check_names(what, tree, names)
+            _check_sums(what, tree, grid, names)
         leaves, tree = tree_flatten(args)
         specs = broadcast_prefix(given_specs, args, name="shard_map in_specs", prefix_is_leaf=_is_spec)
         # arguments without a specification are passed unchanged
@@ -89,8 +90,9 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
         arrays = [x if s is None or isinstance(x, _core.Array) else _core.asarray(x) for x, s in zip(leaves, specs, strict=True)]
         _check_arguments(f, grid, given_specs, args, arrays, specs)
         operands = [x for x, spec in zip(arrays, specs, strict=True) if spec is not None]
+        _check_types(grid, names, operands, cuts)
         inside = grid.abstract_mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
-        found = {}
+        there, found = _on_devices(grid, operands), {}
 
         def local(*parts):
             given = iter(parts)
@@ -103,8 +105,8 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
             _check_ranks(f, "out", _labels(out_specs, out), results, joins)
             if check_vma:
                 paths = [label for label, _ in _labels(out_specs, out)]
-                _check_replicated(f, grid, names, [(p, s, x.aval.vma) for p, s, x in zip(paths, joins, results, strict=True)])
-                results = [_core.varying(x, [a for a in names if _mentions(s, a)]) for x, s in zip(results, joins, strict=True)]
+                _check_replicated(f, grid, names, [(p, s, x.aval.mat) for p, s, x in zip(paths, joins, results, strict=True)])
+                results = [_as_joined(x, s, names, there is not None) for x, s in zip(results, joins, strict=True)]
             return results
 
         def on_one_device():
@@ -112,12 +114,11 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
             results = _over_axes(f, local, names, grid, cuts, lambda: found["joins"], check_vma)(*parts)
             return [_join(x, s, names, check_vma) for x, s in zip(results, found["joins"], strict=True)]
 
-        there = _on_devices(grid, operands)
         if there is None:
             results = on_one_device()
             return found["tree"].unflatten(results)
         try:
-            results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma, inside._typed())
+            results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma, inside._typed_body(check_vma))
         except ConcretizationTypeError:
             # Python code may look at values that are the same everywhere, where nothing is being traced
             if not _core.at_root() or any(isinstance(x, _core.Tracer) for x in operands):
@@ -161,7 +162,8 @@ def _on_devices(mesh, operands):
 def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma, within):
     """`local`, a flat function of parts, on the devices of the mesh."""
     number = {name: i for i, name in enumerate(mesh.axis_names)}
-    numbers = lambda spec: [[number[a] for a in spec.axes_of(d)] for d in range(len(spec))]
+    of = lambda axes: [number[a] for a in axes]
+    numbers = lambda spec: ([of(spec.axes_of(d)) for d in range(len(spec))], of(spec.unreduced), of(spec.reduced))
 
     def traced(*parts):
         meshes = _open.__dict__.setdefault("meshes", [])
@@ -184,10 +186,10 @@ def _over_axes(f, local, names, mesh, cuts, joins, check_vma):
         return local
     name, inner = names[0], _over_axes(f, local, names[1:], mesh, cuts, joins, check_vma)
     inner.fun = f  # errors name the user's function
-    dims = [0 if _mentions(spec, name) else None for spec in cuts]
+    dims = [0 if _mentions(spec, name) or name in spec.unreduced else None for spec in cuts]
 
     def out_dims(i=None):
-        return "shard_map out_specs" if i is not None else [0 if _mentions(s, name) or not check_vma else None for s in joins()]
+        return "shard_map out_specs" if i is not None else [0 if _mentions(s, name) or name in s.unreduced or not check_vma else None for s in joins()]
 
     return lambda *parts: _core.vmap(inner, parts, dims, mesh.shape[name], name, out_dims, check_vma)
 
@@ -226,7 +228,8 @@ def _inferred(args, names):
         sharding = x.aval.sharding if isinstance(x, _core.Tracer) else getattr(x, "sharding", None)
         spec = getattr(sharding, "spec", PartitionSpec())
         dims = [tuple(a for a in spec.axes_of(d) if a in names) for d in range(len(spec))]
-        return PartitionSpec(*[None if not d else d[0] if len(d) == 1 else d for d in dims])
+        dims = [None if not d else d[0] if len(d) == 1 else d for d in dims]
+        return PartitionSpec(*dims, unreduced=spec.unreduced, reduced=spec.reduced)
 
     return tree_map(of, args)
 
@@ -271,10 +274,75 @@ def _check_names(what, tree, names):
                 )
 
 
+def _check_sums(what, tree, mesh, names):
+    """Raises, in JAX's words, where specifications name sums that types cannot know."""
+    for spec in tree_leaves(tree, is_leaf=_is_spec):
+        if spec is None or not (spec.unreduced or spec.reduced):
+            continue
+        if set(names) != set(mesh.axis_names):
+            raise NotImplementedError(
+                f"unreduced/reduced can only be passed to {what} when shard_map is in full manual mode. Got mesh axis names {mesh.axis_names}, manual_axes:"
+                f" {frozenset(names)}, specs: {spec}: shard_map over all axes of the mesh"
+            )
+        for word in ("unreduced", "reduced"):
+            if not getattr(spec, word) <= set(mesh.explicit_axes):
+                raise ValueError(
+                    f"{word} in {what} {spec} can only be used when the mesh passed to shard_map contains axis names all of type `Explicit`. Got mesh {mesh}"
+                )
+
+
+def _check_types(mesh, names, operands, specs):
+    """Raises ValueError, in JAX's words, where types say how arrays lie and specifications say otherwise."""
+    told = [x.aval.sharding.spec for x in operands]
+    if mesh.are_all_axes_explicit and len(names) == len(mesh.axis_names):
+        for x, spec, typed in zip(operands, specs, told, strict=True):
+            spec = spec.update(partitions=(*spec.partitions, *[None] * (x.ndim - len(spec))))
+            if spec != typed.update(partitions=(*typed.partitions, *[None] * (x.ndim - len(typed)))):
+                raise ValueError(
+                    f"in_specs passed to shard_map: {spec} does not match the specs of the input: {typed} for arg: {x.aval.str_short()}. `in_specs` is an optional"
+                    " argument so you can omit specifying it and shard_map will infer the in_specs from the arguments. If you want to reshard your inputs, you"
+                    " can use `jax.reshard` on the arguments and then pass those args to shard_map."
+                )
+    for x, spec, typed in zip(operands, specs, told, strict=True):
+        for word in ("unreduced", "reduced"):
+            if getattr(spec, word) != getattr(typed, word):
+                raise ValueError(
+                    f"in_specs containing {word} {spec} passed to shard_map should be equal to the {word} present on the in_aval {x.aval.str_short(True)}"
+                )
+
+
+def _as_joined(x, spec, names, typed):
+    """A result that varies along the axes that cut it, and is a term of the sums that its specification names. `typed`: whether types know of sums."""
+    apart = [a for a in names if _mentions(spec, a)]
+    if not typed:
+        return _core.varying(x, [*apart, *[a for a in names if a in spec.unreduced]])
+    x = _core.varying(x, apart)
+    missing = [a for a in names if a in spec.unreduced - x.aval.mat.unreduced]
+    if missing:
+        varying = x.aval.mat.varying
+        if not varying & set(missing):
+            raise ValueError(
+                "vary_unreduced_cast is a Varying->Unreduced collective. This means that the axis names mentioned in `axes` passed to `vary_unreduced_cast` must"
+                f" be present in `jax.typeof(x).mat.varying`. Got axes={tuple(missing)} and jax.typeof(x).mat.varying={varying}"
+            )
+        x = _core.bind("vary_unreduced_cast_p", x, axes=tuple(str(a) for a in missing))
+    for word in ("unreduced", "reduced"):
+        if getattr(spec, word) != getattr(x.aval.mat, word):
+            raise ValueError(
+                f"out_specs passed to shard_map should be equal to the {word} present on the out_aval. Got out_specs={spec} and"
+                f" out_aval={x.aval.str_short(True)}"
+            )
+    return x
+
+
 def _cut(x, spec, mesh, names):
-    """x with an axis in front for each mesh axis that it is cut along, in the mesh's order."""
-    shape, where = [], {}
-    for d, n in enumerate(x.shape):
+    """x with an axis in front for each mesh axis that it is cut along, and of which it is a sum: there the first has it; in the mesh's order."""
+    terms, sizes = [a for a in names if a in spec.unreduced], x.shape
+    for a in reversed(terms):
+        first = _core.bind("reshape", x, new_sizes=(1, *x.shape), dimensions=None, sharding=None)
+        x = _core.bind("concatenate", first, _core.asarray(np.zeros((mesh.shape[a] - 1, *x.shape), x.dtype)), dimension=0)
+    shape, where = [mesh.shape[a] for a in terms], {a: i for i, a in enumerate(terms)}
+    for d, n in enumerate(sizes):
         sizes = [mesh.shape[a] for a in spec.axes_of(d)]
         for a, size in zip(spec.axes_of(d), sizes, strict=True):
             where[a] = len(shape)
@@ -286,11 +354,13 @@ def _cut(x, spec, mesh, names):
 
 
 def _join(x, spec, names, check_vma):
-    """The inverse of `_cut`; of mesh axes that the specification leaves out, the first part."""
+    """The inverse of `_cut`: sums of terms, and of mesh axes that the specification leaves out, the first part."""
     kept = []
     for i in range(len(names)):
         if _mentions(spec, names[i]):
             kept.append(names[i])
+        elif names[i] in spec.unreduced:
+            x = _core.bind("reduce_sum", x, axes=(len(kept),))
         elif not check_vma:
             at = len(kept)
             sizes = [*x.shape[:at], 1, *x.shape[at + 1 :]]
@@ -386,11 +456,12 @@ def _check_arguments(f, mesh, in_specs, args, arrays, specs):
 
 
 def _check_replicated(f, mesh, names, outs):
-    """Raises ValueError, in JAX's words, where a result varies along an axis that its specification leaves out. outs: (path, specification, axes)."""
+    """Raises ValueError, in JAX's words, where a result varies along an axis that its specification leaves out. outs: (path, specification, what its type says)."""
     shown = lambda axes: ",".join(str(a) for a in mesh.axis_names if a in axes)
     lines = []
-    for path, spec, vma in outs:
-        mentioned = {a for a in names if _mentions(spec, a)}
+    for path, spec, mat in outs:
+        vma = mat.varying | mat.unreduced | mat.reduced
+        mentioned = {a for a in names if _mentions(spec, a)} | spec.unreduced | spec.reduced
         rest = [a for a in mesh.axis_names if a not in mentioned]
         if not (vma & set(names)) - mentioned:
             continue

@@ -1177,11 +1177,16 @@ def collective(F):
             one(n, "axes=(i,)", x.astype(d), np.broadcast_to(f(x.astype(d), 0), x.shape))
         one(n, "axes=(i,)", x[:, 0], np.broadcast_to(f(x[:, 0]), (3,)))
     one("psum_invariant", "axes=(i,)", x, np.broadcast_to(x.sum(0), x.shape))
-    one("pvary", "axes=(i,)", x, x)
+    one("unreduced_psum", "axes=(i,)", x, np.broadcast_to(x.sum(0), x.shape))
+    for cast in ("pvary", "preduced", "vary_unreduced_cast_p", "reduced_vary_cast_p"):
+        one(cast, "axes=(i,)", x, x)
     one("all_gather", "all_gather_dimension=0 axis_name=(i,) axis_size=3 tiled=False", x, np.broadcast_to(x, (3, 3, 4)))
     one("all_gather", "all_gather_dimension=1 axis_name=(i,) axis_size=3 tiled=False", x, np.broadcast_to(x.T, (3, 4, 3)))
     one("all_gather", "all_gather_dimension=0 axis_name=(i,) axis_size=3 tiled=True", x, np.broadcast_to(x.reshape(12), (3, 12)))
-    one("reduce_scatter", "axis_name=(i,) axis_size=3 scatter_dimension=0 tiled=False", w, w.sum(0))
+    for name in ("all_gather_invariant", "all_gather_reduced"):
+        one(name, "all_gather_dimension=0 axis_name=(i,) axis_size=3 tiled=True", x, np.broadcast_to(x.reshape(12), (3, 12)))
+    for name in ("reduce_scatter", "unreduced_reduce_scatter"):
+        one(name, "axis_name=(i,) axis_size=3 scatter_dimension=0 tiled=False", w, w.sum(0))
     one("all_to_all", "axis_name=i axis_size=3 concat_axis=0 split_axis=0 tiled=False", w, w.transpose(1, 0, 2))
     apart = x[[2, 1, 2]]  # the largest of lanes 0 and 2, and of lane 1 alone
     one("pmax", "axes=(i,) axis_index_groups=((2, 0) (1,))", x, apart)

@@ -52,6 +52,10 @@ impl Aval {
     pub fn tangent(&self) -> Option<Aval> {
         self.dtype.is_inexact().then(|| self.clone())
     }
+    /// The type of a cotangent of what has tangents.
+    pub fn cotangent(&self) -> Aval {
+        Aval { cut: self.cut.cotangent(), ..self.clone() }
+    }
     pub fn has_tangent(&self) -> bool {
         self.dtype.is_inexact()
     }

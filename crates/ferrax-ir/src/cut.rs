@@ -8,9 +8,13 @@
 //! whole cost is one comparison for each operand of an equation that is typed. The rules are derived from the factors of the primitives
 //! ([`typing`](crate::typing)), and the partition pass begins with what the types say.
 //!
-//! INVARIANT: equal cuts have one number. Axes whose type is not Explicit are not in it.
+//! Inside a `shard_map` types say of the axes that its body names which values are terms of a sum along them, or were made whole of one:
+//! `f32[4]{U:x}`. They cut no dimension there.
+//!
+//! INVARIANT: equal cuts have one number. Axes whose type is neither Explicit nor Manual are not in it.
+use crate::effects::Name;
 use crate::layout::{AxisSet, CutAxes, Grid, Spec};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -22,6 +26,8 @@ pub struct MeshType {
     pub grid: Grid,
     /// Which axes types speak of.
     pub explicit: Vec<bool>,
+    /// Which axes a body for parts names: types say of sums along them, and of nothing else.
+    pub manual: Vec<bool>,
     /// As the host prints it: meshes of which it says different things are not the same.
     pub label: Arc<str>,
 }
@@ -39,6 +45,7 @@ fn cuts() -> MutexGuard<'static, Vec<Arc<Parted>>> {
 }
 thread_local! {
     static LENIENT: Cell<bool> = const { Cell::new(false) };
+    static WITHIN: RefCell<Option<Arc<MeshType>>> = const { RefCell::new(None) };
 }
 
 impl TypedCut {
@@ -46,8 +53,11 @@ impl TypedCut {
     /// The cut of a value, without the axes that types do not speak of.
     pub fn new(mesh: &Arc<MeshType>, spec: &Spec) -> TypedCut {
         let told = |cut: &CutAxes| cut.iter().copied().filter(|a| mesh.explicit[*a as usize]).collect::<CutAxes>();
-        let known = AxisSet::of((0..mesh.explicit.len() as u8).filter(|a| mesh.explicit[*a as usize]));
+        let known = mesh.axes(|m| &m.explicit) | mesh.axes(|m| &m.manual);
         let spec = Spec::new(spec.dims.iter().map(told)).summed(spec.unreduced & known, spec.reduced & known);
+        if !mesh.explicit.contains(&true) && spec.unreduced.is_empty() && spec.reduced.is_empty() {
+            return TypedCut::NONE;
+        }
         let mut cuts = cuts();
         let at = cuts.iter().position(|p| p.spec == spec && (Arc::ptr_eq(&p.mesh, mesh) || p.mesh == *mesh));
         let at = at.unwrap_or_else(|| {
@@ -86,6 +96,63 @@ impl TypedCut {
         let mut spec = p.spec.clone();
         f(&mut spec);
         TypedCut::new(&p.mesh, &spec)
+    }
+}
+/// What becomes of sums along the axes that a body for parts names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recast {
+    /// A value that varied is a term.
+    Terms,
+    /// A term is summed.
+    Summed,
+    /// What is one value has derivatives that are not summed.
+    Reduced,
+    /// These vary.
+    Vary,
+}
+impl TypedCut {
+    /// The type after this, in a body for parts; what types know of no mesh of these axes stays.
+    pub fn recast(self, rank: usize, how: Recast, names: &[Name]) -> TypedCut {
+        let (mesh, mut spec) = match (self.get(), BodyMesh::get()) {
+            (Some(p), _) => (p.mesh.clone(), p.spec.clone()),
+            (None, Some(mesh)) => (mesh, Spec::whole(rank)),
+            (None, None) => return self,
+        };
+        let axes = AxisSet::of(names.iter().filter_map(|n| mesh.grid.find(n))) & mesh.axes(|m| &m.manual);
+        match how {
+            Recast::Terms => spec.unreduced = spec.unreduced | axes,
+            Recast::Summed => spec.unreduced = spec.unreduced.without(axes),
+            Recast::Reduced => spec.reduced = spec.reduced | axes,
+            Recast::Vary => spec.reduced = spec.reduced.without(axes),
+        }
+        TypedCut::new(&mesh, &spec)
+    }
+    /// The axes that a body names along which values of this type are terms, and those along which they were summed.
+    pub fn manual_sums(self) -> [Vec<Name>; 2] {
+        let Some(p) = self.get() else { return [vec![], vec![]] };
+        let manual = p.mesh.axes(|m| &m.manual);
+        [p.spec.unreduced, p.spec.reduced].map(|s| p.mesh.grid.names(&(s & manual).axes()).into_vec())
+    }
+}
+impl MeshType {
+    pub fn axes(&self, which: impl Fn(&MeshType) -> &Vec<bool>) -> AxisSet {
+        AxisSet::of(which(self).iter().enumerate().filter(|(_, is)| **is).map(|(a, _)| a as u8))
+    }
+}
+/// While it lives, this thread types the body of a `shard_map` over this mesh.
+#[must_use]
+pub struct BodyMesh(Option<Arc<MeshType>>);
+impl BodyMesh {
+    pub fn enter(mesh: Option<Arc<MeshType>>) -> BodyMesh {
+        BodyMesh(WITHIN.replace(mesh))
+    }
+    fn get() -> Option<Arc<MeshType>> {
+        WITHIN.with_borrow(Clone::clone)
+    }
+}
+impl Drop for BodyMesh {
+    fn drop(&mut self) {
+        WITHIN.replace(self.0.take());
     }
 }
 impl Parted {
@@ -139,7 +206,10 @@ mod tests {
     #[test]
     fn equal_cuts_have_one_number() {
         let grid = Grid::new([("x".into(), 2), ("y".into(), 3)]);
-        let mesh = |explicit: Vec<bool>| Arc::new(MeshType { grid: grid.clone(), explicit, label: "mesh".into() });
+        let mesh = |explicit: Vec<bool>| {
+            let manual = explicit.iter().map(|e| !e).collect();
+            Arc::new(MeshType { grid: grid.clone(), explicit, manual, label: "mesh".into() })
+        };
         let spec = Spec::new([smallvec![1, 0], smallvec![]]);
         let a = TypedCut::new(&mesh(vec![true, true]), &spec);
         assert_eq!(a, TypedCut::new(&mesh(vec![true, true]), &spec));
@@ -147,5 +217,17 @@ mod tests {
         assert_eq!(a.insert(0).remove(0), a);
         let auto = TypedCut::new(&mesh(vec![true, false]), &spec);
         assert_eq!(auto.get().expect("a cut").spec, Spec::new([smallvec![0], smallvec![]]));
+    }
+    #[test]
+    fn bodies_for_parts_say_of_sums_alone() {
+        let grid = Grid::new([("x".into(), 2)]);
+        let mesh = Arc::new(MeshType { grid, explicit: vec![false], manual: vec![true], label: "mesh".into() });
+        assert_eq!(TypedCut::new(&mesh, &Spec::new([smallvec![0]])), TypedCut::NONE);
+        assert_eq!(TypedCut::NONE.recast(1, Recast::Terms, &["x".into()]), TypedCut::NONE);
+        let _within = BodyMesh::enter(Some(mesh));
+        let terms = TypedCut::NONE.recast(1, Recast::Terms, &["x".into()]);
+        assert_eq!(terms.manual_sums(), [vec!["x".into()], vec![]]);
+        assert_eq!(terms.cotangent().recast(1, Recast::Vary, &["x".into()]), TypedCut::NONE);
+        assert_eq!(terms.recast(1, Recast::Summed, &["x".into()]), TypedCut::NONE);
     }
 }

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Res};
 use crate::layout::CutAxes;
 use crate::op::Op;
 use crate::ops::broadcast::BroadcastInDim;
-use crate::ops::collective::{Names, Pvary};
+use crate::ops::collective::{CastKind, Names, VaryCast, as_terms};
 use crate::ops::convert::Convert;
 use crate::ops::pointwise::{Pointwise, Pw};
 use crate::ops::reduce::{Monoid, Reduce};
@@ -391,13 +391,27 @@ impl dyn Cx + '_ {
         if cut.is_none() || x.cut() == cut {
             return Ok(x);
         }
+        let ([terms, reduced], had) = (cut.manual_sums(), x.cut().manual_sums());
+        if !(terms.is_empty() && reduced.is_empty()) {
+            // in a body for parts only casts say it
+            let new =
+                |names: Vec<Name>, had: &[Name]| names.into_iter().filter(|n| !had.contains(n)).collect::<Vec<_>>();
+            let (terms, reduced) = (new(terms, &had[0]), new(reduced, &had[1]));
+            let x = if terms.is_empty() { x } else { as_terms(self, &x, &terms)? };
+            let cast = VaryCast { kind: CastKind::Reduced, axes: Names(reduced.into()) };
+            return if cast.axes.0.is_empty() { Ok(x) } else { self.bind1(cast, &[x]) };
+        }
         self.bind1(Reshard { dst_sharding: cut }, std::slice::from_ref(&x))
     }
     /// x as a value that varies over these axes besides its own.
     pub fn vary_over(&self, x: &Value, over: Vary) -> Res<Value> {
         match over.without(x.vary()) {
             Vary::NONE => Ok(x.clone()),
-            rest => self.bind1(Pvary { axes: Names(rest.names().into()) }, std::slice::from_ref(x)),
+            rest => {
+                let reduced = !x.cut().is_none() && Vary::of(x.cut().manual_sums()[1].iter().cloned()) == rest;
+                let kind = if reduced { CastKind::ReducedVary } else { CastKind::Vary };
+                self.bind1(VaryCast { kind, axes: Names(rest.names().into()) }, std::slice::from_ref(x))
+            }
         }
     }
     /// Operands of which some vary over fewer axes than others, brought to those of all; `None` where they agree.

@@ -2,12 +2,13 @@
 //!
 //! INVARIANT: everything else about primitives (enum, dispatch, names, parser) is generated from the one list below.
 use crate::aval::Aval;
-use crate::cut::TypedCut;
+use crate::cut::{Recast, TypedCut};
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
 use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
 use crate::factors::{Factors, Ties};
 use crate::lower::{Graph, TensorId, TensorIds};
+use crate::ops::collective::Names;
 use crate::ops::shard_map::ManualBody;
 use crate::ops::*;
 use crate::param::{Field, ParamList, ParamMap, Params};
@@ -108,6 +109,10 @@ pub trait Effectful {
     fn effects(&self) -> Effects;
     /// Over which axes its results vary, for operands that vary over `x`; `None` where `infer` says it.
     fn vary(&self, x: Vary) -> Option<Vary>;
+    /// What it does to sums along the axes of a `shard_map` that it names; `None`: nothing.
+    fn recast(&self) -> Option<(Recast, &Names)> {
+        None
+    }
 }
 
 macro_rules! ops {
@@ -131,6 +136,9 @@ macro_rules! ops {
             /// Over which axes results vary, for operands that vary over `x`: over the same, unless the op says otherwise. `None` where `infer` says it.
             fn vary(&self, x: Vary) -> Option<Vary> {
                 match self { $(Op::$V(_p) => ops!(@vary $kind _p x),)* $(Op::$L(_p) => ops!(@vary $lkind (&**_p) x),)* }
+            }
+            fn recast(&self) -> Option<(Recast, &Names)> {
+                match self { $(Op::$V(_p) => ops!(@recast $kind _p),)* $(Op::$L(_p) => ops!(@recast $lkind (&**_p)),)* }
             }
             /// Whether `effects` is nothing whatever the parameters.
             pub fn pure(&self) -> bool {
@@ -180,6 +188,8 @@ macro_rules! ops {
     (@vary body $p:tt $x:ident) => { if BodyRules::vary_alike($p) { Some($x) } else { None } };
     (@vary effect $p:tt $x:ident) => { Effectful::vary($p, $x) };
     (@vary first $p:tt $x:ident) => { Some($x) };
+    (@recast effect $p:tt) => { Effectful::recast($p) };
+    (@recast $kind:ident $p:tt) => { None };
     (@multiple body) => { true };
     (@multiple $kind:ident many) => { true };
     (@multiple $kind:ident) => { false };
@@ -236,6 +246,9 @@ impl Op {
                     Ok(specs)
                 })?;
             }
+        }
+        if let Some((how, axes)) = self.recast() {
+            outs.iter_mut().for_each(|a| a.cut = a.cut.recast(a.rank(), how, &axes.0));
         }
         outs.iter().try_for_each(|a| a.shape.checked(a.dtype.size()).map(|_| ()))?;
         Ok(outs)
@@ -336,7 +349,7 @@ ops! {
     effect ReduceScatter(collective::ReduceScatter);
     effect AllToAll(collective::AllToAll);
     effect Permute(collective::Permute);
-    effect Pvary(collective::Pvary);
+    effect VaryCast(collective::VaryCast);
     effect Callback(callback::Callback) => many;
     body Pmap(pmap::Pmap);
     body ShardMap(shard_map::ShardMap);

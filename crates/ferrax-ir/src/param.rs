@@ -234,6 +234,27 @@ macro_rules! primitive {
     (@show $s:ident) => { $crate::param::Show::$s };
 }
 
+/// What an op's text does not say, since types do: it is nothing to a reader, and missing to a parser.
+#[macro_export]
+macro_rules! hidden_param {
+    ($T:ty, $words:literal, $missing:expr) => {
+        impl $crate::param::ParamValue for $T {
+            fn words() -> String {
+                $words.into()
+            }
+            fn to_param(&self) -> $crate::param::Param {
+                $crate::param::Param::None
+            }
+            fn from_param(_: &$crate::param::Param) -> Option<$T> {
+                Some($missing)
+            }
+            fn missing(_: &[$crate::aval::Aval]) -> Option<$T> {
+                Some($missing)
+            }
+        }
+    };
+}
+
 // ---- field types ----
 
 impl ParamValue for bool {

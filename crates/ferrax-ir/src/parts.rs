@@ -6,7 +6,9 @@ use crate::dtype::Dtype;
 use crate::error::Res;
 use crate::layout::{AxisSet, CutAxes, Grid, Spec};
 use crate::op::Op;
-use crate::ops::collective::{AllGather, AllReduce, AllReduceKind, AllToAll, AxisIndex, Names, ReduceScatter};
+use crate::ops::collective::{
+    AllGather, AllReduce, AllReduceKind, AllToAll, AxisIndex, GatherKind, Names, ReduceScatter, ScatterSumKind,
+};
 use crate::ops::cond::Cond;
 use crate::ops::dynamic_slice::{DynamicSlice, DynamicUpdateSlice};
 use crate::ops::pointwise::Pw;
@@ -77,7 +79,7 @@ impl<'a> Here<'a> {
             axis_name: Names(self.grid.names(axes)),
             axis_size: self.grid.parts(axes),
             tiled,
-            invariant: false,
+            kind: GatherKind::Vary,
         };
         self.cx.bind1(op, std::slice::from_ref(v))
     }
@@ -191,6 +193,7 @@ impl<'a> Here<'a> {
     /// The sum of what the devices along `axes` have, of which each gets its part along dimension `d`.
     pub fn sum_parts(&self, v: &Value, axes: &[u8], d: usize) -> Res<Value> {
         let op = ReduceScatter {
+            kind: ScatterSumKind::Vary,
             axis_index_groups: None,
             axis_name: Names(self.grid.names(axes)),
             axis_size: self.grid.parts(axes),

@@ -13,6 +13,7 @@
 mod crossing;
 
 use crate::aval::Aval;
+use crate::cut::Lenient;
 use crate::cx::{Cx, lit};
 use crate::dtype::Dtype;
 use crate::error::Res;
@@ -361,6 +362,8 @@ impl Support {
                 Pick::Any { .. } => (Support(SmallVec::from_iter([p.clone()])).mask(cx, &shape)?, 1, 2),
             };
             let mut args: Values = (0..of + 1).map(|_| zero.clone()).collect();
+            // the mask lies as the value does, where types say how only of one of them
+            let _resolved = Lenient::of([which.cut(), y.cut()].into_iter());
             args[0] = which;
             args[case + 1] = y;
             y = cx.stretch(&cx.bind1(Select {}, &args)?, &shape)?;

@@ -149,6 +149,13 @@ impl PyArray {
         if let Ok(getter) = class.getattr(name).and_then(|d| d.getattr("__get__")) {
             return getter.call1((slf, &class));
         }
+        // of a tracer its type tells more
+        if matches!(slf.get().value, Value::Tracer(_))
+            && !name.starts_with('_')
+            && let Some(told) = Bound::new(py, slf.get().aval())?.getattr_opt(name)?
+        {
+            return Ok(told);
+        }
         Err(PyAttributeError::new_err(match slf.get().value {
             Value::Tracer(_) => format!("{} has no attribute {name}", class.name()?),
             _ => format!("'{}' object has no attribute '{name}'", class.fully_qualified_name()?),

@@ -115,6 +115,9 @@ impl ShapedArray {
     fn manual_axis_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let sets = PyDict::new(py);
         sets.set_item("varying", self.vma(py)?)?;
+        for (word, names) in ["unreduced", "reduced"].into_iter().zip(self.0.cut.manual_sums()) {
+            sets.set_item(word, PyFrozenSet::new(py, names.iter().map(|n| n.to_string()))?)?;
+        }
         crate::hooks::manual_axis_type(py)?.call((), Some(&sets))
     }
     #[getter]
@@ -135,7 +138,11 @@ impl ShapedArray {
         let Some(parted) = self.0.cut.get() else {
             return crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), py.None(), py.None()));
         };
-        let [dims, unreduced, reduced] = placement::numbers(py, &parted.spec)?;
+        // of sums along axes that a body for parts names `mat` tells
+        let told = parted.mesh.axes(|m| &m.explicit);
+        let spec = parted.spec.clone();
+        let (unreduced, reduced) = (spec.unreduced & told, spec.reduced & told);
+        let [dims, unreduced, reduced] = placement::numbers(py, &spec.summed(unreduced, reduced))?;
         crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), &*parted.mesh.label, dims, unreduced, reduced))
     }
     #[pyo3(signature = (short_dtypes=false))]

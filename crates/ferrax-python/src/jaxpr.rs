@@ -5,7 +5,7 @@
 //!                      └─ consts
 //! ```
 //!
-//! INVARIANT: views are made on demand and hold the program; a variable is its number in its program.
+//! INVARIANT: views are made on demand and hold the program; a variable is its number in its program, and one object while someone holds it.
 use crate::array::value::{self, all_required, wrap_all};
 use crate::aval::ShapedArray;
 use crate::error::{IntoPyResult, guarded};
@@ -16,10 +16,10 @@ use ferrax_ir::program::{Atom, Eqn, In, Program};
 use ferrax_ir::value::Value;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyMapping, PyMappingProxy, PySet, PyTuple};
-use std::collections::HashMap;
+use pyo3::types::{PyDict, PyList, PyMapping, PyMappingProxy, PySet, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 fn types<'py>(py: Python<'py>, avals: &[Aval]) -> PyResult<Bound<'py, PyList>> {
     PyList::new(py, avals.iter().map(|a| Bound::new(py, ShapedArray(a.clone()))).collect::<PyResult<Vec<_>>>()?)
@@ -136,16 +136,32 @@ fn effects<'py>(py: Python<'py>, fx: &ferrax_ir::effects::Effects) -> PyResult<B
 #[pyclass(frozen, weakref, module = "ferrax.core", name = "Jaxpr")]
 pub struct Jaxpr(pub Arc<Program>);
 
+/// The variables that Python holds: one object for each, so that `is` tells whether two are the same.
+static HELD_VARS: Mutex<BTreeMap<(usize, u32), Py<PyWeakrefReference>>> = Mutex::new(BTreeMap::new());
+fn held_vars() -> MutexGuard<'static, BTreeMap<(usize, u32), Py<PyWeakrefReference>>> {
+    HELD_VARS.lock().unwrap_or_else(|e| e.into_inner())
+}
+
 impl Jaxpr {
-    fn var(&self, i: u32) -> Var {
-        Var { program: self.0.clone(), index: i }
+    fn var<'py>(&self, py: Python<'py>, index: u32) -> PyResult<Bound<'py, Var>> {
+        let key = (Arc::as_ptr(&self.0) as usize, index);
+        // no object is made or dropped while the table is locked: that may run other code
+        let known = held_vars().get(&key).map(|w| w.clone_ref(py));
+        if let Some(v) = known.map(|w| w.bind(py).upgrade_as::<Var>()).transpose()?.flatten() {
+            return Ok(v);
+        }
+        let v = Bound::new(py, Var { program: self.0.clone(), index })?;
+        let weak = PyWeakrefReference::new(&v)?.unbind();
+        let old = held_vars().insert(key, weak);
+        drop(old);
+        Ok(v)
     }
     fn vars<'py>(&self, py: Python<'py>, range: std::ops::Range<usize>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, range.map(|i| Bound::new(py, self.var(i as u32))).collect::<PyResult<Vec<_>>>()?)
+        PyList::new(py, range.map(|i| self.var(py, i as u32)).collect::<PyResult<Vec<_>>>()?)
     }
     fn atom<'py>(&self, py: Python<'py>, a: &Atom) -> PyResult<Bound<'py, PyAny>> {
         Ok(match a {
-            Atom::Var(v) => Bound::new(py, self.var(*v))?.into_any(),
+            Atom::Var(v) => self.var(py, *v)?.into_any(),
             Atom::Lit(l) => Bound::new(py, Literal(*l))?.into_any(),
         })
     }
@@ -231,7 +247,7 @@ impl Jaxpr {
     ) -> PyResult<Jaxpr> {
         let _ = (effects, debug_info);
         let p = &self.0;
-        let own = |range: std::ops::Range<usize>| range.map(|i| Bound::new(py, self.var(i as u32))).collect();
+        let own = |range: std::ops::Range<usize>| range.map(|i| self.var(py, i as u32)).collect();
         let constvars = constvars.map_or_else(|| own(0..p.n_consts()), Ok)?;
         let invars = invars.map_or_else(|| own(p.n_consts()..p.n_ins()), Ok)?;
         let eqns = match eqns {
@@ -366,6 +382,12 @@ pub struct Var {
     program: Arc<Program>,
     index: u32,
 }
+impl Drop for Var {
+    fn drop(&mut self) {
+        let gone = held_vars().remove(&(Arc::as_ptr(&self.program) as usize, self.index));
+        drop(gone);
+    }
+}
 #[pymethods]
 impl Var {
     #[new]
@@ -466,7 +488,7 @@ impl JaxprEqn {
     fn results<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, Var>>> {
         match &self.own {
             Some((_, outs)) => Ok(outs.iter().map(|v| v.bind(py).clone()).collect()),
-            None => (self.first..self.first + self.eqn().n_out).map(|i| Bound::new(py, self.jaxpr.var(i))).collect(),
+            None => (self.first..self.first + self.eqn().n_out).map(|i| self.jaxpr.var(py, i)).collect(),
         }
     }
     /// An equation that stands in a program of its own.

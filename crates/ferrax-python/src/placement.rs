@@ -35,7 +35,7 @@ impl PyDeviceMesh {
         let devices = devices.iter().map(|d| d.get().0).collect();
         let mesh = DeviceMesh::new(grid.clone(), devices, label).py(py)?;
         Ok(PyDeviceMesh(match typed {
-            Some((explicit, label)) => mesh.known_as(MeshType { grid, explicit, label: label.into() }),
+            Some((explicit, label)) => mesh.known_as(mesh_of(grid, explicit, None, label)),
             None => Arc::new(mesh),
         }))
     }
@@ -85,7 +85,7 @@ pub fn layout(x: &Bound<PyAny>, rank: usize) -> PyResult<Option<Arc<Layout>>> {
 }
 type Axes = Vec<(String, usize)>;
 /// Which axes cut each dimension, along which it is a sum, and along which it was one.
-type SpecNumbers = (Vec<Vec<u8>>, Vec<u8>, Vec<u8>);
+pub type SpecNumbers = (Vec<Vec<u8>>, Vec<u8>, Vec<u8>);
 /// A spec's numbers, for Python.
 pub fn numbers<'py>(py: Python<'py>, spec: &Spec) -> PyResult<[Bound<'py, PyTuple>; 3]> {
     let of = |c: &CutAxes| PyTuple::new(py, c.iter().map(|a| *a as usize));
@@ -94,9 +94,13 @@ pub fn numbers<'py>(py: Python<'py>, spec: &Spec) -> PyResult<[Bound<'py, PyTupl
 }
 /// A mesh as types know it: axes, which of them types speak of, and its name.
 pub type MeshFacts = (Axes, Vec<bool>, String);
-pub fn mesh_type((axes, explicit, label): MeshFacts) -> MeshType {
-    let grid = Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n)));
-    MeshType { grid, explicit, label: label.into() }
+/// `manual`: which axes a body for parts names, where types say of sums along them.
+pub fn mesh_type((axes, explicit, label): MeshFacts, manual: Option<Vec<bool>>) -> MeshType {
+    mesh_of(Grid::new(axes.into_iter().map(|(name, n)| (name.into(), n))), explicit, manual, label)
+}
+fn mesh_of(grid: Grid, explicit: Vec<bool>, manual: Option<Vec<bool>>, label: String) -> MeshType {
+    let manual = manual.unwrap_or_else(|| vec![false; explicit.len()]);
+    MeshType { grid, explicit, manual, label: label.into() }
 }
 /// What a type says of arrays of a rank that lie as a sharding says; nothing of anything else.
 pub fn cut(x: &Bound<PyAny>, rank: usize) -> PyResult<TypedCut> {
@@ -106,7 +110,7 @@ pub fn cut(x: &Bound<PyAny>, rank: usize) -> PyResult<TypedCut> {
     let mut spec =
         Spec::new(dims.into_iter().map(CutAxes::from_vec)).summed(AxisSet::of(unreduced), AxisSet::of(reduced));
     spec.dims.resize(rank, CutAxes::new());
-    Ok(TypedCut::new(&Arc::new(mesh_type((axes, explicit, label))), &spec))
+    Ok(TypedCut::new(&Arc::new(mesh_type((axes, explicit, label), None)), &spec))
 }
 /// The layout of any sharding: of one device, a mesh without axes.
 pub fn layout_of_any(x: &Bound<PyAny>, rank: usize) -> PyResult<Arc<Layout>> {

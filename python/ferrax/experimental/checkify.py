@@ -556,14 +556,24 @@ def _shard_map(eqn, xs, state, errors):
     mesh = _core.DeviceMesh.numbered(p["mesh"], p["devices"], p["label"] or "")
     number = {name: i for i, (name, _) in enumerate(p["mesh"])}
     manual = [number[a] for a in p["manual_axes"]]
-    cuts = lambda specs: [[[number[a] for a in names] for names in spec] for spec in specs]
+    of = lambda names: [number[a] for a in names]
+
+    def numbers(spec):
+        marks = [i for i, entry in enumerate(spec) if isinstance(entry, str)]
+        sums = {spec[i]: of(spec[i + 1]) for i in marks}
+        return [of(names) for names in (spec[: marks[0]] if marks else spec)], sums.get("unreduced", []), sums.get("reduced", [])
+
+    cuts = lambda specs: [numbers(spec) for spec in specs]
+    whole = len(manual) == len(number) and p["check_vma"]
+    within = ((list(p["mesh"]), [False] * len(number), p["label"] or ""), [True] * len(number)) if whole else None
 
     def run(*xs):
         after, outs = _inside(p["jaxpr"], xs, State.empty(state.payload, state.sites), errors)
         own = [_core.varying(v, p["manual_axes"]) for v in after.values()]
         return [*[lax.reshape(v, (1, *v.shape)) for v in own], *outs]
 
-    found = _core.shard_map(run, xs, cuts(p["in_specs"]), lambda: [[manual]] * n + cuts(p["out_specs"]), mesh, manual, p["check_vma"])
+    outs_lie = lambda: [([manual], [], [])] * n + cuts(p["out_specs"])
+    found = _core.shard_map(run, xs, cuts(p["in_specs"]), outs_lie, mesh, manual, p["check_vma"], within)
     codes, outs = found[0], found[n:]
     failed = lax.ge(codes, lax.full_like(codes, 0))
     first = lax.argmax(failed, 0, np.int32)

@@ -15,10 +15,9 @@ import operator
 import numpy as np
 
 from .. import _core
-from .._config import refused
 from .._core import bind
 from .._shapes import canonicalize_axis
-from ..tree_util import tree_map
+from ..tree_util import tree_leaves, tree_map
 from ._arithmetic import clamp
 from ._bodies import as_array
 from ._comparisons import select
@@ -37,14 +36,54 @@ def _varying(v, names):
     return _core.varying(as_array(v), names)
 
 
+_WORDS = "can only accept axis_name which corresponds to one of varying, unreduced, reduced or invarying state of the input."
+
+
+def _state(v, names, name):
+    """What the type of a value in a checked `shard_map` says of axes: varying, unreduced, reduced or invarying. ValueError where it says two things."""
+    mat = v.aval.mat
+    of = lambda a: next((word for word in ("varying", "unreduced", "reduced") if a in getattr(mat, word)), "invarying")
+    states = {of(str(a)) for a in names}
+    if len(states) > 1:
+        raise ValueError(f"jax.lax.{name} {_WORDS} Got input type: {v.aval.str_short()}, axes: {tuple(names)} and input state: {states}")
+    return states.pop()
+
+
+def _manual(v, names):
+    """Those of the axes along which types say what varies, of a value of a body."""
+    return [a for a in names if _core.is_manual(a)] if isinstance(v, _core.Tracer) else []
+
+
+def _check_states(what, v, names, wanted, arrow):
+    """Raises ValueError, in JAX's words, unless a value is in the state that a collective starts from, along one of the axes at least."""
+    there = getattr(v.aval.mat, wanted)
+    if not there:
+        raise ValueError(f"{what} only accepts inputs that are {wanted}. Got {v.aval.str_short(True)}")
+    if not there & {str(a) for a in names}:
+        raise ValueError(
+            f"{what} is a {arrow} collective. This means that the axis_name={tuple(names)} passed to `{what}` must be present in"
+            f" jax.typeof(x).mat.{wanted}={there}"
+        )
+
+
 def _is_position(axis):
     return isinstance(axis, int) and not isinstance(axis, bool)
 
 
-def _scope(axis_name, groups=None):
-    """The names, the groups as tuples, and how many positions meet: None where groups differ in size."""
+def _bound(names, call):
+    """The product of the sizes of axes. NameError, in JAX's words, for one that is not in scope."""
+    for name in names:
+        try:
+            axis_size(name)
+        except NameError:
+            raise NameError(f"Found an unbound axis name: {name}. To fix this, please call {call} under `jax.shard_map`.") from None
+    return axis_size(names)
+
+
+def _scope(axis_name, groups=None, call=None):
+    """The names, the groups as tuples, and how many positions meet: None where groups differ in size. `call`: what errors advise to call elsewhere."""
     names = _names(axis_name)
-    n = axis_size(names)
+    n = axis_size(names) if call is None else _bound(names, call)
     if len(set(names)) < len(names):
         raise ValueError(f"duplicate value in axis_name: {names}")
     if groups is None:
@@ -100,10 +139,7 @@ def axis_index(axis_name):
     Array([10, 21], dtype=int32)
     """
     names = _names(axis_name)
-    try:
-        axis_size(names)
-    except NameError:
-        raise NameError(f"Found an unbound axis name: {axis_name}. To fix this, please call axis_index under `jax.shard_map`.") from None
+    _bound(names, "axis_index")
     index = None
     for name in names:
         step = bind("axis_index", axis_name=name)
@@ -115,19 +151,21 @@ def _reduce(primitive, reducer, x, axis_name, groups):
     """Of each leaf. Axes that are numbers are the leaf's own."""
     names = _names(axis_name)
     positions = [a for a in names if _is_position(a)]
-    names, groups, _ = _scope([a for a in names if not _is_position(a)], groups)
+    names, groups, _ = _scope([a for a in names if not _is_position(a)], groups, "psum")
 
     def emit(v):
         if positions:
             v = as_array(v)
             v = bind(reducer, v, axes=tuple(sorted(canonicalize_axis(a, v.ndim) for a in positions)))
         v = as_array(v)
-        manual = [a for a in names if _core.is_manual(a)] if isinstance(v, _core.Tracer) else []
+        manual = _manual(v, names)
         if manual and groups is not None:
             raise NotImplementedError(f"{primitive} with axis_index_groups in a `shard_map` that checks vma: pass check_vma=False to it")
         others = names
         if manual and primitive == "psum":
-            v = bind("psum_invariant", _varying(v, manual), axes=tuple(manual), axis_index_groups=None)
+            terms = _state(v, manual, "psum") == "unreduced"
+            v = v if terms else _varying(v, manual)
+            v = bind("unreduced_psum" if terms else "psum_invariant", v, axes=tuple(manual), axis_index_groups=None)
             others = tuple(a for a in names if a not in manual)
         elif manual:
             v = _varying(v, manual)
@@ -153,7 +191,8 @@ def psum(x, axis_name, *, axis_index_groups=None):
     >>> jax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")(jnp.array([1, 2]))
     Array([3, 3], dtype=int32)
     """
-    n = _scope([a for a in _names(axis_name) if not _is_position(a)], axis_index_groups)[2]
+    call = "psum" if any(isinstance(v, _core.Tracer) for v in tree_leaves(x)) else None
+    n = _scope([a for a in _names(axis_name) if not _is_position(a)], axis_index_groups, call)[2]
 
     def sum_of(v):
         if n is not None and isinstance(v, (int, float, complex)) and not isinstance(v, bool):
@@ -248,7 +287,7 @@ def ppermute(x, axis_name, perm):
     Array([2, 1], dtype=int32)
     """
     perm = tuple([tuple([operator.index(i) for i in pair]) for pair in perm])
-    names, _, n = _scope(axis_name)
+    names, _, n = _scope(axis_name, call="ppermute")
     if any(not 0 <= i < n for pair in perm for i in pair):
         raise ValueError(f"ppermute sources and destinations must be positions of an axis of size {n}, got {perm}.")
     if any(len({pair[side] for pair in perm}) < len(perm) for side in (0, 1)):
@@ -285,7 +324,7 @@ def pshuffle(x, axis_name, perm):
     >>> jax.vmap(lambda x: lax.pshuffle(x, "i", [1, 0]), axis_name="i")(jnp.array([1, 2]))
     Array([2, 1], dtype=int32)
     """
-    if set(perm) != set(range(len(perm))) or len(perm) != axis_size(axis_name):
+    if set(perm) != set(range(len(perm))) or len(perm) != _bound(_names(axis_name), "ppermute"):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
@@ -313,18 +352,20 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
     """
     if to not in ("varying", "reduced", "invarying"):
         raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {{'varying', 'reduced', 'invarying'}}, got {to!r}")
-    if to == "reduced":
-        refused("all_gather", "to", to, "types say over which axes a value varies, and not over which it is reduced")
-    invariant = to == "invarying"
     names, groups, n = _even("all_gather", axis_name, axis_index_groups)
+    if groups is not None and to != "varying":
+        raise NotImplementedError(f"all_gather with axis_index_groups and to={to!r}: gather to='varying'")
+    primitive = {"varying": "all_gather", "reduced": "all_gather_reduced", "invarying": "all_gather_invariant"}[to]
 
     def gather(v, name, size, dimension, tiled):
-        return bind(
-            "all_gather", v, all_gather_dimension=dimension, axis_name=(name,), axis_index_groups=groups, axis_size=size, tiled=tiled, invariant=invariant
-        )
+        return bind(primitive, v, all_gather_dimension=dimension, axis_name=(name,), axis_index_groups=groups, axis_size=size, tiled=tiled)
 
     def emit(v):
-        v = _varying(v, names)
+        v = as_array(v)
+        if to == "reduced" and _manual(v, names):
+            _check_states(primitive, v, names, "varying", "Varying -> Reduced")
+        else:
+            v = _varying(v, names)
         dimension = canonicalize_axis(operator.index(axis), v.ndim if tiled else v.ndim + 1)
         if len(names) == 1:
             return gather(v, names[0], n, dimension, bool(tiled))
@@ -358,18 +399,24 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
     """
     names, groups, n = _even("psum_scatter", axis_name, axis_index_groups)
 
-    def scatter(v, name, size, dimension, tiled):
-        return bind("reduce_scatter", v, axis_name=(name,), axis_index_groups=groups, axis_size=size, scatter_dimension=dimension, tiled=tiled)
+    def scatter(v, name, size, dimension, tiled, primitive):
+        return bind(primitive, v, axis_name=(name,), axis_index_groups=groups, axis_size=size, scatter_dimension=dimension, tiled=tiled)
 
     def emit(v):
-        v = _varying(v, names)
+        v = as_array(v)
+        manual = _manual(v, names)
+        terms = bool(manual) and _state(v, manual, "psum_scatter") == "unreduced"
+        if terms and groups is not None:
+            raise NotImplementedError("psum_scatter with axis_index_groups of what is unreduced: take the sum by `psum`")
+        primitive = "unreduced_reduce_scatter" if terms else "reduce_scatter"
+        v = v if terms else _varying(v, names)
         dimension = canonicalize_axis(scatter_dimension, v.ndim)
         if len(names) == 1:
-            return scatter(v, names[0], n, dimension, bool(tiled))
+            return scatter(v, names[0], n, dimension, bool(tiled), primitive)
         if not tiled and v.shape[dimension] != n:
             raise ValueError(f"reduce_scatter operand scatter dimension size {v.shape[dimension]} must match shard count {n}")
         for name in names:
-            v = scatter(v, name, axis_size(name), dimension, True)
+            v = scatter(v, name, axis_size(name), dimension, True, primitive)
         return v if tiled else squeeze(v, (dimension,))
 
     return tree_map(emit, x)
@@ -524,27 +571,32 @@ def pbroadcast(x, axis_name, source):
     >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([1, 2]))
     Array([2, 2], dtype=int32)
     """
-    n = axis_size(axis_name)
+    n = _bound(_names(axis_name), "ppermute")
     if not 0 <= source < n:
         raise ValueError(f"source {source} is out of bounds for axis {axis_name} of size {n}")
     return tree_map(lambda v: index_in_dim(v, source, 0, keepdims=False), all_gather(x, axis_name))
 
 
-def pcast(x, axis_name, *, to):
-    """x in a type that varies over the named axes of a `shard_map`. The transpose is `psum`.
+_CASTS = {("invarying", "reduced"): "preduced", ("varying", "unreduced"): "vary_unreduced_cast_p", ("reduced", "varying"): "reduced_vary_cast_p"}
 
-    If the `shard_map` does not check varying axes, x is returned.
+
+def pcast(x, axis_name, *, to):
+    """Casts x to a type with another state along the named axes of a `shard_map`.
+
+    An invarying value (the same at all positions) can be cast to "varying", whose transpose is `psum`, or to "reduced", whose derivative is left as terms. A varying
+    value can be cast to "unreduced": terms of a sum that `psum` takes. A reduced value can be cast to "varying". If the `shard_map` does not check varying axes, x is
+    returned.
 
     Args:
-        x: pytree of arrays that do not vary over the axes.
+        x: pytree of arrays.
         axis_name: name of a mapped axis, or a tuple of names.
-        to: "varying".
+        to: "varying", "unreduced" or "reduced".
 
     Returns:
         Pytree like x.
 
     Raises:
-        ValueError: the value varies over the axis already, or `to` is not valid.
+        ValueError: `to` is not valid, or there is no cast to it.
         NameError: an axis is not in scope.
 
     >>> def same(x): return x + lax.pcast(jnp.zeros(2), "x", to="varying")
@@ -557,21 +609,21 @@ def pcast(x, axis_name, *, to):
     names = _names(axis_name)
     if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {{'unreduced', 'reduced', 'varying'}}, got {to!r}")
-    axis_size(names)
-    if to != "varying":
-        refused("pcast", "to", to, "types say over which axes a value varies, and not over which it is reduced")
-    manual = [a for a in names if _core.is_manual(a)]
+    call = {"varying": "pvary", "reduced": "preduced"}.get(to)
 
     def cast(v):
         v = as_array(v)
-        states = {"varying" if str(a) in v.aval.vma else "invarying" for a in manual}
-        if len(states) > 1:
-            raise ValueError(
-                "jax.lax.pcast can only accept axis_name which corresponds to one of varying, unreduced, reduced or invarying state of the input."
-                f" Got input type: {v.aval.str_short()}, axes: {names} and input state: {states}"
-            )
-        if "varying" in states:
-            raise ValueError("Unsupported pcast from=varying, to='varying'")
-        return _core.varying(v, manual)
+        if not isinstance(v, _core.Tracer) and _core.at_root():
+            raise ValueError(f"{call} should be called under jax.shard_map." if call else f"Unsupported pcast from=invarying, {to=}")
+        _bound(names, call or "pcast")
+        manual = [a for a in names if _core.is_manual(a)]
+        if not manual:
+            return v
+        state = _state(v, manual, "pcast")
+        if (state, to) == ("invarying", "varying"):
+            return _core.varying(v, manual)
+        if (state, to) not in _CASTS:
+            raise ValueError(f"Unsupported pcast from={state}, {to=}")
+        return bind(_CASTS[state, to], v, axes=tuple(str(a) for a in manual))
 
     return tree_map(cast, x)

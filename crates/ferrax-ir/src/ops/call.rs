@@ -7,7 +7,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::primitive;
-use crate::program::{Program, mismatch};
+use crate::program::{Atom, In, Program, mismatch};
 use crate::support::Bared;
 use crate::value::{Value, Values};
 use std::sync::Arc;
@@ -32,6 +32,16 @@ pub fn residuals(sp: &KnownSplit, x: &[Value], new: impl IntoIterator<Item = Val
         Residual::New => new.next(),
     };
     sp.res.iter().filter_map(get).collect()
+}
+/// Of each new residual of a split the position of the known output that it is, if it is one: it need not be returned twice.
+pub fn among_outputs(sp: &KnownSplit) -> Vec<Option<usize>> {
+    let (made, new) = sp.known.outs().split_at(count(&not(&sp.out_unk)));
+    new.iter().map(|a| made.iter().position(|m| m == a && matches!(a, Atom::Var(_)))).collect()
+}
+/// All new residuals, of the known outputs and those that are none.
+pub fn with_forwarded(made: &[Value], others: Vec<Value>, from: &[Option<usize>]) -> Vec<Value> {
+    let mut others = others.into_iter();
+    from.iter().filter_map(|i| i.map_or_else(|| others.next(), |i| Some(made[i].clone()))).collect()
 }
 /// Held values of the one body, as leading operands.
 pub fn lift_one(body: &Arc<Program>, with: impl Fn(Arc<Program>) -> Op, x: &[Value]) -> Option<(Op, Values)> {
@@ -129,9 +139,18 @@ impl BodyRules for Call {
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
         let sp = cx.recur().split(&self.jaxpr, unk, &vec![false; self.jaxpr.n_outs()], &vec![true; x.len()])?;
         let idle = sp.known.n_outs() == 0 && !sp.known.effects().io;
-        let mut known =
-            if idle { vec![] } else { cx.bind_body(&self.with(sp.known.clone()), &pick(x, &not(unk)))?.into_vec() };
-        let new = known.split_off(count(&not(&sp.out_unk)));
+        let (made, from) = (count(&not(&sp.out_unk)), among_outputs(&sp));
+        let once: Vec<usize> =
+            (0..made).chain((0..from.len()).filter(|k| from[*k].is_none()).map(|k| made + k)).collect();
+        let mut known = vec![];
+        if !idle {
+            let ins: Vec<In> = (0..sp.known.in_avals().len()).map(In::Old).collect();
+            let jaxpr =
+                if once.len() < sp.known.n_outs() { sp.known.rewire(&ins, Some(&once)) } else { sp.known.clone() };
+            known = cx.bind_body(&self.with(jaxpr), &pick(x, &not(unk)))?.into_vec();
+        }
+        let others = known.split_off(made);
+        let new = with_forwarded(&known, others, &from);
         let args = cat(&[&residuals(&sp, x, new), &pick(x, unk)]);
         Ok(merge(&sp.out_unk, rec.record_body(&self.with(sp.unknown.clone()), &args)?, known).into())
     }

@@ -12,7 +12,8 @@
 mod groups;
 mod vary;
 
-pub use vary::Pvary;
+pub(crate) use vary::as_terms;
+pub use vary::{CastKind, VaryCast};
 
 use super::iota::Iota;
 use super::linear_jvp;
@@ -28,6 +29,7 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Member, Param, ParamValue};
 use crate::primitive;
+use crate::typing::Sums;
 use crate::value::{Value, Values};
 use crate::vary::Vary;
 use ferrax_kernel::Dims;
@@ -100,6 +102,8 @@ pub enum AllReduceKind {
     Sum,
     /// The sum of what varies, which varies no more: its transpose is no sum.
     SumInvariant,
+    /// The sum that types know to be not taken yet (`unreduced`).
+    SumTerms,
     Max,
     Min,
 }
@@ -107,13 +111,14 @@ impl Member for AllReduceKind {
     const ALL: &'static [(AllReduceKind, &'static str)] = &[
         (AllReduceKind::Sum, "psum"),
         (AllReduceKind::SumInvariant, "psum_invariant"),
+        (AllReduceKind::SumTerms, "unreduced_psum"),
         (AllReduceKind::Max, "pmax"),
         (AllReduceKind::Min, "pmin"),
     ];
 }
 impl AllReduceKind {
     fn sums(self) -> bool {
-        matches!(self, AllReduceKind::Sum | AllReduceKind::SumInvariant)
+        matches!(self, AllReduceKind::Sum | AllReduceKind::SumInvariant | AllReduceKind::SumTerms)
     }
 }
 primitive! {
@@ -127,22 +132,45 @@ primitive! {
         axis_name: Name,
     }
 }
+/// What types say of what is gathered.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GatherKind {
+    /// It varies over the axis, though it is the same everywhere.
+    Vary,
+    Invariant,
+    Reduced,
+}
+impl Member for GatherKind {
+    const ALL: &'static [(GatherKind, &'static str)] = &[
+        (GatherKind::Vary, "all_gather"),
+        (GatherKind::Invariant, "all_gather_invariant"),
+        (GatherKind::Reduced, "all_gather_reduced"),
+    ];
+}
+/// Whether types know that it takes a sum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ScatterSumKind {
+    Vary,
+    Terms,
+}
+impl Member for ScatterSumKind {
+    const ALL: &'static [(ScatterSumKind, &'static str)] =
+        &[(ScatterSumKind::Vary, "reduce_scatter"), (ScatterSumKind::Terms, "unreduced_reduce_scatter")];
+}
 primitive! {
     /// Untiled, the gathered axis is new; tiled, it is operand axis `all_gather_dimension`, `axis_size` times as long.
-    pub struct AllGather = "all_gather" {
+    pub struct AllGather = kind: GatherKind {
         all_gather_dimension: usize,
         axis_index_groups: Option<Groups>,
         axis_name: Names,
         /// How many are gathered: the size of the axis, or of a group.
         axis_size: usize,
         tiled: bool,
-        /// The result varies no more over the axis.
-        invariant: bool = nonempty,
     }
 }
 primitive! {
-    /// The transpose of all_gather.
-    pub struct ReduceScatter = "reduce_scatter" {
+    /// The transpose of all_gather, but of the invariant one.
+    pub struct ReduceScatter = kind: ScatterSumKind {
         axis_index_groups: Option<Groups>,
         axis_name: Names,
         axis_size: usize,
@@ -178,6 +206,9 @@ impl Rules for AllReduce {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let a = operand(self.kind.name(), x)?;
         check_groups(self.kind.name(), self.axes.0.len(), &self.axis_index_groups, None)?;
+        if self.kind != AllReduceKind::SumTerms {
+            self.axes.refuse_sums(self.kind.name(), a)?;
+        }
         if a.dtype.is_key() || (a.dtype.is_bool() && self.kind.sums()) {
             return type_err(format!("{} does not accept dtype {}.", self.kind.name(), a.dtype.long()));
         }
@@ -201,7 +232,8 @@ impl Rules for AllReduce {
         let back = |op: Op| Ok(smallvec![ct[0].as_ref().map(|ct| cx.bind1(op, std::slice::from_ref(ct))).transpose()?]);
         match self.kind {
             AllReduceKind::Sum => back(self.clone().into()),
-            AllReduceKind::SumInvariant => back(Pvary { axes: self.axes.clone() }.into()),
+            AllReduceKind::SumInvariant => back(VaryCast { kind: CastKind::Vary, axes: self.axes.clone() }.into()),
+            AllReduceKind::SumTerms => back(VaryCast { kind: CastKind::Reduced, axes: self.axes.clone() }.into()),
             kind => not_linear(kind.name()),
         }
     }
@@ -210,9 +242,9 @@ impl Rules for AllReduce {
             return Ok((cx.bind(&self.clone().into(), x)?, d.into()));
         }
         let kind = match self.kind {
-            AllReduceKind::Sum | AllReduceKind::SumInvariant => Monoid::Sum,
+            _ if self.kind.sums() => Monoid::Sum,
             AllReduceKind::Max => Monoid::Max,
-            AllReduceKind::Min => Monoid::Min,
+            _ => Monoid::Min,
         };
         let (y, d) = by_groups(cx, ax, self, &self.axis_index_groups, (&x[0], d[0]), |n, x, d| {
             let y = match d {
@@ -229,11 +261,14 @@ impl Rules for AllReduce {
         }
         Ok((cx.bind(&AllReduce { axes, ..self.clone() }.into(), &y)?, d))
     }
+    fn sums(&self) -> Sums {
+        if self.kind.sums() { Sums::Moved } else { Sums::Sliced }
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let kind = match self.kind {
-            AllReduceKind::Sum | AllReduceKind::SumInvariant => ferrax_kernel::ReduceKind::Sum,
+            kind if kind.sums() => ferrax_kernel::ReduceKind::Sum,
             AllReduceKind::Max => ferrax_kernel::ReduceKind::Max,
-            AllReduceKind::Min => ferrax_kernel::ReduceKind::Min,
+            _ => ferrax_kernel::ReduceKind::Min,
         };
         Ok(b.collective(Collective::AllReduce(kind), self.axes.across(&self.axis_index_groups), x, out))
     }
@@ -265,6 +300,7 @@ impl Rules for AllGather {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let (a, k) = (operand("all_gather", x)?, self.all_gather_dimension);
         check_groups("all_gather", self.axis_name.0.len(), &self.axis_index_groups, Some(self.axis_size))?;
+        self.axis_name.refuse_sums(self.kind.name(), a)?;
         if k >= a.rank() + !self.tiled as usize {
             return value_err(format!("all_gather axis {k} is out of bounds for {}", a.long()));
         }
@@ -280,11 +316,13 @@ impl Rules for AllGather {
         linear_jvp(&self.clone().into(), cx, x, dx)
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
-        if self.invariant {
+        if self.kind == GatherKind::Invariant {
             let mine = |ct| self.own_part(cx, ct, x[0].aval().shape[..].into());
             return Ok(smallvec![ct[0].as_ref().map(mine).transpose()?]);
         }
+        let kind = if self.kind == GatherKind::Reduced { ScatterSumKind::Terms } else { ScatterSumKind::Vary };
         let back = ReduceScatter {
+            kind,
             axis_index_groups: self.axis_index_groups.clone(),
             axis_name: self.axis_name.clone(),
             axis_size: self.axis_size,
@@ -306,9 +344,12 @@ impl Rules for AllGather {
             let y = cx.batch_at(x, d, n, k)?;
             let y = if self.tiled { merge(cx, &y, k)? } else { y };
             // it has one value, in a type that varies
-            let varies = ax.kind.is_manual() && !self.invariant;
+            let varies = ax.kind.is_manual() && self.kind == GatherKind::Vary;
             if varies { Ok((cx.batch_at(&y, None, n, 0)?, Some(0))) } else { Ok((y, None)) }
         })
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let k = self.all_gather_dimension;
@@ -338,6 +379,9 @@ impl Rules for ReduceScatter {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let (a, k, n) = (operand("reduce_scatter", x)?, self.scatter_dimension, self.axis_size);
         check_groups("reduce_scatter", self.axis_name.0.len(), &self.axis_index_groups, Some(n))?;
+        if self.kind == ScatterSumKind::Vary {
+            self.axis_name.refuse_sums("reduce_scatter", a)?;
+        }
         match a.shape.get(k) {
             None => return value_err(format!("reduce_scatter dimension {k} is out of bounds for {}", a.long())),
             Some(m) if self.tiled && (n == 0 || !m.is_multiple_of(n)) => {
@@ -364,13 +408,14 @@ impl Rules for ReduceScatter {
         linear_jvp(&self.clone().into(), cx, x, dx)
     }
     fn transpose(&self, cx: &dyn Cx, _: &[Arg], ct: &[Tan]) -> Res<Tans> {
+        let kind = if self.kind == ScatterSumKind::Terms { GatherKind::Reduced } else { GatherKind::Vary };
         let back = AllGather {
+            kind,
             all_gather_dimension: self.scatter_dimension,
             axis_index_groups: self.axis_index_groups.clone(),
             axis_name: self.axis_name.clone(),
             axis_size: self.axis_size,
             tiled: self.tiled,
-            invariant: false,
         };
         Ok(smallvec![ct[0].as_ref().map(|ct| cx.bind1(back, std::slice::from_ref(ct))).transpose()?])
     }
@@ -390,6 +435,9 @@ impl Rules for ReduceScatter {
             // the scattered axis is now the lanes'
             Ok((if self.tiled { split(cx, &sum, k, n)? } else { sum }, Some(k)))
         })
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (k, n) = (self.scatter_dimension, self.axis_size);
@@ -419,6 +467,7 @@ impl Rules for AllToAll {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let (a, s, c, n) = (operand("all_to_all", x)?, self.split_axis, self.concat_axis, self.axis_size);
         check_groups("all_to_all", 1, &self.axis_index_groups, Some(n))?;
+        Names(smallvec![self.axis_name.clone()]).refuse_sums("all_to_all", a)?;
         if s >= a.rank() || c >= a.rank() {
             return value_err(format!("all_to_all axes {s} and {c} are out of bounds for {}", a.long()));
         }
@@ -467,6 +516,9 @@ impl Rules for AllToAll {
             Ok((if self.tiled { merge(cx, &y, c + 1)? } else { y }, Some(0)))
         })
     }
+    fn sums(&self) -> Sums {
+        Sums::Moved
+    }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let (s, c, n) = (self.split_axis, self.concat_axis, self.axis_size);
         let mut shape = b.shape(x[0]);
@@ -489,6 +541,7 @@ impl Rules for AllToAll {
 impl Rules for Permute {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let a = operand("ppermute", x)?;
+        self.axis_name.refuse_sums("ppermute", a)?;
         for side in [0, 1] {
             let mut seen: Vec<usize> = self.perm.iter().map(|p| if side == 0 { p.0 } else { p.1 }).collect();
             seen.sort_unstable();
@@ -517,6 +570,9 @@ impl Rules for Permute {
         let source = |t: usize| self.perm.iter().find(|p| p.1 == t).map(|p| p.0);
         let lanes: Vec<_> = (0..ax.n).map(source).collect();
         Ok((values1(pick_lanes(cx, &x, 0, &lanes)?), smallvec![Some(0)]))
+    }
+    fn sums(&self) -> Sums {
+        Sums::Moved
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let perm = self.perm.iter().map(|(s, d)| (*s as u32, *d as u32)).collect();

@@ -13,28 +13,13 @@ use crate::layout::CutAxes;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::ops::collective::Names;
-use crate::param::{Param, ParamValue};
-use crate::primitive;
 use crate::support::{Supports, Within};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
+use crate::{hidden_param, primitive};
 use smallvec::smallvec;
 
-/// A program's text does not say it: it is in the type of the result.
-impl ParamValue for TypedCut {
-    fn words() -> String {
-        "a sharding".into()
-    }
-    fn to_param(&self) -> Param {
-        Param::None
-    }
-    fn from_param(_: &Param) -> Option<TypedCut> {
-        Some(TypedCut::NONE)
-    }
-    fn missing(_: &[Aval]) -> Option<TypedCut> {
-        Some(TypedCut::NONE)
-    }
-}
+hidden_param!(TypedCut, "a sharding", TypedCut::NONE);
 primitive! {
     pub struct Reshard = "reshard" {
         dst_sharding: TypedCut = hidden,

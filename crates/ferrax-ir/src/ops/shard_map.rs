@@ -7,31 +7,106 @@
 //!
 //! `manual_axes` are the axes of the mesh that the body names in its collectives; along the others it is partitioned like any program.
 //! With `check_vma` the body's types say over which axes values vary. In a program of one device the positions of the mesh are lanes.
-use super::call::residuals;
+use super::call::{among_outputs, residuals, with_forwarded};
 use super::collective::{AllReduce, AllReduceKind, Names};
+use super::iota::Iota;
 use super::pmap::Places;
+use super::pointwise::Pw;
+use super::reduce::Monoid;
 use super::slice::Slice;
 use crate::aval::{Aval, same_avals};
-use crate::cut::{MeshType, TypedCut};
-use crate::cx::{Arg, Axis, AxisKind, Body, Cx, Dim, NamedAxis, Residual, Tan, eval_root, lit, name_axes};
+use crate::cut::{BodyMesh, MeshType, TypedCut};
+use crate::cx::{Arg, Axis, AxisKind, Body, Cx, Dim, NamedAxis, Residual, Tan, eval_root, int, lit, name_axes};
+use crate::dtype::Dtype;
 use crate::effects::{Effects, Name};
 use crate::error::{Error, Res, value_err};
-use crate::layout::{CutAxes, Grid, Spec};
+use crate::layout::{AxisSet, CutAxes, Grid, Spec};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::mask::{cat, count, merge, nonzero, not, pick, spread};
 use crate::op::{Avals, Axes, BodyRules, Op, Rules, Tans};
 use crate::ops::call::lanes;
 use crate::param::{Param, ParamValue};
-use crate::primitive;
 use crate::program::{Program, mismatch};
 use crate::value::{Tag, Value, Values};
 use crate::vary::Vary;
+use crate::{hidden_param, primitive};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// For each dimension of an array the names of the axes that cut it, the coarsest first.
-pub type NamedSpec = Vec<Names>;
+/// How an array lies on the mesh, by the names of its axes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct NamedSpec {
+    /// For each dimension the axes that cut it, the coarsest first.
+    pub dims: Vec<Names>,
+    /// The array is the sum of what the devices along these have.
+    pub unreduced: Names,
+    /// The sums of its derivatives along these are not taken.
+    pub reduced: Names,
+}
+impl From<Vec<Names>> for NamedSpec {
+    fn from(dims: Vec<Names>) -> NamedSpec {
+        NamedSpec { dims, unreduced: Names(smallvec![]), reduced: Names(smallvec![]) }
+    }
+}
+/// A tuple of the dimensions; behind them `unreduced` and `reduced`, each with its axes, where there are such.
+impl ParamValue for NamedSpec {
+    fn words() -> String {
+        "for each dimension a tuple of axis names".into()
+    }
+    fn to_param(&self) -> Param {
+        let mut all: Vec<Param> = self.dims.iter().map(Names::to_param).collect();
+        for (word, names) in [("unreduced", &self.unreduced), ("reduced", &self.reduced)] {
+            if !names.0.is_empty() {
+                all.extend([Param::Str(word.into()), names.to_param()]);
+            }
+        }
+        Param::Tuple(all)
+    }
+    fn from_param(p: &Param) -> Option<NamedSpec> {
+        let mut spec = NamedSpec::from(vec![]);
+        let mut rest = p.items()?.iter();
+        while let Some(p) = rest.next() {
+            match p {
+                Param::Str(s) if **s == *"unreduced" => spec.unreduced = Names::from_param(rest.next()?)?,
+                Param::Str(s) if **s == *"reduced" => spec.reduced = Names::from_param(rest.next()?)?,
+                p => spec.dims.push(Names::from_param(p)?),
+            }
+        }
+        Some(spec)
+    }
+}
+impl NamedSpec {
+    fn whole(rank: usize) -> NamedSpec {
+        vec![Names(smallvec![]); rank].into()
+    }
+    /// Cut by these axes along a new leading dimension.
+    fn stacked(names: &[Name], rank: usize) -> NamedSpec {
+        let mut spec = NamedSpec::whole(rank + 1);
+        spec.dims[0] = Names(names.into());
+        spec
+    }
+    fn rank(&self) -> usize {
+        self.dims.len()
+    }
+    /// The axes that cut it.
+    fn cutting(&self) -> Vec<Name> {
+        self.dims.iter().flat_map(|names| names.0.iter().cloned()).collect()
+    }
+    /// Those along which devices have different values: parts, or terms.
+    fn apart(&self) -> Vec<Name> {
+        self.cutting().into_iter().chain(self.unreduced.0.iter().cloned()).collect()
+    }
+    /// That of cotangents.
+    fn cotangent(&self) -> NamedSpec {
+        NamedSpec { unreduced: self.reduced.clone(), reduced: self.unreduced.clone(), ..self.clone() }
+    }
+    /// Of a value whose type says this of sums.
+    fn of_type(self, cut: TypedCut) -> NamedSpec {
+        let [unreduced, reduced] = cut.manual_sums().map(|names| Names(names.into()));
+        NamedSpec { unreduced, reduced, ..self }
+    }
+}
 
 primitive! {
     pub struct ShardMap = "shard_map" {
@@ -55,21 +130,7 @@ pub struct MeshTypes {
     pub around: Option<Arc<MeshType>>,
     pub within: Option<Arc<MeshType>>,
 }
-/// A program's text does not say it: it is in the types of operands and results.
-impl ParamValue for MeshTypes {
-    fn words() -> String {
-        "meshes".into()
-    }
-    fn to_param(&self) -> Param {
-        Param::None
-    }
-    fn from_param(_: &Param) -> Option<MeshTypes> {
-        Some(MeshTypes::default())
-    }
-    fn missing(_: &[Aval]) -> Option<MeshTypes> {
-        Some(MeshTypes::default())
-    }
-}
+hidden_param!(MeshTypes, "meshes", MeshTypes::default());
 impl MeshTypes {
     /// What the type of a device's part says, for a value whose type says `cut`.
     pub fn local(&self, cut: TypedCut) -> TypedCut {
@@ -107,22 +168,11 @@ impl ManualBody<'_> {
             Some(a) => Ok(a),
             None => value_err(format!("a shard_map cuts by the axis {n}, which is not one of {:?}", grid.axes)),
         };
-        let dims = named.iter().map(|names| names.0.iter().map(find).collect::<Res<CutAxes>>());
-        Ok(Spec { dims: dims.collect::<Res<_>>()?, ..Spec::default() })
+        let axes = |names: &Names| names.0.iter().map(find).collect::<Res<CutAxes>>();
+        let [unreduced, reduced] = [axes(&named.unreduced)?, axes(&named.reduced)?].map(AxisSet::of);
+        let dims = named.dims.iter().map(axes).collect::<Res<Vec<_>>>()?;
+        Ok(Spec::new(dims).summed(unreduced, reduced))
     }
-}
-
-fn mentioned(spec: &NamedSpec) -> Vec<Name> {
-    spec.iter().flat_map(|names| names.0.iter().cloned()).collect()
-}
-fn whole(rank: usize) -> NamedSpec {
-    vec![Names(smallvec![]); rank]
-}
-/// Cut by these axes along a new leading dimension.
-fn stacked(names: &[Name], rank: usize) -> NamedSpec {
-    let mut spec = whole(rank + 1);
-    spec[0] = Names(names.into());
-    spec
 }
 
 impl ShardMap {
@@ -146,7 +196,7 @@ impl ShardMap {
             names => (names.to_vec(), "vmap spmd_axis_name"),
         };
         for (specs, side) in [(&self.in_specs, "in_specs"), (&self.out_specs, "out_specs")] {
-            if specs.iter().any(|s| mentioned(s).iter().any(|n| names.contains(n))) {
+            if specs.iter().any(|s| s.apart().iter().any(|n| names.contains(n))) {
                 return value_err(format!("{what} cannot appear in shard_map {side}"));
             }
         }
@@ -154,7 +204,7 @@ impl ShardMap {
         Ok(if names.iter().all(known) && ax.n.is_multiple_of(self.parts(&names).max(1)) { names } else { vec![] })
     }
     fn unmentioned(&self, spec: &NamedSpec) -> Vec<Name> {
-        let there = mentioned(spec);
+        let there = spec.apart();
         self.manual_axes.0.iter().filter(|n| !there.contains(n)).cloned().collect()
     }
     /// Works on the body where its axes are in scope: rules of the user's in it may name them.
@@ -162,31 +212,32 @@ impl ShardMap {
         let kind = if self.check_vma { AxisKind::Manual } else { AxisKind::Devices };
         let axis = |name: &Name| NamedAxis { name: name.clone(), size: self.size(name), kind };
         let _named = name_axes(self.manual_axes.0.iter().map(axis));
+        let _mesh = BodyMesh::enter(self.types.within.clone());
         f()
     }
     /// The type of a device's part.
     fn local(&self, a: &Aval, spec: &NamedSpec) -> Res<Aval> {
-        if spec.len() != a.rank() {
-            return value_err(format!("shard_map has a spec of {} dimensions for {}", spec.len(), a.long()));
+        if spec.rank() != a.rank() {
+            return value_err(format!("shard_map has a spec of {} dimensions for {}", spec.rank(), a.long()));
         }
         let mut shape = a.shape.clone();
-        for (n, names) in shape.iter_mut().zip(spec) {
+        for (n, names) in shape.iter_mut().zip(&spec.dims) {
             let parts = self.parts(&names.0);
             if parts == 0 || !n.is_multiple_of(parts) {
                 return value_err(format!("shard_map cannot cut {} into {parts} equal parts", a.long()));
             }
             *n /= parts;
         }
-        let vary = if self.check_vma { a.vary | Vary::of(mentioned(spec)) } else { a.vary };
+        let vary = if self.check_vma { a.vary | Vary::of(spec.cutting()) } else { a.vary };
         Ok(Aval { cut: self.types.local(a.cut), ..a.with_shape(shape).varying(vary) })
     }
     /// The type of what is put together of parts.
     fn global(&self, a: &Aval, spec: &NamedSpec) -> Res<Aval> {
-        if spec.len() != a.rank() {
-            return value_err(format!("shard_map has a spec of {} dimensions for {}", spec.len(), a.long()));
+        if spec.rank() != a.rank() {
+            return value_err(format!("shard_map has a spec of {} dimensions for {}", spec.rank(), a.long()));
         }
         let size = |(n, names): (&usize, &Names)| n.saturating_mul(self.parts(&names.0));
-        let shape: Dims = a.shape.iter().zip(spec).map(size).collect();
+        let shape: Dims = a.shape.iter().zip(&spec.dims).map(size).collect();
         Ok(a.with_shape(shape).varying(a.vary.without(Vary::of(self.manual_axes.0.iter().cloned()))))
     }
     /// The same on one device: the positions along each axis are lanes, those of the first axis outermost.
@@ -198,7 +249,7 @@ impl ShardMap {
         for name in names.iter().rev() {
             let tag = Tag::new("shard_map");
             let ax = Axis { n: self.size(name), name: Some(name), tag: &tag, kind };
-            let mapped: Vec<bool> = self.in_specs.iter().map(|s| mentioned(s).contains(name)).collect();
+            let mapped: Vec<bool> = self.in_specs.iter().map(|s| s.apart().contains(name)).collect();
             let all = vec![true; self.out_specs.len()];
             body = self.inside(|| root.recur().batch(&body, ax, &mapped, &all))?.0;
         }
@@ -210,10 +261,17 @@ impl ShardMap {
         };
         Ok(root.recur().stage(&ins, &run)?.0)
     }
-    /// An operand with an axis in front for each of the axes that cut it.
+    /// An operand with an axis in front for each of the axes that cut it, and of those along which it is a sum: there the first has it.
     fn cut(&self, cx: &dyn Cx, x: &Value, spec: &NamedSpec) -> Res<Value> {
-        let (mut shape, mut at) = (Dims::default(), vec![]);
-        for (n, names) in x.shape().iter().zip(spec) {
+        let (mut y, mut shape, mut at) = (x.clone(), Dims::default(), vec![]);
+        for name in spec.unreduced.0.iter().rev() {
+            y = self.on_first(cx, &y, self.size(name))?;
+        }
+        for name in &spec.unreduced.0 {
+            at.push((name, shape.len()));
+            shape.push(self.size(name));
+        }
+        for (n, names) in x.shape().iter().zip(&spec.dims) {
             for name in &names.0 {
                 at.push((name, shape.len()));
                 shape.push(self.size(name));
@@ -224,12 +282,31 @@ impl ShardMap {
         let front: Vec<usize> = self.manual_axes.0.iter().filter_map(place).collect();
         let rest = (0..shape.len()).filter(|i| !front.contains(i));
         let order: Dims = front.iter().copied().chain(rest).collect();
-        cx.transpose(&cx.reshape(x, &shape)?, order)
+        cx.transpose(&cx.reshape(&y, &shape)?, order)
     }
-    /// A result that has all axes in front, put together; the first part along those that its spec leaves out.
+    /// `n` values of which x is the sum: itself and zeros.
+    fn on_first(&self, cx: &dyn Cx, x: &Value, n: usize) -> Res<Value> {
+        let all = cx.batch_at(x, None, n, 0)?;
+        let numbers = Iota { dimension: 0, dtype: Dtype::I32, shape: Dims::new(all.shape()).into() };
+        let first = cx.pw2(Pw::Eq, &cx.bind1(numbers, &[])?, &int(Dtype::I32, 0))?;
+        cx.select(&first, &cx.zeros(&all.aval())?, &all)
+    }
+    /// A result that has all axes in front, put together: the sum along those that it is a term of, the first part along those that its
+    /// spec leaves out.
     fn joined(&self, cx: &dyn Cx, y: &Value, spec: &NamedSpec) -> Res<Value> {
         let names = &self.manual_axes.0;
-        let there = mentioned(spec);
+        let (there, terms) = (spec.cutting(), &spec.unreduced.0);
+        let sums: Dims = (0..names.len()).filter(|k| terms.contains(&names[*k])).collect();
+        let y = &match sums.is_empty() {
+            true => y.clone(),
+            false => {
+                let kept = sums.iter().fold(Dims::new(y.shape()), |mut shape, k| {
+                    shape[*k] = 1;
+                    shape
+                });
+                cx.reshape(&cx.reduce(Monoid::Sum, y, sums)?, &kept)?
+            }
+        };
         let mut limit_indices = Dims::new(y.shape());
         for (k, _) in names.iter().enumerate().filter(|(_, n)| !there.contains(n)) {
             limit_indices[k] = 1;
@@ -240,7 +317,7 @@ impl ShardMap {
             false => cx.bind1(Slice { limit_indices, start_indices, strides: None }, std::slice::from_ref(y))?,
         };
         let (mut order, mut shape) = (Dims::default(), Dims::default());
-        for (d, cut) in spec.iter().enumerate() {
+        for (d, cut) in spec.dims.iter().enumerate() {
             let axes = cut.0.iter().filter_map(|n| names.iter().position(|m| m == n));
             order = order.iter().copied().chain(axes).chain([names.len() + d]).collect();
             shape.push(y.shape()[names.len() + d] * self.parts(&cut.0));
@@ -254,10 +331,15 @@ impl ShardMap {
         let (p, held) = self.inside(|| cx.recur().stage(ins, f))?;
         Ok(if held.is_empty() { p } else { Arc::new(p.with_consts(0).hold(held)) })
     }
-    /// The axes along which a value of the body has to be stacked to leave it whole.
+    /// The axes along which a value of the body has to be stacked to leave it whole; along those that it is a term of it leaves as one.
     fn apart(&self, a: &Aval) -> Vec<Name> {
         let varies = |n: &&Name| !self.check_vma || a.vary.has(n);
         self.manual_axes.0.iter().filter(varies).cloned().collect()
+    }
+    /// How such a value lies outside.
+    fn left(&self, a: &Aval, apart: &[Name]) -> NamedSpec {
+        let spec = if apart.is_empty() { NamedSpec::whole(a.rank()) } else { NamedSpec::stacked(apart, a.rank()) };
+        if self.check_vma { spec.of_type(a.cut) } else { spec }
     }
 }
 impl Rules for ShardMap {
@@ -276,7 +358,7 @@ impl Rules for ShardMap {
             let a = self.global(part, s)?;
             let Some(m) = &mesh else { return Ok(a) };
             let mut spec = ManualBody::spec(s, &m.grid)?;
-            if let Some(inside) = part.cut.get().filter(|p| p.mesh.grid == m.grid) {
+            if let Some(inside) = part.cut.get().filter(|p| p.mesh.grid == m.grid && p.mesh.explicit.contains(&true)) {
                 spec.dims.iter_mut().zip(&inside.spec.dims).for_each(|(own, further)| own.extend_from_slice(further));
             }
             Ok(Aval { cut: TypedCut::new(m, &spec), ..a })
@@ -300,11 +382,13 @@ impl Rules for ShardMap {
         let ct_nz = nonzero(ct);
         let (mut body, nz) =
             self.inside(|| cx.recur().transpose(&self.jaxpr, &lin, &ct_nz, &vec![false; count(&lin)]))?;
-        let ins = cat(&[&pick(&self.in_specs, &not(&lin)), &pick(&self.out_specs, &ct_nz)]);
-        let outs = pick(&pick(&self.in_specs, &lin), &nz);
+        let back = |specs: &[NamedSpec]| specs.iter().map(NamedSpec::cotangent).collect::<Vec<_>>();
+        let (in_cts, out_cts) = (back(&self.in_specs), back(&self.out_specs));
+        let ins = cat(&[&pick(&self.in_specs, &not(&lin)), &pick(&out_cts, &ct_nz)]);
+        let outs = pick(&pick(&in_cts, &lin), &nz);
         let mut cts: Vec<Value> = ct.iter().flatten().cloned().collect();
         if !self.check_vma {
-            for (v, spec) in cts.iter_mut().zip(pick(&self.out_specs, &ct_nz)) {
+            for (v, spec) in cts.iter_mut().zip(pick(&out_cts, &ct_nz)) {
                 let copies = self.parts(&self.unmentioned(&spec));
                 if copies > 1 {
                     *v = cx.mul(v, &lit(v.dtype(), 1.0 / copies as f64))?;
@@ -334,7 +418,8 @@ impl Rules for ShardMap {
         let own = Axis { n, ..ax };
         let (body, out) = self.inside(|| cx.recur().batch(&self.jaxpr, own, &lanes(d), &vec![false; m]))?;
         let with_lanes = |(s, b): (&NamedSpec, bool)| -> NamedSpec {
-            b.then(|| Names(names[..].into())).into_iter().chain(s.iter().cloned()).collect()
+            let lanes = b.then(|| Names(names[..].into()));
+            NamedSpec { dims: lanes.into_iter().chain(s.dims.iter().cloned()).collect(), ..s.clone() }
         };
         let ins = self.in_specs.iter().zip(lanes(d)).map(with_lanes).collect();
         let outs = self.out_specs.iter().zip(out.iter().copied()).map(with_lanes).collect();
@@ -360,33 +445,41 @@ impl BodyRules for ShardMap {
             ));
         }
         let apart: Vec<Vec<Name>> = new.iter().map(|a| self.apart(a)).collect();
+        // a result of the known part is a residual as it is, where its spec names all axes along which it differs
+        let known_specs = pick(&self.out_specs, &not(&sp.out_unk));
+        let covered = |i: usize, names: &[Name]| names.iter().all(|n| known_specs[i].apart().contains(n));
+        let from: Vec<Option<usize>> =
+            among_outputs(&sp).into_iter().zip(&apart).map(|(i, names)| i.filter(|i| covered(*i, names))).collect();
+        let own = |k: &usize| from[*k].is_none();
         let idle = sp.known.n_outs() == 0 && !sp.known.effects().io;
         let mut known = vec![];
         if !idle {
             let body = self.staged(cx, sp.known.in_avals(), &|cx, x| {
-                let mut y = cx.inline(&sp.known, x)?;
-                for (v, _) in y[made..].iter_mut().zip(&apart).filter(|(_, names)| !names.is_empty()) {
-                    *v = cx.reshape(v, &Dims::new(v.shape()).insert(0, 1))?;
+                let mut y = cx.inline(&sp.known, x)?.into_vec();
+                let new = y.split_off(made);
+                for (k, v) in new.into_iter().enumerate().filter(|(k, _)| own(k)) {
+                    y.push(match apart[k].is_empty() {
+                        true => v,
+                        false => cx.reshape(&v, &Dims::new(v.shape()).insert(0, 1))?,
+                    });
                 }
-                Ok(y)
+                Ok(y.into())
             })?;
-            let left = |(a, names): (&Aval, &Vec<Name>)| {
-                if names.is_empty() { whole(a.rank()) } else { stacked(names, a.rank()) }
-            };
-            let of_new: Vec<NamedSpec> = new.iter().zip(&apart).map(left).collect();
-            let outs = cat(&[&pick(&self.out_specs, &not(&sp.out_unk)), &of_new]);
+            let of_new: Vec<NamedSpec> = (0..new.len()).filter(own).map(|k| self.left(&new[k], &apart[k])).collect();
+            let outs = cat(&[&known_specs, &of_new]);
             let op = self.with(body, pick(&self.in_specs, &known_in), outs);
             known = cx.bind_body(&op, &pick(x, &known_in))?.into_vec();
         }
-        let new_values = known.split_off(made);
-        let mut each = new.iter().zip(&apart);
+        let others = known.split_off(made);
+        let new_values = with_forwarded(&known, others, &from);
+        let mut each = new.iter().zip(&apart).zip(&from);
         let mut ins: Vec<(NamedSpec, Option<Dims>)> = vec![];
         for r in &sp.res {
             ins.push(match r {
                 Residual::In(i) => (self.in_specs[*i].clone(), None),
                 Residual::New => match each.next() {
-                    Some((a, names)) if !names.is_empty() => (stacked(names, a.rank()), Some(a.shape.clone())),
-                    Some((a, _)) => (whole(a.rank()), None),
+                    Some((_, Some(i))) => (known_specs[*i].clone(), None),
+                    Some(((a, names), None)) => (self.left(a, names), (!names.is_empty()).then(|| a.shape.clone())),
                     None => unreachable!("as many residuals as the known part makes"),
                 },
             });
@@ -418,7 +511,7 @@ impl BodyRules for ShardMap {
             return None;
         }
         let (body, held) = self.jaxpr.release();
-        let specs: Vec<NamedSpec> = held.iter().map(|v| whole(v.rank())).collect();
+        let specs: Vec<NamedSpec> = held.iter().map(|v| NamedSpec::whole(v.rank())).collect();
         let op = self.with(body, cat(&[&specs, &self.in_specs]), self.out_specs.clone());
         Some((op, held.into_iter().chain(x.iter().cloned()).collect()))
     }

@@ -70,6 +70,12 @@ impl Typing<'_> {
         }
         Ok(())
     }
+    /// The axes along which the devices have different parts of an operand.
+    fn apart(&self, i: usize) -> AxisSet {
+        let Some(s) = self.specs.get(i) else { return AxisSet::NONE };
+        let varies = self.x[i].vary.names();
+        s.cutting() | AxisSet::of(varies.iter().filter_map(|n| self.mesh.grid.find(n)))
+    }
     fn of(&self, i: usize) -> (AxisSet, AxisSet) {
         self.specs.get(i).map_or((AxisSet::NONE, AxisSet::NONE), |s| (s.unreduced, s.reduced))
     }
@@ -106,11 +112,12 @@ impl Typing<'_> {
             }
         }
     }
-    /// Along the axes that an operand is reduced on, all are reduced or terms. A scalar is what it has to be.
+    /// Along the axes that an operand is reduced on, all are reduced or terms. A scalar is what it has to be, but in a body for parts.
     fn check_reduced(&self, all: AxisSet) -> Res<()> {
-        let arrays = self.x.iter().zip(&self.specs).filter(|(a, _)| a.rank() > 0);
-        for (a, s) in arrays.filter(|_| !all.is_empty()) {
-            let cut = s.cutting();
+        let in_body = !(all & self.mesh.axes(|m| &m.manual)).is_empty();
+        let arrays = self.x.iter().zip(&self.specs).enumerate().filter(|(_, (a, _))| a.rank() > 0 || in_body);
+        for (i, (a, s)) in arrays.filter(|_| !all.is_empty()) {
+            let cut = self.apart(i);
             let told =
                 |words: &str| format!("{words}. Got input type: {} and reduced spec: {}", a.long(), self.set_text(all));
             if !(all & cut).is_empty() {
@@ -186,7 +193,7 @@ impl Typing<'_> {
                 format!("{this} should be reduced along the same axes {that} is unreduced on. {got}")
             })?;
         }
-        Ok(terms.without(self.specs[i].cutting()))
+        Ok(terms.without(self.apart(i)))
     }
     fn set_text(&self, axes: AxisSet) -> String {
         let names: Vec<String> = axes.axes().iter().map(|a| format!("'{}'", self.mesh.grid.name(*a))).collect();

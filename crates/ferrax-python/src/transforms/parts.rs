@@ -3,9 +3,10 @@
 //! INVARIANT: a spec has as many dimensions as its array, and names axes by their numbers on the mesh.
 use crate::array::value::{all_required, wrap_all};
 use crate::error::{IntoPyResult, guarded};
-use crate::placement::{self, MeshFacts, PyDeviceMesh};
+use crate::placement::{self, MeshFacts, PyDeviceMesh, SpecNumbers};
 use crate::trace::{self, trace};
 use ferrax_ir::Aval;
+use ferrax_ir::cut::BodyMesh;
 use ferrax_ir::cx::{AxisKind, NamedAxis, name_axes};
 use ferrax_ir::layout::{CutAxes, Grid, Spec};
 use ferrax_ir::op::Op;
@@ -18,36 +19,37 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Arc;
 
-/// For each dimension the numbers of the axes that cut it.
-type Cuts = Vec<Vec<u8>>;
-
-fn named(cuts: &Cuts, rank: usize, grid: &Grid) -> NamedSpec {
-    let mut spec: NamedSpec = cuts.iter().map(|c| Names(grid.names(c))).collect();
-    spec.resize(rank, Names(Default::default()));
-    spec
+fn named((cuts, unreduced, reduced): &SpecNumbers, rank: usize, grid: &Grid) -> NamedSpec {
+    let mut dims: Vec<Names> = cuts.iter().map(|c| Names(grid.names(c))).collect();
+    dims.resize(rank, Names(Default::default()));
+    NamedSpec { dims, unreduced: Names(grid.names(unreduced)), reduced: Names(grid.names(reduced)) }
 }
 
 /// shard_map(fun, operands, in_specs, out_specs, mesh, manual, check_vma) -> outputs
 ///
-/// `manual`: the numbers of the mesh's axes that `fun` is mapped over. `out_specs()` is asked after `fun` was traced.
+/// `manual`: the numbers of the mesh's axes that `fun` is mapped over. `out_specs()` is asked after `fun` was traced. `within`: the mesh as types know it
+/// there, and along which of its axes they say what is a sum.
 #[pyfunction]
 #[pyo3(signature = (fun, operands, in_specs, out_specs, mesh, manual, check_vma, within=None))]
 pub fn shard_map<'py>(
     fun: &Bound<'py, PyAny>,
     operands: &Bound<'py, PyAny>,
-    in_specs: Vec<Cuts>,
+    in_specs: Vec<SpecNumbers>,
     out_specs: &Bound<'py, PyAny>,
     mesh: &Bound<'py, PyDeviceMesh>,
     manual: Vec<u8>,
     check_vma: bool,
-    within: Option<MeshFacts>,
+    within: Option<(MeshFacts, Vec<bool>)>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
     let mesh = &mesh.get().0;
     let grid = &mesh.grid;
     let x = all_required(operands, "shard_map")?;
-    let types = MeshTypes { around: mesh.typed.clone(), within: within.map(|w| Arc::new(placement::mesh_type(w))) };
-    let local = |(v, cuts): (&Value, &Cuts)| -> Aval {
+    let types = MeshTypes {
+        around: mesh.typed.clone(),
+        within: within.map(|(w, sums)| Arc::new(placement::mesh_type(w, Some(sums)))),
+    };
+    let local = |(v, (cuts, ..)): (&Value, &SpecNumbers)| -> Aval {
         let a = v.aval();
         let mut spec = Spec::new(cuts.iter().map(|c| CutAxes::from_slice(c)));
         spec.dims.resize(a.rank(), CutAxes::new());
@@ -61,11 +63,12 @@ pub fn shard_map<'py>(
         let axis = |i: &u8| NamedAxis { name: grid.name(*i).clone(), size: grid.axis_size(*i), kind };
         names.iter().filter(|_| check_vma).for_each(vary::entered);
         let _axes = name_axes(manual.iter().map(axis));
+        let _mesh = BodyMesh::enter(types.within.clone());
         let user = fun.getattr("fun").unwrap_or_else(|_| fun.clone());
         trace(py, fun, &ins, &user, "shard_map", trace::paths(None))?
     };
-    let outs: Vec<Cuts> = out_specs.call0()?.extract()?;
-    let all = consts.iter().map(|v| named(&Cuts::new(), v.rank(), grid));
+    let outs: Vec<SpecNumbers> = out_specs.call0()?.extract()?;
+    let all = consts.iter().map(|v| named(&SpecNumbers::default(), v.rank(), grid));
     let op: Op = ShardMap {
         check_vma,
         in_specs: all.chain(x.iter().zip(&in_specs).map(|(v, c)| named(c, v.rank(), grid))).collect(),

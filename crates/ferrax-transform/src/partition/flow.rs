@@ -9,7 +9,7 @@ use ferrax_ir::error::value_err;
 use ferrax_ir::factors::{DimFactors, Factors, Tie, Ties};
 use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::ops::collective::Names;
-use ferrax_ir::ops::shard_map::ManualBody;
+use ferrax_ir::ops::shard_map::{ManualBody, NamedSpec};
 use ferrax_ir::program::Atom;
 use ferrax_ir::{Aval, Program, Res};
 use std::sync::Arc;
@@ -43,6 +43,7 @@ impl Manual {
     pub fn around(&self, own: &Spec, inside: &Spec) -> Spec {
         let further = |cut: &CutAxes| cut.iter().map(|a| self.axes[*a as usize]).collect::<CutAxes>();
         Spec::new(own.dims.iter().zip(&inside.dims).map(|(o, i)| o.iter().copied().chain(further(i)).collect()))
+            .summed(own.unreduced, AxisSet::NONE)
     }
     /// How what is cut so around the body is cut inside, as far as that is by axes that it does not name.
     fn within(&self, own: &Spec, around: &Spec) -> Spec {
@@ -116,7 +117,9 @@ impl Flow {
     /// A body for parts: its results are cut as it says.
     fn manual(&mut self, first: usize, m: &ManualBody, grid: &Grid) -> Res<Way> {
         m.check(grid)?;
-        let specs = |all: &[_]| all.iter().map(|s| ManualBody::spec(s, grid)).collect::<Res<Vec<Spec>>>();
+        // what is reduced is the same everywhere
+        let spec = |s: &NamedSpec| Ok(Spec { reduced: AxisSet::NONE, ..ManualBody::spec(s, grid)? });
+        let specs = |all: &[NamedSpec]| all.iter().map(spec).collect::<Res<Vec<Spec>>>();
         let (ins, outs) = (specs(m.ins)?, specs(m.outs)?);
         for (i, spec) in outs.iter().enumerate() {
             self.specs[first + i] = spec.clone();

@@ -190,7 +190,8 @@ impl Recur for Transforms {
             let w = Trace::support(s.clone(), false, "jit");
             let known: Vec<Option<Value>> =
                 p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
-            let cts: Vec<Tan> = p.out_avals().iter().zip(&nz).map(|(a, nz)| nz.then(|| s.new_in(a.clone()))).collect();
+            let cts: Vec<Tan> =
+                p.out_avals().iter().zip(&nz).map(|(a, nz)| nz.then(|| s.new_in(a.cotangent()))).collect();
             let mut ins: Vec<Value> = known.iter().flatten().chain(cts.iter().flatten()).cloned().collect();
             let supports = new_supports(&s, ct, &mut ins)?;
             let within = |(t, s): (Tan, Option<Support>)| t.zip(s).map(|(t, s)| w.supported(t, s)).transpose();
@@ -273,7 +274,8 @@ impl Recur for Transforms {
             let s = Trace::stage();
             let known: Vec<Option<Value>> =
                 p.in_avals().iter().zip(lin).map(|(a, l)| (!l).then(|| s.new_in(a.clone()))).collect();
-            let cts: Vec<_> = p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.clone()))).collect();
+            let cts: Vec<_> =
+                p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.cotangent()))).collect();
             let cx: &dyn Cx = &*s;
             let out = transposed(cx, p, &known, cts, |line| line)?;
             let lin_avals = pick(p.in_avals(), lin);

@@ -16,7 +16,7 @@ use crate::mistakes::{self, ok};
 use crate::tensor::{IntoTensor, Tensor, axis_of, emit};
 use ferrax_ir::Error;
 use ferrax_ir::ops::collective::{
-    AllGather, AllReduce, AllReduceKind, AllToAll, AxisIndex, Names, Permute, ReduceScatter,
+    AllGather, AllReduce, AllReduceKind, AllToAll, AxisIndex, GatherKind, Names, Permute, ReduceScatter, ScatterSumKind,
 };
 
 fn names(axis: &str) -> Names {
@@ -92,7 +92,7 @@ pub fn all_gather(x: impl IntoTensor, axis: &str) -> Tensor {
         axis_name: names(axis),
         axis_size: axis_size(axis),
         tiled: false,
-        invariant: false,
+        kind: GatherKind::Vary,
     };
     emit(op, &[&x.into_tensor()])
 }
@@ -118,6 +118,7 @@ pub fn ppermute(x: impl IntoTensor, axis: &str, pairs: &[(usize, usize)]) -> Ten
 pub fn psum_scatter(x: impl IntoTensor, axis: &str, dimension: i64) -> Tensor {
     let (x, axis_size) = (x.into_tensor(), axis_size(axis));
     let op = ReduceScatter {
+        kind: ScatterSumKind::Vary,
         axis_index_groups: None,
         axis_name: names(axis),
         axis_size,
