@@ -5,9 +5,12 @@
 Invariant: reading calls only functions that the process registered under the names in the file.
 """
 
+from __future__ import annotations
+
 import base64
 import collections
 import json
+from typing import Any
 
 from . import _core
 from .tree_util import tree_structure
@@ -17,7 +20,9 @@ _by_type, _by_name = {}, {}
 _Registered = collections.namedtuple("_Registered", "nodetype name write read build")
 
 
-def register_pytree_node_serialization(nodetype, *, serialized_name, serialize_auxdata, deserialize_auxdata, from_children=None):
+def register_pytree_node_serialization(
+    nodetype: type[Any], *, serialized_name: str, serialize_auxdata: Any, deserialize_auxdata: Any, from_children: Any = None
+) -> type[Any]:
     """Registers a pytree node class, so that functions of it can be serialized.
 
     Args:
@@ -50,7 +55,7 @@ def register_pytree_node_serialization(nodetype, *, serialized_name, serialize_a
     return nodetype
 
 
-def register_namedtuple_serialization(nodetype, *, serialized_name):
+def register_namedtuple_serialization(nodetype: type[Any], *, serialized_name: str) -> type[Any]:
     """Registers a class of named tuples, so that exported functions that take or return it can be serialized.
 
     Args:

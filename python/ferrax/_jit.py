@@ -6,10 +6,13 @@
 Invariant: nothing here runs when a jitted function is called; calls go directly to the extension.
 """
 
+from __future__ import annotations
+
 import copyreg
 import functools
 import inspect
 import operator
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from . import _core
 from ._config import NO_OTHER_COMPILER, warn_once
@@ -20,25 +23,69 @@ from ._tree_prefixes import broadcast_prefix
 from .errors import JaxRuntimeError
 from .tree_util import tree_leaves
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ._core import Device, PjitFunction
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 _NOT_GIVEN = type("_NotGiven", (), {"__repr__": lambda self: "<not given>"})()
 
 
+@overload
 def jit(
-    fun=_NOT_GIVEN,
+    fun: Callable[_P, _R],
     /,
     *,
-    in_shardings=None,
-    out_shardings=None,
-    static_argnums=None,
-    static_argnames=None,
-    donate_argnums=None,
-    donate_argnames=None,
-    keep_unused=False,
-    device=None,
-    backend=None,
-    inline=False,
-    compiler_options=None,
-):
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> PjitFunction[_P, _R]: ...
+
+
+@overload
+def jit(
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...
+
+
+def jit(
+    fun: Any = _NOT_GIVEN,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: Any = None,
+    static_argnames: Any = None,
+    donate_argnums: Any = None,
+    donate_argnames: Any = None,
+    keep_unused: Any = False,
+    device: Any = None,
+    backend: Any = None,
+    inline: Any = False,
+    compiler_options: Any = None,
+) -> Any:
     """Compiles a function: it is traced once per signature (shapes, dtypes, structure, static values), and then run without Python.
 
     Args:

@@ -8,9 +8,12 @@ Invariant: an expression is in normal form, so that equal polynomials compare eq
 for all sizes that the scope admits raises.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import sys
+from collections.abc import Sequence
 
 from .errors import InconclusiveDimensionOperation
 
@@ -28,7 +31,7 @@ class SymbolicScope:
       ValueError: a constraint cannot be read.
     """
 
-    def __init__(self, constraints_str=()):
+    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         if isinstance(constraints_str, str):
             raise ValueError(f"The symbolic constraints should be a sequence of strings. Got {constraints_str!r}")
         frame = sys._getframe(1)
@@ -508,7 +511,9 @@ def _parse_one(text, scope, what):
     return out
 
 
-def symbolic_shape(shape_spec, *, constraints=(), scope=None, like=None):
+def symbolic_shape(
+    shape_spec: str | None, *, constraints: Sequence[str] = (), scope: SymbolicScope | None = None, like: Sequence[int | None] | None = None
+) -> Sequence[int]:
     """A shape with symbolic sizes, from its text.
 
     >>> symbolic_shape("b, 2*h, 3", constraints=["b >= 2"])

@@ -9,6 +9,8 @@ Invariant: the expression of a size agrees with all traces, and is the only one 
 more than sizes is refused.
 """
 
+from __future__ import annotations
+
 import fractions
 import itertools
 import math
@@ -16,6 +18,8 @@ import random
 import re
 import sys
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 from . import _core
 from ._api import ShapeDtypeStruct
@@ -215,7 +219,7 @@ def sliced(shape, index):
             shape[axis].slicing(e)
 
 
-def is_symbolic_dim(p):
+def is_symbolic_dim(p: int) -> bool:
     """Whether a size is symbolic.
 
     Args:
@@ -493,7 +497,7 @@ def _line(at, values):
     return (k, c) if all(_agree(k * a + c, v) for a, v in pairs) else None
 
 
-def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
+def symbolic_args_specs(args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: SymbolicScope | None = None) -> Any:
     """`args` as `ShapeDtypeStruct`s with symbolic shapes.
 
     Args:

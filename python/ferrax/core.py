@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
 from ._api import ensure_compile_time_eval
@@ -179,11 +179,13 @@ _MOVED = frozenset(
 )
 
 
-def __getattr__(name):
-    if name in _MOVED:
-        warnings.warn(f"jax.core.{name} is deprecated: it is jax.extend.core.{name}", DeprecationWarning, stacklevel=2)
-        return getattr(_extended, name)
-    if name in _former.__all__ or name == "call":
-        warnings.warn(f"jax.core.{name} is deprecated", DeprecationWarning, stacklevel=2)
-        return getattr(_former, name) if name != "call" else _extended.primitives.call_p.bind
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+
+    def __getattr__(name):
+        if name in _MOVED:
+            warnings.warn(f"jax.core.{name} is deprecated: it is jax.extend.core.{name}", DeprecationWarning, stacklevel=2)
+            return getattr(_extended, name)
+        if name in _former.__all__ or name == "call":
+            warnings.warn(f"jax.core.{name} is deprecated", DeprecationWarning, stacklevel=2)
+            return getattr(_former, name) if name != "call" else _extended.primitives.call_p.bind
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -9,10 +9,14 @@ arguments of each call. In Rust: `ferrax::export::load(path)?.call(&[x])`.
 Invariant: an exported program contains no Python objects; custom derivatives are kept as the programs that `vjp` makes of them.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
 import json
 import typing
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._api import ShapeDtypeStruct, symbolic_shapes
@@ -35,6 +39,9 @@ from ._symbolic_export import (
 )
 from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
+if TYPE_CHECKING:
+    from .sharding import AbstractMesh, Mesh, Sharding
+
 __all__ = [
     "DisabledSafetyCheck",
     "Exported",
@@ -51,27 +58,27 @@ __all__ = [
     "symbolic_shape",
 ]
 
-minimum_supported_calling_convention_version = 9
-maximum_supported_calling_convention_version = 10
+minimum_supported_calling_convention_version: int = 9
+maximum_supported_calling_convention_version: int = 10
 
 
 class DisabledSafetyCheck:
     """A check that is omitted when a program is serialized or called: `platform()` or `custom_call(name)`."""
 
-    def __init__(self, _impl):
+    def __init__(self, _impl: str) -> None:
         self._impl = _impl
 
     @classmethod
-    def platform(cls):
+    def platform(cls) -> DisabledSafetyCheck:
         """Lets a program be called on a platform for which it was not exported."""
         return cls("platform")
 
     @classmethod
-    def custom_call(cls, target_name):
+    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
         """Lets a program be serialized that calls this target of a compiler's. There are no such calls here: it has no effect."""
         return cls(f"custom_call:{target_name}")
 
-    def is_custom_call(self):
+    def is_custom_call(self) -> str | None:
         """The target of `custom_call`; None for any other check."""
         return self._impl.removeprefix("custom_call:") if self._impl.startswith("custom_call:") else None
 
@@ -85,7 +92,7 @@ class DisabledSafetyCheck:
         return self._impl
 
 
-def default_export_platform():
+def default_export_platform() -> str:
     """The platform for which `export` makes programs by default.
 
     Returns:
@@ -135,7 +142,7 @@ class Exported:
     uses_global_constants: bool
     _program: typing.Any = dataclasses.field(repr=False, compare=False)
 
-    def call(self, *args, **kwargs):
+    def call(self, *args: Any, **kwargs: Any) -> Any:
         """The results for these arguments, which have the structure and types that the function was exported for.
 
         Works under `jit` and `vmap`, inside other exported functions, and in reverse mode where there is a `vjp`.
@@ -164,11 +171,11 @@ class Exported:
             "but they have the following structural differences:\n" + "\n".join(lines)
         )
 
-    def has_vjp(self):
+    def has_vjp(self) -> bool:
         """Whether `vjp` gives a program."""
         return self._program.has_vjp
 
-    def vjp(self):
+    def vjp(self) -> Exported:
         """The reverse-mode derivative: takes the flat arguments and then a cotangent of each result, gives a cotangent of each argument.
 
         Raises:
@@ -179,7 +186,7 @@ class Exported:
             raise ValueError("No VJP is available")
         return _wrapped(found)
 
-    def serialize(self, vjp_order=0):
+    def serialize(self, vjp_order: int = 0) -> bytearray:
         """The program as a bytearray, with derivatives for reverse mode up to this order.
 
         Raises:
@@ -187,15 +194,15 @@ class Exported:
         """
         return bytearray(self._program.serialize(max(0, vjp_order), _notes(self.in_tree, self.out_tree)))
 
-    def mlir_module(self, serialized=True):
+    def mlir_module(self, serialized: bool = True) -> Any:
         """The program as text, in the notation of `make_jaxpr`. Symbolic sizes are shown as the sizes at which the function was traced."""
         return self._program.text()
 
-    def in_shardings_jax(self, mesh):
+    def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[Sharding | None]:
         """None for each argument: the caller chooses its sharding."""
         return self.in_shardings_hlo
 
-    def out_shardings_jax(self, mesh):
+    def out_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[Sharding | None]:
         """None for each result."""
         return self.out_shardings_hlo
 
@@ -203,7 +210,13 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
 
-def export(fun_jit, *, platforms=None, disabled_checks=(), _override_lowering_rules=None):
+def export(
+    fun_jit: Any,
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    _override_lowering_rules: Sequence[tuple[Any, Any]] | None = None,
+) -> Callable[..., Exported]:
     """Exports a jitted function: its program for given argument types can be saved, and called elsewhere.
 
     Args:
@@ -433,7 +446,7 @@ def _vjp_arguments(closed):
     return [*map(struct, closed.in_avals), *map(cotangent, closed.out_avals)]
 
 
-def deserialize(blob):
+def deserialize(blob: bytearray) -> Exported:
     """The exported program that `Exported.serialize` wrote.
 
     Args:

@@ -8,10 +8,13 @@ Invariant: a function sees its operands on the host, as `pure_callback` hands th
 a callback.
 """
 
+from __future__ import annotations
+
 import ctypes
 import functools
 import pathlib
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +42,7 @@ _targets = {}
 _types = {}
 
 
-def pycapsule(funcptr):
+def pycapsule(funcptr: Any) -> Any:
     """A function of a library that `ctypes` loaded, as a capsule that `register_ffi_target` takes. The library must stay loaded.
 
     Args:
@@ -53,7 +56,7 @@ def pycapsule(funcptr):
     return new(ctypes.cast(funcptr, ctypes.c_void_p), None, None)
 
 
-def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
+def register_ffi_target(name: Any, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any) -> Any:
     """Gives a compiled function a name, by which `ffi_call` calls it.
 
     Args:
@@ -80,7 +83,7 @@ def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
         _targets[name] = _Target(name, addresses, api_version, fn)
 
 
-def register_ffi_target_as_batch_partitionable(name):
+def register_ffi_target_as_batch_partitionable(name: Any) -> Any:
     """Declares that a function may be called on parts of a batch. It makes no difference: whole batches are passed.
 
     Args:
@@ -96,7 +99,7 @@ def register_ffi_target_as_batch_partitionable(name):
         raise ValueError(f"no foreign function is called {name!r}: register_ffi_target names one")
 
 
-def register_ffi_type(name, type_registration, platform="cpu"):
+def register_ffi_type(name: Any, type_registration: Any, platform: str = "cpu") -> Any:
     """Registers a name for a type of state that handlers keep between stages. Without it, handlers name their type when they first store a state.
 
     Args:
@@ -113,7 +116,7 @@ def register_ffi_type(name, type_registration, platform="cpu"):
     _types[name, platform] = {key: capsule_address(c) for key, c in type_registration.items()}
 
 
-def register_ffi_type_id(name, obj, platform="cpu"):
+def register_ffi_type_id(name: Any, obj: Any, platform: str = "cpu") -> Any:
     """Refused, as in JAX: use `register_ffi_type`.
 
     Args:
@@ -127,7 +130,7 @@ def register_ffi_type_id(name, obj, platform="cpu"):
     raise ValueError("register_ffi_type_id is not supported after jaxlib version 381.")
 
 
-def include_dir():
+def include_dir() -> Any:
     """The folder with the headers of the typed interface, if a `jaxlib` that contains them is installed.
 
     Returns:
@@ -238,17 +241,17 @@ def _orders(layouts, avals, what):
 
 
 def ffi_call(
-    target_name,
-    result_shape_dtypes,
+    target_name: Any,
+    result_shape_dtypes: Any,
     *,
-    has_side_effect=False,
-    vmap_method=None,
-    input_layouts=None,
-    output_layouts=None,
-    input_output_aliases=None,
-    custom_call_api_version=4,
-    legacy_backend_config=None,
-):
+    has_side_effect: bool = False,
+    vmap_method: Any = None,
+    input_layouts: Any = None,
+    output_layouts: Any = None,
+    input_output_aliases: Any = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: Any = None,
+) -> Any:
     """A function that calls a compiled one, which `register_ffi_target` named.
 
     Args:
@@ -310,7 +313,15 @@ def _differentiated(name, call):
     return f
 
 
-def ffi_lowering(call_target_name, *, operand_layouts=None, result_layouts=None, backend_config=None, skip_ffi_layout_processing=False, **lowering_args):
+def ffi_lowering(
+    call_target_name: Any,
+    *,
+    operand_layouts: Any = None,
+    result_layouts: Any = None,
+    backend_config: Any = None,
+    skip_ffi_layout_processing: bool = False,
+    **lowering_args: Any,
+) -> Any:
     """Refused: a lowering writes the text of another compiler.
 
     Args:

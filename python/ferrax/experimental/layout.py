@@ -5,12 +5,16 @@
 Invariant: any other order is refused.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from .._layouts import Format, Layout
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 
 
-def with_layout_constraint(x, layouts):
+def with_layout_constraint(x: Any, layouts: Any) -> Any:
     """Requests a memory layout of arrays. There is only one layout, so it has no effect.
 
     Args:

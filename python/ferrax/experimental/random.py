@@ -3,8 +3,12 @@
 The state is a counter in a `Ref`, folded into a key. Generators are pytrees: `jit` and `vmap` take them as arguments, and none may be returned.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +16,10 @@ from .. import _core, numpy as jnp, random as _random
 from .._ref_functions import new_ref
 from ..dtypes import issubdtype, prng_key
 from ..tree_util import register_dataclass
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike, DTypeLike
 
 __all__ = ["StatefulPRNG", "stateful_rng"]
 
@@ -43,7 +51,7 @@ class StatefulPRNG:
         if isinstance(self._counter, (int, np.generic, np.ndarray, _core.Array)):
             raise ValueError(f"Expected counter to be a scalar integer ref; got {self._counter}")
 
-    def key(self, shape=()):
+    def key(self, shape: int | Sequence[int] = ()) -> Array:
         """A new key; the state moves on.
 
         Args:
@@ -62,7 +70,7 @@ class StatefulPRNG:
         shape = _size(shape)
         return _random.split(key, shape) if shape else key
 
-    def random(self, size=None, dtype=float):
+    def random(self, size: int | Sequence[int] | None = None, dtype: DTypeLike = float) -> Array:
         """Floats in [0, 1).
 
         Args:
@@ -74,7 +82,7 @@ class StatefulPRNG:
         """
         return _random.uniform(self.key(), shape=_size(size), dtype=dtype)
 
-    def uniform(self, low=0, high=1, size=None, *, dtype=float):
+    def uniform(self, low: ArrayLike = 0, high: ArrayLike = 1, size: int | Sequence[int] | None = None, *, dtype: DTypeLike = float) -> Array:
         """Floats in [low, high).
 
         Args:
@@ -88,7 +96,7 @@ class StatefulPRNG:
         """
         return _random.uniform(self.key(), _size(size, low, high), minval=low, maxval=high, dtype=dtype)
 
-    def normal(self, loc=0, scale=1, size=None, *, dtype=float):
+    def normal(self, loc: ArrayLike = 0, scale: ArrayLike = 1, size: int | Sequence[int] | None = None, *, dtype: DTypeLike = float) -> Array:
         """Normally distributed numbers.
 
         Args:
@@ -103,7 +111,7 @@ class StatefulPRNG:
         drawn = _random.normal(self.key(), _size(size, loc, scale), dtype)
         return (jnp.asarray(loc) + jnp.asarray(scale) * drawn).astype(dtype)
 
-    def integers(self, low, high=None, size=None, *, dtype=int):
+    def integers(self, low: ArrayLike, high: ArrayLike | None = None, size: int | Sequence[int] | None = None, *, dtype: DTypeLike = int) -> Array:
         """Integers in [low, high), or in [0, low) if `high` is None.
 
         Args:
@@ -119,7 +127,7 @@ class StatefulPRNG:
             low, high = 0, low
         return _random.randint(self.key(), _size(size, low, high), minval=low, maxval=high, dtype=dtype)
 
-    def split(self, num):
+    def split(self, num: int | Sequence[int]) -> StatefulPRNG:
         """Independent generators as one, to be an argument of a function under `vmap`.
 
         Args:
@@ -130,7 +138,7 @@ class StatefulPRNG:
         """
         return StatefulPRNG(self.key(num), new_ref(jnp.zeros(num, dtype=int)))
 
-    def spawn(self, n_children):
+    def spawn(self, n_children: int) -> list[StatefulPRNG]:
         """Independent generators.
 
         Args:
@@ -142,7 +150,7 @@ class StatefulPRNG:
         return [self.__class__(key, new_ref(0)) for key in self.key(n_children)]
 
 
-def stateful_rng(seed=None, *, impl=None):
+def stateful_rng(seed: int | ArrayLike | None = None, *, impl: Any = None) -> StatefulPRNG:
     """A generator of random numbers with state.
 
     Args:

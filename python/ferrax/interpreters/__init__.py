@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["ad", "batching", "mlir", "partial_eval", "pxla", "xla"]
 
 
-def __getattr__(name):
-    if name in ("mlir", "pxla", "xla"):
-        return _importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+
+    def __getattr__(name):
+        if name in ("mlir", "pxla", "xla"):
+            return _importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__():

@@ -6,7 +6,11 @@ Invariant: this file is only the list of public names.
     >>> lax.add(1.0, 2.0)
     Array(3., dtype=float32, weak_type=True)
 """
+
+from __future__ import annotations
+
 import importlib as _importlib
+from typing import Any, TYPE_CHECKING
 
 from .._core import Primitive as _Primitive, primitive as _primitive, primitives as _primitives
 from .._late import late as _late
@@ -271,27 +275,37 @@ from ._random import (
     rng_uniform as rng_uniform,
 )
 
+if TYPE_CHECKING:
+    from ._composed_primitives import dce_sink as dce_sink
+    from ._composed_primitives import stage as stage
+    after_all_p: Any
+    create_token_p: Any
+    select_and_scatter_p: Any
+    from . import linalg as linalg
+
 
 # Names of primitives that no program holds.
 _UNBOUND = {"after_all_p", "create_token_p", "select_and_scatter_p"}
 _COMPOSED = {"dce_sink", "dce_sink_p", "eq_to_p", "ragged_all_to_all_p", "sharding_constraint_p", "stage", "stage_p"}
 
 
-def __getattr__(name):
-    if name == "linalg":
-        return _importlib.import_module(f"{__name__}.linalg")
-    if name in _COMPOSED:
-        return getattr(_importlib.import_module(f"{__name__}._composed_primitives"), name)
-    if name in _UNBOUND:
-        globals()[name] = _Primitive(name.removesuffix("_p"))
-        return globals()[name]
-    # Primitives as objects: `add_p`, `scan_p`, `scatter_add_p` ("scatter-add").
-    if name.endswith("_p"):
-        word = name.removesuffix("_p")
-        for spelled in (word, word.replace("_", "-", 1), f"custom_{word}"):  # linear_solve_p is custom_linear_solve
-            if (value := _primitive(spelled)) is not None:
-                return value
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+
+    def __getattr__(name):
+        if name == "linalg":
+            return _importlib.import_module(f"{__name__}.linalg")
+        if name in _COMPOSED:
+            return getattr(_importlib.import_module(f"{__name__}._composed_primitives"), name)
+        if name in _UNBOUND:
+            globals()[name] = _Primitive(name.removesuffix("_p"))
+            return globals()[name]
+        # Primitives as objects: `add_p`, `scan_p`, `scatter_add_p` ("scatter-add").
+        if name.endswith("_p"):
+            word = name.removesuffix("_p")
+            for spelled in (word, word.replace("_", "-", 1), f"custom_{word}"):  # linear_solve_p is custom_linear_solve
+                if (value := _primitive(spelled)) is not None:
+                    return value
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__():

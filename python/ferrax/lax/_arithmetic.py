@@ -10,6 +10,7 @@ rank with sizes of 1, spread over the others. Operands of different dtypes raise
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +19,12 @@ from .._core import bind
 from ._parameters import RoundingMethod
 from ._powers import integer_pow
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike, DTypeLike
 
-def abs(x):
+
+def abs(x: ArrayLike) -> Array:
     """|x|.
 
     Args:
@@ -37,7 +42,7 @@ def abs(x):
     return bind("abs", x)
 
 
-def ceil(x):
+def ceil(x: ArrayLike) -> Array:
     """The least integer not below x, as a float.
 
     Args:
@@ -55,7 +60,7 @@ def ceil(x):
     return bind("ceil", x)
 
 
-def floor(x):
+def floor(x: ArrayLike) -> Array:
     """The greatest integer not above x, as a float.
 
     Args:
@@ -73,7 +78,7 @@ def floor(x):
     return bind("floor", x)
 
 
-def imag(x):
+def imag(x: ArrayLike) -> Array:
     """Imaginary part.
 
     Args:
@@ -91,7 +96,7 @@ def imag(x):
     return bind("imag", x)
 
 
-def is_finite(x):
+def is_finite(x: ArrayLike) -> Array:
     """Whether each element is neither infinite nor nan.
 
     Args:
@@ -109,7 +114,7 @@ def is_finite(x):
     return bind("is_finite", x)
 
 
-def neg(x):
+def neg(x: ArrayLike) -> Array:
     """-x.
 
     Args:
@@ -127,7 +132,7 @@ def neg(x):
     return bind("neg", x)
 
 
-def real(x):
+def real(x: ArrayLike) -> Array:
     """Real part.
 
     Args:
@@ -145,7 +150,7 @@ def real(x):
     return bind("real", x)
 
 
-def sign(x):
+def sign(x: ArrayLike) -> Array:
     """-1, 0 or 1 as x is negative, zero or positive; x / |x| for complex x; nan stays nan.
 
     Args:
@@ -163,7 +168,7 @@ def sign(x):
     return bind("sign", x)
 
 
-def square(x):
+def square(x: ArrayLike) -> Array:
     """x * x.
 
     Args:
@@ -181,7 +186,7 @@ def square(x):
     return bind("square", x)
 
 
-def add(x, y):
+def add(x: ArrayLike, y: ArrayLike) -> Array:
     """x + y.
 
     Args:
@@ -199,7 +204,7 @@ def add(x, y):
     return bind("add", x, y)
 
 
-def complex(x, y):
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """x + i y.
 
     Args:
@@ -217,7 +222,7 @@ def complex(x, y):
     return bind("complex", x, y)
 
 
-def div(x, y):
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """x / y; integers divide towards zero.
 
     Args:
@@ -235,7 +240,7 @@ def div(x, y):
     return bind("div", x, y)
 
 
-def max(x, y):
+def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The larger of x and y; nan if either is nan; complex numbers compare by real, then imaginary part.
 
     Args:
@@ -253,7 +258,7 @@ def max(x, y):
     return bind("max", x, y)
 
 
-def min(x, y):
+def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The smaller of x and y; nan if either is nan; complex numbers compare by real, then imaginary part.
 
     Args:
@@ -271,7 +276,7 @@ def min(x, y):
     return bind("min", x, y)
 
 
-def mulhi(x, y, /):
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the double-width product.
 
     Args:
@@ -289,7 +294,7 @@ def mulhi(x, y, /):
     return bind("mulhi", x, y)
 
 
-def nextafter(x1, x2):
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The float next to x1 in the direction of x2.
 
     Args:
@@ -307,7 +312,7 @@ def nextafter(x1, x2):
     return bind("nextafter", x1, x2)
 
 
-def rem(x, y):
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainder of x / y with the sign of x.
 
     Args:
@@ -326,7 +331,7 @@ def rem(x, y):
     return bind("rem", x, y)
 
 
-def sub(x, y):
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """x - y.
 
     Args:
@@ -344,7 +349,7 @@ def sub(x, y):
     return bind("sub", x, y)
 
 
-def mul(x, y, *, out_dtype=None):
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """x * y.
 
     Args:
@@ -364,7 +369,7 @@ def mul(x, y, *, out_dtype=None):
     return out if out_dtype is None else bind("convert_element_type", out, new_dtype=np.dtype(out_dtype), weak_type=False)
 
 
-def clamp(min, x, max):
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """x limited to [min, max]; `min` and `max` are scalars or have x's shape, and x's dtype.
 
     Args:
@@ -383,7 +388,7 @@ def clamp(min, x, max):
     return bind("clamp", min, x, max)
 
 
-def conj(x):
+def conj(x: ArrayLike) -> Array:
     """Complex conjugate.
 
     Args:
@@ -401,7 +406,7 @@ def conj(x):
     return bind("conj", x, input_dtype=_core.asarray(x).dtype)
 
 
-def reciprocal(x):
+def reciprocal(x: ArrayLike) -> Array:
     """1 / x.
 
     Args:
@@ -419,7 +424,7 @@ def reciprocal(x):
     return integer_pow(x, -1)
 
 
-def reduce_precision(operand, exponent_bits, mantissa_bits):
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Rounds a float operand to a format with that many exponent and mantissa bits; the dtype stays.
 
     Args:
@@ -443,7 +448,7 @@ def reduce_precision(operand, exponent_bits, mantissa_bits):
     return bind("reduce_precision", operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
 
-def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest integer, as a float. Ties go away from zero, or to even with `RoundingMethod.TO_NEAREST_EVEN`.
 
     Args:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +26,10 @@ from ._creation import broadcasted_iota, full_like, zeros_like_array
 from ._reductions import reduce_max
 from ._shaping import broadcast_in_dim, expand_dims, reshape, squeeze, transpose
 from ._slicing import dynamic_index_in_dim, index_in_dim
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 
 def _names(axis_name):
@@ -105,7 +110,7 @@ def _even(name, axis_name, groups):
     return names, groups, n
 
 
-def axis_size(axis_name):
+def axis_size(axis_name: Any) -> int:
     """The size of the named axis (the product of several), a Python integer.
 
     Args:
@@ -123,7 +128,7 @@ def axis_size(axis_name):
     return math.prod([_core.axis_size(name) for name in _names(axis_name)])
 
 
-def axis_index(axis_name):
+def axis_index(axis_name: Any) -> Array:
     """The position along the named axis, int32; of several names, the position in row-major order.
 
     Args:
@@ -174,7 +179,7 @@ def _reduce(primitive, reducer, x, axis_name, groups):
     return tree_map(emit, x)
 
 
-def psum(x, axis_name, *, axis_index_groups=None):
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Sum of x over the named axis, everywhere. A Python number is multiplied by the axis size without an equation.
 
     Args:
@@ -206,7 +211,7 @@ def psum(x, axis_name, *, axis_index_groups=None):
     return tree_map(sum_of, x)
 
 
-def pmean(x, axis_name, *, axis_index_groups=None):
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Mean of x over the named axis, at every position.
 
     Args:
@@ -229,7 +234,7 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     return tree_map(lambda v: v / n, psum(x, axis_name, axis_index_groups=axis_index_groups))
 
 
-def pmax(x, axis_name, *, axis_index_groups=None):
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Maximum of x over the named axis, everywhere.
 
     Args:
@@ -249,7 +254,7 @@ def pmax(x, axis_name, *, axis_index_groups=None):
     return _reduce("pmax", "reduce_max", x, axis_name, axis_index_groups)
 
 
-def pmin(x, axis_name, *, axis_index_groups=None):
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Minimum of x over the named axis, everywhere.
 
     Args:
@@ -269,7 +274,7 @@ def pmin(x, axis_name, *, axis_index_groups=None):
     return _reduce("pmin", "reduce_min", x, axis_name, axis_index_groups)
 
 
-def ppermute(x, axis_name, perm):
+def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """x sent along (source, destination) pairs; positions without a source get zeros.
 
     Args:
@@ -307,7 +312,7 @@ def ppermute(x, axis_name, perm):
     return tree_map(emit, x)
 
 
-def pshuffle(x, axis_name, perm):
+def pshuffle(x: Any, axis_name: Any, perm: Any) -> Any:
     """x permuted: position i gets x from position perm[i].
 
     Args:
@@ -329,7 +334,7 @@ def pshuffle(x, axis_name, perm):
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
-def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to="varying"):
+def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying") -> Any:
     """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`.
 
     Args:
@@ -378,7 +383,7 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis=0, tiled=False, to=
     return tree_map(emit, x)
 
 
-def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, tiled=False):
+def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False) -> Any:
     """`psum` after which each position keeps only its own slice along `scatter_dimension`.
 
     Args:
@@ -422,7 +427,7 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, axis_index_groups=None, t
     return tree_map(emit, x)
 
 
-def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None, tiled=False):
+def all_to_all(x: Any, axis_name: Any, split_axis: Any, concat_axis: Any, *, axis_index_groups: Any = None, tiled: bool = False) -> Any:
     """x cut along `split_axis`, piece j sent to position j, the received pieces joined along `concat_axis`.
 
     Unless `tiled`, the split axis has the named axis's size and is removed, and the result has a new axis `concat_axis`.
@@ -477,7 +482,17 @@ def all_to_all(x, axis_name, split_axis, concat_axis, *, axis_index_groups=None,
     return tree_map(emit, x)
 
 
-def ragged_all_to_all(operand, output, input_offsets, send_sizes, output_offsets, recv_sizes, *, axis_name, axis_index_groups=None):
+def ragged_all_to_all(
+    operand: ArrayLike,
+    output: ArrayLike,
+    input_offsets: ArrayLike,
+    send_sizes: ArrayLike,
+    output_offsets: ArrayLike,
+    recv_sizes: ArrayLike,
+    *,
+    axis_name: Any,
+    axis_index_groups: Any = None,
+) -> Array:
     """Slices of operand's rows, sent to the positions of the named axis and written over output's rows there.
 
     Slice i, `operand[input_offsets[i]:][:send_sizes[i]]`, goes to position `i // (K // axis size)`, to row output_offsets[i] of its result. Where slices
@@ -532,7 +547,7 @@ def ragged_all_to_all(operand, output, input_offsets, send_sizes, output_offsets
     return select(here, rows, output)
 
 
-def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
+def pswapaxes(x: Any, axis_name: Any, axis: Any, *, axis_index_groups: Any = None) -> Any:
     """Swaps the named axis with the axis `axis` of x, of the same size.
 
     Args:
@@ -554,7 +569,7 @@ def pswapaxes(x, axis_name, axis, *, axis_index_groups=None):
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def pbroadcast(x, axis_name, source):
+def pbroadcast(x: Any, axis_name: Any, source: Any) -> Any:
     """x of position `source`, everywhere along the named axis.
 
     Args:
@@ -580,7 +595,7 @@ def pbroadcast(x, axis_name, source):
 _CASTS = {("invarying", "reduced"): "preduced", ("varying", "unreduced"): "vary_unreduced_cast_p", ("reduced", "varying"): "reduced_vary_cast_p"}
 
 
-def pcast(x, axis_name, *, to):
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Casts x to a type with another state along the named axes of a `shard_map`.
 
     An invarying value (the same at all positions) can be cast to "varying", whose transpose is `psum`, or to "reduced", whose derivative is left as terms. A varying

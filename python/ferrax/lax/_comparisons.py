@@ -8,10 +8,16 @@ Invariant: no promotion, and broadcasting as in `_arithmetic`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._core import bind
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def clz(x):
+
+def clz(x: ArrayLike) -> Array:
     """Number of leading zero bits.
 
     Args:
@@ -29,7 +35,7 @@ def clz(x):
     return bind("clz", x)
 
 
-def population_count(x):
+def population_count(x: ArrayLike) -> Array:
     """Number of set bits.
 
     Args:
@@ -47,7 +53,7 @@ def population_count(x):
     return bind("population_count", x)
 
 
-def bitwise_and(x, y):
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """Bitwise and.
 
     Args:
@@ -65,7 +71,7 @@ def bitwise_and(x, y):
     return bind("and", x, y)
 
 
-def bitwise_or(x, y):
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """Bitwise or.
 
     Args:
@@ -83,7 +89,7 @@ def bitwise_or(x, y):
     return bind("or", x, y)
 
 
-def bitwise_xor(x, y):
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """Bitwise exclusive or.
 
     Args:
@@ -101,7 +107,7 @@ def bitwise_xor(x, y):
     return bind("xor", x, y)
 
 
-def eq(x, y):
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """x == y, elementwise, as bool.
 
     Args:
@@ -119,7 +125,7 @@ def eq(x, y):
     return bind("eq", x, y)
 
 
-def ge(x, y):
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """x >= y, elementwise, as bool.
 
     Args:
@@ -138,7 +144,7 @@ def ge(x, y):
     return bind("ge", x, y)
 
 
-def gt(x, y):
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """x > y, elementwise, as bool.
 
     Args:
@@ -157,7 +163,7 @@ def gt(x, y):
     return bind("gt", x, y)
 
 
-def le(x, y):
+def le(x: ArrayLike, y: ArrayLike) -> Array:
     """x <= y, elementwise, as bool.
 
     Args:
@@ -176,7 +182,7 @@ def le(x, y):
     return bind("le", x, y)
 
 
-def lt(x, y):
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """x < y, elementwise, as bool.
 
     Args:
@@ -195,7 +201,7 @@ def lt(x, y):
     return bind("lt", x, y)
 
 
-def ne(x, y):
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """x != y, elementwise, as bool.
 
     Args:
@@ -213,7 +219,7 @@ def ne(x, y):
     return bind("ne", x, y)
 
 
-def shift_left(x, y):
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """x << y.
 
     Args:
@@ -231,7 +237,7 @@ def shift_left(x, y):
     return bind("shift_left", x, y)
 
 
-def shift_right_arithmetic(x, y):
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """x >> y that repeats the sign bit.
 
     Args:
@@ -249,7 +255,7 @@ def shift_right_arithmetic(x, y):
     return bind("shift_right_arithmetic", x, y)
 
 
-def shift_right_logical(x, y):
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """x >> y that shifts in zeros.
 
     Args:
@@ -267,7 +273,7 @@ def shift_right_logical(x, y):
     return bind("shift_right_logical", x, y)
 
 
-def bitwise_not(x):
+def bitwise_not(x: ArrayLike) -> Array:
     """Bitwise complement; logical not for bool.
 
     Args:
@@ -285,7 +291,7 @@ def bitwise_not(x):
     return bind("not", x)
 
 
-def select(pred, on_true, on_false):
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where `pred`, else `on_false`.
 
     Args:
@@ -304,7 +310,7 @@ def select(pred, on_true, on_false):
     return bind("select_n", pred, on_false, on_true)
 
 
-def select_n(which, *cases):
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """`cases[which]` element by element.
 
     Args:

@@ -5,6 +5,10 @@
 Invariant: `lax` gives them out by name.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
@@ -15,6 +19,9 @@ from ._collectives import ragged_all_to_all
 from ._comparisons import eq
 from ._creation import bitcast_convert_type
 from ._differentiation import with_sharding_constraint
+
+if TYPE_CHECKING:
+    from .._core import Array
 
 __all__ = ["dce_sink", "dce_sink_p", "eq_to_p", "ragged_all_to_all_p", "sharding_constraint_p", "stage", "stage_p"]
 
@@ -35,7 +42,7 @@ ragged_all_to_all_p = composed("ragged_all_to_all", ragged_all_to_all)
 sharding_constraint_p = composed("sharding_constraint", lambda x, *, sharding, **_: with_sharding_constraint(x, sharding))
 
 
-def stage(x, /):
+def stage(x: Any, /) -> Array:
     """x as an array, of the trace that is at work.
 
     Args:
@@ -53,7 +60,7 @@ def stage(x, /):
     return _core.asarray(x)
 
 
-def dce_sink(val, *, prevent_mlir_dce=False):
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Marks the arrays of a pytree as used in the traced program; the compiled program leaves them out.
 
     Args:

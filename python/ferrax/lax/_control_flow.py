@@ -8,6 +8,9 @@ Invariant: each emits one `cond`, `while` or `scan` equation whose bodies are pr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
 import numpy as np
 
 from .. import _core, _flat
@@ -33,6 +36,8 @@ from ._bodies import (
     why_differ,
 )
 from ._creation import convert_element_type
+
+_T = TypeVar("_T")
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 _absent = type("_Absent", (), {"__repr__": lambda self: "<not given>"})()
@@ -158,7 +163,7 @@ def _operands(operands, operand):
     return (operand,)
 
 
-def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
+def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _absent, linear: Any = None) -> Any:
     """true_fun(*operands) if pred else false_fun(*operands), with `pred` known only when the program runs.
 
     Under `vmap` with a batched `pred` both branches run and the result is selected.
@@ -210,7 +215,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_absent, linear=None):
     return _branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands, (1, 0))
 
 
-def switch(index, branches, *operands, operand=_absent):
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent) -> Any:
     """branches[index](*operands), with `index` known only when the program runs.
 
     Args:
@@ -252,7 +257,7 @@ def switch(index, branches, *operands, operand=_absent):
     return _branches("switch", index, branches, names, operands, range(len(branches)))
 
 
-def while_loop(cond_fun, body_fun, init_val):
+def while_loop(cond_fun: Callable[[_T], Any], body_fun: Callable[[_T], _T], init_val: _T) -> _T:
     """Runs val = body_fun(val) while cond_fun(val), from init_val. Differentiable forwards and, through a tape that grows as the loop runs, in reverse.
 
     Args:

@@ -9,6 +9,8 @@ Invariant: axis orders are turned into `ConvDimensionNumbers` and paddings into 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,8 +23,14 @@ from ._parameters import ConvDimensionNumbers, canonicalize_precision
 from ._shaping import broadcast, reshape, rev
 from ._windows import _dilate, check_dilations, check_lengths, check_positive, padtype_to_pads
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
+    from ._parameters import Precision
 
-def conv_general_permutations(dimension_numbers):
+
+def conv_general_permutations(dimension_numbers: Any) -> Any:
     """The permutations of axes to (N, C, spatial), (O, I, spatial), (N, C, spatial).
 
     Args:
@@ -50,7 +58,7 @@ def conv_general_permutations(dimension_numbers):
     return first(lhs, "NC"), first(rhs, "OI"), first(out, "NC")
 
 
-def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers):
+def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDimensionNumbers:
     """Axis orders of a convolution.
 
     Args:
@@ -93,7 +101,7 @@ def _check_spatial(name, window, **lists):
     check_lengths(ValueError, name + " window and {what} must have the same number of dimensions, but got {n} and {k}", window, **lists)
 
 
-def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
+def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1) -> Any:
     """Shape of a convolution in (N, C, spatial) order.
 
     Args:
@@ -114,7 +122,7 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count=1):
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
 
 
-def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
+def conv_general_shape_tuple(lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any) -> Any:
     """Shape of a convolution whose axis orders are the strings `dimension_numbers`.
 
     Args:
@@ -134,7 +142,7 @@ def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dime
     return tuple([out[i] for i in np.argsort(out_perm)])
 
 
-def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers):
+def conv_transpose_shape_tuple(lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any) -> Any:
     """Shape of a transposed convolution whose axis orders are the strings `dimension_numbers`.
 
     Args:
@@ -159,19 +167,19 @@ def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, di
 
 
 def conv_general_dilated(
-    lhs,
-    rhs,
-    window_strides,
-    padding,
-    lhs_dilation=None,
-    rhs_dilation=None,
-    dimension_numbers=None,
-    feature_group_count=1,
-    batch_group_count=1,
-    precision=None,
-    preferred_element_type=None,
-    out_sharding=None,
-):
+    lhs: Array,
+    rhs: Array,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Convolution of `lhs` with the kernel `rhs` (not flipped), with strides, padding and dilation.
 
     Args:
@@ -262,7 +270,7 @@ def check_preferred(dtype, preferred):
         raise TypeError("`preferred_element_type` must not be narrower than the original type.")
 
 
-def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_type=None):
+def conv(lhs: Array, rhs: Array, window_strides: Sequence[int], padding: str, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """Convolution of lhs (N, C, spatial) with rhs (O, I, spatial).
 
     Args:
@@ -282,7 +290,16 @@ def conv(lhs, rhs, window_strides, padding, precision=None, preferred_element_ty
     return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None, preferred_element_type=None):
+def conv_with_general_padding(
+    lhs: Array,
+    rhs: Array,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`conv` with dilations.
 
     Args:
@@ -325,17 +342,17 @@ def _conv_transpose_padding(k, s, padding):
 
 
 def conv_transpose(
-    lhs,
-    rhs,
-    strides,
-    padding,
-    rhs_dilation=None,
-    dimension_numbers=None,
-    transpose_kernel=False,
-    precision=None,
-    preferred_element_type=None,
-    use_consistent_padding=False,
-):
+    lhs: Array,
+    rhs: Array,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    use_consistent_padding: bool = False,
+) -> Array:
     """Transposed convolution: the input is spaced out by `strides` and convolved.
 
     Args:
@@ -399,16 +416,16 @@ def conv_transpose(
 
 
 def conv_general_dilated_patches(
-    lhs,
-    filter_shape,
-    window_strides,
-    padding,
-    lhs_dilation=None,
-    rhs_dilation=None,
-    dimension_numbers=None,
-    precision=None,
-    preferred_element_type=None,
-):
+    lhs: ArrayLike,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Precision | None = None,
+    preferred_element_type: np.dtype | None = None,
+) -> Array:
     """The windows that a convolution with kernels of `filter_shape` sees, as features: C * prod(filter_shape) of them, C varying slowest.
 
     Args:
@@ -453,7 +470,17 @@ def conv_general_dilated_patches(
     )
 
 
-def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None, dimension_numbers=None, precision=None):
+def conv_general_dilated_local(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Array:
     """Convolution with a separate kernel at every output position (locally connected).
 
     Args:

@@ -10,6 +10,8 @@ Invariant: each function emits at most one primitive (a few emit two where JAX d
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +22,11 @@ from .._mesh import place_in_use
 from .._parts import sharded
 from .._shapes import canonicalize_shape
 from ._shaping import broadcast
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec, Sharding
+    from ..typing import ArrayLike, DTypeLike
 
 
 def integer_scalar(value, dtype):
@@ -32,7 +39,7 @@ def integer_scalar(value, dtype):
     return array.astype(dtype)[()]
 
 
-def convert_element_type(operand, new_dtype):
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """`operand` converted to `new_dtype`: float to integer truncates, complex to real drops the imaginary part, any number is True but 0.
 
     Args:
@@ -64,7 +71,7 @@ def convert_element_type(operand, new_dtype):
     return bind("convert_element_type", operand, new_dtype=new_dtype, weak_type=False)
 
 
-def bitcast_convert_type(operand, new_dtype):
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The same bits read as `new_dtype`. A narrower dtype adds a trailing axis, a wider one consumes the last axis.
 
     Args:
@@ -83,7 +90,7 @@ def bitcast_convert_type(operand, new_dtype):
     return bind("bitcast_convert_type", operand, new_dtype=requested("bitcast_convert_type", new_dtype))
 
 
-def dtype(x):
+def dtype(x: Any) -> np.dtype[Any]:
     """The dtype of an array or scalar, or of the arrays for a scalar type, a dtype or its name.
 
     Args:
@@ -105,7 +112,7 @@ def dtype(x):
     return dtype_of(x)
 
 
-def full(shape, fill_value, dtype=None, *, sharding=None):
+def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Sharding | None = None) -> Array:
     """An array of `shape` filled with the scalar `fill_value`, of `dtype` or else of the value's.
 
     Args:
@@ -159,7 +166,7 @@ def varying_like(out, x):
     return _core.varying(out, x.aval.vma) if isinstance(x, _core.Tracer) else out
 
 
-def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
+def full_like(x: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Sequence[int] | None = None, sharding: Sharding | None = None) -> Array:
     """An array filled with one value, of x's shape, dtype and device, weakly typed as x is.
 
     Args:
@@ -185,7 +192,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None):
     return beside(out, x) if sharding is None else out
 
 
-def zeros_like_array(x):
+def zeros_like_array(x: Any) -> Any:
     """Zeros of x's shape and dtype.
 
     Args:
@@ -200,7 +207,7 @@ def zeros_like_array(x):
     return full_like(x, 0)
 
 
-def empty(shape, dtype, *, out_sharding=None):
+def empty(shape: Any, dtype: DTypeLike, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Any:
     """An array of `shape` and `dtype` with unspecified contents (they are zeros).
 
     Args:
@@ -219,7 +226,7 @@ def empty(shape, dtype, *, out_sharding=None):
     return full(shape, 0, canonicalize_dtype(dtype))
 
 
-def iota(dtype, size):
+def iota(dtype: DTypeLike, size: int) -> Array:
     """0, 1, ..., size - 1 as `dtype`.
 
     Args:
@@ -238,7 +245,7 @@ def iota(dtype, size):
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
+def broadcasted_iota(dtype: DTypeLike, shape: Sequence[int], dimension: int, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """An array of `shape` whose elements are their own index along `dimension`, as `dtype`.
 
     Args:
@@ -265,7 +272,7 @@ def broadcasted_iota(dtype, shape, dimension, *, out_sharding=None):
     return bind("iota", dtype=requested("broadcasted_iota", dtype), shape=shape, dimension=dimension)
 
 
-def shape_as_value(shape):
+def shape_as_value(shape: Sequence[int]) -> Any:
     """The shape as a vector of numpy's, of dtype int32; of no dimensions, an array without elements.
 
     Args:

@@ -9,10 +9,14 @@ Invariant: the result has the operand's shape; element i combines the elements u
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._core import bind
+
+if TYPE_CHECKING:
+    from .._core import Array
 
 
 def _cumulative(name, operand, axis, reverse):
@@ -24,7 +28,7 @@ def _cumulative(name, operand, axis, reverse):
     return bind(name, operand, axis=axis, reverse=bool(reverse))
 
 
-def cumsum(operand, axis=0, reverse=False):
+def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running sum along `axis`, from the end if `reverse`.
 
     Args:
@@ -44,7 +48,7 @@ def cumsum(operand, axis=0, reverse=False):
     return _cumulative("cumsum", operand, axis, reverse)
 
 
-def cumprod(operand, axis=0, reverse=False):
+def cumprod(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running product along `axis`, from the end if `reverse`.
 
     Args:
@@ -64,7 +68,7 @@ def cumprod(operand, axis=0, reverse=False):
     return _cumulative("cumprod", operand, axis, reverse)
 
 
-def cummax(operand, axis=0, reverse=False):
+def cummax(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running maximum along `axis`, from the end if `reverse`.
 
     Args:
@@ -84,7 +88,7 @@ def cummax(operand, axis=0, reverse=False):
     return _cumulative("cummax", operand, axis, reverse)
 
 
-def cummin(operand, axis=0, reverse=False):
+def cummin(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running minimum along `axis`, from the end if `reverse`.
 
     Args:
@@ -104,7 +108,7 @@ def cummin(operand, axis=0, reverse=False):
     return _cumulative("cummin", operand, axis, reverse)
 
 
-def cumlogsumexp(operand, axis=0, reverse=False):
+def cumlogsumexp(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """Running log(sum(exp(x))) along `axis`, from the end if `reverse`.
 
     Args:

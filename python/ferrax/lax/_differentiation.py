@@ -8,6 +8,9 @@ Invariant: `stop_gradient` and `optimization_barrier` are the identity on values
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import numpy as np
 
 from .. import _core
@@ -22,10 +25,12 @@ from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of
 from ._creation import full_like
 
+_T = TypeVar("_T")
+
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 
 
-def stop_gradient(x):
+def stop_gradient(x: _T) -> _T:
     """x, as a constant to differentiation.
 
     Args:
@@ -47,7 +52,7 @@ def stop_gradient(x):
     return tree_map(stop, x)
 
 
-def optimization_barrier(operand, /):
+def optimization_barrier(operand: _T, /) -> _T:
     """`operand`; the compiler moves no operation across it.
 
     Args:
@@ -66,7 +71,13 @@ def optimization_barrier(operand, /):
     return tree_unflatten(tree, list(out) if isinstance(out, (tuple, list)) else [out])
 
 
-def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
+def custom_root(
+    f: Callable[..., Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[..., Any], Any], Any],
+    tangent_solve: Callable[[Callable[..., Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
     """A root of f, found by solve(f, initial_guess), differentiated by the implicit function theorem. Differentiable in the values that f captures.
 
     Args:
@@ -136,7 +147,14 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
     return (root, tree_unflatten(aux_tree, outs[len(guess) :])) if has_aux else root
 
 
-def custom_linear_solve(matvec, b, solve, transpose_solve=None, symmetric=False, has_aux=False):
+def custom_linear_solve(
+    matvec: Callable[..., Any],
+    b: Any,
+    solve: Callable[[Callable[..., Any], Any], Any],
+    transpose_solve: Callable[[Callable[..., Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
     """The solution x of matvec(x) = b by solve(matvec, b), differentiated as a linear solve.
 
     Args:
@@ -222,7 +240,7 @@ def _check_solver(name, body, tree, b, has_aux=False):
         raise TypeError(f"{name}() output pytree structure must match b, got {found} and {tree}.")
 
 
-def platform_dependent(*args, default=None, **per_platform):
+def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]) -> Any:
     """per_platform[p](*args) for the platform p the program is compiled for, else default(*args).
 
     Args:
@@ -259,7 +277,7 @@ def platform_dependent(*args, default=None, **per_platform):
     return default(*args)
 
 
-def composite(decomposition, name, version=0):
+def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Any:
     """`decomposition`, to be known by `name` to compilers that have their own implementation of it; ours inlines it.
 
     Args:
@@ -295,7 +313,7 @@ def _asserted(v, place):
     return v
 
 
-def with_sharding_constraint(x, shardings):
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """x laid out by shardings.
 
     Args:

@@ -9,6 +9,8 @@ Invariant: a transform runs along the last axes, whose lengths are said; real op
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from typing import Any
 
 from .. import _core
 from .._core import bind
@@ -27,7 +29,7 @@ def _kind(fft_type) -> FftType:
     raise TypeError(f"Unknown FFT type value '{fft_type}'")
 
 
-def fft(x, fft_type, fft_lengths):
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     """The discrete Fourier transform along the last `len(fft_lengths)` axes, up to three: `sum_j x[j] exp(-2 pi i jk / n)` along each.
 
     IFFT and IRFFT divide by the product of the lengths.

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +26,10 @@ from ._creation import convert_element_type, full, full_like
 from ._parameters import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from ._shaping import concatenate, expand_dims, reshape, transpose
 from ._slicing import dynamic_index_in_dim
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 
 def _counted(dims, words, n):
@@ -57,16 +63,16 @@ def _scatter_numbers(operand, updates, dimension_numbers):
 
 
 def gather(
-    operand,
-    start_indices,
-    dimension_numbers,
-    slice_sizes,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
     *,
-    unique_indices=False,
-    indices_are_sorted=False,
-    mode=None,
-    fill_value=None,
-):
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Array:
     """Windows of `operand`, one for each index vector.
 
     Args:
@@ -182,7 +188,16 @@ def apply_where(x, mentions, func):
     return while_loop(left, step, (x, mentions))[0]
 
 
-def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+def scatter(
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
     """`operand` with the windows named by indices replaced; of colliding windows one wins, the last.
 
     If the promise of `unique_indices` is broken, only elements on which windows collide are affected: on the CPU they have the same values as without it,
@@ -206,7 +221,16 @@ def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are
     return _scatter("scatter", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+def scatter_add(
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
     """`scatter` that adds `updates` to the elements; colliding windows add up.
 
     Args:
@@ -227,7 +251,16 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
     return _scatter("scatter-add", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+def scatter_sub(
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
     """`scatter` that subtracts `updates` from the elements.
 
     Args:
@@ -254,7 +287,16 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
     return _scatter("scatter-sub", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+def scatter_mul(
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
     """`scatter` that multiplies the elements by `updates`.
 
     Args:
@@ -275,7 +317,16 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
     return _scatter("scatter-mul", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+def scatter_min(
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
     """`scatter` that sets elements to the minimum of them and `updates`.
 
     Args:
@@ -296,7 +347,16 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
     return _scatter("scatter-min", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None):
+def scatter_max(
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
     """`scatter` that sets elements to the maximum of them and `updates`.
 
     Args:
@@ -317,7 +377,17 @@ def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices
     return _scatter("scatter-max", operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode)
 
 
-def scatter_apply(operand, scatter_indices, func, dimension_numbers, *, update_shape=(), indices_are_sorted=False, unique_indices=False, mode=None):
+def scatter_apply(
+    operand: Array,
+    scatter_indices: Array,
+    func: Callable[[Array], Array],
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    update_shape: Sequence[int] = (),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Array:
     """`operand` with a function applied in the windows named by indices; a window named twice is transformed once for each mention.
 
     Args:
@@ -349,7 +419,7 @@ def scatter_apply(operand, scatter_indices, func, dimension_numbers, *, update_s
     return apply_where(operand, mentions, func)
 
 
-def index_take(src, idxs, axes):
+def index_take(src: Array, idxs: Array, axes: Sequence[int]) -> Array:
     """src indexed by the integer vectors `idxs` along `axes` together; negative indices count from the end. Out of bounds is clipped.
 
     Args:

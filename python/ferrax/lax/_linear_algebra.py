@@ -8,6 +8,9 @@ Invariant: `dot_general` is the one product; the others name its axes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
@@ -15,6 +18,11 @@ from .._core import bind
 from .._dtypes import requested
 from .._parts import sharded
 from ._parameters import DotAlgorithm, RaggedDotDimensionNumbers, canonicalize_precision
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
 
 
 def _product_parameters(precision, preferred_element_type):
@@ -27,7 +35,15 @@ def _product_parameters(precision, preferred_element_type):
     return parameters
 
 
-def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None):
+def dot_general(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Product of lhs and rhs, summed over contracting axes and run together over batch axes.
 
     The result has the batch axes, then lhs's free axes, then rhs's.
@@ -63,7 +79,15 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     return bind("dot_general", lhs, rhs, dimension_numbers=numbers, **_product_parameters(precision, preferred_element_type))
 
 
-def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None):
+def dot(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Product of vectors and matrices, or `dot_general` where `dimension_numbers` are given.
 
     Args:
@@ -95,7 +119,7 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
     return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
 
 
-def batch_matmul(lhs, rhs, precision=None):
+def batch_matmul(lhs: Array, rhs: Array, precision: Any = None) -> Array:
     """Matrix product over the last two axes, run together over all leading ones.
 
     Args:
@@ -123,15 +147,15 @@ def batch_matmul(lhs, rhs, precision=None):
 
 
 def ragged_dot_general(
-    lhs,
-    rhs,
-    group_sizes,
-    ragged_dot_dimension_numbers,
-    precision=None,
-    preferred_element_type=None,
-    group_offset=None,
-    out_sharding=None,
-):
+    lhs: Array,
+    rhs: Array,
+    group_sizes: Array,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: Array | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """`dot_general` with the rows of lhs split into groups of `group_sizes`, each multiplied by its own slice of rhs.
 
     Args:
@@ -167,7 +191,15 @@ def ragged_dot_general(
     )
 
 
-def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None, out_sharding=None):
+def ragged_dot(
+    lhs: Array,
+    rhs: Array,
+    group_sizes: Array,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: Array | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Rows of lhs in groups, each group multiplied by its own matrix.
 
     Args:
@@ -222,7 +254,15 @@ def _scaled(name, x, scale, contract):
     return bind("mul", x, bind("reshape", spread, new_sizes=tuple(x.shape), dimensions=None))
 
 
-def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None):
+def scaled_dot(
+    lhs: Array,
+    rhs: Array,
+    *,
+    lhs_scale: Array | None = None,
+    rhs_scale: Array | None = None,
+    dimension_numbers: tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]] | None = None,
+    preferred_element_type: Any = None,
+) -> Any:
     """The product of lhs and rhs with a scale for each block along the contracted axis; computed in float32.
 
     Args:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import inspect
 import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +29,11 @@ from ._control_flow import while_loop_of
 from ._creation import convert_element_type
 from ._shaping import concatenate, pad, reshape, rev, stack
 from ._slicing import index_in_dim, slice, slice_in_dim
+
+_Carry = TypeVar("_Carry")
+_T = TypeVar("_T")
+_X = TypeVar("_X")
+_Y = TypeVar("_Y")
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten
 _CARRY_AND_X = inspect.signature(lambda loop_carry, x: None)
@@ -59,7 +66,15 @@ def _scan_length(xs, length):
     return sizes[0]
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
+def scan(
+    f: Callable[[_Carry, _X], tuple[_Carry, _Y]],
+    init: _Carry,
+    xs: _X | None = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[_Carry, _Y]:
     """Runs carry, y = f(carry, x) over the leading axis of xs.
 
     Args:
@@ -240,7 +255,7 @@ def _rows(x, start, limit):
     return slice(x, (start,) + (0,) * (x.ndim - 1), (limit, *x.shape[1:]))
 
 
-def map(f, xs, *, batch_size=None):
+def map(f: Any, xs: Any, *, batch_size: int | None = None) -> Any:
     """f applied to each slice of xs along the leading axis, one after another.
 
     Args:
@@ -297,7 +312,7 @@ def _interleave(a, b, axis):
     return join(spread(a, 0, 1 if a.shape[axis] == b.shape[axis] else 0), spread(b, 1, 0 if a.shape[axis] == b.shape[axis] else 1))
 
 
-def associative_scan(fn, elems, reverse=False, axis=0):
+def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes of elems combined by an associative function, in logarithmic depth.
 
     Args:
@@ -356,7 +371,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     return tree_unflatten(tree, out)
 
 
-def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, _T], _T], init_val: _T, *, unroll: int | bool | None = None) -> _T:
     """Runs val = body_fun(i, val) for i from lower up to upper, not included.
 
     Where both are known when the function is called the loop is a `scan`, else a `while_loop`.

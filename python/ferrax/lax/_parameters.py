@@ -6,9 +6,12 @@ Invariant: plain values, comparable and hashable, printed as JAX prints them.
     <GatherScatterMode.CLIP: 1>
 """
 
+from __future__ import annotations
+
 # No deferred annotations here: typing compiles those of a NamedTuple one by one, at import.
 import enum
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 
 class RoundingMethod(enum.IntEnum):
@@ -27,6 +30,10 @@ class AccuracyMode(enum.Enum):
 
 class Tolerance:
     """Accuracy wanted of a transcendental function, as bounds: absolute, relative, in units in the last place."""
+
+    atol: Any
+    rtol: Any
+    ulps: Any
 
     __slots__ = ("atol", "rtol", "ulps")
 
@@ -71,7 +78,7 @@ class GatherScatterMode(enum.IntEnum):
     ONE_HOT = 4
 
     @staticmethod
-    def from_any(s):
+    def from_any(s: Any) -> Any:
         """The mode that a string names.
 
         Args:
@@ -140,9 +147,13 @@ class ConvDimensionNumbers(NamedTuple):
 class RaggedDotDimensionNumbers:
     """Axes of `ragged_dot_general`: those of the dot, the ragged axis of lhs, the group axes of rhs."""
 
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Any
+    rhs_group_dimensions: Any
+
     __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
 
-    def __init__(self, dot_dimension_numbers, lhs_ragged_dimensions, rhs_group_dimensions):
+    def __init__(self, dot_dimension_numbers: Any, lhs_ragged_dimensions: Any, rhs_group_dimensions: Any) -> None:
         self.dot_dimension_numbers = tuple(tuple(tuple(axes) for axes in pair) for pair in dot_dimension_numbers)
         self.lhs_ragged_dimensions = tuple(lhs_ragged_dimensions)
         self.rhs_group_dimensions = tuple(rhs_group_dimensions)
@@ -150,7 +161,7 @@ class RaggedDotDimensionNumbers:
     def _key(self):
         return self.dot_dimension_numbers, self.lhs_ragged_dimensions, self.rhs_group_dimensions
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._key())
 
     def __eq__(self, other):
@@ -166,7 +177,7 @@ class RaggedDotDimensionNumbers:
         )
 
 
-DotDimensionNumbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
+DotDimensionNumbers: TypeAlias = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 
 
 class _PrecisionMeta(enum.EnumMeta):
@@ -280,5 +291,5 @@ class RandomAlgorithm(enum.IntEnum):
         return self.name
 
 
-PrecisionLike = None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset
-ConvGeneralDilatedDimensionNumbers = tuple[str, str, str] | ConvDimensionNumbers | None
+PrecisionLike: Any = None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset
+ConvGeneralDilatedDimensionNumbers: Any = tuple[str, str, str] | ConvDimensionNumbers | None

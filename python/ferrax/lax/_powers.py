@@ -8,13 +8,20 @@ Invariant: no promotion, and broadcasting as in `_arithmetic`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import _core
 from .._core import bind
 from .._dtypes import is_inexact
 from ._parameters import accuracy_parameters
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
+    from ._parameters import AccuracyMode, Tolerance
 
-def cbrt(x, *, accuracy=None):
+
+def cbrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Cube root.
 
     Args:
@@ -33,7 +40,7 @@ def cbrt(x, *, accuracy=None):
     return bind("cbrt", x, **accuracy_parameters(accuracy))
 
 
-def exp(x, *, accuracy=None):
+def exp(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """e ** x.
 
     Args:
@@ -52,7 +59,7 @@ def exp(x, *, accuracy=None):
     return bind("exp", x, **accuracy_parameters(accuracy))
 
 
-def exp2(x, *, accuracy=None):
+def exp2(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """2 ** x.
 
     Args:
@@ -71,7 +78,7 @@ def exp2(x, *, accuracy=None):
     return bind("exp2", x, **accuracy_parameters(accuracy))
 
 
-def expm1(x, *, accuracy=None):
+def expm1(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """e ** x - 1, accurate near zero.
 
     Args:
@@ -90,7 +97,7 @@ def expm1(x, *, accuracy=None):
     return bind("expm1", x, **accuracy_parameters(accuracy))
 
 
-def log(x, *, accuracy=None):
+def log(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Natural logarithm.
 
     Args:
@@ -109,7 +116,7 @@ def log(x, *, accuracy=None):
     return bind("log", x, **accuracy_parameters(accuracy))
 
 
-def log1p(x, *, accuracy=None):
+def log1p(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """log(1 + x), accurate near zero.
 
     Args:
@@ -128,7 +135,7 @@ def log1p(x, *, accuracy=None):
     return bind("log1p", x, **accuracy_parameters(accuracy))
 
 
-def logistic(x, *, accuracy=None):
+def logistic(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """1 / (1 + exp(-x)).
 
     Args:
@@ -147,7 +154,7 @@ def logistic(x, *, accuracy=None):
     return bind("logistic", x, **accuracy_parameters(accuracy))
 
 
-def rsqrt(x, *, accuracy=None):
+def rsqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """1 / sqrt(x).
 
     Args:
@@ -166,7 +173,7 @@ def rsqrt(x, *, accuracy=None):
     return bind("rsqrt", x, **accuracy_parameters(accuracy))
 
 
-def sqrt(x, *, accuracy=None):
+def sqrt(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Square root.
 
     Args:
@@ -185,7 +192,7 @@ def sqrt(x, *, accuracy=None):
     return bind("sqrt", x, **accuracy_parameters(accuracy))
 
 
-def pow(x, y):
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x ** y.
 
     Args:
@@ -204,7 +211,7 @@ def pow(x, y):
     return bind("pow", x, y)
 
 
-def integer_pow(x, y):
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x ** y for a Python integer y.
 
     Args:

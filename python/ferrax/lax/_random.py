@@ -9,6 +9,8 @@ Invariant: the state is an argument and, advanced, a result; nothing is stored.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
@@ -18,10 +20,21 @@ from .._parts import sharded
 from .._shapes import canonicalize_shape
 from ._parameters import RandomAlgorithm
 
+if TYPE_CHECKING:
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import DTypeLike
+
 _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
-def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None):
+def rng_bit_generator(
+    key: Any,
+    shape: Any,
+    dtype: DTypeLike = np.uint32,
+    algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Any:
     """The next state and random bits. Under `vmap` all lanes draw from the first lane's state.
 
     Args:
@@ -51,7 +64,7 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
     return tuple(bind("rng_bit_generator", key, shape=canonicalize_shape(shape), dtype=dtype, algorithm=algorithm))
 
 
-def rng_uniform(a, b, shape):
+def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
     """Numbers from [a, b), others at every call: the host draws them.
 
     Args:

@@ -9,6 +9,8 @@ Invariant: axes are counted from the front and listed without repeats; the resul
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -20,6 +22,11 @@ from .._parts import sharded
 from . import _arithmetic, _comparisons
 from ._creation import convert_element_type
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
+
 _HALVES = frozenset(map(np.dtype, (np.float16, ml_dtypes.bfloat16)))
 
 
@@ -30,7 +37,7 @@ def _reduce(name, operand, axes):
     return bind(name, operand, axes=axes)
 
 
-def reduce_sum(operand, axes, *, out_sharding=None):
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """Sum over `axes`.
 
     Args:
@@ -61,7 +68,7 @@ def _refuse_halves(operand, axes):
         raise ValueError(f"reduce_sum on operand {aval.str_short(True)} is not allowed when jax_allow_f16_reductions=False.")
 
 
-def reduce_prod(operand, axes):
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Product over `axes`.
 
     Args:
@@ -81,7 +88,7 @@ def reduce_prod(operand, axes):
     return _reduce("reduce_prod", operand, axes)
 
 
-def reduce_max(operand, axes):
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Maximum over `axes`; -inf or the least value if there are no elements; nan if any element is nan.
 
     Args:
@@ -100,7 +107,7 @@ def reduce_max(operand, axes):
     return _reduce("reduce_max", operand, axes)
 
 
-def reduce_min(operand, axes):
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Minimum over `axes`; inf or the greatest value if there are no elements; nan if any element is nan.
 
     Args:
@@ -119,7 +126,7 @@ def reduce_min(operand, axes):
     return _reduce("reduce_min", operand, axes)
 
 
-def reduce_and(operand, axes):
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise and over `axes`.
 
     Args:
@@ -139,7 +146,7 @@ def reduce_and(operand, axes):
     return _reduce("reduce_and", operand, axes)
 
 
-def reduce_or(operand, axes):
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise or over `axes`.
 
     Args:
@@ -159,7 +166,7 @@ def reduce_or(operand, axes):
     return _reduce("reduce_or", operand, axes)
 
 
-def reduce_xor(operand, axes):
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """Bitwise exclusive or over `axes`.
 
     Args:
@@ -186,7 +193,7 @@ def _arg_reduce(name, operand, axis, index_dtype):
     return bind(name, operand, axes=(axis,), index_dtype=requested(name, index_dtype))
 
 
-def argmax(operand, axis, index_dtype):
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Index of the first maximum along `axis`, as `index_dtype`; of the first nan if there is one.
 
     Args:
@@ -207,7 +214,7 @@ def argmax(operand, axis, index_dtype):
     return _arg_reduce("argmax", operand, axis, index_dtype)
 
 
-def argmin(operand, axis, index_dtype):
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """Index of the first minimum along `axis`, as `index_dtype`; of the first nan if there is one.
 
     Args:
@@ -255,7 +262,13 @@ def _named_monoid(init, computation):
     return next((monoid for f, monoid, identity in named if computation is f and _is_scalar(init, identity)), None)
 
 
-def reduce(operands, init_values, computation, dimensions, out_sharding=None):
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Any:
     """Reduction over axes by any associative, commutative function.
 
     Args:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +21,13 @@ from .._core import bind
 from .._parts import sharded
 from .._shapes import canonicalize_axis, canonicalize_shape, common_shape
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike
 
-def broadcast(operand, sizes, *, out_sharding=None):
+
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """`operand` with new leading axes of `sizes`.
 
     Args:
@@ -44,7 +51,9 @@ def broadcast(operand, sizes, *, out_sharding=None):
     return broadcast_in_dim(operand, sizes + shape, tuple(range(len(sizes), len(sizes) + len(shape))))
 
 
-def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None):
+def broadcast_in_dim(
+    operand: ArrayLike, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """`operand` placed so that its axis i is axis broadcast_dimensions[i] of the result; axes of size 1, and all others, repeat.
 
     Args:
@@ -74,7 +83,7 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     return bind("broadcast_in_dim", operand, shape=shape, broadcast_dimensions=dims)
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: Any) -> Any:
     """The shape that arrays of `shapes` broadcast to.
 
     Args:
@@ -96,7 +105,7 @@ def broadcast_shapes(*shapes):
     return common_shape(*shapes)
 
 
-def broadcast_to_rank(x, rank):
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """x with leading axes of size 1 up to `rank` axes.
 
     Args:
@@ -115,7 +124,7 @@ def broadcast_to_rank(x, rank):
     return broadcast_in_dim(x, (1,) * (rank - len(shape)) + shape, tuple(range(rank - len(shape), rank)))
 
 
-def broadcast_like(arr, like_arr):
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """`arr` broadcast to the shape of `like_arr`.
 
     Args:
@@ -132,7 +141,7 @@ def broadcast_like(arr, like_arr):
     return _core.broadcast_to(arr, np.shape(like_arr))
 
 
-def collapse(operand, start_dimension, stop_dimension=None):
+def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Neighbouring axes merged into one.
 
     Args:
@@ -161,7 +170,7 @@ def slice_bounds(start, stop, n):
     return _slice(start, stop).indices(n)
 
 
-def concatenate(operands, dimension):
+def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     """The operands joined along an axis.
 
     Args:
@@ -190,7 +199,7 @@ def concatenate(operands, dimension):
     return bind("concatenate", *operands, dimension=dimension)
 
 
-def stack(operands, axis=0):
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """The operands, all of one shape and dtype, joined along a new axis.
 
     Args:
@@ -214,7 +223,7 @@ def stack(operands, axis=0):
     return bind("stack", *operands, axis=canonicalize_axis(axis, np.ndim(operands[0]) + 1))
 
 
-def unstack(x, axis=0):
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of x along `axis`, as a tuple.
 
     Args:
@@ -230,7 +239,7 @@ def unstack(x, axis=0):
     return bind("unstack", x, axis=canonicalize_axis(axis, np.ndim(x)))
 
 
-def split(operand, sizes, axis=0):
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Array]:
     """Pieces of `operand`, cut along an axis.
 
     Args:
@@ -253,7 +262,7 @@ def split(operand, sizes, axis=0):
     return list(bind("split", operand, sizes=sizes, axis=canonicalize_axis(axis, np.ndim(operand))))
 
 
-def expand_dims(array, dimensions):
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`array` with axes of size 1 inserted at `dimensions` of the result.
 
     Args:
@@ -281,7 +290,7 @@ def expand_dims(array, dimensions):
     return broadcast_in_dim(array, tuple([1 if d in dims else next(sizes) for d in range(rank)]), kept)
 
 
-def squeeze(array, dimensions):
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`array` without the axes `dimensions`, each of size 1.
 
     Args:
@@ -304,7 +313,7 @@ def squeeze(array, dimensions):
     return bind("squeeze", array, dimensions=dims)
 
 
-def pad(operand, padding_value, padding_config):
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """`operand` with copies of a value around and between its elements.
 
     Args:
@@ -325,7 +334,9 @@ def pad(operand, padding_value, padding_config):
     return bind("pad", operand, padding_value, padding_config=tuple([tuple([operator.index(n) for n in c]) for c in padding_config]))
 
 
-def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
+def reshape(
+    operand: ArrayLike, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """The elements of `operand` in row-major order in a new shape.
 
     Args:
@@ -363,7 +374,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None):
     return bind("reshape", operand, new_sizes=new_sizes, dimensions=None)
 
 
-def rev(operand, dimensions):
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`operand` with the order of elements reversed along `dimensions`.
 
     Args:
@@ -382,7 +393,7 @@ def rev(operand, dimensions):
     return bind("rev", operand, dimensions=tuple(dimensions))
 
 
-def tile(operand, reps):
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """`operand` repeated reps[i] times along each axis i.
 
     Args:
@@ -398,7 +409,7 @@ def tile(operand, reps):
     return bind("tile", operand, reps=tuple(reps))
 
 
-def transpose(operand, permutation):
+def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Array:
     """`operand` with axis permutation[i] as its axis i.
 
     Args:

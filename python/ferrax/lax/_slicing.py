@@ -10,6 +10,8 @@ stick out are moved inside.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,8 +22,12 @@ from .._shapes import canonicalize_axis, canonicalize_shape
 from ._creation import convert_element_type
 from ._shaping import expand_dims, squeeze
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def slice(operand, start_indices, limit_indices, strides=None):
+
+def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None) -> Array:
     """operand[start:limit:stride] along every axis at once; the bounds are Python integers within the operand.
 
     Args:
@@ -48,7 +54,7 @@ def slice(operand, start_indices, limit_indices, strides=None):
     )
 
 
-def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
+def slice_in_dim(operand: Array | np.ndarray, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
     """operand[start:limit:stride] along one axis.
 
     Args:
@@ -75,7 +81,7 @@ def slice_in_dim(operand, start_index, limit_index, stride=1, axis=0):
     return slice(operand, starts, limits, strides)
 
 
-def index_in_dim(operand, index, axis=0, keepdims=True):
+def index_in_dim(operand: Array | np.ndarray, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """operand[index] along one axis, for a known index.
 
     Args:
@@ -139,7 +145,13 @@ def _start_indices(operand, start_indices, allow_negative_indices):
     return out
 
 
-def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True):
+def dynamic_slice(
+    operand: Array | np.ndarray,
+    start_indices: Array | np.ndarray | Sequence[ArrayLike],
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Array:
     """A window of `slice_sizes` of `operand` at `start_indices`, one scalar (may be traced) per axis; starts are clamped so that it is inside.
 
     Args:
@@ -165,7 +177,7 @@ def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices
     return bind("dynamic_slice", operand, *starts, slice_sizes=sizes)
 
 
-def dynamic_slice_in_dim(operand, start_index, slice_size, axis=0, *, allow_negative_indices=True):
+def dynamic_slice_in_dim(operand: Array | np.ndarray, start_index: ArrayLike, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True) -> Array:
     """`dynamic_slice` along one axis.
 
     Args:
@@ -198,7 +210,7 @@ _dynamic_index_in_dim.__name__ = "dynamic_index_in_dim"
 _dynamic_index_in_dim_jit = _core.jit(_dynamic_index_in_dim, static_argnums=(2, 3, 4))
 
 
-def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negative_indices=True):
+def dynamic_index_in_dim(operand: Array | np.ndarray, index: ArrayLike, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True) -> Array:
     """operand[index] along one axis, for an index that may be traced.
 
     Args:
@@ -217,7 +229,9 @@ def dynamic_index_in_dim(operand, index, axis=0, keepdims=True, *, allow_negativ
     return _dynamic_index_in_dim_jit(operand, index, operator.index(axis), bool(keepdims), allow_negative_indices)
 
 
-def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True):
+def dynamic_update_slice(
+    operand: Array | np.ndarray, update: ArrayLike, start_indices: Array | Sequence[ArrayLike], *, allow_negative_indices: bool | Sequence[bool] = True
+) -> Array:
     """`operand` with the window at `start_indices` replaced by `update`, of the same dtype and rank; starts are clamped so that it is inside.
 
     Args:
@@ -239,7 +253,9 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
     return bind("dynamic_update_slice", operand, update, *_start_indices(operand, start_indices, allow_negative_indices))
 
 
-def dynamic_update_slice_in_dim(operand, update, start_index, axis, *, allow_negative_indices=True):
+def dynamic_update_slice_in_dim(
+    operand: Array | np.ndarray, update: ArrayLike, start_index: ArrayLike, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """`dynamic_update_slice` along one axis.
 
     Args:
@@ -272,7 +288,7 @@ _dynamic_update_index_in_dim.__name__ = "dynamic_update_index_in_dim"
 _dynamic_update_index_in_dim_jit = _core.jit(_dynamic_update_index_in_dim, static_argnums=(3, 4))
 
 
-def dynamic_update_index_in_dim(operand, update, index, axis, *, allow_negative_indices=True):
+def dynamic_update_index_in_dim(operand: Array | np.ndarray, update: ArrayLike, index: ArrayLike, axis: int, *, allow_negative_indices: bool = True) -> Array:
     """`operand` with the slice at `index` along `axis` replaced by `update`, with or without that axis.
 
     Args:

@@ -9,6 +9,8 @@ Invariant: nan sorts last, -0 and 0 are equal, and ties keep their order if `is_
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +18,12 @@ from .._core import bind
 from .._dtypes import dtype_of, is_floating
 from .._shapes import canonicalize_axis
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def sort(operand, dimension=-1, is_stable=True, num_keys=1):
+
+def sort(operand: Array | Sequence[Array], dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """`operand` sorted in ascending order along an axis; several operands are sorted together.
 
     Args:
@@ -50,7 +56,7 @@ def sort(operand, dimension=-1, is_stable=True, num_keys=1):
     return out[0] if isinstance(out, (tuple, list)) else out
 
 
-def sort_key_val(keys, values, dimension=-1, is_stable=True):
+def sort_key_val(keys: Array, values: ArrayLike, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """`keys` sorted along `dimension`, and `values` carried along.
 
     Args:
@@ -68,7 +74,7 @@ def sort_key_val(keys, values, dimension=-1, is_stable=True):
     return sort((keys, values), dimension, is_stable, num_keys=1)
 
 
-def top_k(operand, k, *, axis=-1):
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> tuple[Array, Array]:
     """The k largest elements along an axis, in descending order.
 
     Args:
@@ -112,7 +118,9 @@ def _approx(operand, k, is_max_k, reduction_dimension, recall_target, reduction_
     )
 
 
-def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
+def approx_max_k(
+    operand: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
+) -> tuple[Array, Array]:
     """The k largest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met.
 
     Args:
@@ -134,7 +142,9 @@ def approx_max_k(operand, k, reduction_dimension=-1, recall_target=0.95, reducti
     return _approx(operand, k, True, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk)
 
 
-def approx_min_k(operand, k, reduction_dimension=-1, recall_target=0.95, reduction_input_size_override=-1, aggregate_to_topk=True):
+def approx_min_k(
+    operand: Array, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
+) -> tuple[Array, Array]:
     """The k smallest elements along `reduction_dimension` and their indices; ours are exact, so `recall_target` is always met.
 
     Args:

@@ -8,10 +8,16 @@ Invariant: no promotion, and broadcasting as in `_arithmetic`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .._core import bind
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def bessel_i0e(x):
+
+def bessel_i0e(x: ArrayLike) -> Array:
     """exp(-|x|) I0(x), the scaled modified Bessel function of order 0.
 
     Args:
@@ -29,7 +35,7 @@ def bessel_i0e(x):
     return bind("bessel_i0e", x)
 
 
-def bessel_i1e(x):
+def bessel_i1e(x: ArrayLike) -> Array:
     """exp(-|x|) I1(x), the scaled modified Bessel function of order 1.
 
     Args:
@@ -47,7 +53,7 @@ def bessel_i1e(x):
     return bind("bessel_i1e", x)
 
 
-def digamma(x):
+def digamma(x: ArrayLike) -> Array:
     """d/dx log Gamma(x).
 
     Args:
@@ -65,7 +71,7 @@ def digamma(x):
     return bind("digamma", x)
 
 
-def erf(x):
+def erf(x: ArrayLike) -> Array:
     """The error function, 2/sqrt(pi) * integral of exp(-t**2) from 0 to x.
 
     Args:
@@ -83,7 +89,7 @@ def erf(x):
     return bind("erf", x)
 
 
-def erf_inv(x):
+def erf_inv(x: ArrayLike) -> Array:
     """The inverse of `erf`.
 
     Args:
@@ -101,7 +107,7 @@ def erf_inv(x):
     return bind("erf_inv", x)
 
 
-def erfc(x):
+def erfc(x: ArrayLike) -> Array:
     """1 - erf(x), without cancellation.
 
     Args:
@@ -119,7 +125,7 @@ def erfc(x):
     return bind("erfc", x)
 
 
-def lgamma(x):
+def lgamma(x: ArrayLike) -> Array:
     """log |Gamma(x)|.
 
     Args:
@@ -137,7 +143,7 @@ def lgamma(x):
     return bind("lgamma", x)
 
 
-def igamma(a, x):
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularised lower incomplete gamma function P(a, x).
 
     Args:
@@ -155,7 +161,7 @@ def igamma(a, x):
     return bind("igamma", a, x)
 
 
-def igamma_grad_a(a, x):
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """d/da P(a, x).
 
     Args:
@@ -173,7 +179,7 @@ def igamma_grad_a(a, x):
     return bind("igamma_grad_a", a, x)
 
 
-def igammac(a, x):
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """Regularised upper incomplete gamma function Q(a, x).
 
     Args:
@@ -191,7 +197,7 @@ def igammac(a, x):
     return bind("igammac", a, x)
 
 
-def polygamma(m, x):
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The m-th derivative of digamma at x.
 
     Args:
@@ -209,7 +215,7 @@ def polygamma(m, x):
     return bind("polygamma", m, x)
 
 
-def zeta(x, q):
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz zeta function, sum over k >= 0 of (q + k) ** -x.
 
     Args:
@@ -227,7 +233,7 @@ def zeta(x, q):
     return bind("zeta", x, q)
 
 
-def betainc(a, b, x):
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Regularised incomplete beta function I_x(a, b). Differentiable in x alone: ValueError for a and b.
 
     Args:
@@ -245,7 +251,7 @@ def betainc(a, b, x):
     return bind("regularized_incomplete_beta", a, b, x)
 
 
-def random_gamma_grad(*args):
+def random_gamma_grad(*args: Any) -> Any:
     """Derivative of a sample x of Gamma(a) with respect to a.
 
     Args:

@@ -6,6 +6,11 @@
 Invariant: a token is a pytree whose leaves are the values sent with it. It orders nothing: effects happen in the order of the program.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 from ..tree_util import register_pytree_node, tree_leaves, tree_structure
 from ._collectives import ppermute
 
@@ -35,7 +40,7 @@ def _path(axis_name, perm):
     return axis_name, tuple((int(a), int(b)) for a, b in perm)
 
 
-def create_token(_=None):
+def create_token(_: Any = None) -> Any:
     """A token without values. The argument is not read.
 
     Returns:
@@ -47,7 +52,7 @@ def create_token(_=None):
     return Token()
 
 
-def after_all(*operands):
+def after_all(*operands: Any) -> Any:
     """A token with the values of all tokens `operands`.
 
     Args:
@@ -65,7 +70,7 @@ def after_all(*operands):
     return Token()
 
 
-def psend(x, axis_name, perm):
+def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """Sends a pytree of arrays along pairs of positions of the named axis.
 
     Args:
@@ -82,7 +87,7 @@ def psend(x, axis_name, perm):
     return Token(ppermute(x, axis_name, perm), _path(axis_name, perm))
 
 
-def precv(token, out_shape, axis_name, perm):
+def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """The values sent with a token, as `ppermute` returns them: zeros at positions without a source.
 
     Args:

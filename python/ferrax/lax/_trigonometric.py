@@ -8,11 +8,18 @@ Invariant: no promotion, and broadcasting as in `_arithmetic`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._core import bind
 from ._parameters import accuracy_parameters
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
+    from ._parameters import AccuracyMode, Tolerance
 
-def acos(x):
+
+def acos(x: ArrayLike) -> Array:
     """Arc cosine in radians.
 
     Args:
@@ -30,7 +37,7 @@ def acos(x):
     return bind("acos", x)
 
 
-def acosh(x):
+def acosh(x: ArrayLike) -> Array:
     """Inverse hyperbolic cosine.
 
     Args:
@@ -48,7 +55,7 @@ def acosh(x):
     return bind("acosh", x)
 
 
-def asin(x):
+def asin(x: ArrayLike) -> Array:
     """Arc sine in radians.
 
     Args:
@@ -66,7 +73,7 @@ def asin(x):
     return bind("asin", x)
 
 
-def asinh(x):
+def asinh(x: ArrayLike) -> Array:
     """Inverse hyperbolic sine.
 
     Args:
@@ -84,7 +91,7 @@ def asinh(x):
     return bind("asinh", x)
 
 
-def atan(x):
+def atan(x: ArrayLike) -> Array:
     """Arc tangent in radians.
 
     Args:
@@ -102,7 +109,7 @@ def atan(x):
     return bind("atan", x)
 
 
-def atanh(x):
+def atanh(x: ArrayLike) -> Array:
     """Inverse hyperbolic tangent.
 
     Args:
@@ -120,7 +127,7 @@ def atanh(x):
     return bind("atanh", x)
 
 
-def cosh(x):
+def cosh(x: ArrayLike) -> Array:
     """Hyperbolic cosine.
 
     Args:
@@ -138,7 +145,7 @@ def cosh(x):
     return bind("cosh", x)
 
 
-def sinh(x):
+def sinh(x: ArrayLike) -> Array:
     """Hyperbolic sine.
 
     Args:
@@ -156,7 +163,7 @@ def sinh(x):
     return bind("sinh", x)
 
 
-def cos(x, *, accuracy=None):
+def cos(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Cosine of x radians.
 
     Args:
@@ -175,7 +182,7 @@ def cos(x, *, accuracy=None):
     return bind("cos", x, **accuracy_parameters(accuracy))
 
 
-def sin(x, *, accuracy=None):
+def sin(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Sine of x radians.
 
     Args:
@@ -194,7 +201,7 @@ def sin(x, *, accuracy=None):
     return bind("sin", x, **accuracy_parameters(accuracy))
 
 
-def tan(x, *, accuracy=None):
+def tan(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Tangent of x radians.
 
     Args:
@@ -213,7 +220,7 @@ def tan(x, *, accuracy=None):
     return bind("tan", x, **accuracy_parameters(accuracy))
 
 
-def tanh(x, *, accuracy=None):
+def tanh(x: ArrayLike, *, accuracy: Tolerance | AccuracyMode | None = None) -> Array:
     """Hyperbolic tangent.
 
     Args:
@@ -232,7 +239,7 @@ def tanh(x, *, accuracy=None):
     return bind("tanh", x, **accuracy_parameters(accuracy))
 
 
-def atan2(x, y):
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """Angle of the point (y, x), that is arctan(x / y) in the right quadrant.
 
     Args:

@@ -9,6 +9,8 @@ Invariant: padded elements are the initial value.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +42,9 @@ def check_lengths(error, template, expected, **lists):
             raise error(template.format(what=what, values=values, expected=expected, n=len(expected), k=len(values)))
 
 
-def padtype_to_pads(in_shape, window_shape, window_strides, padding):
+def padtype_to_pads(
+    in_shape: Sequence[int] | np.ndarray, window_shape: Sequence[int] | np.ndarray, window_strides: Sequence[int] | np.ndarray, padding: Any
+) -> list[tuple[int, int]]:
     """The (low, high) padding along each axis for "VALID", "SAME" or "SAME_LOWER" and windows over `in_shape`.
 
     Args:
@@ -75,7 +79,9 @@ def _dilate(n, d):
     return 0 if n == 0 else 1 + d * (n - 1)
 
 
-def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, padding, base_dilation=None, window_dilation=None):
+def reduce_window_shape_tuple(
+    operand_shape: Any, window_dimensions: Any, window_strides: Any, padding: Any, base_dilation: Any = None, window_dilation: Any = None
+) -> Any:
     """The shape of the result of `reduce_window`.
 
     Args:
@@ -102,15 +108,15 @@ def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, 
 
 
 def reduce_window(
-    operand,
-    init_value,
-    computation,
-    window_dimensions,
-    window_strides=None,
-    padding="VALID",
-    base_dilation=None,
-    window_dilation=None,
-):
+    operand: Any,
+    init_value: Any,
+    computation: Callable[..., Any],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
     """A reduction over every window of `operand`: pooling.
 
     Args:

@@ -581,10 +581,12 @@ def _names():
     return frozenset(f"{name}_p" for name in __all__)
 
 
-def __getattr__(name):
-    if name in _names() and (value := _primitive(name.removesuffix("_p"))) is not None:
-        return value
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+
+    def __getattr__(name):
+        if name in _names() and (value := _primitive(name.removesuffix("_p"))) is not None:
+            return value
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__():

@@ -3,7 +3,9 @@
 Invariant: derivatives at kinks are JAX's: relu has slope 0 at 0, relu6 slope 0 at 0 and 6.
 """
 
-import functools
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +14,15 @@ from .._dtypes import is_inexact
 from .._jit import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import as_array, check_promotion
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
 _DOC = """{formula}.
 
@@ -26,7 +37,9 @@ _DOC = """{formula}.
     """
 
 
-def _doc(formula, prints, extra="", kind="of x's dtype if that is floating point, else of the default float's", points="[-1.0, 2.0]"):
+def _doc(
+    formula: str, prints: str, extra: str = "", kind: str = "of x's dtype if that is floating point, else of the default float's", points: str = "[-1.0, 2.0]"
+) -> Callable[[_F], _F]:
     """Decorator that adds the common docstring of activations. prints: the output of the example at `points`."""
 
     def decorate(f):
@@ -50,7 +63,7 @@ def _check_parameter(x, value):
 @custom_jvp
 @jit
 @_doc("max(x, 0); the derivative at 0 is 0.", "Array([0., 2.], dtype=float32)", kind="of x's dtype")
-def relu(x):
+def relu(x: ArrayLike) -> Array:
     return jnp.maximum(x, 0)
 
 
@@ -60,7 +73,7 @@ relu.defjvps(lambda g, ans, x: lax.select(x > 0, g, lax.full_like(g, 0)))
 @custom_jvp
 @jit
 @_doc("min(max(x, 0), 6); the derivative at 0 and at 6 is 0.", "Array([0., 2.], dtype=float32)", kind="of x's dtype")
-def relu6(x):
+def relu6(x: ArrayLike) -> Array:
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
@@ -69,7 +82,7 @@ relu6.defjvps(lambda g, ans, x: lax.select((x > 0) & (x < 6), g, lax.full_like(g
 
 @jit
 @_doc("1 / (1 + exp(-x))", "Array([0.2689414, 0.8807971], dtype=float32)")
-def sigmoid(x):
+def sigmoid(x: ArrayLike) -> Array:
     return lax.logistic(x)
 
 
@@ -79,20 +92,20 @@ def _sigmoid(x):
 
 @jit
 @_doc("log(1 + exp(x)), without overflow", "Array([0.3132617, 2.126928 ], dtype=float32)")
-def softplus(x):
+def softplus(x: ArrayLike) -> Array:
     return jnp.logaddexp(x, 0)
 
 
 @jit
 @_doc("x / (|x| + 1)", "Array([-0.5      ,  0.6666667], dtype=float32)")
-def soft_sign(x):
+def soft_sign(x: ArrayLike) -> Array:
     x = as_array("soft_sign", x)
     return x / (jnp.abs(x) + 1)
 
 
 @jit
 @_doc("x * sigmoid(x)", "Array([-0.2689414,  1.7615942], dtype=float32)")
-def silu(x):
+def silu(x: ArrayLike) -> Array:
     x = _inexact("silu", x)
     return x * _sigmoid(x)
 
@@ -102,20 +115,20 @@ swish = silu
 
 @jit
 @_doc("x * tanh(softplus(x))", "Array([-0.30340147,  1.943959  ], dtype=float32)")
-def mish(x):
+def mish(x: ArrayLike) -> Array:
     x = as_array("mish", x)
     return x * jnp.tanh(softplus(x))
 
 
 @jit
 @_doc("log(sigmoid(x)), without underflow", "Array([-1.3132617, -0.126928 ], dtype=float32)")
-def log_sigmoid(x):
+def log_sigmoid(x: ArrayLike) -> Array:
     return -softplus(-as_array("log_sigmoid", x))
 
 
 @jit
 @_doc("x where x > 0, else alpha * (exp(x) - 1)", "Array([-0.63212055,  2.        ], dtype=float32)", extra="alpha: a scalar or array")
-def elu(x, alpha=1.0):
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     x = as_array("elu", x)
     _check_parameter(x, alpha)
     # Where the exponential is not taken it runs at 0, so that its derivative cannot overflow.
@@ -130,7 +143,7 @@ def elu(x, alpha=1.0):
     extra="negative_slope: a scalar or array",
     kind="of the type to which both promote",
 )
-def leaky_relu(x, negative_slope=1e-2):
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     x = as_array("leaky_relu", x)
     _check_parameter(x, negative_slope)
     return jnp.where(x >= 0, x, negative_slope * x)
@@ -138,14 +151,14 @@ def leaky_relu(x, negative_slope=1e-2):
 
 @jit
 @_doc("-1 where x < -1, 1 where x > 1, else x", "Array([-1.,  1.], dtype=float32)", kind="of x's dtype")
-def hard_tanh(x):
+def hard_tanh(x: ArrayLike) -> Array:
     x = as_array("hard_tanh", x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
 @jit
 @_doc("max(x, 0) + alpha * min(0, exp(x / alpha) - 1)", "Array([-0.63212055,  2.        ], dtype=float32)", extra="alpha: a scalar or array")
-def celu(x, alpha=1.0):
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     x = as_array("celu", x)
     _check_parameter(x, alpha)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
@@ -153,12 +166,12 @@ def celu(x, alpha=1.0):
 
 @jit
 @_doc("1.0507 * elu(x, 1.6733): self-normalising (Klambauer et al., 2017)", "Array([-1.1113307,  2.101402 ], dtype=float32)")
-def selu(x):
+def selu(x: ArrayLike) -> Array:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
-@functools.partial(jit, static_argnames=("approximate",))
-def gelu(x, approximate=True):
+@jit(static_argnames=("approximate",))
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the standard normal distribution function (Hendrycks and Gimpel, 2016).
 
     Args:
@@ -180,8 +193,8 @@ def gelu(x, approximate=True):
     return 0.5 * x * lax.erfc(-x * half)
 
 
-@functools.partial(jit, static_argnames=("axis",))
-def glu(x, axis=-1):
+@jit(static_argnames=("axis",))
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of x along an axis, times the sigmoid of the second (Dauphin et al., 2017).
 
     Args:
@@ -207,7 +220,7 @@ def glu(x, axis=-1):
 
 @jit
 @_doc("(x + sqrt(x**2 + b)) / 2", "Array([0.618034 , 2.4142137], dtype=float32)", extra="b: a scalar or array, 4 by default")
-def squareplus(x, b=4):
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     x = _inexact("squareplus", x)
     _check_parameter(x, b)
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
@@ -215,13 +228,13 @@ def squareplus(x, b=4):
 
 @jit
 @_doc("relu6(x + 3) / 6", "Array([0.33333334, 0.8333333 ], dtype=float32)")
-def hard_sigmoid(x):
+def hard_sigmoid(x: ArrayLike) -> Array:
     return relu6(as_array("hard_sigmoid", x) + 3.0) / 6.0
 
 
 @jit
 @_doc("x * hard_sigmoid(x)", "Array([-0.33333334,  1.6666666 ], dtype=float32)")
-def hard_silu(x):
+def hard_silu(x: ArrayLike) -> Array:
     x = as_array("hard_silu", x)
     return x * hard_sigmoid(x)
 
@@ -231,27 +244,27 @@ hard_swish = hard_silu
 
 @jit
 @_doc("0 below -1, x above 1, (x + 1)**2 / 4 between", "Array([0., 2.], dtype=float32)")
-def sparse_plus(x):
+def sparse_plus(x: ArrayLike) -> Array:
     x = as_array("sparse_plus", x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @jit
 @_doc("0 below -1, 1 above 1, (x + 1) / 2 between", "Array([0., 1.], dtype=float32)")
-def sparse_sigmoid(x):
+def sparse_sigmoid(x: ArrayLike) -> Array:
     return 0.5 * jnp.clip(as_array("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
 @jit
 @_doc("x itself", "Array([-1.,  2.], dtype=float32)", kind="of x's dtype")
-def identity(x):
+def identity(x: ArrayLike) -> Array:
     return as_array("identity", x)
 
 
 @custom_jvp
 @jit
 @_doc("log(1 - exp(-x)), accurate for small and for large x >= 0", "Array([-0.93275213, -0.14541346], dtype=float32)", points="[0.5, 2.0]")
-def log1mexp(x):
+def log1mexp(x: ArrayLike) -> Array:
     x = as_array("log1mexp", x)
     return jnp.where(x < jnp.log(2.0), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
@@ -259,7 +272,7 @@ def log1mexp(x):
 log1mexp.defjvps(lambda g, ans, x: g / jnp.expm1(x))
 
 
-def tanh(x, /):
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent, elementwise: `numpy.tanh`.
 
     Args:

@@ -4,7 +4,10 @@ Invariant: the softmax is of float32, of the scores' real parts, whatever the in
 lengths mask it out.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,22 +16,25 @@ from .._jit import jit
 from ..scipy._softmax import softmax
 from ..scipy.special import logsumexp
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
+
 
 def dot_product_attention(
-    query,
-    key,
-    value,
-    bias=None,
-    mask=None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
-    scale=None,
-    is_causal=False,
-    query_seq_lengths=None,
-    key_value_seq_lengths=None,
-    local_window_size=None,
-    implementation=None,
-    return_residual=False,
-):
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: Literal["xla", "cudnn"] | None = None,
+    return_residual: bool = False,
+) -> Any:
     """softmax(query @ key.T * scale + bias) @ value, over heads.
 
     Args:
@@ -104,7 +110,7 @@ def _of_rank_4(name, x, whole):
     return jnp.reshape(x, shape)
 
 
-@functools.partial(jit, static_argnames=("scale", "is_causal", "window", "residual"))
+@jit(static_argnames=("scale", "is_causal", "window", "residual"))
 def _attend(query, key, value, bias, mask, q_lengths, kv_lengths, *, scale, is_causal, window, residual):
     batch, n_target, n_heads, n_features = query.shape
     n_source, n_kv = key.shape[1], key.shape[2]

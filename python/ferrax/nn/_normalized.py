@@ -3,9 +3,12 @@
 Invariant: masked-out elements (`where` false) take no part, and a slice that is masked out whole gives no NaN derivative elsewhere.
 """
 
-import functools
+from __future__ import annotations
+
 import operator
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +19,13 @@ from ..errors import ConcretizationTypeError
 from ..scipy.special import logsumexp
 from ._activations import _inexact
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-@functools.partial(jit, static_argnames=("axis", "keepdims"))
-def logmeanexp(x, axis=None, where=None, keepdims=False):
+
+@jit(static_argnames=("axis", "keepdims"))
+def logmeanexp(x: ArrayLike, axis: int | Sequence[int] | None = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """log(mean(exp(x))), without overflow.
 
     Args:
@@ -42,8 +49,17 @@ def logmeanexp(x, axis=None, where=None, keepdims=False):
     return total - jnp.log(jnp.asarray(count, total.dtype))
 
 
-@functools.partial(jit, static_argnames=("axis", "algorithm"))
-def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"):
+@jit(static_argnames=("axis", "algorithm"))
+def standardize(
+    x: ArrayLike,
+    axis: int | Sequence[int] | None = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
+    *,
+    algorithm: str = "fast",
+) -> Array:
     """(x - mean) / sqrt(variance + epsilon), along an axis.
 
     Args:
@@ -77,7 +93,7 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
     return (x - mean) * lax.rsqrt(variance + epsilon)
 
 
-def one_hot(x, num_classes, *, dtype=None, axis=-1):
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Array:
     """1 at the positions that x names, 0 elsewhere; all 0 where x is out of range.
 
     Args:
@@ -105,7 +121,7 @@ def one_hot(x, num_classes, *, dtype=None, axis=-1):
     return _one_hot(x, num_classes=num_classes, dtype=requested("astype", dtype, float), axis=axis)
 
 
-@functools.partial(jit, static_argnames=("num_classes", "dtype", "axis"), inline=True)
+@jit(static_argnames=("num_classes", "dtype", "axis"), inline=True)
 def _one_hot(x, *, num_classes, dtype, axis):
     try:
         position = operator.index(axis)

@@ -5,8 +5,10 @@ Invariant: a scale belongs to a block of the contracted axis: shapes of operand 
     scaled_matmul(a, b, a_scales, b_scales) == einsum("bmk,bnk->bmn", a * repeat(a_scales), b * repeat(b_scales))
 """
 
+from __future__ import annotations
+
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,10 +16,14 @@ from .. import lax, numpy as jnp
 from .._config import inert, refused
 from ..numpy._arguments import as_array, check_arraylike
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import DTypeLike
+
 _NAME = "scaled_matmul"
 
 
-def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.float32):
+def scaled_matmul(lhs: Array, rhs: Array, lhs_scales: Array, rhs_scales: Array, preferred_element_type: DTypeLike = np.float32) -> Array:
     """The product of lhs and rhs over their last axes, each block of elements times its scale; computed in float32.
 
     Args:
@@ -68,7 +74,7 @@ class BlockScaleConfig:
     infer_only: bool
 
 
-def get_scaled_dot_general_config(mode, global_scale=None):
+def get_scaled_dot_general_config(mode: Literal["nvfp4", "mxfp8"], global_scale: Array | None = None) -> Any:
     """The configuration of a kind of quantisation.
 
     Args:
@@ -94,7 +100,14 @@ def get_scaled_dot_general_config(mode, global_scale=None):
     raise ValueError(f"Unsupported mode: {mode}")
 
 
-def scaled_dot_general(lhs, rhs, dimension_numbers, preferred_element_type=np.float32, configs=None, implementation=None):
+def scaled_dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    preferred_element_type: Any = np.float32,
+    configs: list[Any] | None = None,
+    implementation: Literal["cudnn"] | None = None,
+) -> Any:
     """`lax.dot_general`, with operands that are quantised by blocks where there are configurations.
 
     Args:

@@ -11,6 +11,7 @@ Invariant: lists and tuples are no arrays: they raise TypeError with the functio
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,11 @@ from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype, is_inexact, is_key, requested
 from .._shapes import common_shape
 from ..errors import ConcretizationTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
 Array = _core.Array
 _DTYPES, _RANKS = FLAGS["jax_numpy_dtype_promotion"], FLAGS["jax_numpy_rank_promotion"]
@@ -132,7 +138,7 @@ def _promoting_freely(f):
     return wrapped
 
 
-def jitted(name, static=(), fun=None, mixes=False):
+def jitted(name: str, static: Any = (), fun: Any = None, mixes: bool = False) -> Callable[[_F], _F]:
     """Decorator: the function as an inner `jit` equation of that name, as JAX's programs show it.
 
     static: names of the parameters that are not arrays. mixes: its own arithmetic mixes dtypes, which strict promotion does not forbid.

@@ -4,7 +4,11 @@ Invariant: gamma draws are differentiable in the shape parameter (implicit repar
 the distribution function, as in Figurnov, Mohamed and Mnih (2018).
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +24,11 @@ from ..numpy._arguments import ndim_of, promote_inexact, shape_of
 from ._keys import _core, clone, single
 from ._transformed import described, exponential, normal, rademacher
 from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
 
 # ---------------------------------------------------------------- gamma
 
@@ -114,7 +123,14 @@ batching.primitive_batchers[random_gamma_p] = _drawn_of_lanes
 
 
 @described("the gamma distribution of shape a and scale 1", parameters=True, at="2.0")
-def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+def gamma(
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(gamma, locals())
     key, _ = single("gamma", key)
@@ -122,7 +138,14 @@ def gamma(key, a, shape=None, dtype=None, *, out_sharding=None):
 
 
 @described("the logarithm of the gamma distribution of shape a and scale 1, accurate for small a", parameters=True, at="2.0")
-def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
+def loggamma(
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(loggamma, locals())
     key, _ = single("loggamma", key)
@@ -130,7 +153,15 @@ def loggamma(key, a, shape=None, dtype=None, *, out_sharding=None):
 
 
 @described("the beta distribution of parameters a and b", parameters=True, at="2.0, 3.0")
-def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None):
+def beta(
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(beta, locals())
     key, _ = single("beta", key)
@@ -148,7 +179,14 @@ def _beta(key, a, b, *, shape, dtype):
     return lax.div(x, lax.add(x, y))
 
 
-def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None):
+def dirichlet(
+    key: ArrayLike,
+    alpha: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Draws from the Dirichlet distribution: vectors of positive numbers that sum to 1.
 
     Args:
@@ -184,7 +222,14 @@ def _dirichlet(key, alpha, *, shape, dtype):
 
 
 @described("the chi-square distribution of df degrees of freedom", parameters=True, at="3.0")
-def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None):
+def chisquare(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(chisquare, locals())
     key, _ = single("chisquare", key)
@@ -200,7 +245,15 @@ def _chisquare(key, df, *, shape, dtype):
 
 
 @described("the F distribution of dfnum and dfden degrees of freedom", parameters=True, at="3.0, 4.0")
-def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
+def f(
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(f, locals())
     key, _ = single("f", key)
@@ -223,7 +276,14 @@ def _f(key, dfnum, dfden, *, shape, dtype):
 
 
 @described("Student's t distribution of df degrees of freedom", parameters=True, at="3.0")
-def t(key, df, shape=None, dtype=None, *, out_sharding=None):
+def t(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(t, locals())
     key, _ = single("t", key)
@@ -246,7 +306,9 @@ def _t(key, df, *, shape, dtype):
 
 
 @described("the generalised normal distribution, of density proportional to exp(-|x| ** p)", at="1.5")
-def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None):
+def generalized_normal(
+    key: ArrayLike, p: float, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     if out_sharding is not None:
         return sharded(generalized_normal, locals())
     key, _ = single("generalized_normal", key)
@@ -262,7 +324,15 @@ def _generalized_normal(key, p, *, shape, dtype):
     return sign * size ** jnp.divide(1, p)
 
 
-def ball(key, d, p=2, shape=(), dtype=None, *, out_sharding=None):
+def ball(
+    key: ArrayLike,
+    d: int,
+    p: float = 2,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Uniform draws from the unit ball of the p-norm in d dimensions.
 
     Args:
@@ -298,7 +368,14 @@ def _ball(key, p, *, d, shape, dtype):
 # ---------------------------------------------------------------- counts
 
 
-def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None):
+def poisson(
+    key: ArrayLike,
+    lam: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Draws from the Poisson distribution.
 
     Args:
@@ -378,7 +455,7 @@ def _poisson_rejection(key, lam, shape, dtype):
     return lax.while_loop(lambda s: jnp.any(~s[2]) & (s[0] < most), step, start)[1].astype(dtype)
 
 
-def binomial(key, n, p, shape=None, dtype=None):
+def binomial(key: Array, n: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None) -> Array:
     """Draws of the number of successes among n trials of probability p.
 
     Args:
@@ -482,7 +559,7 @@ def _binomial_rejection(key, n, q):
     return lax.while_loop(lambda s: ~jnp.all(s[1]), step, start)[0]
 
 
-def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
+def multinomial(key: Array, n: ArrayLike, p: ArrayLike, *, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, unroll: int | bool = 1) -> Array:
     """Draws of counts among k outcomes in n trials.
 
     Args:

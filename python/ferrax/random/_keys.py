@@ -4,12 +4,19 @@ Raw keys belong to the default generator.
 Invariant: inside the package keys are typed; `typed` wraps on the way in and `like` unwraps on the way out, so a raw key gives raw keys.
 """
 
+from __future__ import annotations
+
 import operator
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _config, _core
+
+if TYPE_CHECKING:
+    from .._core import Array, KeyTy
+    from ..typing import ArrayLike, DTypeLike
 
 # How many words a key of each generator has.
 _WORDS = {"threefry2x32": 2, "rbg": 4, "unsafe_rbg": 4}
@@ -107,7 +114,7 @@ def _seeded(name, seed, impl):
     return _core.bind("random_seed", seed, impl=impl)
 
 
-def PRNGKey(seed, *, impl=None):
+def PRNGKey(seed: ArrayLike, *, impl: str | None = None) -> Array:
     """A raw key, `uint32[2]` (of "rbg" and "unsafe_rbg" `uint32[4]`), from an integer seed.
 
     Args:
@@ -128,7 +135,7 @@ def PRNGKey(seed, *, impl=None):
     return keys if _config.config.jax_enable_custom_prng else like(keys, True)
 
 
-def key(seed, *, impl=None, dtype=None):
+def key(seed: ArrayLike, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Array:
     """A typed key, from an integer seed.
 
     Args:
@@ -151,7 +158,7 @@ def key(seed, *, impl=None, dtype=None):
     return _seeded("key", seed, impl if dtype is None else dtype)
 
 
-def split(key, num=2):
+def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     """New independent keys.
 
     Args:
@@ -172,7 +179,7 @@ def split(key, num=2):
     return like(_core.bind("random_split", keys, shape=shape), raw)
 
 
-def fold_in(key, data):
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key made from a key and an integer.
 
     Args:
@@ -204,7 +211,7 @@ def fold_in(key, data):
     return like(_core.bind("random_fold_in", keys, data), raw)
 
 
-def key_data(keys):
+def key_data(keys: ArrayLike) -> Array:
     """The words of keys: `uint32[..., 2]`, or 4.
 
     Args:
@@ -219,7 +226,7 @@ def key_data(keys):
     return like(typed(keys)[0], True)
 
 
-def wrap_key_data(key_bits_array, *, impl=None, dtype=None):
+def wrap_key_data(key_bits_array: Array, *, impl: str | None = None, dtype: DTypeLike | None = None) -> Array:
     """Typed keys from their words.
 
     Args:
@@ -247,7 +254,7 @@ def _unpickled(words, impl):
     return wrap_key_data(words, impl=impl)
 
 
-def key_impl(keys):
+def key_impl(keys: ArrayLike) -> Any:
     """The name of the generator that keys belong to.
 
     Args:
@@ -262,7 +269,7 @@ def key_impl(keys):
     return typed(keys)[0].dtype.implementation
 
 
-def key_dtype(impl_spec=None):
+def key_dtype(impl_spec: str | None = None) -> KeyTy:
     """The dtype of typed keys of a generator.
 
     Args:
@@ -277,7 +284,7 @@ def key_dtype(impl_spec=None):
     return key(0, impl=impl_spec).dtype
 
 
-def clone(key):
+def clone(key: Any) -> Array:
     """The same key, as a value that the check for key reuse does not connect with the first.
 
     Args:

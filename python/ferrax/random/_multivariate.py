@@ -3,6 +3,11 @@
 Invariant: each starts from one array of standard normal draws.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .. import _core, lax, numpy as jnp
 from .._parts import sharded
 from .._shapes import common_shape
@@ -10,8 +15,22 @@ from ._keys import single
 from ._transformed import normal
 from ._uniform import broadcast_shape, checked_shape, drawn, float_dtype
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
 
-def multivariate_normal(key, mean, cov, shape=None, dtype=None, method="cholesky", *, out_sharding=None):
+
+def multivariate_normal(
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Draws from the multivariate normal distribution.
 
     Args:
@@ -70,7 +89,15 @@ def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
     return mean + jnp.einsum("...ij,...j->...i", factor, z)
 
 
-def orthogonal(key, n, shape=(), dtype=None, m=None, *, out_sharding=None):
+def orthogonal(
+    key: ArrayLike,
+    n: int,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    m: int | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Draws of orthogonal (unitary, if complex) matrices, uniform in Haar's sense.
 
     Args:

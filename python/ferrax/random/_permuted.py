@@ -3,8 +3,12 @@
 Invariant: permutation, and choice without weights, equal JAX's bit for bit.
 """
 
+from __future__ import annotations
+
 import math
 import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .. import _core, lax, numpy as jnp
 from .._dtypes import canonicalize_dtype, is_floating, is_integer
@@ -14,8 +18,13 @@ from ._keys import single
 from ._transformed import gumbel
 from ._uniform import _pair, _random_bits, checked_shape, drawn, randint, uniform
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike
 
-def permutation(key, x, axis=0, independent=False, *, out_sharding=None):
+
+def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool = False, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """A random permutation of an array along an axis, or of range(x).
 
     Args:
@@ -65,7 +74,9 @@ def _shuffle(key, x, *, axis):
     return x
 
 
-def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
+def choice(
+    key: ArrayLike, a: ArrayLike, shape: Sequence[int] = (), replace: bool = True, p: ArrayLike | None = None, axis: int = 0, mode: str | None = None
+) -> Array:
     """Draws from an array's elements (rows, along `axis`), or from range(a).
 
     Args:

@@ -3,6 +3,11 @@
 Invariant: each draw starts from the same bits as JAX's, and differs from it by the rounding of that function alone.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import numpy as np
 
 from .. import _config, lax, numpy as jnp
@@ -14,8 +19,18 @@ from . import _normal_tails
 from ._keys import clone, single
 from ._uniform import _pair, _random_bits, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
 
-def described(distribution, parameters=False, at=""):
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+
+def described(distribution: str, parameters: bool = False, at: str = "") -> Callable[[_F], _F]:
     """Decorator: the docstring that draws of this kind share. at: parameters for the example."""
     shape = ", to which the parameters broadcast; by default their common shape" if parameters else ""
     error = ", or the parameters do not broadcast to the shape" if parameters else ""
@@ -59,7 +74,7 @@ def _open_unit(key, shape, dtype):
     return uniform(key, shape, dtype, minval=_scalar(jnp.finfo(dtype).tiny, dtype), maxval=1.0)
 
 
-def normal(key, shape=(), dtype=None, *, out_sharding=None):
+def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """Draws from the standard normal distribution; of a complex dtype, with unit variance in all.
 
     Args:
@@ -101,7 +116,15 @@ def _normal_real(key, *, shape, dtype):
     return lax.mul(lax.full_like(u, _scalar(np.sqrt(2), dtype)), lax.erf_inv(u))
 
 
-def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None):
+def truncated_normal(
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Draws from the standard normal distribution cut to (lower, upper), which may lie as far out as there are numbers.
 
     Args:
@@ -160,7 +183,9 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
 
 
 @described("the exponential distribution of rate 1")
-def exponential(key, shape=(), dtype=None, *, out_sharding=None):
+def exponential(
+    key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     if out_sharding is not None:
         return sharded(exponential, locals())
     key, _ = single("exponential", key)
@@ -172,7 +197,14 @@ def _exponential(key, *, shape, dtype):
     return lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
 
 
-def gumbel(key, shape=(), dtype=None, mode=None, *, out_sharding=None):
+def gumbel(
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    mode: str | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Draws from the standard Gumbel distribution.
 
     Args:
@@ -242,7 +274,7 @@ def _fraction(high, low):
 
 
 @described("the standard Laplace distribution")
-def laplace(key, shape=(), dtype=None, *, out_sharding=None):
+def laplace(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     if out_sharding is not None:
         return sharded(laplace, locals())
     key, _ = single("laplace", key)
@@ -256,7 +288,7 @@ def _laplace(key, *, shape, dtype):
 
 
 @described("the standard logistic distribution")
-def logistic(key, shape=(), dtype=None, *, out_sharding=None):
+def logistic(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     if out_sharding is not None:
         return sharded(logistic, locals())
     key, _ = single("logistic", key)
@@ -270,7 +302,7 @@ def _logistic(key, *, shape, dtype):
 
 
 @described("the standard Cauchy distribution")
-def cauchy(key, shape=(), dtype=None, *, out_sharding=None):
+def cauchy(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     if out_sharding is not None:
         return sharded(cauchy, locals())
     key, _ = single("cauchy", key)
@@ -283,7 +315,9 @@ def _cauchy(key, *, shape, dtype):
     return lax.tan(jnp.multiply(_scalar(np.pi, dtype), jnp.subtract(u, _scalar(0.5, dtype))))
 
 
-def rademacher(key, shape=(), dtype=None, *, out_sharding=None):
+def rademacher(
+    key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """Draws from {-1, 1}.
 
     Args:
@@ -311,7 +345,14 @@ def _rademacher(key, *, shape, dtype):
 
 
 @described("the Pareto distribution of shape b and scale 1", parameters=True, at="2.0")
-def pareto(key, b, shape=None, dtype=None, *, out_sharding=None):
+def pareto(
+    key: ArrayLike,
+    b: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(pareto, locals())
     key, _ = single("pareto", key)
@@ -326,7 +367,7 @@ def _pareto(key, b, *, shape, dtype):
 
 
 @described("the Weibull distribution of the given scale and concentration (shape)", at="1.0, 2.0")
-def weibull_min(key, scale, concentration, shape=(), dtype=None):
+def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None) -> Array:
     key, _ = single("weibull_min", key)
     return _weibull_min(key, scale, concentration, shape=checked_shape("weibull_min", shape), dtype=float_dtype("weibull_min", dtype))
 
@@ -338,7 +379,14 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
 
 
 @described("the Rayleigh distribution of the given scale", parameters=True, at="2.0")
-def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None):
+def rayleigh(
+    key: ArrayLike,
+    scale: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(rayleigh, locals())
     key, _ = single("rayleigh", key)
@@ -353,7 +401,14 @@ def _rayleigh(key, scale, *, shape, dtype):
     return jnp.multiply(lax.convert_element_type(scale, dtype), jnp.sqrt(jnp.multiply(jnp.log(u), _scalar(-2, dtype))))
 
 
-def geometric(key, p, shape=None, dtype=None, *, out_sharding=None):
+def geometric(
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Draws of the number of trials up to the first success, each of probability p.
 
     Args:
@@ -390,7 +445,16 @@ def _geometric(key, p, *, shape, dtype):
 
 
 @described("the triangular distribution on [left, right] with its peak at mode", parameters=True, at="0.0, 0.5, 1.0")
-def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=None):
+def triangular(
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(triangular, locals())
     key, _ = single("triangular", key)
@@ -411,7 +475,14 @@ def _triangular(key, left, mode, right, *, shape, dtype):
 
 
 @described("exp(sigma * z), z standard normal", parameters=True, at="0.5")
-def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_sharding=None):
+def lognormal(
+    key: ArrayLike,
+    sigma: ArrayLike = np.float32(1.0),
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(lognormal, locals())
     key, _ = single("lognormal", key)
@@ -422,7 +493,7 @@ def lognormal(key, sigma=np.float32(1.0), shape=None, dtype=None, *, out_shardin
 
 
 @described("the Maxwell distribution: the length of a standard normal vector in three dimensions")
-def maxwell(key, shape=(), dtype=None, *, out_sharding=None):
+def maxwell(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     if out_sharding is not None:
         return sharded(maxwell, locals())
     key, _ = single("maxwell", key)
@@ -435,7 +506,7 @@ def _maxwell(key, *, shape, dtype):
     return jnp.sqrt(jnp.sum(jnp.multiply(x, x), axis=-1))
 
 
-def double_sided_maxwell(key, loc, scale, shape=(), dtype=None):
+def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None) -> Array:
     """Draws from the Maxwell distribution with a random sign, scaled and shifted.
 
     Args:
@@ -468,7 +539,14 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
 
 
 @described("the inverse Gaussian distribution of the given mean, scale 1", parameters=True, at="2.0")
-def wald(key, mean, shape=None, dtype=None, *, out_sharding=None):
+def wald(
+    key: ArrayLike,
+    mean: ArrayLike,
+    shape: Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     if out_sharding is not None:
         return sharded(wald, locals())
     key, _ = single("wald", key)
@@ -490,7 +568,16 @@ def _wald(key, mean, *, shape, dtype):
     return jnp.where(z <= mean / (mean + x), x, m2 / x)
 
 
-def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None, *, out_sharding=None):
+def categorical(
+    key: ArrayLike,
+    logits: ArrayLike,
+    axis: int = -1,
+    shape: Sequence[int] | None = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Draws of indices along an axis, with probabilities softmax(logits).
 
     Args:

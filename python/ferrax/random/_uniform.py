@@ -3,7 +3,11 @@
 Invariant: bits, uniform, randint and bernoulli equal JAX's bit for bit.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +19,16 @@ from .._shapes import canonicalize_shape, common_shape
 from ..dtypes import TypePromotionError
 from ..numpy._arguments import check_arraylike
 from ._keys import single
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
 
 def checked_shape(name, shape):
@@ -63,7 +77,7 @@ def check_parameters(name, dtype, *xs):
             raise TypePromotionError(f"In arguments to {name}, cannot safely cast argument of type {_core.result_type(x)} to {dtype}")
 
 
-def drawn(*static):
+def drawn(*static: str) -> Callable[[_F], _F]:
     """Decorator: jits a draw, its shape and dtype static."""
     return functools.partial(jit, static_argnames=static or ("shape", "dtype"))
 
@@ -82,7 +96,7 @@ def to_rank(x, rank):
     return x if x.ndim >= rank else lax.broadcast_in_dim(x, (1,) * (rank - x.ndim) + x.shape, tuple(range(rank - x.ndim, rank)))
 
 
-def bits(key, shape=(), dtype=None, *, out_sharding=None):
+def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """Random bits.
 
     Args:
@@ -110,7 +124,15 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None):
     return _convert(drawn_bits, dtype) if is_narrow(dtype) else drawn_bits
 
 
-def uniform(key, shape=(), dtype=None, minval=0.0, maxval=1.0, *, out_sharding=None):
+def uniform(
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Uniform draws from [minval, maxval).
 
     Args:
@@ -153,7 +175,15 @@ def _uniform(key, minval, maxval, *, shape, dtype):
     return lax.max(minval, lax.add(lax.mul(unit, lax.sub(maxval, minval)), minval))
 
 
-def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None):
+def randint(
+    key: ArrayLike,
+    shape: Sequence[int],
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Uniform integers from [minval, maxval).
 
     Args:
@@ -236,7 +266,9 @@ def _pair(key):
     return keys[0], keys[1]
 
 
-def bernoulli(key, p=0.5, shape=None, mode="low", *, out_sharding=None):
+def bernoulli(
+    key: ArrayLike, p: ArrayLike = 0.5, shape: Sequence[int] | None = None, mode: str = "low", *, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """Boolean draws, true with probability p.
 
     Args:

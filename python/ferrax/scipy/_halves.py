@@ -7,7 +7,10 @@ though their product is neither.
     Array(0.1107, dtype=float16)
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +19,13 @@ from .._dtypes import is_floating
 from ..numpy import result_type
 from ..numpy._arguments import converted
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def in_single(f):
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+
+def in_single(f: _F) -> _F:
     """Decorator: f takes arrays of half precision as float32, unless others widen them, and its results are converted back."""
 
     @functools.wraps(f)

@@ -3,13 +3,21 @@
 Invariant: masked-out elements (`where` false) take no part, and a slice that is masked out whole gives no NaN derivative elsewhere.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .. import _core, lax, numpy as jnp
 from .._config import config
 from .._jit import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import as_array
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 
 def _shifted(name, x, axis, where):
@@ -24,8 +32,8 @@ def _shifted(name, x, axis, where):
     return (x if where is None else jnp.where(where, x, -jnp.inf)) - lax.stop_gradient(top)
 
 
-@functools.partial(jit, static_argnames=("axis",))
-def log_softmax(x, axis=-1, where=None):
+@jit(static_argnames=("axis",))
+def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
     """x - logsumexp(x), along an axis.
 
     Args:
@@ -44,7 +52,7 @@ def log_softmax(x, axis=-1, where=None):
     return out if where is None else jnp.where(where, out, -jnp.inf)
 
 
-def softmax(x, axis=-1, where=None):
+def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)), along an axis.
 
     Args:

@@ -6,6 +6,10 @@
 Invariant: a part of a reference is a view without storage.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ... import _core, lax
@@ -202,7 +206,7 @@ class View:
         return self.shape[0]
 
 
-def load(ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=None, volatile=False):
+def load(ref: Any, *, mask: Any = None, other: Any = None, cache_modifier: Any = None, eviction_policy: Any = None, volatile: bool = False) -> Any:
     """The elements of a reference.
 
     Args:
@@ -221,7 +225,7 @@ def load(ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=Non
     return lax.select(_over(mask, value.shape), value, _over(rest, value.shape))
 
 
-def store(ref, val, *, mask=None, eviction_policy=None):
+def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: Any = None) -> Any:
     """Sets elements of a reference.
 
     Args:

@@ -5,7 +5,10 @@
 Invariant: calls of a kernel run one after another, so an atomic update is an update. Assembly says that it is not there.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +45,7 @@ class CompilerParams:
     num_stages: int | None = None
 
 
-def approx_tanh(x):
+def approx_tanh(x: Any) -> Any:
     """The hyperbolic tangent, as exact as `lax.tanh`.
 
     Args:
@@ -54,7 +57,7 @@ def approx_tanh(x):
     return lax.tanh(x)
 
 
-def debug_barrier():
+def debug_barrier() -> Any:
     """Accepted without effect: the iterations of a kernel run in sequence.
 
     Returns:
@@ -62,7 +65,7 @@ def debug_barrier():
     """
 
 
-def max_contiguous(x, values):
+def max_contiguous(x: Any, values: Any) -> Any:
     """Declares how many numbers of an index follow one another. It makes no difference.
 
     Args:
@@ -76,7 +79,7 @@ def max_contiguous(x, values):
     return x
 
 
-def dot(a, b, trans_a=False, trans_b=False, allow_tf32=None, precision=None):
+def dot(a: Any, b: Any, trans_a: bool = False, trans_b: bool = False, allow_tf32: Any = None, precision: Any = None) -> Any:
     """The product of two matrices, in float32 for narrower floats.
 
     Args:
@@ -112,7 +115,7 @@ def _update(ref, idx, val, mask, what):
     return old
 
 
-def atomic_xchg(x_ref_or_view, idx, val, *, mask=None):
+def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
     """Sets the elements of a reference at an index.
 
     Args:
@@ -127,7 +130,7 @@ def atomic_xchg(x_ref_or_view, idx, val, *, mask=None):
     return _update(x_ref_or_view, idx, val, mask, lambda old, new: lax.broadcast_in_dim(new, old.shape, tuple(range(old.ndim - new.ndim, old.ndim))))
 
 
-def atomic_add(x_ref_or_view, idx, val, *, mask=None):
+def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
     """Adds to the elements of a reference at an index.
 
     Args:
@@ -142,7 +145,7 @@ def atomic_add(x_ref_or_view, idx, val, *, mask=None):
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a + b)
 
 
-def atomic_max(x_ref_or_view, idx, val, *, mask=None):
+def atomic_max(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
     """Sets the elements of a reference at an index to their maximum with values.
 
     Args:
@@ -157,7 +160,7 @@ def atomic_max(x_ref_or_view, idx, val, *, mask=None):
     return _update(x_ref_or_view, idx, val, mask, maximum)
 
 
-def atomic_min(x_ref_or_view, idx, val, *, mask=None):
+def atomic_min(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
     """Sets the elements of a reference at an index to their minimum with values.
 
     Args:
@@ -172,7 +175,7 @@ def atomic_min(x_ref_or_view, idx, val, *, mask=None):
     return _update(x_ref_or_view, idx, val, mask, minimum)
 
 
-def atomic_and(x_ref_or_view, idx, val, *, mask=None):
+def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
     """Sets the elements of a reference at an index to their bitwise and with values.
 
     Args:
@@ -187,7 +190,7 @@ def atomic_and(x_ref_or_view, idx, val, *, mask=None):
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a & b)
 
 
-def atomic_or(x_ref_or_view, idx, val, *, mask=None):
+def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
     """Sets the elements of a reference at an index to their bitwise or with values.
 
     Args:
@@ -202,7 +205,7 @@ def atomic_or(x_ref_or_view, idx, val, *, mask=None):
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a | b)
 
 
-def atomic_xor(x_ref_or_view, idx, val, *, mask=None):
+def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
     """Sets the elements of a reference at an index to their bitwise exclusive or with values.
 
     Args:
@@ -217,7 +220,7 @@ def atomic_xor(x_ref_or_view, idx, val, *, mask=None):
     return _update(x_ref_or_view, idx, val, mask, lambda a, b: a ^ b)
 
 
-def atomic_cas(ref, cmp, val):
+def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
     """Sets a reference to a number if it contains another given one.
 
     Args:
@@ -233,4 +236,4 @@ def atomic_cas(ref, cmp, val):
     return old
 
 
-elementwise_inline_asm = _refused("jax.experimental.pallas.triton.elementwise_inline_asm", "it is assembly of GPUs; write it with jnp")
+elementwise_inline_asm: Any = _refused("jax.experimental.pallas.triton.elementwise_inline_asm", "it is assembly of GPUs; write it with jnp")

@@ -61,7 +61,7 @@ def _of_matrix(A, X, m, tol):
     return _lobpcg_standard_callable(functools.partial(_times, A), X, m, tol)
 
 
-@functools.partial(jit, static_argnames=["m", "debug"])
+@jit(static_argnames=["m", "debug"])
 def _lobpcg_standard_matrix(A, X, m, tol, debug=False):
     """As `_lobpcg_standard_callable`, for a matrix."""
     return _lobpcg_standard_callable(functools.partial(_times, A), X, m, tol, debug)

@@ -8,8 +8,6 @@ Invariant: elements with equal indices are summed; those outside the shape do no
     Array([6.], dtype=float32)
 """
 
-import functools
-
 import numpy as np
 
 from ... import numpy as jnp
@@ -46,7 +44,7 @@ class Matrix(JAXSparse):
         return product(self, other, False)
 
 
-@functools.partial(jit, static_argnums=2)
+@jit(static_argnums=2)
 def product(mat, other, transpose):
     """mat @ other, or mat.T @ other: one program for all that has one type."""
     return bcoo_dot_general(mat.to_bcoo(), other, dimension_numbers=(([0 if transpose else 1], [0]), ([], [])))

@@ -392,10 +392,12 @@ def valid_jaxtype(x: Any) -> bool:
     return True
 
 
-def __getattr__(name):
-    if name == "primitives":
-        return _importlib.import_module(f"{__name__}.primitives")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+
+    def __getattr__(name):
+        if name == "primitives":
+            return _importlib.import_module(f"{__name__}.primitives")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__():

@@ -6,8 +6,11 @@ Invariant: each recurrence runs in the direction in which it is stable (DLMF 3.6
     Array([1., 0., 0.], dtype=float32)
 """
 
+from __future__ import annotations
+
 import functools
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +21,10 @@ from ...custom_derivatives import custom_jvp
 from ...errors import ConcretizationTypeError
 from ...numpy._arguments import as_array, broadcast_together, convert, promote_inexact
 from .._halves import in_single
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 # ---------------------------------------------------------------- Bessel functions
 
@@ -38,7 +45,7 @@ def _hankel(order, x):
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
-@functools.partial(jit, static_argnums=1)
+@jit(static_argnums=1)
 def _bessel_jn(z, v):
     size = abs(z)
     bound = max(25, 2 * v)
@@ -82,7 +89,7 @@ def _bessel_jn_jvp(v, primals, tangents):
 
 
 @in_single
-def bessel_jn(z, *, v, n_iter=50):
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind of orders 0 to v (DLMF 10.2.2).
 
     Args:
@@ -112,7 +119,7 @@ def bessel_jn(z, *, v, n_iter=50):
 # ---------------------------------------------------------------- spherical harmonics
 
 
-@functools.partial(jit, static_argnums=4)
+@jit(static_argnums=4)
 def _harmonic(n, m, theta, phi, n_max):
     order = abs(m).astype(theta.dtype)
     cos, sin = jnp.cos(theta), jnp.sin(theta)
@@ -143,7 +150,7 @@ def _harmonic(n, m, theta, phi, n_max):
     return lax.complex(value * jnp.cos(angle), value * jnp.sin(angle))
 
 
-def sph_harm_y(n, m, theta, phi, diff_n=None, n_max=None):
+def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None = None, n_max: int | None = None) -> Array:
     """The spherical harmonics of degree n and order m, with the Condon-Shortley phase (DLMF 14.30.1).
 
     Args:

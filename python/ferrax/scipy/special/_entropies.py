@@ -6,7 +6,10 @@ Invariant: 0 log 0 is 0, and its derivatives are those of the limit from inside.
     Array(0., dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._jit import jit
@@ -14,10 +17,14 @@ from ...custom_derivatives import SymbolicZero, custom_jvp
 from .._halves import in_single
 from ._arguments import _floats, _of_floats, _reals
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 # ---------------------------------------------------------------- logistic, entropies, powers
 
 
-def expit(x):
+def expit(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
     Args:
@@ -35,7 +42,7 @@ def expit(x):
     return _of_floats("expit", "logistic", x)
 
 
-def logit(x):
+def logit(x: ArrayLike) -> Array:
     """log(x / (1 - x)), the inverse of `expit`.
 
     Args:
@@ -55,7 +62,7 @@ def logit(x):
 
 
 @custom_jvp
-def xlogy(x, y):
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x * log(y), 0 where x is 0 and y is not NaN.
 
     Args:
@@ -92,7 +99,7 @@ def _ratio(x, y):
 
 
 @custom_jvp
-def xlog1py(x, y):
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x * log1p(y), 0 where x is 0 and y is not NaN.
 
     Args:
@@ -116,7 +123,7 @@ def _xlog1py_jvp(primals, tangents):
     return out, _sum_of_tangents([(lambda: jnp.log1p(y), dx), (lambda: _ratio(x, 1 + y), dy)], out)
 
 
-def entr(x):
+def entr(x: ArrayLike) -> Array:
     """-x * log(x), 0 at 0, -inf below.
 
     Args:
@@ -136,7 +143,7 @@ def entr(x):
     return jnp.where(x < 0, -jnp.inf, -xlogy(x, jnp.where(x < 0, 1, x)))
 
 
-def rel_entr(p, q):
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """p * log(p / q); 0 where p = 0 <= q, inf outside the domain.
 
     Args:
@@ -159,7 +166,7 @@ def rel_entr(p, q):
     return jnp.where(both, safe_p * jnp.log(safe_p / safe_q), jnp.where(zero, nothing, jnp.inf))
 
 
-def kl_div(p, q):
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """rel_entr(p, q) - p + q.
 
     Args:
@@ -179,7 +186,7 @@ def kl_div(p, q):
 
 
 @in_single
-def boxcox(x, lmbda):
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """(x ** lmbda - 1) / lmbda, log(x) at lmbda = 0.
 
     Args:
@@ -223,7 +230,7 @@ def _boxcox_jvp(primals, tangents):
 
 
 @in_single
-def boxcox1p(x, lmbda):
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """boxcox(1 + x, lmbda), accurate for small x.
 
     Args:

@@ -8,6 +8,10 @@ Invariant: each keeps its relative accuracy where the underlying function under-
     Array(5.641896e-07, dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import lax, numpy as jnp
@@ -16,6 +20,10 @@ from ..._shapes import common_shape
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import convert, promote_inexact
 from .._halves import in_single
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _ROOT_PI = float(np.sqrt(np.pi))
 _ROOT2 = float(np.sqrt(2))
@@ -78,7 +86,7 @@ def _erfcx_jvp(primals, tangents):
 
 
 @in_single
-def erfcx(x):
+def erfcx(x: ArrayLike) -> Array:
     """exp(x^2) erfc(x): the scaled complementary error function.
 
     Args:
@@ -119,7 +127,7 @@ def _log_ndtr_jvp(primals, tangents):
 
 
 @in_single
-def log_ndtr(x, series_order=3):
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), accurate in both tails.
 
     Args:
@@ -194,7 +202,7 @@ def _dawsn_jvp(primals, tangents):
 
 
 @in_single
-def dawsn(x):
+def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral, exp(-x^2) times the integral of exp(t^2) from 0 to x (Rybicki 1989, Dawson's integral and the sampling theorem).
 
     Args:
@@ -262,7 +270,7 @@ def _wofz_jvp(primals, tangents):
     return w, dz * (complex(0, 2 / _ROOT_PI) - 2 * z * w)
 
 
-def wofz(z):
+def wofz(z: ArrayLike) -> Array:
     """Faddeeva's function, w(z) = exp(-z^2) erfc(-i z) (DLMF 7.2.3), by modified trapezoidal rules (Al Azah and Chandler-Wilde 2021).
 
     Args:
@@ -316,7 +324,7 @@ def _owens_t_jvp(primals, tangents):
 
 
 @in_single
-def owens_t(h, a):
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's T function: the integral of exp(-h^2 (1 + t^2) / 2) / (1 + t^2) from 0 to a, over 2 pi (Owen 1956).
 
     Args:

@@ -6,8 +6,11 @@ Invariant: bool and integers become the default float; logarithms are used where
     Array(24., dtype=float32)
 """
 
+from __future__ import annotations
+
 import fractions
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +21,13 @@ from .._halves import in_single
 from ._arguments import _floats, _of_floats, _reals
 from ._complex_gamma import log_gamma as complex_log_gamma
 
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
+
 # ---------------------------------------------------------------- gamma and its family
 
 
-def gammaln(x):
+def gammaln(x: ArrayLike) -> Array:
     """log |gamma(x)|.
 
     Args:
@@ -39,7 +45,7 @@ def gammaln(x):
     return _of_floats("gammaln", "lgamma", x)
 
 
-def loggamma(x):
+def loggamma(x: ArrayLike) -> Array:
     """log(gamma(x)): for real x NaN below 0; for complex x the branch that is continuous off the negative reals.
 
     Args:
@@ -60,7 +66,7 @@ def loggamma(x):
     return jnp.where(x < 0, jnp.nan, lax.lgamma(x))
 
 
-def gammasgn(x):
+def gammasgn(x: ArrayLike) -> Array:
     """The sign of gamma(x): NaN at negative integers, the sign of zero at zero.
 
     Args:
@@ -84,7 +90,7 @@ def gammasgn(x):
 
 
 @in_single
-def gamma(x):
+def gamma(x: ArrayLike) -> Array:
     """The gamma function of real or complex x: NaN at its poles, but the infinities at 0 and -0.
 
     Args:
@@ -106,7 +112,7 @@ def gamma(x):
 
 
 @in_single
-def factorial(n, exact=False):
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """n! = gamma(n + 1); 0 for negative n.
 
     Args:
@@ -129,7 +135,7 @@ def factorial(n, exact=False):
 
 
 @in_single
-def comb(N, k, *, repetition=False):
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """The binomial coefficient; 0 unless 0 <= k <= N.
 
     Args:
@@ -155,7 +161,7 @@ def comb(N, k, *, repetition=False):
 
 
 @in_single
-def poch(z, m):
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """The rising factorial, gamma(z + m) / gamma(z).
 
     Args:
@@ -189,7 +195,7 @@ def _stirling_error(x):
 
 
 @in_single
-def betaln(a, b):
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """log |beta(a, b)|, without cancellation where an argument is large (Didonato and Morris 1992, Algorithm 708).
 
     Args:
@@ -220,7 +226,7 @@ def betaln(a, b):
 
 
 @in_single
-def beta(a, b):
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """The beta function.
 
     Args:
@@ -239,7 +245,7 @@ def beta(a, b):
     return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * jnp.exp(betaln(a, b))
 
 
-def betainc(a, b, x):
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function.
 
     Args:
@@ -257,7 +263,7 @@ def betainc(a, b, x):
     return lax.betainc(*broadcast_together(*_reals("betainc", a, b, x)))
 
 
-def digamma(x):
+def digamma(x: ArrayLike) -> Array:
     """The logarithmic derivative of gamma.
 
     Args:
@@ -275,7 +281,7 @@ def digamma(x):
     return _of_floats("digamma", "digamma", x)
 
 
-def polygamma(n, x):
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The n-th derivative of digamma.
 
     Args:
@@ -298,7 +304,7 @@ def polygamma(n, x):
 
 
 @in_single
-def zeta(x, q=None):
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """The Hurwitz zeta function: the sum of (k + q) ** -x over k >= 0; Riemann's, with q = 1, by default.
 
     Args:
@@ -319,7 +325,7 @@ def zeta(x, q=None):
     return nan_outside(~jnp.isnan(y), y, x, q)
 
 
-def gammainc(a, x):
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised lower incomplete gamma function.
 
     Args:
@@ -337,7 +343,7 @@ def gammainc(a, x):
     return lax.igamma(*_floats("gammainc", a, x))
 
 
-def gammaincc(a, x):
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised upper incomplete gamma function.
 
     Args:
@@ -355,7 +361,7 @@ def gammaincc(a, x):
     return lax.igammac(*_floats("gammaincc", a, x))
 
 
-def multigammaln(a, d):
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the multivariate gamma function of dimension d.
 
     Args:
@@ -373,7 +379,7 @@ def multigammaln(a, d):
     return jnp.sum(lax.lgamma(a[..., None] - steps), axis=-1) + d * (d - 1) / 4 * float(np.log(np.pi))
 
 
-def bernoulli(n):
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B_0 to B_n (n an int), B_1 being -1/2; computed exactly, then rounded.
 
     Args:

@@ -8,6 +8,10 @@ Invariant: series are summed until further terms change nothing, also for deriva
     Array(1.0000001, dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import lax, numpy as jnp
@@ -15,6 +19,10 @@ from ..._jit import jit
 from ...numpy._arguments import broadcast_together, promote_inexact
 from .._domains import nan_outside
 from .._halves import in_single
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _MOST = 5000
 
@@ -94,7 +102,7 @@ def _hyp1f1(a, b, x):
 
 
 @in_single
-def hyp1f1(a, b, x):
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's confluent hypergeometric function 1F1(a; b; x) (DLMF 13.2.2).
 
     By its series, after Kummer's transformation for negative x; for large x by its asymptotic expansion.
@@ -194,7 +202,7 @@ def _hyp2f1(a, b, c, x):
 
 
 @in_single
-def hyp2f1(a, b, c, x):
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss's hypergeometric function 2F1(a, b; c; x) (DLMF 15.2.1), for x <= 1, and beyond where the series ends.
 
     By its series for |x| <= 1/2, by the transformations of Pfaff and Euler, and by Taylor series of the hypergeometric equation towards 1.

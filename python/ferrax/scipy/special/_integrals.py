@@ -6,6 +6,10 @@ Invariant: where an integral is large, small or turns, that is divided out and t
     Array(1.8951178, dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import lax, numpy as jnp
@@ -15,6 +19,10 @@ from ...numpy._arguments import broadcast_together, convert, promote_inexact
 from .._chebyshev import evaluate
 from .._chebyshev_tables import CIN, E1, EI, EIN, FRESNEL_C, FRESNEL_F, FRESNEL_G, FRESNEL_S, SI, SINE_F, SINE_G
 from .._halves import in_single
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _EULER = float(np.euler_gamma)
 _PI = float(np.pi)
@@ -58,7 +66,7 @@ def _expi_jvp(primals, tangents):
 
 
 @in_single
-def expi(x):
+def expi(x: ArrayLike) -> Array:
     """The exponential integral Ei(x): the principal value of the integral of exp(t) / t from -infinity to x (DLMF 6.2.5).
 
     Args:
@@ -89,7 +97,7 @@ def _exp1_jvp(primals, tangents):
 
 
 @in_single
-def exp1(x):
+def exp1(x: ArrayLike) -> Array:
     """The exponential integral E1(x): the integral of exp(-t) / t from x to infinity (DLMF 6.2.1).
 
     Args:
@@ -151,7 +159,7 @@ def _expn_jvp(primals, tangents):
 
 
 @in_single
-def expn(n, x):
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The generalised exponential integral En(x): the integral of exp(-x t) / t^n from 1 to infinity (DLMF 8.19).
 
     Args:
@@ -195,7 +203,7 @@ def _sici_jvp(primals, tangents):
 
 
 @in_single
-def sici(x):
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine integral, of sin(t) / t from 0 to x, and the cosine integral, gamma + log|x| + that of (cos(t) - 1) / t (DLMF 6.2).
 
     Args:
@@ -263,7 +271,7 @@ def _fresnel_jvp(primals, tangents):
 
 
 @in_single
-def fresnel(x):
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """The Fresnel integrals of sin(pi t^2 / 2) and cos(pi t^2 / 2) from 0 to x (DLMF 7.2.7).
 
     Args:
@@ -323,7 +331,7 @@ def _spence_jvp(primals, tangents):
 
 
 @in_single
-def spence(x):
+def spence(x: Array) -> Array:
     """Spence's function: the integral of log(t) / (1 - t) from 1 to x, which is the dilogarithm of 1 - x (DLMF 25.12).
 
     Args:

@@ -3,6 +3,10 @@
 Invariant: by recurrence over degrees, all orders at a time; the sign is that of Condon and Shortley.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ... import _core, lax, numpy as jnp
@@ -49,7 +53,7 @@ def _values(top, x, normalized):
     return jnp.swapaxes(columns, 0, 1)
 
 
-def lpmn_values(m, n, z, is_normalized):
+def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
     """The associated Legendre functions of the first kind.
 
     Args:
@@ -98,7 +102,7 @@ def _derivatives(p, x):
     return out
 
 
-def lpmn(m, n, z):
+def lpmn(m: int, n: int, z: Any) -> Any:
     """The associated Legendre functions of the first kind, and their derivatives.
 
     Args:

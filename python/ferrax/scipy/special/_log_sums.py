@@ -6,18 +6,32 @@ Invariant: no exponential overflows: the largest term is factored out.
     Array(0.6931472, dtype=float32)
 """
 
-import functools
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
 from ..._jit import jit
 from .. import _softmax
 from ._arguments import _floats
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 # ---------------------------------------------------------------- reductions
 
 
-@functools.partial(jit, static_argnames=("axis", "keepdims", "return_sign"))
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
+@jit(static_argnames=("axis", "keepdims", "return_sign"))
+def logsumexp(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Any:
     """log(sum(b * exp(a))), without overflow.
 
     Args:
@@ -66,7 +80,7 @@ def _phase(x):
     return jnp.where(size == 0, 0, x / jnp.where(size == 0, 1, size))
 
 
-def softmax(x, /, *, axis=None):
+def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """exp(x) / sum(exp(x)), along an axis; over all elements by default.
 
     Args:
@@ -86,7 +100,7 @@ def softmax(x, /, *, axis=None):
     return _softmax.softmax(x, axis=axis)
 
 
-def log_softmax(x, /, *, axis=None):
+def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """The logarithm of softmax, along an axis; over all elements by default.
 
     Args:

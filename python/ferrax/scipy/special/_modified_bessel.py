@@ -6,18 +6,25 @@ Invariant: each is the derivative of the other, up to terms of 1 / x.
     Array(1., dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from ... import lax, numpy as jnp
 from ...custom_derivatives import custom_jvp
 from .._halves import in_single
 from ._arguments import _floats, _of_floats
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 # ---------------------------------------------------------------- Bessel functions, numbers
 
 
 @in_single
-def i0e(x):
+def i0e(x: ArrayLike) -> Array:
     """exp(-|x|) times the modified Bessel function of order 0.
 
     Args:
@@ -42,7 +49,7 @@ def _unscaled(x, scaled):
 
 
 @in_single
-def i0(x):
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0.
 
     Args:
@@ -72,7 +79,7 @@ def _i0_jvp(primals, tangents):
 
 
 @in_single
-def i1e(x):
+def i1e(x: ArrayLike) -> Array:
     """exp(-|x|) times the modified Bessel function of order 1.
 
     Args:
@@ -91,7 +98,7 @@ def i1e(x):
 
 
 @in_single
-def i1(x):
+def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of order 1.
 
     Args:

@@ -6,6 +6,10 @@ Invariant: tails keep their relative accuracy until they underflow.
     Array(0.5, dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import lax, numpy as jnp
@@ -15,10 +19,14 @@ from .._halves import in_single
 from ._arguments import _floats, _of_floats
 from ._error_functions import log_ndtr
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 # ---------------------------------------------------------------- errors and normal probabilities
 
 
-def erf(x):
+def erf(x: ArrayLike) -> Array:
     """The error function.
 
     Args:
@@ -36,7 +44,7 @@ def erf(x):
     return _of_floats("erf", "erf", x)
 
 
-def erfc(x):
+def erfc(x: ArrayLike) -> Array:
     """1 - erf(x), accurate for large x.
 
     Args:
@@ -54,7 +62,7 @@ def erfc(x):
     return _of_floats("erfc", "erfc", x)
 
 
-def erfinv(x):
+def erfinv(x: ArrayLike) -> Array:
     """The inverse of the error function.
 
     Args:
@@ -73,7 +81,7 @@ def erfinv(x):
 
 
 @in_single
-def ndtr(x):
+def ndtr(x: ArrayLike) -> Array:
     """The distribution function of the standard normal.
 
     Args:
@@ -93,7 +101,7 @@ def ndtr(x):
 
 
 @in_single
-def ndtri(p):
+def ndtri(p: ArrayLike) -> Array:
     """The inverse of `ndtr`: -inf at 0, inf at 1.
 
     Args:

@@ -7,10 +7,42 @@ A distribution is a module with functions `logpdf` and `pdf` (`logpmf` and `pmf`
     Array(0.5, dtype=float32)
 """
 
+from __future__ import annotations
+
 import importlib as _importlib
+from typing import TYPE_CHECKING
 
 from ..._late import late as _late
 from ._samples import mode, rankdata, sem
+
+if TYPE_CHECKING:
+    from ._kde import gaussian_kde as gaussian_kde
+    from . import wrapcauchy as wrapcauchy
+    from . import vonmises as vonmises
+    from . import uniform as uniform
+    from . import truncnorm as truncnorm
+    from . import t as t
+    from . import poisson as poisson
+    from . import pareto as pareto
+    from . import norm as norm
+    from . import nbinom as nbinom
+    from . import multivariate_normal as multivariate_normal
+    from . import multinomial as multinomial
+    from . import logistic as logistic
+    from . import laplace as laplace
+    from . import gumbel_r as gumbel_r
+    from . import gumbel_l as gumbel_l
+    from . import geom as geom
+    from . import gennorm as gennorm
+    from . import gamma as gamma
+    from . import expon as expon
+    from . import dirichlet as dirichlet
+    from . import chi2 as chi2
+    from . import cauchy as cauchy
+    from . import binom as binom
+    from . import betabinom as betabinom
+    from . import beta as beta
+    from . import bernoulli as bernoulli
 
 __all__ = [
     "bernoulli",
@@ -46,12 +78,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name):
-    if name == "gaussian_kde":
-        return _importlib.import_module(f"{__name__}._kde").gaussian_kde
-    if name in __all__:
-        return _importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+
+    def __getattr__(name):
+        if name == "gaussian_kde":
+            return _importlib.import_module(f"{__name__}._kde").gaussian_kde
+        if name in __all__:
+            return _importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__():

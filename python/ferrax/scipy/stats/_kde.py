@@ -6,7 +6,11 @@ Invariant: `gaussian_kde` is a frozen pytree of arrays: it passes through `jit`,
     kde(points)                         # densities
 """
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +69,7 @@ class gaussian_kde:
     covariance: Array
     inv_cov: Array
 
-    def __init__(self, dataset, bw_method=None, weights=None):
+    def __init__(self, dataset: Any, bw_method: str | Array | Callable[[Any], Array] | None = None, weights: Any = None) -> None:
         check_arraylike("gaussian_kde", dataset)
         dataset = jnp.atleast_2d(dataset)
         if jnp.issubdtype(dataset.dtype, np.complexfloating):
@@ -96,24 +100,24 @@ class gaussian_kde:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> Any:
         """The arrays; there are no static data."""
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
 
     @classmethod
-    def tree_unflatten(cls, aux_data, children):
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
         """The object of these arrays."""
         kde = cls.__new__(cls)
         kde._fill(**dict(zip(("neff", "dataset", "weights", "covariance", "inv_cov"), children, strict=True)))
         return kde
 
     @property
-    def d(self):
+    def d(self) -> Any:
         """The number of dimensions."""
         return self.dataset.shape[0]
 
     @property
-    def n(self):
+    def n(self) -> Any:
         """The number of observations."""
         return self.dataset.shape[1]
 
@@ -137,7 +141,7 @@ class gaussian_kde:
         log_norm = jnp.sum(jnp.log(jnp.diagonal(factor))) + self.d * float(np.log(2 * np.pi) / 2)
         return -jnp.sum(between**2, axis=-1) / 2 - log_norm
 
-    def evaluate(self, points):
+    def evaluate(self, points: Any) -> Any:
         """The estimated density at points (d, m), or (d,) for one point: (m,).
 
         Raises:
@@ -145,20 +149,20 @@ class gaussian_kde:
         """
         return jnp.exp(self.logpdf(points))
 
-    def __call__(self, points):
+    def __call__(self, points: Any) -> Any:
         """`evaluate`."""
         return self.evaluate(points)
 
-    def pdf(self, x):
+    def pdf(self, x: Any) -> Any:
         """`evaluate`."""
         return self.evaluate(x)
 
-    def logpdf(self, x):
+    def logpdf(self, x: Any) -> Any:
         """The logarithm of the estimated density; arguments, result and errors are those of `evaluate`."""
         points, dataset = self._points(x)
         return logsumexp(self._log_kernels(points, dataset, self.covariance.astype(points.dtype)), axis=0, b=self.weights[:, None])
 
-    def integrate_gaussian(self, mean, cov):
+    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
         """The integral of the estimate times a normal density with this mean (d,) and covariance (d, d).
 
         Raises:
@@ -172,7 +176,7 @@ class gaussian_kde:
         mean, cov, dataset = promote_inexact("integrate_gaussian", mean, cov, self.dataset)
         return jnp.exp(logsumexp(self._log_kernels(mean[:, None], dataset, self.covariance + cov)[:, 0], b=self.weights))
 
-    def integrate_box_1d(self, low, high):
+    def integrate_box_1d(self, low: Any, high: Any) -> Any:
         """The integral of the estimate from low to high.
 
         Raises:
@@ -186,7 +190,7 @@ class gaussian_kde:
         low, high = (low - self.dataset[0]) / width, (high - self.dataset[0]) / width
         return jnp.sum(self.weights * (ndtr(high) - ndtr(low)))
 
-    def integrate_kde(self, other):
+    def integrate_kde(self, other: Any) -> Any:
         """The integral of the product of two estimates.
 
         Raises:
@@ -197,7 +201,7 @@ class gaussian_kde:
         kernels = self._log_kernels(other.dataset, self.dataset, self.covariance + other.covariance)
         return jnp.exp(logsumexp(kernels, b=self.weights[:, None] * other.weights))
 
-    def resample(self, key, shape=()):
+    def resample(self, key: Any, shape: Any = ()) -> Any:
         """Draws from the estimate: (d, *shape).
 
         Args:
@@ -209,10 +213,10 @@ class gaussian_kde:
         noise = random.multivariate_normal(key_noise, jnp.zeros(self.d, self.covariance.dtype), self.covariance, shape=shape, dtype=self.dataset.dtype)
         return jnp.moveaxis(self.dataset.T[index] + noise, -1, 0)
 
-    def integrate_box(self, low_bounds, high_bounds, maxpts=None):
+    def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
         """Not here: raises NotImplementedError, as in JAX."""
         raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
 
-    def set_bandwidth(self, bw_method=None):
+    def set_bandwidth(self, bw_method: Any = None) -> Any:
         """Not here: raises NotImplementedError, as in JAX; make another object."""
         raise NotImplementedError("dynamically changing the bandwidth method is not supported")

@@ -6,8 +6,9 @@ Invariant: a NaN in a sample makes the result NaN, unless it is to be omitted.
     Array([4. , 1. , 2.5, 2.5], dtype=float32)
 """
 
-import functools
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ... import numpy as jnp
 from ..._jit import jit
 from ..._shapes import canonicalize_axis
 from ...numpy._arguments import Array, as_array, check_arraylike, promote_inexact
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 _POLICIES = ("propagate", "omit", "raise")
 _METHODS = ("average", "min", "max", "dense", "ordinal")
@@ -34,8 +38,8 @@ def _check_policy(nan_policy):
         raise NotImplementedError(f"Logic for `nan_policy` of {nan_policy} is not implemented")
 
 
-@functools.partial(jit, static_argnames=("axis", "nan_policy", "keepdims"))
-def mode(a, axis=0, nan_policy="propagate", keepdims=False):
+@jit(static_argnames=("axis", "nan_policy", "keepdims"))
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> Any:
     """The most frequent value along an axis, the least of several; NaNs are equal among themselves and largest.
 
     Args:
@@ -83,8 +87,8 @@ def mode(a, axis=0, nan_policy="propagate", keepdims=False):
     return ModeResult(take(x), take(length))
 
 
-@functools.partial(jit, static_argnames=("method", "axis", "nan_policy"))
-def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
+@jit(static_argnames=("method", "axis", "nan_policy"))
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """Ranks from 1 upwards along an axis.
 
     Args:
@@ -135,8 +139,8 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
     return jnp.moveaxis(ranks, 0, axis)
 
 
-@functools.partial(jit, static_argnames=("axis", "ddof", "nan_policy", "keepdims"))
-def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
+@jit(static_argnames=("axis", "ddof", "nan_policy", "keepdims"))
+def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
     """The standard error of the mean: the standard deviation over the root of the number of elements.
 
     Args:
