@@ -28,7 +28,7 @@ def functions(body, prefix=""):
     for node in body:
         if isinstance(node, ast.ClassDef):
             yield from functions(node.body, f"{prefix}{node.name}.")
-        elif isinstance(node, ast.FunctionDef):
+        elif isinstance(node, ast.FunctionDef) and not any(isinstance(d, ast.Name) and d.id == "overload" for d in node.decorator_list):
             yield prefix + node.name, node
 
 

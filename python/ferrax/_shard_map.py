@@ -246,7 +246,7 @@ def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
     Returns:
         Function like f.
 
-    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(smap(lambda x: x + lax.axis_index("x"), in_axes=0, out_axes=0, axis_name="x")(jnp.arange(2)))
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(smap(lambda x: x + lax.axis_index("x"), in_axes=0, out_axes=0, axis_name="x")(jax.reshard(jnp.arange(2), jax.P("x"))))
     [0 1]
     """
     if f is None:

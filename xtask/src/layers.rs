@@ -212,7 +212,7 @@ fn imports(f: &File, name: &str, names: &BTreeSet<String>) -> Vec<Import> {
     let mut lines = f.text.lines().enumerate();
     while let Some((n, line)) = lines.next() {
         if !line.is_empty() && !line.starts_with([' ', '\t', ')']) {
-            for_types = line.starts_with("if TYPE_CHECKING:");
+            for_types = line.starts_with("if TYPE_CHECKING:") || line.starts_with("if _typing.TYPE_CHECKING:");
         }
         let quotes = line.matches("\"\"\"").count();
         let was = in_text;

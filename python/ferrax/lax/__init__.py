@@ -10,7 +10,7 @@ Invariant: this file is only the list of public names.
 from __future__ import annotations
 
 import importlib as _importlib
-from typing import Any, TYPE_CHECKING
+import typing as _typing
 
 from .._core import Primitive as _Primitive, primitive as _primitive, primitives as _primitives
 from .._late import late as _late
@@ -275,12 +275,12 @@ from ._random import (
     rng_uniform as rng_uniform,
 )
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from ._composed_primitives import dce_sink as dce_sink
     from ._composed_primitives import stage as stage
-    after_all_p: Any
-    create_token_p: Any
-    select_and_scatter_p: Any
+    after_all_p: _typing.Any
+    create_token_p: _typing.Any
+    select_and_scatter_p: _typing.Any
     from . import linalg as linalg
 
 
@@ -289,7 +289,7 @@ _UNBOUND = {"after_all_p", "create_token_p", "select_and_scatter_p"}
 _COMPOSED = {"dce_sink", "dce_sink_p", "eq_to_p", "ragged_all_to_all_p", "sharding_constraint_p", "stage", "stage_p"}
 
 
-if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+if not _typing.TYPE_CHECKING:  # a checker would take every name for one of the module's
 
     def __getattr__(name):
         if name == "linalg":

@@ -1,11 +1,11 @@
 """The supported parts of SciPy's interface."""
 
 import importlib as _importlib
-from typing import TYPE_CHECKING
+import typing as _typing
 
 from .._late import late as _late
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from . import cluster as cluster
     from . import fft as fft
     from . import integrate as integrate
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MODULES = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats")
 
 
-if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+if not _typing.TYPE_CHECKING:  # a checker would take every name for one of the module's
 
     def __getattr__(name):
         if not name.startswith("_"):

@@ -10,12 +10,12 @@ A distribution is a module with functions `logpdf` and `pdf` (`logpmf` and `pmf`
 from __future__ import annotations
 
 import importlib as _importlib
-from typing import TYPE_CHECKING
+import typing as _typing
 
 from ..._late import late as _late
 from ._samples import mode, rankdata, sem
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from ._kde import gaussian_kde as gaussian_kde
     from . import wrapcauchy as wrapcauchy
     from . import vonmises as vonmises
@@ -78,7 +78,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a checker would take every name for one of the module's
+if not _typing.TYPE_CHECKING:  # a checker would take every name for one of the module's
 
     def __getattr__(name):
         if name == "gaussian_kde":
