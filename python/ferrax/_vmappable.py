@@ -6,6 +6,10 @@
 Invariant: handlers get values and elements, and treat arrays by the function that they are given, which is called twice: to collect the arrays to map, and to return the mapped ones.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from . import _core, _flat
@@ -16,7 +20,7 @@ vmappables, spec_types = {}, set()
 to_elt_handlers, from_elt_handlers, make_iota_handlers = {}, {}, {}
 
 
-def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota):
+def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, to_elt: Any, from_elt: Any, make_iota: Any) -> None:
     """Makes `vmap` map over values of a type.
 
     Args:
@@ -37,7 +41,7 @@ def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, m
         make_iota_handlers[axis_size_type] = make_iota
 
 
-def unregister_vmappable(data_type):
+def unregister_vmappable(data_type: type) -> None:
     """Removes a type that `register_vmappable` registered. Its `spec_type` stays known.
 
     Args:
@@ -50,7 +54,7 @@ def unregister_vmappable(data_type):
         table.pop(data_type, None)
 
 
-def is_vmappable(x):
+def is_vmappable(x: Any) -> bool:
     """Whether the type of x was registered for `vmap`."""
     return type(x) in vmappables
 

@@ -1,5 +1,9 @@
 """Rematerialisation: `checkpoint`, names of values for policies, and the list of a function's residuals."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from . import _core
 from ._checkpoint import checkpoint, remat
 from ._flat import argument_names
@@ -20,7 +24,7 @@ ad.defjvp(_name_p, lambda t, x, *, name: t)
 batching.defvectorized(_name_p)
 
 
-def checkpoint_name(x, name):
+def checkpoint_name(x: Any, name: Any) -> Any:
     """Gives values a name that checkpoint policies can refer to; the values are unchanged.
 
     Args:
@@ -33,7 +37,7 @@ def checkpoint_name(x, name):
     return tree_map(lambda leaf: _name_p.bind(leaf, name=name), x)
 
 
-def print_saved_residuals(f, *args, **kwargs):
+def print_saved_residuals(f: Any, *args: Any, **kwargs: Any) -> Any:
     """Prints the residuals that reverse mode would store for a call: their types, and the arguments or source lines that they come from.
 
     Args:

@@ -1,5 +1,9 @@
 """Pytree functions under short names: `tree.map`, `tree.leaves`, ... Each is the function of the same meaning in `tree_util`."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from .tree_util import (
     tree_all as all,
     tree_broadcast as broadcast,
@@ -34,7 +38,7 @@ __all__ = [
 ]
 
 
-def static(*, metadata=None, **kwargs):
+def static(*, metadata: Any = None, **kwargs: Any) -> Any:
     """A dataclass field that `register_dataclass` treats as metadata: `dataclasses.field` with `metadata["static"]` set.
 
     Args:

@@ -12,8 +12,11 @@ loops, branches and functions with rules of the user's included, at the price of
 Recurrences: Griewank, Walther: Evaluating Derivatives, 2nd edition, chapter 13, table 13.1 and 13.2.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +43,7 @@ __all__ = [
     "zero_term",
 ]
 
-jet_rules = {}
+jet_rules: dict[Any, Any] = {}
 
 
 class ZeroTerm:
@@ -60,7 +63,7 @@ class ZeroSeries:
 zero_term, zero_series = ZeroTerm(), ZeroSeries()
 
 
-def fact(n):
+def fact(n: Any) -> Any:
     """The factorial, exact as long as the dtype can represent it.
 
     Args:
@@ -73,7 +76,7 @@ def fact(n):
     return lax.exp(lax.lgamma(lax.convert_element_type(n, float) + 1.0)) if isinstance(n, _core.Tracer) else _core.asarray(table[np.asarray(n)])
 
 
-def jet(fun, primals, series, factorial_scaled=True, **_):
+def jet(fun: Any, primals: Any, series: Any, factorial_scaled: bool = True, **_: Any) -> Any:
     """A function's value, and the series of its result along a curve.
 
     Args:
@@ -260,7 +263,7 @@ def _integrated(v0, u, slope, order):
 # ---------------------------------------------------------------- how rules are made
 
 
-def linear_prop(prim, primals_in, series_in, **params):
+def linear_prop(prim: Any, primals_in: Any, series_in: Any, **params: Any) -> Any:
     """The Taylor series of a primitive that is linear in its inexact operands together: each coefficient by itself.
 
     Args:
@@ -287,7 +290,7 @@ def linear_prop(prim, primals_in, series_in, **params):
     return outs, rows if multiple else rows[0]
 
 
-def zero_prop(prim, primals_in, series_in, **params):
+def zero_prop(prim: Any, primals_in: Any, series_in: Any, **params: Any) -> Any:
     """The Taylor series of a primitive whose derivatives are zero.
 
     Args:
@@ -303,7 +306,7 @@ def zero_prop(prim, primals_in, series_in, **params):
     return outs, [zero_series] * len(outs) if prim.multiple_results else zero_series
 
 
-def deriv_prop(prim, deriv, primals_in, series_in):
+def deriv_prop(prim: Any, deriv: Any, primals_in: Any, series_in: Any) -> Any:
     """The Taylor series of a scalar function v of u by its derivative: v' = deriv(u) u', with the series of deriv(u) by `jet` of `deriv`.
 
     Args:
@@ -324,7 +327,7 @@ def deriv_prop(prim, deriv, primals_in, series_in):
     return v[0], v[1:]
 
 
-def deflinear(prim):
+def deflinear(prim: Any) -> Any:
     """Gives a primitive the Taylor rule of functions that are linear in all their inexact operands together.
 
     Args:
@@ -336,7 +339,7 @@ def deflinear(prim):
     jet_rules[prim] = functools.partial(linear_prop, prim)
 
 
-def defzero(prim):
+def defzero(prim: Any) -> Any:
     """Gives a primitive the Taylor rule of functions whose derivatives are zero.
 
     Args:
@@ -348,7 +351,7 @@ def defzero(prim):
     jet_rules[prim] = functools.partial(zero_prop, prim)
 
 
-def def_deriv(prim, deriv):
+def def_deriv(prim: Any, deriv: Any) -> Any:
     """Gives a primitive of one scalar operand the Taylor rule that follows from its derivative.
 
     Args:
@@ -361,7 +364,7 @@ def def_deriv(prim, deriv):
     jet_rules[prim] = lambda primals, series, **_: deriv_prop(prim, deriv, primals, series)
 
 
-def def_comp(prim, comp, **kwargs):
+def def_comp(prim: Any, comp: Any, **kwargs: Any) -> Any:
     """Gives a primitive the Taylor rule of a composition of other primitives that equals it.
 
     Args:

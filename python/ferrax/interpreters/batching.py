@@ -6,6 +6,8 @@ Invariant: a rule stands under its primitive in `primitive_batchers`: `rule(args
 primitive has multiple results); `not_mapped` (None) is the dim of an argument without lanes.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -36,10 +38,10 @@ __all__ = [
     "unregister_vmappable",
 ]
 
-not_mapped = None
-primitive_batchers = {}
+not_mapped: None = None
+primitive_batchers: dict[Any, Any] = {}
 # Rules that also take the axis: `rule(axis_data, args, dims, **params)`.
-fancy_primitive_batchers = {}
+fancy_primitive_batchers: dict[Any, Any] = {}
 
 
 class AxisData(NamedTuple):
@@ -61,10 +63,10 @@ class _AxisRules:
         fancy_primitive_batchers[prim] = lambda axis, args, dims, **params: rule(axis.size, axis.name, None, args, dims, **params)
 
 
-axis_primitive_batchers = _AxisRules()
+axis_primitive_batchers: Any = _AxisRules()
 
 
-def moveaxis(x, source, destination):
+def moveaxis(x: Any, source: Any, destination: Any) -> Any:
     """`x` with one axis moved."""
     rank = x.ndim
     source, destination = source % rank, destination % rank
@@ -75,7 +77,7 @@ def moveaxis(x, source, destination):
     return _core.bind("transpose", x, permutation=tuple(order))
 
 
-def broadcast(x, sz, axis, mesh_axis=None):
+def broadcast(x: Any, sz: Any, axis: Any, mesh_axis: Any = None) -> Any:
     """An array repeated along a new axis.
 
     Args:
@@ -98,7 +100,7 @@ def broadcast(x, sz, axis, mesh_axis=None):
     return _core.bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None)
 
 
-def bdim_at_front(x, bdim, size, mesh_axis=None):
+def bdim_at_front(x: Any, bdim: Any, size: Any, mesh_axis: Any = None) -> Any:
     """An array with its batch axis in front.
 
     Args:
@@ -113,7 +115,7 @@ def bdim_at_front(x, bdim, size, mesh_axis=None):
     return broadcast(x, size, 0, mesh_axis) if bdim is not_mapped else moveaxis(x, bdim, 0)
 
 
-def defvectorized(prim):
+def defvectorized(prim: Any) -> Any:
     """Gives a primitive the batching rule of elementwise operations: all inputs have one shape, and the batch axis stays where it is.
 
     Args:
@@ -133,7 +135,7 @@ def defvectorized(prim):
     primitive_batchers[prim] = rule
 
 
-def defbroadcasting(prim):
+def defbroadcasting(prim: Any) -> Any:
     """Gives a primitive the batching rule of elementwise operations whose inputs broadcast along axes of size 1.
 
     Args:
@@ -158,7 +160,7 @@ def defbroadcasting(prim):
     primitive_batchers[prim] = rule
 
 
-def defreducer(prim):
+def defreducer(prim: Any) -> Any:
     """Gives a primitive of one input the batching rule of reductions over the axes that its parameter `axes` lists.
 
     Args:

@@ -6,11 +6,18 @@
 Invariant: programs are the extension's; nothing here changes one.
 """
 
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
 from .._core import Literal
 from ._kinds import DynamicJaxprTracer, JaxprTracer
+
+if TYPE_CHECKING:
+    from .._core import Jaxpr, ShapedArray
+    from ..extend.linear_util import WrappedFun
 
 __all__ = [
     "DynamicJaxprTracer",
@@ -31,7 +38,9 @@ Val = Any
 custom_partial_eval_rules, dce_rules, partial_eval_jaxpr_custom_rules = {}, {}, {}
 
 
-def trace_to_jaxpr_dynamic(fun, in_avals, *, keep_inputs=None, lower=False, auto_dce=False):
+def trace_to_jaxpr_dynamic(
+    fun: WrappedFun, in_avals: Sequence[Any], *, keep_inputs: list[bool] | None = None, lower: bool = False, auto_dce: bool = False
+) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
     """The program of a `WrappedFun` of leaves, for arguments of given types.
 
     Args:
@@ -62,7 +71,7 @@ def _each(flags, n):
     return [flags] * n if isinstance(flags, bool) else list(flags)
 
 
-def dce_jaxpr(jaxpr, used_outputs, instantiate=False):
+def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool]]:
     """A program without the outputs that are not used, and without the equations and inputs that only they need. Equations with effects stay; bodies of equations are cut too.
 
     Args:
@@ -77,7 +86,7 @@ def dce_jaxpr(jaxpr, used_outputs, instantiate=False):
     return cut, kept
 
 
-def dce_jaxpr_consts(jaxpr, used_outputs, instantiate=False):
+def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool], list[bool]]:
     """As `dce_jaxpr`; unused constants are dropped as well.
 
     Args:
@@ -101,24 +110,24 @@ class PartialVal(NamedTuple):
     value: Any
 
     @classmethod
-    def known(cls, const):
+    def known(cls, const: Any) -> Any:
         """Of a value."""
         return cls(None, const)
 
     @classmethod
-    def unknown(cls, aval):
+    def unknown(cls, aval: ShapedArray) -> Any:
         """Of a type."""
         return cls(aval, None)
 
-    def is_known(self):
+    def is_known(self) -> bool:
         """Whether the value is known."""
         return self.aval is None
 
-    def get_known(self):
+    def get_known(self) -> Any:
         """The value, or None."""
         return self.value if self.is_known() else None
 
-    def get_aval(self):
+    def get_aval(self) -> ShapedArray:
         """The type, of the value if that is known."""
         return _core.get_aval(self.value) if self.is_known() else self.aval
 
@@ -135,7 +144,7 @@ def _split(jaxpr, known):
     return early, late
 
 
-def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
+def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[Any], instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[Any], list[Any]]:
     """Splits a `WrappedFun` of leaves into the part that can be computed from the known inputs, and the program of the rest.
 
     Args:

@@ -7,8 +7,6 @@ Invariant: this file is only the list of public names.
     Array(3., dtype=float32, weak_type=True)
 """
 
-from __future__ import annotations
-
 import importlib as _importlib
 import typing as _typing
 

@@ -3,7 +3,11 @@
 Invariant: a derivative with respect to a sparse array is a sparse array with its indices. For a function that returns an array, the array's dimensions come first as batch dimensions.
 """
 
+from __future__ import annotations
+
 import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ... import numpy as jnp
 from ..._autodiff import jacfwd as _jacfwd, jacrev as _jacrev, value_and_grad as _value_and_grad
@@ -87,7 +91,7 @@ def _chosen(tree, leaves, derivatives, single, rebuilt):
 _DOC = """Derivatives of {fun}; those by a sparse argument are sparse arrays with its indices.{original}"""
 
 
-def value_and_grad(fun, argnums=0, has_aux=False, **kwargs):
+def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., tuple[Any, Any]]:
     """`jax.value_and_grad` for functions of sparse arrays: the gradient is with respect to their elements, and has their indices.
 
     Args:
@@ -110,7 +114,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, **kwargs):
     return restorable(value_and_grad, fun, argnums, has_aux, **kwargs)(wraps(fun, "value_and_grad_{fun}", _DOC)(run))
 
 
-def grad(fun, argnums=0, has_aux=False, **kwargs):
+def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
     """`jax.grad` for functions of sparse arrays: the gradient is with respect to their elements, and has their indices.
 
     Args:
@@ -166,7 +170,7 @@ def _transposed(outer, chosen):
     return tree.unflatten([chosen(x) for x in leaves])
 
 
-def jacfwd(fun, argnums=0, has_aux=False, **kwargs):
+def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
     """`jax.jacfwd`, where arguments may be sparse arrays.
 
     Args:
@@ -184,7 +188,7 @@ def jacfwd(fun, argnums=0, has_aux=False, **kwargs):
     return _jacobian(_jacfwd, fun, argnums, has_aux, kwargs, "jacfwd")
 
 
-def jacrev(fun, argnums=0, has_aux=False, **kwargs):
+def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
     """The Jacobian by reverse mode, as `jax.jacrev`, where arguments may be sparse arrays.
 
     Args:
