@@ -16,6 +16,37 @@ def caught(f):
 """
 
 
+CYCLES = """
+import numpy as np
+cycle = []
+cycle.append(cycle)
+deep = 1.0
+for _ in range(100_000): deep = [deep]
+class Endless:
+    def __iter__(self): yield self
+x = jnp.ones(3)
+"""
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("given", ["cycle", "deep", "Endless()", "np.longdouble(1)", "(np.clongdouble(1),)"])
+def test_what_holds_itself_is_refused(child, given):
+    """As a parameter, an argument, an index, an axis, a shape: recursion in Rust ends as Python's does."""
+    calls = [
+        "jax.lax.rev_p.bind(x, dimensions={})",
+        "jax.lax.rev(x, {})",
+        "jnp.asarray({})",
+        "x[{}]",
+        "x.at[{}].set(1.0)",
+        "x.reshape({})",
+        "jax.jit(lambda x: x)({})",
+    ]
+    lines = "".join(f"print(caught(lambda: {call.format(given)})[:60])\n" for call in calls)
+    told = child(HEADER + CYCLES + lines + "print(float(x.sum()))").splitlines()
+    assert len(told) == len(calls) + 1 and told[-1] == "3.0"
+    assert not any(line.startswith("no error") for line in told), told
+
+
 @pytest.mark.ours
 @pytest.mark.parametrize(
     "code, words",

@@ -5,6 +5,7 @@
 use crate::aval::ShapedArray;
 use crate::callback::HostCallable;
 use crate::dtype;
+use crate::ffi::recursion;
 use crate::function;
 use crate::program::PyProgram;
 use ferrax_ir::cx::Fun;
@@ -12,7 +13,11 @@ use ferrax_ir::param::{Param, ParamMap};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::ffi::CStr;
 use std::sync::Arc;
+
+/// What goes too deep where a parameter holds itself.
+const LEVEL: &CStr = c" while reading a parameter";
 
 /// A Python object as a parameter.
 pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
@@ -27,9 +32,11 @@ pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
         return Ok(Param::Int(x.extract()?));
     }
     if let Ok(t) = x.cast::<PyTuple>() {
+        let _level = recursion::enter(py, LEVEL)?;
         return Ok(Param::Tuple(t.iter_borrowed().map(|x| from_py(key, &x)).collect::<PyResult<_>>()?));
     }
     if let Ok(t) = x.cast::<PyList>() {
+        let _level = recursion::enter(py, LEVEL)?;
         return Ok(Param::List(t.iter().map(|x| from_py(key, &x)).collect::<PyResult<_>>()?));
     }
     if let Ok(p) = x.cast::<PyProgram>() {
@@ -51,7 +58,11 @@ pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
         return Ok(Param::Enum(class, member));
     }
     if x.is_instance(dtype::generic(py)?)? {
-        return from_py(key, &x.call_method0("item")?);
+        // A NumPy type that no Python type holds (`longdouble`) is its own item.
+        let item = x.call_method0("item")?;
+        if !item.is_instance(dtype::generic(py)?)? {
+            return from_py(key, &item);
+        }
     }
     if let Ok(d) = dtype::any(x)
         && !x.is_callable_value()
@@ -66,6 +77,7 @@ pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
         return Ok(Param::Fun(f));
     }
     if x.hasattr("__iter__")? {
+        let _level = recursion::enter(py, LEVEL)?;
         return Ok(Param::Tuple(x.try_iter()?.map(|x| from_py(key, &x?)).collect::<PyResult<_>>()?));
     }
     Err(PyTypeError::new_err(format!("parameter {key}: {} is no value of a parameter", x.repr()?)))
