@@ -175,3 +175,22 @@ def test_products_of_nothing_with_axes_beyond_counting(jax, jnp):
     long = 3037000500
     got = jnp.matmul(jnp.zeros((0, 2, long)), jnp.zeros((0, long, long)))
     assert got.shape == (0, 2, long)
+
+
+AXES = {"NumPy number": np.int64(1), "NumPy scalar array": np.array(1), "list": [1], "NumPy array": np.array([1]), "range": range(1, 2)}
+
+
+@pytest.mark.parametrize("kind", [*AXES, "array"])
+@pytest.mark.parametrize("name", ["flip", "ptp", "expand_dims"])
+def test_an_axis_may_be_any_static_number_or_list(jnp, name, kind):
+    axis = jnp.asarray(1) if kind == "array" else AXES[kind]
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(getattr(jnp, name)(x, axis), getattr(np, name)(x, 1))
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_arange_refuses_lists(jnp, position):
+    bounds = [1, 5, 2][: position + 1]
+    bounds[position] = [3]
+    with pytest.raises(TypeError, match=f"^arange requires ndarray, scalar, or None arguments, got <class 'list'> at position {position}.$"):
+        jnp.arange(*bounds)

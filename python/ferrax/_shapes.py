@@ -30,6 +30,13 @@ def canonicalize_axis(axis, ndim) -> int:
     return axis + ndim if axis < 0 else axis
 
 
+def hashable_axes(axis):
+    """An axis or axes as the key of a trace: an array or a list of several as a tuple, an array that is one number as an int."""
+    if isinstance(axis, _core.Tracer) or not (isinstance(axis, list) or hasattr(axis, "__array__")):
+        return axis
+    return tuple(axis) if isinstance(axis, list) or axis.ndim else operator.index(axis)
+
+
 def listed_axes(axis, ndim) -> tuple[int, ...]:
     """One axis or several (a sequence, an array, a range), counted from the front; repeats stay."""
     _check_static(axis)

@@ -59,7 +59,9 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
         return sharded(arange, locals())
     start = _static_number(start, "stop" if stop is None else "start")
     stop, step = _static_number(stop, "stop"), _static_number(step, "step")
-    for name, v in (("stop" if stop is None else "start", start), ("stop", stop), ("step", step)):
+    for i, (name, v) in enumerate((("stop" if stop is None else "start", start), ("stop", stop), ("step", step))):
+        if isinstance(v, (list, tuple)):
+            raise TypeError(f"arange requires ndarray, scalar, or None arguments, got {type(v)} at position {i}.")
         if v is not None and np.ndim(v):
             raise ValueError(f"jax.numpy.arange: arguments must be scalars; got {name}={v}")
     if any(isinstance(v, (complex, np.complexfloating)) for v in (start, stop, step)):

@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._parts import sharded
-from .._shapes import canonicalize_axis, listed_axes
+from .._shapes import canonicalize_axis, hashable_axes, listed_axes
 from ..lax import dynamic_slice_in_dim, slice_in_dim
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, is_arraylike, jitted, ndim_of
 from ._arithmetic import remainder
@@ -138,7 +138,7 @@ def flip(m, axis=None):
     Array([3, 2, 1], dtype=int32)
     """
     m = as_array("flip", m)
-    return _flip(m, axis=tuple(axis) if isinstance(axis, (list, np.ndarray)) and ndim_of(axis) else axis)
+    return _flip(m, axis=hashable_axes(axis))
 
 
 def fliplr(m):

@@ -28,7 +28,7 @@ from .._dtypes import (
     lowest,
     requested,
 )
-from .._shapes import canonicalize_axes, canonicalize_axis
+from .._shapes import canonicalize_axes, canonicalize_axis, hashable_axes
 from ..lax import pmax, pmin, psum
 from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, ndim_of, shape_of, unsupported
 from ._selecting import where as choose
@@ -374,7 +374,7 @@ def ptp(a, axis=None, out=None, keepdims=False):
     Array(4, dtype=int32)
     """
     unsupported("jnp.ptp", out=out)
-    return _ptp(as_array("ptp", a), axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=builtins.bool(keepdims))
+    return _ptp(as_array("ptp", a), axis=hashable_axes(axis), keepdims=builtins.bool(keepdims))
 
 
 @jitted("count_nonzero", static=("axis", "keepdims"))

@@ -211,7 +211,7 @@ def expand_dims(a, axis):
     Array([[0, 1]], dtype=int32)
     """
     a = as_array("expand_dims", a)
-    axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
+    axes = axis if isinstance(axis, (tuple, list, range)) or getattr(axis, "ndim", 0) else (axis,)
     rank = a.ndim + len(axes)
     new = [canonicalize_axis(d, rank) for d in axes]
     if len(set(new)) != len(new):
