@@ -256,7 +256,6 @@ def _sparse(jax):
 
 # An option that is refused: a call that sets it raises NotImplementedError and says which option and why.
 REFUSED = {
-    ("_api.py:ShapeDtypeStruct.__init__", "manual_axis_type"): lambda jax: jax.ShapeDtypeStruct((), "int32", manual_axis_type="x"),
     ("numpy/_array_methods.py:_compress", "out"): lambda jax: jax.numpy.ones(2).compress(np.ones(2, bool), out=np.ones(2)),
     ("numpy/_array_methods.py:_to_device", "stream"): lambda jax: jax.numpy.ones(2).to_device(jax.devices()[0], stream=1),
     ("_autodiff.py:grad", "reduce_axes"): lambda jax: jax.grad(sum, reduce_axes=("i",)),

@@ -12,7 +12,6 @@ import operator
 import numpy as np
 
 from . import _core, _flat
-from ._config import refused
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
 from ._transformed import restorable
 from .tree_util import tree_flatten
@@ -29,27 +28,26 @@ class ShapeDtypeStruct:
     Args:
       shape: a sequence of ints.
       dtype: a dtype or a value that numpy converts to one.
+      sharding: where the array lies: a sharding, or a `PartitionSpec` of the mesh that is in use when it is asked for.
       weak_type: whether the dtype yields to the other operand's in promotion.
+      manual_axis_type: what a type in a `shard_map` says of the axes of its mesh.
     """
 
-    __slots__ = ("_sharding", "dtype", "is_ref", "shape", "weak_type")
+    __slots__ = ("_sharding", "dtype", "is_ref", "manual_axis_type", "shape", "weak_type")
 
     def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        if hasattr(sharding, "in_context"):
-            try:
-                sharding = sharding.in_context("ShapeDtypeStruct", "sharding")
-            except RuntimeError:
-                why = "the context mesh cannot be empty. Please use `jax.set_mesh` to set the mesh context."
-                raise TypeError(f"When specifying PartitionSpec to `ShapeDtypeStruct`, {why}") from None
-        if sharding is not None and not hasattr(sharding, "shard_shape"):
+        in_context = hasattr(sharding, "in_context")
+        if in_context and len(sharding) > len(shape):
+            raise ValueError(
+                f"PartitionSpec {sharding} is only valid for values of rank at least {len(sharding)}, but was applied to a value of rank {len(shape)}."
+            )
+        if sharding is not None and not in_context and not hasattr(sharding, "shard_shape"):
             raise ValueError(
                 "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`."
                 f" Got {sharding} of type {type(sharding)}."
             )
-        if manual_axis_type is not None:
-            refused("ShapeDtypeStruct", "manual_axis_type", manual_axis_type, "there are no manual axes")
         self.is_ref = bool(is_ref)
         if is_ref:
             _flat.references.seen[:] = [True]
@@ -57,7 +55,7 @@ class ShapeDtypeStruct:
         if hasattr(sharding, "check_compatible_aval"):
             sharding.check_compatible_aval(self.shape)
         self.dtype = np.dtype(dtype) if isinstance(dtype, (str, type, np.dtype)) or not hasattr(dtype, "name") else dtype
-        self.weak_type, self._sharding = weak_type, sharding
+        self.weak_type, self._sharding, self.manual_axis_type = weak_type, sharding, manual_axis_type
 
     @classmethod
     def like(cls, x):
@@ -68,11 +66,24 @@ class ShapeDtypeStruct:
         placed = isinstance(x, _core.Array) and not isinstance(x, _core.Tracer) and x.committed
         return cls(aval.shape, aval.dtype, sharding=x.sharding if placed else None, weak_type=aval.weak_type)
 
-    sharding = property(lambda self: self._sharding)
-    manual_axis_type = None
+    @property
+    def sharding(self):
+        """Where the array lies; None where that is not said.
+
+        Raises:
+            TypeError: it is a `PartitionSpec`, and no mesh is in use.
+        """
+        if not hasattr(self._sharding, "in_context"):
+            return self._sharding
+        try:
+            return self._sharding.in_context("ShapeDtypeStruct", "sharding")
+        except RuntimeError:
+            why = "the context mesh cannot be empty. Please use `jax.set_mesh` to set the mesh context."
+            raise TypeError(f"When specifying PartitionSpec to `ShapeDtypeStruct`, {why}") from None
+
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: int(np.prod(self.shape, dtype=object)) if self.shape else 1)
-    aval = property(lambda self: _core.ShapedArray(self.shape, self.dtype, self.weak_type, sharding=self._sharding))
+    aval = property(lambda self: _core.ShapedArray(self.shape, self.dtype, self.weak_type, sharding=self.sharding, manual_axis_type=self.manual_axis_type))
 
     def __len__(self):
         if not self.shape:
@@ -81,7 +92,19 @@ class ShapeDtypeStruct:
 
     def update(self, **kwargs):
         """A copy with some attributes changed."""
-        return ShapeDtypeStruct(**{**dict(shape=self.shape, dtype=self.dtype, weak_type=self.weak_type, sharding=self._sharding, is_ref=self.is_ref), **kwargs})
+        return ShapeDtypeStruct(
+            **{
+                **dict(
+                    shape=self.shape,
+                    dtype=self.dtype,
+                    weak_type=self.weak_type,
+                    sharding=self._sharding,
+                    manual_axis_type=self.manual_axis_type,
+                    is_ref=self.is_ref,
+                ),
+                **kwargs,
+            }
+        )
 
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
@@ -92,7 +115,7 @@ class ShapeDtypeStruct:
     __str__ = __repr__
 
     def _key(self):
-        return self.shape, self.dtype, self.weak_type, self._sharding, self.is_ref
+        return self.shape, self.dtype, self.weak_type, self._sharding, self.manual_axis_type, self.is_ref
 
     def __eq__(self, other):
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -183,7 +206,19 @@ def _with_own_refs(fun, args, kwargs):
 
 
 def _structs(avals):
-    return [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
+    out = []
+    for a in avals:
+        sharding, mat = a.sharding, a.mat
+        out.append(
+            ShapeDtypeStruct(
+                a.shape,
+                a.dtype,
+                weak_type=a.weak_type,
+                sharding=sharding if sharding.mesh.explicit_axes else None,
+                manual_axis_type=None if mat.empty else mat,
+            )
+        )
+    return out
 
 
 def without_static(fun, static, args):

@@ -170,6 +170,10 @@ def jit(
 def _are_over_mesh(in_shardings, out_shardings):
     """Whether one of them refers to a mesh: a `PartitionSpec`, or a sharding with a mesh."""
     leaves = [leaf for tree in (in_shardings, out_shardings) for leaf in tree_leaves(tree, is_leaf=is_place)]
+    for leaf in leaves:
+        partitions = getattr(getattr(leaf, "spec", leaf), "partitions", ())
+        if any(repr(p) == "UNCONSTRAINED" for p in partitions):
+            raise ValueError(f"Unconstrained dims are not allowed when passed to `in_shardings` or `out_shardings` of `jax.jit`. Got {leaf}")
     return any(hasattr(leaf, "in_context") or hasattr(leaf, "mesh") for leaf in leaves)
 
 

@@ -198,6 +198,10 @@ class Mesh(_Axes):
         return [d for d in self.devices.flat if d.process_index == _core.process_index()]
 
     @property
+    def _flat_devices_tuple(self):
+        return tuple(self.devices.flat)
+
+    @property
     def is_multi_process(self):
         """Whether its devices belong to several processes."""
         return len({d.process_index for d in self.devices.flat}) > 1
@@ -522,6 +526,8 @@ def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
     (1, 1)
     """
     shape = tuple(axis_shapes)
+    if not all(isinstance(n, (int, np.integer)) for n in shape):
+        raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}")
     available = list(_core.devices(None) if devices is None else devices)
     n = int(np.prod(shape, dtype=int))
     if n > len(available):

@@ -19,6 +19,7 @@ import threading
 import numpy as np
 
 from . import _core
+from ._config import remove_size_one_mesh_axis_from_type
 from ._flat import check_callable, name_of, wraps
 from ._mesh import AbstractMesh, AxisType, Mesh, current, use_abstract_mesh
 from ._transformed import restorable
@@ -124,11 +125,20 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
             if not _core.at_root() or any(isinstance(x, _core.Tracer) for x in operands):
                 raise
             results = on_one_device()
-        shardings = [NamedSharding(there, s) for s in found["joins"]]
+        shardings = [_as_it_lies(there, s, x) for s, x in zip(found["joins"], results, strict=True)]
         results = [x if isinstance(x, _core.Tracer) else _core.device_put(x, s) for x, s in zip(results, shardings, strict=True)]
         return found["tree"].unflatten(results)
 
     return shard_map_f
+
+
+def _as_it_lies(mesh, spec, x):
+    """The sharding of a result: as its specification says, and as its type says of explicit axes that the function was not mapped over."""
+    typed = x.aval.sharding.spec
+    own = lambda d: spec.axes_of(d) if d < len(spec) else ()
+    if not isinstance(x, _core.Tracer) and any(typed.axes_of(d) != own(d) for d in range(len(typed))) and mesh.explicit_axes:
+        return NamedSharding(mesh, typed)
+    return NamedSharding(mesh, spec)
 
 
 def _check_inferable(mesh, names, smapped):
@@ -295,9 +305,15 @@ def _check_types(mesh, names, operands, specs):
     """Raises ValueError, in JAX's words, where types say how arrays lie and specifications say otherwise."""
     told = [x.aval.sharding.spec for x in operands]
     if mesh.are_all_axes_explicit and len(names) == len(mesh.axis_names):
+        ones = [a for a, n in mesh.shape.items() if n == 1] if remove_size_one_mesh_axis_from_type.value else []
+
+        def full(spec, ndim):
+            dims = [tuple(a for a in spec.axes_of(d) if a not in ones) if d < len(spec) else () for d in range(ndim)]
+            return spec.update(partitions=[None if not d else d[0] if len(d) == 1 else d for d in dims])
+
         for x, spec, typed in zip(operands, specs, told, strict=True):
-            spec = spec.update(partitions=(*spec.partitions, *[None] * (x.ndim - len(spec))))
-            if spec != typed.update(partitions=(*typed.partitions, *[None] * (x.ndim - len(typed)))):
+            spec = full(spec, x.ndim)
+            if spec != full(typed, x.ndim):
                 raise ValueError(
                     f"in_specs passed to shard_map: {spec} does not match the specs of the input: {typed} for arg: {x.aval.str_short()}. `in_specs` is an optional"
                     " argument so you can omit specifying it and shard_map will infer the in_specs from the arguments. If you want to reshard your inputs, you"

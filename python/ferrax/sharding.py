@@ -368,7 +368,8 @@ class NamedSharding(Sharding):
     def __init__(self, mesh, spec, *, memory_kind=None, _logical_device_ids=None):
         if not isinstance(mesh, (Mesh, AbstractMesh)):
             raise TypeError(f"NamedSharding: mesh must be a `jax.sharding.Mesh` or `AbstractMesh`, got {mesh} of type {type(mesh)}")
-        spec = PartitionSpec() if spec is None else spec
+        if spec is None:
+            raise TypeError("Unexpected None passed as spec for NamedSharding. Did you mean P()?")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"Unexpected annotation {spec!r}. NamedSharding needs a `jax.sharding.PartitionSpec`.")
         self.memory_kind = _memory_kind(memory_kind) or (None if isinstance(mesh, AbstractMesh) else "device")

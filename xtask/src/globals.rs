@@ -35,6 +35,11 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax-ir/src/cx/scope.rs", "TO_LIT", "how arrays become literals, set once"),
     ("crates/ferrax-ir/src/op.rs", "TABLE", "facts of primitives by name, built once"),
     ("crates/ferrax-ir/src/ops/pointwise.rs", "ROW", "a constant row of the table of functions"),
+    (
+        "crates/ferrax-ir/src/settings.rs",
+        "HOST_SETTINGS",
+        "settings of the host about types, set once by the extension",
+    ),
     ("crates/ferrax-ir/src/vary.rs", "SETS", "interned sets of axis names"),
     ("crates/ferrax/src/parts.rs", "TYPED", "meshes that types may mean"),
     ("crates/ferrax/src/instead.rs", "ANY", "whether an implementation was replaced"),

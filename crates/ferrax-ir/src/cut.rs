@@ -52,8 +52,13 @@ impl TypedCut {
     pub const NONE: TypedCut = TypedCut(0);
     /// The cut of a value, without the axes that types do not speak of.
     pub fn new(mesh: &Arc<MeshType>, spec: &Spec) -> TypedCut {
-        let told = |cut: &CutAxes| cut.iter().copied().filter(|a| mesh.explicit[*a as usize]).collect::<CutAxes>();
-        let known = mesh.axes(|m| &m.explicit) | mesh.axes(|m| &m.manual);
+        let mut told = mesh.axes(|m| &m.explicit);
+        if crate::settings::without_ones() {
+            let ones = (0..mesh.grid.axes.len() as u8).filter(|a| mesh.grid.axis_size(*a) == 1);
+            told = told.without(AxisSet::of(ones));
+        }
+        let known = told | mesh.axes(|m| &m.manual);
+        let told = |cut: &CutAxes| cut.iter().copied().filter(|a| told.contains(*a)).collect::<CutAxes>();
         let spec = Spec::new(spec.dims.iter().map(told)).summed(spec.unreduced & known, spec.reduced & known);
         if !mesh.explicit.contains(&true) && spec.unreduced.is_empty() && spec.reduced.is_empty() {
             return TypedCut::NONE;

@@ -25,6 +25,7 @@ pub mod ops;
 pub mod param;
 pub mod parts;
 pub mod program;
+pub mod settings;
 pub mod simplify;
 pub mod support;
 pub mod text;

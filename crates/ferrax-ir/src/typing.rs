@@ -323,7 +323,7 @@ impl Typing<'_> {
     /// The cut of a reshape: sizes of 1 come and go, one dimension is split into several, or several are merged to one.
     pub fn reshaped(&self, to: &[usize]) -> Res<Spec> {
         let (from, spec) = (&self.x[0].shape, &self.specs[0]);
-        if spec.is_whole() {
+        if spec.cutting().is_empty() {
             return Ok(Spec::whole(to.len()));
         }
         let not_one = |s: &[usize]| s.iter().copied().filter(|n| *n != 1).collect::<Vec<_>>();

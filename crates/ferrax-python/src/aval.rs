@@ -8,6 +8,7 @@ use crate::placement;
 use ferrax_ir::aval::Aval;
 use ferrax_ir::cut::TypedCut;
 use ferrax_ir::dtype::Dtype;
+use ferrax_ir::vary::Vary;
 use ferrax_kernel::Dims;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
@@ -81,17 +82,27 @@ impl ShapedArray {
 #[pymethods]
 impl ShapedArray {
     #[new]
-    #[pyo3(signature = (shape, dtype, weak_type=false, *, sharding=None, **_ignored))]
+    #[pyo3(signature = (shape, dtype, weak_type=false, *, sharding=None, manual_axis_type=None, **_ignored))]
     fn new(
         shape: &Bound<PyAny>,
         dtype: &Bound<PyAny>,
         weak_type: bool,
         sharding: Option<&Bound<PyAny>>,
+        manual_axis_type: Option<&Bound<PyAny>>,
         _ignored: Option<Bound<PyDict>>,
     ) -> PyResult<ShapedArray> {
         let shape = shape_of(shape)?;
         let cut = sharding.map_or(Ok(TypedCut::NONE), |s| placement::cut(s, shape.len()))?;
-        Ok(ShapedArray(Aval { weak: weak_type, cut, ..Aval::of(dtype::any(dtype)?, shape) }))
+        if let Some(s) = sharding.filter(|_| !cut.is_none()) {
+            s.call_method1("check_type", (PyTuple::new(s.py(), shape.iter())?,))?;
+        }
+        let mut vary = Vary::NONE;
+        if let Some(mat) = manual_axis_type.filter(|m| !m.is_none()) {
+            let names: Vec<String> =
+                mat.getattr("varying")?.try_iter()?.map(|n| n?.extract()).collect::<PyResult<_>>()?;
+            vary = Vary::of(names.into_iter().map(Into::into));
+        }
+        Ok(ShapedArray(Aval { weak: weak_type, cut, vary, ..Aval::of(dtype::any(dtype)?, shape) }))
     }
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

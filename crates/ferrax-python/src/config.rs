@@ -40,13 +40,15 @@ const KEY_REUSE: u64 = 8192;
 /// Not settings but who is called under them: see `Flags::placed`.
 const USERS_OPERATORS: u64 = 16384;
 const USERS_ARGUMENTS: u64 = 32768;
-const PROCESS_SHIFT: u32 = 16;
-const LOCAL_SHIFT: u32 = 40;
-const NUMBERS: u64 = (1 << 24) - 1;
+const WITHOUT_ONES: u64 = 65536;
+const CASTS_BY_HAND: u64 = 131_072;
+const PROCESS_SHIFT: u32 = 18;
+const LOCAL_SHIFT: u32 = 41;
+const NUMBERS: u64 = (1 << 23) - 1;
 
 /// The flags that have bits: which, and which of them each value sets.
 type Bits = (&'static str, u64, &'static [(&'static str, u64)]);
-const BITS: [Bits; 13] = [
+const BITS: [Bits; 15] = [
     ("jax_enable_x64", X64, &[("True", X64)]),
     ("jax_threefry_partitionable", THREEFRY_PARTITIONABLE, &[("True", THREEFRY_PARTITIONABLE)]),
     ("jax_debug_nans", DEBUG_NANS, &[("True", DEBUG_NANS)]),
@@ -58,6 +60,8 @@ const BITS: [Bits; 13] = [
     ("jax_enable_checks", ENABLE_CHECKS, &[("True", ENABLE_CHECKS)]),
     ("jax_debug_key_reuse", KEY_REUSE, &[("True", KEY_REUSE)]),
     ("jax_no_tracing", NO_TRACING, &[("True", NO_TRACING)]),
+    ("jax_remove_size_one_mesh_axis_from_type", WITHOUT_ONES, &[("True", WITHOUT_ONES)]),
+    ("jax_auto_pcast", CASTS_BY_HAND, &[("False", CASTS_BY_HAND)]),
     ("jax_numpy_dtype_promotion", STRICT, &[("strict", STRICT)]),
     ("jax_numpy_rank_promotion", RANK_WARN | RANK_RAISE, &[("warn", RANK_WARN), ("raise", RANK_RAISE)]),
 ];
@@ -135,6 +139,14 @@ impl Flags {
     }
     pub fn no_tracing(self) -> bool {
         self.has(NO_TRACING)
+    }
+    /// Mesh axes of size one are left out of types.
+    pub fn without_ones(self) -> bool {
+        self.has(WITHOUT_ONES)
+    }
+    /// What varies over fewer mesh axes than its neighbours is refused.
+    pub fn casts_by_hand(self) -> bool {
+        self.has(CASTS_BY_HAND)
     }
     pub fn enable_checks(self) -> bool {
         self.has(ENABLE_CHECKS)

@@ -166,6 +166,10 @@ fn install() {
         programs: || config::flags().enable_checks(),
         collect: device::collect,
     });
+    ferrax_ir::settings::install(ferrax_ir::settings::HostSettings {
+        without_ones: || config::flags().without_ones(),
+        casts_by_hand: || config::flags().casts_by_hand(),
+    });
     array::value::IS_NODE.get_or_init(|| tree::registry::is_node);
     source::install();
     returned::install();

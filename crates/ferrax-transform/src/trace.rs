@@ -16,14 +16,14 @@
 pub mod programs;
 
 use ferrax_ir::cut::Lenient;
-use ferrax_ir::cx::{Axis, AxisKind, Cx, Dim, Recur, Tan};
+use ferrax_ir::cx::{Axis, AxisKind, Cx, Dim, Recur, Tan, is_manual};
 use ferrax_ir::effects::Name;
 use ferrax_ir::op::{Avals, Tans};
 use ferrax_ir::program::{Atom, Builder};
 use ferrax_ir::support::Support;
 use ferrax_ir::value::{Tag, TracerNode, Values};
 use ferrax_ir::vary::Vary;
-use ferrax_ir::{Aval, Op, Program, Res, Value};
+use ferrax_ir::{Aval, Error, Op, Program, Res, Value};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -208,7 +208,22 @@ impl Trace {
     /// The operands as the op wants them: of a first-order op, and of one that solves, all vary over the axes that any varies over.
     fn together(&self, op: &Op, x: &[Value]) -> Res<Option<Values>> {
         let all = op.pure() || op.body().is_some_and(|b| b.vary_alike());
-        if all { self.as_cx().vary_together(x) } else { Ok(None) }
+        let cast = if all { self.as_cx().vary_together(x)? } else { None };
+        // a program of parts has no such axes in scope
+        let in_body = || x.iter().any(|v| v.vary().names().iter().any(|n| is_manual(n)));
+        if cast.is_some() && ferrax_ir::settings::casts_by_hand() && in_body() {
+            let set = |v: &Value| {
+                let names: Vec<String> = v.vary().in_order().iter().map(|n| format!("'{n}'")).collect();
+                if names.is_empty() { "frozenset()".into() } else { format!("frozenset({{{}}})", names.join(", ")) }
+            };
+            return Err(Error::value(format!(
+                "Primitive {} requires varying manual axes to match, but got [{}]: cast them by `jax.lax.pcast`, or pass check_vma=False to \
+                 `jax.shard_map`",
+                op.name(),
+                x.iter().map(set).collect::<Vec<String>>().join(", ")
+            )));
+        }
+        Ok(cast)
     }
     /// What rules emit was typed as the user wrote it: here, where an operand is cut.
     fn typed(&self, op: &Op, x: &[Value]) -> Res<Option<Lenient>> {

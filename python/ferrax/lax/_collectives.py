@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._config import remove_size_one_mesh_axis_from_type
 from .._core import bind
+from .._mesh import get_abstract_mesh
 from .._shapes import canonicalize_axis
 from ..tree_util import tree_leaves, tree_map
 from ._arithmetic import clamp
@@ -24,8 +26,8 @@ from ._bodies import as_array
 from ._comparisons import select
 from ._creation import broadcasted_iota, full_like, zeros_like_array
 from ._reductions import reduce_max
-from ._shaping import broadcast_in_dim, expand_dims, reshape, squeeze, transpose
-from ._slicing import dynamic_index_in_dim, index_in_dim
+from ._shaping import broadcast_in_dim, concatenate, expand_dims, reshape, squeeze, transpose
+from ._slicing import dynamic_index_in_dim, dynamic_slice_in_dim, index_in_dim
 
 if TYPE_CHECKING:
     from .._core import Array
@@ -85,8 +87,11 @@ def _bound(names, call):
     return axis_size(names)
 
 
-def _scope(axis_name, groups=None, call=None):
-    """The names, the groups as tuples, and how many positions meet: None where groups differ in size. `call`: what errors advise to call elsewhere."""
+def _scope(axis_name, groups=None, call=None, several=False):
+    """The names, the groups as tuples, and how many positions meet: None where groups differ in size.
+
+    call: what errors advise to call elsewhere. several: whether groups may be of positions of several axes.
+    """
     names = _names(axis_name)
     n = axis_size(names) if call is None else _bound(names, call)
     if len(set(names)) < len(names):
@@ -94,7 +99,7 @@ def _scope(axis_name, groups=None, call=None):
     if groups is None:
         return names, None, n
     groups = tuple([tuple([operator.index(i) for i in group]) for group in groups])
-    if len(names) != 1:
+    if len(names) != 1 and not several:
         raise ValueError("axis_index_groups only supported for collectives over a single axis")
     if sorted(i for group in groups for i in group) != list(range(n)) or not all(groups):
         raise ValueError("axis_index_groups must cover all indices exactly once")
@@ -103,11 +108,24 @@ def _scope(axis_name, groups=None, call=None):
 
 
 def _even(name, axis_name, groups):
-    """As `_scope`, for a collective that needs groups of one size."""
-    names, groups, n = _scope(axis_name, groups)
+    """As `_scope`, for a collective that needs groups of one size; `all_gather` and `psum_scatter` take groups of positions of several axes."""
+    names, groups, n = _scope(axis_name, groups, several=name in ("all_gather", "psum_scatter"))
     if n is None:
         raise ValueError(f"{name} needs axis_index_groups of one size, but they have sizes {[len(group) for group in groups]}")
     return names, groups, n
+
+
+def _of_group(v, names, groups):
+    """The values of the positions of one's group, stacked along a new leading axis, and one's place among them; positions are those of several axes, row-major."""
+    members = np.zeros((sum(map(len, groups)), len(groups[0])), np.int32)
+    places = np.zeros(len(members), np.int32)
+    for group in groups:
+        for place, i in enumerate(group):
+            members[i], places[i] = group, place
+    here = axis_index(names)
+    mine, place = (dynamic_index_in_dim(table, here, keepdims=False) for table in (members, places))
+    everyone = all_gather(v, names)
+    return concatenate([dynamic_index_in_dim(everyone, mine[k], 0) for k in range(len(groups[0]))], 0), place
 
 
 def axis_size(axis_name: Any) -> int:
@@ -372,6 +390,11 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
         else:
             v = _varying(v, names)
         dimension = canonicalize_axis(operator.index(axis), v.ndim if tiled else v.ndim + 1)
+        if groups is not None and len(names) > 1:
+            parts = _of_group(v, names, groups)[0]
+            rest = [d for d in range(1, v.ndim + 1)]
+            stacked = transpose(parts, (*rest[:dimension], 0, *rest[dimension:]))
+            return reshape(stacked, (*v.shape[:dimension], n * v.shape[dimension], *v.shape[dimension + 1 :])) if tiled else stacked
         if len(names) == 1:
             return gather(v, names[0], n, dimension, bool(tiled))
         if not tiled:
@@ -416,6 +439,14 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_ind
         primitive = "unreduced_reduce_scatter" if terms else "reduce_scatter"
         v = v if terms else _varying(v, names)
         dimension = canonicalize_axis(scatter_dimension, v.ndim)
+        if groups is not None and len(names) > 1:
+            size = v.shape[dimension]
+            if size % n or not (tiled or size == n):
+                raise ValueError(f"reduce_scatter operand scatter dimension size {size} must {'be divisible by' if tiled else 'match'} shard count {n}")
+            parts, place = _of_group(v, names, groups)
+            total = bind("reduce_sum", parts, axes=(0,))
+            mine = dynamic_slice_in_dim(total, place * np.int32(size // n), size // n, dimension)
+            return mine if tiled else squeeze(mine, (dimension,))
         if len(names) == 1:
             return scatter(v, names[0], n, dimension, bool(tiled), primitive)
         if not tiled and v.shape[dimension] != n:
@@ -625,6 +656,11 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(f"Got unexpected `to` value. Allowed `to` values are: {{'unreduced', 'reduced', 'varying'}}, got {to!r}")
     call = {"varying": "pvary", "reduced": "preduced"}.get(to)
+    if remove_size_one_mesh_axis_from_type.value:
+        sizes = get_abstract_mesh().shape
+        names = tuple(a for a in names if sizes.get(a) != 1)
+        if not names:
+            return x
 
     def cast(v):
         v = as_array(v)

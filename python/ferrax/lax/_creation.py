@@ -151,7 +151,9 @@ def beside(out, x):
     """`out` on the device of `x`, if `x` is committed; with the sharding of `x` if the shapes are equal."""
     if isinstance(x, _core.Tracer) and out.shape == x.shape and x.aval.sharding.mesh.explicit_axes:
         return _core.reshard(out, x.aval.sharding)
-    if isinstance(x, _core.Tracer) or not isinstance(x, _core.Array) or isinstance(out, _core.Tracer) or not x.committed:
+    if not isinstance(x, _core.Array):
+        return as_described(out, x)
+    if isinstance(x, _core.Tracer) or isinstance(out, _core.Tracer) or not x.committed:
         return out
     if out.committed and place_in_use() is None:
         return out
@@ -161,9 +163,25 @@ def beside(out, x):
     return _core.device_put(out, *devices) if len(devices) == 1 else out
 
 
+def as_described(out, x):
+    """`out` with the sharding of a description (`ShapeDtypeStruct`) of an array of its shape; along explicit axes of a mesh without devices, on the mesh in use."""
+    sharding = getattr(x, "sharding", None) if isinstance(getattr(x, "shape", None), tuple) else None
+    mesh = getattr(sharding, "mesh", None)
+    if sharding is None or out.shape != x.shape:
+        return out
+    if mesh is not None and mesh.abstract_mesh is mesh:
+        return _core.reshard(out, sharding) if mesh.explicit_axes and (isinstance(out, _core.Tracer) or place_in_use() is not None) else out
+    if isinstance(out, _core.Tracer):
+        return out if mesh is None else _core.reshard(out, sharding) if mesh.are_all_axes_explicit else sharding._constrain(out)
+    return _core.device_put(out, sharding)
+
+
 def varying_like(out, x):
     """`out` as a value that varies over the manual axes that x varies over."""
-    return _core.varying(out, x.aval.vma) if isinstance(x, _core.Tracer) else out
+    if isinstance(x, _core.Tracer):
+        return _core.varying(out, x.aval.vma)
+    mat = getattr(x, "manual_axis_type", None)
+    return out if mat is None else _core.varying(out, mat.varying)
 
 
 def full_like(x: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, shape: Sequence[int] | None = None, sharding: Sharding | None = None) -> Array:
@@ -182,12 +200,14 @@ def full_like(x: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, sha
     >>> lax.full_like(jnp.arange(2), 7)
     Array([7, 7], dtype=int32)
     """
-    if dtype is None and is_weak(x):
-        value = _core.asarray(fill_value, dtype_of(x), weak_type=True)
+    described = not isinstance(x, _core.Array) and hasattr(x, "weak_type")
+    own = x.dtype if described else dtype_of(x)
+    if dtype is None and (x.weak_type if described else is_weak(x)):
+        value = _core.asarray(fill_value, own, weak_type=True)
     else:
-        value, dtype = fill_value, dtype_of(x) if dtype is None else dtype
+        value, dtype = fill_value, own if dtype is None else dtype
         value = value if is_key(dtype) else convert_element_type(value, dtype)
-    out = full(np.shape(x) if shape is None else shape, value, dtype if is_key(dtype) else None, sharding=sharding)
+    out = full((x.shape if described else np.shape(x)) if shape is None else shape, value, dtype if is_key(dtype) else None, sharding=sharding)
     out = varying_like(out, x)
     return beside(out, x) if sharding is None else out
 

@@ -313,6 +313,37 @@ def _asserted(v, place):
     return v
 
 
+def _of_devices(v, place):
+    """The sharding that a constraint on a value that is not traced asks for: over a mesh without devices, of those of the value's mesh.
+
+    Raises:
+        ValueError: the value is no array, or lies over a mesh of another shape or of other devices.
+        TypeError: the value does not lie over a mesh.
+    """
+    own = getattr(v, "sharding", None)
+    mesh = getattr(own, "mesh", None)
+    if place.mesh.abstract_mesh is not place.mesh:
+        if mesh is not None and v.committed and tuple(mesh.devices.flat) != tuple(place.mesh.devices.flat):
+            ids = lambda m: [d.id for d in m.devices.flat]
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got argument x of with_sharding_constraint with shape {v.aval.str_short()} and device ids"
+                f" {ids(mesh)} and sharding_constraint with device ids {ids(place.mesh)}"
+            )
+        return place
+    if not isinstance(v, _core.Array):
+        raise ValueError(f"Target sharding contains a `jax.sharding.AbstractMesh` which requires the input passed should be a `jax.Array`. Got {type(v)}")
+    if mesh is None:
+        raise TypeError(
+            f"The sharding on the input must be a `NamedSharding` since the target sharding has an `AbstractMesh` in it. Got sharding type {type(own)} for shape"
+            f" {v.aval.str_short()}"
+        )
+    if mesh.shape_tuple != place.mesh.shape_tuple:
+        raise ValueError(
+            f"Mesh shape of the input {mesh.shape_tuple} does not match the mesh shape of the target sharding {place.mesh.shape_tuple} for shape {v.aval.str_short()}"
+        )
+    return place.update(mesh=mesh)
+
+
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     """x laid out by shardings.
 
@@ -354,6 +385,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if isinstance(v, _core.Tracer):
             out.append(place._constrain(v) if over_mesh else v)
             continue
-        # a mesh without devices, which is its own abstract mesh, describes the layout on the devices that already hold the parts
-        out.append(v if over_mesh and place.mesh.abstract_mesh is place.mesh else _core.device_put(as_array(v), place))
+        if over_mesh:
+            place = _of_devices(v, place)
+        out.append(_core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)

@@ -204,6 +204,11 @@ def _format(self):
     return format_of(self)
 
 
+def _arrays(self):
+    """The parts that this process holds; None of a deleted array."""
+    return None if self.is_deleted() else [s.data for s in self.addressable_shards]
+
+
 def _matrix_transpose(self):
     if self.ndim < 2:
         raise ValueError(f"x.mT requires x to have at least 2 dimensions, got {self.ndim}")
@@ -228,6 +233,7 @@ def install():
         "__round__": _round,
         "__array_namespace__": _namespace,
         "_repr_html_": _repr_html_,
+        "_fully_replicated_shard": lambda x: x.addressable_data(0),
     }
     properties = {
         "T": lambda x: transpose(x),
@@ -239,6 +245,8 @@ def install():
         "device_buffers": _withdrawn("device_buffers", "[x.data for x in arr.addressable_shards]"),
         "flat": operator.methodcaller("ravel"),
         "_trace": _core.trace_of,
+        "_arrays": _arrays,
+        "_npy_value": lambda x: None,  # no copy of the elements is kept on the host
         "__numpy_dtype__": _as_dtype,
     }
     _core.install_methods(methods, properties)

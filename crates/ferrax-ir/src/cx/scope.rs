@@ -137,7 +137,7 @@ pub fn axis_named(name: &str) -> Option<NamedAxis> {
 }
 /// Whether types say what varies over the axis of a name.
 pub fn is_manual(name: &str) -> bool {
-    axis_named(name).is_some_and(|a| a.kind.is_manual())
+    axis_named(name).is_some_and(|a| a.kind.is_manual() && !(a.size == 1 && crate::settings::without_ones()))
 }
 /// The door for user code: checks for leaked tracers, then hands the op to the current trace.
 pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {

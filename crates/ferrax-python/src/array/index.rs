@@ -1,9 +1,11 @@
 //! `x[i]`: static integers, slices, `...` and `None` are emitted here; other indices go to
 //! `ferrax._indexing`.
 use super::PyArray;
-use super::value::{held, wrap};
+use super::value::{held, required, wrap};
+use crate::config::flags;
 use crate::error::{IntoPyResult, guarded};
 use ferrax::numpy::indexing::{self, Item};
+use ferrax_ir::value::Value;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
@@ -107,6 +109,12 @@ impl PyArray {
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let n = *slf.get().value.shape().first().ok_or_else(|| PyTypeError::new_err("iteration over a 0-d array"))?;
+        let value = &slf.get().value;
+        if matches!(value, Value::Array(_)) && !value.cut().of_dim(0).is_empty() {
+            // types do not say where one row would lie: those of the whole are on the host's side
+            let whole = required(&slf.call_method0("__array__")?, flags(), "iteration", 0)?;
+            return wrap(py, whole)?.call_method0("__iter__");
+        }
         if n > MAX_ROWS_AT_ONCE {
             let rows = Rows { of: slf.clone().unbind(), next: AtomicUsize::new(0), n };
             return Ok(Bound::new(py, rows)?.into_any());

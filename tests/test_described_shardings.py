@@ -1,0 +1,155 @@
+"""Shardings of what is only described: `ShapeDtypeStruct`, `eval_shape`, arrays made like them; settings of what types say of meshes; refusals."""
+
+import textwrap
+
+import pytest
+
+pytestmark = pytest.mark.ours
+
+
+@pytest.fixture
+def on_devices(child, jax):
+    """Runs code with eight CPU devices."""
+    return lambda code: child(SETUP.format(library=jax.__name__) + textwrap.dedent(code), NUM_CPU_DEVICES="8")
+
+
+SETUP = """
+from {library} import lax
+from {library}.sharding import AbstractMesh, AxisType, NamedSharding, SingleDeviceSharding
+P = jax.P
+explicit = jax.make_mesh((2, 2), ("x", "y"))
+auto = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+X = np.arange(32, dtype=np.float32).reshape(8, 4)
+def refused(error, words, f):
+    try: f()
+    except error as e: assert words in str(e), e
+    else: raise AssertionError(words)
+"""
+
+
+def test_eval_shape_says_how_types_lie(on_devices):
+    on_devices("""
+    for inside in (False, True):
+        a = jax.device_put(X, NamedSharding(explicit, P("x", "y")))
+        for f in (lambda a: a * 2, jax.jit(lambda a: a * 2)):
+            told = jax.eval_shape(f, a)
+            assert told.sharding == NamedSharding(explicit.abstract_mesh, P("x", "y")), told
+            assert jax.eval_shape(f, told) == told
+        assert jax.eval_shape(lambda a: a.T, a).sharding.spec == P("y", "x")
+        assert jax.eval_shape(lambda a: a * 2, jax.device_put(X, NamedSharding(auto, P("x")))).sharding is None
+        assert jax.eval_shape(lambda a: a * 2, X).sharding is None
+    with jax.set_mesh(explicit):
+        assert jax.eval_shape(lambda: jnp.ones(3)).sharding.spec == P(None)
+        jax.jit(lambda a: a * 2).lower(jax.eval_shape(lambda a: a, a)).compile()
+    def varying(a):
+        told = jax.eval_shape(lambda a: a.sum(), a)
+        assert told.manual_axis_type.varying == {"x"} and jax.typeof(told).mat.varying == {"x"}
+        return a + lax.full_like(told, 1)
+    assert (jax.shard_map(varying, mesh=auto, in_specs=P("x"), out_specs=P("x"))(X) == X + 1).all()
+    """)
+
+
+def test_arrays_like_a_description_lie_as_it_says(on_devices):
+    on_devices("""
+    for mesh in (explicit, auto):
+        place = NamedSharding(mesh, P("x", "y"))
+        told = jax.ShapeDtypeStruct((8, 4), np.float32, sharding=place)
+        for make in (jnp.zeros_like, jnp.ones_like, jnp.empty_like, lambda t: jnp.full_like(t, 3), lambda t: lax.full_like(t, 3)):
+            assert make(told).sharding == place and jax.jit(lambda: make(told))().sharding == place
+            with jax.set_mesh(mesh):
+                assert make(told).sharding == place
+        assert isinstance(jnp.zeros_like(told, shape=(3,)).sharding, SingleDeviceSharding)
+        assert jnp.zeros_like(told, device=jax.devices()[3]).sharding.device_set == {jax.devices()[3]}
+    abstract = jax.ShapeDtypeStruct((8, 4), np.float32, sharding=NamedSharding(explicit.abstract_mesh, P("x")))
+    with jax.set_mesh(explicit):
+        assert jnp.zeros_like(abstract).sharding == NamedSharding(explicit, P("x", None)) == jax.jit(lambda: jnp.zeros_like(abstract))().sharding
+    assert lax.full_like(jax.ShapeDtypeStruct((2,), np.int32, weak_type=True), 1).weak_type
+    """)
+
+
+def test_specifications_are_resolved_when_they_are_asked_for(on_devices):
+    on_devices("""
+    told = jax.ShapeDtypeStruct((2, 2), np.float32, sharding=P("x"))
+    refused(TypeError, "the context mesh cannot be empty", lambda: told.sharding)
+    for mesh in (explicit, auto):
+        with jax.set_mesh(mesh):
+            assert told.sharding == NamedSharding(mesh, P("x"))
+    with jax.set_mesh(jax.make_mesh((2,), ("z",))):
+        refused(ValueError, "is not found in mesh", lambda: told.sharding)
+    refused(ValueError, "only valid for values of rank at least 3, but was applied to a value of rank 2", lambda: jax.ShapeDtypeStruct((2, 2), np.float32, sharding=P(None, "x", None)))
+    refused(ValueError, "does not evenly divide the dimension size", lambda: jax.core.ShapedArray((5, 2), np.int32, sharding=NamedSharding(explicit.abstract_mesh, P("x"))))
+    """)
+
+
+def test_refusals(on_devices):
+    on_devices("""
+    free = NamedSharding(auto, P(P.UNCONSTRAINED, "x"))
+    refused(ValueError, "Unconstrained dims are not allowed", lambda: jax.jit(lambda x: x, in_shardings=free))
+    refused(ValueError, "Unconstrained dims are not allowed", lambda: jax.jit(lambda x: x, out_shardings=(free, None)))
+    refused(ValueError, "should be a sequence of ints", lambda: jax.make_mesh(((4,), 2), ("x", "y")))
+    assert jax.make_mesh((np.int32(1), np.int64(2)), ("x", "y")).axis_sizes == (1, 2)
+    refused(TypeError, "Unexpected None", lambda: NamedSharding(auto, None))
+    constrain = lax.with_sharding_constraint
+    without_devices = NamedSharding(auto.abstract_mesh, P("y"))
+    a = jax.device_put(X, NamedSharding(auto, P("x", "y")))
+    assert constrain(a, without_devices).sharding == NamedSharding(auto, P("y"))
+    refused(ValueError, "requires the input passed should be a `jax.Array`", lambda: constrain(X, without_devices))
+    refused(TypeError, "must be a `NamedSharding`", lambda: constrain(jnp.asarray(X), without_devices))
+    refused(ValueError, "does not match the mesh shape of the target sharding", lambda: constrain(a, NamedSharding(AbstractMesh((4,), ("y",)), P("y"))))
+    turned = jax.sharding.Mesh(auto.devices[::-1], ("x", "y"))
+    refused(ValueError, "Received incompatible devices", lambda: constrain(a, NamedSharding(turned, P("x"))))
+    """)
+
+
+def test_rows_of_an_array_in_parts(on_devices):
+    """Iteration gives rows on one device, whatever types say of the whole."""
+    on_devices("""
+    a = jax.device_put(X, NamedSharding(explicit, P("x", "y")))
+    rows = list(a)
+    assert len(rows) == 8 and all(isinstance(r.sharding, SingleDeviceSharding) for r in rows)
+    np.testing.assert_array_equal(np.stack(rows), X)
+    first, *_ = a
+    assert first.tolist() == X[0].tolist()
+    """)
+
+
+def test_settings_of_types(on_devices):
+    on_devices("""
+    mesh = jax.make_mesh((2, 1), ("x", "y"))
+    a = jax.device_put(X, NamedSharding(mesh, P("x", "y")))
+    spec = lambda: jax.jit(lambda a: a * 2).trace(a).jaxpr.out_avals[0].sharding.spec
+    assert spec() == P("x", "y")
+    with jax.remove_size_one_mesh_axis_from_type(True):
+        assert spec() == P("x", None)
+        seen = []
+        def body(a):
+            seen.append(a.aval.mat.varying)
+            return lax.psum(lax.pcast(a, "y", to="varying"), "x")
+        with jax.set_mesh(mesh):
+            y = jax.jit(jax.shard_map(body, in_specs=P("x", "y"), out_specs=P()))(a)
+        np.testing.assert_array_equal(y, X[:4] + X[4:])
+        assert seen == [{"x"}]
+    assert spec() == P("x", "y")
+    product = jax.shard_map(lambda a, b: a * b, mesh=auto, in_specs=(P("x"), P()), out_specs=P("x"))
+    with jax.auto_pcast(False):
+        refused(ValueError, "requires varying manual axes to match", lambda: product(X, X[:4]))
+        refused(ValueError, "requires varying manual axes to match", lambda: jax.jit(product)(X, X[:4]))
+        by_hand = jax.shard_map(lambda a, b: a * lax.pcast(b, "x", to="varying"), mesh=auto, in_specs=(P("x"), P()), out_specs=P("x"))
+        assert by_hand(X, X[:4]).shape == (8, 4)
+    assert product(X, X[:4]).shape == (8, 4)
+    """)
+
+
+def test_groups_of_positions_of_several_axes(on_devices):
+    on_devices("""
+    parts = X.reshape(4, 2, 4)
+    for groups in (((0, 1), (2, 3)), ((2, 0), (1, 3)), ((3, 1, 0, 2),)):
+        of = {i: g for g in groups for i in g}
+        run = lambda f: np.asarray(jax.jit(jax.shard_map(f, mesh=auto, in_specs=P(("x", "y")), out_specs=P(("x", "y"))))(X))
+        got = run(lambda v: lax.all_gather(v, ("x", "y"), axis_index_groups=groups, tiled=True))
+        np.testing.assert_array_equal(got, np.concatenate([parts[i] for at in range(4) for i in of[at]]))
+        n = len(groups[0])
+        got = run(lambda v: lax.psum_scatter(v, ("x", "y"), axis_index_groups=groups, scatter_dimension=1, tiled=True))
+        want = [parts[list(of[at])].sum(0)[:, 4 // n * of[at].index(at):][:, : 4 // n] for at in range(4)]
+        np.testing.assert_array_equal(got, np.concatenate(want))
+    """)
