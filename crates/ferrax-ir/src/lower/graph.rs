@@ -210,9 +210,8 @@ impl Graph {
     }
     /// The value of a function of constants. (Computations on small elements are legalized later.)
     fn folded(&self, dtype: DType, n: &kernel::Node) -> Option<Scalar> {
-        let known = |o: TensorId| if let Def::Const(s) = self.tensors[o as usize].def { Some(s) } else { None };
-        let all = n.operands().iter().all(|o| known(*o).is_some_and(|s| !s.dtype.is_small()));
-        let value = |o: TensorId| known(o).unwrap_or(Scalar::zero(dtype));
+        let all = n.operands().iter().all(|o| self.constant_of(*o).is_some_and(|s| !s.dtype.is_small()));
+        let value = |o: TensorId| self.constant_of(o).unwrap_or(Scalar::zero(dtype));
         if all && !dtype.is_small() { reference::function(dtype, n, &value).ok() } else { None }
     }
     fn spread(&mut self, x: TensorId, shape: &Dims) -> TensorId {
@@ -358,7 +357,7 @@ impl Graph {
         }
         self.each(x, |g, x| {
             let dtype = g.dtype(x);
-            if let Def::Const(s) = g.tensors[x as usize].def {
+            if let Some(s) = g.constant_of(x) {
                 return g.constant(s, shape.clone());
             }
             g.push(dtype, shape.clone(), Def::Reshape(x))
@@ -389,10 +388,9 @@ impl Graph {
         // Interior padding first: element i of x to i * (1 + interior), by splitting [n * s] into [n, s] and reading where the second index is 0.
         let mut x = x;
         let mut mask: Option<TensorId> = None;
-        let constant = |v: TensorId| if let Def::Const(s) = self.tensors[v as usize].def { Some(s) } else { None };
         let fill = match self.parts(value) {
-            Some((a, b)) => constant(a).filter(|s| constant(b) == Some(*s)),
-            None => constant(value),
+            Some((a, b)) => self.constant_of(a).filter(|s| self.constant_of(b) == Some(*s)),
+            None => self.constant_of(value),
         };
         if interior.iter().any(|i| *i > 0) {
             let (mut split, mut map, mut guards) =
@@ -488,24 +486,13 @@ impl Graph {
         let shape: Dims = self.shape(x)[..last].into();
         Some(parts.iter().map(|p| self.reshape(*p, shape.clone())).collect())
     }
+    /// A routine for each part: an expression of many parts would select among all of them at each element.
     fn concatenate_by_updates(&mut self, xs: &[TensorId], axis: usize, shape: Dims) -> TensorId {
-        let dtype = self.dtype(xs[0]);
-        // Not every device has 64 bits.
-        let index_dtype = if i32::try_from(shape[axis]).is_ok() { DType::I32 } else { DType::I64 };
-        let mut out = self.constant(Scalar::zero(dtype), shape.clone());
-        let mut start = 0;
+        let mut out = self.constant(Scalar::zero(self.dtype(xs[0])), shape.clone());
+        let mut starts = vec![0; shape.len()];
         for x in xs {
-            let update = self.shape(*x);
-            let mut ins: TensorIds = smallvec![out, *x];
-            for k in 0..shape.len() {
-                ins.push(self.constant(
-                    Scalar::from_i64(index_dtype, if k == axis { start as i64 } else { 0 }),
-                    Dims::default(),
-                ));
-            }
-            start += update[axis];
-            let r = Routine::DynamicUpdateSlice { operand: shape.clone(), update, dtype, index_dtype };
-            out = self.routine(r, &ins, &[shape.clone()])[0];
+            out = self.with_window(out, *x, &starts);
+            starts[axis] += self.shape(*x)[axis] as i64;
         }
         out
     }

@@ -26,7 +26,7 @@ impl Graph {
         (0..shape.size()).map(|i| Some(self.element(x, &shape.unravel(i))?.to_f64() as i64)).collect()
     }
     /// The value of all elements of a constant.
-    fn constant_of(&self, x: TensorId) -> Option<Scalar> {
+    pub fn constant_of(&self, x: TensorId) -> Option<Scalar> {
         if let Def::Const(s) = self.tensors[x as usize].def { Some(s) } else { None }
     }
     /// `x` with a window of the same rank in it, from these starts on, which lies inside.
@@ -53,7 +53,11 @@ impl Graph {
                 (0..operand.len()).map(|k| operand[k] as i64 - starts[k] - update[k] as i64).collect();
             return self.pad(window, fill, starts, &behind, &vec![0; operand.len()]);
         }
-        let dtype = self.dtype(x);
+        self.with_window(x, window, starts)
+    }
+    /// A copy of `x` with a window written into it, as a routine.
+    pub fn with_window(&mut self, x: TensorId, window: TensorId, starts: &[i64]) -> TensorId {
+        let (operand, update, dtype) = (self.shape(x), self.shape(window), self.dtype(x));
         // not every device has 64 bits
         let index_dtype = if i32::try_from(operand.size()).is_ok() { DType::I32 } else { DType::I64 };
         let mut ins: TensorIds = smallvec![x, window];
