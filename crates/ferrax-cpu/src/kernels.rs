@@ -108,7 +108,8 @@ impl CompiledKernel {
             return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), unrolled, cost: Cost::of(nanos) });
         }
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
-        let pieces = pieces::pieces(k, &target.tuning.kernels);
+        let masked = target.tier == crate::Tier::Avx512 && crate::native::is_available() && !aliased;
+        let pieces = pieces::pieces(k, &target.tuning.kernels, masked);
         let uncut = |p: &pieces::Piece| {
             let shared = |p: &Kernel| p.grid.iter().zip(k.grid.iter()).take_while(|(a, b)| a == b).count();
             p.kernel.as_ref().map_or(k.grid.len(), shared)

@@ -29,7 +29,7 @@ mod scalar_loop;
 
 use crate::tuning::NativeTuning;
 pub use asm::VectorSize;
-use asm::{Emitted, KeptOperand};
+use asm::{Emitted, Kept, KeptOperand};
 pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
 pub use lower::{Function, LaneWidth};
 pub use nest::NestCode;
@@ -58,6 +58,12 @@ pub enum Operand {
         at: u16,
         bytes: usize,
     },
+    /// Elements of the row that lie so many bytes apart, to the first of which this place of the table points: where rows are masked.
+    Strided {
+        at: u16,
+        bytes: usize,
+        stride: i32,
+    },
     Moving,
     /// It moves, and this place of the table points to it.
     Elsewhere(u16),
@@ -72,8 +78,8 @@ const TUNING: NativeTuning = NativeTuning::DEFAULT;
 #[derive(Clone, Copy)]
 struct TableSlot {
     at: u16,
-    /// Whether one element stands there, to be repeated.
-    is_one: bool,
+    /// What stands there, if it does not move.
+    from: Kept,
     is_bool: bool,
     step: usize,
     read: bool,
@@ -88,6 +94,10 @@ pub struct Segment {
     repeats: bool,
     /// Whether it goes through several rows.
     by_rows: bool,
+    /// The positions that all of its rows have, where these are no more than a vector's.
+    masked: Option<usize>,
+    /// Whether it takes nothing but whole rows.
+    strided: bool,
 }
 
 /// `NativeTuning::min_nanos`, unless a test set another.
@@ -167,17 +177,18 @@ struct Recording<'a> {
 }
 impl Recording<'_> {
     fn slot(&mut self, at: u16, is_bool: bool) -> usize {
-        let (at, is_one, step) = match (self.known)(at) {
-            Operand::Still => (at, false, 0),
-            Operand::One { at, bytes } if bytes == self.size && !is_bool => (at, true, 0),
-            Operand::Elsewhere(at) => (at, false, if is_bool { 1 } else { self.size }),
-            _ if is_bool => (at, false, 1),
-            _ => (at, false, self.size),
+        let (at, from, step) = match (self.known)(at) {
+            Operand::Still => (at, Kept::Vector, 0),
+            Operand::One { at, bytes } if bytes == self.size && !is_bool => (at, Kept::One, 0),
+            Operand::Strided { at, bytes, stride } if bytes == self.size && !is_bool => (at, Kept::Strided(stride), 0),
+            Operand::Elsewhere(at) => (at, Kept::Vector, if is_bool { 1 } else { self.size }),
+            _ if is_bool => (at, Kept::Vector, 1),
+            _ => (at, Kept::Vector, self.size),
         };
         if let Some(k) = self.slots.iter().position(|s| s.at == at && s.is_bool == is_bool) {
             return k;
         }
-        self.slots.push(TableSlot { at, is_one, is_bool, step, read: false, written: false });
+        self.slots.push(TableSlot { at, from, is_bool, step, read: false, written: false });
         self.slots.len() - 1
     }
     fn read(&mut self, at: u16, is_bool: bool) -> graph::VecValue {
@@ -201,7 +212,7 @@ impl Recording<'_> {
 }
 
 impl Segment {
-    /// `row_stride`: the bytes from row to row, where positions have rows. `live`: whether an operand is wanted after the calls. None where there is no code.
+    /// `rows`: how many positions a row has, and the bytes from one to the next, where positions have rows. `live`: whether an operand is wanted after the calls. None where there is no code.
     pub fn compile(
         calls: &[Replaced],
         width: LaneWidth,
@@ -209,7 +220,7 @@ impl Segment {
         live: &dyn Fn(u16) -> bool,
         aliased: bool,
         vector: VectorSize,
-        row_stride: Option<&dyn Fn(u16) -> i64>,
+        rows: Option<(usize, &dyn Fn(u16) -> i64)>,
     ) -> Option<Segment> {
         let (g, slots) = record(calls, (width, vector), known, live)?;
         let both = |of: &dyn Fn(&TableSlot, &TableSlot) -> bool| {
@@ -229,19 +240,37 @@ impl Segment {
                 (s.step == 0).then(|| frame - 1)
             })
             .collect();
-        let allotted = allot(&g, &vectors, late);
+        let strided = slots.iter().any(|s| s.from.stride().is_some());
+        if strided && vector != VectorSize::Zmm {
+            return None;
+        }
+        let allotted = allot(&g, &vectors, late, strided);
         if allotted.frame > TUNING.max_spills {
             return None;
         }
         let operands: Vec<bool> = slots.iter().map(|s| s.is_bool).collect();
         let strides: Option<Vec<i32>> =
-            row_stride.and_then(|by| slots.iter().map(|s| i32::try_from(by(s.at)).ok()).collect());
+            rows.and_then(|(_, by)| slots.iter().map(|s| i32::try_from(by(s.at)).ok()).collect());
+        let is_part = |n: &usize| vector == VectorSize::Zmm && strides.is_some() && *n <= vector.lanes(g.wide);
+        let masked = rows.map(|r| r.0).filter(is_part);
+        if strided && masked.is_none() {
+            return None;
+        }
+        let from = |s: &TableSlot| match s.from {
+            Kept::Strided(by) if s.written => Kept::Result(by),
+            from => from,
+        };
         let kept: Vec<KeptOperand> = (0..)
             .zip(slots.iter().zip(&vectors))
-            .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, is_one: s.is_one }))
+            .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, from: from(s) }))
             .collect();
-        let emitted =
-            Emitted { operands: &operands, still: &kept, rows: strides.as_deref(), ..allotted.emitted(g.wide, vector) };
+        let emitted = Emitted {
+            operands: &operands,
+            still: &kept,
+            rows: strides.as_deref(),
+            masked,
+            ..allotted.emitted(g.wide, vector)
+        };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
         Some(Segment {
             code: Pages::new(&code)?,
@@ -249,11 +278,18 @@ impl Segment {
             lanes: vector.lanes(g.wide),
             repeats: !late,
             by_rows: strides.is_some(),
+            masked,
+            strided,
         })
     }
     /// Whether it reads what stands there.
     pub fn reads(&self, at: u16) -> bool {
         self.slots.iter().any(|s| s.at == at && s.read)
+    }
+    /// Whether it can do so many positions of a row.
+    #[inline]
+    pub fn takes(&self, n: usize) -> bool {
+        !self.strided || self.masked == Some(n)
     }
     /// The operands that it goes through.
     pub fn moving(&self) -> impl Iterator<Item = u16> {
@@ -263,10 +299,14 @@ impl Segment {
     ///
     /// # Safety
     /// Each entry that the calls name points to n elements, those that do not move to a vector of them, or to one; what is written overlaps only what
-    /// the segment was compiled for.
+    /// the segment was compiled for. It `takes` n.
     #[inline]
     pub unsafe fn run(&self, table: &[*mut u8], n: usize) {
         let mut p = self.pointers(table);
+        if self.masked == Some(n) {
+            // SAFETY: by the contract; nothing but n positions is touched.
+            return unsafe { self.call(&p, n, 1) };
+        }
         let whole = n / self.lanes * self.lanes;
         if whole > 0 {
             // SAFETY: `whole` positions are at most n.
@@ -291,7 +331,8 @@ impl Segment {
     }
     /// Whether rows of `n` positions can be done one after the other.
     pub fn takes_rows(&self, n: usize) -> bool {
-        self.by_rows && n >= self.lanes && (self.repeats || n.is_multiple_of(self.lanes))
+        let in_vectors = n >= self.lanes && (self.repeats || n.is_multiple_of(self.lanes));
+        self.by_rows && (self.masked == Some(n) || in_vectors)
     }
     /// Does what `run` does, for `rows` rows: each operand of one is a stride behind the last one's.
     ///
@@ -299,6 +340,10 @@ impl Segment {
     /// As `run`, of each of the rows; `takes_rows(n)`.
     pub unsafe fn run_rows(&self, table: &[*mut u8], n: usize, rows: usize) {
         let mut p = self.pointers(table);
+        if self.masked == Some(n) {
+            // SAFETY: by the contract; nothing but n positions of each row is touched.
+            return unsafe { self.call(&p, n, rows) };
+        }
         let whole = n / self.lanes * self.lanes;
         // SAFETY: whole vectors of positions below n; where the last one begins within another, nothing is read that was written.
         unsafe {
@@ -336,7 +381,7 @@ impl Segment {
         }
     }
     /// # Safety
-    /// Each pointer has `n` elements, a multiple of the lanes and not 0, in each of `rows` rows, one at least; one without `by_rows`.
+    /// Each pointer has `n` elements, a multiple of the lanes (or the row that is masked) and not 0, in each of `rows` rows, one at least; one without `by_rows`.
     #[inline]
     unsafe fn call(&self, p: &[*mut u8; MAX_OPERANDS], n: usize, rows: usize) {
         let mut table = Table { p: *p, rows };

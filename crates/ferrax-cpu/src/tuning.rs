@@ -58,6 +58,8 @@ pub struct KernelTuning {
     pub min_native_row: usize,
     /// The same where it is known that all of a program becomes such code.
     pub min_short_row: usize,
+    /// The same where a mask makes a row a part of one vector.
+    pub min_masked_row: usize,
     /// Elements of a row that all of so many rows read, and that lie apart, up to which they are copied once: a register holds them.
     pub max_shared_row: usize,
     pub min_rows_sharing: usize,
@@ -97,6 +99,7 @@ impl KernelTuning {
         min_row: 48,
         min_native_row: 32,
         min_short_row: 8,
+        min_masked_row: 3,
         max_shared_row: 128,
         min_rows_sharing: 8,
         min_long_vector_bytes: 128,

@@ -1,12 +1,15 @@
 //! Native code against the tile programs it replaces: bit for bit, in whatever tails.
 //!
 //! A sum or product of two nans is one of them; which one, the compiler has chosen loop by loop. So where nans may meet, all are the same.
+#[path = "against/fenced.rs"]
+#[allow(dead_code)] // other tests' too
+mod fenced;
 #[path = "against/generate.rs"]
 #[allow(dead_code)] // other tests' too
 mod generate;
 
+use fenced::{Fenced, Side};
 use ferrax_cpu::kernels::{Bases, CompiledKernel};
-use ferrax_cpu::memory::Block;
 use ferrax_cpu::{Tier, native};
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, reference};
 use generate::{Rng, elementwise, guarded_kernel, load, push_nodes, random_kernel};
@@ -33,20 +36,16 @@ fn run(k: &Kernel, ins: &[Vec<u8>], tier: Tier, shared: &[bool], is_native: bool
     if is_native {
         c.expect(1 << 40);
     }
-    let ins: Vec<Block> = ins.iter().map(|b| Block::copy_of(b).unwrap()).collect();
-    let outs: Vec<Block> = k.output_dtypes().map(|d| Block::new(d.size() * k.grid.size()).unwrap()).collect();
+    // elements are touched up to the ends of buffers, and none beyond
+    let ins: Vec<Fenced> = ins.iter().map(|b| Fenced::copy_of(b, Side::Last)).collect();
+    let outs: Vec<Fenced> = k.output_dtypes().map(|d| Fenced::new(d.size() * k.grid.size(), Side::Last)).collect();
     let ptrs: Vec<*mut u8> = ins.iter().chain(&outs).map(|b| b.ptr()).collect();
     let at: Vec<u32> = (0..ins.len() as u32).collect();
     let is_shared = |j: usize| shared.get(j).copied().unwrap_or(false);
     let to: Vec<u32> = (0..outs.len()).map(|j| if is_shared(j) { j } else { ins.len() + j } as u32).collect();
     // SAFETY: blocks are as long as the kernel says, and shared ones are read only where they are written.
     unsafe { c.run(Bases { ptrs: &ptrs, ins: &at, outs: &to, cancel: &AtomicBool::new(false) }, true) }.unwrap();
-    let bytes = |j: usize| {
-        let (d, p) = (k.dtype(k.outputs[j]), ptrs[to[j] as usize]);
-        // SAFETY: each output has this many bytes.
-        unsafe { std::slice::from_raw_parts(p, d.size() * k.grid.size()) }.to_vec()
-    };
-    (0..outs.len()).map(bytes).collect()
+    (0..outs.len()).map(|j| if is_shared(j) { ins[j].bytes() } else { outs[j].bytes() }).collect()
 }
 fn tiers() -> impl Iterator<Item = Tier> {
     [Tier::Avx2, Tier::Avx512].into_iter().filter(|t| t.is_available())
@@ -258,42 +257,79 @@ fn no_page_is_both_writable_and_executable() {
     assert!(kept.is_empty() || !native::is_available() || maps.lines().any(nameless), "{maps}");
 }
 
-/// Rows of a few vectors, cut out of longer ones, with an element of each row, one of each column, and others that lie apart: by code that goes through the rows.
+/// Rows cut out of longer ones, with an element of each row, one of each column, and others that are strided.
+fn cut_rows(d: DType, rows: usize, n: usize) -> Kernel {
+    let (wide, w) = (n + 3, n as i64 + 3);
+    let x = |at: i64| load(0, d, Affine::new(at, [w, 1]));
+    let nodes = vec![
+        x(0),
+        x(3),
+        load(1, d, Affine::new(0, [1, 0])),
+        load(2, d, Affine::new(0, [0, 1])),
+        load(3, d, Affine::new(1, [0, 5])),
+        (d, Node::Bin(Bin::Sub, 1, 0)),
+        (d, Node::Bin(Bin::Mul, 5, 2)),
+        (DType::Bool, Node::Bin(Bin::Gt, 6, 3)),
+        (d, Node::Select { p: 7, t: 6, f: 4 }),
+        (d, Node::Bin(Bin::Max, 8, 0)),
+    ];
+    let k = Kernel {
+        grid: [rows, n].into(),
+        inputs: vec![(d, rows * wide), (d, rows), (d, n), (d, 5 * n)],
+        nodes,
+        outputs: vec![9, 8, 7],
+        ..Kernel::default()
+    };
+    k.verify().unwrap();
+    k
+}
+/// By code that goes through the rows: of a few vectors each, or of a part of one.
 #[test]
 fn short_rows_keep_their_bits() {
     let rng = &mut Rng(23);
-    for d in [DType::F32, DType::F64, DType::I32] {
-        for (rows, n) in [(40, 8), (33, 9), (50, 15), (20, 16), (30, 17), (29, 25), (31, 31), (12, 33)] {
-            let (wide, w) = (n + 3, n as i64 + 3);
-            let x = |at: i64| load(0, d, Affine::new(at, [w, 1]));
-            let nodes = vec![
-                x(0),
-                x(2),
-                load(1, d, Affine::new(0, [1, 0])),
-                load(2, d, Affine::new(0, [0, 1])),
-                load(3, d, Affine::new(1, [0, 5])),
-                (d, Node::Bin(Bin::Sub, 1, 0)),
-                (d, Node::Bin(Bin::Mul, 5, 2)),
-                (DType::Bool, Node::Bin(Bin::Gt, 6, 3)),
-                (d, Node::Select { p: 7, t: 6, f: 4 }),
-                (d, Node::Bin(Bin::Max, 8, 0)),
-            ];
-            let k = Kernel {
-                grid: [rows, n].into(),
-                inputs: vec![(d, rows * wide), (d, rows), (d, n), (d, 5 * n)],
-                nodes,
-                outputs: vec![9, 8],
-                ..Kernel::default()
-            };
-            k.verify().unwrap();
+    for d in [DType::F32, DType::F64, DType::I32, DType::I64] {
+        let of_parts = (3..8).map(|n| (37, n));
+        let of_vectors = [(40, 8), (33, 9), (50, 15), (20, 16), (30, 17), (29, 25), (31, 31), (12, 33)];
+        for (rows, n) in of_parts.chain(of_vectors) {
+            let k = cut_rows(d, rows, n);
             let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
             same(&k, &ins, &[], true);
-            for tier in tiers() {
+            for tier in tiers().filter(|t| d != DType::I64 && (n >= 8 || *t == Tier::Avx512)) {
                 let c = CompiledKernel::new(&k, false, tier).unwrap();
                 c.expect(1 << 40);
-                assert!(c.text().contains("by rows") && c.text().contains("code whole"), "{d}\n{}", c.text());
+                assert!(c.text().contains("by rows") && c.text().contains("code whole"), "{n} of {d}\n{}", c.text());
             }
         }
+    }
+}
+/// Functions of generated kernels over such rows: in vectors of which a mask lets a part through.
+#[test]
+fn rows_that_are_parts_of_vectors_keep_their_bits() {
+    for seed in 0..2000 {
+        let rng = &mut Rng(seed);
+        let d = rng.pick(&[DType::F32, DType::F64, DType::I32, DType::I64]);
+        let (rows, n) = (2 + rng.below(30), 2 + rng.below(15));
+        let w = n as i64 + 1 + rng.below(3) as i64;
+        let mut k = Kernel {
+            grid: [rows, n].into(),
+            inputs: vec![(d, rows * w as usize), (d, rows), (d, n), (d, rows * n * 3)],
+            nodes: vec![
+                load(0, d, Affine::new(0, [w, 1])),
+                load(0, d, Affine::new(w - n as i64, [w, 1])),
+                load(1, d, Affine::new(0, [1, 0])),
+                load(2, d, Affine::new(0, [0, 1])),
+                load(3, d, Affine::new(2, [3 * n as i64, 3])),
+                load(3, d, Affine::new(3 * n as i64 - 3, [3 * n as i64, -3])),
+            ],
+            ..Kernel::default()
+        };
+        push_nodes(rng, &mut k, 0, 12);
+        k.outputs = (0..1 + rng.below(3)).map(|_| rng.below(k.nodes.len()) as u32).collect();
+        if k.verify().is_err() {
+            continue;
+        }
+        let ins: Vec<Vec<u8>> = k.inputs.iter().map(|(d, n)| any_bytes(rng, *d, *n)).collect();
+        same(&k, &ins, &[], true);
     }
 }
 

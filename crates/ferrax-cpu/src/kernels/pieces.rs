@@ -11,6 +11,7 @@
 //!
 //! INVARIANT: the tiles of a kernel are disjoint and cover its grid. A piece loads elements that the whole kernel loads at the same
 //! positions, so that what `Kernel::verify` proved holds for it, and gives the same values there.
+use crate::native;
 use crate::tuning::KernelTuning;
 use ferrax_kernel::kernel::Access;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Kernel, Node, NodeId, Scalar, Un};
@@ -26,12 +27,14 @@ pub struct Piece {
 }
 
 /// The pieces of a kernel that reduces nothing: itself, if it has no conditions that cuts decide.
-pub fn pieces(k: &Kernel, t: &KernelTuning) -> Vec<Piece> {
+/// `masked`: whether native code may make rows parts of vectors.
+pub fn pieces(k: &Kernel, t: &KernelTuning, masked: bool) -> Vec<Piece> {
     let rank = k.grid.len();
     let cuts = cuts(k);
-    let interleaved = is_interleaved(k, &cuts, t);
+    let interleaved = is_interleaved(k, &cuts, t, masked);
     let crossed = if interleaved { None } else { crossed(k, t) };
-    let mut tiles = Tiles { kernel: k, uncut: interleaved.then(|| rank - 1), nodes: 0, tuning: t, found: vec![] };
+    let mut tiles =
+        Tiles { kernel: k, uncut: interleaved.then(|| rank - 1), nodes: 0, tuning: t, masked, found: vec![] };
     let whole_grid: Tile = k.grid.iter().map(|n| (0, *n)).collect();
     if cuts.iter().all(Vec::is_empty) {
         tiles.found.push((whole_grid, interleaved));
@@ -83,6 +86,7 @@ struct Tiles<'a> {
     /// Nodes of all parts so far.
     nodes: usize,
     tuning: &'a KernelTuning,
+    masked: bool,
     /// With whether the positions of the last axis are outputs of their own.
     found: Vec<(Tile, bool)>,
 }
@@ -95,8 +99,9 @@ impl Tiles<'_> {
         let cuts = cuts(&part);
         let Some(axis) = (0..cuts.len()).find(|k| !cuts[*k].is_empty() && Some(*k) != self.uncut) else {
             self.nodes += part.nodes.len();
-            self.found.push((tile, self.uncut.is_some() && is_interleaved(&part, &cuts, self.tuning)));
-            let few = self.found.len() <= self.tuning.max_pieces && self.nodes <= self.tuning.max_nodes_of_pieces;
+            self.found.push((tile, self.uncut.is_some() && is_interleaved(&part, &cuts, self.tuning, self.masked)));
+            let t = self.tuning;
+            let few = self.found.len() <= t.max_pieces && self.nodes <= t.max_nodes_of_pieces;
             return few.then_some(());
         };
         let first = tile[axis].0;
@@ -195,13 +200,27 @@ fn constant(n: &(DType, Node)) -> Option<i64> {
 }
 
 /// Whether the last axis is short, and something is chosen or strided along it.
-fn is_interleaved(k: &Kernel, cuts: &[Vec<usize>], t: &KernelTuning) -> bool {
+fn is_interleaved(k: &Kernel, cuts: &[Vec<usize>], t: &KernelTuning, masked: bool) -> bool {
     let rank = k.grid.len();
     let Some(n) = k.grid.last().copied().filter(|n| (2..=t.max_interleaved).contains(n)) else { return false };
+    // nothing is chosen along it, and a vector holds it
+    if masked && n >= t.min_masked_row && cuts[rank - 1].is_empty() && is_for_masks(k) {
+        return false;
+    }
     let before = (0..rank - 1).rev().find(|d| k.grid[*d] > 1);
     // A load that goes on from row to row as it does in a row needs no help.
     let even = |l: &Access| before.is_none_or(|d| l.at.stride(d) == l.at.stride(rank - 1) * n as i64);
     !cuts[rank - 1].is_empty() || k.nodes.iter().any(|(_, x)| matches!(x, Node::Load(l) if !even(l)))
+}
+
+/// Whether native code most likely makes each row a part of a vector.
+fn is_for_masks(k: &Kernel) -> bool {
+    let is_lane = |(d, n): &(DType, Node)| match n {
+        Node::Load(_) => matches!(d.size(), 4 | 8),
+        Node::Round { .. } | Node::Index(_) => false,
+        _ => true,
+    };
+    k.inputs.len() + k.outputs.len() <= native::MAX_OPERANDS / 2 && k.nodes.iter().all(is_lane)
 }
 
 /// The last axis and another one, if some load's elements lie together along the other.

@@ -27,7 +27,7 @@ use super::moves;
 use crate::native::Function;
 use crate::tuning::Target;
 use code::CodePart;
-use ferrax_kernel::{Affine, Kernel, NodeId};
+use ferrax_kernel::{Affine, DType, Kernel, NodeId};
 pub use folds::FoldedValue;
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
@@ -121,6 +121,8 @@ struct Stores {
     offset: i64,
     strides: SmallVec<[i64; 4]>,
     lane_bytes: usize,
+    /// Native code does it, of elements that are lanes, where rows are parts of a vector.
+    in_code: Option<DType>,
 }
 struct Loads {
     f: moves::LoadFn,
@@ -135,6 +137,8 @@ struct Loads {
     is_storage: bool,
     /// A row of this can stand for the register: its lanes lie one after the other.
     in_place: bool,
+    /// Native code does it, of what is strided: lanes are elements, and rows parts of a vector.
+    in_code: bool,
 }
 impl Loads {
     fn is_of_row(&self) -> bool {
@@ -193,6 +197,8 @@ pub struct TileProgram {
     row: usize,
     n_regs: usize,
     reg_bytes: usize,
+    /// Each row is a part of one long vector, or one, where all of it is native code.
+    masked: bool,
     /// Tiles are parts of rows, and what is used in place lies together within a row, not beyond.
     by_rows: bool,
     directs: Vec<Direct>,
@@ -277,13 +283,22 @@ impl TileProgram {
     pub fn total(&self) -> usize {
         self.total
     }
-    /// Registers, what is used in place, and where tiles are rows what is loaded from.
+    /// Registers, what is used in place, and where tiles are rows what is loaded from and stored to.
     fn n_pointers(&self) -> usize {
-        self.n_regs + self.directs.len() + if self.by_rows { self.loads.len() } else { 0 }
+        self.n_regs + self.directs.len() + if self.by_rows { self.loads.len() + self.stores.len() } else { 0 }
     }
     /// Where the frame's table points to what a load reads, where tiles are rows.
     fn pointer_of(&self, load: u32) -> Op {
         (self.n_regs + self.directs.len() + load as usize) as Op
+    }
+    /// The same of a store.
+    fn pointer_of_store(&self, store: u32) -> Op {
+        (self.n_regs + self.directs.len() + self.loads.len() + store as usize) as Op
+    }
+    /// Whether native code does a load, of one element or of strided ones. Its register is its alone.
+    fn is_in_code(&self, load: u32) -> bool {
+        let is_kept = || self.keep.iter().any(|k| self.is_made_by(*k, load));
+        self.is_of_row(load) || self.loads[load as usize].in_code && !is_kept()
     }
     /// Whether all lanes of a load are one element of its row, as it lies in memory. Its register is its alone.
     fn is_of_row(&self, load: u32) -> bool {
@@ -449,6 +464,7 @@ impl TileProgram {
         unsafe {
             match self.code.get() {
                 None => self.interpret(&self.body, frame, pos, n),
+                Some([CodePart::Native(s)]) if !s.takes(n) => self.interpret(&self.body, frame, pos, n),
                 Some(parts) => {
                     for part in parts {
                         match part {

@@ -13,7 +13,7 @@
 //! operand at the positions rdx .. rdx + lanes, or an element of a window at its current base.
 
 use super::CalledFn;
-use super::opcodes::{Coded, Coding, Opcode, Site, VecInst, plain};
+use super::opcodes::{Coded, Coding, Opcode, Site, VecInst, plain, quarter};
 
 /// General registers, by number. rsp, rbp and r13 are no bases: their encodings mean something else.
 const RAX: u8 = 0;
@@ -52,8 +52,16 @@ impl VectorSize {
 }
 /// The mask of bits that is used at once: others may stay (native/masks.rs).
 const MASK: u8 = 1;
+/// What strided results go through: no value has this register where there are such.
+pub const LAST: u8 = 31;
+/// Those that strided operands go through before a row's body: nothing stays in them.
+pub const GATHERING: u8 = 2;
+/// The mask of the elements of a row that is shorter than a vector.
+pub const ROW_MASK: u8 = 7;
 /// Beside the number of a mask: elements where it does not hold become zeros.
 const ZEROING: u8 = 0x80;
+/// In place of a mask: that of the row where memory of the row is touched, without zeros elsewhere (stores, and what makes a mask).
+const ROW_ALONE: u8 = 0x40;
 
 /// An operand that does not move.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +69,32 @@ pub struct KeptOperand {
     pub operand: u32,
     /// The vector of the frame that keeps it.
     pub slot: u32,
-    /// Whether it is one element, to be repeated, where others are vectors.
-    pub is_one: bool,
+    pub from: Kept,
+}
+/// What stands in memory of an operand that does not move along a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// A vector.
+    Vector,
+    /// One element, to be repeated.
+    One,
+    /// The elements of a row that is masked, so many bytes apart.
+    Strided(i32),
+    /// Such a row, which is only written.
+    Result(i32),
+}
+impl Kept {
+    /// Whether it is read again in each row.
+    fn is_of_row(self) -> bool {
+        matches!(self, Kept::One | Kept::Strided(_))
+    }
+    /// The bytes between elements that do not lie side by side.
+    pub fn stride(self) -> Option<i32> {
+        match self {
+            Kept::Strided(by) | Kept::Result(by) => Some(by),
+            Kept::Vector | Kept::One => None,
+        }
+    }
 }
 /// How an instruction of the body treats masks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,6 +152,8 @@ pub struct Emitted<'a> {
     pub parts: usize,
     /// Where it goes through several rows of positions, whose number stands behind the pointers: the bytes from one to the next, of each operand.
     pub rows: Option<&'a [i32]>,
+    /// Positions of a row that is shorter than a long vector: nothing behind them is read or written.
+    pub masked: Option<usize>,
 }
 
 struct Asm<'a> {
@@ -179,7 +213,7 @@ impl Asm<'_> {
         self.bytes.extend([0x48, 0x81, 0xec]); // sub rsp, frame
         self.bytes.extend((self.size() * self.f.frame).to_le_bytes());
         self.bytes.extend([0x48, 0x83, 0xe4, (self.size() as u8).wrapping_neg()]); // and rsp, -vector
-        for k in self.f.still.iter().filter(|k| !k.is_one) {
+        for k in self.f.still.iter().filter(|k| k.from == Kept::Vector) {
             self.keep(k);
         }
         for (k, base) in (0..self.f.steps.map_or(self.f.operands.len(), <[i32]>::len)).zip(BASES) {
@@ -191,32 +225,78 @@ impl Asm<'_> {
         for (d, c) in self.f.constants {
             self.inst(&VecInst::Load { d: *d, from: Site::Pool(*c) });
         }
+        if let Some(n) = self.f.masked {
+            self.bytes.push(0xb8); // mov eax, a bit for each position
+            self.bytes.extend(((1u32 << n) - 1).to_le_bytes());
+            self.bytes.extend([0xc5, 0xf8, 0x92, 0xc0 | ROW_MASK << 3]); // kmovw mask, eax
+        }
     }
     /// An operand that does not move, to its vector of the frame, through a register that the body takes anew.
     fn keep(&mut self, k: &KeptOperand) {
+        if let Kept::Strided(by) = k.from {
+            self.gather(k.operand, by);
+            return self.inst(&VecInst::Store { from: 0, to: Site::Stack(k.slot) });
+        }
+        let is_one = k.from == Kept::One;
         self.pointer(RAX, k.operand);
         // [rax] without an index
         let (map, op) = match (self.f.operands[k.operand as usize], self.f.wide) {
-            (false, wide) if k.is_one => (2, 0x18 + wide as u8),
+            (false, wide) if is_one => (2, 0x18 + wide as u8),
             (false, _) => (1, 0x10),
             (true, false) => (2, 0x21),
             (true, true) => (2, 0x22),
         };
-        let w = k.is_one && self.f.wide && self.f.vector == VectorSize::Zmm;
+        let w = is_one && self.f.wide && self.f.vector == VectorSize::Zmm;
         self.prefix(&Coded { w, ..plain(map, (map == 2) as u8, op) }, [0; 4], 0);
         self.bytes.extend([op, 0x00]);
         self.inst(&VecInst::Store { from: 0, to: Site::Stack(k.slot) });
     }
+    /// Strided elements of a row, to the first register by way of the second.
+    fn gather(&mut self, k: u32, by: i32) {
+        let n = self.f.masked.expect("strided rows are masked");
+        let of_quarter = if self.f.wide { 2 } else { 4 };
+        for first in (0..n).step_by(of_quarter) {
+            let d = (first > 0) as u8;
+            for j in 0..of_quarter.min(n - first) {
+                let at = Site::Window(k, ((first + j) as i32 * by) as u32);
+                match (self.f.wide, j) {
+                    (true, 0) => self.vector(&Coded { w: true, ..quarter(1, 3, 0x10) }, d, 0, at, None),
+                    (true, _) => self.vector(&Coded { w: true, ..quarter(1, 1, 0x16) }, d, d, at, None),
+                    (false, 0) => self.vector(&quarter(1, 2, 0x10), d, 0, at, None),
+                    (false, _) => self.vector(&quarter(3, 1, 0x21), d, d, at, Some((j as u8) << 4)),
+                }
+            }
+            if first > 0 {
+                self.vector(&plain(3, 1, 0x18), 0, 0, Site::Reg(d), Some((first / of_quarter) as u8));
+            }
+        }
+    }
+    /// The elements of a vector to strided places, by way of the last register.
+    fn scatter(&mut self, from: u8, k: u32, by: i32) {
+        let n = self.f.masked.expect("strided rows are masked");
+        let of_quarter = if self.f.wide { 2 } else { 4 };
+        for j in 0..n {
+            let at = Site::Window(k, (j as i32 * by) as u32);
+            if j % of_quarter == 0 {
+                self.vector(&plain(3, 1, 0x19), from, 0, Site::Reg(LAST), Some((j / of_quarter) as u8));
+            }
+            match (self.f.wide, (j % of_quarter) as u8) {
+                (true, 0) => self.vector(&Coded { w: true, ..quarter(1, 3, 0x11) }, LAST, 0, at, None),
+                (true, _) => self.vector(&Coded { w: true, ..quarter(1, 1, 0x17) }, LAST, 0, at, None),
+                (false, element) => self.vector(&quarter(3, 1, 0x17), LAST, 0, at, Some(element)),
+            }
+        }
+    }
     /// What a row begins with.
     fn begin(&mut self) {
-        for k in self.f.still.iter().filter(|k| k.is_one) {
+        for k in self.f.still.iter().filter(|k| k.from.is_of_row()) {
             self.keep(k);
         }
         self.bytes.extend([0x31, 0xd2]); // xor edx, edx
     }
     fn next_row(&mut self, strides: &[i32], row: usize) {
         for (k, by) in (0u32..).zip(strides).filter(|s| *s.1 != 0) {
-            if self.f.still.iter().any(|s| s.operand == k) {
+            if self.f.still.iter().any(|s| s.operand == k && s.from.stride().is_none()) {
                 self.add_to_entry(k, *by);
             } else {
                 self.go_on(k, *by);
@@ -289,6 +369,18 @@ impl Asm<'_> {
         self.masked(row, r, v, rm, tail, 0);
     }
     fn masked(&mut self, row: &Coded, r: u8, v: u8, rm: Site, tail: Option<u8>, mask: u8) {
+        let mask = match rm {
+            Site::At(_) if self.f.masked.is_some() => match mask {
+                0 => ZEROING | ROW_MASK,
+                ROW_ALONE => ROW_MASK,
+                by => {
+                    self.of_bits(0x41, MASK, Some(by & !ZEROING), ROW_MASK);
+                    by & ZEROING | MASK
+                }
+            },
+            _ if mask == ROW_ALONE => 0,
+            _ => mask,
+        };
         let (x, b) = match rm {
             Site::Reg(m) => (m >> 1, m), // the index's bit is a register's highest
             Site::At(k) | Site::Window(k, _) => (0, self.base(k)),
@@ -358,14 +450,15 @@ impl Asm<'_> {
                 self.vector(&Coded { op: row.op + if grows { 0x10 } else { 0 }, ..row }, d, a, b, None)
             }
             VecInst::Load { d, from: Site::Reg(a) } => self.vector(&row(1, 0, 0x28, false), d, 0, Site::Reg(a), None),
-            VecInst::Load { d, from } => self.vector(&row(1, 0, 0x10, false), d, 0, from, None),
+            VecInst::Load { d, from } => self.vector(&self.moved(0x10), d, 0, from, None),
             VecInst::LoadBytes { d, from } => {
                 let op = if self.f.wide { 0x22 } else { 0x21 };
                 self.vector(&row(2, 1, op, false), d, 0, from, None)
             }
-            VecInst::Store { from, to } => self.vector(&row(1, 0, 0x11, false), from, 0, to, None),
+            VecInst::Store { from, to: Site::At(k) } if let Some(by) = self.stride(k) => self.scatter(from, k, by),
+            VecInst::Store { from, to } => self.masked(&self.moved(0x11), from, 0, to, None, ROW_ALONE),
             VecInst::StoreBytes { from, to } if long => {
-                self.vector(&row(2, 2, 0x31 + self.f.wide as u8, false), from, 0, to, None)
+                self.masked(&row(2, 2, 0x31 + self.f.wide as u8, false), from, 0, to, None, ROW_ALONE)
             }
             VecInst::StoreBytes { from, to } => {
                 let op = if self.f.wide { 0x7e } else { 0xd6 };
@@ -383,6 +476,15 @@ impl Asm<'_> {
                 self.bytes.extend([0; 4]);
             }
         }
+    }
+    /// The bytes between the elements of an operand, where they do not lie side by side.
+    fn stride(&self, k: u32) -> Option<i32> {
+        self.f.still.iter().find(|s| s.operand == k)?.from.stride()
+    }
+    /// A vector from or to memory: only where it is masked does the size of its elements matter.
+    fn moved(&self, op: u8) -> Coded {
+        let w = self.f.masked.is_some() && self.f.wide;
+        Coded { w, ..plain(1, w as u8, op) }
     }
     fn long_inst(&mut self, i: &VecInst, form: MaskForm) {
         match *i {
@@ -406,7 +508,7 @@ impl Asm<'_> {
         match form {
             MaskForm::None => (),
             MaskForm::Compared { k, is_vector } => {
-                self.vector(&row, k, a, b, row.imm);
+                self.masked(&row, k, a, b, row.imm, ROW_ALONE);
                 return if is_vector {
                     to_vector(self, k)
                 };
@@ -441,7 +543,7 @@ impl Asm<'_> {
         }
         match code {
             Opcode::Compare(_) | Opcode::IntEq | Opcode::IntGt => {
-                self.vector(&row, MASK, a, b, row.imm);
+                self.masked(&row, MASK, a, b, row.imm, ROW_ALONE);
                 to_vector(self, MASK);
             }
             Opcode::Blend => {

@@ -2,7 +2,7 @@
 mod tests;
 
 use super::CalledFn;
-use super::asm::{Emitted, KeptOperand, TABLE, VectorSize, assemble};
+use super::asm::{Emitted, Kept, KeptOperand, TABLE, VectorSize, assemble};
 use super::masks;
 use super::opcodes::{Opcode, Site, VecInst};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
@@ -254,13 +254,14 @@ fn rows_text(f: &Emitted, r: &Read) -> Vec<String> {
     let Some(strides) = f.rows else { return vec![] };
     let mut text = vec![];
     for (k, by) in strides.iter().enumerate().filter(|s| *s.1 != 0) {
-        let is_still = f.still.iter().any(|s| s.operand as usize == k);
+        let is_still = f.still.iter().any(|s| s.operand as usize == k && s.from.stride().is_none());
         text.push(match BASES.get(k).filter(|_| !is_still) {
             Some(base) => format!("add {base:?},{}", hex(*by)).to_lowercase(),
             None => format!("add qword ptr [rdi+{}],{}", hex(8 * k as i32), hex(*by)),
         });
     }
-    let first_one = f.still.iter().find(|s| s.is_one).map(|s| format!("mov rax,[rdi+{}]", hex(8 * s.operand as i32)));
+    let first_one =
+        f.still.iter().find(|s| s.from == Kept::One).map(|s| format!("mov rax,[rdi+{}]", hex(8 * s.operand as i32)));
     let begin = first_one.unwrap_or("xor edx,edx".into());
     let row = r.all.iter().rfind(|i| i.to_string() == begin).expect("a row begins").ip();
     text.push(format!("dec qword ptr [rdi+{}]", hex(8 * TABLE as i32)));

@@ -89,14 +89,14 @@ impl RegisterFold {
                 still.then(|| frame - 1)
             })
             .collect();
-        let allotted = allot(&g, &vectors, false);
+        let allotted = allot(&g, &vectors, false, false);
         if allotted.frame > TUNING.max_spills {
             return None;
         }
         let operands: Vec<bool> = slots.iter().map(|s| s.slot.is_bool).collect();
         let kept: Vec<KeptOperand> = (0..)
             .zip(slots.iter().zip(&vectors))
-            .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, is_one: s.slot.is_one }))
+            .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, from: s.slot.from }))
             .collect();
         let emitted = Emitted { operands: &operands, still: &kept, parts, ..allotted.emitted(wide, vector) };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
@@ -274,7 +274,7 @@ fn finishing((wide, vector): (bool, VectorSize), folds: &[(u16, Function, u64)],
         }
     }
     let g = graph::end();
-    let allotted = allot(&g, &[], true);
+    let allotted = allot(&g, &[], true, false);
     if g.nodes.len() > TUNING.max_values || allotted.frame > TUNING.max_spills {
         return None;
     }

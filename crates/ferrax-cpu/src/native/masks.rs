@@ -9,7 +9,7 @@
 //!
 //! INVARIANT: an instruction finds each mask operand in the form that it reads: in a vector if `is_vector` of its definition holds,
 //! else in its k register until the last reader.
-use super::asm::{Emitted, MaskForm, VectorSize};
+use super::asm::{Emitted, MaskForm, ROW_MASK, VectorSize};
 use super::opcodes::{Opcode, Site, VecInst};
 
 const FIRST: u8 = 2;
@@ -132,7 +132,8 @@ fn give(made: &mut [Made], until: &mut [usize; END as usize], f: &Emitted, i: us
         _ if compares(code) => true,
         _ => operands[0].is_some() && (operands[1].is_some() || from[1].is_none_or(|of| !made[of].is_mask)),
     };
-    made[i].k = (FIRST..END).find(|k| there && until[*k as usize] <= i);
+    let end = if f.masked.is_some() { ROW_MASK } else { END };
+    made[i].k = (FIRST..end).find(|k| there && until[*k as usize] <= i);
     if let Some(k) = made[i].k {
         until[k as usize] = made[i].last;
     }

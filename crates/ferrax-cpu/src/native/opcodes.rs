@@ -276,6 +276,10 @@ impl Opcode {
 pub fn plain(map: u8, prefix: u8, op: u8) -> Coded {
     Coded { map, prefix, w: false, op, form: Coding::Two, imm: None, short: false }
 }
+/// Of the first quarter of a vector.
+pub fn quarter(map: u8, prefix: u8, op: u8) -> Coded {
+    Coded { short: true, ..plain(map, prefix, op) }
+}
 impl Coded {
     pub fn in_map(self, map: u8) -> Coded {
         Coded { map, ..self }

@@ -5,7 +5,7 @@
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::CalledFn;
-use super::asm::{Emitted, VectorSize};
+use super::asm::{Emitted, GATHERING, LAST, VectorSize};
 use super::graph::{Leaf, VecGraph, VecNode, VecValue, Written};
 use super::opcodes::{Opcode, Site, VecInst};
 use smallvec::SmallVec;
@@ -82,12 +82,14 @@ impl RegisterAllocation {
             steps: None,
             parts: 1,
             rows: None,
+            masked: None,
         }
     }
 }
 
-/// `late`: whether no operand may be read after an output was written.
-pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> RegisterAllocation {
+/// `late`: whether no operand may be read after an output was written. `strided`: whether operands or outputs are, which takes registers.
+pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> RegisterAllocation {
+    let end = if strided { LAST } else { g.vector.registers() };
     let n = g.nodes.len();
     let mut needed = vec![false; n];
     g.outputs.iter().map(|o| o.value).chain(g.goes_on).for_each(|v| needed[v as usize] = true);
@@ -119,7 +121,7 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> RegisterAllocat
     let mut a = Allot {
         g,
         still,
-        holders: SmallVec::from_elem(None, g.vector.registers() as usize),
+        holders: SmallVec::from_elem(None, end as usize),
         register: vec![None; n],
         slot: vec![None; n],
         pooled: vec![None; n],
@@ -139,8 +141,9 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool) -> RegisterAllocat
     }
     // What is called keeps no register.
     if a.called.is_none() {
-        let free = keep_states(&mut a.out, a.taken, g.vector.registers());
-        keep_constants(&mut a.out, free, g.vector.registers());
+        let first = if strided { a.taken.max(GATHERING) } else { a.taken };
+        let free = keep_states(&mut a.out, first, end);
+        keep_constants(&mut a.out, free, end);
     }
     a.out
 }

@@ -100,7 +100,7 @@ impl LoopText {
         if g.nodes.len() > TUNING.max_values {
             return None;
         }
-        let allotted = allot(&g, &[], true);
+        let allotted = allot(&g, &[], true, false);
         if allotted.frame > TUNING.max_spills {
             return None;
         }

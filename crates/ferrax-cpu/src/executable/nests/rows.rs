@@ -88,7 +88,7 @@ impl Builder<'_, '_> {
             let all = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, dense.clone())).collect();
             return self.part(&NestPart { kernel: k, outs: all }, ins, outs);
         }
-        for piece in pieces::pieces(k, &self.c.target.tuning.kernels) {
+        for piece in pieces::pieces(k, &self.c.target.tuning.kernels, false) {
             let part = NestPart { kernel: piece.kernel.as_ref().unwrap_or(k), outs: piece.outs };
             self.part(&part, ins, outs)?;
         }

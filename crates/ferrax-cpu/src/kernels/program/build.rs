@@ -4,11 +4,12 @@
 use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
-use super::nest::{is_counted, is_for_code, is_shared_row, merged_dims};
+use super::nest::{is_counted, is_for_code, is_part_of_vector, is_shared_row, merged_dims};
 use super::pairs::{Pair, Pairs};
 use super::patterns::{Rotation, Rounds, WordPatterns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
 use crate::native::Function;
+use crate::tier::Tier;
 use ferrax_kernel::{Access, Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Scalar, Un};
 use smallvec::SmallVec;
 
@@ -18,6 +19,8 @@ pub(super) struct TileBuilder<'a> {
     /// Of each merged dimension, the domain dimension whose stride it has.
     pub(super) innermost: SmallVec<[usize; 4]>,
     pub(super) total: usize,
+    /// Whether native code makes each row a part of one vector: then it does what is strided.
+    pub(super) masked: bool,
     pub(super) by_rows: bool,
     pub(super) directs: Vec<Direct>,
     pub(super) setup: Vec<Setup>,
@@ -48,7 +51,8 @@ impl TileProgram {
     /// Also gives the operands of `keep` and of `given`.
     pub fn compile(spec: &Spec) -> Res<(TileProgram, Vec<u16>, Vec<u16>)> {
         let t = &spec.target.tuning.kernels;
-        let by_short_rows = Self::compile_by_rows(spec, t.min_short_row.min(t.min_native_row))?;
+        let shortest = if spec.target.tier == Tier::Avx512 { t.min_masked_row } else { t.min_short_row };
+        let by_short_rows = Self::compile_by_rows(spec, shortest.min(t.min_native_row))?;
         let p = &by_short_rows.0;
         let is_short = p.by_rows && p.dims.len() > 1 && p.row() < t.min_native_row;
         if is_short && !p.becomes_rows_of_code() {
@@ -80,13 +84,17 @@ impl TileProgram {
             innermost.push(usize::MAX);
         }
         let t = &spec.target.tuning.kernels;
-        let row = if is_for_code(spec, &needed, &dims, &innermost) { row_in_code } else { t.min_row };
+        let fits = is_part_of_vector(spec, &needed, &dims, &innermost);
+        let is_in_code = is_for_code(spec, &needed, &dims, &innermost, fits);
+        let row = if is_in_code { row_in_code } else { t.min_row };
         let by_rows = !spec.places.is_empty() && (dims.len() == 1 || dims[dims.len() - 1] >= row);
+        let masked = fits && is_in_code && by_rows;
         let mut b = TileBuilder {
             spec,
             dims,
             innermost,
             total,
+            masked,
             by_rows,
             directs: vec![],
             setup: vec![],
@@ -231,7 +239,7 @@ impl TileBuilder<'_> {
     /// How many outputs from this one on lie in turn in one buffer, where a call can interleave them.
     fn interleaved(&self, out: usize) -> usize {
         let (outs, places) = (self.spec.outs, self.spec.places);
-        let Some(first) = places.get(out).filter(|_| self.by_rows) else { return 1 };
+        let Some(first) = places.get(out).filter(|_| self.by_rows && !self.masked) else { return 1 };
         let step = *self.strides(first).last().unwrap_or(&0);
         let follows = |j: usize| {
             outs.get(out + j).is_some_and(|o| o.1 == outs[out].1)
@@ -496,6 +504,7 @@ impl TileBuilder<'_> {
             if inner.abs() <= 1 { 0.1 } else { 0.5 } + if *self.dims.last().unwrap_or(&1) < 16 { 0.5 } else { 0.0 };
         let size = a.fill.dtype.size();
         let in_place = is_storage && guards.is_empty() && inner == 1;
+        let in_code = self.masked && is_storage && guards.is_empty() && !matches!(inner, 0 | 1) && size >= 4;
         self.body.push(Ins::Load { load: self.loads.len() as u32, d });
         self.loads.push(Loads {
             f,
@@ -508,6 +517,7 @@ impl TileBuilder<'_> {
             lane_bytes,
             is_storage,
             in_place,
+            in_code,
         });
     }
     /// Moves a narrow load straight to its output. False where it is better done as a value (a constant).
@@ -547,6 +557,7 @@ impl TileBuilder<'_> {
                 offset: place.offset,
                 strides: self.strides(place),
                 lane_bytes: lane.size(),
+                in_code: (self.masked && lane.is_storage_of(dtype) && dtype.size() >= 4).then_some(dtype),
             });
             return;
         };

@@ -127,16 +127,19 @@ impl TileProgram {
         match k.checked_sub(self.n_regs) {
             None => 0,
             Some(k) if k < self.directs.len() => self.directs[k].strides[outer] * self.directs[k].size as i64,
-            Some(k) => {
-                let l = &self.loads[k - self.directs.len()];
-                l.strides[outer] * l.size as i64
-            }
+            Some(k) => match self.loads.get(k - self.directs.len()) {
+                Some(l) => l.strides[outer] * l.size as i64,
+                None => {
+                    let s = &self.stores[k - self.directs.len() - self.loads.len()];
+                    s.strides[outer] * s.size as i64
+                }
+            },
         }
     }
     fn parts(&self) -> Option<Vec<CodePart>> {
         let known = |o: Op| self.known(o);
         let stride = |o: Op| self.row_stride(o);
-        let row_stride = (self.by_rows && self.dims.len() > 1).then_some(&stride as &dyn Fn(Op) -> i64);
+        let rows = (self.by_rows && self.dims.len() > 1).then_some((self.row(), &stride as &dyn Fn(Op) -> i64));
         let mut parts: Vec<CodePart> = vec![];
         let (mut from, mut at) = (0, 0);
         while at < self.body.len() {
@@ -144,7 +147,7 @@ impl TileProgram {
             let end = at + calls.len().max(1);
             let live = |o: Op| self.is_wanted(o, end);
             let segment = if self.pays(&calls) {
-                Segment::compile(&calls, width, &known, &live, self.code.aliased, self.vector(), row_stride)
+                Segment::compile(&calls, width, &known, &live, self.code.aliased, self.vector(), rows)
             } else {
                 None
             };
@@ -168,7 +171,7 @@ impl TileProgram {
     /// What is the same in a row need not be repeated in a register, where code alone reads it.
     fn without_repeating(&self, parts: Vec<CodePart>) -> Vec<CodePart> {
         let spares = |i: &Ins| match *i {
-            Ins::Load { load, d } if (d as usize) < self.n_regs && self.is_of_row(load) => {
+            Ins::Load { load, d } if (d as usize) < self.n_regs && self.is_in_code(load) => {
                 parts.iter().all(|p| match p {
                     CodePart::Calls(r) => !self.body[r.clone()].iter().any(|i| i.reads(d)),
                     CodePart::Native(s) => !s.reads(d),
@@ -197,7 +200,14 @@ impl TileProgram {
         let mut width = LaneWidth::Any;
         let mut calls = vec![];
         for i in &self.body[at..] {
-            let Ins::Call { d, a, b, c, what: Some(function), .. } = *i else { break };
+            let (function, d, [a, b, c]) = match *i {
+                Ins::Call { d, a, b, c, what: Some(function), .. } => (function, d, [a, b, c]),
+                Ins::Store { store, v } => match self.stores[store as usize].in_code {
+                    Some(dtype) => (Function::Copy(dtype), self.pointer_of_store(store), [v; 3]),
+                    None => break,
+                },
+                _ => break,
+            };
             let Some(w) = function.width().filter(|_| self.is_for_tier(function)) else { break };
             if width != LaneWidth::Any && w != LaneWidth::Any && w != width {
                 break;
@@ -210,7 +220,7 @@ impl TileProgram {
     /// Whether all of it can become one segment that goes through rows by itself: after what is read once a row.
     pub(super) fn becomes_rows_of_code(&self) -> bool {
         let of_rows =
-            |i: &&Ins| matches!(**i, Ins::Load { load, d } if (d as usize) < self.n_regs && self.is_of_row(load));
+            |i: &&Ins| matches!(**i, Ins::Load { load, d } if (d as usize) < self.n_regs && self.is_in_code(load));
         let first = self.body.iter().take_while(of_rows).count();
         let (calls, width) = self.run_from(first);
         let still = self.setup.iter().filter(|s| matches!(s, Setup::Splat { .. } | Setup::Call { .. })).count();
@@ -218,18 +228,15 @@ impl TileProgram {
             && native::is_available()
             && !self.code.aliased
             && first + calls.len() == self.body.len()
-            && self.directs.len() + first + still <= native::MAX_OPERANDS
-            && self.row() >= self.vector().lanes(width == LaneWidth::Wide)
+            && self.directs.len() + first + still + self.stores.len() <= native::MAX_OPERANDS
+            && (self.masked || self.row() >= self.vector().lanes(width == LaneWidth::Wide))
     }
-    /// Long ones where rows have several.
+    /// Long ones where rows have several, or are a part of one.
     pub(super) fn vector(&self) -> VectorSize {
-        let row = if self.by_rows { self.dims[self.dims.len() - 1] } else { self.total };
+        let row = if self.by_rows { self.row() } else { self.total };
         let element = self.directs.iter().map(|d| d.size).max().unwrap_or(1);
-        if self.code.tier == Tier::Avx512 && row * element >= self.code.min_long_vector_bytes {
-            VectorSize::Zmm
-        } else {
-            VectorSize::Ymm
-        }
+        let is_long = self.code.tier == Tier::Avx512 && row * element >= self.code.min_long_vector_bytes;
+        if is_long || self.masked { VectorSize::Zmm } else { VectorSize::Ymm }
     }
     /// Vectors of 512 bits are worth more to a long function than registers are.
     fn is_for_tier(&self, f: Function) -> bool {
@@ -272,6 +279,21 @@ impl TileProgram {
                 && self.is_of_row(load)
             {
                 return Operand::One { at: self.pointer_of(load), bytes: self.loads[load as usize].size };
+            }
+            let strided = |at: Op, strides: &[i64], size: usize| {
+                let stride = i32::try_from(strides[strides.len() - 1] * size as i64).unwrap_or(i32::MAX);
+                Operand::Strided { at, bytes: size, stride }
+            };
+            match *i {
+                Ins::Load { load, d } if d == o && self.is_in_code(load) => {
+                    let l = &self.loads[load as usize];
+                    return strided(self.pointer_of(load), &l.strides, l.size);
+                }
+                Ins::Store { store, .. } if self.by_rows && self.pointer_of_store(store) == o => {
+                    let s = &self.stores[store as usize];
+                    return strided(o, &s.strides, s.size);
+                }
+                _ => (),
             }
         }
         Operand::Moving

@@ -4,6 +4,8 @@
 use super::Spec;
 use crate::kernels::lane::Lane;
 use crate::kernels::moves;
+use crate::native::VectorSize;
+use crate::tier::Tier;
 use crate::tuning::KernelTuning;
 use ferrax_kernel::{Affine, DType, Kernel, Node};
 use smallvec::SmallVec;
@@ -13,8 +15,26 @@ pub(super) fn is_counted(k: &Kernel, d: DType, a: &Affine) -> bool {
     let below = |(lo, hi)| lo >= 0 && hi < moves::COUNTED;
     d != DType::Bool && a.range(&k.domain()).is_some_and(below)
 }
-/// Whether all that is read and written along the last of some loop dimensions lies side by side, as it is, or stays, or is one row for all.
-pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize]) -> bool {
+/// Whether rows are several, and each is a part of one of the longest vectors, or one; but not half of one, which is a short one, without need.
+pub(super) fn is_part_of_vector(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize]) -> bool {
+    let last = innermost[innermost.len() - 1];
+    let nodes = || spec.kernel.nodes.iter().zip(needed).filter(|n| *n.1).map(|n| n.0);
+    let element = nodes().map(|(d, _)| Lane::of(*d).size()).max().unwrap_or(1).max(4);
+    let is_strided = |a: &Affine| !matches!(a.stride(last), 0 | 1);
+    let strided = || {
+        nodes().any(|(_, n)| matches!(n, Node::Load(l) if is_strided(&l.at)))
+            || spec.places.iter().any(|p| is_strided(p))
+    };
+    let bytes = dims[dims.len() - 1] * element;
+    spec.target.tier == Tier::Avx512
+        && dims.len() > 1
+        && !spec.aliased
+        && bytes <= VectorSize::Zmm.bytes()
+        && (bytes != VectorSize::Ymm.bytes() || strided())
+}
+/// Whether all that is read and written along the last of some loop dimensions lies side by side, as it is, or stays, or is one row for all; or is
+/// `strided` where that is taken.
+pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize], strided: bool) -> bool {
     let last = innermost[innermost.len() - 1];
     let is_even = |a: &Affine| matches!(a.stride(last), 0 | 1);
     let is_shared = |a: &Affine| {
@@ -25,14 +45,14 @@ pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermos
         Node::Index(a) => is_even(a) && is_counted(spec.kernel, *d, a),
         Node::Load(l) => {
             l.guards.is_empty()
-                && (is_even(&l.at) || is_shared(&l.at))
+                && (strided || is_even(&l.at) || is_shared(&l.at))
                 && Lane::of(*d).is_storage_of(*d)
                 && d.size() >= 4
         }
         _ => true,
     };
     let mut nodes = spec.kernel.nodes.iter().zip(needed);
-    nodes.all(|(n, needed)| !needed || is_simple(n)) && spec.places.iter().all(|p| is_even(p))
+    nodes.all(|(n, needed)| !needed || is_simple(n)) && (strided || spec.places.iter().all(|p| is_even(p)))
 }
 
 /// Whether what these strides say is the same elements in all rows, which lie apart, and worth a copy.

@@ -18,9 +18,12 @@ impl TileBuilder<'_> {
     pub(super) fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
         // Loads want nothing that is computed: before the calls, they leave these in one run.
         let loads = |i: &Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
-        let is_of_row =
-            |i: &Ins| matches!(*i, Ins::Load { load, .. } if self.by_rows && self.loads[load as usize].is_of_row());
-        let of_rows = self.body.iter().filter(|i| loads(i)).all(is_of_row);
+        let alone = |l: &super::Loads| l.in_code || self.by_rows && l.is_of_row();
+        let of_rows = self
+            .body
+            .iter()
+            .filter(|i| loads(i))
+            .all(|i| matches!(*i, Ins::Load { load, .. } if alone(&self.loads[load as usize])));
         if of_rows || self.body.iter().filter(|i| loads(i)).count() <= self.spec.target.tuning.kernels.max_early_loads {
             self.body.sort_by_key(|i| !loads(i));
         }
@@ -52,8 +55,7 @@ impl TileBuilder<'_> {
             for d in i.results() {
                 if d & DIRECT == 0 && real[d as usize] == u16::MAX {
                     // A register that holds rows in place is not shared: its pointer wanders. Nor is one that code may do without.
-                    let alone = |l: &super::Loads| l.in_place || self.by_rows && l.is_of_row();
-                    let wanders = matches!(i, Ins::Load { load, .. } if alone(&self.loads[*load as usize]));
+                    let wanders = matches!(i, Ins::Load { load, .. } if alone(&self.loads[*load as usize]) || self.loads[*load as usize].in_place);
                     let free = &mut free[self.of_bytes[d as usize] as usize];
                     real[d as usize] = if wanders { None } else { free.pop() }.unwrap_or_else(|| {
                         n_regs += 1;
@@ -104,6 +106,7 @@ impl TileBuilder<'_> {
             row: row.max(1),
             n_regs: n_regs as usize,
             reg_bytes,
+            masked: self.masked,
             by_rows: self.by_rows,
             directs: self.directs,
             setup: self.setup,

@@ -26,6 +26,9 @@ impl TileProgram {
         for (p, l) in frame.p[self.n_regs + self.directs.len()..].iter_mut().zip(&self.loads) {
             *p = frame.bases.of(l.buf).wrapping_offset((l.offset as isize + at(&l.strides)) * l.size as isize);
         }
+        for (p, s) in frame.p[self.n_regs + self.directs.len() + self.loads.len()..].iter_mut().zip(&self.stores) {
+            *p = frame.bases.output(s.output).wrapping_offset((s.offset as isize + at(&s.strides)) * s.size as isize);
+        }
         if last == 0 { 1 } else { self.dims[last - 1] - ix[last - 1] }
     }
     #[inline]
@@ -33,7 +36,8 @@ impl TileProgram {
         let outer = self.dims.len() - 2;
         let directs = self.directs.iter().map(|d| (d.size, d.strides[outer]));
         let loads = self.loads.iter().map(|l| (l.size, l.strides[outer]));
-        for (p, (size, stride)) in frame.p[self.n_regs..].iter_mut().zip(directs.chain(loads)) {
+        let stores = self.stores.iter().map(|s| (s.size, s.strides[outer]));
+        for (p, (size, stride)) in frame.p[self.n_regs..].iter_mut().zip(directs.chain(loads).chain(stores)) {
             *p = p.wrapping_offset(stride as isize * size as isize);
         }
     }

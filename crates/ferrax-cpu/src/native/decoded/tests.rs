@@ -42,6 +42,7 @@ fn every_instruction_is_written_as_it_is_meant() {
                 steps: None,
                 parts: 1,
                 rows: None,
+                masked: None,
             });
         }
     }
@@ -78,6 +79,7 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
             steps: None,
             parts: 1,
             rows: None,
+            masked: None,
         });
     }
 }
@@ -114,6 +116,7 @@ fn every_move_is_written_as_it_is_meant() {
             steps: None,
             parts: 1,
             rows: None,
+            masked: None,
         });
     }
 }
@@ -149,6 +152,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
             steps: Some(&steps),
             parts: 1,
             rows: None,
+            masked: None,
         });
     }
 }
@@ -158,7 +162,11 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         wide: false,
         vector: VectorSize::Ymm,
         operands: &[false, true, false],
-        still: &[(1, 0, false), (2, 1, true)].map(|(operand, slot, is_one)| KeptOperand { operand, slot, is_one }),
+        still: &[(1, 0, Kept::Vector), (2, 1, Kept::One)].map(|(operand, slot, from)| KeptOperand {
+            operand,
+            slot,
+            from,
+        }),
         body: &[VecInst::Load { d: 3, from: Site::Stack(1) }, VecInst::Store { from: 3, to: Site::At(0) }],
         frame: 2,
         pool: &[5, 7],
@@ -167,6 +175,7 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
         steps: None,
         parts: 1,
         rows: Some(&[64, 0, 4]),
+        masked: None,
     };
     check(&f);
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
@@ -196,8 +205,8 @@ fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
 }
 #[test]
 fn a_function_keeps_operands_of_any_width() {
-    let still = [(0, 0, false), (1, 1, false), (2, 2, true)];
-    let still = still.map(|(operand, slot, is_one)| KeptOperand { operand, slot, is_one });
+    let still = [(0, 0, Kept::Vector), (1, 1, Kept::Vector), (2, 2, Kept::One)];
+    let still = still.map(|(operand, slot, from)| KeptOperand { operand, slot, from });
     for (wide, vector) in SHAPES {
         let f = Emitted {
             wide,
@@ -212,6 +221,7 @@ fn a_function_keeps_operands_of_any_width() {
             steps: None,
             parts: 1,
             rows: None,
+            masked: None,
         };
         check(&f);
         let (r, frame, first, second) = match vector {
@@ -258,6 +268,7 @@ fn body_text(body: &[VecInst]) -> Vec<String> {
         steps: None,
         parts: 1,
         rows: None,
+        masked: None,
     };
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
     let at = |s: &str| all.iter().position(|i| i.starts_with(s)).unwrap();
@@ -304,4 +315,124 @@ fn masks_that_only_choose_stay_masks_of_bits() {
     let text = body_text(&many);
     assert_eq!(text[6..8], ["vcmpltps k1,zmm6,zmm7", "vpmovm2d zmm14,k1"]);
     assert_eq!(text[14..], ["vpmovd2m k1,zmm14", "vpblendmd zmm22{k1},zmm0,zmm1"]);
+}
+/// Rows of five: memory of the row is touched under its mask, which other masks are narrowed to.
+#[test]
+fn a_row_that_is_a_part_of_a_vector_is_masked() {
+    let text = |wide| {
+        let (at, op) = (Site::At(0), |code, d, a, b, m| VecInst::Op { code, d, a, b, m });
+        let body = [
+            VecInst::Load { d: 0, from: at },
+            op(Opcode::Add, 1, 0, at, 0),
+            VecInst::Fused { code: FUSED[0].0, grows: true, d: 1, a: 0, b: at },
+            op(Opcode::Compare(1), 2, 0, at, 0),
+            op(Opcode::Blend, 3, 0, at, 2),
+            op(Opcode::And, 4, 2, at, 0),
+            op(Opcode::Mul, 4, 4, Site::Pool(0), 0),
+            VecInst::Store { from: 4, to: Site::Stack(0) },
+            VecInst::Store { from: 4, to: at },
+            VecInst::LoadBytes { d: 5, from: Site::At(1) },
+            VecInst::StoreBytes { from: 5, to: Site::At(1) },
+        ];
+        let f = Emitted {
+            wide,
+            vector: VectorSize::Zmm,
+            operands: &[false, true],
+            still: &[],
+            body: &body,
+            frame: 1,
+            pool: &[7],
+            states: &[],
+            constants: &[],
+            steps: None,
+            parts: 1,
+            rows: Some(&[40, 5]),
+            masked: Some(5),
+        };
+        let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
+        let row = all.iter().position(|i| i == "xor edx,edx").unwrap();
+        assert_eq!(all[row - 2..row], ["mov eax,1Fh", "kmovw k7,eax"]);
+        let end = all.iter().position(|i| i.starts_with("add rdx")).unwrap();
+        all[row + 1..end].join("\n")
+    };
+    let wide = [
+        "vmovupd zmm0{k7}{z},[rcx+rdx*8]",
+        "vaddpd zmm1{k7}{z},zmm0,[rcx+rdx*8]",
+        "vfmadd231pd zmm1{k7}{z},zmm0,[rcx+rdx*8]",
+        "vcmpltpd k2{k7},zmm0,[rcx+rdx*8]",
+        "kandw k1,k2,k7",
+        "vpblendmq zmm3{k1},zmm0,[rcx+rdx*8]",
+        "kandw k1,k2,k7",
+        "vmovupd zmm4{k1}{z},[rcx+rdx*8]",
+        "vmulpd zmm4,zmm4,[100h]",
+        "vmovupd [rsp],zmm4",
+        "vmovupd [rcx+rdx*8]{k7},zmm4",
+        "vpmovsxbq zmm5{k7}{z},[r8+rdx]",
+        "vpmovqb [r8+rdx]{k7},zmm5",
+    ]
+    .join("\n");
+    assert_eq!(text(true), wide);
+    let narrow = [("pd ", "ps "), ("pblendmq", "pblendmd"), ("*8", "*4"), ("sxbq", "sxbd"), ("movqb", "movdb")];
+    assert_eq!(text(false), narrow.iter().fold(wide, |s, (from, to)| s.replace(from, to)));
+}
+/// Elements of rows that do not lie side by side: together before the body, apart where they are stored.
+#[test]
+fn strided_rows_are_gathered_and_scattered() {
+    let text = |wide, n| {
+        let still = [(0, 0, Kept::Strided(24)), (1, 1, Kept::Result(-16))];
+        let f = Emitted {
+            wide,
+            vector: VectorSize::Zmm,
+            operands: &[false, false],
+            still: &still.map(|(operand, slot, from)| KeptOperand { operand, slot, from }),
+            body: &[VecInst::Load { d: 5, from: Site::Stack(0) }, VecInst::Store { from: 5, to: Site::At(1) }],
+            frame: 2,
+            pool: &[],
+            states: &[],
+            constants: &[],
+            steps: None,
+            parts: 1,
+            rows: Some(&[40, 5]),
+            masked: Some(n),
+        };
+        let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
+        let row = all.iter().position(|i| i.starts_with("kmovw k7")).unwrap();
+        let end = all.iter().position(|i| i.starts_with("mov rax,rdx")).unwrap();
+        assert_eq!(all[end - 4..end - 2], ["add rcx,28h", "add r8,5"]);
+        all[row + 1..end - 7].iter().map(|s| s.replace(",FFFFFFFFFFFFFFF0h", "")).collect::<Vec<_>>()
+    };
+    let wide = [
+        "vmovsd xmm0,[rcx]",
+        "vmovhpd xmm0,xmm0,[rcx+18h]",
+        "vmovsd xmm1,[rcx+30h]",
+        "vinsertf32x4 zmm0,zmm0,xmm1,1",
+        "vmovupd [rsp],zmm0",
+        "xor edx,edx",
+        "vmovupd zmm5,[rsp]",
+        "vextractf32x4 xmm31,zmm5,0",
+        "vmovsd [r8],xmm31",
+        "vmovhpd [r8-10h],xmm31",
+        "vextractf32x4 xmm31,zmm5,1",
+        "vmovsd [r8-20h],xmm31",
+    ];
+    assert_eq!(text(true, 3), wide);
+    let narrow = [
+        "vmovss xmm0,[rcx]",
+        "vinsertps xmm0,xmm0,[rcx+18h],10h",
+        "vinsertps xmm0,xmm0,[rcx+30h],20h",
+        "vinsertps xmm0,xmm0,[rcx+48h],30h",
+        "vmovss xmm1,[rcx+60h]",
+        "vinsertf32x4 zmm0,zmm0,xmm1,1",
+        "vmovups [rsp],zmm0",
+        "xor edx,edx",
+        "vmovups zmm5,[rsp]",
+        "vextractf32x4 xmm31,zmm5,0",
+        "vextractps [r8],xmm31,0",
+        "vextractps [r8-10h],xmm31,1",
+        "vextractps [r8-20h],xmm31,2",
+        "vextractps [r8-30h],xmm31,3",
+        "vextractf32x4 xmm31,zmm5,1",
+        "vextractps [r8-40h],xmm31,0",
+    ];
+    assert_eq!(text(false, 5), narrow);
 }
