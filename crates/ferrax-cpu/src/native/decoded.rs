@@ -59,7 +59,7 @@ fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
         both(Evens, M::Vshufps, M::Vshufps),
         narrow(Sar(13), M::Vpsrad),
         narrow(MulEvens, M::Vpmuldq),
-        narrow(MulEvensUnsigned, M::Vpmuludq),
+        both(MulEvensUnsigned, M::Vpmuludq, M::Vpmuludq),
         narrow(OddsDown, M::Vpsrlq),
         narrow(Odds, M::Vpblendd),
         both(Rotation(0xb1), M::Vpermilps, M::Vpermilps),

@@ -183,7 +183,7 @@ fn un_is_there(f: Un, d: DType) -> bool {
         // lose by it what the loop gains.
         DType::F32 | DType::F64 => !matches!(f, Not | Popcnt | Clz | Sin | Cos | Tan | Lgamma | Digamma),
         DType::I32 | DType::U32 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
-        DType::I64 | DType::U64 => matches!(f, Un::Neg | Un::Not),
+        DType::I64 | DType::U64 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
         DType::Bool => f == Un::Not,
         _ => false,
     }
@@ -195,7 +195,7 @@ fn bin_is_there(f: Bin, d: DType) -> bool {
             !matches!(f, Rem | Pow | NextAfter | And | Or | Xor | Shl | ShrLogical | ShrArithmetic)
         }
         DType::I32 | DType::U32 => !matches!(f, Div | Rem | Pow | Atan2 | NextAfter),
-        DType::I64 | DType::U64 => matches!(f, Add | Sub | Max | Min | And | Or | Xor | Eq | Ne | Lt | Gt | Le | Ge),
+        DType::I64 | DType::U64 => !matches!(f, Div | Rem | Pow | Atan2 | NextAfter),
         DType::Bool => !matches!(f, Sub | Div | Rem | Pow | Atan2 | NextAfter | Shl | ShrLogical | ShrArithmetic),
         _ => false,
     }
@@ -279,8 +279,13 @@ fn un_int(f: Un, d: DType, a: VecValue) -> VecValue {
         (Un::Not, _) => not(a),
         (Un::Neg, _) => op(Opcode::IntSub, zero, a),
         (Un::Abs, DType::I32) => op1(Opcode::IntAbs, a),
+        (Un::Abs, DType::I64) => select(graph::greater(zero, a), op(Opcode::IntSub, zero, a), a),
         (Un::Abs, _) => a,
         (Un::Sign, DType::I32) => op(Opcode::MinSigned, op(Opcode::MaxSigned, a, constant(u64::MAX)), one),
+        (Un::Sign, DType::I64) => {
+            op(Opcode::Or, graph::greater(zero, a), op(Opcode::And, graph::greater(a, zero), one))
+        }
+        (Un::Sign, DType::U64) => op(Opcode::AndNot, op(Opcode::IntEq, a, zero), one),
         (Un::Sign, _) => op(Opcode::MinUnsigned, a, one),
         _ => unreachable!("not recorded"),
     }
@@ -346,6 +351,7 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
     match f {
         Bin::Add => op(Opcode::IntAdd, a, b),
         Bin::Sub => op(Opcode::IntSub, a, b),
+        Bin::Mul if wide => product_of_wide(a, b),
         Bin::Mul => op(Opcode::IntMul, a, b),
         Bin::Max if wide => select(greater(a, b), a, b),
         Bin::Min if wide => select(greater(b, a), a, b),
@@ -357,6 +363,11 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
         // by the width or more, the machine's shifts give what is wanted
         Bin::Shl => op(Opcode::ShlBy, a, b),
         Bin::ShrLogical => op(Opcode::ShrBy, a, b),
+        Bin::ShrArithmetic if wide => {
+            // a logical shift of what is not negative, and its complement where it was
+            let negative = graph::greater(constant(0), a);
+            op(Opcode::Xor, op(Opcode::ShrBy, op(Opcode::Xor, a, negative), b), negative)
+        }
         Bin::ShrArithmetic => op(Opcode::SarBy, a, b),
         Bin::Eq => op(Opcode::IntEq, a, b),
         Bin::Ne => not(op(Opcode::IntEq, a, b)),
@@ -366,6 +377,24 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
         Bin::Le => not(greater(a, b)),
         _ => unreachable!("not recorded"),
     }
+}
+
+/// The lower 64 bits of a product of 64 bits each, from products of their halves.
+///
+/// ```text
+///     low a * low b  +  (high a * low b + low a * high b) << 32
+/// ```
+fn product_of_wide(a: VecValue, b: VecValue) -> VecValue {
+    let high = |x: VecValue| match with(|g| g.known(x)) {
+        Some(c) => constant(c >> 32),
+        None => op1(Opcode::Shr(32), x),
+    };
+    let product = |x: VecValue, y: VecValue| match [x, y].map(|x| with(|g| g.known(x))) {
+        [Some(0), _] | [_, Some(0)] => constant(0),
+        _ => op(Opcode::MulEvensUnsigned, x, y),
+    };
+    let crossed = op(Opcode::IntAdd, product(high(a), b), product(a, high(b)));
+    op(Opcode::IntAdd, product(a, b), op1(Opcode::Shl(32), crossed))
 }
 
 /// The upper half of the product of words.

@@ -263,7 +263,7 @@ impl Opcode {
             Pack8 => Coded { short: true, ..row(1, 1, 0x67, Three) },
             Evens => Coded { short: true, imm: Some(0x88), ..row(1, 0, 0xc6, Three) },
             MulEvens => narrow(0x28),
-            MulEvensUnsigned => narrow(0xf4).in_map(1),
+            MulEvensUnsigned => row(1, 1, 0xf4, Three),
             OddsDown => Coded { imm: Some(32), form: Shift(2), ..narrow(0x73) }.in_map(1),
             Odds => Coded { imm: Some(0xaa), ..narrow(0x02) }.in_map(3),
             Rotation(from) => Coded { imm: Some(from), ..row(3, 1, 0x04, Two) },
