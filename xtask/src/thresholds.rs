@@ -30,7 +30,11 @@ const CONSTANTS: &[(&str, &[&str], &str)] = &[
         MEMORY,
     ),
     ("memory.rs", &["MADV_HUGEPAGE"], FORMAT),
-    ("native/asm.rs", &["RAX", "BASES", "SAVED", "LOST", "TABLE", "MASK", "ZEROING"], FORMAT),
+    (
+        "native/asm.rs",
+        &["RAX", "BASES", "SAVED", "LOST", "TABLE", "MASK", "ZEROING", "LAST", "GATHERING", "ROW_MASK", "ROW_ALONE"],
+        FORMAT,
+    ),
     ("native/folding.rs", &["CHAINS", "MAX_ACCUMULATORS"], BLOCK),
     ("native/folding.rs", &["PAIRS", "ONES"], FORMAT),
     ("native/masks.rs", &["FIRST", "END"], FORMAT),

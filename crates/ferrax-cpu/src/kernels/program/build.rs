@@ -75,10 +75,9 @@ impl TileProgram {
             }
         }
         let pairs = Pairs::find(spec, &needed);
-        let (dims, innermost) = merged_dims(spec, &needed);
+        let (mut dims, mut innermost) = merged_dims(spec, &needed);
         let total = dims.iter().product();
         // One dimension at least, so that every access has a stride.
-        let (mut dims, mut innermost) = (dims, innermost);
         if dims.is_empty() {
             dims.push(1);
             innermost.push(usize::MAX);

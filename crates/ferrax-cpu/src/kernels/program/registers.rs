@@ -18,15 +18,13 @@ impl TileBuilder<'_> {
     pub(super) fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
         // Loads want nothing that is computed: before the calls, they leave these in one run.
         let loads = |i: &Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
-        let alone = |l: &super::Loads| l.in_code || self.by_rows && l.is_of_row();
-        let of_rows = self
-            .body
-            .iter()
-            .filter(|i| loads(i))
-            .all(|i| matches!(*i, Ins::Load { load, .. } if alone(&self.loads[load as usize])));
+        let in_code = |l: &super::Loads| l.in_code || self.by_rows && l.is_of_row();
+        let is_in_code = |i: &Ins| matches!(*i, Ins::Load { load, .. } if in_code(&self.loads[load as usize]));
+        let of_rows = self.body.iter().filter(|i| loads(i)).all(is_in_code);
         if of_rows || self.body.iter().filter(|i| loads(i)).count() <= self.spec.target.tuning.kernels.max_early_loads {
             self.body.sort_by_key(|i| !loads(i));
         }
+        let alone = |l: &super::Loads| l.in_place || in_code(l);
         let n_virtual = self.uniform.len();
         let mut last = vec![usize::MAX; n_virtual]; // position of the last reader; MAX where the register is not reused
         for (at, i) in self.body.iter_mut().enumerate() {
@@ -36,11 +34,7 @@ impl TileBuilder<'_> {
                 }
             }
         }
-        for o in keep.iter().chain(&given) {
-            if o & DIRECT == 0 {
-                last[*o as usize] = usize::MAX;
-            }
-        }
+        keep.iter().chain(&given).filter(|o| *o & DIRECT == 0).for_each(|o| last[*o as usize] = usize::MAX);
         let mut real = vec![u16::MAX; n_virtual];
         let mut n_regs: u16 = 0;
         for (v, r) in real.iter_mut().enumerate() {
@@ -55,7 +49,7 @@ impl TileBuilder<'_> {
             for d in i.results() {
                 if d & DIRECT == 0 && real[d as usize] == u16::MAX {
                     // A register that holds rows in place is not shared: its pointer wanders. Nor is one that code may do without.
-                    let wanders = matches!(i, Ins::Load { load, .. } if alone(&self.loads[*load as usize]) || self.loads[*load as usize].in_place);
+                    let wanders = matches!(i, Ins::Load { load, .. } if alone(&self.loads[*load as usize]));
                     let free = &mut free[self.of_bytes[d as usize] as usize];
                     real[d as usize] = if wanders { None } else { free.pop() }.unwrap_or_else(|| {
                         n_regs += 1;
