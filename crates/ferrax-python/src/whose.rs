@@ -6,9 +6,9 @@
 //!
 //! - to an operator (`x + y`), if it stands in the user's code;
 //! - to a function's arguments (`promote_dtypes`, `elementwise`), if the first public function of this library on the way outwards was
-//! called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not. (A function that passes its
-//! arguments to another of the same name counts as one with it.) A function whose body promotes its arguments with other functions
-//! marks this at its entry (`check_promotion` of numpy/_arguments.py).
+//!   called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not. (A function that passes its
+//!   arguments to another of the same name counts as one with it.) A function whose body promotes its arguments with other functions
+//!   marks this at its entry (`check_promotion` of numpy/_arguments.py).
 //!
 //! Frames of transforms are skipped: `vmap(jnp.add)` is the user's call of `jnp.add`.
 //!
