@@ -203,9 +203,11 @@ impl ShardMap {
         let known = |n: &Name| self.manual_axes.0.contains(n);
         Ok(if names.iter().all(known) && ax.n.is_multiple_of(self.parts(&names).max(1)) { names } else { vec![] })
     }
+    /// The axes along which each device has a copy, and copies of cotangents are terms.
     fn unmentioned(&self, spec: &NamedSpec) -> Vec<Name> {
         let there = spec.apart();
-        self.manual_axes.0.iter().filter(|n| !there.contains(n)).cloned().collect()
+        let is_said = |n: &Name| there.contains(n) || spec.reduced.0.contains(n);
+        self.manual_axes.0.iter().filter(|n| !is_said(n)).cloned().collect()
     }
     /// Works on the body where its axes are in scope: rules of the user's in it may name them.
     fn inside<T>(&self, f: impl FnOnce() -> T) -> T {
