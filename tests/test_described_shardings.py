@@ -140,6 +140,20 @@ def test_settings_of_types(on_devices):
     """)
 
 
+def test_results_of_a_function_mapped_over_some_axes(on_devices):
+    """They lie along the axes of their specifications, and along the explicit ones that the function was not mapped over."""
+    on_devices("""
+    a = jax.device_put(X, NamedSharding(explicit, P("x", "y")))
+    for axis, outs, whole in [("x", P("x"), P("x", "y")), ("y", P(None, "y"), P("x", "y"))]:
+        f = jax.shard_map(lambda v: 2 * v, mesh=explicit, out_specs=outs, axis_names={axis})
+        assert f(a).sharding == jax.jit(f)(a).sharding == NamedSharding(explicit, whole)
+        np.testing.assert_array_equal(f(a), 2 * X)
+    mixed = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    f = jax.shard_map(lambda v: 2 * v, mesh=mixed, in_specs=P("y"), out_specs=P("y"), axis_names={"y"})
+    assert f(X).sharding == NamedSharding(mixed, P("y"))
+    """)
+
+
 def test_groups_of_positions_of_several_axes(on_devices):
     on_devices("""
     parts = X.reshape(4, 2, 4)

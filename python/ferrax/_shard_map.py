@@ -134,11 +134,15 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
 
 def _as_it_lies(mesh, spec, x):
     """The sharding of a result: as its specification says, and as its type says of explicit axes that the function was not mapped over."""
-    typed = x.aval.sharding.spec
-    own = lambda d: spec.axes_of(d) if d < len(spec) else ()
-    if not isinstance(x, _core.Tracer) and any(typed.axes_of(d) != own(d) for d in range(len(typed))) and mesh.explicit_axes:
-        return NamedSharding(mesh, typed)
-    return NamedSharding(mesh, spec)
+    if isinstance(x, _core.Tracer) or not mesh.explicit_axes:
+        return NamedSharding(mesh, spec)
+    typed, dims = x.aval.sharding.spec, []
+    for d in range(x.ndim):
+        own = spec.axes_of(d) if d < len(spec) else ()
+        dims.append((*own, *[a for a in (typed.axes_of(d) if d < len(typed) else ()) if a not in own]))
+    if all(dims[d] == spec.axes_of(d) for d in range(len(spec))) and not any(dims[len(spec) :]):
+        return NamedSharding(mesh, spec)
+    return NamedSharding(mesh, spec.update(partitions=[None if not d else d[0] if len(d) == 1 else d for d in dims]))
 
 
 def _check_inferable(mesh, names, smapped):
