@@ -356,7 +356,7 @@ def test_ordered_callbacks_keep_their_order_in_each_part_of_a_shard_map(jax, jnp
         return jax.lax.fori_loop(0, 3, step, x)
 
     n = min(2, jax.device_count())
-    mesh = jax.make_mesh((n,), ("x",), devices=jax.devices()[:n])
+    mesh = jax.make_mesh((n,), ("x",), devices=jax.devices()[:n], axis_types=(jax.sharding.AxisType.Auto,))
     P = jax.sharding.PartitionSpec
     f = jax.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     y = (jax.jit(f) if jit else f)(jnp.arange(n), jnp.arange(2.0 * n))

@@ -242,7 +242,7 @@ def pmap(jax, see, d):
 @case
 def shard_map(jax, see, d):
 
-    mesh = jax.make_mesh((1,), ("i",))
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     return jax.shard_map(see(lambda x: x * d[0]), mesh=mesh, in_specs=jax.sharding.PartitionSpec("i"), out_specs=jax.sharding.PartitionSpec("i"))(X)
 
 
