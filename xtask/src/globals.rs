@@ -20,6 +20,7 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax-cpu/src/stats.rs", "LAUNCHES", "launches counted on this thread until the run ends"),
     ("crates/ferrax-cpu/src/threads.rs", "WANTED", "how many threads the user asked for"),
     ("crates/ferrax-cpu/src/threads.rs", "STANDBY", "threads that are still awake"),
+    ("crates/ferrax-cpu/src/threads.rs", "RUNNING", "runs that are under way, each on a core"),
     ("crates/ferrax-cpu/src/threads.rs", "POOL", "the thread pool"),
     ("crates/ferrax-cpu/src/threads.rs", "MISSED", "what waking threads cost lately"),
     ("crates/ferrax-cpu/src/threads.rs", "SINCE", "the clock that MISSED counts from"),

@@ -14,6 +14,7 @@ use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::{Block, Fresh};
 use crate::routines::Gathering;
 use crate::tape::Tape;
+use crate::threads::Running;
 use crate::tuning::Target;
 use crate::{routines, stats};
 use control::Control;
@@ -398,6 +399,7 @@ impl CpuExecutable {
         mut made: SmallVec<[Option<Fresh>; 2]>,
         input: impl Fn(usize) -> Buffer,
     ) -> Res<Buffers> {
+        let _running = Running::enter();
         for (o, out) in self.outputs.iter().enumerate() {
             if let Out::Fresh(cell, bytes) = out {
                 let fresh = match made[o].take() {

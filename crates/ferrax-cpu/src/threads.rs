@@ -14,6 +14,23 @@ static WANTED: AtomicUsize = AtomicUsize::new(0);
 static STANDBY: Standby = Standby::new();
 static POOL: Mutex<Option<(u32, usize, Arc<rayon::ThreadPool>)>> = Mutex::new(None);
 
+/// Runs that are under way. Each has a thread, so that this many fewer are left to help: with as many devices as cores, none is.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// A run that is under way, until it is dropped.
+pub struct Running(());
+impl Running {
+    pub fn enter() -> Running {
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+        Running(())
+    }
+}
+impl Drop for Running {
+    fn drop(&mut self) {
+        // a forked child begins at 0, whatever its parent was doing
+        let _ = RUNNING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+    }
+}
 fn default_threads() -> usize {
     std::env::var("FERRAX_NUM_THREADS")
         .ok()
@@ -65,6 +82,7 @@ pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
     {
         std::mem::forget(old);
         STANDBY.clear();
+        RUNNING.store(0, Ordering::Relaxed);
     }
     Some(pool)
 }
@@ -169,12 +187,13 @@ pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dy
             work(at(k)..at(k + 1))
         }
     };
-    let Some(pool) = pool() else {
+    let helpers = threads.saturating_sub(RUNNING.load(Ordering::Relaxed).max(1));
+    let Some(pool) = pool().filter(|_| helpers > 0) else {
         return if nanos > t.max_piece_nanos { (0..pieces).for_each(piece) } else { work(0..n) };
     };
     let (awake, begun) = (STANDBY.has_parked(), Instant::now());
     let share = |from: usize| {
-        share::run(pieces - from, threads - 1, |help| STANDBY.call(help, |stay| pool.spawn(stay)), &|k| piece(from + k))
+        share::run(pieces - from, helpers, |help| STANDBY.call(help, |stay| pool.spawn(stay)), &|k| piece(from + k))
     };
     match cost.way(awake) {
         Way::Alone => {
