@@ -156,6 +156,27 @@ pub struct Emitted<'a> {
     pub masked: Option<usize>,
 }
 
+impl<'a> Emitted<'a> {
+    /// Without operands, constants or a frame, one vector of positions at a time. Callers set what differs.
+    pub fn new(wide: bool, vector: VectorSize, body: &'a [VecInst]) -> Emitted<'a> {
+        Emitted {
+            wide,
+            vector,
+            operands: &[],
+            still: &[],
+            body,
+            frame: 0,
+            pool: &[],
+            states: &[],
+            constants: &[],
+            steps: None,
+            parts: 1,
+            rows: None,
+            masked: None,
+        }
+    }
+}
+
 struct Asm<'a> {
     f: &'a Emitted<'a>,
     bytes: Vec<u8>,

@@ -70,19 +70,11 @@ impl RegisterAllocation {
     /// A function with these instructions and registers: no operands, one vector of positions at a time. Callers set what differs.
     pub fn emitted(&self, wide: bool, vector: VectorSize) -> Emitted<'_> {
         Emitted {
-            wide,
-            vector,
-            operands: &[],
-            still: &[],
-            body: &self.body,
             frame: self.frame,
             pool: &self.pool,
             states: &self.states,
             constants: &self.constants,
-            steps: None,
-            parts: 1,
-            rows: None,
-            masked: None,
+            ..Emitted::new(wide, vector, &self.body)
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::super::block::{self, BlockFn, choose};
 use super::super::lane::Lane;
 use super::super::{moves, scalar};
-use super::nest::{is_counted, is_for_code, is_part_of_vector, is_shared_row, merged_dims};
+use super::nest::{is_counted, is_for_code, is_part_of_vector, is_shared_row, is_strided, merged_dims};
 use super::pairs::{Pair, Pairs};
 use super::patterns::{Rotation, Rounds, WordPatterns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
@@ -503,7 +503,8 @@ impl TileBuilder<'_> {
             if inner.abs() <= 1 { 0.1 } else { 0.5 } + if *self.dims.last().unwrap_or(&1) < 16 { 0.5 } else { 0.0 };
         let size = a.fill.dtype.size();
         let in_place = is_storage && guards.is_empty() && inner == 1;
-        let in_code = self.masked && is_storage && guards.is_empty() && !matches!(inner, 0 | 1) && size >= 4;
+        // `is_for_code` saw that elements are lanes, and that nothing is guarded
+        let in_code = self.masked && is_strided(inner);
         self.body.push(Ins::Load { load: self.loads.len() as u32, d });
         self.loads.push(Loads {
             f,

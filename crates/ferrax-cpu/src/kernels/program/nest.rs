@@ -15,15 +15,18 @@ pub(super) fn is_counted(k: &Kernel, d: DType, a: &Affine) -> bool {
     let below = |(lo, hi)| lo >= 0 && hi < moves::COUNTED;
     d != DType::Bool && a.range(&k.domain()).is_some_and(below)
 }
+/// Whether a row's elements neither lie side by side nor are one element.
+pub(super) fn is_strided(stride: i64) -> bool {
+    !matches!(stride, 0 | 1)
+}
 /// Whether rows are several, and each is a part of one of the longest vectors, or one; but not half of one, which is a short one, without need.
 pub(super) fn is_part_of_vector(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize]) -> bool {
     let last = innermost[innermost.len() - 1];
     let nodes = || spec.kernel.nodes.iter().zip(needed).filter(|n| *n.1).map(|n| n.0);
     let element = nodes().map(|(d, _)| Lane::of(*d).size()).max().unwrap_or(1).max(4);
-    let is_strided = |a: &Affine| !matches!(a.stride(last), 0 | 1);
     let strided = || {
-        nodes().any(|(_, n)| matches!(n, Node::Load(l) if is_strided(&l.at)))
-            || spec.places.iter().any(|p| is_strided(p))
+        nodes().any(|(_, n)| matches!(n, Node::Load(l) if is_strided(l.at.stride(last))))
+            || spec.places.iter().any(|p| is_strided(p.stride(last)))
     };
     let bytes = dims[dims.len() - 1] * element;
     spec.target.tier == Tier::Avx512
@@ -36,7 +39,7 @@ pub(super) fn is_part_of_vector(spec: &Spec, needed: &[bool], dims: &[usize], in
 /// `strided` where that is taken.
 pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize], strided: bool) -> bool {
     let last = innermost[innermost.len() - 1];
-    let is_even = |a: &Affine| matches!(a.stride(last), 0 | 1);
+    let is_even = |a: &Affine| !is_strided(a.stride(last));
     let is_shared = |a: &Affine| {
         let strides: SmallVec<[i64; 4]> = innermost.iter().map(|k| a.stride(*k)).collect();
         !spec.aliased && is_shared_row(dims, &strides, &spec.target.tuning.kernels)

@@ -29,21 +29,7 @@ fn every_instruction_is_written_as_it_is_meant() {
                 body.extend(places.into_iter().map(|b| VecInst::Op { code, d, a, b, m }));
             }
             let pool = [1, 0x8000_0000_7fc0_0000, u64::MAX];
-            check(&Emitted {
-                wide,
-                vector,
-                operands: &operands,
-                still: &[],
-                body: &body,
-                frame: 230,
-                pool: &pool,
-                states: &[],
-                constants: &[],
-                steps: None,
-                parts: 1,
-                rows: None,
-                masked: None,
-            });
+            check(&Emitted { operands: &operands, frame: 230, pool: &pool, ..Emitted::new(wide, vector, &body) });
         }
     }
 }
@@ -66,21 +52,7 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
                 }
             }
         }
-        check(&Emitted {
-            wide,
-            vector,
-            operands: &operands,
-            still: &[],
-            body: &body,
-            frame: 32,
-            pool: &[7],
-            states: &[],
-            constants: &[],
-            steps: None,
-            parts: 1,
-            rows: None,
-            masked: None,
-        });
+        check(&Emitted { operands: &operands, frame: 32, pool: &[7], ..Emitted::new(wide, vector, &body) });
     }
 }
 #[test]
@@ -103,21 +75,7 @@ fn every_move_is_written_as_it_is_meant() {
                 VecInst::StoreBytes { from: n, to: bytes },
             ]);
         }
-        check(&Emitted {
-            wide,
-            vector,
-            operands: &operands,
-            still: &[],
-            body: &body,
-            frame: 280,
-            pool: &[7],
-            states: &[],
-            constants: &[],
-            steps: None,
-            parts: 1,
-            rows: None,
-            masked: None,
-        });
+        check(&Emitted { operands: &operands, frame: 280, pool: &[7], ..Emitted::new(wide, vector, &body) });
     }
 }
 #[test]
@@ -139,43 +97,28 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
                 VecInst::LoadOne { d: n, from: Site::Stack(n as u32) },
             ]);
         }
-        check(&Emitted {
-            wide,
-            vector: VectorSize::Ymm,
-            operands: &[],
-            still: &[],
-            body: &body,
-            frame: 48,
-            pool: &[],
-            states: &[],
-            constants: &[],
-            steps: Some(&steps),
-            parts: 1,
-            rows: None,
-            masked: None,
-        });
+        check(&Emitted { frame: 48, steps: Some(&steps), ..Emitted::new(wide, VectorSize::Ymm, &body) });
     }
 }
 #[test]
 fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
     let f = Emitted {
-        wide: false,
-        vector: VectorSize::Ymm,
         operands: &[false, true, false],
         still: &[(1, 0, Kept::Vector), (2, 1, Kept::One)].map(|(operand, slot, from)| KeptOperand {
             operand,
             slot,
             from,
         }),
-        body: &[VecInst::Load { d: 3, from: Site::Stack(1) }, VecInst::Store { from: 3, to: Site::At(0) }],
         frame: 2,
         pool: &[5, 7],
         states: &[(8, 3)],
         constants: &[(9, 1), (15, 0)],
-        steps: None,
-        parts: 1,
         rows: Some(&[64, 0, 4]),
-        masked: None,
+        ..Emitted::new(
+            false,
+            VectorSize::Ymm,
+            &[VecInst::Load { d: 3, from: Site::Stack(1) }, VecInst::Store { from: 3, to: Site::At(0) }],
+        )
     };
     check(&f);
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
@@ -209,19 +152,12 @@ fn a_function_keeps_operands_of_any_width() {
     let still = still.map(|(operand, slot, from)| KeptOperand { operand, slot, from });
     for (wide, vector) in SHAPES {
         let f = Emitted {
-            wide,
-            vector,
             operands: &[false, true, false],
             still: &still,
-            body: &[],
             frame: 3,
             pool: &[5, 7],
-            states: &[],
             constants: &[(vector.registers() - 1, 1)],
-            steps: None,
-            parts: 1,
-            rows: None,
-            masked: None,
+            ..Emitted::new(wide, vector, &[])
         };
         check(&f);
         let (r, frame, first, second) = match vector {
@@ -255,21 +191,7 @@ fn a_function_keeps_operands_of_any_width() {
 }
 /// The body of a function of long vectors as it is read.
 fn body_text(body: &[VecInst]) -> Vec<String> {
-    let f = Emitted {
-        wide: false,
-        vector: VectorSize::Zmm,
-        operands: &[],
-        still: &[],
-        body,
-        frame: 0,
-        pool: &[u32::MAX as u64],
-        states: &[],
-        constants: &[],
-        steps: None,
-        parts: 1,
-        rows: None,
-        masked: None,
-    };
+    let f = Emitted { pool: &[u32::MAX as u64], ..Emitted::new(false, VectorSize::Zmm, body) };
     let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
     let at = |s: &str| all.iter().position(|i| i.starts_with(s)).unwrap();
     all[at("xor edx") + 1..at("add rdx")].to_vec()
@@ -335,19 +257,12 @@ fn a_row_that_is_a_part_of_a_vector_is_masked() {
             VecInst::StoreBytes { from: 5, to: Site::At(1) },
         ];
         let f = Emitted {
-            wide,
-            vector: VectorSize::Zmm,
             operands: &[false, true],
-            still: &[],
-            body: &body,
             frame: 1,
             pool: &[7],
-            states: &[],
-            constants: &[],
-            steps: None,
-            parts: 1,
             rows: Some(&[40, 5]),
             masked: Some(5),
+            ..Emitted::new(wide, VectorSize::Zmm, &body)
         };
         let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
         let row = all.iter().position(|i| i == "xor edx,edx").unwrap();
@@ -381,19 +296,16 @@ fn strided_rows_are_gathered_and_scattered() {
     let text = |wide, n| {
         let still = [(0, 0, Kept::Strided(24)), (1, 1, Kept::Result(-16))];
         let f = Emitted {
-            wide,
-            vector: VectorSize::Zmm,
             operands: &[false, false],
             still: &still.map(|(operand, slot, from)| KeptOperand { operand, slot, from }),
-            body: &[VecInst::Load { d: 5, from: Site::Stack(0) }, VecInst::Store { from: 5, to: Site::At(1) }],
             frame: 2,
-            pool: &[],
-            states: &[],
-            constants: &[],
-            steps: None,
-            parts: 1,
             rows: Some(&[40, 5]),
             masked: Some(n),
+            ..Emitted::new(
+                wide,
+                VectorSize::Zmm,
+                &[VecInst::Load { d: 5, from: Site::Stack(0) }, VecInst::Store { from: 5, to: Site::At(1) }],
+            )
         };
         let all: Vec<String> = read(&f).all.iter().map(|i| i.to_string()).collect();
         let row = all.iter().position(|i| i.starts_with("kmovw k7")).unwrap();
