@@ -20,7 +20,7 @@ pub struct ElementCode {
     pub code: u8,
     /// Of an element.
     pub bits: u8,
-    /// Numbers that stand together as one element; 1 but for vector types.
+    /// The number of vector lanes of an element; 1 except for vector types.
     pub lanes: u16,
 }
 impl ElementCode {
@@ -32,7 +32,7 @@ impl ElementCode {
     fn bytes(self) -> usize {
         self.bits as usize / 8
     }
-    /// What kernels want addresses to be multiples of: a complex number is two of its parts.
+    /// The alignment in bytes that kernels require. A complex number is aligned as its parts are.
     fn alignment(self) -> usize {
         self.bytes() / if self.code == ElementCode::COMPLEX { 2 } else { 1 }
     }
@@ -77,7 +77,7 @@ impl Drop for Managed {
     }
 }
 
-/// What a lent tensor refers to until its deleter is called.
+/// The memory that an exported tensor refers to until its deleter is called.
 struct Lent {
     head: VersionedTensor,
     shape: Vec<i64>,
@@ -94,8 +94,9 @@ impl Managed {
     /// A tensor from another library.
     ///
     /// # Safety
-    /// `p` points at a `DLManagedTensorVersioned` that has no other owner. Until its deleter is called, what it points at is there and the
-    /// elements do not change. The deleter may be called on any thread.
+    /// `p` points at a `DLManagedTensorVersioned` that has no other owner. Until its deleter is
+    /// called, the memory behind it stays valid and the elements do not change. The deleter may be
+    /// called on any thread.
     pub unsafe fn from_raw(p: *mut VersionedTensor) -> Option<Managed> {
         NonNull::new(p).map(Managed)
     }
@@ -155,7 +156,8 @@ impl Managed {
         Ok((t.element, sizes(t)?.iter().map(|n| *n as usize).collect()))
     }
     fn header(&self) -> Res<&Header> {
-        // SAFETY: the tensor is there as long as `self`, and its version lies where it is in every version.
+        // SAFETY: the tensor lives as long as `self`, and the version field has the same offset in
+        // every version.
         let t = unsafe { self.0.as_ref() };
         if t.major != MAJOR {
             return Err(Error::Unsupported(format!("a tensor of DLPack {}.{}, and not {MAJOR}", t.major, t.minor)));
@@ -165,7 +167,8 @@ impl Managed {
     /// The elements as a buffer, without a copy.
     ///
     /// # Errors
-    /// `Unsupported` for elements that are not the host's, lie apart, or at an address that does not suit them.
+    /// `Unsupported` for elements that are not in host memory, not contiguous, or not aligned for
+    /// their dtype.
     pub fn into_buffer(self) -> Res<Buffer> {
         let t = self.header()?;
         let refused = |why: String| Err(Error::Unsupported(format!("{why}: a copy is needed")));
@@ -238,8 +241,9 @@ impl Memory for Borrowed {
         self.len
     }
     fn host(&self) -> Option<&[u8]> {
-        // SAFETY: `len` bytes stand there until the tensor is dropped, with this one, and nothing writes to them meanwhile: as promised
-        // where the tensor was made from a pointer, and read-only where it was lent here.
+        // SAFETY: `len` bytes are valid until the tensor is dropped, with this one, and nothing
+        // writes to them meanwhile: the contract of `from_raw` says so for a foreign tensor, and an
+        // exported one is read-only.
         Some(unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) })
     }
 }
@@ -338,7 +342,7 @@ mod tests {
         // no deleter: the lender keeps it
         let (m, deleted) = theirs(&[1], None, |_| ());
         let p = m.into_raw();
-        // SAFETY: the tensor of `theirs`, which has no other owner.
+        // SAFETY: `theirs` owns the tensor, and nothing else does.
         unsafe {
             let own = (*p).deleter.take().unwrap();
             drop(Managed::from_raw(p).unwrap().into_buffer().unwrap());

@@ -35,7 +35,7 @@ pub type Cell = u32;
 /// was compiled for many shapes holds memory for none of them.
 const KEPT_ARENA: usize = 16 << 10;
 
-/// Where a cell points before any step moves it.
+/// Where a cell points before any step changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Location {
     Input(u32),
@@ -58,17 +58,17 @@ pub enum Ready {
     Control(Box<Control>),
 }
 
-/// What a run works on.
+/// The working memory of one run.
 pub struct RunState {
     pub ptrs: SmallVec<[*mut u8; 16]>,
     pub tapes: Vec<Tape>,
     /// As many zero bytes as the largest element of a tape.
     pub zeros: Option<Block>,
-    /// What the cells of the arena point into.
+    /// The memory that the cells of the arena point into.
     _arena: Option<Block>,
     pub launches: u64,
 }
-// SAFETY: the pointers are to the arena, which the state owns, or are set anew by each run.
+// SAFETY: the pointers point into the arena, which the state owns, or are set again by each run.
 unsafe impl Send for RunState {}
 
 pub struct CpuExecutable {
@@ -85,7 +85,7 @@ pub struct CpuExecutable {
     zero_bytes: usize,
     /// As many null pointers as cells.
     nulls: SmallVec<[*mut u8; 16]>,
-    /// Whether any slot lives in the arena (which may be of no bytes).
+    /// Whether any slot lies in the arena (whose size may be zero bytes).
     has_arena: bool,
     combined_elements: usize,
 }
@@ -103,7 +103,7 @@ enum Out {
     Output(u32),
     /// Copied out of the arena at the end.
     Copied(Cell, usize),
-    /// What an eager loop leaves for another.
+    /// The tape that an eager loop leaves for another one.
     Tape(u32),
 }
 
@@ -117,9 +117,9 @@ pub struct Compiler<'a> {
     pub is_repeated: bool,
     /// Whether all slots together leave the cache, so that row-fused groups may be worth looking for.
     pub leaves_cache: bool,
-    /// How often each cell is read, counted when first asked for.
+    /// How often each cell is read; counted at first use.
     reads: OnceCell<Vec<usize>>,
-    /// Slots of one element that a kernel sets to a constant, whatever happens; looked up when first asked for.
+    /// Slots of one element that a kernel always sets to the same constant; computed at first use.
     constants: OnceCell<FxHashMap<SlotId, Option<Scalar>>>,
 }
 
@@ -144,7 +144,7 @@ impl Compiler<'_> {
             _ => false,
         }
     }
-    /// How many times steps read a cell, or what is done with it at the end of the plan or of an iteration.
+    /// How many steps read a cell, its uses at the end of the plan or of an iteration included.
     fn reads(&self, cell: Cell) -> usize {
         self.reads.get_or_init(|| {
             let mut reads = vec![0; self.locations.len()];
@@ -391,7 +391,8 @@ impl CpuExecutable {
         state.ptrs[cell as usize] = host.as_ptr().cast_mut();
         Ok(())
     }
-    /// Runs the steps once the inputs are read. `made[o]` is what output o inherits; `input` is asked for inputs that are outputs.
+    /// Runs the steps once the inputs are read. `made[o]` is the memory that output o inherits;
+    /// `input` returns inputs that are outputs as well.
     fn go(
         &self,
         cx: &RunCx,
@@ -426,8 +427,9 @@ impl CpuExecutable {
                 Out::Tape(t) => Buffer::ready(state.tapes[*t as usize].clone()),
                 Out::Copied(cell, bytes) => {
                     let f = Fresh::new(*bytes)?;
-                    // SAFETY: `bytes` is the output's slot's; verify, places: they lie inside the arena, which the state owns; written: an
-                    // output stands at the end. The memory is fresh, hence apart.
+                    // SAFETY: `bytes` is the size of the output's slot; verify, places: the slots
+                    // lie inside the arena, which the state owns; written: an output is live at the
+                    // end. The memory is fresh, so it overlaps no slot.
                     unsafe { f.ptr().copy_from_nonoverlapping(state.ptrs[*cell as usize], *bytes) };
                     f.buffer()
                 }

@@ -57,7 +57,7 @@ impl GroupScratch {
         with_memory(&GROUP_MEMORY, bytes, f)
     }
 }
-/// A nested request gets other memory, which is not kept.
+/// A nested request gets separate memory, which is not kept.
 #[inline]
 fn with_memory<T>(memory: &'static LocalKey<KeptLines>, bytes: usize, f: impl FnOnce(*mut u8) -> T) -> Res<T> {
     let mut m = memory.take();
@@ -70,7 +70,7 @@ fn with_memory<T>(memory: &'static LocalKey<KeptLines>, bytes: usize, f: impl Fn
     Ok(out)
 }
 
-/// What was in the old lines is of no use.
+/// The previous content need not be kept.
 #[cold]
 fn larger(old: Vec<Line>, lines: usize) -> Res<Vec<Line>> {
     drop(old);
@@ -96,7 +96,8 @@ pub struct CompiledKernel {
     cost: Cost,
 }
 impl CompiledKernel {
-    /// `aliased`: whether an output may be the memory of an input (which the kernel then reads only where it writes).
+    /// `aliased`: whether an output may share memory with an input (which the kernel then reads
+    /// only at the position that it writes).
     pub fn new(k: &Kernel, aliased: bool, target: impl Into<Target>) -> Res<CompiledKernel> {
         let target = &target.into();
         let without_reductions = unroll::unrolled(k, &target.tuning.kernels);
@@ -142,7 +143,7 @@ impl CompiledKernel {
     pub fn nanos(&self) -> f64 {
         self.cost.estimate
     }
-    /// Says that it will run so many times, which is counted as work: see `program/code.rs`.
+    /// Announces so many runs, which count as work: see `program/code.rs`.
     pub fn expect(&self, runs: usize) {
         match &self.form {
             Form::Map(m) => m.programs.iter().for_each(|(p, _)| p.expect(runs.saturating_mul(p.total()))),
@@ -170,10 +171,10 @@ impl CompiledKernel {
     /// Runs some of `of` equal parts of the grid, on this thread.
     ///
     /// # Errors
-    /// `OutOfMemory` where there is no working memory.
+    /// `OutOfMemory` if working memory cannot be allocated.
     ///
     /// # Safety
-    /// As `run`, for what these parts touch; `splits(of)`, and the parts lie below it.
+    /// As `run`, for the memory that these parts touch; `splits(of)`, and the parts lie below it.
     pub unsafe fn run_rows(&self, bases: Bases, parts: Range<usize>, of: usize) -> Res<()> {
         match &self.form {
             Form::Map(m) => m.programs.iter().try_for_each(|(p, _)| {

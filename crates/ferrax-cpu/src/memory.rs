@@ -17,10 +17,10 @@ pub const ALIGN: usize = 64;
 const LARGE: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 const CLASSES: usize = 128;
-/// What a thread keeps of each small class: bytes, and blocks.
+/// Limits for each small size class of a thread: bytes, and blocks.
 const THREAD_KEEPS: usize = 1 << 20;
 const THREAD_BLOCKS: usize = 64;
-/// What all threads together keep of large blocks.
+/// The limit for large blocks that all threads keep together.
 const SHARED_KEEPS: usize = 1 << 30;
 
 /// Blocks that this thread has taken from pool or system so far.
@@ -43,7 +43,7 @@ fn layout(capacity: usize) -> Option<Layout> {
     Layout::from_size_align(capacity, if capacity >= LARGE { HUGE_PAGE } else { ALIGN }).ok()
 }
 
-/// A block of memory and what was asked for.
+/// A block of memory and the requested size.
 pub struct Block {
     ptr: NonNull<u8>,
     len: usize,
@@ -135,7 +135,7 @@ impl Block {
     }
     pub fn copy_of(bytes: &[u8]) -> Res<Block> {
         let b = Block::new(bytes.len())?;
-        // SAFETY: as long as `bytes`, freshly taken, hence apart from it.
+        // SAFETY: as long as `bytes`, and freshly allocated, so that they do not overlap.
         unsafe { b.ptr.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(b)
     }
@@ -163,7 +163,7 @@ impl Block {
 }
 impl Drop for Block {
     fn drop(&mut self) {
-        // The block itself moves into the pool; what is dropped here is an empty shell.
+        // The block itself moves into the pool; the value dropped here is an empty shell.
         let b = std::mem::ManuallyDrop::new(self.take());
         let b = std::mem::ManuallyDrop::into_inner(b);
         if b.capacity < LARGE {
@@ -240,7 +240,7 @@ impl Memory for Small {
         self.len
     }
     fn host(&self) -> Option<&[u8]> {
-        // SAFETY: `len` bytes stand there, and nothing writes to memory of a buffer.
+        // SAFETY: `len` bytes are valid, and nothing writes to memory of a buffer.
         Some(unsafe { std::slice::from_raw_parts(self.ptr(), self.len) })
     }
 }
@@ -282,7 +282,7 @@ impl Fresh {
     }
     pub fn copy_of(bytes: &[u8]) -> Res<Fresh> {
         let f = Fresh::new(bytes.len())?;
-        // SAFETY: as long as `bytes`, freshly made, hence apart from it.
+        // SAFETY: as long as `bytes`, and freshly allocated, so that they do not overlap.
         unsafe { f.ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(f)
     }
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn a_large_block_serves_what_is_a_little_smaller_too() {
         let p = |b: &Block| b.ptr() as usize;
-        // sizes that no other test asks for
+        // sizes that no other test requests
         let (a, b) = (Block::new(700 << 20).unwrap(), Block::new(900 << 20).unwrap());
         let (at, bt) = (p(&a), p(&b));
         drop((a, b));

@@ -47,7 +47,7 @@ pub struct Replaced {
     pub d: u16,
     pub ops: [u16; 3],
 }
-/// What is known of an operand.
+/// Where an operand comes from.
 pub enum Operand {
     /// These bits in each lane.
     Const(u64),
@@ -58,7 +58,8 @@ pub enum Operand {
         at: u16,
         bytes: usize,
     },
-    /// Elements of the row that lie so many bytes apart, to the first of which this place of the table points: where rows are masked.
+    /// Elements of the row at a distance of so many bytes; this entry of the table points to the
+    /// first. For masked rows.
     Strided {
         at: u16,
         bytes: usize,
@@ -74,11 +75,11 @@ pub const MAX_OPERANDS: usize = asm::TABLE;
 /// Limits of a segment.
 const TUNING: NativeTuning = NativeTuning::DEFAULT;
 
-/// Where an operand stands in the frame's table, and the bytes of an element if it moves.
+/// An operand's entry in the frame's table, and the bytes per element if it moves.
 #[derive(Clone, Copy)]
 struct TableSlot {
     at: u16,
-    /// What stands there, if it does not move.
+    /// The value there, if it does not move.
     from: Kept,
     is_bool: bool,
     step: usize,
@@ -90,7 +91,7 @@ pub struct Segment {
     code: Pages,
     slots: Vec<TableSlot>,
     lanes: usize,
-    /// Whether a position may be done twice: nothing that is read may be what is written.
+    /// Whether a position may be computed twice: no result may overlap an operand.
     repeats: bool,
     /// Whether it goes through several rows.
     by_rows: bool,
@@ -107,13 +108,14 @@ static MIN_NANOS: AtomicU64 = AtomicU64::new(TUNING.min_nanos);
 pub fn min_nanos() -> u64 {
     MIN_NANOS.load(Ordering::Relaxed)
 }
-/// Makes code after so much work, for tests: of what is compiled or run from now on.
+/// Sets the work after which code is compiled, for tests: it applies to programs compiled or run
+/// from now on.
 #[doc(hidden)]
 pub fn set_min_nanos(nanos: u64) {
     MIN_NANOS.store(nanos, Ordering::Relaxed);
 }
 
-/// Whether this machine runs what is emitted.
+/// Whether this machine can run the generated code.
 pub fn is_available() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -134,7 +136,8 @@ impl CalledFn {
     pub fn new(f: OneFn) -> CalledFn {
         CalledFn { address: f as usize }
     }
-    /// What code calls, with the places of the result and of two operands, and the function.
+    /// The entry point that generated code calls, with the places of the result and of two
+    /// operands, and the function.
     fn entry() -> usize {
         #[cfg(target_arch = "x86_64")]
         return enter_one as *const () as usize;
@@ -142,7 +145,7 @@ impl CalledFn {
         unreachable!("there is code for x86-64 only");
     }
 }
-/// What code calls for so many elements.
+/// The same for so many elements.
 fn many_entry() -> usize {
     #[cfg(target_arch = "x86_64")]
     return enter_many as *const () as usize;
@@ -212,7 +215,9 @@ impl Recording<'_> {
 }
 
 impl Segment {
-    /// `rows`: how many positions a row has, and the bytes from one to the next, where positions have rows. `live`: whether an operand is wanted after the calls. None where there is no code.
+    /// `rows`: the positions of a row, and the bytes from one row to the next, where positions have
+    /// rows. `live`: whether an operand is read after the calls. None if there is no native
+    /// equivalent.
     pub fn compile(
         calls: &[Replaced],
         width: LaneWidth,
@@ -282,7 +287,7 @@ impl Segment {
             strided,
         })
     }
-    /// Whether it reads what stands there.
+    /// Whether it reads this entry of the table.
     pub fn reads(&self, at: u16) -> bool {
         self.slots.iter().any(|s| s.at == at && s.read)
     }
@@ -295,11 +300,12 @@ impl Segment {
     pub fn moving(&self) -> impl Iterator<Item = u16> {
         self.slots.iter().filter(|s| s.step > 0).map(|s| s.at)
     }
-    /// Does what the calls do, for n positions of what `table` points to.
+    /// Computes the calls for n positions of the memory that `table` points to.
     ///
     /// # Safety
-    /// Each entry that the calls name points to n elements, those that do not move to a vector of them, or to one; what is written overlaps only what
-    /// the segment was compiled for. It `takes` n.
+    /// Each entry that the calls name points to n elements; entries that do not move point to a
+    /// vector of them, or to one. A result overlaps an operand only as the segment was compiled
+    /// for. It `takes` n.
     #[inline]
     pub unsafe fn run(&self, table: &[*mut u8], n: usize) {
         let mut p = self.pointers(table);
@@ -334,10 +340,11 @@ impl Segment {
         let in_vectors = n >= self.lanes && (self.repeats || n.is_multiple_of(self.lanes));
         self.by_rows && (self.masked == Some(n) || in_vectors)
     }
-    /// Does what `run` does, for `rows` rows: each operand of one is a stride behind the last one's.
+    /// As `run`, for `rows` rows: each operand of a row is one stride after that of the previous
+    /// row.
     ///
     /// # Safety
-    /// As `run`, of each of the rows; `takes_rows(n)`.
+    /// As `run`, for each of the rows; `takes_rows(n)`.
     pub unsafe fn run_rows(&self, table: &[*mut u8], n: usize, rows: usize) {
         let mut p = self.pointers(table);
         if self.masked == Some(n) {
@@ -368,7 +375,7 @@ impl Segment {
         for ((s, copy), q) in self.slots.iter().zip(&mut copies).zip(&mut q).filter(|s| s.0.0.step > 0) {
             let copy = copy.write(Vector([0; BYTES])).0.as_mut_ptr();
             if s.read {
-                // SAFETY: n elements at `from` are there; a copy holds a vector, which is more.
+                // SAFETY: there are n elements at `from`; a copy holds a vector, which is more.
                 unsafe { copy.copy_from_nonoverlapping(q.add(from * s.step), n * s.step) }
             }
             *q = copy;
@@ -389,7 +396,7 @@ impl Segment {
         unsafe { enter(&self.code, (&raw mut table).cast(), n) };
     }
 }
-/// What a segment's code works on.
+/// The memory that a segment's code accesses.
 #[repr(C)]
 struct Table {
     p: [*mut u8; MAX_OPERANDS],
@@ -398,7 +405,7 @@ struct Table {
 /// Runs code.
 ///
 /// # Safety
-/// `assemble` made it, and what it touches is there.
+/// `assemble` made it, and the memory that it accesses is valid.
 #[inline]
 unsafe fn enter(code: &Pages, table: *mut *mut u8, n: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -412,7 +419,7 @@ unsafe fn enter(code: &Pages, table: *mut *mut u8, n: usize) -> usize {
     unreachable!("{:?} {table:?} {n}: there is code for x86-64 only", code.start());
 }
 
-/// The graph of the calls, where their operands stand, and which of these do not move.
+/// The graph of the calls, the table entries of their operands, and which of these do not move.
 fn record(
     calls: &[Replaced],
     (width, vector): (LaneWidth, VectorSize),

@@ -48,7 +48,8 @@ pub fn nanos(r: &Routine) -> f64 {
 }
 
 /// # Errors
-/// `Invalid` where parameters contradict each other, `Unsupported` where sizes are beyond what the family takes, `OutOfMemory` where tables find no room.
+/// `Invalid` if parameters contradict each other, `Unsupported` if sizes exceed the limits of the
+/// family, `OutOfMemory` if tables cannot be allocated.
 pub fn compile(r: &Routine, target: impl Into<Target>) -> Res<Run> {
     let target = target.into();
     let (tier, tuning) = (target.tier, &target.tuning);

@@ -23,9 +23,9 @@ const CLOSED: usize = 1 << (usize::BITS - 1);
 const SPINS: usize = 2000;
 
 struct Job {
-    /// Lives until `run` ends, which the gate sees to.
+    /// Valid until `run` ends; the gate guarantees that no helper uses it later.
     work: *const (dyn Fn(usize) + Sync),
-    /// The first piece that is left, and the end of what is left.
+    /// The first remaining piece, and the end of the remaining ones.
     left: AtomicU64,
     /// How many helpers are inside, and whether no more may enter.
     gate: AtomicUsize,
@@ -55,7 +55,7 @@ impl Job {
             unsafe { (*self.work)(k) }
         }
     }
-    /// What a helper does.
+    /// The loop of a helper.
     fn help(&self) {
         let enter = |inside: usize| (inside & CLOSED == 0).then_some(inside + 1);
         if self.gate.fetch_update(Ordering::Acquire, Ordering::Relaxed, enter).is_err() {
@@ -89,10 +89,11 @@ impl Drop for Gate<'_> {
     }
 }
 
-/// Calls `work` with each number below `pieces`, on this thread and on up to `helpers` others, which `call` gets to run what it is given.
+/// Calls `work` with each number below `pieces`, on this thread and on up to `helpers` others;
+/// `call` starts the given closure on one of them.
 ///
 /// # Panics
-/// With what `work` panicked with, on whichever thread.
+/// With the payload of a panic of `work`, on any thread.
 pub fn run(pieces: usize, helpers: usize, call: impl Fn(Box<dyn FnOnce() + Send>), work: &(dyn Fn(usize) + Sync)) {
     let pieces = u32::try_from(pieces).expect("fewer pieces than 2^32");
     // SAFETY: only the lifetime is changed; `Gate` keeps the job from outliving the work while a helper may call it.

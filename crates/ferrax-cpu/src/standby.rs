@@ -61,7 +61,7 @@ impl Standby {
         *slot.task.lock().unwrap_or_else(|e| e.into_inner()) = Some(task);
         slot.state.store(ASSIGNED, Ordering::Release);
     }
-    /// Does what it is called for, until it has not been for a while.
+    /// Runs tasks until none has come for a while.
     fn stay(&self) {
         while let Some(task) = self.wait() {
             task();

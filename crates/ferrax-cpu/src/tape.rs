@@ -67,7 +67,8 @@ impl Writing {
                             .checked_mul(2)
                             .ok_or_else(|| Error::TooLarge("a tape is larger than any memory".into()))?,
                     )?;
-                    // SAFETY: `at` bytes are written in the old block, and the new one is larger and apart.
+                    // SAFETY: `at` bytes are written in the old block; the new one is larger and
+                    // does not overlap it.
                     unsafe { bigger.ptr().copy_from_nonoverlapping(data.ptr(), at) };
                     *data = bigger;
                 }

@@ -90,8 +90,9 @@ pub fn pool() -> Option<Arc<rayon::ThreadPool>> {
 /// The thresholds: one for the process, as threads are.
 const TUNING: ThreadTuning = ThreadTuning::DEFAULT;
 
-/// What a piece of work takes, in nanoseconds: an estimate, and once it was run what it took on one thread, and shared with threads that were
-/// awake. Kernels that are estimated alike differ tenfold, and what lies in one core's cache may cost more to fetch than to work on there.
+/// The time of a piece of work in nanoseconds: an estimate first, then measurements on one thread,
+/// and with threads that were awake. Kernels with equal estimates differ tenfold, and data in one
+/// core's cache may cost more to fetch than to process there.
 pub struct Cost {
     pub estimate: f64,
     /// 0 until it is known.
@@ -99,7 +100,8 @@ pub struct Cost {
     shared: Moving,
     runs: AtomicU32,
 }
-/// A mean over the last runs that falls at once: what takes longer was disturbed, or will be seen again.
+/// A mean over the last runs that decreases at once: a longer time was disturbed, or will be
+/// measured again.
 struct Moving(AtomicU32);
 impl Moving {
     fn get(&self) -> u32 {
@@ -111,12 +113,12 @@ impl Moving {
         self.0.store(if old == 0 || now < old { now } else { old + (now - old) / 8 }, Ordering::Relaxed);
     }
 }
-/// Who does a piece of work.
+/// The threads that do a piece of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     Alone,
     Shared,
-    /// As the first part of it says.
+    /// Decided by the time of its first part.
     Unknown,
 }
 impl Cost {
@@ -169,8 +171,8 @@ impl Missed {
     }
 }
 
-/// Runs `work(range)` over `0..n`, on this thread where there is no cost, else cut into pieces, in parallel where that is worth it. Between
-/// pieces it looks at `cancel`: once that is set, what is left is left.
+/// Runs `work(range)` over `0..n`, on this thread if there is no cost, else cut into pieces, in
+/// parallel where that pays. It polls `cancel` between pieces and stops once it is set.
 pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dyn Fn(std::ops::Range<usize>) + Sync)) {
     let t = &TUNING;
     let Some(cost) = cost.filter(|c| c.estimate >= t.min_nanos && n >= 2) else { return work(0..n) };
@@ -210,7 +212,7 @@ pub fn for_ranges(n: usize, cost: Option<&Cost>, cancel: &AtomicBool, work: &(dy
             piece(0);
             let first = begun.elapsed().as_nanos();
             cost.alone.took(first * pieces as u128);
-            // What the first piece took says what the rest will.
+            // The time of the first piece predicts that of the rest.
             match first * (pieces - 1) as u128 >= t.min_waking_rest_nanos {
                 true => share(1),
                 false => (1..pieces).for_each(piece),

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Tier {
     Portable,
-    /// And the fused multiply-add, which no such machine lacks.
+    /// With fused multiply-add, which every such machine has.
     Avx2,
     Avx512,
 }
@@ -38,7 +38,7 @@ impl Tier {
             Tier::Avx512 => "avx512",
         }
     }
-    /// The best this machine has, or what `FERRAX_CPU` asks for where the machine has that.
+    /// The best tier of this machine, or the one that `FERRAX_CPU` names if the machine has it.
     pub fn current() -> Tier {
         static TIER: OnceLock<Tier> = OnceLock::new();
         *TIER.get_or_init(|| {

@@ -60,32 +60,36 @@ pub struct KernelTuning {
     pub min_short_row: usize,
     /// The same where a mask makes a row a part of one vector.
     pub min_masked_row: usize,
-    /// Elements of a row that all of so many rows read, and that lie apart, up to which they are copied once: a register holds them.
+    /// Elements of a strided row that so many rows share, up to which they are copied once: a
+    /// register holds them.
     pub max_shared_row: usize,
     pub min_rows_sharing: usize,
     /// Bytes of a row from which native code uses the longest vectors.
     pub min_long_vector_bytes: usize,
-    /// Loads that may come before what is computed: each holds a register until it is read.
+    /// Loads that may precede the calls: each holds a register until it is read.
     pub max_early_loads: usize,
-    /// Guard-free tiles of a kernel, and nodes of all of them, beyond which it stays whole.
+    /// The guard-free tiles of a kernel, and the nodes of all of them, beyond which it is not
+    /// split.
     pub max_pieces: usize,
     pub max_nodes_of_pieces: usize,
     /// Elements of a guard-free tile, on the average, below which guards cost less than tiles.
     pub min_piece_elements: usize,
-    /// The longest last axis whose positions become outputs of their own, which are stored interleaved.
+    /// The longest last axis whose positions become separate outputs, which are stored interleaved.
     pub max_interleaved: usize,
     /// Elements between two positions of the last axis from which these share no line of the nearest cache by the time the next row comes: such kernels
     /// go through their grid in blocks of this side.
     pub min_crossed_stride: i64,
     pub block_side: usize,
-    /// Results from which short reductions are written out element by element, and nodes of all elements up to which they are.
+    /// The number of results from which short reductions are unrolled, and the number of nodes up
+    /// to which they are.
     pub min_unrolled_results: usize,
     pub max_unrolled_nodes: usize,
     /// Columns that are reduced side by side.
     pub max_reduced_columns: usize,
     /// Elements from which columns are reduced by one pointwise program.
     pub min_column_elements: usize,
-    /// Elements that devices combine at a time in a collective: what stays in the nearest cache, and what one device does for the others at least.
+    /// Elements that devices combine at a time in a collective: they fit the nearest cache, and are
+    /// the least that one device does for the others.
     pub combined_elements: usize,
     /// Blocks of a result, and estimated nanoseconds, from which several threads make it.
     pub min_split_blocks: usize,
@@ -118,7 +122,8 @@ impl KernelTuning {
         min_split_blocks: 4,
         min_split_nanos: 60_000.0,
     };
-    /// Whether several threads make each of a few results of a reduction, which has so many blocks.
+    /// Whether several threads share each of a few results of a reduction, which has so many
+    /// blocks.
     pub fn splits_results(&self, results: usize, blocks: usize, nanos: f64, threads: usize) -> bool {
         threads > 1 && results < 2 * threads && blocks >= self.min_split_blocks && nanos > self.min_split_nanos
     }
@@ -128,7 +133,8 @@ impl KernelTuning {
 pub struct NativeTuning {
     /// Work, in nanoseconds, after which code is made: that takes some 10 to 50 us. `native::set_min_nanos` overrides it.
     pub min_nanos: u64,
-    /// Vectors of a segment's frame, which lies on the stack, without a probe; and values of its graph.
+    /// Vectors of a segment's frame, which is on the stack, without a stack probe; and values of
+    /// its graph.
     pub max_spills: u32,
     pub max_values: usize,
     /// Values of a folded body, for each vector of an accumulator, up to which several chains of accumulators hide the latency.
@@ -139,19 +145,21 @@ impl NativeTuning {
         NativeTuning { min_nanos: 50_000, max_spills: 100, max_values: 4000, max_values_of_chains: 40 };
 }
 
-/// Threads: who does a piece of work. One for the process, since threads are.
+/// The choice of threads for a piece of work. There is one per process, as threads are shared.
 pub struct ThreadTuning {
-    /// Estimated nanoseconds of work below which no other thread is asked.
+    /// Estimated nanoseconds of work below which one thread does it.
     pub min_nanos: f64,
     /// Nanoseconds of a piece: at least, and at most, so that no run takes longer to notice that it was cancelled.
     pub min_piece_nanos: f64,
     pub max_piece_nanos: f64,
-    /// Measured nanoseconds from which help is always worth it, and need not be measured again; and below which it never is.
+    /// Measured nanoseconds from which threads always pay and are not measured again; and below
+    /// which they never do.
     pub min_shared_nanos: u32,
     pub max_alone_nanos: u32,
-    /// Runs of which one tries the other way.
+    /// One of so many runs measures the other choice.
     pub runs_of_try: u32,
-    /// Nanoseconds of work done alone after which a sleeping thread is woken; and of what is left of a run that was not measured before.
+    /// Nanoseconds of work on one thread after which a sleeping thread is woken; and of the
+    /// remaining work of a run that was not measured before.
     pub min_waking_nanos: u64,
     pub min_waking_rest_nanos: u128,
 }
@@ -173,7 +181,7 @@ impl ThreadTuning {
 pub struct RowGroupTuning {
     /// Bytes that a chunk should touch at most: half of a small second-level cache.
     pub max_chunk_bytes: usize,
-    /// Bytes of a plan's slots, and of what a group streams, below which all is in the cache anyway.
+    /// Bytes of a plan's slots, and of a group's arrays, below which everything stays in the cache.
     pub min_plan_bytes: usize,
     /// Kernels and gathers of one group.
     pub max_members: usize,
@@ -198,9 +206,10 @@ pub struct ScalarTuning {
     pub max_slot_elements: usize,
     /// The same, outside of loops that are scalar throughout.
     pub max_block_elements: usize,
-    /// Operations of all branches of a choice, which are all taken: in a loop that becomes scalar by it, and in a block.
+    /// Operations of all branches of a choice up to which all are evaluated: in a loop that becomes
+    /// scalar thereby, and in a block.
     pub max_branch_operations: [usize; 2],
-    /// Nanoseconds of an operation: interpreted, and as code, which takes some time to come.
+    /// Nanoseconds of an operation: interpreted, and as native code, whose compilation takes time.
     pub nanos: [f64; 2],
     /// Operations of a block from which native code is worth the way there.
     pub min_native_operations: usize,
@@ -208,9 +217,9 @@ pub struct ScalarTuning {
     pub max_loop_operations: usize,
     /// Values of a nest as it is written down, beyond which its steps run one by one.
     pub max_nest_values: usize,
-    /// Elements of a slot that such a nest keeps in registers where it goes through arrays by rows; elements of a step up to which it does; elements of
-    /// carries that are copied after each iteration; iterations of a loop that are no vectors; and bytes of a loop's results of functions that are calls:
-    /// kernels have them inline.
+    /// Elements of a slot that such a nest keeps in registers; elements of a step up to which it is
+    /// part of one; elements of carries that are copied after each iteration; scalar iterations of
+    /// a loop; and bytes of results of called functions in a loop (kernels inline these).
     pub max_nest_registers: usize,
     pub max_nest_elements: usize,
     pub max_nest_copies: usize,
@@ -221,7 +230,7 @@ pub struct ScalarTuning {
     pub max_row_bytes: usize,
     /// Operations of a reduction beyond which sixteen elements at a time are not written out, for many results side by side.
     pub max_column_operations: usize,
-    /// Blocks of a reduction, each of which a nest has a loop of its own for.
+    /// Blocks of a reduction, each of which is a loop of its own in a nest.
     pub max_reduction_blocks: usize,
     /// Loops and stores between two loops that become one.
     pub max_statements_between: usize,
@@ -280,11 +289,12 @@ pub struct DotTuning {
     pub max_loop_work_without_panels: usize,
     /// Estimated nanoseconds from which several threads do one product of the library.
     pub min_strip_nanos: f64,
-    /// Columns, and bytes of a matrix, up to which a vector is multiplied by a vector of columns at a time, whose sums stay in registers: such a matrix
-    /// stays in the nearer caches.
+    /// Columns, and bytes of a matrix, up to which a vector is multiplied by a vector of columns at
+    /// a time, whose sums stay in registers: such a matrix stays in the nearer caches.
     pub max_few_columns: usize,
     pub max_bytes_by_few_columns: usize,
-    /// Bytes of a right operand from which panels ask for what the next panel reads: no prefetcher of the machine sees it coming.
+    /// Bytes of a right operand from which panels prefetch the next panel's rows: hardware
+    /// prefetchers do not detect the pattern.
     pub min_prefetched_bytes: usize,
     /// Rows and columns from which the library's sums do not depend on an operand's layout.
     pub min_library_side: usize,
@@ -316,7 +326,7 @@ impl FftTuning {
 /// Gathers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GatherTuning {
-    /// Positions from which it pays to take the same element of all their windows at once.
+    /// Positions from which it pays to copy the same element of all their windows at once.
     pub min_positions_across: usize,
 }
 impl GatherTuning {
@@ -326,7 +336,7 @@ impl GatherTuning {
 /// Decompositions and systems.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinalgTuning {
-    /// Where fewer matrices of a batch are left, each goes by itself.
+    /// A batch with fewer remaining matrices handles each separately.
     pub min_batch: usize,
     /// Elements of the largest operand with which several matrices still fit into the nearer caches.
     pub max_elements_in_lanes: usize,
@@ -343,8 +353,9 @@ pub struct LinalgTuning {
     pub min_blocked_system: usize,
     /// The most that one side of a matrix is the longer where singular values alone are made without a triangular factor.
     pub max_aspect_of_values: usize,
-    /// Rows of what is left of a symmetric matrix, and elements of what is left of another, from which products with vectors are cut into pieces, which
-    /// threads share. The pieces' order is part of the results' bits, so tests do not override these.
+    /// Rows of the rest of a symmetric matrix, and elements of the rest of a general one, from
+    /// which products with vectors are cut into pieces, which threads share. The order of pieces
+    /// determines bits, so tests do not override these.
     pub min_rows_in_pieces: usize,
     pub min_elements_in_pieces: usize,
 }
@@ -377,7 +388,7 @@ impl ScatterTuning {
     pub const DEFAULT: ScatterTuning = ScatterTuning { min_updates_per_element: 4, min_shared_nanos: 30_000.0 };
 }
 
-/// Lengths of rows at which one way to sort takes over from another.
+/// Lengths of rows at which the sorting method changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SortTuning {
     /// From here on by digits; shorter rows by comparing.

@@ -83,7 +83,8 @@ pub struct CompiledLoop {
     ys: Vec<CellWindow>,
     count: Option<(Cell, usize)>,
     body: Vec<Ready>,
-    /// All iterations of some rows before the next rows: the body, and what trades places after each.
+    /// Set if all iterations run on one chunk of rows before the next chunk: the body, and the
+    /// cells to swap after each iteration.
     by_rows: Option<(Box<RowGroup>, Vec<(Cell, Cell)>)>,
 }
 
@@ -148,7 +149,8 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
         }
     })
 }
-/// Kernels that combine what devices hand in: of a whole block, and of the rest.
+/// Kernels that combine the operands of all devices: one for a whole block, and one for the
+/// remainder.
 pub struct Combiner {
     block_bytes: usize,
     block: Option<CompiledKernel>,
@@ -247,13 +249,14 @@ impl Control {
             Control::ScalarLoop(l) => l.run(state, cx),
             Control::Nest(l) => l.run(state, cx),
             Control::Switch { index, branches } => {
-                // SAFETY: verify, sizes: the index of a switch is one i32; written: it stands.
+                // SAFETY: verify, sizes: the index of a switch is one i32; written: it is live.
                 let i = unsafe { state.ptrs[*index as usize].cast::<i32>().read_unaligned() };
                 run_steps(&branches[i.clamp(0, branches.len() as i32 - 1) as usize], (state, cx))
             }
             Control::Callback { call, ins, outs } => {
-                // SAFETY: `bytes` is the slots' own, and verify has: places, each cell points at so many bytes; written, operands
-                // stand; apart, no result overlaps an operand or another result, so that the slices are exclusive.
+                // SAFETY: `bytes` are the sizes of the slots, and verify has: places, each cell
+                // points at so many bytes; written, operands are live; apart, no result overlaps an
+                // operand or another result, so the slices are exclusive.
                 unsafe {
                     let ins: SmallVec<[&[u8]; 4]> = ins
                         .iter()
@@ -305,10 +308,12 @@ fn collective(
         return Ok(());
     }
     for (((from, bytes), (to, out_bytes)), combine) in ins.iter().zip(outs).zip(combine) {
-        // SAFETY: `bytes` is the slot's; verify, places: the cell points at so many; written: they stand. The slice ends before `out` begins.
+        // SAFETY: `bytes` is the size of the slot; verify, places: the cell points at so many;
+        // written: it is live. The slice ends before `out` begins.
         let mine = unsafe { std::slice::from_raw_parts(state.ptrs[*from as usize].cast_const(), *bytes) };
-        // SAFETY: as above for the result, which overlaps no other slot that stands (apart), hence is this slice's alone; should a later
-        // operand lie there, it would have ended with this write (written).
+        // SAFETY: as above for the result, which overlaps no other live slot (apart), hence this
+        // slice is exclusive; a later operand in the same memory would not be live after this write
+        // (written).
         let out = unsafe { std::slice::from_raw_parts_mut(state.ptrs[*to as usize], *out_bytes) };
         let block = combine.as_ref().map_or(0, |c| c.block_bytes);
         let scratch = Block::new(block)?;
@@ -326,7 +331,8 @@ impl CompiledLoop {
         let known = match self.trips {
             Trips::Static(n) => Some(n),
             Trips::Dyn(c, d) => {
-                // SAFETY: verify, sizes: the trip count is one number, d its dtype; written: it stands.
+                // SAFETY: verify, sizes: the trip count is one number of dtype d; written: it is
+                // live.
                 let bytes = unsafe { std::slice::from_raw_parts(state.ptrs[c as usize].cast_const(), d.size()) };
                 Some(Scalar::from_bytes(d, bytes).to_i64().max(0) as usize)
             }
@@ -390,8 +396,8 @@ impl CompiledLoop {
         }
         let to = state.ptrs[c.slot as usize];
         if from != to {
-            // SAFETY: verify, sizes: the four slots of a carry are equal in size, `bytes`; written: the initial value stands. (They may
-            // overlap, which `copy_from` allows.)
+            // SAFETY: verify, sizes: the four slots of a carry are equal in size, `bytes`; written:
+            // the initial value is live. (They may overlap, which `copy_from` allows.)
             unsafe { to.copy_from(from, c.bytes) };
         }
     }

@@ -80,8 +80,9 @@ impl NestedLoop {
     pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
         state.launches += 1;
         let mut frame = self.code.frame();
-        // SAFETY: verify, places: inputs are elements of slots that stand, arrays are slots of as many bytes as their indices are clamped to
-        // (the nest's invariant), and those that are stored to are the loop's own: the memory plan updates them in place. Copies are between the
+        // SAFETY: verify, places: inputs are elements of live slots, and arrays are slots of as
+        // many bytes as their indices are clamped to (the nest's invariant). Arrays that are stored
+        // to belong to the loop: the memory plan updates them in place. Copies are between the
         // slots of one carry, of equal size. The code writes the frame and the arrays only.
         unsafe {
             for (n, p) in self.inputs.iter().enumerate() {

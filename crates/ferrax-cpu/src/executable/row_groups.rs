@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-/// What a member does to its rows.
+/// The work of a member on its rows.
 pub enum MemberWork {
     Kernel(CompiledKernel),
     /// Each row of the result is positions, whose indices are a row of the second operand.
@@ -90,7 +90,7 @@ pub struct RowGroup {
     cost: Cost,
 }
 
-/// What may become a member, as the plan has it.
+/// A step that may become a member, as the plan holds it.
 #[derive(Clone, Copy)]
 pub enum Origin<'a> {
     Kernel(&'a Kernel),
@@ -132,12 +132,13 @@ struct Prospect<'a> {
 pub struct RowGroupBuilder<'a> {
     prospects: Vec<Prospect<'a>>,
     rows: usize,
-    /// What a loop around them carries: where it is read, and where it will be.
+    /// The cells that an enclosing loop carries: the one that is read, and the one that holds the
+    /// next value.
     carried: Vec<(Cell, Cell)>,
 }
 
 impl<'a> RowGroupBuilder<'a> {
-    /// Takes a kernel or a gather; what it does not go together with comes out first.
+    /// Adds a kernel or a gather. If it cannot join the group, the group is emitted first.
     pub fn add(
         &mut self,
         c: &mut Compiler,
@@ -150,7 +151,8 @@ impl<'a> RowGroupBuilder<'a> {
             return out.push(member.alone());
         }
         self.prospects.push(Prospect { of, member, in_slots, out_slots });
-        // PERF: what held without it holds still.
+        // PERF: members that were compatible without the new one still are, so only pairs with the
+        // new one are checked.
         let known = self.prospects.len() - 1;
         if self.rows > 0
             && self.prospects.len() <= c.target.tuning.row_groups.max_members
@@ -166,7 +168,8 @@ impl<'a> RowGroupBuilder<'a> {
             self.rows = self.common_rows(c).unwrap_or(0);
         }
     }
-    /// Whether a step can do without what is there being done: it will be a member, or touches nothing that the members do.
+    /// Whether a step has no data dependence on the group: it will be a member, or touches no
+    /// memory that members touch.
     pub fn can_reorder_before(&self, c: &Compiler, s: &Step) -> bool {
         let (kernel, ins, outs) = match s {
             Step::Kernel { kernel, ins, outs } => (kernel, ins, outs),
@@ -176,7 +179,7 @@ impl<'a> RowGroupBuilder<'a> {
         if self.prospects.is_empty() || kernel.domain().size() > 1 {
             return true;
         }
-        // Inner cells of what does not become a group stay in the arena.
+        // Inner cells of a group that does not form stay in the arena.
         let pays = self.pays(c);
         let meets = |s: &SlotId, cell: Cell, bytes: usize| {
             let apart = || {
@@ -192,8 +195,9 @@ impl<'a> RowGroupBuilder<'a> {
                 && (!is_written(*cell) || ins.iter().all(|s| !meets(s, *cell, *bytes)))
         })
     }
-    /// Whether what is there will be a group, whatever comes: all of it leaves the cache, and so would something that several members touch before the
-    /// second does. Small arrays are there still.
+    /// Whether the members so far form a group in any case: their memory exceeds the cache, and an
+    /// array that several members touch would be evicted before the second member touches it. Small
+    /// arrays stay in the cache.
     fn pays(&self, c: &Compiler) -> bool {
         let all = &self.prospects;
         let (touched, t) = (streamed(c, all), &c.target.tuning.row_groups);
@@ -203,14 +207,15 @@ impl<'a> RowGroupBuilder<'a> {
             && touched.iter().any(|(cell, bytes)| *bytes > t.max_chunk_bytes && members(*cell) > 1)
             && touched.iter().map(|t| t.1).sum::<usize>() >= t.min_plan_bytes
     }
-    /// What is there becomes steps.
+    /// Emits the members so far as steps.
     pub fn finish(&mut self, c: &mut Compiler, out: &mut Vec<Ready>) {
         let pays = self.pays(c);
         let prospects = std::mem::take(&mut self.prospects);
         let rows = std::mem::take(&mut self.rows);
         if pays {
             let bytes: usize = streamed(c, &prospects).iter().map(|t| t.1).sum();
-            // As many chunks for each piece of the work (`threads::for_ranges`): who is done early goes to sleep, and is slow to wake in the next group.
+            // A multiple of the pieces of work (`threads::for_ranges`): a thread that ends early
+            // would sleep, and wake late for the next group.
             let rows_of_chunk = c.target.tuning.row_groups.max_chunk_bytes / (bytes / rows).max(1);
             let chunks = rows.div_ceil(rows_of_chunk.max(1)).next_multiple_of(4 * threads::num_threads());
             let group = row_group(c, prospects, rows, rows.div_ceil(chunks));
@@ -279,7 +284,7 @@ fn cells<'a>(c: &Compiler, slots: impl Iterator<Item = &'a SlotId>) -> Cells {
 fn touched(c: &Compiler, all: &[Prospect]) -> Cells {
     cells(c, all.iter().flat_map(|l| l.in_slots.iter().chain(l.out_slots)))
 }
-/// Those that members go through row by row: what is gathered from, they read anywhere.
+/// The cells that members traverse row by row. Gathers read their operands at any position.
 fn streamed(c: &Compiler, all: &[Prospect]) -> Cells {
     let skipped = |l: &Prospect| usize::from(matches!(l.of, Origin::Gather(_)));
     cells(c, all.iter().flat_map(|l| l.in_slots[skipped(l)..].iter().chain(l.out_slots)))
@@ -299,7 +304,7 @@ fn overlap(c: &Compiler, a: Cell, b: Cell, bytes: impl Fn(Cell) -> usize) -> boo
     tests::LOOKS.with(|n| n.set(n.get() + 1));
     match (c.locations[a as usize], c.locations[b as usize]) {
         (Location::Arena(x), Location::Arena(y)) => x < y + bytes(b) && y < x + bytes(a),
-        // A window lies in what it runs along, wherever that is.
+        // A window overlaps the array that it runs along, at an unknown position.
         (Location::Window | Location::Tape(_), _) | (_, Location::Window | Location::Tape(_)) => true,
         _ => c.meet(a, b),
     }
@@ -322,7 +327,8 @@ fn reads_by_rows(k: &Kernel, input: usize, rows: usize, last: usize) -> bool {
     len.is_multiple_of(rows)
         && k.nodes.iter().all(|(_, n)| !matches!(n, Node::Load(a) if a.input as usize == input && !whole(a)))
 }
-/// The elements between which a load reads at indices below `rest`, where its guards along one dimension let it; none where it reads nothing.
+/// The range of elements that a load reads at indices below `rest`, where its guards along one
+/// dimension hold; none where it reads nothing.
 fn range_of(a: &Access, domain: &Dims, rest: &Dims) -> Option<(i128, i128)> {
     let mut within: SmallVec<[(i128, i128); 6]> = rest.iter().map(|n| (0, *n as i128 - 1)).collect();
     for g in &a.guards {
@@ -359,8 +365,9 @@ fn row_group(c: &Compiler, prospects: Vec<Prospect>, rows: usize, step: usize) -
     RowGroup { members: prospects.into_iter().map(|l| l.member).collect(), rows, step, inner, inner_bytes, cost }
 }
 
-/// The steps of a loop's body as a group that does all iterations of a chunk before it goes to the next: where each row of what is carried is made
-/// of the same rows. Else the steps as they were.
+/// Turns the steps of a loop's body into a group that does all iterations of a chunk before the
+/// next chunk, if each row of a carry depends on the same rows only. Otherwise returns the steps
+/// unchanged.
 pub fn of_loop(
     c: &Compiler,
     body: &[Step],
@@ -462,7 +469,7 @@ impl RowGroup {
                     let (from, to) = (k * self.step, self.rows.min((k + 1) * self.step));
                     ptrs.copy_from_slice(&whole);
                     for i in &self.inner {
-                        // Where row 0 would be, if all were there.
+                        // The address of row 0, if all rows were in memory.
                         ptrs[i.cell as usize] = memory.wrapping_add(i.at).wrapping_sub(from * i.row_bytes);
                     }
                     for _ in 0..times {
@@ -471,10 +478,13 @@ impl RowGroup {
                         }
                         for l in &self.members {
                             let bases = Bases { ptrs: &ptrs, ins: &l.ins, outs: &l.outs, ..*bases };
-                            // SAFETY: cells that are not inner are as `run_steps` gives them to a kernel, by verify; rows are this thread's, and what
-                            // other threads write meanwhile are other rows, which this member does not touch (`RowGroupBuilder::holds`), in this
-                            // iteration or another. An inner cell's rows from..to lie in `memory`, which has `inner_bytes`; a member touches no
-                            // others (`reads_by_rows`), and earlier members have written them (`is_inner`).
+                            // SAFETY: cells that are not inner are valid as `run_steps` says for a
+                            // kernel, by verify; rows belong to this thread, and other threads
+                            // write other rows meanwhile, which this member does not touch
+                            // (`RowGroupBuilder::holds`), in this iteration or another. An inner
+                            // cell's rows from..to lie in `memory`, which has `inner_bytes`; a
+                            // member touches no others (`reads_by_rows`), and earlier members have
+                            // written them (`is_inner`).
                             unsafe { l.work.run_rows(bases, from..to, self.rows) }?;
                         }
                         trading.iter().for_each(|(a, b)| ptrs.swap(*a as usize, *b as usize));
@@ -509,7 +519,7 @@ mod tests {
 
     thread_local! { pub static LOOKS: Cell<usize> = const { Cell::new(0) } }
 
-    /// What is looked at as so many kernels, which share nothing, might become groups.
+    /// How many prospects are examined while so many independent kernels might become groups.
     fn looks(kernels: usize) -> usize {
         const N: usize = 4096;
         const EACH: usize = 8;
@@ -541,7 +551,7 @@ mod tests {
     fn chains_are_found_in_a_time_that_grows_with_kernels() {
         let (once, twice) = (looks(100), looks(200));
         assert!(once > 0 && 4 * twice <= 9 * once, "{once}, then {twice}");
-        // each is asked about each of those that a group may have, once
+        // each prospect is compared with each possible member of a group, once
         assert!(once <= 100 * crate::tuning::RowGroupTuning::DEFAULT.max_members * 8 * 24 * 2, "{once}");
     }
 }

@@ -39,7 +39,8 @@ fn tier_of(is_long: bool) -> Tier {
 
 macro_rules! codes {
     ($($Code:ident $Bin:ident $T:ident -> $R:ident |$x:ident, $y:ident| $e:expr;)*) => {
-        /// What an instruction does: the commonest functions directly, the rest by their block function.
+        /// The implementation of an instruction: the most frequent functions directly, the rest by
+        /// their block function.
         #[derive(Clone, Copy)]
         enum Code {
             $($Code,)*
@@ -205,7 +206,7 @@ struct ScalarIns {
     b: Reg,
     c: Reg,
 }
-/// An element in memory and the register that stands for it.
+/// An element in memory and its register.
 #[derive(Clone, Copy)]
 struct CellScalar {
     cell: Cell,
@@ -276,9 +277,11 @@ pub struct ScalarBlock {
     reads: Vec<CellScalar>,
     writes: Vec<CellScalar>,
     kernels: u64,
-    /// The registers that stand before the block: all that it neither reads nor computes.
+    /// Registers that are set before the block: those that it neither reads from memory nor
+    /// computes.
     constants: Vec<(Reg, u64)>,
-    /// The block as a loop of one iteration, and the state of that which is each of the writes; none where it is a constant.
+    /// The block as a loop of one iteration, with the state index of each write; none where the
+    /// written value is a constant.
     lazy: Option<(LazyLoop, Vec<Option<usize>>)>,
 }
 impl ScalarBlock {
@@ -299,9 +302,11 @@ impl ScalarBlock {
         }
         let mut file: SmallVec<[MaybeUninit<u64>; 256]> = SmallVec::with_capacity(self.file.len());
         let r = file.as_mut_ptr().cast::<u64>();
-        // SAFETY: registers are numbers that `fresh` gave out, each when it put one more into the file. Places are slots of one element
-        // (`copy` and `kernel` refuse others to write), or the constant element of a load, which `Kernel::verify` proved to lie inside;
-        // verify, places: the cells point at them. What is read was written: it is a constant, or read from memory, or computed before.
+        // SAFETY: registers are numbers that `fresh` returned, each with a new entry of the file.
+        // Places are slots of one element (`copy` and `kernel` refuse to write others), or the
+        // constant element of a load, which `Kernel::verify` proved to be in bounds; verify,
+        // places: the cells point at them. A register is set before it is read: it is a constant,
+        // loaded from memory, or computed earlier.
         unsafe {
             for (reg, x) in &self.constants {
                 r.add(*reg as usize).write(*x);

@@ -15,7 +15,8 @@ use ferrax_kernel::DType;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 
-/// How a component of an index vector moves the window: operand stride in bytes, and the last start that lies inside.
+/// How a component of an index vector moves the window: the operand's stride in bytes, and the last
+/// start in bounds.
 pub struct Component {
     pub stride: isize,
     pub last: i64,
@@ -23,7 +24,7 @@ pub struct Component {
 
 /// Addresses that are computed at once.
 pub const AT_ONCE: usize = 512;
-/// What stands for a window that is dropped.
+/// The address of a window that is dropped.
 pub const OUTSIDE: i64 = -1;
 
 /// Index vectors: of each component where the first index is, and from one to the next.
@@ -32,7 +33,7 @@ pub struct IndexArrays {
     pub components: SmallVec<[*const u8; 4]>,
     pub every: usize,
 }
-// SAFETY: what they point at, readers prove that nothing writes meanwhile.
+// SAFETY: readers prove that nothing writes to the memory behind the pointers meanwhile.
 unsafe impl Sync for IndexArrays {}
 
 type AddressFn = unsafe fn(ix: &IndexArrays, from: usize, n: usize, parts: &[Component], drop: bool, at: *mut i64);
@@ -48,7 +49,7 @@ tiers!(
 );
 
 trait WideIndex: Copy {
-    /// What no i64 holds counts as far outside.
+    /// As an i64; a value out of its range counts as far out of bounds.
     fn wide(self) -> i64;
 }
 macro_rules! index {
@@ -90,10 +91,10 @@ impl<T: WideIndex> Address for ElementOf<T> {
         }
     }
 }
-/// What a component moves windows by: added to what is there, or put there.
+/// The contribution of one component to addresses: added to those in `at`, or stored there.
 ///
 /// # Safety
-/// As of [`Address`].
+/// As for [`Address`].
 #[inline(always)]
 unsafe fn component<T: WideIndex>(
     ix: *const T,
@@ -103,7 +104,7 @@ unsafe fn component<T: WideIndex>(
     [adds, drops]: [bool; 2],
     at: *mut i64,
 ) {
-    // copies: what is written might be them
+    // local copies: the compiler must assume that stores to `at` could change the component
     let (last, stride) = (c.last, c.stride as i64);
     for p in 0..n {
         // SAFETY: p < n.
@@ -162,10 +163,10 @@ impl Addresses {
         };
         Addresses { parts, f, shift: pick_shift::<Evenly>(t), index_bytes: index.size(), drop }
     }
-    /// Of the windows at positions `from .. from + n`.
+    /// The addresses of the windows at positions `from .. from + n`.
     ///
     /// # Safety
-    /// `ix` are those of the routine's indices, which have these positions; `n` is at most `AT_ONCE`.
+    /// `ix` points at the routine's indices, which have these positions; `n` is at most `AT_ONCE`.
     #[inline]
     pub unsafe fn of(&self, ix: &IndexArrays, from: usize, n: usize, at: &mut [i64; AT_ONCE]) {
         debug_assert!(n <= AT_ONCE);
@@ -188,7 +189,7 @@ impl Addresses {
         let components = (0..self.parts.len()).map(|j| ix.wrapping_add(j * self.index_bytes)).collect();
         IndexArrays { components, every: self.parts.len() }
     }
-    /// Of components that lie apart, `of` from the first on.
+    /// Of components in separate arrays: `of` gives the first element of each.
     pub fn apart(&self, of: impl Fn(usize) -> *const u8) -> IndexArrays {
         IndexArrays { components: (0..self.parts.len()).map(of).collect(), every: 1 }
     }
@@ -215,7 +216,7 @@ impl<T: OfBits> Take for ElementOf<T> {
         }
     }
 }
-/// Of addresses none of which is OUTSIDE.
+/// Addresses none of which is OUTSIDE.
 struct Inside<T>(PhantomData<T>);
 impl<T: Copy> Take for Inside<T> {
     #[inline(always)]
@@ -254,7 +255,8 @@ pub fn take(bytes: usize, inside: bool, t: Tier) -> TakeFn {
     }
 }
 
-/// Of windows of so many bytes that lie together, addresses of which are inside, where that has a loop of its own.
+/// The loop that copies contiguous windows of so many bytes at addresses in bounds, if this size
+/// has one.
 pub fn take_rows(bytes: usize, t: Tier) -> Option<TakeFn> {
     Some(match bytes {
         8 => pick_take::<Inside<[u8; 8]>>(t),
@@ -299,7 +301,8 @@ pub type PutRowsFn =
     unsafe fn(out: *mut u8, at: *const i64, of: *const u16, n: usize, new: *const u8, every: isize, run: usize);
 pub trait PutRows {
     /// # Safety
-    /// Addresses of these positions are those of windows in `out`; `new` has one for each, apart from `out`.
+    /// Addresses of these positions are those of windows in `out`; `new` has one element for each
+    /// and does not overlap `out`.
     unsafe fn run(out: *mut u8, at: *const i64, of: *const u16, n: usize, new: *const u8, every: isize, run: usize);
 }
 tiers!(
@@ -317,7 +320,8 @@ impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
                 let (to, from) =
                     (out.offset(*at.add(p) as isize).cast::<F::A>(), new.offset(p as isize * every).cast::<F::A>());
                 let mut j = 0;
-                // So many elements are read before the first of them is written: what writes over an operand is no vector loop otherwise.
+                // PERF: each group of elements is read before the first of them is written. A loop
+                // that overwrites its own operand is not vectorized otherwise.
                 macro_rules! together {
                     ($N:literal) => {
                         while run - j >= $N {

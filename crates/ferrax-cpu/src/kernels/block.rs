@@ -25,7 +25,7 @@ macro_rules! tiers {
                 // SAFETY: the same contract as this function's.
                 unsafe { F::run($($x),*) }
             }
-            // where all code is compiled for these, the portable one has them
+            // if the whole crate is compiled for these features, the portable tier has them as well
             #[cfg(all(target_arch = "x86_64", not(all(target_feature = "avx2", target_feature = "fma"))))]
             #[target_feature(enable = "avx2,fma")]
             unsafe fn avx2<F: $Trait>($($x: $t),*) {
@@ -56,7 +56,7 @@ tiers!(pick, BlockLoop, fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8,
 pub type RoundsFn = unsafe fn(d: *mut u8, e: *mut u8, a: *const u8, b: *const u8, by: u32, n: usize);
 pub trait Mix {
     /// # Safety
-    /// All four hold n words, aligned; d and e are apart from each other.
+    /// All four hold n words, aligned; d and e do not overlap.
     unsafe fn run(d: *mut u8, e: *mut u8, a: *const u8, b: *const u8, by: u32, n: usize);
 }
 tiers!(pick_mix, Mix, fn(d: *mut u8, e: *mut u8, a: *const u8, b: *const u8, by: u32, n: usize));

@@ -14,7 +14,7 @@ use ferrax_kernel::order::{BLOCK, LANES};
 use ferrax_kernel::{Affine, Kernel, Node, NodeId, ReduceKind, Res, Scalar};
 use smallvec::smallvec;
 
-/// Columns of the longest vectors: what is compiled for one tier fits the others.
+/// Columns of the longest vectors: a width that suits one tier suits the others.
 const COLUMNS_OF_VECTOR: usize = 16;
 
 pub struct ColumnFold {
@@ -22,7 +22,8 @@ pub struct ColumnFold {
     /// The first accumulator's number among the inputs; among the outputs it is 0.
     first: u32,
     columns: usize,
-    /// Where the accumulators of the last columns are, within a row; and from one row to the next.
+    /// The offset of the accumulators of the last columns within a row; and the distance between
+    /// rows.
     last: usize,
     row: usize,
     /// Bytes of an element of each accumulator.
@@ -120,11 +121,12 @@ impl ColumnFold {
     pub fn row(&self) -> usize {
         self.row
     }
-    /// Takes rows into accumulators: those from `row` on, of all there are, the first of which is the `i`th of its columns, and of each the columns
-    /// `c..c + w`.
+    /// Folds rows into accumulators: those from `row` on, of all rows, the first of which is the
+    /// `i`th of its columns; of each row the columns `c..c + w`.
     ///
     /// # Safety
-    /// As [`TileProgram::eval`]; `acc` gives the accumulators of each reduction, `LANES` rows; `i` is a multiple of LANES.
+    /// As [`TileProgram::eval`]; `acc` points at the accumulators of each reduction, `LANES` rows;
+    /// `i` is a multiple of LANES.
     pub unsafe fn take(
         &self,
         frame: &mut Frame,
@@ -142,7 +144,8 @@ impl ColumnFold {
                     let at = acc(j).wrapping_add(to * size).wrapping_sub(((i + r) * self.row + from) * size);
                     self.program.put(frame, (self.first + j as u32, j as u32), at);
                 }
-                // SAFETY: rows of the program, pieces of which are evaluated; each goes to its lane, as was just said.
+                // SAFETY: rows of the program, parts of which are evaluated; the table points each
+                // of them to its lane, as set above.
                 unsafe { self.program.eval_rows(frame, (row + r) * self.columns + from, n, count, self.columns) };
             };
             if whole > 0 {

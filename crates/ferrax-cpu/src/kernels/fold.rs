@@ -139,7 +139,8 @@ const WIDE: usize = 128;
 unsafe fn in_any_order<M: LaneMonoid>(src: *const M::A, n: usize) -> M::A {
     let mut acc = [M::IDENTITY; WIDE];
     let (p, mut k) = (acc.as_mut_ptr(), 0);
-    // PERF: the length is one that the compiler does not know, so that it vectorises the loop in place of unrolling it.
+    // PERF: the compiler does not know the length, so it vectorises the loop instead of unrolling
+    // it.
     // SAFETY: lanes below n are read; halves of the accumulators are disjoint.
     unsafe {
         while k < n {
@@ -205,7 +206,8 @@ fn tree<M: LaneMonoid>(mut a: [M::A; LANES]) -> M::A {
 }
 /// Rows up to this long are folded together.
 const MAX_ROW: usize = 256;
-/// What `tree` gives for sixteen rows: half of each row's lanes with the other half, two rows in one vector; then again.
+/// The same result as `tree` for sixteen rows: the halves of each row's lanes are combined, two
+/// rows in one vector; then again.
 #[inline(always)]
 fn trees<M: LaneMonoid>(a: [[M::A; LANES]; LANES]) -> [M::A; LANES] {
     /// `W` lanes of each group of `2 W`, of both vectors.
@@ -360,7 +362,8 @@ pub fn folder(kind: ReduceKind, d: DType, t: Tier) -> Option<Folder> {
     })
 }
 
-/// Positions of extremes: takes rows `r0..` of a block into (value, r) accumulators laid out as above; `u32::MAX` says none yet.
+/// Positions of extremes: folds rows `r0..` of a block into (value, r) accumulators laid out as
+/// above; `u32::MAX` means none yet.
 pub type ArgFoldFn = unsafe fn(best: *mut u8, at: *mut u32, src: *const u8, width: usize, r0: usize, rows: usize);
 /// Folds the lanes of a block, then takes each column's winner into the running best (value, position), which earlier blocks filled.
 pub type ArgFinishFn =
@@ -426,10 +429,11 @@ macro_rules! beats {
 }
 beats!(u8 i32 u32 i64 u64 f32 f64);
 
-/// The first of the greatest of `n` elements, in the order of `B`: the greatest is found first, nans apart, then its place.
+/// The position of the first greatest of `n` elements, in the order of `B`: finds the greatest
+/// value first, nans separately, then its position.
 ///
 /// # Safety
-/// `src` holds n elements, one at least.
+/// `src` holds n elements, at least one.
 #[inline(always)]
 unsafe fn first_best<B: Beats>(src: *const B::A, n: usize) -> usize {
     // SAFETY: by the contract.
@@ -452,7 +456,8 @@ unsafe fn first_best<B: Beats>(src: *const B::A, n: usize) -> usize {
             }
             k += LANES;
         }
-        // PERF: the compiler arranges the lanes of the loop above for what follows, and shuffles them at each step, unless it cannot see it.
+        // PERF: hides the values from the compiler, which would otherwise lay out the lanes of the
+        // loop above for the code below and shuffle them at each step.
         let mut a = std::hint::black_box(a);
         let (mut k, mut is_nan) = (0, [0u8; LANES]);
         while k < n {
@@ -569,7 +574,7 @@ pub struct ArgFolder {
     pub fold: ArgFoldFn,
     pub finish: ArgFinishFn,
 }
-/// `d` is the dtype of what is compared.
+/// `d` is the dtype of the compared elements.
 pub fn arg_folder(greatest: bool, d: DType, t: Tier) -> ArgFolder {
     fn of<B: Beats>(t: Tier) -> ArgFolder {
         ArgFolder {

@@ -37,7 +37,7 @@ impl Lane {
             _ => 8,
         }
     }
-    /// Of what is computed in it.
+    /// The dtype of this lane.
     pub fn dtype(self) -> DType {
         match self {
             Lane::Bool => DType::Bool,
@@ -55,7 +55,7 @@ impl Lane {
     }
 }
 
-/// What integers of any lane offer.
+/// Operations that integers of every lane offer.
 pub trait Integer: Copy + Ord {
     const ZERO: Self;
     fn shl(self, by: Self) -> Self;
@@ -119,7 +119,7 @@ integer!(u32 u32 i32 false, |a, b| (a as f64 / b as f64) as u32);
 integer!(i64 u64 i64 true, |a, b| a.wrapping_div(b));
 integer!(u64 u64 i64 false, |a, b| a / b);
 
-/// What both float lanes offer beyond the operators.
+/// Operations of both float lanes beyond the operators.
 pub trait Float: Copy {
     fn maximum(self, o: Self) -> Self;
     fn minimum(self, o: Self) -> Self;
@@ -174,8 +174,9 @@ macro_rules! float {
 float!(f32 u32 23);
 float!(f64 u64 52);
 
-/// The bits of a float of `e` exponent and `m` mantissa bits, rounded to nearest even at `mantissa` bits; what then exceeds the range
-/// of `exponent` bits becomes inf, what would be subnormal there a signed zero.
+/// The bits of a float of `e` exponent and `m` mantissa bits, rounded to nearest even at `mantissa`
+/// bits; a result beyond the range of `exponent` bits becomes inf, a result that would be subnormal
+/// becomes a signed zero.
 #[inline(always)]
 pub fn reduce_precision(x: u64, e: u32, m: u32, exponent: u32, mantissa: u32) -> u64 {
     let sign = x & (1 << (e + m));
@@ -197,12 +198,12 @@ pub fn reduce_precision(x: u64, e: u32, m: u32, exponent: u32, mantissa: u32) ->
     x | sign
 }
 
-/// `x` rounded to what a 16-bit IEEE float holds, kept as f32.
+/// `x` rounded to the nearest 16-bit IEEE float, kept as f32.
 #[inline(always)]
 pub fn round_f16(x: f32) -> f32 {
     let a = x.abs();
     let sign = x.to_bits() & 0x8000_0000;
-    // Below 2^-14 the quantum is 2^-24, which is the last place of 0.5.
+    // Below 2^-14 the quantum is 2^-24, the unit in the last place of 0.5.
     let small = (a + 0.5) - 0.5;
     let b = a.to_bits();
     let big = f32::from_bits(b.wrapping_add(0xfff + ((b >> 13) & 1)) & !0x1fff);

@@ -18,7 +18,7 @@ pub trait Load {
 }
 tiers!(pick_load, Load, fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize));
 
-/// Elements farther apart than this do not share a line of the cache that a row would read again.
+/// Beyond this distance two elements share no cache line that a row would read again.
 const FAR: isize = 4;
 
 /// How an element in memory becomes a lane and back.
@@ -161,7 +161,7 @@ mod transposed {
         }
     }
 }
-/// What `n` lanes at `d` hold, in as many rows behind them as there are left.
+/// Repeats the `n` lanes at `d` in the rows that follow.
 ///
 /// # Safety
 /// `d` holds rows * n lanes.
@@ -170,7 +170,7 @@ unsafe fn repeat<L: Copy>(d: *mut L, rows: usize, n: usize) {
     let (mut done, all) = (n, rows * n);
     while done < all {
         let count = done.min(all - done);
-        // SAFETY: by the contract; what is done lies before what is written.
+        // SAFETY: by the contract; the copied lanes end before the written ones begin.
         unsafe { d.add(done).copy_from_nonoverlapping(d, count) };
         done += count;
     }
@@ -327,7 +327,8 @@ impl<E: Element> Load for Loading<E> {
 pub type StoreFn = unsafe fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize);
 pub trait StoreRows {
     /// # Safety
-    /// `d + r row_stride + j stride` is an element to write for all r < rows, j < n; `src` holds rows * n lanes, apart from them.
+    /// `d + r row_stride + j stride` is an element to write for all r < rows, j < n; `src` holds
+    /// rows * n lanes and overlaps none of them.
     unsafe fn run(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize);
 }
 tiers!(pick_store, StoreRows, fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize));
@@ -364,7 +365,8 @@ impl<E: Element, const N: usize> BlockLoop for Weaving<E, N> {
     unsafe fn run(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
         let (d, a, b, c) = (d.cast::<E::S>(), a.cast::<E::L>(), b.cast::<E::L>(), c.cast::<E::L>());
         for i in 0..n {
-            // SAFETY: `d` holds N n elements, which no operand shares; the N operands hold n lanes each.
+            // SAFETY: `d` holds N n elements, which overlap no operand; the N operands hold n lanes
+            // each.
             unsafe {
                 let of = [*a.add(i), *b.add(i)].map(E::store);
                 *d.add(N * i) = of[0];

@@ -22,7 +22,8 @@ use smallvec::SmallVec;
 pub struct Piece {
     /// Over the tile; none where the tile is the whole grid.
     pub kernel: Option<Kernel>,
-    /// A node, the output of the whole kernel that it is part of, and where its elements stand there.
+    /// A node, the output of the whole kernel that it is part of, and the positions of its elements
+    /// there.
     pub outs: Vec<(NodeId, u32, Affine)>,
 }
 
@@ -114,7 +115,7 @@ impl Tiles<'_> {
         Some(())
     }
 }
-/// A tile as one of whole blocks along an axis, and what is left.
+/// Splits a tile into whole blocks along an axis and the remainder.
 fn whole_blocks(tile: &Tile, axis: usize, side: usize) -> SmallVec<[(Tile, bool); 2]> {
     let (from, n) = tile[axis];
     let blocks = n / side * side;
@@ -129,7 +130,7 @@ fn whole_blocks(tile: &Tile, axis: usize, side: usize) -> SmallVec<[(Tile, bool)
     out
 }
 
-/// What a kernel that reduces nothing is at one index: a kernel of one element.
+/// A kernel without reductions, evaluated at one index: a kernel of one element.
 pub fn element(k: &Kernel, index: &[usize]) -> Kernel {
     let mut part = Part::of(k);
     part.add(&index.iter().map(|i| (*i, 1)).collect::<Vec<_>>());
@@ -264,7 +265,7 @@ fn blocked(mut p: Piece, axes: [usize; 2], side: usize) -> Piece {
     p
 }
 
-/// The nodes of one piece, with what is fixed in its tiles folded.
+/// The nodes of one piece, with everything folded that is constant in its tiles.
 struct Part<'a> {
     of: &'a Kernel,
     nodes: Vec<(DType, Node)>,
@@ -294,7 +295,7 @@ impl<'a> Part<'a> {
         let place = moved(&dense(&self.of.grid), at);
         self.outs.extend((0..).zip(&self.of.outputs).map(|(j, o)| (new[*o as usize], j, place.clone())));
     }
-    /// The piece, of what its outputs need.
+    /// The piece, reduced to the nodes that its outputs need.
     fn finish(mut self) -> Piece {
         let mut needed = vec![false; self.nodes.len()];
         self.outs.iter().for_each(|o| needed[o.0 as usize] = true);
@@ -373,14 +374,14 @@ impl<'a> Part<'a> {
         }
         self.push(d, Node::Load(Box::new(Access { input: l.input, at: moved(&l.at, at), guards, fill: l.fill })))
     }
-    /// What an index's comparison gives everywhere in the tile.
+    /// The outcome of an index's comparison if it is the same everywhere in the tile.
     fn compared(&self, f: Bin, x: NodeId, y: NodeId) -> Option<bool> {
         let range = |n: NodeId| {
             let n = &self.nodes[n as usize];
             match (index(n), constant(n)) {
                 (Some(a), _) => {
                     let (lo, hi) = a.range(&self.extents)?;
-                    // What the dtype does not hold wraps.
+                    // Values that the dtype cannot hold wrap.
                     (n.0 == DType::I64 || (i32::try_from(lo).is_ok() && i32::try_from(hi).is_ok())).then_some((lo, hi))
                 }
                 (_, c) => c.map(|c| (c, c)),
@@ -415,7 +416,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The form in the indices of a tile. What does not move has no stride, so that equal forms are equal.
+/// The form in the indices of a tile. Dimensions that do not move get stride 0, so that equal forms
+/// compare equal.
 fn moved(a: &Affine, at: &[(usize, usize)]) -> Affine {
     let mut out = Affine::constant(a.offset);
     for (k, (from, n)) in at.iter().enumerate() {

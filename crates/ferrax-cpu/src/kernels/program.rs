@@ -32,7 +32,8 @@ pub use folds::FoldedValue;
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
 
-/// Position of a pointer in the frame's table: registers first, then what is used in place.
+/// Position of a pointer in the frame's table: registers first, then buffers that are used in
+/// place.
 type Op = u16;
 const DIRECT: u16 = 0x8000;
 /// Lanes of the longest vectors.
@@ -44,10 +45,11 @@ enum Buf {
     Out(u32),
     /// The numbers from 0 on.
     Counted(Lane),
-    /// The register that holds what every row reads.
+    /// The register that holds the values that all rows share.
     Row(Op),
 }
-/// A buffer that is used in place: its elements lie one after the other along the innermost loop, or as far apart as a interleaving call wants them.
+/// A buffer that is used in place: its elements are contiguous along the innermost loop, or spaced
+/// as an interleaving call requires.
 struct Direct {
     buf: Buf,
     offset: i64,
@@ -62,7 +64,7 @@ enum Ins {
         a: Op,
         b: Op,
         c: Op,
-        /// Where native code can do the same.
+        /// The native equivalent, if there is one.
         what: Option<Function>,
     },
     /// Rounds of two words, by the bits in the bytes of `by`.
@@ -89,7 +91,7 @@ enum Ins {
     },
 }
 impl Ins {
-    /// What it reads or writes, itself to be replaced.
+    /// The operands that it reads or writes, as places that can be replaced.
     fn operands(&mut self) -> SmallVec<[&mut Op; 4]> {
         match self {
             Ins::Call { d, a, b, c, .. } => [d, a, b, c].into_iter().collect(),
@@ -135,9 +137,9 @@ struct Loads {
     lane_bytes: usize,
     /// Lanes are stored as they are.
     is_storage: bool,
-    /// A row of this can stand for the register: its lanes lie one after the other.
+    /// A row of the operand can take the place of the register: its lanes are contiguous.
     in_place: bool,
-    /// Native code does it, of what is strided: lanes are elements, and rows parts of a vector.
+    /// Native code loads it, with strides: lanes are elements, and rows are parts of a vector.
     in_code: bool,
 }
 impl Loads {
@@ -170,7 +172,7 @@ enum Setup {
         size: usize,
         offset: i64,
     },
-    /// `n` elements that lie `stride` apart: a row that all rows read.
+    /// `n` elements at distance `stride`: a row that all rows share.
     Row {
         d: Op,
         f: moves::LoadFn,
@@ -199,7 +201,8 @@ pub struct TileProgram {
     reg_bytes: usize,
     /// Each row is a part of one long vector, or one, where all of it is native code.
     masked: bool,
-    /// Tiles are parts of rows, and what is used in place lies together within a row, not beyond.
+    /// Tiles are parts of rows: buffers used in place are contiguous within a row, but not beyond
+    /// it.
     by_rows: bool,
     directs: Vec<Direct>,
     setup: Vec<Setup>,
@@ -216,15 +219,15 @@ pub struct TileProgram {
     pub cost: f64,
 }
 
-/// What to compile of a kernel.
+/// The parts of a kernel to compile.
 pub struct Spec<'a> {
     pub kernel: &'a Kernel,
     /// Loop dimensions, outermost first, as positions in the kernel's domain.
     pub loops: &'a [usize],
     /// Nodes that become outputs.
     pub outs: &'a [(NodeId, u32)],
-    /// Where each of them stands in its output, in elements over the kernel's domain: then positions are evaluated by `tile_range`s only.
-    /// Empty where positions are the outputs' own.
+    /// Where each of them lies in its output, in elements over the kernel's domain: then positions
+    /// are evaluated by `tile_range`s only. Empty where positions are the outputs' own.
     pub places: &'a [&'a Affine],
     /// Nodes whose lanes the caller reads after a tile was evaluated.
     pub keep: &'a [NodeId],
@@ -236,13 +239,13 @@ pub struct Spec<'a> {
     pub max_tile: usize,
 }
 
-/// Where the buffers are: pointers by cell, and the cells of inputs and outputs.
+/// The buffers of a run: pointers by cell, and the cells of inputs and outputs.
 #[derive(Clone, Copy)]
 pub struct Bases<'a> {
     pub ptrs: &'a [*mut u8],
     pub ins: &'a [u32],
     pub outs: &'a [u32],
-    /// Long work looks here from time to time; what it has made when this is set is not used.
+    /// Long computations poll it; their results are not used once it is set.
     pub cancel: &'a AtomicBool,
 }
 // SAFETY: the pointers are to memory that the run holds; tiles write disjoint ranges of the outputs and only read the inputs.
@@ -256,7 +259,8 @@ impl Bases<'_> {
     pub fn output(&self, k: u32) -> *mut u8 {
         self.ptrs[self.outs[k as usize] as usize]
     }
-    /// Where it begins, if it is there: the caller `put`s what is neither an input nor an output.
+    /// The address of a buffer, if it has one: the caller `put`s buffers that are neither inputs
+    /// nor outputs.
     #[inline(always)]
     fn of(&self, buf: Buf) -> *mut u8 {
         let (cells, k) = match buf {
@@ -269,7 +273,8 @@ impl Bases<'_> {
     }
 }
 
-/// The working memory of one thread for one program: pointer table, bases of what is used in place, registers.
+/// The working memory of one thread for one program: pointer table, bases of buffers used in place,
+/// registers.
 pub struct Frame<'a> {
     p: &'a mut [*mut u8],
     base: &'a mut [*mut u8],
@@ -283,11 +288,12 @@ impl TileProgram {
     pub fn total(&self) -> usize {
         self.total
     }
-    /// Registers, what is used in place, and where tiles are rows what is loaded from and stored to.
+    /// The length of the table: registers, buffers used in place, and where tiles are rows, the
+    /// buffers of loads and stores.
     fn n_pointers(&self) -> usize {
         self.n_regs + self.directs.len() + if self.by_rows { self.loads.len() + self.stores.len() } else { 0 }
     }
-    /// Where the frame's table points to what a load reads, where tiles are rows.
+    /// The table's entry for the address that a load reads from, where tiles are rows.
     fn pointer_of(&self, load: u32) -> Op {
         (self.n_regs + self.directs.len() + load as usize) as Op
     }
@@ -300,7 +306,8 @@ impl TileProgram {
         let is_kept = || self.keep.iter().any(|k| self.is_made_by(*k, load));
         self.is_of_row(load) || self.loads[load as usize].in_code && !is_kept()
     }
-    /// Whether all lanes of a load are one element of its row, as it lies in memory. Its register is its alone.
+    /// Whether all lanes of a load are one element of its row, as in memory. No other value uses
+    /// its register.
     fn is_of_row(&self, load: u32) -> bool {
         self.by_rows && self.loads[load as usize].is_of_row() && !self.keep.iter().any(|k| self.is_made_by(*k, load))
     }
@@ -345,13 +352,14 @@ impl TileProgram {
         };
         n.min(end - pos)
     }
-    /// Lays the frame out in `memory` and computes what does not vary, for tiles of up to `n` positions.
+    /// Lays the frame out in `memory` and computes the loop-invariant values, for tiles of up to
+    /// `n` positions.
     ///
     /// # Safety
     /// `memory` has `frame_bytes` bytes, 64-byte aligned, for as long as the frame lives; `bases` point at buffers as long as the kernel says.
     #[inline]
     pub unsafe fn start<'a>(&self, memory: *mut u8, bases: Bases<'a>, n: usize) -> Frame<'a> {
-        // Code reads a vector, at most, of what does not vary.
+        // Native code reads at most one vector of each loop-invariant value.
         let n = if self.is_all_native() { n.min(VECTOR) } else { n };
         // SAFETY: `frame_bytes` counts exactly these pieces.
         unsafe {
@@ -395,7 +403,7 @@ impl TileProgram {
             || self.stores.iter().any(|s| s.output == output);
         has(read, input) && has(written, output) && !is_copied
     }
-    /// Says where an input and an output that are used in place begin.
+    /// Sets the addresses of an input and an output that are used in place.
     pub fn put(&self, frame: &mut Frame, (input, output): (u32, u32), to: *mut u8) {
         for (b, d) in frame.base.iter_mut().zip(&self.directs) {
             if matches!(d.buf, Buf::In(k) if k == input) || matches!(d.buf, Buf::Out(k) if k == output) {
@@ -403,7 +411,8 @@ impl TileProgram {
             }
         }
     }
-    /// Evaluates positions `pos .. pos + n`, n at most the tile and what the frame was started for, or `longest`.
+    /// Evaluates positions `pos .. pos + n`, n at most the tile and the length the frame was
+    /// started for, or `longest`.
     ///
     /// # Safety
     /// The frame is one of this program's; the positions lie below `total`; no other thread evaluates them.
@@ -426,8 +435,9 @@ impl TileProgram {
     pub fn row(&self) -> usize {
         self.dims[self.dims.len() - 1]
     }
-    /// Evaluates `n` positions from `pos` on, and as many in each of `rows - 1` places that follow, `apart` from each other: a row, or of a row that is
-    /// several of them. All of it is code.
+    /// Evaluates `n` positions from `pos` on, and as many at each of `rows - 1` positions that
+    /// follow at distance `apart`: rows, or parts of a row that is several of them. All of it is
+    /// native code.
     ///
     /// # Safety
     /// As `eval`.
@@ -441,7 +451,8 @@ impl TileProgram {
                 false if n == apart => (((self.row() - at % self.row()) / apart).min(rows - done), None),
                 false => (1, None),
             };
-            // SAFETY: by the contract; rows lie a stride apart as far as `point_to_row` says, and what is `apart` follows one another.
+            // SAFETY: by the contract; `point_to_row` says how many rows follow at a constant
+            // stride, and groups at distance `apart` are contiguous.
             unsafe {
                 match segment {
                     Some(segment) => segment.run_rows(frame.p, n, together),
@@ -457,7 +468,7 @@ impl TileProgram {
         }
     }
     /// # Safety
-    /// As `eval`; pointers stand where `pos` is.
+    /// As `eval`; the pointers are set for `pos`.
     #[inline]
     unsafe fn run(&self, frame: &mut Frame, pos: usize, n: usize) {
         // SAFETY: by the contract.
@@ -507,14 +518,15 @@ impl TileProgram {
                 && let Some(segment) = self.segment_of_rows(width)
             {
                 let count = rows.min((to - pos) / width);
-                // SAFETY: rows of the program, which lie a stride apart as far as `point_to_row` says.
+                // SAFETY: rows of the program, which follow at a constant stride as far as
+                // `point_to_row` says.
                 unsafe { segment.run_rows(frame.p, width, count) };
                 pos += count * width;
                 rows = 0;
                 continue;
             }
             rows = if n == width { rows - 1 } else { 0 };
-            // SAFETY: as above; the pointers stand at `pos`.
+            // SAFETY: as above; the pointers are set for `pos`.
             unsafe { self.run(frame, pos, n) };
             pos += n;
         }

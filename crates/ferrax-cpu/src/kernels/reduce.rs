@@ -283,7 +283,8 @@ impl Reducing {
         let by_columns = self.by_columns.as_ref().map_or(0, ColumnFold::frame_bytes);
         self.inner.frame_bytes().max(by_columns).next_multiple_of(64)
     }
-    /// Frames of the inner program, or of what reduces by columns, and of the epilogue; and the accumulators.
+    /// Sets up the frames of the inner program (or of the column fold) and of the epilogue, and the
+    /// accumulators.
     ///
     /// # Safety
     /// `m` has `memory()` bytes.
@@ -343,10 +344,11 @@ impl Reducing {
             }
         }
     }
-    /// Brings results to their dtype and runs the epilogue.
+    /// Converts results to their dtype and runs the epilogue.
     ///
     /// # Safety
-    /// The epilogue's result registers are filled for `n` positions from `pos`, which are this thread's.
+    /// The epilogue's result registers are filled for `n` positions from `pos`, which belong to
+    /// this thread.
     unsafe fn conclude(&self, epilogue: &mut Frame, pos: usize, n: usize) {
         // SAFETY: registers hold a tile of the epilogue, and n is no more than that; the caller's positions are its own.
         unsafe {
@@ -387,10 +389,10 @@ impl Reducing {
             }
         }
     }
-    /// Reduces one block of a unit: its result stands in lane 0 (for positions: in the running best).
+    /// Reduces one block of a unit: its result is in lane 0 (for positions: in the running best).
     ///
     /// # Safety
-    /// As `start`, whose frame `inner` is.
+    /// As for `start`, which returned the frame `inner`.
     unsafe fn block(&self, inner: &mut Frame, in_columns: Option<&ColumnFold>, acc: *mut u8, u: usize, b: usize) {
         let (outer, c, w) = self.unit(u);
         let (from, to) = (b * BLOCK, ((b + 1) * BLOCK).min(self.n));
@@ -445,7 +447,7 @@ impl Reducing {
         }
         for r in &self.reductions {
             let How::Fold(f, identity) = &r.how else { continue };
-            // SAFETY: level l lies behind the block's accumulators.
+            // SAFETY: level l follows the block's accumulators.
             unsafe {
                 let level = |l: usize| acc.add(r.at + l * self.stride(r));
                 let (mut k, mut l) = (b, 1);
@@ -461,10 +463,10 @@ impl Reducing {
             }
         }
     }
-    /// The result of a unit: what the levels hold is folded upwards, and the epilogue runs.
+    /// The result of a unit: folds the levels upwards and runs the epilogue.
     ///
     /// # Safety
-    /// As `block`, after the last one.
+    /// As for `block`, after the last one.
     unsafe fn finish(&self, epilogue: &mut Frame, acc: *mut u8, u: usize, blocks: usize) {
         let (outer, c, w) = self.unit(u);
         for r in &self.reductions {
@@ -516,7 +518,7 @@ unsafe fn copy_one(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// Where an arg-reduction keeps its state.
+/// The memory of an arg-reduction's state.
 struct ArgPlaces {
     run_at: *mut i64,
     best: *mut u8,
@@ -527,7 +529,7 @@ impl ArgPlaces {
     /// # Safety
     /// `m` has the bytes that `Reducing::compile` counted for this width.
     unsafe fn of(m: *mut u8, bytes: usize, width: usize) -> ArgPlaces {
-        // SAFETY: offsets add up to less than what was counted.
+        // SAFETY: the sum of the offsets is less than the size that was allocated.
         unsafe {
             let best = m.add((width * 8).next_multiple_of(64));
             let run_best = best.add((LANES * width * bytes).next_multiple_of(64));
@@ -558,7 +560,8 @@ impl ArgPlaces {
     }
 }
 
-/// How many trailing grid dimensions are inner loops of the reduced ones: those along which the widest load takes smaller steps.
+/// The number of trailing grid dimensions that become inner loops of the reduced ones: those along
+/// which the widest load has smaller strides.
 fn column_dims(k: &Kernel, reduces: &[(NodeId, ReduceKind, NodeId)]) -> usize {
     let g = k.grid.len();
     let mut needed = vec![false; k.nodes.len()];

@@ -59,7 +59,8 @@ impl Unrolling<'_> {
             self.nodes.len() as NodeId - 1
         })
     }
-    /// The wanted nodes at one index of the reduced dimensions; reductions are of `each` of these.
+    /// The requested nodes at one index of the reduced dimensions; `each` collects the operands of
+    /// reductions.
     fn nodes_at(&mut self, index: &[usize], wanted: &[bool], each: &[Vec<NodeId>]) -> Option<Vec<NodeId>> {
         let rank = self.of.grid.len();
         let fixed = |a: &Affine| {
@@ -91,7 +92,7 @@ impl Unrolling<'_> {
     }
     fn reduce(&mut self, kind: ReduceKind, d: DType, of: Vec<NodeId>) -> Option<NodeId> {
         let f = kind.bin()?;
-        // Elements of other dtypes are not what is accumulated.
+        // The operand's dtype differs from that of the accumulator.
         if !Lane::of(d).is_storage_of(d) || scalar::canonical(d, Tier::Portable).is_some() {
             return None;
         }

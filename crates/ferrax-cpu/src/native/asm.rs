@@ -30,7 +30,8 @@ pub enum VectorSize {
     /// 256 bits, sixteen of them.
     #[default]
     Ymm,
-    /// 512 bits, thirty-two of them; masks of bits beside them, which here only pass what compares to what chooses.
+    /// 512 bits, thirty-two registers; and mask registers, which here only pass the outcome of a
+    /// comparison to a blend.
     Zmm,
 }
 impl VectorSize {
@@ -52,7 +53,7 @@ impl VectorSize {
 }
 /// The mask of bits that is used at once: others may stay (native/masks.rs).
 const MASK: u8 = 1;
-/// What strided results go through: no value has this register where there are such.
+/// The register for strided results: no value is kept in it where a function has such results.
 pub const LAST: u8 = 31;
 /// Those that strided operands go through before a row's body: nothing stays in them.
 pub const GATHERING: u8 = 2;
@@ -60,7 +61,8 @@ pub const GATHERING: u8 = 2;
 pub const ROW_MASK: u8 = 7;
 /// Beside the number of a mask: elements where it does not hold become zeros.
 const ZEROING: u8 = 0x80;
-/// In place of a mask: that of the row where memory of the row is touched, without zeros elsewhere (stores, and what makes a mask).
+/// In place of a mask: the row's mask applies only where memory of the row is accessed, and other
+/// lanes are not zeroed (stores, and instructions that compute a mask).
 const ROW_ALONE: u8 = 0x40;
 
 /// An operand that does not move.
@@ -71,16 +73,16 @@ pub struct KeptOperand {
     pub slot: u32,
     pub from: Kept,
 }
-/// What stands in memory of an operand that does not move along a row.
+/// The value in memory of an operand that does not move along a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kept {
     /// A vector.
     Vector,
     /// One element, to be repeated.
     One,
-    /// The elements of a row that is masked, so many bytes apart.
+    /// The elements of a masked row, so many bytes apart.
     Strided(i32),
-    /// Such a row, which is only written.
+    /// Such a row that is only written.
     Result(i32),
 }
 impl Kept {
@@ -106,7 +108,7 @@ pub enum MaskForm {
         k: u8,
         is_vector: bool,
     },
-    /// A logical operation of two, or what one is not.
+    /// A logical operation of two masks, or the complement of one.
     Combined {
         k: u8,
         a: u8,
@@ -130,7 +132,7 @@ pub enum MaskForm {
     },
 }
 
-/// What a function is made of.
+/// The parts of a function.
 pub struct Emitted<'a> {
     /// Whether elements are 8 bytes wide.
     pub wide: bool,
@@ -150,14 +152,16 @@ pub struct Emitted<'a> {
     pub steps: Option<&'a [i32]>,
     /// Else, how many vectors of positions it goes through at once.
     pub parts: usize,
-    /// Where it goes through several rows of positions, whose number stands behind the pointers: the bytes from one to the next, of each operand.
+    /// Set if the function loops over several rows of positions, whose number follows the pointers:
+    /// the bytes from one row to the next, for each operand.
     pub rows: Option<&'a [i32]>,
     /// Positions of a row that is shorter than a long vector: nothing behind them is read or written.
     pub masked: Option<usize>,
 }
 
 impl<'a> Emitted<'a> {
-    /// Without operands, constants or a frame, one vector of positions at a time. Callers set what differs.
+    /// Without operands, constants or a frame, one vector of positions at a time. Callers set the
+    /// rest.
     pub fn new(wide: bool, vector: VectorSize, body: &'a [VecInst]) -> Emitted<'a> {
         Emitted {
             wide,
@@ -180,9 +184,10 @@ impl<'a> Emitted<'a> {
 struct Asm<'a> {
     f: &'a Emitted<'a>,
     bytes: Vec<u8>,
-    /// Where a constant's distance goes, where it counts from, and the constant.
+    /// For each constant: where its displacement is encoded, the end of that instruction, and the
+    /// constant.
     fixups: Vec<(usize, usize, u32)>,
-    /// Where the distances of jumps out of the loop go.
+    /// Where the displacements of jumps out of the loop are encoded.
     exits: Vec<usize>,
 }
 
@@ -308,7 +313,7 @@ impl Asm<'_> {
             }
         }
     }
-    /// What a row begins with.
+    /// Emits the start of a row.
     fn begin(&mut self) {
         for k in self.f.still.iter().filter(|k| k.from.is_of_row()) {
             self.keep(k);

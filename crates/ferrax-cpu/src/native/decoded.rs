@@ -19,7 +19,7 @@ const BASES: [Register; 9] = [
     Register::R15,
 ];
 
-/// Every code, with what it is called in each width; none where there is no such instruction.
+/// Every opcode, with its mnemonic for each width; none where there is no such instruction.
 fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
     use Mnemonic as M;
     use Opcode::*;
@@ -73,7 +73,7 @@ fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
     all.extend([1, 23, 31].map(|n| both(Shr(n), M::Vpsrld, M::Vpsrlq)));
     all
 }
-/// What is fused, where the result replaces a factor and where it replaces the sum.
+/// Fused multiply-adds, where the result replaces a factor and where it replaces the addend.
 const FUSED: [(Opcode, [[Mnemonic; 2]; 2]); 3] = {
     use Mnemonic as M;
     [
@@ -103,7 +103,7 @@ fn vector(f: &Emitted, n: u8, short: bool) -> Register {
     };
     first + n as u32
 }
-/// What only 256 bits have: bytes are put together from halves.
+/// Opcodes that exist for 256 bits only: bytes are assembled from halves.
 fn is_short(code: Opcode) -> bool {
     matches!(code, Opcode::High | Opcode::Pack16 | Opcode::Pack8 | Opcode::Evens)
 }
@@ -202,7 +202,8 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
         }
     }
 }
-/// That a function is called with these vectors of the frame, and that what it may lose is kept meanwhile.
+/// Asserts that a function is called with these vectors of the frame, and that registers it may
+/// clobber are saved around the call.
 fn is_call<'a>(body: &mut impl Iterator<Item = &'a Instruction>, f: u64, places: [u32; 3]) {
     let mut next = || body.next().unwrap();
     let kept: Vec<Register> = (0..8)
@@ -241,15 +242,16 @@ fn is_call<'a>(body: &mut impl Iterator<Item = &'a Instruction>, f: u64, places:
     ];
     assert!(lost.iter().all(|r| kept.contains(r)));
 }
-/// What comes after the pointer of an operand is read that has no register for it.
+/// Skips the load of the pointer of an operand that has no register for it, and returns the next
+/// instruction.
 fn pointed<'a>(at: Site, i: &'a Instruction, body: &mut impl Iterator<Item = &'a Instruction>) -> &'a Instruction {
     let (Site::At(k @ 9..) | Site::Window(k @ 9.., _)) = at else { return i };
     assert_eq!((i.mnemonic(), i.memory_base(), i.op0_register()), (Mnemonic::Mov, Register::RDI, Register::RAX), "{i}");
     assert_eq!(i.memory_displacement64(), 8 * k as u64);
     body.next().unwrap()
 }
-/// That a body was written as it was meant, and stands in the loop as it should.
-/// What follows a row, where there are several.
+/// Asserts that a body is encoded as its instructions say, and is placed correctly in the loop.
+/// The code after a row, where there are several.
 fn rows_text(f: &Emitted, r: &Read) -> Vec<String> {
     let Some(strides) = f.rows else { return vec![] };
     let mut text = vec![];

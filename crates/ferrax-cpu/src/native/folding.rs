@@ -25,7 +25,7 @@ const MAX_ACCUMULATORS: usize = 16;
 struct FoldSlot {
     slot: TableSlot,
     chain: usize,
-    /// Bytes from where the chain stands.
+    /// Bytes from the current position of the chain.
     at: usize,
 }
 pub struct RegisterFold {
@@ -39,7 +39,7 @@ pub struct RegisterFold {
     identities: Vec<u64>,
 }
 
-/// What the code works on: pointers, and behind them the accumulators, `[fold][chain][lane]`.
+/// The memory of the code: pointers, followed by the accumulators, `[fold][chain][lane]`.
 #[repr(C, align(64))]
 pub struct FoldMemory {
     table: [*mut u8; TABLE],
@@ -57,7 +57,8 @@ impl Default for FoldMemory {
 }
 
 impl RegisterFold {
-    /// `folds`: places of values, by what they are combined, and what each lane starts from. None where there is no code.
+    /// `folds`: places of values, the functions that combine them, and the initial value of each
+    /// lane. None if there is no native equivalent.
     pub fn compile(
         calls: &[Replaced],
         width: LaneWidth,
@@ -113,7 +114,7 @@ impl RegisterFold {
     pub fn chains(&self) -> usize {
         self.chains
     }
-    /// What a chain of a fold came to.
+    /// The accumulators of one chain of a fold.
     pub fn result(&self, memory: &FoldMemory, fold: usize, chain: usize) -> *const u8 {
         let at = fold * self.bytes() + chain * LANES * self.size;
         memory.accumulators.as_ptr().cast::<u8>().wrapping_add(at)
@@ -159,7 +160,8 @@ impl RegisterFold {
         }
         let (whole, rest) = (n / LANES * LANES, n % LANES);
         if whole > 0 {
-            // SAFETY: `whole` positions are at most n, and a multiple of what an iteration takes.
+            // SAFETY: `whole` positions are at most n, and a multiple of the positions of an
+            // iteration.
             unsafe { enter(&self.code, memory.table.as_mut_ptr(), whole) };
         }
         if rest > 0 {
@@ -169,7 +171,8 @@ impl RegisterFold {
         // SAFETY: the accumulators are all it touches.
         unsafe { enter(&self.finish, memory.table.as_mut_ptr(), LANES) };
     }
-    /// The last `n` positions, less than an iteration's, by way of copies: what the lanes behind them take is taken back.
+    /// The last `n` positions, less than one iteration, from copies. Lanes behind them are reset to
+    /// the identity.
     ///
     /// # Safety
     /// As `run`: n elements at `from`.
@@ -186,7 +189,8 @@ impl RegisterFold {
             // of the sixteen positions, this vector has some
             let (first, step) = (s.at / s.slot.step, s.slot.step);
             if n > first {
-                // SAFETY: n elements are there, of which the vector's begin at `first`; a copy holds sixteen.
+                // SAFETY: there are n elements, of which those of the vector begin at `first`; a
+                // copy holds sixteen.
                 unsafe { copy.copy_from_nonoverlapping(p.add(from * step), (n - first) * step) }
             }
             *p = copy;
@@ -203,7 +207,7 @@ impl RegisterFold {
     }
 }
 
-/// The graph of an iteration, and what it reads.
+/// The graph of an iteration, and the operands that it reads.
 fn record(
     calls: &[Replaced],
     (wide, vector): (bool, VectorSize),
@@ -281,7 +285,7 @@ fn finishing((wide, vector): (bool, VectorSize), folds: &[(u16, Function, u64)],
     let emitted = Emitted { parts, ..allotted.emitted(wide, vector) };
     Pages::new(&asm::assemble(&emitted, &masks::forms(&emitted)))
 }
-/// Elements so many bytes apart, exchanged.
+/// Swaps elements at a distance of so many bytes.
 fn turned(v: VecValue, apart: usize, vector: VectorSize) -> VecValue {
     /// Two by two, and the first of two with the second.
     const PAIRS: u8 = 0b01_00_11_10;

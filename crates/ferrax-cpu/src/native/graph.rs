@@ -15,7 +15,7 @@ pub enum Leaf {
     Const(u64),
     /// The elements of operand k.
     At(u32),
-    /// The elements of operand k, which are bytes.
+    /// The elements of operand k, a row of bytes.
     BytesAt(u32),
     /// Vector n behind the table.
     State(u32),
@@ -25,7 +25,7 @@ pub enum Leaf {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VecNode {
     Leaf(Leaf),
-    /// `m` is read by blends and what is fused only, `a` by what takes two operands.
+    /// `m` is read by blends and fused operations only, `a` by operations of two operands.
     Op {
         code: Opcode,
         a: VecValue,
@@ -39,7 +39,7 @@ pub enum VecNode {
         b: VecValue,
     },
 }
-/// What is written where, and whether as bytes.
+/// A result: its value, its operand, and whether its elements are bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     pub to: Site,
@@ -53,7 +53,7 @@ pub struct VecGraph {
     pub vector: VectorSize,
     pub nodes: Vec<VecNode>,
     pub outputs: Vec<Written>,
-    /// The mask without which there is no further iteration; what is written, is written after it was looked at.
+    /// The mask that ends the loop when it is zero. Results are written after it was tested.
     pub goes_on: Option<VecValue>,
     /// Open addressing: values by their nodes' hashes, one more than the value, 0 where empty.
     table: Vec<u32>,
@@ -112,7 +112,7 @@ impl VecGraph {
         }
         self.table[at] - 1
     }
-    /// Where the node's value stands in the table, or would.
+    /// The table position of the node's value, or the position where it would be inserted.
     fn find(&self, n: &VecNode) -> usize {
         let mask = self.table.len() - 1;
         let mut at = hash(n) & mask;
@@ -168,7 +168,8 @@ impl VecGraph {
             (Opcode::And, _, Some(y)) if y == ones => return a,
             _ => (),
         }
-        // A constant stands last, where it can be memory. Sums and products are of either order unless both operands are nan.
+        // A constant is the last operand, which can be in memory. Sums and products commute unless
+        // both operands are nan.
         let number =
             x.is_some_and(|c| if self.wide { !f64::from_bits(c).is_nan() } else { !f32::from_bits(c as u32).is_nan() });
         let swaps = match code {
@@ -224,7 +225,7 @@ impl VecGraph {
         let value = match self.nodes[value as usize] {
             _ if bytes => self.bytes(value),
             VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } | VecNode::Call { .. } => value,
-            // what is copied is read before anything is written, as all that is computed is
+            // a copied operand is read before any result is written, as computed values are
             VecNode::Leaf(_) => self.bin(Opcode::Or, value, value),
         };
         self.outputs.push(Written { to, value, bytes });

@@ -19,7 +19,7 @@ pub enum Function {
         left: bool,
         of: DType,
     },
-    /// The quotient of a 32-bit integer by this one, or what is left of it.
+    /// The quotient of a 32-bit integer by this divisor, or the remainder.
     Divide {
         by: Scalar,
         rest: bool,
@@ -36,7 +36,7 @@ pub enum Function {
     RotateXor,
 }
 
-/// What the elements of vectors are made for.
+/// The element types of vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LaneWidth {
     /// Only bools.
@@ -179,8 +179,8 @@ fn is_simple(f: Un) -> bool {
 fn un_is_there(f: Un, d: DType) -> bool {
     use Un::*;
     match d {
-        // Sines choose between two reductions by what a block holds. The others want more values at once than there are registers, and
-        // lose by it what the loop gains.
+        // Sines choose between two reductions by the values of a block. The other functions need
+        // more live values than there are registers, and spills cost more than the loop gains.
         DType::F32 | DType::F64 => !matches!(f, Not | Popcnt | Clz | Sin | Cos | Tan | Lgamma | Digamma),
         DType::I32 | DType::U32 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
         DType::I64 | DType::U64 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
@@ -342,7 +342,7 @@ fn bin_bool(f: Bin, a: VecValue, b: VecValue) -> VecValue {
 fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
     let (signed, wide) = (d.is_signed(), d.size() == 8);
     let greater = |a: VecValue, b: VecValue| {
-        // unsigned numbers with the top bit turned are in signed order
+        // unsigned numbers with the top bit flipped compare like signed ones
         let top = constant(1 << if wide { 63 } else { 31 });
         let turn = |x: VecValue| if signed { x } else { op(Opcode::Xor, x, top) };
         let (a, b) = (turn(a), turn(b));
@@ -360,11 +360,11 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
         Bin::And => op(Opcode::And, a, b),
         Bin::Or => op(Opcode::Or, a, b),
         Bin::Xor => op(Opcode::Xor, a, b),
-        // by the width or more, the machine's shifts give what is wanted
+        // by the width or more: the machine's shifts give the required result
         Bin::Shl => op(Opcode::ShlBy, a, b),
         Bin::ShrLogical => op(Opcode::ShrBy, a, b),
         Bin::ShrArithmetic if wide => {
-            // a logical shift of what is not negative, and its complement where it was
+            // a logical shift of a number that is not negative, complemented if it was negative
             let negative = graph::greater(constant(0), a);
             op(Opcode::Xor, op(Opcode::ShrBy, op(Opcode::Xor, a, negative), b), negative)
         }
@@ -414,7 +414,7 @@ fn divide(by: Scalar, a: VecValue) -> VecValue {
         if divisor.is_power_of_two() {
             return shr(a, l);
         }
-        // the reciprocal has 33 bits, of which the first stands for a itself
+        // the reciprocal has 33 bits; its top bit contributes a itself
         let reciprocal = ((1u64 << 32) * ((1u64 << l) - divisor as u64) / divisor as u64 + 1) as u32;
         let high = high_product(false, a, reciprocal);
         let half = shr(op(Opcode::IntSub, a, high), 1);
@@ -427,7 +427,7 @@ fn divide(by: Scalar, a: VecValue) -> VecValue {
         let below = shr(graph::sar(a, 31), 32 - l);
         graph::sar(op(Opcode::IntAdd, a, below), l as u8)
     } else {
-        // as a signed word it is less by 2^32, for which a is added
+        // as a signed word it is less by 2^32, which adding a compensates
         let reciprocal = (1u64 << (31 + l)) / divisor as u64 + 1;
         let high = high_product(true, a, reciprocal as u32);
         let quotient = graph::sar(op(Opcode::IntAdd, a, high), l as u8 - 1);
@@ -448,7 +448,8 @@ fn convert(from: DType, to: DType, a: VecValue) -> VecValue {
         (_, DType::Bool) => not(op(Opcode::IntEq, a, constant(0))),
         (DType::I32, DType::F32) => op1(Opcode::FromI32, a),
         (DType::F32, DType::I32) => {
-            // what is too large gives the least integer, and is to give the greatest; nan gives 0
+            // a number that is too large gives the least integer and must give the greatest; nan
+            // gives 0
             let large = op(Opcode::Compare(LE), constant(2147483648f32.to_bits() as u64), a);
             let y = select(large, constant(i32::MAX as u64), op1(Opcode::ToI32, a));
             op(Opcode::And, op(Opcode::Compare(EQ), a, a), y)

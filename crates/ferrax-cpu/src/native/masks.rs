@@ -17,7 +17,7 @@ const END: u8 = 8;
 
 #[derive(Clone, Copy, Default)]
 struct Made {
-    /// What makes the operands of this instruction: of a, of b, and the mask of a choice.
+    /// The instructions that compute the operands of this one: a, b, and the mask of a blend.
     from: [Option<usize>; 3],
     is_mask: bool,
     wants_mask: bool,
@@ -68,7 +68,8 @@ pub fn forms(f: &Emitted) -> Vec<MaskForm> {
     }
     (0..made.len()).map(|i| form(&made, f, i)).collect()
 }
-/// What makes each instruction's operands, and which can be masks of bits.
+/// Finds the instruction that computes each operand, and the comparisons whose results can be mask
+/// registers.
 fn found(f: &Emitted) -> Vec<Made> {
     let mut maker: [Option<usize>; 32] = [None; 32];
     let mut made: Vec<Made> = Vec::with_capacity(f.body.len());
@@ -102,7 +103,7 @@ fn found(f: &Emitted) -> Vec<Made> {
     }
     made
 }
-/// Of what keeps elements where a mask holds: whether that is a.
+/// For an operation that keeps elements where a mask holds: whether the mask is a.
 fn kept(made: &[Made], f: &Emitted, i: usize) -> Option<bool> {
     let VecInst::Op { code: code @ (Opcode::And | Opcode::AndNot), .. } = f.body[i] else { return None };
     let mask = |of: Option<usize>| of.is_some_and(|of: usize| made[of].is_mask);
@@ -118,7 +119,8 @@ fn reach(made: &mut [Made], i: usize) {
         made[of].last = made[of].last.max(i);
     }
 }
-/// Gives a mask a k, if it is wanted and one is free: each is taken until an instruction that may be the next to take it. Says what must be a vector.
+/// Assigns a mask register to a mask, if it is used and one is free: a register is taken until the
+/// last reader. Reports values that must stay vectors.
 fn give(made: &mut [Made], until: &mut [usize; END as usize], f: &Emitted, i: usize) {
     let k = |made: &[Made], of: Option<usize>| of.and_then(|of| made[of].k);
     let from = made[i].from;

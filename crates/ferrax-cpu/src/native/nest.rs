@@ -24,7 +24,7 @@ pub struct NestCode {
     /// The array that is working memory of the frame.
     scratch: Option<usize>,
 }
-/// Where each part of a frame begins, in words.
+/// The offset of each part of a frame, in words.
 #[derive(Clone, Copy)]
 struct FrameLayout {
     arrays: usize,
@@ -73,7 +73,7 @@ impl NestFrame {
 const MAX_WORDS: usize = 4096;
 
 impl NestCode {
-    /// Whether this machine runs what is emitted.
+    /// Whether this machine can run the generated code.
     pub fn is_available() -> bool {
         #[cfg(target_arch = "x86_64")]
         return super::is_available() && is_x86_feature_detected!("bmi2");

@@ -10,7 +10,7 @@ pub enum Opcode {
     Sub,
     Mul,
     Div,
-    /// `a < b ? a : b`, so that b is what a nan gives.
+    /// `a < b ? a : b`, so b is the result for a nan.
     Min,
     Max,
     /// `a * m + b`, rounded once.
@@ -146,16 +146,16 @@ pub enum VecInst {
     },
 }
 
-/// How an instruction's operands stand in it.
+/// How an instruction's operands are encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// Register, register, register or memory.
     Three,
     /// Register, register or memory.
     Two,
-    /// The extension of the opcode; the result stands where the first operand does.
+    /// The extension of the opcode; the result is encoded as the first operand.
     Shift(u8),
-    /// The result stands last.
+    /// The result is encoded last.
     Extract,
 }
 pub struct Coded {

@@ -6,7 +6,7 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A process may have so many mappings (65,530 on Linux), and allocators want some of them.
+/// The kernel limits the mappings of a process (65,530 on Linux), and allocators need some of them.
 const MAX_PAGES: usize = 8192;
 static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
@@ -38,7 +38,7 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         MAPPED.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: what `new` mapped; it does not run any more, since it is owned.
+        // SAFETY: the mapping that `new` made; no thread runs it any more, since it is owned.
         unsafe { unmap(self.at, self.bytes) };
     }
 }

@@ -21,7 +21,7 @@ pub struct RegisterAllocation {
     pub constants: Vec<(u8, u32)>,
 }
 const NONE: u32 = u32::MAX;
-/// What writing a value to the frame weighs against wanting it later, in instructions.
+/// The cost of writing a value to the frame, weighed against its next use, in instructions.
 const SPILL: u32 = 32;
 
 #[derive(Clone, Copy)]
@@ -44,12 +44,12 @@ struct Allot<'a> {
     next: Vec<u32>,
     /// Registers that were ever taken: the lowest are first.
     taken: u8,
-    /// The frame's vectors of what is called: its result and its operands.
+    /// The frame's vectors for calls: the result and the operands.
     called: Option<[u32; 3]>,
     out: RegisterAllocation,
 }
 
-/// What an item reads.
+/// The values that an item reads.
 fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
     match i {
         Act::Store(o) => SmallVec::from_slice(&[o.value]),
@@ -67,7 +67,8 @@ fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
 }
 
 impl RegisterAllocation {
-    /// A function with these instructions and registers: no operands, one vector of positions at a time. Callers set what differs.
+    /// A function with these instructions and registers: no operands, one vector of positions at a
+    /// time. Callers set the rest.
     pub fn emitted(&self, wide: bool, vector: VectorSize) -> Emitted<'_> {
         Emitted {
             frame: self.frame,
@@ -79,7 +80,8 @@ impl RegisterAllocation {
     }
 }
 
-/// `late`: whether no operand may be read after an output was written. `strided`: whether operands or outputs are, which takes registers.
+/// `late`: whether no operand may be read after an output was written. `strided`: whether operands
+/// or outputs are strided, which takes registers.
 pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> RegisterAllocation {
     let end = if strided { LAST } else { g.vector.registers() };
     let n = g.nodes.len();
@@ -131,7 +133,7 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> 
     for (item, after) in items.iter().zip(&after) {
         a.item(*item, after);
     }
-    // What is called keeps no register.
+    // Calls clobber all registers.
     if a.called.is_none() {
         let first = if strided { a.taken.max(GATHERING) } else { a.taken };
         let free = keep_states(&mut a.out, first, end);
@@ -140,7 +142,7 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> 
     a.out
 }
 
-/// What an instruction reads that may be memory.
+/// The source of an instruction that may be in memory.
 fn place(i: &mut VecInst) -> Option<&mut Site> {
     match i {
         VecInst::Op { b, .. } | VecInst::Fused { b, .. } | VecInst::Load { from: b, .. } => Some(b),
@@ -148,8 +150,8 @@ fn place(i: &mut VecInst) -> Option<&mut Site> {
     }
 }
 
-/// Gives the registers from `first` on to vectors behind the table, so that an iteration need not wait for what the one before it stored. Gives the
-/// first that is left.
+/// Assigns registers from `first` on to the state vectors behind the table, so that an iteration
+/// need not wait for the stores of the one before. Returns the first register that is left.
 fn keep_states(out: &mut RegisterAllocation, first: u8, end: u8) -> u8 {
     let mut states: Vec<u32> = vec![];
     for i in &out.body {
@@ -261,7 +263,7 @@ impl Allot<'_> {
             }
         }
     }
-    /// The result takes the place of an operand: of one that is wanted no more, if there is any.
+    /// The result takes the register of an operand: of one without later uses, if there is any.
     fn fused(&mut self, v: VecValue, code: Opcode, [a, m]: [u8; 2], b: Site, ops: &[VecValue]) {
         let over = |s: &Self, r: u8| s.holders[r as usize].is_none();
         let (grows, d, a, b) = match b {
@@ -277,7 +279,7 @@ impl Allot<'_> {
         self.hold(v, d);
         self.out.body.push(VecInst::Fused { code, grows, d, a, b });
     }
-    /// Puts the operands of what is called into the frame.
+    /// Stores the operands of a call in the frame.
     fn arguments(&mut self, of: [VecValue; 2], ops: &[VecValue]) -> [u32; 3] {
         let first = self.out.frame;
         let places = *self.called.get_or_insert([first, first + 1, first + 2]);
@@ -305,7 +307,7 @@ impl Allot<'_> {
         self.holders[r as usize] = Some(v);
         self.register[v as usize] = Some(r);
     }
-    /// Where a value that is in no register can be read as a whole vector.
+    /// The memory from which a value without a register can be read as a whole vector.
     fn memory(&mut self, v: VecValue) -> Option<Site> {
         if self.register[v as usize].is_some() {
             return None;
@@ -329,7 +331,7 @@ impl Allot<'_> {
             VecNode::Op { .. } | VecNode::Call { .. } => self.slot[v as usize].map(Site::Stack),
         }
     }
-    /// The register of a value, which is loaded if need be, without taking one of `keep`.
+    /// The register of a value, loaded if necessary, without evicting one of `keep`.
     fn load(&mut self, v: VecValue, keep: &[VecValue]) -> u8 {
         if let Some(r) = self.register[v as usize] {
             return r;

@@ -30,23 +30,23 @@ impl LoopOperation {
         self.what.function.width().or_else(|| self.call.and(self.what.function.width_called()))
     }
 }
-/// An element of a window, and the register that stands for it.
+/// An element of a window, and its register.
 #[derive(Clone, Copy)]
 pub struct WindowElement {
     pub reg: u16,
     pub window: u32,
-    /// Bytes from where the window stands.
+    /// Bytes from the window's current position.
     pub at: u32,
     pub dtype: DType,
 }
-/// A loop over a file of registers, an operation each for what changes them.
+/// A loop over a file of registers, with one operation for each register that changes.
 pub struct LoopText {
-    /// Registers that stand before the first iteration and whose values differ from run to run.
+    /// Registers that are set before the first iteration and whose values differ between runs.
     pub state: Vec<(u16, DType)>,
     /// (register of the state, register that it is given at the end of an iteration).
     pub next: Vec<(u16, u16)>,
     pub condition: Vec<LoopOperation>,
-    /// Where it does not hold after the condition, the loop is over.
+    /// The loop ends when this register is zero after the condition.
     pub goes_on: Option<u16>,
     pub body: Vec<LoopOperation>,
     pub xs: Vec<WindowElement>,
@@ -91,7 +91,7 @@ impl LoopText {
         }
         Some(all)
     }
-    /// `constant`: what a register holds that nothing changes.
+    /// `constant`: the value of a register that never changes.
     pub fn compile(&self, constant: &dyn Fn(u16) -> u64) -> Option<LoopCode> {
         let wide = self.width()? == LaneWidth::Wide;
         graph::begin(wide, VectorSize::Ymm);
@@ -162,7 +162,7 @@ const WORDS: usize = VectorSize::Ymm.bytes() / 8;
 /// A table of pointers, and a vector behind it for each register of the state.
 type LoopMemory = SmallVec<[MaybeUninit<u64>; 384]>;
 
-/// What code has left.
+/// The state after the code has run.
 pub struct LeftState<'a> {
     code: &'a LoopCode,
     memory: &'a LoopMemory,
@@ -209,10 +209,12 @@ impl LoopCode {
             }));
         }
     }
-    /// Goes through at most `n` iterations from where the file and the windows stand; gives how many there were.
+    /// Runs at most `n` iterations from the current state of the file and the windows; returns how
+    /// many ran.
     ///
     /// # Safety
-    /// Each window has its elements at its place and at the next `n - 1`; registers of the state lie in the file.
+    /// Each window has elements at its place and at the next `n - 1`; registers of the state lie in
+    /// the file.
     pub unsafe fn run(&self, file: &mut [u64], windows: &[*mut u8], n: usize) -> usize {
         if n == 0 {
             return 0;
@@ -230,10 +232,10 @@ impl LoopCode {
         }
         done
     }
-    /// Goes through one iteration from where the first registers of the state have these values.
+    /// Runs one iteration from these values of the first registers of the state.
     ///
     /// # Safety
-    /// The loop has no windows, and what its operations read of the state is given.
+    /// The loop has no windows, and all state that its operations read is given.
     #[inline]
     pub unsafe fn once(&self, values: impl Iterator<Item = u64>, then: impl FnOnce(LeftState)) {
         let mut memory = self.memory();

@@ -33,7 +33,7 @@ impl Range {
     pub fn union(self, o: Range) -> Range {
         Range { lo: self.lo.min(o.lo), hi: self.hi.max(o.hi) }
     }
-    /// What lies in both, if they are known to have something in common.
+    /// The intersection, if it is known not to be empty.
     pub fn meet(self, o: Range) -> Range {
         let both = Range { lo: self.lo.max(o.lo), hi: self.hi.min(o.hi) };
         if both.lo <= both.hi { both } else { self }
@@ -133,7 +133,7 @@ impl Linear {
     }
 }
 
-/// The dtype that arithmetic is done in; truth values stay what they are.
+/// The dtype that arithmetic is done in; bools stay bools.
 pub fn lane(d: DType) -> DType {
     if d == DType::Bool { d } else { d.lane() }
 }

@@ -18,7 +18,7 @@ pub fn fuse(nest: &mut Nest, max_between: usize) -> bool {
     nest.body = body;
     fused
 }
-/// Removes stores to arrays that nothing loads from, but those that are seen after the nest.
+/// Removes stores to arrays without loads, except arrays that are read after the nest.
 pub fn drop_dead_stores(nest: &mut Nest, is_seen: &dyn Fn(ArrayId) -> bool) {
     let mut loaded = FxHashSet::default();
     loads(nest, &nest.body, &mut loaded);
@@ -66,7 +66,7 @@ fn block(nest: &mut Nest, body: &mut Vec<Stmt>, max_between: usize) -> bool {
                 Some((before, joined(nest, first, &out[before + 1..], l)?))
             });
             if let Some((before, both)) = found {
-                // the first loop goes behind what lies between
+                // the first loop moves behind the statements between them
                 out.remove(before);
                 out.push(Stmt::Loop(Box::new(both)));
                 fused = true;
@@ -176,7 +176,8 @@ fn is_injective(at: &Linear, slots: &[NestValue], sizes: &[usize]) -> bool {
     })
 }
 
-/// The two loops as one, if the second reads what the first writes, and nothing else stands against it.
+/// The two loops as one, if the second reads elements that the first writes, and no dependence
+/// prevents it.
 fn joined(nest: &mut Nest, first: &NestLoop, between: &[Stmt], second: &NestLoop) -> Option<NestLoop> {
     let (a, b) = (perfect(nest, first)?, perfect(nest, second)?);
     if a.sizes != b.sizes {
@@ -204,7 +205,8 @@ fn joined(nest: &mut Nest, first: &NestLoop, between: &[Stmt], second: &NestLoop
     if !is_producer {
         return None;
     }
-    // what lies between comes before both, and so touches nothing that the first loop stores, and stores nothing that it loads
+    // statements between the loops move before both: they must not access arrays that the first
+    // loop stores, nor store to arrays that it loads
     let touched = |body: &[Stmt]| {
         let (mut loaded, mut stored) = (FxHashSet::default(), SmallVec::new());
         loads(nest, body, &mut loaded);
@@ -221,7 +223,7 @@ fn joined(nest: &mut Nest, first: &NestLoop, between: &[Stmt], second: &NestLoop
     let renamed: FxHashMap<NestValue, NestValue> = b.slots.iter().copied().zip(a.slots.iter().copied()).collect();
     let tail = b.innermost.to_vec();
     let (depth, mut inner) = (a.slots.len(), second);
-    // numbers that stand between the second's loops
+    // numbers computed between the second's loops
     let mut numbers = vec![];
     for _ in 1..depth {
         let mut next = None;

@@ -23,7 +23,7 @@ struct Rewriter<'a> {
     raw: &'a Nest,
     map: Vec<NestValue>,
     out: Nest,
-    /// Of each new value: the number of loops around it, what is known.
+    /// For each new value: the number of enclosing loops, and the known facts.
     levels: Vec<u16>,
     ranges: Vec<Option<Range>>,
     sums: Vec<Option<Linear>>,
@@ -226,7 +226,8 @@ impl Rewriter<'_> {
             _ => true,
         };
         if !is_plain && let Some(callee) = self.raw.callees.get(&(f, def.dtype)).copied() {
-            // by zero, by -1, by the width or more: what the machine does is not what is wanted
+            // for a divisor of 0 or -1, or a shift by the width or more, the machine's instruction
+            // gives another result
             def.op = NestOp::Call(callee, 2);
             return self.place(def, all, None);
         }
@@ -326,7 +327,7 @@ impl Rewriter<'_> {
                     block.push(Stmt::Store { array: *array, index, offset, value, dtype: *dtype, stride: 1 });
                     self.changed(*array, self.level());
                     if dtype.size() >= 4 || *dtype == DType::Bool {
-                        // what is read back is what was written
+                        // a load of an element that was just stored gives the stored value
                         let def =
                             Def { op: NestOp::Load(*array, offset), dtype: *dtype, args: [index, 0, 0], lanes: 1 };
                         let key = Key::Load(def, self.versions[*array as usize].0);
@@ -358,7 +359,7 @@ impl Rewriter<'_> {
             _ => None,
         }
     }
-    /// The greatest value of the carry for which the loop goes on.
+    /// The greatest value of the carry for which the loop continues.
     fn bound(&self, l: &NestLoop, slot: NestValue) -> Option<i128> {
         let exit = l.body.iter().find_map(|s| if let Stmt::ExitUnless(p) = s { Some(*p) } else { None })?;
         let def = self.raw.def(exit);
@@ -404,7 +405,7 @@ impl Rewriter<'_> {
         let mut arrays = SmallVec::new();
         stored(&l.body, &mut arrays);
         arrays.iter().for_each(|a| self.changed(*a, inner));
-        // What the body hands on as it is does not change.
+        // A carry whose next value is its own slot does not change.
         let (same, moving): (Vec<&NestCarry>, Vec<&NestCarry>) = l.carries.iter().partition(|c| c.next == c.slot);
         for c in same {
             let init = self.mapped(c.init);
@@ -451,18 +452,18 @@ impl Rewriter<'_> {
     }
 }
 
-/// Removes values that nothing wants.
+/// Removes unused values.
 pub(super) fn prune(nest: &mut Nest) {
     live::prune(nest);
 }
 mod live {
-    //! What nothing wants goes.
+    //! Removal of unused values.
     use super::super::{Nest, NestOp, NestTrip, NestValue, Stmt};
 
     pub fn prune(nest: &mut Nest) {
         let mut live = vec![false; nest.defs.len()];
         let mut work: Vec<NestValue> = nest.outs.clone();
-        // of each carry: slot, after, and what it is made of
+        // for each carry: slot, value after the loop, and the values that it depends on
         let mut carried = vec![None; nest.defs.len()];
         roots(&nest.body, &mut work, &mut carried);
         while let Some(v) = work.pop() {

@@ -16,11 +16,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes of a vector.
 const VECTOR: usize = 32;
-/// Sums over columns that stay in registers, beside what is added to them.
+/// The number of column sums that stay in registers; others are needed for the terms.
 const VECTOR_SUMS: usize = 8;
 
-/// What loops may have: iterations that are no vectors, bytes of results of functions that are called for a vector, and operations of reductions of which
-/// sixteen elements at a time are written out; iterations from which on functions are called for a row, and bytes of working memory for that.
+/// Limits of a loop: scalar iterations; bytes of results of functions that are called for a vector;
+/// operations of reductions whose sixteen elements are unrolled; iterations from which functions
+/// are called for a whole row; and bytes of working memory for that.
 #[derive(Clone, Copy)]
 pub struct VectorLimits {
     pub scalar_iterations: usize,
@@ -93,7 +94,7 @@ struct Vectorizer<'a> {
     /// How much a value grows from one iteration to the next; none where it is no index.
     strides: FxHashMap<NestValue, Option<i64>>,
     lanes: usize,
-    /// What stands before the loop, and in it.
+    /// Statements before the loop, and in it.
     before: Vec<Stmt>,
     body: Vec<Stmt>,
     splats: FxHashMap<NestValue, NestValue>,
@@ -127,7 +128,8 @@ fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> 
 }
 
 impl<'a> Vectorizer<'a> {
-    /// `l` may have counters of other loops among its carries, whose bodies it has: they stay what they are.
+    /// `l` may have counters of other loops among its carries, whose bodies it contains: these stay
+    /// unchanged.
     fn new(
         nest: &'a mut Nest,
         l: &NestLoop,
@@ -152,7 +154,7 @@ impl<'a> Vectorizer<'a> {
             vectors: FxHashMap::default(),
             limits,
         };
-        // from the last to the first: what is wanted as data
+        // from the last to the first: values that are used as data
         let mut data: FxHashSet<NestValue> = FxHashSet::default();
         for c in folds {
             let next = *v.nest.def(c.next);
@@ -375,7 +377,8 @@ impl<'a> Vectorizer<'a> {
         let (whole, rest) = (n / self.lanes, n % self.lanes);
         let by = self.constant(self.lanes as i64);
         let mut next = self.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by], 1);
-        // where nothing is read that was written, the last vector may do over what another did
+        // if no load reads an element that a store wrote, the last vector may overlap the previous
+        // one
         let again = rest > 0 && !reads_what_it_writes(self.nest, &l.body);
         if again {
             let last = self.constant((n - self.lanes) as i64);
@@ -434,7 +437,7 @@ impl<'a> Vectorizer<'a> {
         out.push(Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body })));
         let mut sums = sums;
         if rest > 0 {
-            // in working memory, where what is left over is added to them
+            // in working memory, where the remaining elements are added to them
             let first = self.constant(0);
             let place = |k: usize| (k / groups * order::LANES + k % groups * self.lanes) as i32;
             for (k, value) in sums.iter().enumerate() {
@@ -451,7 +454,7 @@ impl<'a> Vectorizer<'a> {
             let next = *self.nest.def(c.next);
             let parts = sums[k * groups..(k + 1) * groups].to_vec();
             let sum = self.folded(next.op, next.dtype, parts);
-            // what follows asks for it by the carry's number
+            // later statements refer to it by the carry's number
             self.nest.defs[c.after as usize] =
                 Def { op: NestOp::First, dtype: next.dtype, args: [sum, 0, 0], lanes: 1 };
             self.body.push(Stmt::Let(c.after));
@@ -493,7 +496,7 @@ impl<'a> Vectorizer<'a> {
         Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body }))
     }
 }
-/// Bytes of what calls give in an iteration.
+/// Bytes of the results of calls in an iteration.
 fn called_bytes(nest: &Nest, body: &[Stmt]) -> usize {
     let called = |s: &Stmt| match s {
         Stmt::Let(v) if matches!(nest.def(*v).op, NestOp::Call(..)) => nest.dtype(*v).size(),

@@ -35,7 +35,7 @@ macro_rules! log_add_exp {
 log_add_exp!(f32);
 log_add_exp!(f64);
 
-/// Rows of n elements, `row` bytes apart, each along itself, from the first element on or backwards.
+/// Accumulates rows of n elements, `row` bytes apart, each along itself, forwards or backwards.
 type RunningFn = unsafe fn(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize);
 /// Rows that go side by side, since each waits for its last result.
 const ABREAST: usize = 4;
@@ -43,7 +43,7 @@ const ABREAST: usize = 4;
 /// The accumulators of `R` rows in registers.
 ///
 /// # Safety
-/// `x` and `out` hold R rows of n elements each, `step` (1 or -1) apart.
+/// `x` and `out` hold R rows of n elements each, at distance `step` (1 or -1).
 #[inline(always)]
 unsafe fn running<T: Copy, const R: usize>(
     [out, x]: [*mut u8; 2],
@@ -173,8 +173,10 @@ impl Cumulative {
             for k in 0..n {
                 let row = if self.reverse { n - 1 - k } else { k };
                 let at = (group * n * self.inner + row * row_step + c * columns_apart) * size;
-                // SAFETY: verify, sizes: operand and result have outer * n * inner elements; row `k` of column `c + w - 1` is one of them, and w is
-                // at most COLUMNS, which the four pieces of memory have room for, 8 bytes each. Columns of a unit are one thread's.
+                // SAFETY: verify, sizes: operand and result have outer * n * inner elements; row
+                // `k` of column `c + w - 1` is one of them, and w is at most COLUMNS, for which
+                // each of the four pieces of memory has room, 8 bytes each. Columns of a unit
+                // belong to one thread.
                 unsafe {
                     let to = if k == 0 { acc } else { next };
                     (f.load)(to, x.get().wrapping_add(at), 1, 0, w, columns_apart as isize);

@@ -2,7 +2,7 @@
 //!
 //! Sizes, dtypes and the machine alone decide which [`DotStrategy`] runs. The library's GEMM is called in one layout (operands of another layout are
 //! packed first). So layout and threads change no bits.
-/// What multiplies where panels have no code for the machine; without it loops do.
+/// The GEMM library, used where the machine has no panel products; without it loops multiply.
 #[cfg(feature = "gemm")]
 mod library;
 
@@ -22,12 +22,12 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-/// What a multiplication takes where there are many.
+/// The time of one multiplication in a large product.
 pub const NANOS: f64 = 0.016;
 /// Columns that stay together: a multiple of every panel's.
 const COLUMNS: usize = 64;
 
-/// What multiplies.
+/// The implementation of the product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DotStrategy {
     /// A matrix by a vector: [`super::vector`].
@@ -330,7 +330,8 @@ struct MatrixProduct {
     /// Functions of loops or panels, and of batches in registers.
     rows: panel::Rows,
     exact: Option<BatchesFn>,
-    /// What copies the operands first, where that is needed, and what converts the sums.
+    /// Kernels that copy the operands first, where that is needed, and the kernel that converts the
+    /// sums.
     pack: [Option<CompiledKernel>; 2],
     unpack: Option<CompiledKernel>,
     /// Of the operands as they are multiplied.
@@ -349,7 +350,7 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
     let (lhs, rhs) = ([d.b, d.m, d.k], [d.b, d.k, d.n]);
     // Of matrices that are long enough both ways, the library takes either layout to the same sums; others it must get in one.
     let either = d.m >= tuning.min_library_side && d.n >= tuning.min_library_side && d.k > 2;
-    // Size-1 axes have no stride to speak of.
+    // The stride of a size-1 axis is irrelevant.
     let dense = |n: [usize; 3], s: [i64; 3]| {
         let rows = s[2] == 1 && s[1] >= n[2] as i64;
         let columns = s[1] == 1 && s[2] >= n[1] as i64;
@@ -402,7 +403,8 @@ impl CompiledRoutine for MatrixProduct {
             _ => self.run_parts(&one, cost, bases.cancel)?,
         }
         if let (Some(u), Some(s)) = (&self.unpack, &sums) {
-            // SAFETY: `sums` has b * m * n elements of the accumulator's size, and the result as many (verify, sizes): what `packing` states.
+            // SAFETY: `sums` has b * m * n elements of the accumulator's size, and the result as
+            // many (verify, sizes), as `packing` states.
             unsafe { u.run(Bases { ptrs: &[s.ptr(), bases.output(0)], ins: &[0], outs: &[1], ..bases }, parallel) }?;
         }
         Ok(())
@@ -423,13 +425,14 @@ impl CompiledRoutine for MatrixProduct {
     }
 }
 impl MatrixProduct {
-    /// Operand `which` as it is multiplied: a copy of so many elements, or where it lies.
+    /// The operand `which` in the product's layout: a copy of so many elements, or the operand in
+    /// place.
     fn packed(&self, which: u32, n: usize, bases: Bases, parallel: bool) -> Res<(Option<Block>, *const u8)> {
         let src = bases.input(which);
         let Some(p) = &self.pack[which as usize] else { return Ok((None, src)) };
         let b = Block::new(n * self.size)?;
-        // SAFETY: `Routine::verify`: the operand reaches as far as its strides, which is what `packing` states as its length; the block has
-        // an element for each of `n`.
+        // SAFETY: `Routine::verify`: the operand reaches as far as its strides say, which is the
+        // length that `packing` states; the block has an element for each of `n`.
         unsafe { p.run(Bases { ptrs: &[src, b.ptr()], ins: &[0], outs: &[1], ..bases }, parallel) }?;
         let ptr = b.ptr().cast_const();
         Ok((Some(b), ptr))
@@ -565,7 +568,8 @@ fn reduction(d: &Dot, acc: DType, tier: Tier) -> Res<Run> {
 struct VectorReduction(CompiledKernel);
 impl CompiledRoutine for VectorReduction {
     fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
-        // SAFETY: the kernel's inputs are `Routine::operands`, its grid is the result's; so verify, sizes and apart, holds for it as well.
+        // SAFETY: the kernel's inputs are `Routine::operands`, its grid is the result's; so verify,
+        // sizes and apart, apply to it as well.
         unsafe { self.0.run(bases, parallel) }
     }
     fn text(&self) -> String {

@@ -6,7 +6,8 @@ use ferrax_kernel::{DType, Dims, Res};
 
 /// A window of an array: where it may start, and how it is copied.
 struct Window {
-    /// Along each axis: the last start at which the window lies inside, and the array's stride in bytes.
+    /// For each axis: the last start at which the window is in bounds, and the array's stride in
+    /// bytes.
     axes: Vec<(i64, isize)>,
     index: DType,
     /// Bytes of an element.

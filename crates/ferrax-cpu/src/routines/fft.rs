@@ -23,7 +23,7 @@ mod library {
 #[path = "fft/without_library.rs"]
 mod library;
 #[cfg(all(test, feature = "fft"))]
-#[allow(dead_code)] // its tests ask for a part of it
+#[allow(dead_code)] // the tests use only a part of it
 mod without_library;
 
 use self::halves::RealHalves;
@@ -45,7 +45,8 @@ use std::sync::atomic::AtomicBool;
 /// Time of one element's part in one halving, estimated.
 const NANOS: f64 = 0.15;
 
-/// The factors `[p, q]` of a row's length n that is taken as a matrix; none where it is one plan's. `dense`: nothing lies between its elements.
+/// The factors `[p, q]` of a row's length n if the row is transformed as a matrix; none if one plan
+/// transforms it. `dense`: its elements are contiguous.
 fn pick(n: usize, dense: bool, t: &FftTuning) -> Option<[usize; 2]> {
     let q = (1..=n.isqrt()).rev().find(|q| n.is_multiple_of(*q)).unwrap_or(1);
     let p = n / q;
@@ -63,7 +64,7 @@ type Transform<T> = Arc<dyn Plan<T>>;
 /// How a row of complex numbers is transformed.
 enum FftRow<T: FftNum> {
     Whole(Transform<T>),
-    /// As a matrix: its columns, then those of the transpose of what they became.
+    /// As a matrix: its columns, then the columns of the transposed result.
     Matrix(Box<[FftColumns<T>; 2]>),
 }
 /// How the last of the axes is transformed.
@@ -81,14 +82,15 @@ struct FftColumns<T: FftNum> {
     n: usize,
     inner: usize,
     plan: Transform<T>,
-    /// By what the columns are multiplied, which then become rows.
+    /// The factors of the columns before they become rows.
     turns: Option<Vec<Complex<T>>>,
     tier: Tier,
     cost: Cost,
 }
 struct FftPlan<T: FftNum> {
     kind: FftKind,
-    /// Their number, the elements of one on either side, and how far apart these are.
+    /// The number of rows, the elements of one in the operand and the result, and the distances
+    /// between these.
     rows: usize,
     from: usize,
     to: usize,
@@ -102,7 +104,8 @@ struct FftPlan<T: FftNum> {
     cost: Cost,
 }
 
-/// Tables of a plan are made by the planner, which takes its memory unasked.
+/// Checks that a plan's tables fit into memory: the planner allocates them without a way to report
+/// failure.
 fn affordable<T>(n: usize) -> Res<()> {
     // Bluestein's algorithm: a chirp, its transform, and tables of a transform of up to 4 n
     let bytes = n.saturating_mul(16 * size_of::<Complex<T>>());
@@ -126,7 +129,8 @@ impl<T: FftNum> Plans<T> {
         let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
         (cos, if matches!(self.direction, FftDirection::Forward) { -sin } else { sin })
     }
-    /// Of rows of `n` numbers, `apart` on either side, which are threads' to share if nothing lies between their elements.
+    /// A transform of rows of `n` numbers, at the distances `apart` in the operand and the result.
+    /// Threads share rows only if elements are contiguous.
     fn row(&mut self, rows: usize, n: usize, apart: [usize; 2], nanos: f64, dense: bool) -> Res<FftRow<T>> {
         let Some([p, q]) = pick(n, dense, &self.tuning) else {
             return Ok(FftRow::Whole(self.planner.plan_fft(n, self.direction)));
@@ -148,7 +152,8 @@ impl<T: FftNum> Plans<T> {
             columns(q, p, [n, apart[1]], second, None),
         ])))
     }
-    /// What turns element k of column j, column by column: each the product of two of few.
+    /// The twiddle factors of element k of column j, column by column: each a product of two from
+    /// small tables.
     fn turns(&self, p: usize, q: usize) -> Res<Vec<Complex<T>>> {
         let n = p * q;
         let step = n.isqrt().next_power_of_two();
@@ -204,7 +209,8 @@ fn compiled<T: FftNum>(f: &Fft, target: &Target) -> Res<Run> {
         tier,
         cost: Cost::of(nanos),
     };
-    // Where elements of the last axis lie apart, and are complex on both sides, it is one of columns, too.
+    // If elements of the last axis are strided and complex on both sides, that axis is a transform
+    // of columns, too.
     let all = f.inner > 1 && matches!(along, FftRows::Complex(_));
     let columns = (1..rank + all as usize).rev().map(&mut column).collect();
     let scale = if f.is_inverse() { T::from_f64(1.0 / length) } else { None }.unwrap_or_else(T::one);
@@ -225,7 +231,7 @@ impl<T: FftNum> CompiledRoutine for FftPlan<T> {
         // the real axis comes last, and the operand stays as it is
         let bytes = self.rows * self.from * self.inner * size_of::<Complex<T>>();
         let between = Block::new(bytes)?;
-        // SAFETY: as many bytes as the operand has, freshly taken, hence apart from it.
+        // SAFETY: as many bytes as the operand has, freshly allocated, so that they do not overlap.
         unsafe { between.ptr().copy_from_nonoverlapping(x.get(), bytes) };
         let own = SharedPtr(between.ptr());
         self.run_columns(own, own, false, parallel, bases.cancel)?;
@@ -282,7 +288,7 @@ impl<T: FftNum> FftPlan<T> {
             FftRows::Even(FftRow::Matrix(m), h) => {
                 let count = self.rows * self.from;
                 let own = Block::new(count.saturating_mul(size_of::<Complex<T>>()))?;
-                // SAFETY: as many numbers as the operand has, apart from it.
+                // SAFETY: as many numbers as the operand has, which do not overlap it.
                 unsafe { own.ptr().cast::<Complex<T>>().copy_from_nonoverlapping(x.get().cast(), count) };
                 let own = SharedPtr(own.ptr());
                 h.run_rows(own, self.rows, scale, parallel.then_some(&self.cost), cancel);
@@ -313,7 +319,8 @@ impl<T: FftNum> FftPlan<T> {
     /// They exist; nothing else touches the result's, or writes to the others; `own` has [`Self::room`].
     unsafe fn run_row(&self, x: SharedPtr, at: usize, y: SharedPtr, to: usize, scale: T, own: SharedPtr) {
         let n = self.from.max(self.to);
-        // SAFETY: by the contract; pairs of reals are numbers, as large and as aligned as asked for.
+        // SAFETY: by the contract; pairs of reals are complex numbers, of the required size and
+        // alignment.
         unsafe {
             match &self.along {
                 FftRows::Complex(FftRow::Whole(plan)) => {
@@ -369,7 +376,7 @@ impl<T: FftNum> FftPlan<T> {
             }
         }
     }
-    /// Real on one side, with elements that lie apart: some columns at a time.
+    /// Real on one side, with strided elements: some columns at a time.
     fn run_apart(&self, x: SharedPtr, y: SharedPtr, scale: T, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         let wide = LINES / size_of::<T>();
         let (from, to, inner, blocks) = (self.from, self.to, self.inner, self.inner.div_ceil(wide));
@@ -386,8 +393,9 @@ impl<T: FftNum> FftPlan<T> {
                 let width = wide.min(inner - first);
                 let taken = SomeColumns { row: row * from, n: from, inner, first, width };
                 let put = SomeColumns { row: row * to, n: to, ..taken };
-                // SAFETY: `width` columns of operand and result that belong to this unit alone; the block is this piece's own: two halves, in
-                // which columns lie, even numbers of elements apart, and what a row is worked on in.
+                // SAFETY: `width` columns of operand and result that belong to this unit; the block
+                // belongs to this piece: two halves that hold the columns, an even number of
+                // elements apart, and scratch memory for a row.
                 unsafe {
                     if forward {
                         taken.gather::<T>(x, before, 2 * apart(from));
@@ -409,7 +417,7 @@ impl<T: FftNum> FftPlan<T> {
             Ok(())
         })
     }
-    /// From x to y, which may be one, then in place.
+    /// From x to y, which may be the same memory, then in place.
     fn run_columns(&self, x: SharedPtr, y: SharedPtr, scaled: bool, parallel: bool, cancel: &AtomicBool) -> Res<()> {
         for (k, c) in self.columns.iter().enumerate() {
             let last = scaled && k + 1 == self.columns.len();
@@ -438,11 +446,11 @@ impl SomeColumns {
     fn start<E>(&self, p: SharedPtr) -> *mut E {
         p.get().cast::<E>().wrapping_add(self.row * self.inner + self.first)
     }
-    /// Takes them out as rows, `apart` from each other. One line of them after the other: squares transposed in registers would write to several
-    /// that are far apart in turns, which takes five times as long.
+    /// Copies them out as rows, at distance `apart`, one line after the other: squares transposed
+    /// in registers would alternate between several distant rows, which takes five times as long.
     ///
     /// # Safety
-    /// They exist, and nothing writes to them; `to` holds the rows.
+    /// The columns exist, and nothing writes to them; `to` has room for the rows.
     unsafe fn gather<E: Copy>(self, x: SharedPtr, to: SharedPtr, apart: usize) {
         let (x, to) = (self.start::<E>(x), to.get().cast::<E>());
         for j in 0..self.n {

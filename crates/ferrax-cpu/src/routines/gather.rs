@@ -25,15 +25,16 @@ enum GatherStrategy {
 
 /// A gather that any of its positions can be taken of.
 pub struct Gathering {
-    /// A window, from the operand and from one element that stands for those outside.
+    /// Copies a window, from the operand or from the fill value of windows out of bounds.
     walk: StridedLoop,
     filling: StridedLoop,
     addresses: Addresses,
     /// Each component of the index vectors is an operand.
     apart: bool,
-    /// No window lies inside: one larger than the operand exists only where nothing is read.
+    /// No window is in bounds: a window larger than the operand exists only where nothing is read.
     never: bool,
-    /// Axes of the positions: size, and bytes by which they move through the output, and through the operand where they are batching ones.
+    /// Axes of the positions: size, bytes between positions in the output, and in the operand for
+    /// batching axes.
     dims: SmallVec<[(usize, isize, isize); 4]>,
     strategy: GatherStrategy,
     /// Positions move through nothing but the output, and there one after the other.
@@ -83,7 +84,7 @@ impl Gathering {
             .run_of_bytes(bytes)
             .filter(|n| inside && dims.len() == 1 && dims[0].1 == *n as isize && dims[0].2 == 0);
         let take_rows = run.and_then(|n| Some((address::take_rows(n, tier)?, n)));
-        // each element of a window lies in the output beside those of the other positions
+        // each element of a window is next to those of the other positions in the output
         let across = is_trailing && n_positions >= target.tuning.gather.min_positions_across;
         let (strategy, take) = match take_rows {
             _ if n_positions == 1 => (GatherStrategy::One, address::take(bytes, inside, tier)),
@@ -228,7 +229,7 @@ impl CompiledRoutine for Gathering {
         unsafe {
             match (self.strategy, self.walk.rows()) {
                 (GatherStrategy::One, _) => self.run_single(bases),
-                // All positions of a row are read while it lies in the nearest cache.
+                // All positions of a row are read while the row is in the nearest cache.
                 (GatherStrategy::Across, rows) if rows > 1 => {
                     threads::for_ranges(rows, cost, bases.cancel, &|r| self.run_across(bases, 0..self.positions, r))
                 }

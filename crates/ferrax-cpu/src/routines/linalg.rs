@@ -77,10 +77,10 @@ impl MatrixBatch<'_> {
     ///
     /// # Safety
     /// They are one thread's.
-    #[allow(clippy::mut_from_ref)] // what is written is others' memory
+    #[allow(clippy::mut_from_ref)] // the results are memory of others
     unsafe fn slices(&self, i: usize, count: usize) -> (SmallVec<[&[u8]; 4]>, SmallVec<[&mut [u8]; 4]>) {
-        // SAFETY: the plan's verification has compared sizes with the routine's; no result lies where an operand does, and by the contract
-        // these have no other user.
+        // SAFETY: the plan's verification has compared sizes with the routine's; no result overlaps
+        // an operand, and by the contract these have no other user.
         unsafe {
             let ins = self.from.iter().zip(self.ins);
             let outs = self.to.iter().zip(self.outs);
@@ -101,7 +101,7 @@ impl MatrixBatch<'_> {
         many: Option<RunLanes<R>>,
         one: RunLanes<f64>,
     ) -> Res<()> {
-        // asked for before it is taken: a vector that finds none ends the process
+        // allocated once to test for it: a vector that cannot be allocated ends the process
         drop(room::<u8>(self.memory.saturating_mul(if many.is_some() { R::LANES } else { 1 }))?);
         let (mut lanes, mut lane) = (LaneWorkspace::<R>::default(), LaneWorkspace::<f64>::default());
         let mut i = range.start;
@@ -124,7 +124,7 @@ impl MatrixBatch<'_> {
     unsafe fn one_by_one(&self, range: Range<usize>, large: Option<&large::Large>, parallel: bool) -> Res<()> {
         let block = large.map(|large| Block::new(large.bytes())).transpose()?;
         if let Some(large) = large {
-            // what products pack is less than that, and taken unasked
+            // the packing of products takes less than that, and is allocated without a test
             drop(room::<u8>(large.bytes())?);
         }
         let mut work = None;
@@ -240,7 +240,7 @@ impl CompiledRoutine for Decomposing {
         };
         let (batch, each) = (self.l.batch, self.each);
         threads::try_ranges(batch.div_ceil(each), parallel.then_some(&self.cost), bases.cancel, &|range| {
-            // SAFETY: ranges lie apart, and each is one thread's.
+            // SAFETY: ranges are disjoint, and each belongs to one thread.
             unsafe { self.range(&matrices, range.start * each..(range.end * each).min(batch), parallel) }
         })
     }

@@ -49,9 +49,10 @@ struct Scattering {
     walk: StridedLoop,
     one: StridedLoop,
     addresses: Addresses,
-    /// None where updates replace what is there.
+    /// None if updates replace elements.
     combining: Option<Combining>,
-    /// Axes of the positions: size, and bytes by which they move through the operand, where they are batching ones, and through the updates.
+    /// Axes of the positions: size, bytes between positions in the operand for batching axes, and
+    /// in the updates.
     dims: SmallVec<[(usize, isize, isize); 4]>,
     /// All axes of the updates, in their order: size, bytes through the operand, and positions.
     row_major: Vec<(usize, isize, isize)>,
@@ -169,7 +170,8 @@ impl ScatterAxes<'_> {
             _ => ScatterStrategy::Windows,
         }
     }
-    /// What changes nothing, twice where elements are half a word, if updates may be combined in any groups and are many.
+    /// The identity of the combination, twice in a word if elements are half of one, if updates may
+    /// be combined in any grouping and are many.
     fn identity(&self, target: &Target) -> Option<u64> {
         let s = self.s;
         let Combine::Reduce(k) = s.combine else { return None };
@@ -216,7 +218,7 @@ impl Scattering {
     /// Applies one window, or one element of it.
     ///
     /// # Safety
-    /// It lies inside the operand, and its update inside the updates; nothing else touches it.
+    /// It lies inside the operand, and its update inside the updates; nothing else accesses it.
     unsafe fn put(&self, walk: &StridedLoop, to: *mut u8, from: *const u8) {
         // SAFETY: by the contract.
         unsafe {
@@ -229,8 +231,9 @@ impl Scattering {
     /// # Safety
     /// The routine was verified; there is one position.
     unsafe fn run_one(&self, ix: &IndexArrays, out: *mut u8, new: *const u8) {
-        // SAFETY: `Routine::verify`: a window is no larger than the operand, its start is clamped or it has no address, and batching axes of the
-        // positions are no longer than the operand's: it lies inside. The update's window is one of its own. The index array has a vector.
+        // SAFETY: `Routine::verify`: a window is no larger than the operand, its start is clamped
+        // or it is dropped, and batching axes of the positions are no longer than the operand's: it
+        // lies inside. The update's window lies inside the updates. The index array has a vector.
         unsafe {
             let at = self.addresses.first(ix);
             if at >= 0 {
@@ -318,7 +321,8 @@ impl Scattering {
     /// The routine was verified.
     unsafe fn run_windows(&self, bases: Bases, ix: &IndexArrays, parallel: bool) {
         let shared = parallel && !self.moves_in_window && self.is_worth_threads();
-        // Windows that move by whole windows only are the same or apart: they belong to the thread that has their first byte.
+        // Windows that move by whole windows only are equal or disjoint: they belong to the thread
+        // that has their first byte.
         let parts = if shared { threads::num_threads() } else { 1 };
         let first_of = |part: usize| (self.total as u128 * part as u128 / parts as u128) as i64;
         threads::for_ranges(parts, (parts > 1).then_some(&self.cost), bases.cancel, &|r| {

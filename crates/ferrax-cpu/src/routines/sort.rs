@@ -159,11 +159,12 @@ pub fn pick(n: usize, t: &SortTuning) -> SortStrategy {
     }
 }
 
-/// What the threads that share a row work by.
+/// The cost and the cancel flag of threads that share a row.
 type Shared<'a> = Option<(&'a Cost, &'a AtomicBool)>;
 
-/// Stable by the high half: digit by digit from the lowest, but for those in which all agree. A digit's words go, in their order, to
-/// where its words begin; so do those of each part of a row, behind those of the parts before.
+/// Sorts by the high half, stably: digit by digit from the lowest, without digits in which all
+/// words agree. The words of a digit are moved, in their order, to its section; the words of each
+/// part of a row follow those of the parts before.
 fn radix<const DIGITS: usize>(v: &mut Vec<u64>, spare: &mut Vec<u64>, shared: Shared) -> Res<()> {
     let n = v.len();
     if spare.capacity() < n {
@@ -231,7 +232,7 @@ fn sort_words(strategy: SortStrategy, v: &mut Vec<u64>, spare: &mut Vec<u64>, sh
     Ok(())
 }
 
-/// Rows of n elements, `inner` apart.
+/// Rows of n elements, at distance `inner`.
 struct Sort {
     strategy: SortStrategy,
     rows: usize,
@@ -256,8 +257,8 @@ impl Sort {
             let row = Row { base: k / inner * n * inner + k % inner, step: inner };
             words.clear();
             words.extend(0..n as u64);
-            // SAFETY: elements 0 to n of the row, of every operand and result; each row is one thread's, and no result lies where an
-            // operand does.
+            // SAFETY: elements 0 to n of the row, of every operand and result; each row belongs to
+            // one thread, and no result overlaps an operand.
             unsafe {
                 for (k, shift) in &self.rounds {
                     let d = self.dtypes[*k];

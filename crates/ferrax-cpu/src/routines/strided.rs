@@ -178,7 +178,7 @@ pub fn copy(bytes: usize) -> Copying {
     }
 }
 
-/// An index as i64; what no i64 holds counts as far outside.
+/// An index as i64; a value out of its range counts as far out of bounds.
 ///
 /// # Safety
 /// `p` points at an integer of dtype `d`.
@@ -317,7 +317,7 @@ impl Combining {
         const CHUNK: usize = 64;
         let size = self.bytes as isize;
         if self.as_stored && a == size && b == size {
-            // PERF: by way of a copy: what writes over an operand is no vector loop.
+            // PERF: through a copy: a loop that overwrites its operand is not vectorized.
             let mut out = [std::mem::MaybeUninit::<u64>::uninit(); CHUNK];
             let out = out.as_mut_ptr().cast::<u8>();
             while n > 0 {

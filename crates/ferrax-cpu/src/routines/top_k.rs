@@ -18,10 +18,10 @@ use ferrax_kernel::{DType, Res};
 /// Elements that are compared with the bound together.
 const BATCH: usize = 32;
 
-/// What elements compare by, complemented, and where they stand: the best is the least.
+/// An element's key, complemented, and its position: the best candidate is the least.
 type Candidate = (i64, u32);
 
-/// An element as it lies in memory.
+/// An element as stored in memory.
 trait Ranked: Copy {
     type Key: Copy + PartialOrd + From<i8> + Into<i64>;
     fn key(self) -> Self::Key;
@@ -61,7 +61,7 @@ pub struct Scan {
     x: *const u8,
     from: usize,
     n: usize,
-    /// What a candidate's key is above, if there is such a bound.
+    /// The bound that a candidate's key must exceed, if there is one.
     above: Option<i64>,
     to: *mut Candidate,
     room: usize,
@@ -79,7 +79,8 @@ struct Scanning<T>(std::marker::PhantomData<T>);
 impl<T: Ranked> Scanner for Scanning<T> {
     #[inline(always)]
     unsafe fn run(s: *mut Scan) {
-        // SAFETY: by the contract: from .. from + count lies in the row, and found + count is at most `room`.
+        // SAFETY: by the contract: from .. from + count lies in the row, and found + count is at
+        // most `room`.
         unsafe {
             let s = &mut *s;
             let x = s.x.cast::<T>();
@@ -133,16 +134,16 @@ fn scanner(d: DType, tier: Tier) -> unsafe fn(*mut Scan) {
     }
 }
 
-/// The best k of a row, in order.
+/// The best k elements of a row, in order.
 ///
 /// # Safety
-/// `x` holds `n` elements of what `scan` is for; k is not 0 nor above n.
+/// `x` holds `n` elements of the type that `scan` reads; k is neither 0 nor above n.
 unsafe fn best(scan: unsafe fn(*mut Scan), x: *const u8, n: usize, k: usize, found: &mut Vec<Candidate>) {
     found.clear();
     let room = found.capacity();
     let mut s = Scan { x, from: 0, n, above: None, to: found.as_mut_ptr(), room, found: 0 };
     loop {
-        // SAFETY: by the contract; the capacity is what `room` says.
+        // SAFETY: by the contract; the capacity is that of `room`.
         unsafe {
             scan(&mut s);
             found.set_len(s.found);
@@ -161,7 +162,7 @@ unsafe fn best(scan: unsafe fn(*mut Scan), x: *const u8, n: usize, k: usize, fou
     found.sort_unstable();
 }
 
-/// Rows of n elements, `inner` apart.
+/// Rows of n elements, at distance `inner`.
 struct TopK {
     scan: unsafe fn(*mut Scan),
     /// Bytes of an element.
@@ -181,8 +182,8 @@ impl TopK {
         let mut row: Vec<u64> = room(if inner == 1 { 0 } else { (n * size).div_ceil(8) })?;
         for at in rows {
             let (first, to) = (at / inner * n * inner + at % inner, at / inner * k * inner + at % inner);
-            // SAFETY: n elements of the operand, and k of each result, `inner` apart, which are this row's alone; the copy of a row has room for
-            // its bytes, and verification saw to k and n.
+            // SAFETY: n elements of the operand, and k of each result, at distance `inner`, belong
+            // to this row; the copy of a row has room for its bytes, and k and n are verified.
             unsafe {
                 let mut from = x.get().cast_const().add(first * size);
                 if inner > 1 {

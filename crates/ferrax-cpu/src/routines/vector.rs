@@ -43,7 +43,7 @@ pub trait ByVector {
     unsafe fn run(x: &VectorPart);
 }
 tiers!(pick, ByVector, fn(x: &VectorPart));
-/// What takes products of elements of `size` bytes.
+/// The product function for elements of `size` bytes.
 fn product(size: usize, tier: Tier) -> unsafe fn(&VectorPart) {
     match (tier, size) {
         #[cfg(all(target_arch = "x86_64", feature = "avx512"))]
@@ -239,7 +239,7 @@ impl MatrixVector {
         let shared = if self.b < threads { fewest.next_multiple_of(threads) } else { fewest };
         self.rows.div_ceil(shared.min(self.rows.div_ceil(LINE))).next_multiple_of(LINE)
     }
-    /// Whether elements of a vector lie apart, so that they are copied first.
+    /// Whether elements of a vector are strided, so that they are copied first.
     fn copies_vector(&self) -> bool {
         self.step != 1 && self.k != 1
     }
@@ -307,7 +307,7 @@ pub fn compile(d: &Dot, size: usize, tier: Tier, t: &DotTuning) -> Res<Run> {
         _ => (1, [d.rhs[0], d.rhs[2], d.rhs[1]], [d.lhs[0], d.lhs[2]], d.n),
     };
     let (b, k) = (d.b, d.k);
-    // an axis of one element has no stride to speak of
+    // the stride of an axis of one element is irrelevant
     let strides = [if rows == 1 { k as i64 } else { row }, if k == 1 { 1 } else { along }].map(|s| s as isize);
     let cost = Cost::of((b * rows * k) as f64 * NANOS * (size / 4) as f64);
     let product = product(size, tier);
@@ -315,7 +315,8 @@ pub fn compile(d: &Dot, size: usize, tier: Tier, t: &DotTuning) -> Res<Run> {
     Ok(Box::new(MatrixVector { product, strategy, matrix, batch, strides, others, step, b, rows, k, size, cost }))
 }
 
-/// Rows whose sums are vectors: as the loops above say, which the compiler keeps in memory.
+/// Rows whose sums are vectors: the same sums as in the loops above, which the compiler keeps in
+/// memory.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::panel::Vector;
@@ -393,7 +394,8 @@ mod x86 {
         let lanes = SUMS / W;
         let (a, v, out) = (x.a.cast::<V::Element>(), x.v.cast::<V::Element>(), x.out.cast::<V::Element>());
         let (whole, rest) = (x.k / SUMS * SUMS, x.k % SUMS);
-        // What is left of a row, or of the vector, and zeros: they leave a sum as it is, since none is -0.
+        // The rest of a row, or of the vector, padded with zeros: these leave a sum unchanged,
+        // since none is -0.
         // SAFETY: the last `rest` elements.
         let left = |from: *const V::Element, w: usize| unsafe {
             V::load_first(from.wrapping_add(whole + w * lanes), rest.saturating_sub(w * lanes).min(lanes))
@@ -490,14 +492,15 @@ mod x86 {
         let width = x.rows.next_multiple_of(V::LANES);
         let mut memory = MaybeUninit::<[[V::Element; COLUMNS]; SUMS]>::uninit();
         let sums = memory.as_mut_ptr().cast::<V::Element>();
-        // SAFETY: by the contract; no more than COLUMNS elements of each sum, which is a multiple of LANES; the sums are written before they are read.
+        // SAFETY: by the contract; at most COLUMNS elements of each sum, a multiple of LANES; the
+        // sums are written before they are read.
         unsafe {
             for l in 0..SUMS {
                 for j in (0..width).step_by(V::LANES) {
                     V::zero().store(sums.add(l * COLUMNS + j));
                 }
             }
-            // `S` rows, SUMS apart, from the `p`-th on, added to the sums of the first.
+            // Adds `S` rows, at distance SUMS, from the `p`-th on, to the sums of the first.
             macro_rules! add {
                 ($p:expr, $S:expr) => {{
                     let p = $p;

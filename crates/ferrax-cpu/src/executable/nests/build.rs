@@ -12,7 +12,7 @@ use ferrax_kernel::plan::{Carry, Loop, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Bin, DType, Routine};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A nest and where its arrays and numbers stand.
+/// A nest, with the cells of its arrays and of its numbers.
 pub struct WrittenNest {
     pub nest: Nest,
     pub inputs: Vec<CellNumber>,
@@ -46,7 +46,7 @@ pub struct Builder<'a, 'c> {
 }
 
 impl<'a, 'c> Builder<'a, 'c> {
-    /// The loop as a nest; `rows`: with what has many elements as loops over arrays.
+    /// The loop as a nest; `rows`: tensors of many elements become loops over arrays.
     pub fn of(c: &'a Compiler<'c>, l: &Loop, rows: bool) -> Option<WrittenNest> {
         let t = &c.target.tuning.scalars;
         let mut b = Builder {
@@ -95,7 +95,8 @@ impl<'a, 'c> Builder<'a, 'c> {
         let is_nest = !b.arrays.is_empty() || b.nest.counts().loops > 1;
         is_nest.then_some(WrittenNest { nest: b.nest, inputs: b.inputs, arrays: b.arrays, before, after, outs })
     }
-    /// Which arrays may be one memory: an input that is given away and what takes its place.
+    /// Finds the arrays that may share memory: an input that is given away and the output that
+    /// takes its memory.
     fn find_meeting(&mut self) {
         let n = self.arrays.len();
         let all = (0..n).flat_map(|a| (0..n).map(move |b| (a, b)));
@@ -113,7 +114,8 @@ impl<'a, 'c> Builder<'a, 'c> {
         }
         Some(())
     }
-    /// Which cells are arrays: what is indexed, and what has too many elements for registers.
+    /// Finds the cells that are arrays: those that are indexed, and those with too many elements
+    /// for registers.
     fn find_arrays(&mut self, l: &Loop) -> Option<()> {
         let many = |b: &Self, s: SlotId| b.c.plan.slots[s as usize].len > b.most;
         for k in &l.carries {
@@ -265,7 +267,7 @@ impl<'a, 'c> Builder<'a, 'c> {
         self.input_values.insert((cell, offset), v);
         Some(v)
     }
-    /// An element of a slot at a fixed place, which may be known.
+    /// An element of a slot at a fixed position, as a constant where its value is known.
     pub fn get_of(&mut self, s: SlotId, offset: usize, d: DType) -> Option<NestValue> {
         let cell = self.c.cell(s);
         match self.c.constant(s) {
@@ -329,7 +331,7 @@ impl<'a, 'c> Builder<'a, 'c> {
             }
             moves[1].extend(moved(k, k.next, k.slot));
         }
-        // what one overwrites another reads
+        // whether one copy overwrites memory that another copy reads
         let meet = |m: &[ArrayMove]| {
             m.iter().enumerate().any(|(i, a)| m.iter().enumerate().any(|(j, b)| i != j && self.c.meet(a.1, b.0)))
         };
@@ -424,7 +426,8 @@ impl<'a, 'c> Builder<'a, 'c> {
         }
         Some(())
     }
-    /// Brings the elements of this iteration in, and says where those lie that are indexed or written.
+    /// Loads the elements of this iteration, and records the positions of windows that are indexed
+    /// or written.
     fn windows(&mut self, l: &Loop, counter: NestValue) -> Option<()> {
         if l.xs.is_empty() && l.ys.is_empty() {
             return Some(());

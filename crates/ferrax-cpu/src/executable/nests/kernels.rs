@@ -29,7 +29,7 @@ impl Builder<'_, '_> {
         for i in 0..n {
             let index = k.grid.unravel(i);
             if n > 1 && k.rdims.is_empty() {
-                // What an index chooses is known here.
+                // A choice by an index is decided here.
                 let one = pieces::element(k, &index);
                 let at = self.values(&one, ins, &[], &[], &vec![true; one.nodes.len()])?;
                 results.iter_mut().zip(&one.outputs).for_each(|(r, o)| r.push(at[*o as usize]));
@@ -75,7 +75,8 @@ impl Builder<'_, '_> {
         }
         self.put(outs[0], &sums)
     }
-    /// The wanted nodes at one index; a reduction goes over `rows`, the values at each reduced index.
+    /// The requested nodes at one index; a reduction goes over `rows`, the values at each reduced
+    /// index.
     fn values(
         &mut self,
         k: &Kernel,

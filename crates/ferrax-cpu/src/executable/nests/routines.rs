@@ -89,7 +89,8 @@ impl Builder<'_, '_> {
         let by = self.index(by)?;
         self.bin(Bin::Add, DType::I64, first, by)
     }
-    /// The place that starts and an index within the window give; and whether the window lies inside, where that is asked.
+    /// The position that the start and an index within the window give; and, on request, whether
+    /// the window is in bounds.
     fn target(
         &mut self,
         operand: &Dims,
@@ -119,7 +120,7 @@ impl Builder<'_, '_> {
         let v = self.get(cell, at * d.size(), d)?;
         self.wide(v, d)
     }
-    /// Where the windows of a position begin, by axis of the operand.
+    /// Where the windows of a position begin, for each axis of the operand.
     fn starts_of_gather(&mut self, g: &Gather, ins: &[SlotId], position: &Dims) -> Option<Vec<Option<NestValue>>> {
         let mut starts = vec![None; g.operand.len()];
         for (j, axis) in g.start_index_map.iter().enumerate() {
@@ -255,7 +256,7 @@ impl Builder<'_, '_> {
         }
         Some(())
     }
-    /// What an element becomes.
+    /// The new value of an element.
     fn updated(
         &mut self,
         s: &Scatter,

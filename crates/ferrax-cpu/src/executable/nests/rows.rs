@@ -9,14 +9,15 @@ use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, NodeId, ReduceKind, order};
 
-/// Which parts of kernels are wanted, and where their elements go.
+/// The parts of a kernel to compute, and where their elements are stored.
 struct NestPart<'k> {
     kernel: &'k Kernel,
     outs: Vec<(NodeId, u32, Affine)>,
 }
 
 impl Builder<'_, '_> {
-    /// A loop of so many iterations; `f` gets the number of each and the carries, and gives what becomes of these.
+    /// A loop of so many iterations; `f` gets the iteration's number and the carries, and returns
+    /// the new carries.
     pub fn repeat(
         &mut self,
         kind: LoopKind,
@@ -202,7 +203,7 @@ impl Builder<'_, '_> {
         }
         Some(out)
     }
-    /// The wanted nodes at an index that is not known yet.
+    /// The requested nodes at an index that is known only at run time.
     fn values_at(
         &mut self,
         k: &Kernel,

@@ -24,13 +24,13 @@ pub struct ScalarBuilder {
     pub(super) block: ScalarBlock,
     /// The register that holds an element of a cell now, by cell and offset in bytes.
     pub(super) known: FxHashMap<(Cell, usize), (DType, Reg)>,
-    /// The farthest element of a cell that was read, in bytes: what is set is set up to there.
+    /// The largest offset in bytes that was read of each cell: writes update the cell up to there.
     read: FxHashMap<Cell, usize>,
     /// The cells that were set, with the number of the last setting and of elements.
     pub(super) written: FxHashMap<Cell, (usize, DType, usize)>,
     settings: usize,
     constants: FxHashMap<u64, Reg>,
-    /// What each instruction of the block does, where native code can.
+    /// The native equivalent of each instruction of the block, where there is one.
     pub(super) what: Vec<Option<Function>>,
     tuning: ScalarTuning,
     /// Multiplications of products that are taken in.
@@ -161,7 +161,7 @@ impl ScalarBuilder {
         }
         Some(())
     }
-    /// All branches, and of each result the one that the index says.
+    /// Evaluates all branches and selects each result by the index.
     fn choice(&mut self, c: &Compiler, index: SlotId, branches: &[Vec<Step>], outs: &[SlotId]) -> Option<()> {
         let slot = |o: &SlotId| &c.plan.slots[*o as usize];
         if outs.iter().any(|o| slot(o).len > self.most || slot(o).tape > 0) {
@@ -228,7 +228,7 @@ impl ScalarBuilder {
         for i in 0..n {
             let index = k.grid.unravel(i);
             if n > 1 && k.rdims.is_empty() {
-                // What an index chooses is known here.
+                // A choice by an index is decided here.
                 let one = pieces::element(k, &index);
                 let at = self.values(&one, &cells, &[], &[], &vec![true; one.nodes.len()])?;
                 results.iter_mut().zip(&one.outputs).for_each(|(r, o)| r.push(at[*o as usize]));
@@ -299,7 +299,8 @@ impl ScalarBuilder {
         self.block.kernels += 1;
         Some(())
     }
-    /// The registers of the wanted nodes at one index; a Reduce goes over `rows`, the registers at each reduced index.
+    /// The registers of the requested nodes at one index; a Reduce goes over `rows`, the registers
+    /// at each reduced index.
     fn values(
         &mut self,
         k: &Kernel,
@@ -430,7 +431,7 @@ impl ScalarBuilder {
         }
         self.block
     }
-    /// The block as a loop of one iteration, which leaves what is written as state.
+    /// The block as a loop of one iteration, whose written values are its state.
     fn text(&mut self, c: &Compiler) -> Option<LoopText> {
         let body = replaced(&self.block.code, std::mem::take(&mut self.what))?;
         let mut state: Vec<(Reg, DType)> = self.block.reads.iter().map(|p| (p.reg, p.dtype)).collect();
@@ -453,11 +454,11 @@ impl ScalarBuilder {
 pub(super) fn as_code(c: &Compiler, text: LoopText) -> Option<LoopText> {
     (c.target.tier != Tier::Portable && native::is_available() && text.width().is_some()).then_some(text)
 }
-/// What a kernel takes as a tile program, in nanoseconds.
+/// The estimated time of a kernel as a tile program, in nanoseconds.
 pub fn tiled_kernel(k: &Kernel) -> f64 {
     80.0 + 6.0 * k.nodes.len() as f64
 }
-/// What steps take as tile programs and routines, in nanoseconds.
+/// The estimated time of steps as tile programs and routines, in nanoseconds.
 pub(super) fn tiled(steps: &[Step]) -> f64 {
     let each = |s: &Step| match s {
         Step::Kernel { kernel, .. } => tiled_kernel(kernel),
@@ -467,7 +468,7 @@ pub(super) fn tiled(steps: &[Step]) -> f64 {
     };
     steps.iter().map(each).sum()
 }
-/// Code as what native code does in its place.
+/// Code with each instruction replaced by its native equivalent.
 pub(super) fn replaced(code: &[ScalarIns], what: Vec<Option<Function>>) -> Option<Vec<LoopOperation>> {
     let each = |(i, what): (&ScalarIns, Option<Function>)| {
         let call = if let Code::Call(f) = i.code { Some(CalledFn::new(f)) } else { None };

@@ -29,7 +29,8 @@ fn offsets(c: &Compiler, s: SlotId) -> impl Iterator<Item = usize> + use<> {
     let size = slot.dtype.size();
     (0..slot.len).map(move |e| e * size)
 }
-/// Registers of carries and windows: what is read before the loop, those of the carries' slots, windows that are read.
+/// Registers of carries and windows: those read before the loop, those of the carries' slots, and
+/// those of windows that are read.
 struct LoopRegisters {
     reads: Vec<CellScalar>,
     slots: Vec<Reg>,
@@ -61,7 +62,7 @@ fn registers(c: &Compiler, l: &Loop, b: &mut ScalarBuilder) -> Option<LoopRegist
     }
     Some(r)
 }
-/// The registers of what an iteration leaves in the carries, and windows that are written.
+/// The registers with the next values of the carries, and the windows that are written.
 fn results(c: &Compiler, l: &Loop, b: &mut ScalarBuilder) -> Option<(Vec<Reg>, Vec<ScalarWindow>)> {
     let dtype = |s: SlotId| c.plan.slots[s as usize].dtype;
     let (mut next, mut ys) = (vec![], vec![]);
@@ -120,7 +121,7 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
             let reg = b.element(c.cell(*pred), 0, DType::Bool)?;
             let code = std::mem::take(&mut b.block.code);
             condition = replaced(&code, std::mem::take(&mut b.what));
-            // The body starts from the carries, not from what the condition made.
+            // The body starts from the carries, not from values that the condition computed.
             ScalarTrips::While(code, reg)
         }
     };
@@ -174,7 +175,7 @@ pub fn compile_loop(c: &Compiler, l: &Loop) -> Option<ScalarLoop> {
         lazy: text.map(|text| LazyLoop::new(text, windows.at)),
     })
 }
-/// The windows of a loop as code sees them.
+/// The windows of a loop, as native code accesses them.
 struct Windows {
     /// Base cells, and bytes from one element to the next.
     at: Vec<(Cell, usize)>,

@@ -15,7 +15,7 @@ pub(super) enum ScalarTrips {
     /// The predicate's register after the condition's code.
     While(Vec<ScalarIns>, Reg),
 }
-/// A scalar of the window at `index`: base cell, bytes apart.
+/// A scalar of the window at `index`: base cell, and bytes between elements.
 pub(super) struct ScalarWindow {
     pub place: CellScalar,
     pub stride: usize,
@@ -25,7 +25,7 @@ pub struct ScalarLoop {
     pub(super) file: Vec<u64>,
     pub(super) trips: ScalarTrips,
     pub(super) reverse: bool,
-    /// Read once: what the body does not change, and the carries' initial values.
+    /// Read once: values that the body does not change, and the carries' initial values.
     pub(super) reads: Vec<CellScalar>,
     pub(super) xs: Vec<ScalarWindow>,
     pub(super) body: Vec<ScalarIns>,
@@ -38,10 +38,10 @@ pub struct ScalarLoop {
     pub(super) kernels: u64,
     pub(super) lazy: Option<LazyLoop>,
 }
-/// What code is made of, and the code.
+/// The source of native code, and the code once it is compiled.
 pub struct LazyLoop {
     pub text: LoopText,
-    /// The windows of the text: base cell, bytes apart.
+    /// The windows of the text: base cell, and bytes between elements.
     pub windows: Vec<(Cell, usize)>,
     code: OnceLock<Option<LoopCode>>,
     /// Operations that were interpreted so far.
@@ -71,7 +71,7 @@ impl LazyLoop {
         }
         self.code.get()?.as_ref()
     }
-    /// Says that so many operations were interpreted, whose number was unknown before.
+    /// Records that so many operations were interpreted, whose number was unknown before.
     fn worked(&self, operations: u64) {
         self.done.fetch_add(operations, Ordering::Relaxed);
     }

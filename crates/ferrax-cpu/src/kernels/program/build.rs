@@ -19,7 +19,7 @@ pub(super) struct TileBuilder<'a> {
     /// Of each merged dimension, the domain dimension whose stride it has.
     pub(super) innermost: SmallVec<[usize; 4]>,
     pub(super) total: usize,
-    /// Whether native code makes each row a part of one vector: then it does what is strided.
+    /// Whether native code makes each row a part of one vector: then it handles strided elements.
     pub(super) masked: bool,
     pub(super) by_rows: bool,
     pub(super) directs: Vec<Direct>,
@@ -278,7 +278,7 @@ impl TileBuilder<'_> {
         }
         Ok(d)
     }
-    /// Several calls in turn; `what` is what they do together.
+    /// Several calls in turn; `what` is the function that they compute together.
     fn calls(&mut self, fs: [Option<BlockFn>; 3], what: Option<Function>, bytes: usize, op: Op, cost: f64) -> Res<Op> {
         let what = what.filter(|_| fs[1].is_none());
         fs.into_iter().flatten().try_fold(op, |x, f| self.call(f, what, bytes, &[x], cost))

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Instructions that are interpreted, or what stands for some.
+/// Instructions that are interpreted, or native code in their place.
 pub enum CodePart {
     Calls(Range<usize>),
     Native(Segment),
@@ -19,8 +19,8 @@ pub enum CodePart {
 pub struct Lazy {
     parts: OnceLock<Option<Vec<CodePart>>>,
     folding: OnceLock<Option<RegisterFold>>,
-    /// Nanoseconds so far of work that code would shorten, and what a position takes of them: long functions count for a part, since code
-    /// shortens them by a part.
+    /// Nanoseconds so far of work that native code would shorten, and the nanoseconds per position.
+    /// Long functions count only in part, since native code shortens them only in part.
     done: AtomicU64,
     cost: f64,
     tier: Tier,
@@ -58,7 +58,7 @@ impl Lazy {
 }
 
 impl TileProgram {
-    /// Says that so many positions will be evaluated; makes code where that pays.
+    /// Announces the evaluation of so many positions; compiles native code where that pays.
     #[inline]
     pub fn expect(&self, positions: usize) {
         if self.code.parts.get().is_none() {
@@ -105,7 +105,7 @@ impl TileProgram {
             }
         }
     }
-    /// Whether all of it is one native segment, which moves through nothing but what is used in place.
+    /// Whether the program is one native segment that advances only through buffers used in place.
     pub fn is_all_native(&self) -> bool {
         matches!(self.code.get(), Some([CodePart::Native(s)]) if s.moving().all(|o| o as usize >= self.n_regs))
     }
@@ -121,7 +121,7 @@ impl TileProgram {
             _ => None,
         }
     }
-    /// Bytes from what a place of the table points to, to the same in the next row.
+    /// The distance in bytes between the same position of two rows, for an entry of the table.
     fn row_stride(&self, o: Op) -> i64 {
         let (k, outer) = (o as usize, self.dims.len() - 2);
         match k.checked_sub(self.n_regs) {
@@ -168,7 +168,8 @@ impl TileProgram {
         }
         Some(self.without_repeating(parts))
     }
-    /// What is the same in a row need not be repeated in a register, where code alone reads it.
+    /// Removes copies of values that all positions of a row share, where native code alone reads
+    /// them: it broadcasts them itself.
     fn without_repeating(&self, parts: Vec<CodePart>) -> Vec<CodePart> {
         let spares = |i: &Ins| match *i {
             Ins::Load { load, d } if (d as usize) < self.n_regs && self.is_in_code(load) => {
@@ -217,7 +218,8 @@ impl TileProgram {
         }
         (calls, width)
     }
-    /// Whether all of it can become one segment that goes through rows by itself: after what is read once a row.
+    /// Whether everything after the loads of shared values can become one segment that loops over
+    /// rows by itself.
     pub(super) fn becomes_rows_of_code(&self) -> bool {
         let of_rows =
             |i: &&Ins| matches!(**i, Ins::Load { load, d } if (d as usize) < self.n_regs && self.is_in_code(load));
@@ -242,9 +244,13 @@ impl TileProgram {
     fn is_for_tier(&self, f: Function) -> bool {
         self.code.tier == Tier::Avx2 || self.vector() == VectorSize::Zmm || !f.is_long()
     }
-    /// A call alone is a loop of its own already, if not of the best where bools are bytes, nor where a function has more constants than
-    /// there are registers, which code reads where they are wanted, nor where it writes over its operand, nor where an operand would be repeated first.
-    /// But short rows are many calls.
+    /// A single call is a loop already, so native code gains only where that loop is not the best
+    /// one:
+    /// - bools are bytes;
+    /// - a function has more constants than there are registers (native code reads them from
+    /// memory);
+    /// - the call overwrites its operand, or an operand would be repeated first;
+    /// - rows are short, so that there are many calls.
     fn pays(&self, calls: &[Replaced]) -> bool {
         let of_bools = |c: &Replaced| {
             let (ops, result) = c.function.bools();

@@ -4,11 +4,11 @@
 use super::{Frame, Ins, Op, TileProgram};
 use crate::native::{FoldMemory, FoldSteps, Function, LaneWidth, Operand, RegisterFold, Replaced};
 
-/// A value that is reduced: by what, and what each lane starts from.
+/// A value to reduce: the combining function, and the initial value of each lane.
 pub type FoldedValue = (Op, Function, u64);
 
 impl TileProgram {
-    /// Says that these values are all that is made of the program, and that they are reduced.
+    /// Declares that these values are all that the program computes, and that they are reduced.
     pub fn set_folds(&mut self, folds: Vec<FoldedValue>) {
         self.cost += 0.1 * folds.len() as f64;
         self.code.also(0.1 * folds.len() as f64);
@@ -75,7 +75,7 @@ impl TileProgram {
         };
         RegisterFold::compile(&calls, width, &known, &self.folds, self.vector())
     }
-    /// Behind registers and what is used in place.
+    /// The table's entry for an operand of a fold, after registers and buffers used in place.
     fn pointer_of_fold(&self, load: u32) -> Op {
         (self.n_regs + self.directs.len() + load as usize) as Op
     }
@@ -127,10 +127,10 @@ impl TileProgram {
             }
         }))
     }
-    /// Folds `n` positions from where the chains point to.
+    /// Folds `n` positions from the current position of the chains.
     ///
     /// # Safety
-    /// As `fold`, which has pointed them, or moved by `fold_steps` since.
+    /// As for `fold`, which has set their pointers, possibly advanced by `fold_steps` since.
     pub unsafe fn fold_here(&self, code: &RegisterFold, memory: &mut FoldMemory, n: usize) {
         // SAFETY: an operand used in place advances by an element a position, and so do loads, or they stay, as `compile_folds` saw; all of it
         // inside, by `Kernel::verify`. Registers hold a vector at least.

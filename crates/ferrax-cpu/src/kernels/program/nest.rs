@@ -19,7 +19,8 @@ pub(super) fn is_counted(k: &Kernel, d: DType, a: &Affine) -> bool {
 pub(super) fn is_strided(stride: i64) -> bool {
     !matches!(stride, 0 | 1)
 }
-/// Whether rows are several, and each is a part of one of the longest vectors, or one; but not half of one, which is a short one, without need.
+/// Whether there are several rows that each fit one vector of the longest kind, and are not half of
+/// one (two such rows need no mask).
 pub(super) fn is_part_of_vector(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize]) -> bool {
     let last = innermost[innermost.len() - 1];
     let nodes = || spec.kernel.nodes.iter().zip(needed).filter(|n| *n.1).map(|n| n.0);
@@ -35,8 +36,8 @@ pub(super) fn is_part_of_vector(spec: &Spec, needed: &[bool], dims: &[usize], in
         && bytes <= VectorSize::Zmm.bytes()
         && (bytes != VectorSize::Ymm.bytes() || strided())
 }
-/// Whether all that is read and written along the last of some loop dimensions lies side by side, as it is, or stays, or is one row for all; or is
-/// `strided` where that is taken.
+/// Whether all elements read and written along the last of some loop dimensions are contiguous,
+/// loop-invariant, or one row shared by all; or strided, if `strided` allows it.
 pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize], strided: bool) -> bool {
     let last = innermost[innermost.len() - 1];
     let is_even = |a: &Affine| !is_strided(a.stride(last));
@@ -58,7 +59,7 @@ pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermos
     nodes.all(|(n, needed)| !needed || is_simple(n)) && (strided || spec.places.iter().all(|p| is_even(p)))
 }
 
-/// Whether what these strides say is the same elements in all rows, which lie apart, and worth a copy.
+/// Whether these strides name the same elements in all rows, not contiguous, and a copy pays.
 pub(super) fn is_shared_row(dims: &[usize], strides: &[i64], t: &KernelTuning) -> bool {
     let (row, outer) = (dims[dims.len() - 1], &strides[..strides.len() - 1]);
     row <= t.max_shared_row.min(t.min_tile)

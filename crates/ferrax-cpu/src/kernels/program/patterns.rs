@@ -36,7 +36,7 @@ pub struct WordPatterns<'a> {
     rounds: Vec<Option<Box<Rounds>>>,
     /// For each sum, the end of the rounds that it may end with.
     pairs: Vec<Option<NodeId>>,
-    /// For each first sum, the end of its rounds, once they are known to be wanted.
+    /// For each first sum, the last node of its rounds, once they are known to be used.
     starts: Vec<Option<NodeId>>,
 }
 
@@ -56,7 +56,8 @@ impl<'a> WordPatterns<'a> {
         let mut pairs = vec![None; nodes.len()];
         for n in 0..nodes.len() {
             let Some((x, y, sum, by)) = turns[n].as_ref().and_then(|t| round(nodes, t)) else { continue };
-            // The words of the round before are wanted here alone: the first twice, the second in the sum and in both shifts.
+            // Only this round uses the words of the round before: the first twice, the second in
+            // the sum and in both shifts.
             let before = rounds[y as usize].as_ref().filter(|r| {
                 r.ends == (x, y) && r.by.len() < MAX_ROUNDS && users[x as usize] == 2 && users[y as usize] == 3
             });
@@ -71,7 +72,7 @@ impl<'a> WordPatterns<'a> {
         }
         WordPatterns { nodes, turns, rounds, pairs, starts: vec![None; nodes.len()] }
     }
-    /// What must be there for a node that is wanted; asked of later nodes first.
+    /// The operands of a node that is used; called for later nodes first.
     pub fn operands(&mut self, n: usize) -> SmallVec<[NodeId; 3]> {
         if let Some(r) = &self.rounds[n] {
             self.starts[r.first as usize] = Some(n as NodeId);
@@ -89,7 +90,7 @@ impl<'a> WordPatterns<'a> {
     pub fn turn(&self, n: usize) -> Option<&Rotation> {
         self.turns[n].as_ref()
     }
-    /// The rounds that are wanted and start with this sum.
+    /// The used rounds that start with this sum.
     pub fn rounds_from(&self, n: usize) -> Option<&Rounds> {
         self.starts[n].and_then(|end| self.rounds[end as usize].as_deref())
     }

@@ -16,7 +16,7 @@ impl TileBuilder<'_> {
     }
     /// Gives virtual registers real ones, and directs their place behind them.
     pub(super) fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
-        // Loads want nothing that is computed: before the calls, they leave these in one run.
+        // Loads depend on no computed value: they run before the calls.
         let loads = |i: &Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
         let in_code = |l: &super::Loads| l.in_code || self.by_rows && l.is_of_row();
         let is_in_code = |i: &Ins| matches!(*i, Ins::Load { load, .. } if in_code(&self.loads[load as usize]));
@@ -43,7 +43,8 @@ impl TileBuilder<'_> {
                 n_regs += 1;
             }
         }
-        // Bytes and wider lanes share no register: a loop that reads the ones as it writes the others would run into what it has written.
+        // Bytes and wider lanes share no register: a loop that reads bytes and writes wider lanes
+        // to the same register would overwrite bytes that it has yet to read.
         let mut free: [Vec<u16>; 2] = [vec![], vec![]];
         for (at, i) in self.body.iter_mut().enumerate() {
             for d in i.results() {

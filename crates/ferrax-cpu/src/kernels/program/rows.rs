@@ -6,8 +6,8 @@ use crate::kernels::moves;
 use smallvec::SmallVec;
 
 impl TileProgram {
-    /// Points what is used in place, and what is loaded from, to position `pos`, by the row it is in; gives how many rows from this one on are a
-    /// stride of each apart.
+    /// Sets the pointers of buffers used in place and of loads to position `pos`, by the row it is
+    /// in; returns how many rows from this one on follow at a constant stride.
     #[inline]
     pub(super) fn point_to_row(&self, frame: &mut Frame, pos: usize) -> usize {
         let last = self.dims.len() - 1;
@@ -127,7 +127,8 @@ impl TileProgram {
             }
             let (rows, len) = if j == 0 && rows > 1 && last > 0 { (rows, width) } else { (1, (width - j).min(n)) };
             let row_stride = if last > 0 { s.strides[last - 1] as isize } else { 0 };
-            // SAFETY: the elements of these positions, which are this thread's, inside the output; the lanes are there.
+            // SAFETY: the elements of these positions belong to this thread and lie inside the
+            // output; the lanes are computed.
             unsafe {
                 (s.f)(to.wrapping_offset(at as isize * s.size as isize), v, rows, row_stride, len, stride);
                 v = v.add(rows * len * s.lane_bytes);
@@ -137,9 +138,9 @@ impl TileProgram {
             j = 0;
         }
     }
-    /// A register whose pointer an earlier tile may have turned to a row in place.
+    /// A register whose table entry an earlier tile may have pointed at a row in place.
     pub(super) fn own_register(&self, frame: &mut Frame, d: Op) -> *mut u8 {
-        // The registers lie one after the other behind the table, which the frame's slices span.
+        // The registers are contiguous behind the table, and the frame's slices span both.
         let regs =
             frame.p.as_ptr().cast::<u8>().wrapping_add(((frame.p.len() + frame.base.len()) * 8).next_multiple_of(64));
         let own = regs.wrapping_add(d as usize * self.reg_bytes).cast_mut();

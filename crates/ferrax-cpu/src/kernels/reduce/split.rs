@@ -46,8 +46,9 @@ impl Reducing {
         };
         threads::try_ranges(units * blocks, cost, bases.cancel, &|range| {
             scratch.with(self.memory(), |m| {
-                // SAFETY: m has `memory()` bytes. `place(k, u, b)` is a run of `width` entries within what `total` counted, another for each
-                // (unit, block), and each of these is one thread's.
+                // SAFETY: m has `memory()` bytes. `place(k, u, b)` is a run of `width` entries
+                // within those that `total` counted, a different one for each (unit, block), and
+                // each (unit, block) belongs to one thread.
                 unsafe {
                     let in_columns = self.in_columns();
                     let (mut inner, _, acc) = self.start(m, bases, in_columns);
@@ -123,7 +124,7 @@ impl Reducing {
         }
     }
 }
-/// A pointer that threads share, each using its own part of what it points at.
+/// A pointer that threads share. Each uses its own part of the memory.
 struct Parts(*mut u8);
 // SAFETY: only `split` has one, whose threads write at the places of different (unit, block) pairs.
 unsafe impl Sync for Parts {}

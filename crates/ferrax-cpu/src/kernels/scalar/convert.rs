@@ -7,7 +7,7 @@ use crate::tier::Tier;
 use ferrax_kernel::DType;
 use std::marker::PhantomData;
 
-/// What a conversion gives, by its target dtype. `L` is the target's lane.
+/// The result of a conversion, by its target dtype. `L` is the target's lane.
 trait To<S> {
     type L: Copy;
     fn to(x: S) -> Self::L;
@@ -30,7 +30,9 @@ target!(ToU8 -> u32; u8 i32 u32 i64 u64 f32 f64; |x| x as u8 as u32);
 target!(ToU16 -> u32; u8 i32 u32 i64 u64 f32 f64; |x| x as u16 as u32);
 target!(ToU32 -> u32; u8 i32 u32 i64 u64; |x| x as u32);
 target!(ToU64 -> u64; u8 i32 u32 i64 u64; |x| x as u64);
-/// What `as` gives, in steps that are vector instructions: the number brought into the integers' range, of which `$below` is the greatest that the float
+/// The result of `as`, in steps that are vector instructions: the number is clamped to the
+/// integers' range, of which `$below` is the greatest float, and converted; `$above` or more gives
+/// the greatest integer, and a nan 0.
 /// has, and converted; what is `$above` or more gives the greatest integer, and a nan 0.
 macro_rules! integer_of_float {
     ($($Name:ident -> $L:ty: $I:ty, $S:ty, $least:expr, $below:expr, $above:expr;)*) => {$(

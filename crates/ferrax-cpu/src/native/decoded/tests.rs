@@ -183,7 +183,7 @@ fn a_function_keeps_operands_of_any_width() {
                 .iter()
                 .fold(s.clone(), |s, w| s.replace(&format!("{w} ptr "), ""))
         };
-        // where a row begins, what is one element
+        // at the start of a row: code for a single element
         let row = all.iter().position(|i| i == "xor edx,edx").expect("the position starts at 0") - 3;
         let both = all[8..14].iter().chain(&all[row..row + 3]);
         assert_eq!(both.map(plain).collect::<Vec<_>>(), kept);
@@ -208,7 +208,7 @@ fn masks_that_only_choose_stay_masks_of_bits() {
         op(Opcode::AndNot, 8, 4, 7, 0),
         VecInst::Op { code: Opcode::Xor, d: 4, a: 4, b: Site::Pool(0), m: 0 },
         op(Opcode::Blend, 9, 7, 8, 4),
-        // a vector is wanted as well
+        // a vector operand as well
         op(Opcode::IntEq, 10, 0, 1, 0),
         op(Opcode::Blend, 11, 0, 1, 10),
         op(Opcode::IntAdd, 12, 10, 11, 0),
@@ -290,7 +290,7 @@ fn a_row_that_is_a_part_of_a_vector_is_masked() {
     let narrow = [("pd ", "ps "), ("pblendmq", "pblendmd"), ("*8", "*4"), ("sxbq", "sxbd"), ("movqb", "movdb")];
     assert_eq!(text(false), narrow.iter().fold(wide, |s, (from, to)| s.replace(from, to)));
 }
-/// Elements of rows that do not lie side by side: together before the body, apart where they are stored.
+/// Strided elements of rows: gathered before the body, scattered when stored.
 #[test]
 fn strided_rows_are_gathered_and_scattered() {
     let text = |wide, n| {

@@ -9,7 +9,7 @@ pub enum Place {
     Reg(u8),
     /// A word of the spilled values.
     Spill(u32),
-    /// The word in which it was given.
+    /// The word of the frame in which the caller passed it.
     Given,
     Nowhere,
 }
@@ -25,13 +25,13 @@ pub struct Allotted {
     /// Of each value, array pointer and counter.
     pub places: Vec<Place>,
     pub spills: usize,
-    /// Those that stand in registers across a call: (interval, register, what it holds, word to keep it in).
+    /// Values in registers across a call: (interval, register, kind of value, word that saves it).
     pub kept: Vec<(Interval, u8, Held, u32)>,
 }
 
-/// rsi, rdi, r8 to r11, then what a function gives back as it was: rbp, r12 to r15.
+/// rsi, rdi, r8 to r11, then the registers that a function must restore: rbp, r12 to r15.
 const WHOLE: [u8; 11] = [6, 7, 8, 9, 10, 11, 5, 12, 13, 14, 15];
-/// The last three are for what an instruction wants.
+/// The last three registers are scratch registers of instructions.
 pub const FLOATS: u8 = 13;
 
 struct Classes {
@@ -66,7 +66,7 @@ impl Classes {
 pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
     let n = order.home.len();
     let mut classes = Classes { of: (0..n as u32).collect(), intervals: order.intervals.clone() };
-    // A carry lives to the end of its loop, where it becomes what comes next.
+    // A carry lives to the end of its loop, where it gets its next value.
     for l in &order.loops {
         for c in &l.carries {
             let i = classes.intervals[c.slot as usize].as_mut().expect("a carry is made");
@@ -139,7 +139,7 @@ pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
     }
     Allotted { places, spills: spills as usize, kept }
 }
-/// Whether a class is an array's pointer or a number that is read, alone: it stands in the frame already.
+/// Whether a class is just an array's pointer or a number that is read: it is in the frame already.
 fn given(nest: &Nest, order: &Order, v: u32) -> bool {
     let v = v as usize;
     if v < nest.defs.len() {
@@ -163,7 +163,7 @@ fn join_carries(nest: &Nest, order: &Order, classes: &mut Classes) {
             if nest.known(c.next).is_some() || order.home[c.next as usize] != Some(k) {
                 continue;
             }
-            // The last place where the carry's own value is wanted.
+            // The last use of the carry's own value.
             let mut last = order.intervals[c.slot as usize].map_or(0, |i| i.end);
             let others =
                 l.carries.iter().enumerate().any(|(m, d)| m != n && (d.next == c.slot || d.next == c.next && m < n));

@@ -29,7 +29,7 @@ const V0: u8 = 13;
 const V1: u8 = 14;
 const V2: u8 = 15;
 
-/// What is known of a value's bits.
+/// Known facts about a value's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RegisterKind {
     /// Of 32 bits, or 64.
@@ -51,7 +51,7 @@ struct Emitter<'a> {
     allotted: &'a Allotted,
     layout: FrameLayout,
     e: Encoder,
-    /// Of each loop: where an iteration begins, and what follows the loop.
+    /// For each loop: the labels of an iteration's start and of the code after the loop.
     labels: Vec<(Label, Label)>,
     cancelled: Label,
     has_vectors: bool,
@@ -120,7 +120,7 @@ impl Emitter<'_> {
         };
         8 * word as i32
     }
-    /// Where a value stands.
+    /// The location of a value.
     fn site(&self, v: u32) -> NestSite {
         if (v as usize) < self.nest.defs.len()
             && let Some(bits) = self.nest.known(v)
@@ -167,7 +167,7 @@ impl Emitter<'_> {
             (from, to) => unreachable!("{from:?} is not copied to {to:?}"),
         }
     }
-    /// Copies at once: what one writes another may read.
+    /// Parallel copies: one may overwrite the source of another.
     fn copies(&mut self, mut all: Vec<(NestSite, NestSite)>) {
         all.retain(|(from, to)| from != to);
         while !all.is_empty() {
@@ -178,7 +178,7 @@ impl Emitter<'_> {
                     self.copy(from, to);
                 }
                 None => {
-                    // a ring: what stands in its first place goes aside
+                    // a cycle: the value in its first location is saved first
                     let aside = match all[0].1 {
                         NestSite::Float(_) => NestSite::Float(V0),
                         NestSite::Vector(_) | NestSite::VectorFrame(_) => NestSite::Vector(V0),
@@ -218,7 +218,7 @@ impl Emitter<'_> {
             NestSite::Bits(x) => self.e.pool(x),
         }
     }
-    /// The register to which the result goes, or this one.
+    /// The register of the result, or `other`.
     fn target(&self, v: NestValue, other: u8) -> u8 {
         match self.site(v) {
             NestSite::Whole(r) | NestSite::Float(r) | NestSite::Vector(r) => r,
@@ -480,7 +480,8 @@ impl Emitter<'_> {
             }
         }
     }
-    /// The condition under which a comparison of whole numbers holds, with the flags set for it.
+    /// The condition under which an integer comparison holds; emits the comparison that sets the
+    /// flags.
     fn compare(&mut self, p: NestValue) -> u8 {
         let def = *self.nest.def(p);
         let NestOp::Bin(f) = def.op else { unreachable!("a comparison") };

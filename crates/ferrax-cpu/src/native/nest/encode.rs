@@ -36,7 +36,8 @@ pub struct Encoder {
     code: Vec<u8>,
     pool: Vec<u64>,
     in_pool: FxHashMap<u64, usize>,
-    /// Where the four bytes of a distance stand, the end of the instruction, and the constant.
+    /// For each constant: where its displacement is encoded, the end of the instruction, and the
+    /// constant.
     from_pool: Vec<(usize, usize, usize)>,
     labels: Vec<usize>,
     jumps: Vec<(usize, Label)>,
@@ -97,7 +98,7 @@ impl Encoder {
     /// An instruction over whole numbers: its bytes, registers, and constants behind it.
     pub fn whole(&mut self, wide: bool, op: &[u8], reg: u8, rm: Rm, imm: &[u8]) {
         let (r, x, b) = Self::upper(reg, rm);
-        // always with a prefix, for which the lowest bytes of all registers have names
+        // always with a REX prefix, with which the low bytes of all registers can be named
         self.code.push(0x40 | (wide as u8) << 3 | r << 2 | x << 1 | b);
         self.code.extend(op);
         self.modrm(reg, rm, imm.len());

@@ -18,17 +18,18 @@ pub enum Inst {
 pub struct LoopInfo {
     pub begin: usize,
     pub end: usize,
-    /// Where it may be left.
+    /// The position after which it may end.
     pub exit: Option<usize>,
     pub depth: usize,
     pub outer: Option<usize>,
     pub trip: NestTrip,
     pub carries: Vec<NestCarry>,
-    /// The carry that counts, and the value with which it ends; else a register of its own.
+    /// The carry that serves as counter, and its final value; otherwise the counter has a register
+    /// of its own.
     pub counted_by: Option<(NestValue, i64)>,
     pub counter: u32,
 }
-/// From where to where a value is wanted, and how much.
+/// The live range of a value, and its weight.
 #[derive(Clone, Copy, Debug)]
 pub struct Interval {
     pub start: usize,
@@ -36,7 +37,8 @@ pub struct Interval {
     pub weight: f32,
 }
 impl Interval {
-    /// Whether a value stands across a call: those that begin with the code stand before its first instruction.
+    /// Whether a value is live across a call: function arguments are live before the first
+    /// instruction.
     pub fn spans(&self, call: usize) -> bool {
         (self.start < call || self.start == 0) && call < self.end
     }
@@ -48,9 +50,9 @@ pub struct Order {
     pub around: Vec<Option<usize>>,
     /// Of each value, then of each array's pointer, then of each counter.
     pub intervals: Vec<Option<Interval>>,
-    /// The loop in which a value is made.
+    /// The innermost loop in which a value is computed.
     pub home: Vec<Option<usize>>,
-    /// Comparisons that are made where they are wanted.
+    /// Comparisons that are emitted at their uses.
     pub fused: Vec<bool>,
     arrays: usize,
 }
@@ -130,7 +132,7 @@ impl Order {
         self.insts.push(i);
         self.around.push(within);
     }
-    /// Comparisons whose every use can make them anew, in the block in which they stand.
+    /// Comparisons that every use can repeat, in the block that computes them.
     fn find_fused(&mut self, nest: &Nest) {
         let mut other = vec![false; nest.defs.len()];
         nest.outs.iter().for_each(|v| other[*v as usize] = true);

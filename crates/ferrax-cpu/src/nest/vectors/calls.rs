@@ -14,7 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Working memory begins at a multiple of so many bytes.
 const ALIGN: usize = 64;
 
-/// What stands before the loop, which reads the results of its functions from now on; none where it stays as it is.
+/// Statements before the loop that compute the results of its functions for a row; the loop then
+/// loads them. None if it stays unchanged.
 pub fn by_rows(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> Option<Vec<Stmt>> {
     let (scratch, bytes) = nest.scratch?;
     let (counter, folds) = l.carries.split_last()?;
@@ -60,7 +61,7 @@ pub fn by_rows(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) ->
     for (j, (v, slice)) in calls.iter().zip(slices).enumerate() {
         let def = *nest.def(*v);
         let NestOp::Call(callee, operands) = def.op else { return None };
-        // PERF: a block function in vectors wants its result apart from its operands
+        // PERF: a block function is vectorised only if its result does not overlap its operands
         let to = FOLD_SCRATCH + (j + 2) * row;
         let places = [FOLD_SCRATCH, FOLD_SCRATCH + row];
         out.push(operands_of(nest, l, n, &slice, &def.args()[..operands as usize], places, scratch));
@@ -131,7 +132,7 @@ fn reads_after_stores(nest: &Nest, l: &NestLoop, slice: &FxHashSet<NestValue>) -
         _ => false,
     })
 }
-/// Whether numbers of this dtype stand in memory as in registers.
+/// Whether numbers of this dtype have the same representation in memory and in registers.
 fn is_lane(d: DType) -> bool {
     matches!(d, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64)
 }

@@ -86,7 +86,8 @@ impl InnerFold<'_> {
 }
 
 impl Vectorizer<'_> {
-    /// Whether the elements of some array lie side by side from one iteration to the next, and those of none apart: rows are read along otherwise.
+    /// Whether some array's elements are contiguous from one iteration to the next, and no array's
+    /// are strided: otherwise vectors go along rows.
     fn has_columns(&mut self, l: &NestLoop) -> bool {
         let (mut beside, mut apart) = (false, false);
         for s in &l.body {
@@ -141,7 +142,7 @@ impl Vectorizer<'_> {
         }
         Some(())
     }
-    /// Those of a reduction's sixteen sums that stand at these places, by fold.
+    /// The partial sums at these positions among a reduction's sixteen, by fold.
     fn partial_sums(&mut self, r: &mut InnerFold, places: &[usize]) -> Option<Vec<Vec<NestValue>>> {
         let (whole, rest) = (r.n / order::LANES, r.n % order::LANES);
         let mut sums: Vec<Vec<NestValue>> = vec![];
@@ -188,12 +189,12 @@ impl Vectorizer<'_> {
         self.forget(r);
         Some(sums)
     }
-    /// What was computed for one place of the counter.
+    /// Discards values that were computed for one value of the counter.
     fn forget(&mut self, r: &mut InnerFold) {
         r.terms.clear();
         self.scalars.retain(|v, _| !r.inside.contains(v));
     }
-    /// Computes what a term takes from outside of its loop there.
+    /// Computes the values that a term reads from outside its loop.
     fn prepare(&mut self, r: &InnerFold, v: NestValue, is_data: bool) -> Option<()> {
         let def = *self.nest.def(v);
         if !r.inside.contains(&v) {

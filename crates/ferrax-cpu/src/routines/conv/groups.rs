@@ -239,7 +239,7 @@ impl GroupedWindows {
     /// Copies the cells of `live` groups: the first level has `count` positions of them.
     ///
     /// # Safety
-    /// Each element that the guards let through lies in `x`; `to` has [`Self::cells`], of `size` bytes each.
+    /// Each element whose guards hold lies in `x`; `to` has [`Self::cells`], of `size` bytes each.
     unsafe fn copy(&self, to: *mut u8, x: *const u8, c: &CellRun, size: usize, run: InterleaveFn) {
         let (last, outer) = self.levels.split_last().expect("a level");
         let positions = if outer.is_empty() { c.count } else { last.positions() };
@@ -249,7 +249,7 @@ impl GroupedWindows {
         for line in 0..lines {
             let (mut rest, mut first, mut sides) = (line, c.first, c.sides.clone());
             for l in outer.iter().rev() {
-                // the outermost is what is left
+                // the outermost position is the quotient that remains
                 let q = if std::ptr::eq(l, &outer[0]) { rest } else { rest % l.positions() } as i64;
                 rest /= l.positions();
                 first += q * l.stride;
@@ -325,7 +325,7 @@ struct Groups {
     term_blocks: usize,
     /// Vectors of groups.
     vectors: usize,
-    /// Whether y is read where it lies.
+    /// Whether y is read in place.
     dense_y: bool,
     /// Bytes of scratch memory: cells, sums, and a panel of y.
     cells: usize,
@@ -428,8 +428,9 @@ impl Groups {
         sides.iter_mut().zip(&level.steps).for_each(|(s, step)| *s += by as i64 * step);
         let here = CellRun { first, sides, bounds: &self.bounds, count: block.positions(), live: g.live };
         let y = y.get().wrapping_add((self.along(g, &c.y) + term * c.y[nb]) * size).cast_const();
-        // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x, and found the greatest
-        // positions of y inside it; scratch memory has the sums of a block, its cells, and a panel of its terms.
+        // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element whose guards hold
+        // lies in x, and that the greatest positions of y lie inside it; scratch memory has the
+        // sums of a block, its cells, and a panel of its terms.
         unsafe {
             w.copy(to, x.get().cast_const(), &here, size, self.interleave);
             let (y, y_row) = match self.dense_y && g.live == w.lanes {

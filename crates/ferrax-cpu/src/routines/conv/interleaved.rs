@@ -17,7 +17,7 @@ pub struct Interleave {
 pub type InterleaveFn = unsafe fn(x: &Interleave);
 pub trait Interleaving {
     /// # Safety
-    /// Each element that is named lies in `from`; `to` holds them all.
+    /// Each element that is named lies in `from`; `to` has room for them all.
     unsafe fn run(x: &Interleave);
 }
 tiers!(pick_interleaving, Interleaving, fn(x: &Interleave));

@@ -41,7 +41,7 @@ pub struct WindowLines {
     positions: usize,
     stride: i64,
     steps: Sides,
-    /// What tells one line from another: the axes of rows and of terms that are left.
+    /// The axes that number the lines: the remaining axes of rows and of terms.
     pub rows: Vec<ReadAxis>,
     pub terms: Vec<ReadAxis>,
 }
@@ -57,7 +57,7 @@ impl WindowLines {
     ) -> Option<WindowLines> {
         let (across, windows) = if by_rows { (terms, rows) } else { (rows, terms) };
         let (along, outer) = across.split_last()?;
-        // units are the last axis where it lies side by side; the taps are before it
+        // the last axis is one of units if it is contiguous; the taps precede it
         let side_by_side = |a: &ReadAxis| a.stride == 1 && a.steps.iter().all(|s| *s == 0);
         let (unit, taps, rest) = match windows {
             [rest @ .., taps, unit] if side_by_side(unit) && gcd(along.stride, taps.stride) >= unit.n as i64 => {
@@ -110,7 +110,7 @@ impl WindowLines {
             terms,
         })
     }
-    /// Rows and terms that one line stands for.
+    /// The rows and terms that one line covers.
     pub fn shape(&self) -> [usize; 2] {
         match self.way {
             LineWay::Terms => [self.taps * self.unit, self.along],
@@ -138,7 +138,7 @@ impl WindowLines {
         let apart = self.dilation * if self.way == LineWay::Transposed { 1 } else { self.unit };
         (0..taps).map(move |t| (t * apart, t * each, each))
     }
-    /// Where the row `r` of a line begins in it, and the strides from row to row and from term to term.
+    /// The offset of row `r` of a line, and the strides from row to row and from term to term.
     pub fn place(&self, r: usize) -> (usize, [isize; 2]) {
         let by = (self.step * self.unit) as isize;
         match self.way {
@@ -162,10 +162,11 @@ impl WindowLines {
             _ => self.positions * self.unit,
         }
     }
-    /// Copies a line from `x`, zeros where guards refuse a position: `bounds` are lowest, highest and first.
+    /// Copies a line from `x`, zeros where guards fail: `bounds` are lowest, highest and first
+    /// position.
     ///
     /// # Safety
-    /// Each element that the guards let through lies in `x`; `to` has [`Self::room`].
+    /// Each element whose guards hold lies in `x`; `to` has [`Self::room`].
     pub unsafe fn copy<T: Copy + Default>(
         &self,
         to: *mut T,

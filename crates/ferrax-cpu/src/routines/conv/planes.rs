@@ -110,10 +110,11 @@ impl WindowPlanes {
     fn room(&self) -> usize {
         self.planes.iter().map(|p| p.len()).product::<usize>() * self.lines(self.block) * self.positions + SLACK
     }
-    /// Copies `count` lines of a plane from `x` on, zeros where guards refuse a position: `bounds` are lowest, highest and first.
+    /// Copies `count` lines of a plane from `x` on, zeros where guards fail: `bounds` are lowest,
+    /// highest and first position.
     ///
     /// # Safety
-    /// Each element that the guards let through lies in `x`; `to` holds the lines.
+    /// Each element whose guards hold lies in `x`; `to` has room for the lines.
     unsafe fn copy<T: Copy>(
         &self,
         to: *mut T,
@@ -161,7 +162,7 @@ struct Planes {
     cost: Cost,
 }
 
-/// The whole of a convolution whose result lies along its places, if it has such windows.
+/// A convolution whose result is contiguous along its places, if its windows are planes.
 pub fn compile(c: &Conv, axes: &ConvAxes, target: &Target) -> Option<Run> {
     let (nb, lane) = (c.batch.len(), Lane::of(c.dtype));
     let product = pick_by_table(lane, target.tier)?;
@@ -198,8 +199,8 @@ impl Planes {
                 .map(|g| start(&c.guards[g].at) + here.sides[g] + t.sides[g] + lines_before * p.by_line[g])
                 .collect();
             let (to, x, bounds) = (own.wrapping_add(i * each * size), x.get().cast_const(), &self.bounds);
-            // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch memory
-            // has `WindowPlanes::room` behind `MEMORY`.
+            // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element whose guards
+            // hold lies in x; the scratch memory has `WindowPlanes::room` behind `MEMORY`.
             unsafe {
                 match size {
                     4 => p.copy::<u32>(to.cast(), x.cast(), first + t.offset, &sides, bounds, p.lines(count)),
@@ -224,8 +225,9 @@ impl Planes {
                 scratch,
                 blocks: std::ptr::null_mut(),
             };
-            // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them; the result is dense, and these lines of
-            // it are this unit's; each term of each place lies in the scratch memory, with the slack behind it.
+            // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside
+            // them; the result is dense, and these lines of it belong to this unit; each term of
+            // each place lies in the scratch memory, with the slack behind it.
             unsafe { (self.product)(&m, &p.table) };
         }
         Ok(())

@@ -62,7 +62,7 @@ pub fn places(axes: &[ReadAxis], range: Range<usize>, guards: usize) -> Res<Vec<
     Ok(out)
 }
 
-/// What is read of an array: which elements, and whether a run lies along rows.
+/// The elements to read from an array, and whether runs go along rows.
 pub struct ConvReading {
     /// The axis that runs go along.
     pub run: ReadAxis,
@@ -70,10 +70,10 @@ pub struct ConvReading {
     pub bounds: Vec<(i64, i64, i64)>,
 }
 impl ConvReading {
-    /// Writes runs and single places, `width` elements from one single place to the next.
+    /// Copies runs and single places; single places are `width` elements apart.
     ///
     /// # Safety
-    /// Each element that the guards let through lies in `x`; `to` holds them all.
+    /// Each element whose guards hold lies in `x`; `to` has room for them all.
     pub unsafe fn pack<T: Copy + Default>(
         &self,
         to: *mut T,
@@ -101,7 +101,7 @@ impl ConvReading {
                     true => (from as usize * unit, end as usize * unit),
                     false => (0, 0),
                 };
-                // SAFETY: by the contract; what is read passed the guards.
+                // SAFETY: by the contract; the guards hold for each element that is read.
                 unsafe {
                     let to = to.add(s.at * width + r.at);
                     for i in (0..from).chain(end..r.len) {

@@ -15,14 +15,15 @@ use ferrax_kernel::kernel::Affine;
 use ferrax_kernel::routine::Conv;
 use std::ops::Range;
 
-/// Where the left side comes from.
+/// The source of the left side.
 enum LeftSide {
     /// From x itself: elements from row to row, and from term to term.
     Direct([i64; 2]),
     Lines(Box<WindowLines>),
     Packed(Packing),
 }
-/// Rows are copied out of x, some terms at a time. Runs go along what lies closest in x, for longest.
+/// Rows are copied out of x, some terms at a time. Runs go along the axis with the smallest stride
+/// in x, and the longest one among these.
 struct Packing {
     /// Whether runs go along rows; else along terms.
     by_rows: bool,
@@ -61,7 +62,7 @@ pub struct ConvWindows {
     transpose: LoadFn,
     cost: Cost,
 }
-/// A block of rows: where they begin, how many they are, what their batch element adds to positions.
+/// A block of rows: its first row, the number of rows, and the offset of its batch element.
 struct WindowBlock<'a> {
     shared: [SharedPtr; 3],
     scratch: *mut u8,
@@ -161,7 +162,8 @@ impl ConvWindows {
             lines: self.lines(),
         }
     }
-    /// Multiplies the terms from `done` on, `part` of them, and adds that to what the terms before left.
+    /// Multiplies `part` terms from `done` on, and adds the products to the sums of the terms
+    /// before.
     fn multiply(&self, u: &WindowBlock, left: *const u8, strides: [isize; 2], [done, part]: [usize; 2]) {
         let (c, nb, n, count) = (&self.c, self.c.batch.len(), self.c.columns, u.count);
         let right = self.at(u.shared[1].get(), (u.y + done * c.y[nb]) as i64);
@@ -196,9 +198,10 @@ impl ConvWindows {
             None if c.out[nb] == 1 && (c.out[nb + 1] != 1 || n < count) => lies_by_columns,
             None => lies_by_rows,
         };
-        // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them, those of x where there are no guards
-        // too; the result is dense, and the rows of this block are this unit's alone; scratch has `MEMORY` bytes, and room for a line
-        // and what is made of it.
+        // SAFETY: `Routine::verify`: the greatest positions of y and of the result lie inside them,
+        // and those of x where there are no guards; the result is dense, and the rows of this block
+        // belong to this unit; scratch has `MEMORY` bytes, and room for a line and the rows made
+        // from it.
         unsafe { (self.product)(&x) };
     }
     /// Scratch memory of a transposed line, and of its result.
@@ -263,8 +266,9 @@ impl ConvWindows {
     }
     fn pack(&self, u: &WindowBlock, singles: &[PlaceRun], runs: &[PlaceRun], width: usize) {
         let (to, x) = (u.scratch.wrapping_add(MEMORY), u.shared[0].get().cast_const());
-        // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element which the guards let through lies in x; the scratch
-        // memory holds `block` rows of `depth` terms, or a line, behind `MEMORY`, which places do not exceed.
+        // SAFETY: `Routine::verify` proved by `Conv::kernel` that every element whose guards hold
+        // lies in x; the scratch memory holds `block` rows of `depth` terms, or a line, behind
+        // `MEMORY`, which places do not exceed.
         unsafe {
             match self.size {
                 4 => self.reading.pack::<u32>(to.cast(), x.cast(), u.offset, &u.sides, singles, runs, width),
@@ -310,7 +314,7 @@ impl CompiledRoutine for ConvWindows {
     }
 }
 
-/// Writes `n` rows of `count` sums, `apart` from each other, as columns.
+/// Writes `n` rows of `count` sums, at distance `apart`, as columns.
 ///
 /// # Safety
 /// `to` has such elements at the strides, `sums` such rows.

@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicBool;
 /// `count` products, of elements of `size` bytes: f32 or f64.
 ///
 /// # Safety
-/// The strides stay inside the operands, and results are dense and lie apart from these and each other.
+/// The strides stay inside the operands; results are dense and overlap neither these nor each
+/// other.
 pub unsafe fn products(
     count: usize,
     size: usize,
@@ -32,8 +33,8 @@ pub unsafe fn products(
     });
 }
 
-/// Part `k` of `of` of a product: some of its rows or of its columns, of which there are more. An element's terms are added in one order, whatever
-/// lies beside it.
+/// Part `k` of `of` of a product: some of its rows or of its columns, whichever are more. The order
+/// of an element's terms does not depend on the part.
 fn strip(x: Matrices, k: usize, of: usize, size: usize) -> Matrices {
     /// Rows and columns that the library does together.
     const BATCH: usize = 48;
@@ -101,7 +102,8 @@ blocked!(f64, gemm_f64::gemm::f64);
 /// The product by the library's GEMM, whose kernels need contiguous columns of the result: our rows are columns of its transpose.
 ///
 /// # Safety
-/// The strides stay inside the operands, which hold `T`, and `c` holds m rows of n and lies apart from them.
+/// The strides stay inside the operands, which hold `T`, and `c` holds m rows of n and does not
+/// overlap them.
 unsafe fn blocked<T: Blocked>(x: &Matrices) {
     let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column], c_row, .. } = *x;
     let (a, b, c): (*const T, *const T, *mut T) = (a.cast(), b.cast(), c.cast());
@@ -111,7 +113,7 @@ unsafe fn blocked<T: Blocked>(x: &Matrices) {
         true => ((b, [b_row, b_column]), (a, [a_row, a_column])),
         false => ((a, [a_column, a_row]), (b, [b_column, b_row])),
     };
-    // terms in the order in which they lie
+    // terms in memory order
     if left.1[0] < 0 && k > 0 {
         let last = k as isize - 1;
         left = (left.0.wrapping_offset(last * left.1[0]), [-left.1[0], left.1[1]]);

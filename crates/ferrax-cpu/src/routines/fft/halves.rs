@@ -39,7 +39,7 @@ impl<T: FftNum> RealHalves<T> {
         // SAFETY: a row is as long.
         unsafe { self.run_part(SharedPtr(row.as_mut_ptr().cast()), 0..self.turns.len(), scale) };
     }
-    /// What is no pair: the first with the last, and the middle.
+    /// The elements without a partner: the first with the last, and the middle.
     fn ends(&self, row: &mut [Complex<T>], scale: T) {
         let (m, first) = (self.m, row[0]);
         let other = if self.inverse { row[m].re } else { first.im };

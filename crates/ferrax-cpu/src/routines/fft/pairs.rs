@@ -4,18 +4,20 @@
 #![allow(unsafe_code)]
 use crate::tier::Tier;
 
-/// `a[k]` and `b[n - 1 - k]` become what sum and difference of a and conj b, turned, say; `scale` is one real number.
+/// Replaces `a[k]` and `b[n - 1 - k]` by combinations of the sum and the difference of a and conj
+/// b, the latter times a twiddle factor; `scale` is one real number.
 pub type OnPairs = unsafe fn(low: *mut u8, high: *mut u8, turns: *const u8, scale: *const u8, n: usize);
 /// `to[k] = a[k] b[k]`
 pub type ComplexProducts = unsafe fn(to: *mut u8, a: *const u8, b: *const u8, n: usize);
 
-/// What rows of complex numbers are given to, of parts of some size on some machine.
+/// Functions on rows of complex numbers, for a size of their parts and a machine.
 #[derive(Clone, Copy)]
 pub struct ComplexRows {
     pub products: ComplexProducts,
-    /// `(s - i d w) scale` and `conj(s + i d w) scale`, of sum s, difference d and turn w: what a transform of pairs becomes.
+    /// `(s - i d w) scale` and `conj(s + i d w) scale`, of sum s, difference d and twiddle factor
+    /// w: splits the transform of pairs.
     pub apart: OnPairs,
-    /// The same with `+ i d w`: what it is made of.
+    /// The same with `+ i d w`: its inverse.
     pub together: OnPairs,
 }
 
@@ -140,7 +142,7 @@ macro_rules! one {
 one! { f32 f64 }
 
 /// # Safety
-/// As [`ComplexProducts`], the result apart from both sides, and the machine has these vectors.
+/// As [`ComplexProducts`]; the result overlaps neither operand, and the machine has these vectors.
 #[inline(always)]
 unsafe fn products<V: ComplexVector, O: ComplexVector<Part = V::Part>>(
     to: *mut u8,
@@ -161,7 +163,7 @@ unsafe fn products<V: ComplexVector, O: ComplexVector<Part = V::Part>>(
     }
 }
 /// # Safety
-/// As [`OnPairs`], rows apart from each other, and the machine has these vectors.
+/// As [`OnPairs`]; rows do not overlap, and the machine has these vectors.
 #[inline(always)]
 unsafe fn on_pairs<V: ComplexVector, O: ComplexVector<Part = V::Part>, const JOINED: bool>(
     low: *mut u8,

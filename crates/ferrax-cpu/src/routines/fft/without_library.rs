@@ -54,7 +54,7 @@ pub struct Factored {
     turns: Vec<Complex<f64>>,
     factors: Vec<usize>,
 }
-/// The name by which [`super`] knows it; the parameter is that of what it reads and writes.
+/// The name by which [`super`] refers to it; `T` is the type of the parts that it reads and writes.
 pub trait Fft<T: FftNum>: Send + Sync {
     fn get_immutable_scratch_len(&self) -> usize;
     fn get_inplace_scratch_len(&self) -> usize;
@@ -98,7 +98,7 @@ impl Factored {
         for r in 0..*p {
             self.transform(&x[r * step..], step * p, rest, &mut y[r * m..(r + 1) * m], part);
         }
-        // element k of each part, turned, is a sum of p terms
+        // element k of each part, times its twiddle factor, is a sum of p terms
         let turns = self.n / y.len();
         for k in 0..m {
             for (r, z) in part[..*p].iter_mut().enumerate() {

@@ -35,7 +35,7 @@ pub fn row_of_strips<T: RowElement>(n: usize) -> usize {
 /// A matrix on its way, of `m >= n` rows.
 #[derive(Clone, Copy)]
 pub struct General<T> {
-    /// Strip after strip of all rows; what is beyond `n` is zero.
+    /// Strip after strip of all rows; zero beyond `n`.
     pub a: *mut T,
     pub m: usize,
     pub n: usize,
@@ -62,7 +62,7 @@ pub struct UpperBidiagonal<'a> {
     pub right: &'a mut [f64],
 }
 
-/// Where a panel's rows lie in the working memory.
+/// Offsets of a panel's rows in the working memory.
 #[derive(Clone, Copy)]
 struct PanelPair<T> {
     /// `V'` above `X'`, of `m` elements each.
@@ -141,10 +141,10 @@ unsafe fn reflect<T: RowElement>(x: *mut T, from: usize, n: usize, some: *mut T,
         reflector(std::slice::from_raw_parts_mut(x.add(from), n - from), (*some).wide())
     }
 }
-/// The `i`-th column and row of a panel: their reflections, and what these change.
+/// The `i`-th column and row of a panel: computes their reflections, and the changes by these.
 ///
 /// # Safety
-/// As of [`reduce`]; those before are done.
+/// As for [`reduce`]; the earlier columns and rows are done.
 unsafe fn step<T: RowElement>(
     x: &General<T>,
     panel: &PanelPair<T>,
@@ -189,7 +189,7 @@ unsafe fn step<T: RowElement>(
         if j + 1 >= n {
             return Ok(());
         }
-        // the row, but for what A' v takes off it; then all of it, and A times it
+        // the row before the subtraction of a multiple of A' v; then the whole row, and A times it
         for at in (from_n..whole_n).step_by(strip) {
             row.add(at).copy_from_nonoverlapping(a.add(at * m + j * strip), strip);
         }
@@ -314,10 +314,10 @@ unsafe fn through<T: RowElement>(
     }
     Ok(())
 }
-/// What a panel takes off the rows and columns from `end` on, strip by strip.
+/// Subtracts a panel's products from the rows and columns from `end` on, strip by strip.
 ///
 /// # Safety
-/// As of [`reduce`].
+/// As for [`reduce`].
 unsafe fn update<T: RowElement>(
     x: &General<T>,
     end: usize,

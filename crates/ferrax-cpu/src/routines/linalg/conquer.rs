@@ -138,7 +138,7 @@ unsafe fn leaf<T: RowElement>(x: &Vectors<T>, r: Range<usize>, d: &mut [f64], e:
     sort(d, r.start, order);
     done
 }
-/// Where the rising values of rows from `start` on are.
+/// Sorts the rows from `start` on by value, ascending.
 pub fn sort(d: &[f64], start: usize, order: &mut [usize]) {
     order.iter_mut().enumerate().for_each(|(i, o)| *o = start + i);
     order.sort_by(|i, j| d[i - start].total_cmp(&d[j - start]));
@@ -187,10 +187,10 @@ fn steps(d: &mut [f64], e: &mut [f64], turn: &mut dyn FnMut(usize, f64, f64)) ->
     true
 }
 
-/// Poles `d` by `rising` order, and z, of which what is no more than `tolerance` is nothing.
+/// Sorts poles `d` by `rising`, and deflates entries of z of at most `tolerance`.
 ///
 /// # Safety
-/// As of [`merge`].
+/// As for [`merge`].
 unsafe fn deflate<T: RowElement>(
     x: &Vectors<T>,
     h: &Halves,
@@ -264,13 +264,13 @@ unsafe fn merge<T: RowElement>(
         *from += 1;
     }
     let most = |x: &[f64]| x.iter().fold(0.0f64, |m, x| m.max(x.abs()));
-    // z has length 1: beside poles it is what the matrix makes of it
+    // z has length 1: the rank-one term scales it against the poles by norm
     let tolerance = 8.0 * T::ROUNDING * most(d).max(most(&z) * norm);
     // SAFETY: by the contract.
     let Deflated { poles, done, reach } = unsafe { deflate(x, &h, &rising, (d, &mut z), rho, tolerance) };
     let k = poles.len();
     let (pd, squares): (Vec<f64>, Vec<f64>) = poles.iter().map(|i| (d[*i], z[*i] * z[*i])).unzip();
-    // what was left out is not in the sum
+    // deflated entries are not in the sum
     let total = squares.iter().sum::<f64>();
     let squares: Vec<f64> = squares.iter().map(|z| z / total).collect();
     let equation =

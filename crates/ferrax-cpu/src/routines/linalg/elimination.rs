@@ -20,7 +20,8 @@ const STRIP: usize = 16;
 /// Columns of the rows `from..m` of a matrix.
 #[derive(Clone, Copy)]
 pub struct Columns<T> {
-    /// `width <= PANEL` rows of memory, `lead` apart, each with a column's `m` elements, then zeros to the end of a group.
+    /// `width <= PANEL` rows of memory, at distance `lead`, each with a column's `m` elements,
+    /// padded with zeros to a whole group.
     pub a: *mut T,
     pub lead: usize,
     pub width: usize,
@@ -34,11 +35,12 @@ pub fn memory(size: usize) -> usize {
     panel::MEMORY + (STRIP * PANEL + STRIP) * size
 }
 
-/// Factors the columns in their place: below the diagonal `L`, which has ones on it, and `U`. Which rows were exchanged for the `from`-th and those after it is
-/// written to `pivots`. Says nothing where a pivot is not `usable`.
+/// Factors the columns in place: `L` below the diagonal, whose own diagonal is one, and `U`. Writes
+/// the exchanged row of the `from`-th column and those after it to `pivots`. Stops if a pivot is
+/// not `usable`.
 ///
 /// # Safety
-/// All is as large as stated, and this caller's.
+/// All arrays have the stated sizes and belong to this caller.
 pub unsafe fn eliminate<T: RowElement>(
     x: &Columns<T>,
     pivots: &mut [u32],
@@ -59,7 +61,7 @@ pub unsafe fn eliminate<T: RowElement>(
                 for p in 0..i {
                     *by.add(p) = T::narrow(-(*column.add(from + s + p)).wide());
                 }
-                // what stands before in its group is done
+                // earlier elements of its group are done
                 let group = group_of::<T>(row);
                 let mut kept = [T::default(); 16];
                 kept[..row - group].copy_from_slice(std::slice::from_raw_parts(column.add(group), row - group));
@@ -122,7 +124,8 @@ struct Upper<T> {
     row: usize,
 }
 impl<T: RowElement> Upper<T> {
-    /// The first `n` elements of a column from that row on, less what those before take off them.
+    /// Subtracts the contributions of earlier columns from the first `n` elements of a column, from
+    /// that row on.
     ///
     /// # Safety
     /// So many columns of `L` are done.
@@ -141,7 +144,7 @@ impl<T: RowElement> Upper<T> {
         }
     }
 }
-/// Where the first of the elements of largest size is.
+/// The position of the first element of largest magnitude.
 fn largest<T: RowElement>(x: &[T]) -> usize {
     const LANES: usize = 16;
     let (chunks, rest) = x.as_chunks::<LANES>();

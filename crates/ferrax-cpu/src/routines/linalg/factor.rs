@@ -57,15 +57,16 @@ pub struct Stage {
     pub k: usize,
     /// Columns of the block.
     pub width: usize,
-    /// Its factor turned and negated, in rows of [`BLOCK`]; then the reciprocals of its diagonal.
+    /// Its factor, transposed and negated, in rows of [`BLOCK`]; then the reciprocals of its
+    /// diagonal.
     pub square: *mut u8,
-    /// What is below, solved, turned and negated: `width` rows of `n`.
+    /// The solved rows below, transposed and negated: `width` rows of `n`.
     pub turned: *mut u8,
     /// [`memory`] bytes of this thread's own.
     pub scratch: *mut u8,
     pub product: Rows,
 }
-/// Elements of `Stage::square`, and of `Stage::turned`.
+/// The number of elements of `Stage::square`, and of `Stage::turned`.
 pub fn elements(n: usize) -> [usize; 2] {
     [(BLOCK + 1) * BLOCK, BLOCK * n]
 }
@@ -74,7 +75,8 @@ pub fn memory(size: usize) -> usize {
     panel::MEMORY + STRIP * MAX_ROWS * size
 }
 
-/// Factors the square, and says whether there is a factor; the rows `from..to` below it solved; what the block takes off the rows `from..to`.
+/// The steps of a block: factors the square, and reports whether there is a factor; solves the rows
+/// `from..to` below it; subtracts the block's product from the rows `from..to`.
 #[derive(Clone, Copy)]
 pub struct Steps {
     pub square: unsafe fn(&Stage) -> bool,
@@ -103,16 +105,17 @@ pub fn pick(size: usize, tier: Tier) -> Option<(Steps, Rows)> {
     }
 }
 
-/// `c += a b` for `rows` of the block and strips' columns `s..s + w`: `a` what is solved of the rows, `b` of the square.
+/// `c += a b` for `rows` of the block and the strips' columns `s..s + w`: `a` holds the solved
+/// columns of the rows, `b` those of the square.
 ///
 /// # Safety
-/// `rows` rows at `row`, `s + w` columns.
+/// There are `rows` rows at `row`, and `s + w` columns.
 #[inline(always)]
 unsafe fn take_off<T>(x: &Stage, row: *mut T, rows: usize, s: usize, w: usize) {
     if s == 0 || rows == 0 {
         return;
     }
-    // SAFETY: columns of the same rows, which lie apart; the square's first s rows are written.
+    // SAFETY: disjoint columns of the same rows; the square's first s rows are written.
     unsafe {
         (x.product)(&Matrices {
             a: row.cast_const().cast(),
@@ -184,10 +187,11 @@ unsafe fn square<V: Divisible<Element: FactorElement>>(x: &Stage) -> bool {
     }
 }
 
-/// `rows` rows of `w` columns from `from` on, times the inverse of the strip's factor; and turned and negated, `row` apart, to `to`.
+/// `rows` rows of `w` columns from `from` on, times the inverse of the strip's factor; also stores
+/// them transposed and negated, at distance `row`, to `to`.
 ///
 /// # Safety
-/// As of [`Stage`].
+/// As for [`Stage`].
 #[inline(always)]
 unsafe fn solve<V: Divisible<Element: FactorElement>>(
     x: &Stage,
@@ -284,7 +288,7 @@ unsafe fn columns<V: Divisible<Element: FactorElement>, const C: usize>(
 /// As of [`Stage`]; the rows are this thread's.
 #[inline(always)]
 unsafe fn below<V: Divisible<Element: FactorElement>>(x: &Stage, from: usize, to: usize) {
-    // SAFETY: rows below the block, and columns of what is turned.
+    // SAFETY: rows below the block, and columns of the transposed rows.
     unsafe {
         let row = x.a.cast::<V::Element>().add(from * x.n + x.k);
         for s in (0..x.width).step_by(STRIP) {

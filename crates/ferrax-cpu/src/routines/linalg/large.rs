@@ -92,7 +92,7 @@ number! {
     c64, f64: |x| (x.re, x.im), c64::new(x.re, -x.im), |by| c64::new(x.re * by, x.im * by), c64::new(by, 0.0);
 }
 
-/// How a decomposition is done here: into the results, or not, which is then said.
+/// A decomposition of a large matrix: its `run` writes the results, or returns false.
 pub struct Large {
     bytes: usize,
     tier: Tier,
@@ -226,10 +226,10 @@ impl Large {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Whether it was done; the results are then written.
+    /// Whether the decomposition was done; the results are then written.
     ///
     /// # Safety
-    /// Operands and results hold one matrix each as `l` states, aligned; results lie apart from everything.
+    /// Operands and results hold one matrix each as `l` states, aligned; results overlap nothing.
     pub unsafe fn run(
         &self,
         l: &Linalg,
@@ -280,14 +280,14 @@ impl<T: Number> At<T> {
         self.p.get().cast::<T>().wrapping_add(i * self.row + j * self.column)
     }
     /// # Safety
-    /// It lies inside, and nothing else writes or reads it while it lives.
+    /// The block lies inside, and nothing else writes or reads it during its lifetime.
     unsafe fn block<'a>(&self, rows: Range<usize>, columns: Range<usize>) -> MatMut<'a, T> {
         let p = self.ptr(rows.start, columns.start);
         // SAFETY: by the contract.
         unsafe { MatMut::from_raw_parts_mut(p, rows.len(), columns.len(), self.row as isize, self.column as isize) }
     }
     /// # Safety
-    /// It lies inside, and nothing writes it while it lives.
+    /// The block lies inside, and nothing writes it during its lifetime.
     unsafe fn read<'a>(&self, rows: Range<usize>, columns: Range<usize>) -> MatRef<'a, T> {
         let p = self.ptr(rows.start, columns.start);
         // SAFETY: by the contract.
@@ -313,7 +313,7 @@ impl Portions {
         p
     }
     fn stack<'a>(self) -> &'a mut MemStack {
-        // SAFETY: what is left of the block, which is one task's.
+        // SAFETY: the remainder of the block, which belongs to one task.
         MemStack::new(unsafe { std::slice::from_raw_parts_mut(self.at.cast::<MaybeUninit<u8>>(), self.left) })
     }
 }
@@ -321,7 +321,7 @@ impl Portions {
 /// `to[j, i] = from[i, j]`, by small squares.
 ///
 /// # Safety
-/// `from` has `m` rows of `n`, `row` apart; `to` as many columns, `column` apart.
+/// `from` has `m` rows of `n`, at distance `row`; `to` has as many columns, at distance `column`.
 unsafe fn turned<T: Copy>(
     from: *const T,
     row: usize,
@@ -353,9 +353,10 @@ impl Task<'_> {
     fn output<T>(&self, k: usize) -> *mut T {
         self.outs[k].cast()
     }
-    /// A power of two that brings the largest part of those elements of an operand that are read between 1 and 2, since squares of others
-    /// overflow, or vanish, and tolerances are those of matrices near 1; if all are finite. So a matrix times a power of two has the
-    /// results of the matrix, times that power. Which columns of a row are read, `read` says.
+    /// A power of two that scales the largest magnitude of the elements that are read to between 1
+    /// and 2, if all are finite. Squares of other sizes may overflow or underflow, and tolerances
+    /// assume matrices near 1. The results for a scaled matrix are those of the matrix, times that
+    /// power. `read` gives the columns of a row that are read.
     fn scale<T: Number>(&self, [m, n]: [usize; 2], read: impl Fn(usize) -> Range<usize>) -> Option<f64> {
         const LANES: usize = 8;
         // of several elements at a time, so that no chain of maxima is waited for
@@ -407,18 +408,19 @@ impl Task<'_> {
         if self.cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// In place in the result, row by row; what it leaves above the diagonal is cleared.
+    /// Works in place in the result, row by row; elements above the diagonal are cleared
+    /// afterwards.
     fn cholesky<T: Number>(&self) -> Res<bool> {
         let n = self.of.n;
         let out = self.output::<T>(0);
         let (a, from) = (At::new(out, n, 1), SharedPtr(self.ins[0].cast_mut()));
         let zero = |i: usize, columns: Range<usize>| {
-            // SAFETY: elements of a row of the result, which is this piece's.
+            // SAFETY: elements of a row of the result, which belongs to this piece.
             unsafe { std::slice::from_raw_parts_mut(a.ptr(i, columns.start), columns.len()).fill(T::of(0.0)) }
         };
         self.wide(n, n * n * 8, 0, &|r, _| {
             for i in r {
-                // SAFETY: a row of the operand, and of the result, apart.
+                // SAFETY: a row of the operand and one of the result, which do not overlap.
                 unsafe { a.ptr(i, 0).copy_from_nonoverlapping(from.get().cast::<T>().add(i * n), i + 1) };
                 zero(i, i + 1..n);
             }
@@ -474,7 +476,7 @@ impl Task<'_> {
         let n = self.of.n;
         for k in (0..n).step_by(BLOCK) {
             let end = (k + BLOCK).min(n);
-            // SAFETY: of the result, which is this task's.
+            // SAFETY: a block of the result, which belongs to this task.
             let square = unsafe { a.block(k..end, k..end) };
             let done =
                 llt::cholesky_in_place(square, Default::default(), Par::Seq, self.parts().stack(), Default::default());
@@ -517,7 +519,7 @@ impl Task<'_> {
             return Ok(false);
         }
         let out = self.output::<T>(0);
-        // SAFETY: m * k elements each, apart.
+        // SAFETY: m * k elements each, which do not overlap.
         unsafe { out.copy_from_nonoverlapping(self.input::<T>(1), m * k) };
         if let Some((solve, product)) = substitute::pick(size_of::<T>(), self.tier).filter(|_| !self.of.complex) {
             self.substitute::<T>(t, solve, product)?;

@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Rows of a piece of a product.
 const ROWS: usize = 128;
 
-/// Where a vector is not zero.
+/// The range where a vector is not zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reach {
     Top,
@@ -34,7 +34,8 @@ impl Reach {
     }
 }
 
-/// Which poles are left when those that nearly meet were turned, and those with nothing in z left out; where the vectors of all reach.
+/// The poles that remain after deflation: nearly equal poles are rotated, and poles whose entry of
+/// z is negligible are dropped; and the ranges of all vectors.
 pub struct Deflated {
     pub poles: Vec<usize>,
     pub done: Vec<usize>,
@@ -49,14 +50,15 @@ impl Pieces {
         Pieces(SharedPtr(x.as_mut_ptr().cast()))
     }
     /// # Safety
-    /// The range lies inside of what these are pieces of, which lives, and is one thread's.
+    /// The range lies inside the array of these pieces, which is alive, and belongs to one thread.
     pub unsafe fn of<'a, E>(&self, r: Range<usize>) -> &'a mut [E] {
         // SAFETY: by the contract.
         unsafe { std::slice::from_raw_parts_mut(self.0.get().cast::<E>().add(r.start), r.len()) }
     }
 }
 
-/// Vectors in rows, `lead` apart, with as much working memory twice: for those that are gathered, and for the matrix they are multiplied by.
+/// Vectors in rows, at distance `lead`, with twice as much working memory: for gathered vectors,
+/// and for the matrix they are multiplied by.
 #[derive(Clone, Copy)]
 pub struct Vectors<T> {
     pub q: *mut T,
@@ -78,7 +80,7 @@ pub struct Halves {
 }
 
 impl<T: RowElement> Vectors<T> {
-    /// An element, without a slice of it.
+    /// Reads an element without making a slice of it.
     ///
     /// # Safety
     /// It lies inside, and nothing writes it meanwhile.
@@ -89,7 +91,7 @@ impl<T: RowElement> Vectors<T> {
     /// Rows i and k become `c i + s k` and `c k - s i`.
     ///
     /// # Safety
-    /// Both lie inside, apart, and are this caller's.
+    /// Both rows lie inside, are disjoint, and belong to this caller.
     pub unsafe fn turn(&self, i: usize, k: usize, columns: Range<usize>, c: f64, s: f64) {
         // SAFETY: by the contract.
         let [a, b] = [i, k].map(|i| unsafe {

@@ -19,7 +19,7 @@ pub const BATCH: usize = 64;
 /// Rows that they are applied to at a time: with a group's vectors they stay in the outer cache of a core.
 pub const ROWS: usize = 64;
 
-/// Who does the work.
+/// The threads that do the work.
 #[derive(Clone, Copy)]
 pub struct Workers<'a> {
     pub parallel: bool,
@@ -48,7 +48,7 @@ impl Workers<'_> {
     }
 }
 
-/// Where the group of an element begins.
+/// The start of the group of an element.
 pub fn group_of<T: RowElement>(i: usize) -> usize {
     i / T::GROUP * T::GROUP
 }
@@ -64,7 +64,7 @@ pub fn reflector<T: RowElement>(x: &mut [T], below: f64) -> (f64, f64) {
     let alpha = x[0].wide();
     let mut rest = below.sqrt();
     if below < T::MIN_NORMAL {
-        // whose squares have lost digits
+        // whose squares lose precision
         let most = x[1..].iter().fold(0.0f64, |m, x| m.max(x.wide().abs()));
         rest = if most < T::MIN_NORMAL {
             0.0
@@ -85,14 +85,15 @@ pub fn reflector<T: RowElement>(x: &mut [T], below: f64) -> (f64, f64) {
     (beta, (beta - alpha) / beta)
 }
 
-/// Reflections in their order: vectors in `count` rows of `n` elements, `lead` apart, the k-th zero before `k + from`.
+/// Reflections in their order: vectors in `count` rows of `n` elements, at distance `lead`, the
+/// k-th zero before `k + from`.
 #[derive(Clone, Copy)]
 pub struct Sequence<T> {
     pub vectors: *const T,
     pub lead: usize,
     pub count: usize,
     pub n: usize,
-    /// Where the first vector begins.
+    /// The start of the first vector.
     pub from: usize,
     pub taus: *const f64,
     /// For [`Sequence::prepare`]: `count` rows' worth of `n`, each a multiple of `BATCH` reflections, and their triangles.
@@ -103,7 +104,7 @@ pub struct Sequence<T> {
 unsafe impl<T> Sync for Sequence<T> {}
 
 impl<T: RowElement> Sequence<T> {
-    /// Elements of `turned` and of `triangles`.
+    /// The number of elements of `turned` and of `triangles`.
     pub fn memory(count: usize, n: usize) -> [usize; 2] {
         let groups = count.div_ceil(BATCH);
         [groups * BATCH * n.next_multiple_of(T::GROUP), groups * BATCH * BATCH]
@@ -120,10 +121,10 @@ impl<T: RowElement> Sequence<T> {
     fn columns(&self) -> usize {
         self.n.next_multiple_of(T::GROUP)
     }
-    /// The vectors as columns, and each group's triangle, negated and turned.
+    /// Computes the vectors as columns, and each group's triangle, negated and transposed.
     ///
     /// # Safety
-    /// Everything is as large as stated; `turned` and `triangles` are this caller's.
+    /// All arrays have the stated sizes; `turned` and `triangles` belong to this caller.
     pub unsafe fn prepare(&self, ops: &RowOperations<T>, workers: Workers) -> Res<()> {
         let (this, ops) = (*self, *ops);
         let nanos = (self.count * BATCH * self.n) as f64 * 0.05;
@@ -166,7 +167,8 @@ impl<T: RowElement> Sequence<T> {
                 }
                 full[i * BATCH + i] = tau;
             }
-            // full[i][j] = T[j][i]; as w T' is wanted, rows of T' in their order, negated
+            // full[i][j] = T[j][i]; the product needs w T', hence rows of T' in their order,
+            // negated
             for i in 0..BATCH {
                 for j in 0..BATCH {
                     *t.add(i * BATCH + j) = T::narrow(-full[i * BATCH + j]);
@@ -182,11 +184,12 @@ impl<T: RowElement> Sequence<T> {
         // SAFETY: by the contract, and as much scratch memory.
         Scratch.with(BATCH * BATCH * 8, |scratch| unsafe { self.prepare_group(ops, g, scratch.cast()) })
     }
-    /// `c (H_1 .. H_count)'`: of rows of `c`, `lead` apart, in their place. Those of the identity (`of_identity`) are as they are until the group
-    /// that they are in.
+    /// Multiplies rows of `c`, at distance `lead`, by `(H_1 .. H_count)'` in place. Rows of an
+    /// identity (`of_identity`) are unchanged before the group that contains them.
     ///
     /// # Safety
-    /// It is prepared; `c` has `rows` rows of whole groups over `n`, this caller's.
+    /// The reflections are prepared; `c` has `rows` rows of whole groups over `n`, which belong to
+    /// this caller.
     pub unsafe fn apply_to_rows(
         &self,
         ops: &RowOperations<T>,
@@ -202,7 +205,8 @@ impl<T: RowElement> Sequence<T> {
             let x = &this;
             let groups = if of_identity { r.end.div_ceil(BATCH).min(x.groups()) } else { x.groups() };
             for g in (0..groups).rev() {
-                // SAFETY: rows of this piece and its scratch memory; what is read is not written meanwhile.
+                // SAFETY: rows of this piece and its scratch memory; nothing writes the operands
+                // meanwhile.
                 unsafe {
                     x.turn_rows(g, true, c.get().cast::<T>().add(r.start * lead), lead, r.len(), product, scratch)
                 };
@@ -226,7 +230,8 @@ impl<T: RowElement> Sequence<T> {
         let nanos = 2.0 * rows as f64 * BATCH as f64 * (self.n - g * BATCH) as f64 * 0.03;
         workers.pieces(rows, ROWS, nanos, Self::own_memory(), &|r, scratch| {
             let x = &this;
-            // SAFETY: rows of this piece and its scratch memory; what is read is not written meanwhile.
+            // SAFETY: rows of this piece and its scratch memory; nothing writes the operands
+            // meanwhile.
             unsafe { x.turn_rows(g, false, c.get().cast::<T>().add(r.start * lead), lead, r.len(), product, scratch) };
         })
     }

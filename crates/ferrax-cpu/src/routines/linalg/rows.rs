@@ -24,7 +24,7 @@ pub trait RowElement: Copy + Default + PartialOrd + Send + Sync + 'static {
     fn operations(tier: Tier) -> Option<RowOperations<Self>>;
 }
 
-/// `count` rows of `n` elements, whole groups, `lead` apart.
+/// `count` rows of `n` elements, whole groups, at distance `lead`.
 #[derive(Clone, Copy)]
 pub struct RowBlock<T> {
     pub a: *const T,
@@ -50,14 +50,16 @@ pub struct Strip<T> {
     pub sums: *mut T,
 }
 
-/// All unsafe for the same reason: what is given holds as many elements as [`RowBlock`] says, results lie apart from it, and the machine has the vectors.
+/// All are unsafe for the same reasons: arguments hold as many elements as [`RowBlock`] says,
+/// results do not overlap them, and the machine has the vectors.
 #[derive(Clone, Copy)]
 pub struct RowOperations<T> {
     /// `out[i] = sum_j a[i, j] x[j]`.
     pub dots: unsafe fn(RowBlock<T>, x: *const T, out: *mut T),
     /// `y[j] += sum_i by[i] a[i, j]`.
     pub combine: unsafe fn(RowBlock<T>, by: *const T, y: *mut T),
-    /// Both, with the rows' own part of `x`, of which `y[i]` is: what a part of the lower triangle takes part in.
+    /// Both products; `y[i]` belongs to the rows' own part of `x`: the contribution of a part of
+    /// the lower triangle of a symmetric matrix.
     pub both: unsafe fn(RowBlock<T>, x: *const T, by: *const T, out: *mut T, y: *mut T),
     /// `to[j] += minus sum_i v[i] a[i, j]`, then to each row's group the products of its elements with `to` are added.
     pub strip: unsafe fn(Strip<T>),

@@ -20,12 +20,12 @@ pub struct Secular<'a> {
     pub d: &'a [f64],
     pub squares: &'a [f64],
     pub rho: f64,
-    /// How far from a root a value may be, of what it is the sum of.
+    /// The tolerance of a value at a root, relative to the sum of the magnitudes of its terms.
     pub exact: f64,
     /// Whether the poles are the squares of `d`.
     pub squared: bool,
 }
-/// `d[pole] + by`, the root or what it is the square of.
+/// `d[pole] + by`: the root, or its square root.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct SecularRoot {
     pub pole: usize,
@@ -46,13 +46,13 @@ fn total(x: [f64; LANES]) -> f64 {
     ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]))
 }
 
-/// A pole less `x`, both relative to an origin; squares where `S` says so.
+/// A pole less `x`, both relative to an origin; squares for singular values.
 #[inline(always)]
 fn difference<const S: bool>(d: f64, origin: f64, by: f64) -> f64 {
     let near = (d - origin) - by;
     if S { near * ((d + origin) + by) } else { near }
 }
-/// Where a step from `x` leads.
+/// The result of a step from `x`.
 #[inline(always)]
 fn moved<const S: bool>(origin: f64, by: f64, step: f64) -> f64 {
     if !S {
@@ -83,7 +83,7 @@ fn sums<const S: bool>(d: &[f64], squares: &[f64], origin: f64, by: f64) -> [f64
     [total(value), total(slope)]
 }
 
-/// What a root says of the weights of some poles.
+/// The contribution of a root to the weights of some poles.
 #[inline(always)]
 fn ratios<const S: bool>(product: &mut [f64], d: &[f64], origin: f64, by: f64, dj: f64) {
     for (p, d) in product.iter_mut().zip(d) {
@@ -102,7 +102,7 @@ impl Secular<'_> {
     pub fn exact<T: RowElement>() -> f64 {
         (T::ROUNDING / 1024.0).max(f64::EPSILON / 2.0)
     }
-    /// All roots, and the squares of the z of which they are exact ones.
+    /// All roots, and the squares of the z for which they are exact.
     pub fn solve(&self, workers: Workers) -> Res<(Vec<SecularRoot>, Vec<f64>)> {
         let k = self.d.len();
         let (mut roots, mut weights) = (vec![SecularRoot::default(); k], vec![0.0f64; k]);
@@ -185,8 +185,8 @@ impl Secular<'_> {
         }
         SecularRoot { pole, by }
     }
-    /// Of the poles from `from` on, what `z_i^2` is of which these roots are exact ones: the product over `j` of `(x_j - d_i) / (d_j - d_i)`, where of
-    /// `i = j` there is the numerator alone.
+    /// For the poles from `from` on, the `z_i^2` for which these roots are exact: the product over
+    /// `j` of `(x_j - d_i) / (d_j - d_i)`, with the numerator alone for `i = j`.
     #[inline(always)]
     fn weights_of<const S: bool>(&self, roots: &[SecularRoot], from: usize, product: &mut [f64]) {
         product.fill(1.0);
@@ -276,7 +276,7 @@ fn quadratic(c: f64, a: f64, b: f64) -> f64 {
     let root = (a * a - 4.0 * b * c).abs().sqrt();
     if a <= 0.0 { (a - root) / (2.0 * c) } else { 2.0 * b / (a + root) }
 }
-/// The other one, which lies beyond both.
+/// The other root, which lies beyond both poles.
 #[inline(always)]
 fn beyond(c: f64, a: f64, b: f64) -> f64 {
     let root = (a * a - 4.0 * b * c).abs().sqrt();

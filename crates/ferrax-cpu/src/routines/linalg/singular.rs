@@ -91,7 +91,7 @@ struct Both<'a, T> {
     v: Vectors<T>,
     d: &'a [f64],
     e: &'a [f64],
-    /// The largest of their elements, which is not 0.
+    /// The largest magnitude of their elements, which is not 0.
     norm: f64,
 }
 impl<T: RowElement> Both<'_, T> {
@@ -140,10 +140,11 @@ impl<T: RowElement> Both<'_, T> {
         sort(values, r.start, order);
         done
     }
-    /// What is left of the poles `d`, rising as `rising` says, `z[0]` that of 0 at the middle; `tolerance` is nothing.
+    /// Deflates the poles `d`, sorted by `rising`; `z[0]` belongs to the pole 0 at the middle;
+    /// entries of at most `tolerance` are dropped.
     ///
     /// # Safety
-    /// As of [`Both::merge`].
+    /// As for [`Both::merge`].
     unsafe fn deflate(
         &self,
         h: &Halves,
@@ -236,7 +237,7 @@ impl<T: RowElement> Both<'_, T> {
         let k = poles.len();
         let mut pd: Vec<f64> = poles.iter().map(|i| values[*i]).collect();
         if k > 1 {
-            // apart from the pole at 0
+            // away from the pole at 0
             pd[1] = pd[1].max(tolerance / 2.0);
         }
         let squares: Vec<f64> = poles.iter().map(|i| z[*i] * z[*i]).collect();
@@ -271,7 +272,7 @@ impl<T: RowElement> Both<'_, T> {
         Ok(())
     }
 }
-/// The right vector of a root, or the left one, whose element of the pole at 0 stands at `zero`.
+/// The right or the left vector of a root; the left one's element for the pole at 0 is at `zero`.
 fn left_or_right(
     equation: &Secular,
     root: SecularRoot,

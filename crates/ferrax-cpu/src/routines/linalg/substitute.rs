@@ -37,7 +37,7 @@ pub fn memory(n: usize, size: usize) -> usize {
 /// Solves up to [`SIDES`] sides.
 pub type Solve = unsafe fn(&System);
 
-/// What solves systems of elements of `size` bytes, where the machine has fused products.
+/// The solver of systems of elements of `size` bytes, on machines with fused multiply-add.
 pub fn pick(size: usize, tier: Tier) -> Option<(Solve, Rows)> {
     let product = panel::pick_float(size, tier)?;
     #[cfg(target_arch = "x86_64")]
@@ -81,7 +81,7 @@ unsafe fn solve<V: Divisible>(x: &System) {
         }
         for step in (0..n).step_by(STRIP) {
             let w = STRIP.min(n - step);
-            // the strip's first equation, and what is known
+            // the strip's first equation, and the unknowns that are solved
             let (s, known) = if x.lower { (step, 0) } else { (n - step - w, n - step) };
             let rows = a.offset(s as isize * x.a_strides[0]);
             (x.product)(&Matrices {

@@ -18,8 +18,9 @@ use std::ops::Range;
 /// Columns that are reduced one by one.
 const STRIP: usize = 16;
 
-/// The matrix of `all.n` rows, on its way: `columns` rows of memory with as many elements, then zeros to the end of a group, `all.lead` apart. The reflections are
-/// written to `all` and prepared.
+/// A matrix of `all.n` rows during its reduction: `columns` rows of memory with as many elements,
+/// padded with zeros to a whole group, at distance `all.lead`. The reflections are written to `all`
+/// and prepared.
 #[derive(Clone, Copy)]
 pub struct ByColumns<T> {
     pub a: *mut T,
@@ -58,10 +59,11 @@ fn memory<T>() -> usize {
 }
 
 impl<T: RowElement> ByColumns<T> {
-    /// Columns of a group reduced, and what is right of them there turned.
+    /// Reduces the columns of a strip and applies its reflections to the columns right of it in the
+    /// group.
     ///
     /// # Safety
-    /// As of [`reduce`]; columns and reflections before are done. [`memory`] bytes.
+    /// As for [`reduce`]; earlier columns and reflections are done. `scratch` has [`memory`] bytes.
     unsafe fn strip(&self, own: Range<usize>, group: Range<usize>, ops: &RowOperations<T>, scratch: *mut u8) {
         let Sequence { vectors, lead, n, .. } = self.all;
         let (from, whole) = (group_of::<T>(own.start), n.next_multiple_of(T::GROUP));

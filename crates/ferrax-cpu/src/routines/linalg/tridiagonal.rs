@@ -20,13 +20,14 @@ use ferrax_kernel::Res;
 pub const PANEL: usize = 32;
 /// Pieces that a product of a large matrix with a vector is cut into.
 const PIECES: usize = 4;
-/// Rows of a piece of what a panel changes.
+/// Rows of one piece of a panel's update.
 const ROWS: usize = 64;
 
 /// A matrix on its way.
 #[derive(Clone, Copy)]
 pub struct Symmetric<T> {
-    /// `n` rows rounded up to groups, `lead` apart, of which the lower triangle is read, with the whole of each group on the diagonal; what is beyond `n` is zero.
+    /// `n` rows rounded up to groups, at distance `lead`; the lower triangle is read, with the
+    /// whole of each group on the diagonal; zero beyond `n`.
     pub a: *mut T,
     pub lead: usize,
     pub n: usize,
@@ -47,7 +48,8 @@ pub struct Diagonals<'a> {
     pub taus: &'a mut [f64],
 }
 
-/// Where a panel's rows lie in the working memory: `V'` above `W'`; `-W'` above `-V'`; its columns; sums of pieces; and coefficients.
+/// Offsets of a panel's rows in the working memory: `V'` above `W'`; `-W'` above `-V'`; its
+/// columns; sums of pieces; and coefficients.
 #[derive(Clone, Copy)]
 struct Panel<T> {
     left: *mut T,
@@ -95,7 +97,7 @@ pub unsafe fn reduce<T: RowElement>(
     }
     Ok(())
 }
-/// The `i`-th column of a panel: its reflection, and what that changes.
+/// Computes the reflection of the `i`-th column of a panel, and its update.
 ///
 /// # Safety
 /// As of [`reduce`]; the columns before are done.

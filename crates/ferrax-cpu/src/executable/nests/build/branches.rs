@@ -15,7 +15,8 @@ impl Builder<'_, '_> {
         self.blocks.truncate(outside.2);
         self.guarded(i, branches, outs)
     }
-    /// All branches, and of each result the one that the index says: for branches of few operations that store nothing.
+    /// Evaluates all branches and selects each result by the index: for branches of few operations
+    /// that store nothing.
     fn selected(&mut self, i: NestValue, branches: &[Vec<Step>], outs: &[SlotId]) -> Option<()> {
         let begin = self.nest.defs.len();
         let most = self.c.target.tuning.scalars.max_branch_operations[0];
@@ -47,7 +48,8 @@ impl Builder<'_, '_> {
         }
         outs.iter().zip(chosen).try_for_each(|(o, values)| self.put(*o, &values))
     }
-    /// Only the branch that the index says: each is a loop of one iteration or none. Arrays stand where the branches wrote them.
+    /// Runs only the selected branch: each branch is a loop of one iteration or none. Arrays stay
+    /// in the memory that the branches wrote.
     fn guarded(&mut self, i: NestValue, branches: &[Vec<Step>], outs: &[SlotId]) -> Option<()> {
         let few: Vec<SlotId> = outs.iter().copied().filter(|o| !self.is_array(self.c.cell(*o))).collect();
         let mut values = vec![];

@@ -22,7 +22,7 @@ fn further(rm: Rm, bytes: i32) -> Rm {
 }
 
 impl Emitter<'_> {
-    /// What follows may use the instructions for half vectors of old.
+    /// Clears upper halves, after which SSE instructions cost no transition penalty.
     pub fn without_upper_halves(&mut self) {
         if self.has_vectors {
             self.e.bytes(&[0xc5, 0xf8, 0x77]);
@@ -75,7 +75,7 @@ impl Emitter<'_> {
         let from = self.e.pool(u64::from_le_bytes(bytes));
         self.e.vex(2, PD, false, if wide { 0x22 } else { 0x21 }, d, 0, from, None);
     }
-    /// One number that stands anywhere, in all lanes.
+    /// Broadcasts a number, from any location, to all lanes.
     fn splat(&mut self, v: NestValue, def: &Def, wide: bool) {
         let (of, d) = (def.args[0], self.target(v, V0));
         match (self.site(of), def.dtype) {
@@ -181,7 +181,7 @@ impl Emitter<'_> {
         let to = self.site(v);
         self.copy(NestSite::Float(r), to);
     }
-    /// Elements that are so many apart, one by one; side by side the other way round.
+    /// Loads strided elements one by one; a stride of -1 as a reversed vector.
     fn load_apart(&mut self, d: u8, from: Rm, wide: bool, stride: i32) {
         let size = if wide { 8 } else { 4 };
         if stride == -1 {

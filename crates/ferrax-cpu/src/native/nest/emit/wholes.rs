@@ -61,7 +61,7 @@ impl Emitter<'_> {
             }
         }
         let second = self.site(b);
-        // what the result would cover is read first
+        // an operand in the result's register is read first
         let into = if second == NestSite::Whole(d) && self.site(a) != NestSite::Whole(d) { RAX } else { d };
         let from = self.site(a);
         self.copy(from, NestSite::Whole(into));
@@ -106,7 +106,7 @@ impl Emitter<'_> {
         self.e.whole(wide, &[0x0f, 0x40 | other], RAX, b, &[]);
         self.done(v, RAX);
     }
-    /// By what is neither 0 nor -1.
+    /// Divides by a divisor that is neither 0 nor -1.
     fn divide(&mut self, v: NestValue, f: Bin, wide: bool) {
         let [a, b, _] = self.nest.def(v).args;
         let signed = self.nest.dtype(a).is_signed();

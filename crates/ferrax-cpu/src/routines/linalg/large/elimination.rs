@@ -59,7 +59,8 @@ impl Task<'_> {
         let (least, lead) = (m.min(n), row_of::<T>(m));
         let mut parts = self.parts();
         let (columns, out) = (parts.take::<T>(PANEL * lead), self.output::<T>(0));
-        // SAFETY: m * n elements each, apart; as many indices as there are pivots; rows of this task's memory.
+        // SAFETY: m * n elements each, which do not overlap; as many indices as there are pivots;
+        // rows of this task's memory.
         let pivots = unsafe {
             out.copy_from_nonoverlapping(self.input::<T>(0), m * n);
             std::slice::from_raw_parts_mut(columns, PANEL * lead).fill(T::default());
@@ -128,7 +129,7 @@ impl Task<'_> {
                 }
             })?;
         }
-        // what is left of a panel takes part in the exchanges after it
+        // the rest of a panel takes part in the exchanges after it
         let pivots = &pivots[..];
         self.pieces(least, PANEL, least * m, 0, &|r, _| {
             if r.end < least {
@@ -195,7 +196,7 @@ impl Task<'_> {
                 }
             })?;
         }
-        // SAFETY: results: n columns of m turned into m rows of n; indices of exchanges.
+        // SAFETY: results: n columns of m, transposed into m rows of n; indices of exchanges.
         unsafe {
             turned(p, lead, [n, m], self.output::<T>(0), n, |x| x);
             self.output::<u32>(1).copy_from_nonoverlapping(pivots.as_ptr(), least);
@@ -203,7 +204,7 @@ impl Task<'_> {
         Ok(true)
     }
 }
-/// Rows from the `k`-th on, each for another, in those columns, which are the caller's.
+/// Exchanges rows from the `k`-th on in those columns, which belong to the caller.
 fn exchange<T: Number>(a: At<T>, k: usize, with: &[u32], columns: Range<usize>) {
     for (i, p) in with.iter().enumerate() {
         if *p as usize != k + i {

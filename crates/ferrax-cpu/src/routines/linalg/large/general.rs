@@ -16,7 +16,7 @@ use ferrax_kernel::linalg::Linalg;
 pub fn elements<T: RowElement>(l: &Linalg, full: bool) -> usize {
     Sizes::<T>::of(l, full).parts().into_iter().map(|n| n + 64 / size_of::<T>()).sum()
 }
-/// Of the matrix or its adjoint, which has no more columns than rows.
+/// Sizes of the matrix or its adjoint, whichever has no more columns than rows.
 struct Sizes<T> {
     m: usize,
     n: usize,
@@ -24,7 +24,7 @@ struct Sizes<T> {
     high: usize,
     wide: usize,
     lead: usize,
-    /// Left vectors that are wanted.
+    /// The number of left vectors to compute.
     columns: usize,
     element: std::marker::PhantomData<T>,
 }
@@ -35,7 +35,9 @@ impl<T: RowElement> Sizes<T> {
         let columns = if full { m } else { n };
         Sizes { m, n, high, wide, lead: high.max(wide), columns, element: std::marker::PhantomData }
     }
-    /// Of the matrix and what is gathered, reflections' vectors on both sides, both vectors, what is turned or small, triangles, and for the reduction.
+    /// Sizes of the parts of working memory: the matrix and gathered vectors, the reflections'
+    /// vectors on both sides, left and right vectors, transposed or small blocks, triangles, and
+    /// the reduction.
     fn parts(&self) -> [usize; 8] {
         let Sizes { m, n, high, wide, lead, columns, .. } = *self;
         let strips = n.next_multiple_of(strip_of::<T>()) * m;

@@ -15,7 +15,8 @@ use ferrax_kernel::Res;
 use ferrax_kernel::linalg::{Decomposition, Linalg};
 use std::ops::Range;
 
-/// Elements of working memory for real matrices in rows: columns, reflections' vectors, columns of q, and what is turned.
+/// Elements of working memory for real matrices in rows: columns, reflections' vectors, columns of
+/// q, and transposed blocks.
 pub fn elements<T: RowElement>(l: &Linalg) -> usize {
     QrSizes::of::<T>(l).parts.into_iter().map(|n| n + 64 / size_of::<T>()).sum()
 }
@@ -36,7 +37,7 @@ impl QrSizes {
         QrSizes { lead, least, parts: [l.n * lead, least * lead, inner * lead, turned, triangles] }
     }
 }
-/// What the reduction in rows gives: columns of the triangle, the reflections, and memory for q.
+/// The result of the reduction in rows: columns of the triangle, the reflections, and memory for q.
 struct InRows<T> {
     a: *mut T,
     all: Sequence<T>,
@@ -55,8 +56,8 @@ fn blocks(least: usize) -> impl DoubleEndedIterator<Item = Range<usize>> {
 fn reflecting<T: Number>(m: usize, w: usize) -> usize {
     householder::apply_block_householder_on_the_left_in_place_scratch::<T>(m, w, WIDE).unaligned_bytes_required() + 64
 }
-/// A matrix times a power of two, reduced by reflections: their vectors below the diagonal of `a`, the factors of their groups in `h`; and
-/// what is left of the working memory.
+/// A matrix times a power of two, reduced by reflections: their vectors below the diagonal of `a`,
+/// the factors of their groups in `h`; and the rest of the working memory.
 pub struct Reflected<T> {
     pub(super) a: At<T>,
     pub(super) h: At<T>,
@@ -167,7 +168,8 @@ impl Task<'_> {
             }
             let rest = n - b.end;
             self.wide(rest, 2 * rest * (m - b.start) * w, reflecting::<T>(m, w), &|r, p| {
-                // SAFETY: columns of this piece; what is read is not written meanwhile; scratch memory of that many bytes.
+                // SAFETY: columns of this piece; nothing writes the operands meanwhile; scratch
+                // memory of that many bytes.
                 unsafe {
                     let columns = a.block(b.start..m, b.end + r.start..b.end + r.end);
                     let (v, t) = (a.read(b.start..m, b.clone()), h.read(0..w, b.clone()));
@@ -185,8 +187,9 @@ impl Task<'_> {
         }
         Ok(Some(Reflected { a, h, scale, parts: Portions { at, left } }))
     }
-    /// The product of `least` reflections (a, h) times q, of m rows and `columns` columns, in its place; where those before the first row that a
-    /// group changes are still zero there (of the identity, or what is above a triangle), they are left out.
+    /// Multiplies q, of m rows and `columns` columns, by `least` reflections (a, h) in place. Where
+    /// q is zero before the first row that a group changes (in an identity, or above a triangle),
+    /// those parts are skipped.
     pub(super) fn reflect<T: Number>(
         &self,
         m: usize,

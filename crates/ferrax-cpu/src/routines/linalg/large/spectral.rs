@@ -14,8 +14,9 @@ use ferrax_kernel::Res;
 use ferrax_kernel::linalg::{Decomposition, Linalg};
 use std::mem::MaybeUninit;
 
-/// Where eigenvalues and singular values are no longer divided and conquered, which is quicker. Its roots in single precision are now and
-/// then some hundred roundings off.
+/// The size up to which eigenvalues and singular values are computed without divide and conquer,
+/// which is faster for large matrices. Its roots in single precision are sometimes some hundred
+/// roundings off.
 fn undivided<T: Number>() -> usize {
     if T::SINGLE { 128 } else { 64 }
 }
@@ -59,8 +60,9 @@ impl Task<'_> {
         let (a, u, h) = (parts.take::<T>(n * lead), parts.take::<T>(n * lead), parts.take::<T>(width * n));
         let (d, e, w) = (parts.take::<T>(n), parts.take::<T>(n), parts.take::<T>(n));
         let stack = parts.stack();
-        // SAFETY: the operand's n rows of n become columns; where the upper triangle is meant, they are that already, conjugated. The
-        // diagonals and eigenvalues have n elements each, the coefficients of reflections `width` rows.
+        // SAFETY: the operand's n rows of n become columns; if the upper triangle is meant, they
+        // are its conjugated columns already. The diagonals and eigenvalues have n elements each,
+        // the coefficients of reflections `width` rows.
         let (a, vectors, h) = unsafe {
             let from = self.input::<T>(0);
             match lower {
@@ -91,7 +93,8 @@ impl Task<'_> {
             .unaligned_bytes_required()
             + 64;
         self.pieces(n, NARROW, 2 * n * n * n, scratch, &|r, p| {
-            // SAFETY: columns of this piece and scratch memory of that many bytes; what is read is not written meanwhile.
+            // SAFETY: columns of this piece and scratch memory of that many bytes; nothing writes
+            // the operands meanwhile.
             unsafe {
                 let stack = MemStack::new(std::slice::from_raw_parts_mut(p.cast::<MaybeUninit<u8>>(), scratch));
                 let (v, t) = (a.read(1..n, 0..n - 1), h.read(0..width, 0..n - 1));
@@ -106,7 +109,7 @@ impl Task<'_> {
                 );
             }
         })?;
-        // SAFETY: the result's vectors are rows of the same array turned, and it has n values.
+        // SAFETY: the result's vectors are rows of the same array, transposed, and it has n values.
         unsafe {
             turned(vectors.ptr(0, 0), lead, [n, n], self.output::<T>(0), n, |x| x);
             (0..n).for_each(|i| (*w.add(i)).scaled(1.0 / scale).put_real(self.outs[1], i));
@@ -148,7 +151,7 @@ impl Task<'_> {
             return Ok(true);
         }
         self.reflect(most, columns, least, false, [a, h, q])?;
-        // SAFETY: results: what has the vectors of the rows of one, and of the other's adjoint.
+        // SAFETY: results: one holds the vectors as rows, the other those of the adjoint.
         unsafe {
             let (left, right) = (self.output::<T>(1), self.output::<T>(2));
             let conjugated = |from: At<T>, rows: usize, columns: usize, to: *mut T| {
@@ -184,8 +187,8 @@ impl Task<'_> {
         let (mut parts, lead) = (self.parts(), lead::<T>(m));
         let (columns, rows) = if full { (m, n) } else { (least, least) };
         let (a, u, d) = (parts.take::<T>(n * lead), parts.take::<T>(columns * lead), parts.take::<T>(least));
-        // SAFETY: the operand's m rows of n become columns; u is turned into its result, and the columns of v are the rows of its
-        // adjoint's, n apart.
+        // SAFETY: the operand's m rows of n become columns; u is transposed into its result, and
+        // the columns of v are the rows of its adjoint's, at distance n.
         unsafe {
             turned(self.input::<T>(0), n, [m, n], a, lead, |x| x.scaled(scale));
             let a = At::new(a, 1, lead).read(0..m, 0..n);

@@ -15,7 +15,8 @@ use ferrax_kernel::Res;
 pub fn elements<T: RowElement>(n: usize) -> usize {
     parts::<T>(n).into_iter().map(|n| n + 64 / size_of::<T>()).sum()
 }
-/// Of the matrix, reflections' vectors, eigenvectors, what is turned or small, triangles, and for the reduction.
+/// Sizes of the parts of working memory: the matrix, reflections' vectors, eigenvectors, transposed
+/// or small blocks, triangles, and the reduction.
 fn parts<T: RowElement>(n: usize) -> [usize; 6] {
     let lead = row_of::<T>(n);
     let square = n.next_multiple_of(T::GROUP) * lead;
@@ -36,7 +37,8 @@ impl Task<'_> {
         let (lead, whole, workers) = (row_of::<T>(n), n.next_multiple_of(T::GROUP), self.workers());
         let mut memory: Portions = self.parts();
         let [a, vectors, q, small, triangles, work] = parts::<T>(n).map(|n| memory.take::<T>(n));
-        // SAFETY: the operand has n rows of n, the matrix as many whole groups, of which the lower triangle is read to the end of groups.
+        // SAFETY: the operand has n rows of n, the matrix as many whole groups, of which the lower
+        // triangle is read to the end of groups.
         unsafe {
             let from = self.input::<T>(0);
             for i in 0..whole {
