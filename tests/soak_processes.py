@@ -2,12 +2,18 @@
 
     python tests/soak_processes.py --seconds 60 --processes 4 --devices 2
 
-Rounds of some seconds follow each other. In each one all processes call the same random programs (`process_programs.py`); now and then one of them is interrupted, or its callback
-raises, and then it and those that waited for it go on with the next program. Some rounds end with `kill -9` of a process: the others must be gone in ten seconds, and one must have
-named it. Invariant: a wrong value, an error without a cause, a process that is left and a round that does not end are failures.
+Rounds of some seconds follow each other. In each one all processes call the same random programs (`process_programs.py`). By mode, in addition:
+
+- raise: a callback raises in one of them; all go on with the next program.
+- shaken: one of them is interrupted while it waits for another one, again and again; all go on with the next program.
+- interrupt, caught: one is interrupted anywhere, once. If it does not leave its program as all others do, they run different programs from then on and must be told so.
+- kill: one ends by `kill -9`. The others must be gone in ten seconds, and one must have named it.
+
+Invariant: a wrong value, an error without a cause, a process that is left, and two minutes in which no process completes a program, are failures.
 """
 
 import argparse
+import collections
 import os
 import pathlib
 import random
@@ -20,7 +26,7 @@ import time
 
 import numpy as np
 
-STILL = 120  # seconds after which a round hangs
+STILL = 120  # seconds without a completed program after which a round hangs
 GONE = 10  # seconds in which all processes end after one is killed
 
 
@@ -31,7 +37,7 @@ def inside(args):
     from process_programs import check
 
     jax.distributed.initialize()
-    me, n, begun, counts = jax.process_index(), 0, time.monotonic(), {"calls": 0, "raised": 0}
+    me, told, begun, counts = jax.process_index(), 0.0, time.monotonic(), {"calls": 0, "raised": 0, "interrupts": 0}
     print(f"pid {os.getpid()}", flush=True)
     r = np.random.default_rng(args.seed)
     victim, at = int(r.integers(jax.process_count())), float(r.random()) * args.seconds
@@ -46,9 +52,13 @@ def inside(args):
         threading.Timer(at, strike).start()
     late = args.seconds + (3 if args.mode in ("interrupt", "caught", "kill") else 0)  # it strikes while all are at work
     while np.asarray(multihost_utils.process_allgather(time.monotonic() - begun)).max() < late:
-        n += 1
+        if time.monotonic() - told > 1:
+            told = time.monotonic()
+            print(f"at {counts['calls']}", flush=True)
         try:
-            if args.mode == "raise" and r.random() < 0.2:
+            if args.mode == "shaken" and r.random() < 0.8:
+                counts["interrupts"] += shake(jax, r, me)
+            elif args.mode == "raise" and r.random() < 0.2:
                 refuse(jax, int(r.integers(jax.process_count())) == me)
             else:
                 problems = check(jax, int(r.integers(1 << 30)))
@@ -80,6 +90,55 @@ def refuse(jax, bad):
     jax.jit(lambda a: (a * io_callback(called, jax.ShapeDtypeStruct((), a.dtype), a.sum())).sum())(a).block_until_ready()
 
 
+def shake(jax, r, me):
+    """A program that one process waits for while another one has not begun it; whether this process was interrupted while it waited."""
+    from ferrax.sharding import NamedSharding, PartitionSpec as P
+
+    n = jax.device_count()
+    mesh = jax.make_mesh((n,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    a = jax.device_put(np.arange(4.0 * n, dtype=np.float32), NamedSharding(mesh, P("x")))
+    victim, late = (int(k) for k in r.permutation(jax.process_count())[:2])
+    pause = 0.05 + 0.3 * float(r.random())
+    seconds = pause * float(r.random())
+    if me == late:
+        time.sleep(pause)
+    made = jax.jit(lambda a: (a / a.sum(), a.max()))(a)
+    if me != victim:
+        try:
+            jax.block_until_ready(made)
+        except Exception as e:
+            if "given up" not in str(e):
+                raise
+        return False
+    end = threading.Event()
+
+    def send():
+        end.wait(seconds)
+        while not end.wait(0.02):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    armed = [True]
+
+    def interrupt(number, frame):
+        if armed.pop() if armed else False:
+            raise KeyboardInterrupt
+
+    before, sender = signal.signal(signal.SIGINT, interrupt), threading.Thread(target=send)
+    sender.start()
+    try:
+        try:
+            jax.block_until_ready(made)
+        finally:
+            armed.clear()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        end.set()
+        sender.join()
+        signal.signal(signal.SIGINT, before)
+    return False
+
+
 def lives(pid):
     """Whether a process runs."""
     try:
@@ -87,6 +146,8 @@ def lives(pid):
     except OSError:
         return False
 
+
+MODES = ["calm", "raise", "shaken", "interrupt", "caught", "kill"]
 
 # What ends a round after a strike: the cause, in the words of one of the processes.
 CAUSES = {
@@ -97,7 +158,7 @@ CAUSES = {
 
 
 def play(args, mode, seed, seconds):
-    """A round, as a text that says what is wrong with it, and how many programs it ran."""
+    """A round, as a text that says what is wrong with it, and what its processes counted."""
     from processes import command
 
     run, env = command(args.processes, args.devices)
@@ -105,36 +166,39 @@ def play(args, mode, seed, seconds):
     env = {**env, "PYTHONPATH": os.pathsep.join([env["PYTHONPATH"], path])}
     line = [*run, __file__, "--inside", "--mode", mode, "--seed", str(seed), "--seconds", str(seconds)]
     started = subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    said, errors, struck = [], [], [None]
+    said, errors, struck, heard = [], [], [None], [time.monotonic()]
 
     def listen():
         for text in started.stdout:
             said.append(text)
+            heard[0] = time.monotonic()
             if "strikes" in text:
                 struck[0] = time.monotonic()
 
     readers = [threading.Thread(target=listen), threading.Thread(target=lambda: errors.extend(started.stderr))]
     for x in readers:
         x.start()
-    try:
-        started.wait(seconds + STILL)
-    except subprocess.TimeoutExpired:
-        os.killpg(started.pid, signal.SIGKILL)
-        return f"{mode} {seed}: hangs\n{''.join(said)}{''.join(errors)}", 0
+    while started.poll() is None:
+        time.sleep(0.05)
+        if time.monotonic() - heard[0] > STILL:
+            os.killpg(started.pid, signal.SIGKILL)
+            return f"{mode} {seed}: hangs\n{''.join(said)}{''.join(errors)}", collections.Counter(hangs=1)
     took = time.monotonic() - (struck[0] or time.monotonic())
     for x in readers:
         x.join()
     told = "".join(said) + "".join(errors)
-    calls = sum(int(n) for n in re.findall(r"calls=(\d+)", told))
+    counts = collections.Counter(strikes=told.count("strikes"))
+    for name, n in re.findall(r"(calls|raised|interrupts)=(\d+)", told):
+        counts[name] += int(n)
     time.sleep(0.2)
     left = [pid for pid in re.findall(r"pid (\d+)", "".join(said)) if lives(pid)]
     if left:
-        return f"{mode} {seed}: processes {left} are left\n{told}", calls
+        return f"{mode} {seed}: processes {left} are left\n{told}", counts
     if struck[0] is None or (mode == "caught" and started.returncode == 0):
-        return ("" if started.returncode == 0 else f"{mode} {seed}: exit status {started.returncode}\n{told}"), calls
+        return ("" if started.returncode == 0 else f"{mode} {seed}: exit status {started.returncode}\n{told}"), counts
     if took > GONE or not re.search(CAUSES[mode], told):
-        return f"{mode} {seed}: ended {took:.1f} s after the strike, without its cause?\n{told}", calls
-    return "", calls
+        return f"{mode} {seed}: ended {took:.1f} s after the strike, without its cause?\n{told}", counts
+    return "", counts
 
 
 def main():
@@ -144,19 +208,34 @@ def main():
     parser.add_argument("--devices", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--mode", default="")
+    parser.add_argument("--tell", action="store_true", help="print the counts after every ten rounds")
     parser.add_argument("--inside", action="store_true", help="be one of the processes")
     args = parser.parse_args()
     if args.inside:
         return inside(args)
-    begun, r, rounds, calls, wrong = time.monotonic(), random.Random(args.seed), {}, 0, []
+    begun, r, rounds, counts, wrong = time.monotonic(), random.Random(args.seed), collections.Counter(), collections.Counter(), []
+    modes = []
+
+    def report():
+        print(
+            f"{time.monotonic() - begun:.0f} s, rounds {dict(rounds)}, {counts['calls']} programs counted by processes that ended by themselves, {counts['interrupts']} interrupts after"
+            f" which all went on, {counts['raised']} failed callbacks, {counts['strikes']} interrupts and kills that ended a round, {counts['hangs']} hangs, {len(wrong)} failures",
+            flush=True,
+        )
+
     while time.monotonic() - begun < args.seconds:
-        mode = args.mode or r.choice(["calm", "raise", "interrupt", "caught", "kill"])
-        problem, n = play(args, mode, r.randrange(1 << 30), min(max(args.seconds / 10, 2), 20))
-        rounds[mode], calls = rounds.get(mode, 0) + 1, calls + n
+        if not modes:
+            modes = r.sample(MODES, len(MODES))
+        mode = args.mode or modes.pop()
+        problem, counted = play(args, mode, r.randrange(1 << 30), min(max(args.seconds / 12, 2), 20))
+        rounds[mode] += 1
+        counts.update(counted)
         if problem:
             wrong.append(problem)
             print(problem, flush=True)
-    print(f"{time.monotonic() - begun:.0f} s, rounds {rounds}, {calls} programs counted by processes that ended by themselves, {len(wrong)} failures")
+        if args.tell and sum(rounds.values()) % 10 == 0:
+            report()
+    report()
     return 1 if wrong else 0
 
 

@@ -1,13 +1,14 @@
 """Processes that die, end, are interrupted or go their own way: the others end a wait with an error that says why, in seconds, and nothing is left running."""
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import time
 
 import pytest
-from processes import lines, mpirun
+from processes import command, lines, mpirun
 
 pytestmark = pytest.mark.ours
 
@@ -254,3 +255,11 @@ ferrax.distributed.initialize()
 """
     done = run_alone(program, **ALONE)
     assert done.returncode != 0 and "takes calls from one thread only" in done.stderr and "thread_level" in done.stderr
+
+
+def test_a_short_soak():
+    """A round of each mode of `soak_processes.py`; `cargo xtask soak processes --seconds 3600` is the long form."""
+    command(2)  # skips where there is no MPI
+    soak = pathlib.Path(__file__).with_name("soak_processes.py")
+    done = subprocess.run([sys.executable, soak, "--seconds", "15", "--processes", "3", "--devices", "1"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -83,8 +83,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "soak",
-        usage: "[--seconds N] [--seed N]",
-        about: "threads, callbacks, interrupts, forks and exceptions at once; ends with figures",
+        usage: "[processes] [--seconds N] [--seed N]",
+        about: "threads, callbacks, interrupts, forks and exceptions at once, in one process or in several under mpirun; ends with figures",
         run: soak,
     },
     Task {
@@ -239,7 +239,10 @@ fn model(_: &[String]) -> Res {
 fn soak(args: &[String]) -> Res {
     let venv = python::main(&["test"])?;
     extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
-    venv.run(&["tests/soak.py"]).args(args).go()
+    match args.first().map(String::as_str) {
+        Some("processes") => venv.run(&["tests/soak_processes.py"]).args(&args[1..]).go(),
+        _ => venv.run(&["tests/soak.py"]).args(args).go(),
+    }
 }
 
 const SANITIZED: [&str; 7] =
