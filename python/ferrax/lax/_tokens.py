@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..tree_util import register_pytree_node, tree_leaves, tree_structure
+from ..tree_util import register_pytree_node, tree_leaves, tree_map, tree_structure
 from ._collectives import ppermute
 
 __all__ = ["Token", "after_all", "create_token", "precv", "psend"]
@@ -36,8 +36,13 @@ class Token:
 register_pytree_node(Token, lambda t: ((t.sent,), t._along), lambda along, sent: Token(*sent, along))
 
 
+def _is_token(x):
+    return isinstance(x, Token)
+
+
 def _path(axis_name, perm):
-    return axis_name, tuple((int(a), int(b)) for a, b in perm)
+    names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    return names, tuple((int(a), int(b)) for a, b in perm)
 
 
 def create_token(_: Any = None) -> Any:
@@ -71,35 +76,37 @@ def after_all(*operands: Any) -> Any:
 
 
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """Sends a pytree of arrays along pairs of positions of the named axis.
+    """Sends arrays along pairs of positions of the named axis.
 
     Args:
         x: pytree of arrays.
-        axis_name: name of a mapped axis.
+        axis_name: name of a mapped axis, or a sequence of names.
         perm: sequence of pairs (source, destination).
 
     Returns:
-        Token with which `precv` receives it.
+        Token with which `precv` receives the array; for a pytree, a pytree of tokens.
 
     Raises:
         ValueError: `perm` has a source or destination twice.
     """
-    return Token(ppermute(x, axis_name, perm), _path(axis_name, perm))
+    path = _path(axis_name, perm)
+    return tree_map(lambda leaf: Token(ppermute(leaf, axis_name, perm), path), x)
 
 
 def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
-    """The values sent with a token, as `ppermute` returns them: zeros at positions without a source.
+    """The array sent with a token, as `ppermute` returns it: zeros at positions without a source.
 
     Args:
-        token: of a `psend` along the same axis and pairs.
-        out_shape: a pytree of arrays or `ShapeDtypeStruct` like the values sent.
+        token: of a `psend` along the same axis and pairs, or a pytree of such.
+        out_shape: an array or `ShapeDtypeStruct` like the one sent, or a pytree of those.
         axis_name, perm: those of the `psend`.
 
     Returns:
         Pytree like out_shape.
 
     Raises:
-        ValueError: nothing was sent with the token, or the values do not match `out_shape`.
+        TypeError: `token` is no token.
+        ValueError: nothing was sent with the token, it was sent along other pairs, or it is not like `out_shape`.
 
     >>> def pass_on(x):
     ...     token = lax.psend(x, "i", [(0, 1), (1, 2)])
@@ -107,11 +114,16 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     >>> jax.vmap(pass_on, axis_name="i")(jnp.arange(1.0, 4.0))
     Array([0., 1., 2.], dtype=float32)
     """
-    if not isinstance(token, Token):
-        raise TypeError(f"precv takes a token, got {type(token)}")
-    if token._along != _path(axis_name, perm):
-        raise ValueError(f"precv along {_path(axis_name, perm)} of a token that was sent along {token._along}: it must come from a psend along the same")
+    tokens, path = tree_leaves(token, is_leaf=_is_token), _path(axis_name, perm)
+    for t in tokens if tokens else [token]:
+        if not isinstance(t, Token):
+            raise TypeError(f"precv takes a token, got {type(t)}")
+        if t._along is None:
+            raise ValueError("precv: nothing was sent with this token; it must come from a psend along the same axis and pairs")
+        if t._along != path:
+            raise ValueError(f"precv along {path} of a token that was sent along {t._along}: it must come from a psend along the same")
     types = lambda tree: [(tuple(x.shape), x.dtype) for x in tree_leaves(tree)]
-    if tree_structure(token.sent) != tree_structure(out_shape) or types(token.sent) != types(out_shape):
-        raise ValueError(f"precv: {types(out_shape)} was to be received with a token of {types(token.sent)}; it must come from a psend of the same")
-    return token.sent
+    sent = tree_map(lambda t: t.sent, token, is_leaf=_is_token)
+    if tree_structure(sent) != tree_structure(out_shape) or types(sent) != types(out_shape):
+        raise ValueError(f"precv: {types(out_shape)} was to be received with a token of {types(sent)}; it must come from a psend of the same")
+    return sent
