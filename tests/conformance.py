@@ -415,6 +415,7 @@ def main():
     parser.add_argument("--only", default="", help="functions")
     parser.add_argument("--part", default="0/1", help="k/n: every n-th function from the k-th on")
     parser.add_argument("--step", type=int, default=1, help="every n-th case")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first of these (with --mode)")
     parser.add_argument("--write", action="store_true", help="these rows of docs/conformance.md")
     parser.add_argument("--mode", help="settings of `config`, or `all`: see conformance_settings.py")
     parser.add_argument("--json", action="store_true", help="print what differs as JSON")

@@ -124,13 +124,13 @@ def judged(lib, oracle, case, mode, free=None):
     return f"raises {got}", False
 
 
-def cases(tables, only=None, step=1, part=(0, 1)):
-    """(function, number, case) of the tables."""
+def cases(tables, only=None, step=1, part=(0, 1), first=0):
+    """(function, number, case) of the tables: of each function every `step`-th case, from the `first` on."""
     for table in tables:
         for line, name in conformance.functions(table)[part[0] :: part[1]]:
             function = f"{line.module}.{name}"
             if not line.reason and (not only or function in only or name in only):
-                for number, case in list(enumerate(conformance.cases_of(line, name)))[::step]:
+                for number, case in list(enumerate(conformance.cases_of(line, name)))[first::step]:
                     yield function, number, case
 
 
@@ -149,7 +149,7 @@ def main(lib, oracle, options):
     part = tuple(int(n) for n in options.part.split("/"))
     kept, wrong = {mode: [] for mode in modes}, 0
     step = STEP if options.write else options.step
-    for function, number, case in cases(options.tables, set(filter(None, options.only.split(","))), step, part):
+    for function, number, case in cases(options.tables, set(filter(None, options.only.split(","))), step, part, options.first):
         free = conformance.outcome(lib, case), conformance.outcome(oracle, case)
         for mode in modes:
             what, both = judged(lib, oracle, case, mode, free)

@@ -155,3 +155,11 @@ def test_what_is_indexed_and_holds_nothing_is_not_iterated(jax, jnp, name):
         iter(thing)
     with pytest.raises(TypeError):
         _ = 1 in thing
+
+
+@pytest.mark.parametrize("index", [[0, None], [0, slice(None)], [0, ...], [np.arange(2), 0]], ids=str)
+@pytest.mark.parametrize("use", [lambda x, i: x[i], lambda x, i: x.at[i].get(), lambda x, i: x.at[i].set(0)], ids=["read", "get", "set"])
+def test_a_list_of_parts_of_an_index_is_to_be_a_tuple(jnp, use, index):
+    with pytest.raises(TypeError, match=r"Using a non-tuple sequence .* use `arr\[tuple\(seq\)\]` instead"):
+        use(jnp.arange(6).reshape(3, 2), index)
+    use(jnp.arange(6).reshape(3, 2), tuple(index))

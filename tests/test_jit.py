@@ -414,6 +414,18 @@ def test_compiler_options(jax):
         assert jax.jit(lambda x: x, compiler_options={"xla_a_flag": True})(1.0) == 1
 
 
+@pytest.mark.filterwarnings("ignore:the compiler option:UserWarning")
+@pytest.mark.parametrize("value,fits", [(True, True), ("False", True), (1, False), ("true", False), ("x", False)])
+@pytest.mark.parametrize("name", ["xla_embed_ir_in_executable", "xla_cpu_enable_fast_math", "xla_dump_hlo_as_text", "xla_allow_excess_precision"])
+def test_a_compiler_option_that_is_true_or_false(jax, name, value, fits):
+    lowered = jax.jit(lambda x: x).lower(1.0)
+    if fits:
+        assert lowered.compile(compiler_options={name: value})(1.0) == 1
+    else:
+        with pytest.raises(jax.errors.JaxRuntimeError, match=f"While setting option {name}, '{value}' is not a valid bool value"):
+            lowered.compile(compiler_options={name: value})
+
+
 # ---------------------------------------------------------------- stages
 
 
@@ -461,8 +473,9 @@ def test_programs_of_stages_can_be_counted(jax, jnp):
     assert costs["flops"] > 0 and costs["bytes accessed"] == costs["bytes accessed0{}"] + costs["bytes accessedout{}"] == 32
     traced = jax.jit(lambda x: x).trace(1.0)
     assert traced.lower(lowering_platforms=("cpu", "cuda")).compile()(2.0) == 2
-    with pytest.raises(ValueError, match="there is no platform 'tpu' here"):
-        traced.lower(lowering_platforms=("tpu",))
+    assert traced.lower(lowering_platforms=("tpu",)).compile()(2.0) == 2  # one program for all
+    with pytest.raises(ValueError, match="there is no platform 'no such'; there are 'cpu', "):
+        traced.lower(lowering_platforms=("no such",))
 
 
 COMPILED = [

@@ -18,7 +18,7 @@ from ._dtypes import canonicalize_dtype, is_bool, is_integer
 from .errors import NonConcreteBooleanIndexError
 from .numpy._creation import array as make
 
-_LIST_INDEX = "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[array(seq)]` instead of `arr[seq]`."
+_LIST_INDEX = "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[{}(seq)]` instead of `arr[seq]`."
 
 
 class Entry(NamedTuple):
@@ -32,6 +32,8 @@ class Entry(NamedTuple):
 def parse(shape, index):
     """(entries, axes of size 1 to insert into the operand first). Raises TypeError and IndexError in JAX's words."""
     if not isinstance(index, tuple):
+        if isinstance(index, list) and any(e is None or e is Ellipsis or isinstance(e, slice) or (isinstance(e, np.ndarray) and e.ndim) for e in index):
+            raise TypeError(_LIST_INDEX.format("tuple"))
         index = (index,)
     index = tuple([_from_list(e) if isinstance(e, (list, tuple)) else e for e in index])
     for entry in index:
@@ -114,14 +116,14 @@ def _from_list(entry):
     try:
         array = np.asarray(entry)
     except ValueError:
-        raise TypeError(_LIST_INDEX) from None
+        raise TypeError(_LIST_INDEX.format("array")) from None
     if array.size == 0:
         return array.astype(np.int32)
     if array.dtype.kind in "iub":
         return array
     if array.dtype.kind in "fc":
         return array.astype(canonicalize_dtype(array.dtype))  # refused as any array of that type is
-    raise TypeError(_LIST_INDEX)
+    raise TypeError(_LIST_INDEX.format("array"))
 
 
 def _check_type(entry):

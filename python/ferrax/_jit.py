@@ -12,6 +12,7 @@ import copyreg
 import functools
 import inspect
 import operator
+import re
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from . import _core
@@ -280,19 +281,23 @@ def _resolved(places, leaves, name, what):
     return out
 
 
-# Options of the compiler that JAX has; those of its passes begin with xla_.
+# Options of the compiler that JAX has; those of its passes begin with xla_, and the names of those that are true or false say so.
 _EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
+# (lists of passes, of commands and of collectives aside).
+_SWITCH = re.compile(r"^xla_(.*_)?(enable|disable|allow|embed|use|hlo_as)_(?!hlo_passes|command_buffer|async_collectives)")
 
 
 def check_compiler_options(options):
     """Refuses options that no compiler has; those of another compiler are warned of, once each.
 
     Raises:
-      ferrax.errors.JaxRuntimeError: the option does not exist.
+      ferrax.errors.JaxRuntimeError: the option does not exist, or is true or false and was given something else.
     """
-    for name in dict(options):
+    for name, value in dict(options).items():
         if name not in _EFFORTS and not str(name).startswith("xla_"):
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: {name!r}")
+        if _SWITCH.match(str(name)) and not isinstance(value, bool) and value not in ("True", "False"):
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: While setting option {name}, '{value}' is not a valid bool value.")
         warn_once(("compiler_options", name), f"the compiler option {name} is accepted and has no effect: {NO_OTHER_COMPILER}")
 
 

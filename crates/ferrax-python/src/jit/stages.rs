@@ -262,6 +262,11 @@ macro_rules! infos {
                 let given_up = self.stage().variant.given_up.iter().enumerate();
                 PyTuple::new(py, given_up.filter(|g| *g.1).map(|g| g.0).collect::<Vec<_>>())
             }
+            /// Whether keyword arguments are refused: never. An attribute that libraries read.
+            #[getter]
+            fn _no_kwargs(&self) -> bool {
+                false
+            }
             #[getter]
             fn in_tree(&self) -> PyTreeDef {
                 PyTreeDef::shared(self.stage().in_def.clone())
@@ -304,14 +309,18 @@ impl PyTraced {
     /// The program made ready for platforms; it is the same for all that there are.
     #[pyo3(signature = (*, lowering_platforms=None))]
     fn lower(&self, lowering_platforms: Option<Vec<String>>) -> PyResult<PyLowered> {
-        match lowering_platforms.iter().flatten().find(|p| device::platform(p).is_none()) {
+        match lowering_platforms.iter().flatten().find(|p| !PLATFORMS.contains(&p.as_str())) {
             Some(p) => Err(PyValueError::new_err(format!(
-                "lowering_platforms: there is no platform '{p}' here; there are 'cpu' and 'gpu'"
+                "lowering_platforms: there is no platform '{p}'; there are {}",
+                PLATFORMS.map(|p| format!("'{p}'")).join(", ")
             ))),
             None => Ok(PyLowered(self.0.clone())),
         }
     }
 }
+
+/// Names of platforms that programs are lowered for. A program is the same for all; where it runs is decided by its arguments.
+const PLATFORMS: [&str; 5] = ["cpu", "gpu", "cuda", "rocm", "tpu"];
 
 /// A traced function on its way to a device.
 #[pyclass(frozen, weakref, module = "ferrax.stages", name = "Lowered")]

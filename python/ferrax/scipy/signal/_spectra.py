@@ -352,5 +352,6 @@ def istft(
     x = x / jnp.where(squares > 1e-10, squares, 1)
     if x.ndim > 1 and time_axis != z.ndim - 1:
         x = jnp.moveaxis(x, -1, time_axis - (freq_axis < time_axis))
-    times = (jnp.arange(x.shape[time_axis - (freq_axis < time_axis)] if x.ndim > 1 else x.shape[0], dtype=real) / fs).astype(real)
+    # As in SciPy there are as many times as the first axis of the signal is long, wherever its axis of time is.
+    times = (jnp.arange(x.shape[0], dtype=real) / fs).astype(real)
     return times, x
