@@ -449,7 +449,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut RunState, &RunCx)) -> Res<(
             Ready::Kernel { kernel, ins, outs } => {
                 state.launches += 1;
                 // SAFETY: verify, places and sizes: every cell points at as many elements as the kernel states, at multiples of 64 or of an
-                // element in a window; apart: results overlap operands only where `Kernel::in_place` allows it, and `aliased` said so at compilation
+                // element in a window; disjoint: results overlap operands only where `Kernel::in_place` allows it, and `aliased` said so at compilation
                 // (`Compiler::meet` names every pair of cells that may be one memory).
                 unsafe { kernel.run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true) }?
             }

@@ -35,7 +35,7 @@ pub use lower::{Function, LaneWidth};
 pub use nest::NestCode;
 use opcodes::Site;
 use pages::Pages;
-use regalloc::allot;
+use regalloc::allocate;
 pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -249,8 +249,8 @@ impl Segment {
         if strided && vector != VectorSize::Zmm {
             return None;
         }
-        let allotted = allot(&g, &vectors, late, strided);
-        if allotted.frame > TUNING.max_spills {
+        let allocation = allocate(&g, &vectors, late, strided);
+        if allocation.frame > TUNING.max_spills {
             return None;
         }
         let operands: Vec<bool> = slots.iter().map(|s| s.is_bool).collect();
@@ -274,7 +274,7 @@ impl Segment {
             still: &kept,
             rows: strides.as_deref(),
             masked,
-            ..allotted.emitted(g.wide, vector)
+            ..allocation.emitted(g.wide, vector)
         };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
         Some(Segment {

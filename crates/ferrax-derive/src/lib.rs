@@ -168,7 +168,7 @@ fn generics(t: &mut Tokens) -> (String, String, Vec<String>) {
     (angle(params), angle(args), types)
 }
 
-/// What parameters must be, and what the type says of them.
+/// The trait bounds of parameters, and those that the type declares.
 fn bounds(all: &[VariantRead], types: &[String], given: Vec<TokenTree>) -> String {
     let fields = || all.iter().flat_map(|v| &v.fields);
     let mut out = vec![];

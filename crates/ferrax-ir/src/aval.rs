@@ -14,12 +14,13 @@ use std::fmt;
 pub struct Aval {
     pub shape: Dims,
     pub dtype: Dtype,
-    /// The dtype gives way to any other: it comes from a Python scalar.
+    /// The dtype yields to any other: it comes from a Python scalar.
     pub weak: bool,
     pub tape: u8,
     /// Over which axes of a `shard_map` that checks it the value may differ.
     pub vary: Vary,
-    /// Among how many devices it lies, where types say so. A type of another shape says nothing, until it is known what it is of.
+    /// How it is cut among devices, where types say so. A type of another shape says nothing, until
+    /// the value that it describes is known.
     pub cut: TypedCut,
 }
 
@@ -52,7 +53,7 @@ impl Aval {
     pub fn tangent(&self) -> Option<Aval> {
         self.dtype.is_inexact().then(|| self.clone())
     }
-    /// The type of a cotangent of what has tangents.
+    /// The type of a cotangent, for a value that has tangents.
     pub fn cotangent(&self) -> Aval {
         Aval { cut: self.cut.cotangent(), ..self.clone() }
     }
@@ -69,14 +70,15 @@ impl Aval {
     pub fn unbatched(&self, at: usize) -> Aval {
         Aval { cut: self.cut.remove(at), ..self.with_shape(self.shape.remove(at)) }
     }
-    /// Equal but for weakness, and for what it varies over, which is the host language's to check: how bodies and carries are compared.
+    /// Equality of types except for weakness and for the axes over which they vary, which the host
+    /// language checks: compares bodies and carries.
     pub fn same(&self, o: &Aval) -> bool {
         self.dtype == o.dtype && self.tape == o.tape && self.shape == o.shape
     }
     fn dims(&self) -> String {
         self.cut.get().map_or_else(|| join(&self.shape), |cut| join_cut(&self.shape, &cut))
     }
-    /// `{V:x, U:y}`: over which axes it varies, and along which it is a sum or was one.
+    /// `{V:x, U:y}`: the axes over which it varies, and those along which it is a sum or was one.
     fn marks(&self) -> String {
         let sums = self.cut.get().map_or(vec![], |cut| cut.sums_text());
         if sums.is_empty() {
@@ -96,7 +98,8 @@ impl Aval {
 pub fn same_avals(a: &[Aval], b: &[Aval]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b))
 }
-/// `{V:x}`, the axes in the order in which functions were mapped over them; nothing for what varies over none.
+/// `{V:x}`, the axes in the order in which functions were mapped over them; empty for a value that
+/// varies over none.
 fn varies(v: Vary) -> String {
     if v.is_none() {
         return String::new();

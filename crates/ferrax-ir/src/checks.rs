@@ -16,12 +16,12 @@ pub struct HostChecks {
     pub leaks: fn() -> bool,
     /// Whether programs are verified.
     pub programs: fn() -> bool,
-    /// Frees what is held by cycles of the host's objects alone.
+    /// Frees objects of the host that only cycles keep alive.
     pub collect: fn(),
 }
 static HOST: OnceLock<HostChecks> = OnceLock::new();
 
-/// Says whom to ask. The first stays.
+/// Installs the host's checks. Only the first call has an effect.
 pub fn install(host: HostChecks) {
     let _ = HOST.set(host);
 }

@@ -27,18 +27,18 @@ use std::sync::Arc;
 /// Programs nested deeper than this are neither written nor read: reading recurses into them.
 const MAX_DEPTH: usize = 100;
 
-/// One part of what is written.
+/// One part of an encoded program.
 #[derive(Clone, PartialEq, Debug)]
 enum Written {
     /// A count or a choice: part of the structure.
     Count(u64),
     /// A name: of a primitive, a parameter, a dtype.
     Name(Arc<str>),
-    /// An integer that may stand for a size.
+    /// An integer that may be a size.
     Size(i64),
     /// A float, by its bits.
     Float(u64),
-    /// A literal, which may stand for a size.
+    /// A literal that may be a size.
     Literal(Lit),
 }
 
@@ -67,10 +67,11 @@ fn of_whole(dtype: Dtype, weak: bool, n: i64) -> Lit {
 }
 
 impl Family {
-    /// The family of what several encoders have written, at least one.
+    /// The family of several encoded programs, at least one.
     ///
     /// # Errors
-    /// `Value` if they differ in more than sizes; the message says in what, and that of the first two.
+    /// `Value` if they differ in more than sizes; the message shows the difference between the
+    /// first two.
     pub fn of(all: Vec<Encoder>) -> Res<Family> {
         let mut lists: Vec<Vec<Written>> = all.into_iter().map(Encoder::into_tokens).collect();
         let (mut varying, mut numbers, mut sizes) = (HashMap::new(), HashMap::new(), vec![]);

@@ -39,11 +39,12 @@ use std::sync::Arc;
 
 /// A tangent or cotangent. `None` is the symbolic zero: it has no array, in any trace, ever.
 pub type Tan = Option<Value>;
-/// Where the batch axis is; `None`: the same for every lane.
+/// The position of the batch axis; `None`: the value is the same for the whole batch.
 pub type Dim = Option<usize>;
 
-/// The axis a `vmap` adds: its size, the name by which collectives reach it, and the tag of its trace, by which a closure run
-/// later (custom_jvp) still knows the lanes it closes over.
+/// The axis that a `vmap` adds: its size, its name for collectives, and the tag of its trace, by
+/// which a closure that runs later (custom_jvp) can find the batch axes of the values that it
+/// captured.
 #[derive(Clone, Copy)]
 pub struct Axis<'a> {
     pub n: usize,
@@ -65,7 +66,7 @@ impl Axis<'_> {
     }
 }
 
-/// An operand as a transpose rule sees it.
+/// An operand of a transpose rule.
 pub enum Arg<'a> {
     Known(&'a Value),
     Linear(Aval),
@@ -112,11 +113,11 @@ pub trait Cx {
     fn record(&self, op: &Op, x: &[Value]) -> Res<Values>;
     fn recur(&self) -> &dyn Recur;
     fn handle(&self) -> Rc<dyn Cx>;
-    /// The program under construction in which what is emitted ends; none where it ends in results.
+    /// The program under construction that emitted equations end up in; none if they are evaluated.
     fn staging(&self) -> Option<&Arc<Tag>>;
-    /// The tags of the traces that what is emitted passes through, this one first.
+    /// The tags of the traces that an emitted equation passes through, this one first.
     fn tags(&self, out: &mut Vec<Arc<Tag>>);
-    /// Whether what is emitted ends in a program, and not in results.
+    /// Whether emitted equations end up in a program, rather than being evaluated.
     fn stages(&self) -> bool {
         self.staging().is_some()
     }
@@ -163,10 +164,10 @@ pub trait Recur {
 pub struct Lanes {
     /// Whether operand i of n has lanes.
     pub of_operand: Box<dyn Fn(usize, usize) -> bool + Send + Sync>,
-    /// What becomes of the results, given which of them have lanes.
+    /// Maps the results to their batch axes, given which of them have one.
     pub of_results: Box<dyn Fn(&[Tan], &[bool]) -> Res<Vec<Put>> + Send + Sync>,
 }
-/// What becomes of a result of a function that is lifted over a batch.
+/// What happens to a result of a function that is lifted over a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Put {
     /// It has none to begin with, and none is made.
@@ -195,7 +196,8 @@ pub struct KnownSplit {
     pub res: Vec<Residual>,
 }
 
-/// A function of the host language: what it is called, and how to call it. A rule may take and give symbolic zeros.
+/// A function of the host language: its name, and the way to call it. A rule may take and return
+/// symbolic zeros.
 pub struct HostRule {
     pub name: String,
     pub call: Box<dyn Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync>,
@@ -214,11 +216,11 @@ impl Fun {
     pub fn user(name: &str, f: impl Fn(&[Value]) -> Res<Values> + Send + Sync + 'static) -> Fun {
         Fun::user_tans(name, move |x| Ok(f(&all_values(x.iter().cloned())?)?.into_iter().map(Some).collect()))
     }
-    /// A rule of the user's that knows symbolic zeros.
+    /// A rule of the user's that handles symbolic zeros.
     pub fn user_tans(name: &str, f: impl Fn(&[Tan]) -> Res<Vec<Tan>> + Send + Sync + 'static) -> Fun {
         Fun::User(Arc::new(HostRule { name: name.into(), call: Box::new(f), held: None }))
     }
-    /// Says which object of the host the function, made just now, refers to.
+    /// Names the object of the host that the function, made just now, refers to.
     pub fn holding(mut self, held: Held) -> Fun {
         if let Fun::User(f) = &mut self
             && let Some(f) = Arc::get_mut(f)
@@ -299,15 +301,15 @@ impl std::fmt::Debug for Fun {
     }
 }
 
-// ---- what rules say, in terms of `bind` ----
+// ---- operations for rules, in terms of `bind` ----
 
-/// A constant of a rule: weak, so that what the rule makes is weak where its operands are.
+/// A constant of a rule. It is weak, so that the result is weak if the operands are.
 pub fn lit(dtype: Dtype, x: f64) -> Value {
     let mut l = Lit::from_f64(dtype, x);
     l.weak = true;
     Value::Lit(l)
 }
-/// Zero as a strongly typed value: what it is joined with does not stay weak.
+/// Zero as a strongly typed value: a combination with it is not weak.
 pub fn zero(dtype: Dtype) -> Value {
     Value::Lit(Lit::zero(dtype))
 }
@@ -319,7 +321,8 @@ impl dyn Cx + '_ {
     pub fn bind1(&self, op: impl Into<Op>, x: &[Value]) -> Res<Value> {
         one(self.bind(&op.into(), x)?)
     }
-    /// Binds an op whose bodies a transform made: what a rule's closure captured in them becomes operands.
+    /// Binds an op whose bodies a transform made: values that a rule's closure captured in them
+    /// become operands.
     pub fn bind_body(&self, op: &Op, x: &[Value]) -> Res<Values> {
         match op.body().and_then(|b| b.lift(x)) {
             Some((op, x)) => self.bind(&op, &x),
@@ -386,7 +389,7 @@ impl dyn Cx + '_ {
         let x = self.broadcast(&Value::Lit(l), &a.shape, &[])?;
         self.vary_over(&x, a.vary)
     }
-    /// x as a value whose type says this cut, if it says anything.
+    /// x as a value whose type says this cut, if the cut says anything.
     pub fn cut_as(&self, x: Value, cut: TypedCut) -> Res<Value> {
         if cut.is_none() || x.cut() == cut {
             return Ok(x);
@@ -513,7 +516,8 @@ impl dyn Cx + '_ {
         }
         self.bind1(Reduce { kind, axes }, std::slice::from_ref(x))
     }
-    /// Undoes implicit broadcasting: the sum of `x` over the axes along which a value of type `a` was repeated.
+    /// Undoes implicit broadcasting: the sum of `x` over the axes along which a value of type `a`
+    /// was repeated.
     pub fn sum_to(&self, x: Value, a: &Aval) -> Res<Value> {
         if *x.shape() == *a.shape {
             return Ok(x);

@@ -100,7 +100,7 @@ impl Dtype {
     pub fn is_complex(self) -> bool {
         matches!(self, Dtype::C64 | Dtype::C128)
     }
-    /// Float or complex: what can be differentiated.
+    /// Float or complex: the dtypes that can be differentiated.
     pub fn is_inexact(self) -> bool {
         self.is_float() || self.is_complex()
     }

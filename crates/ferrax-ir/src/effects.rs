@@ -13,7 +13,7 @@ pub struct Effects {
     pub external: bool,
     /// The io happens in program order.
     pub ordered: bool,
-    /// A closure: what it uses is not known before it is called.
+    /// A closure: its effects are unknown before it is called.
     pub any_axis: bool,
     pub axes: SmallVec<[Name; 1]>,
 }

@@ -121,8 +121,8 @@ pub fn no_jvp<T>(name: &str) -> Res<T> {
     Err(Error::not_implemented(format!("Differentiation rule for '{name}' not implemented")))
 }
 
-/// The refusal of operands of several dtypes, which are given by their long names. Where numpy has the function under a name, the error names it, for
-/// it converts them.
+/// An error for operands of several dtypes, given by their long names. If numpy has the function
+/// under a name, the error names it, because it converts them.
 pub fn mixed_dtypes<T>(name: &str, dtypes: &[&str]) -> Res<T> {
     let numpy = match name {
         "add" | "concatenate" | "nextafter" => name,

@@ -46,7 +46,8 @@ pub struct Factors {
     pub start: Vec<usize>,
     /// It talks to the host: one device does it for all.
     pub once: bool,
-    /// The program says how the result is to be cut: for each dimension the names of axes, or nothing.
+    /// The program specifies how the result is cut: for each dimension the names of axes, or
+    /// nothing.
     pub wanted: Option<Vec<Option<Names>>>,
     /// The mesh that those names are of.
     pub grid: Option<Grid>,
@@ -62,7 +63,7 @@ impl Factors {
         let none = |a: &Aval| smallvec![DimFactors::new(); a.rank()];
         Factors { ins: x.iter().map(none).collect(), outs: out.iter().map(none).collect(), ..Factors::default() }
     }
-    /// Of what the host does: whole, and once.
+    /// For operations of the host: on whole operands, and once.
     pub fn once(x: &[Aval], out: &[Aval]) -> Factors {
         Factors { once: true, ..Factors::whole(x, out) }
     }
@@ -141,7 +142,7 @@ impl Factors {
             return f;
         }
         let (mut i, mut j) = (0, 0);
-        // what is left of the dimensions at hand
+        // the remainders of the current dimensions
         let (mut m, mut n) = (1, 1);
         loop {
             while m == 1 && i < from.len() {
@@ -187,7 +188,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Where an input of a body comes from, or where an output of it goes.
+/// The source of an input of a body, or the destination of an output.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Tie {
     /// The operand, or the result, of this number.
@@ -206,7 +207,7 @@ pub struct Ties {
 pub struct BodyTies {
     pub ins: Vec<Tie>,
     pub outs: Vec<Tie>,
-    /// (result, operand): what one iteration returns the next one takes.
+    /// (result, operand): the next iteration takes the result as this operand.
     pub carried: Vec<(usize, usize)>,
 }
 impl BodyTies {

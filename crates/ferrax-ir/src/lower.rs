@@ -26,7 +26,7 @@ use crate::program::{Atom, Eqn, Program};
 use ferrax_kernel::plan::{Operations, VerifiedPlan};
 use ferrax_kernel::{DType, Dims, Error, Plan, Scalar};
 
-/// How a value stands in memory: keys and complex numbers have a trailing axis of 2.
+/// The representation of a value in memory: keys and complex numbers have a trailing axis of 2.
 pub struct Physical {
     pub dtype: DType,
     pub shape: Dims,
@@ -51,8 +51,9 @@ pub fn physical(a: &Aval) -> Physical {
 pub fn lower(p: &Program) -> Res<Plan> {
     plan(p, &crate::simplify::simplify(p), Graph::default())
 }
-/// The plan, verified. One that the verifier cannot prove to stay in bounds is made again with every value in memory, where each kernel
-/// has one operation's index maps alone; `FERRAX_STRICT_PLANS` asks for the error instead, so that tests see what is not proved.
+/// The plan, verified. If the verifier cannot prove that it stays in bounds, the plan is made again
+/// with every value materialized, so that each kernel has the index maps of one operation only.
+/// With `FERRAX_STRICT_PLANS` it is an error instead, so that tests find such plans.
 pub fn verified(p: &Program) -> Res<VerifiedPlan> {
     match lower(p)?.verify() {
         Err(Error::Invalid(_)) if std::env::var_os("FERRAX_STRICT_PLANS").is_none() => Ok(unfused(p)?.verify()?),
@@ -63,7 +64,8 @@ pub fn verified(p: &Program) -> Res<VerifiedPlan> {
 pub fn unfused(p: &Program) -> Res<Plan> {
     plan(p, &crate::simplify::simplify(p), Graph::unfused())
 }
-/// What a program computes as it was written: the operations of each equation by itself, nothing merged and nothing computed twice.
+/// The operations of a program as written: those of each equation by itself, without merging equal
+/// ones.
 pub fn operations(p: &Program) -> Res<Operations> {
     let p = crate::simplify::inline_calls(p);
     let (mut sum, mut first) = (Operations::default(), p.in_avals().len());
@@ -132,7 +134,8 @@ impl Graph {
                 let ph = physical(a);
                 nothing &= ph.shape.checked(ph.dtype.size())? == 0 && a.tape == 0;
             }
-            // Without an element there is nothing to compute, whatever the other sizes: no rule sees them.
+            // Without elements there is nothing to compute, whatever the other sizes: no rule has
+            // to handle it.
             if nothing && !e.op.has_io() {
                 env.extend(outs.iter().map(|a| self.empty(a)));
                 continue;

@@ -19,7 +19,8 @@ pub fn count(m: &[bool]) -> usize {
 pub fn pick<T: Clone>(x: &[T], m: &[bool]) -> Vec<T> {
     x.iter().zip(m).filter(|(_, k)| **k).map(|(v, _)| v.clone()).collect()
 }
-/// Where `m`, the next of `a`, else the next of `b`. INVARIANT: `a` and `b` are as long as `m` asks.
+/// Where `m`, the next of `a`, else the next of `b`. INVARIANT: `a` and `b` have as many elements
+/// as `m` has of each kind.
 pub fn merge<T>(m: &[bool], a: impl IntoIterator<Item = T>, b: impl IntoIterator<Item = T>) -> Vec<T> {
     let (mut a, mut b) = (a.into_iter(), b.into_iter());
     m.iter().filter_map(|k| if *k { a.next() } else { b.next() }).collect()

@@ -26,34 +26,39 @@ pub type Avals = SmallVec<[Aval; 1]>;
 pub type Tans = SmallVec<[Tan; 2]>;
 pub type Axes = SmallVec<[Dim; 2]>;
 
-/// What every primitive states. No defaults: "not differentiable" is a visible line.
+/// The rules of every primitive. No defaults: "not differentiable" is a visible line.
 pub trait Rules {
     /// The types of the outputs, or why the operands do not fit.
     fn infer(&self, x: &[Aval]) -> Res<Avals>;
     /// Outputs, and their tangents for the operands' tangents. `cx` is the trace below.
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)>;
-    /// Cotangents of the linear operands for those of the outputs, at least one of which is not zero.
+    /// Maps cotangents of the outputs, at least one of which is not zero, to those of the linear
+    /// operands.
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans>;
     /// The same function on operands with a batch axis at `d`, and where the outputs have it.
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)>;
-    /// The same function on tangents that are zero outside of their supports, and where its results are; `x` are the values with
-    /// nothing applied. `None`: what is masked must be zero first. Not a rule that a primitive must state.
+    /// The same function on tangents that are zero outside of their supports, with the supports of
+    /// its results; `x` are the values without masks applied. `None`: the masks must be applied
+    /// first. Optional for a primitive.
     fn within(&self, _cx: &dyn Cx, _x: &[Value], _s: &Supports) -> Res<Within> {
         Ok(None)
     }
-    /// Along which axes of the result those of the operand lie, of what only repeats it.
+    /// If the op only repeats its operand: the result's axis for each axis of the operand.
     fn repeats(&self) -> Option<&Dims> {
         None
     }
-    /// What each device can do on its part of the operands. Not a rule that a primitive must state: what says nothing gets whole operands.
+    /// Which parts of the operands each device can work on. Optional for a primitive: without it
+    /// operands are whole.
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::whole(x, out)
     }
-    /// How results are cut, in types: as the operands that share a factor with them, unless the op says otherwise.
+    /// The cuts of results, in types: those of the operands that share a factor with them, unless
+    /// the op overrides it.
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.by_factors(&self.factors(t.x, t.out))
     }
-    /// What it makes of operands that are terms of sums over devices. Linear ops say so; the others refuse them.
+    /// How it handles operands that are terms of sums over devices. Linear ops accept them; the
+    /// others refuse.
     fn sums(&self) -> Sums {
         Sums::Refused
     }
@@ -69,7 +74,7 @@ pub trait Rules {
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds>;
 }
 
-/// What primitives with bodies (programs or closures) state besides.
+/// Further rules of primitives with bodies (programs or closures).
 pub trait BodyRules {
     /// Some operands known, some not: emit the known part to `cx`, record the rest in `rec`.
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values>;
@@ -95,7 +100,8 @@ pub trait BodyRules {
     fn ties(&self, _x: &[Aval]) -> Option<Ties> {
         None
     }
-    /// The same with other bodies, of as many operands and results; only asked where there are ties.
+    /// The same op with other bodies, of as many operands and results; only called where there are
+    /// ties.
     fn with_bodies(&self, _bodies: Vec<Arc<Program>>) -> Option<Op> {
         None
     }
@@ -104,12 +110,13 @@ pub trait BodyRules {
         None
     }
 }
-/// What primitives with effects but no bodies state besides.
+/// Further rules of primitives with effects but no bodies.
 pub trait Effectful {
     fn effects(&self) -> Effects;
-    /// Over which axes its results vary, for operands that vary over `x`; `None` where `infer` says it.
+    /// The axes over which its results vary, for operands that vary over `x`; `None` if `infer`
+    /// determines it.
     fn vary(&self, x: Vary) -> Option<Vary>;
-    /// What it does to sums along the axes of a `shard_map` that it names; `None`: nothing.
+    /// Its effect on sums along the axes of a `shard_map` that it names; `None`: no effect.
     fn recast(&self) -> Option<(Recast, &Names)> {
         None
     }
@@ -133,7 +140,8 @@ macro_rules! ops {
             }
             /// Whether no other op shares these parameters.
             pub fn is_sole(&self) -> bool { match self { $(Op::$V(_) => true,)* $(Op::$L(p) => Arc::strong_count(p) == 1,)* } }
-            /// Over which axes results vary, for operands that vary over `x`: over the same, unless the op says otherwise. `None` where `infer` says it.
+            /// The axes over which results vary, for operands that vary over `x`: the same, unless
+            /// the op overrides it. `None` if `infer` determines it.
             fn vary(&self, x: Vary) -> Option<Vary> {
                 match self { $(Op::$V(_p) => ops!(@vary $kind _p x),)* $(Op::$L(_p) => ops!(@vary $lkind (&**_p) x),)* }
             }
@@ -198,7 +206,7 @@ macro_rules! ops {
 }
 type Make = fn(&str, &mut ParamMap) -> Res<Op>;
 
-/// What is known of a primitive by its name alone: all there is of it outside its rules.
+/// The properties that code outside of a primitive's rules may use.
 pub struct Facts {
     pub name: &'static str,
     /// Whether its results are a sequence, even where it has one.
@@ -259,11 +267,11 @@ impl Op {
     pub fn bodies(&self) -> Vec<&Arc<Program>> {
         self.body().map_or(vec![], |b| b.bodies())
     }
-    /// For an executor: what runs on several devices.
+    /// For an executor: the ops that run on several devices.
     pub fn spread(&self) -> Option<pmap::Spread<'_>> {
         if let Op::Pmap(p) = self { Some(p.spread()) } else { None }
     }
-    /// The program that stands for this op wherever it runs: what a `jit` within a `jit` is.
+    /// The program that can replace this op anywhere: that of a `jit` within a `jit`.
     pub fn inlined(&self) -> Option<&Arc<Program>> {
         if let Op::Call(c) = self { Some(&c.jaxpr) } else { None }
     }
@@ -271,7 +279,8 @@ impl Op {
     pub fn has_io(&self) -> bool {
         !self.pure() && self.effects().io
     }
-    /// A closure of the host's: what it holds, lanes included, is not known before it is called.
+    /// A closure of the host's: the values that it captures, batched ones included, are unknown
+    /// before it is called.
     pub fn is_closure(&self) -> bool {
         !self.pure() && self.effects().any_axis
     }
@@ -281,7 +290,7 @@ impl Op {
 }
 
 // `first`: first order. `effect`: also implements Effectful. `body`: also implements BodyRules. Small: at most 40 bytes.
-// `many`: its results are a sequence, even where it has one, as those of what has bodies always are.
+// `many`: its results are a sequence, even if there is only one; always so for ops with bodies.
 ops! {
     small {
     first Pointwise(pointwise::Pointwise);
@@ -388,7 +397,7 @@ mod tests {
         assert!(size_of::<Op>() <= 48, "{}", size_of::<Op>());
         assert!(size_of::<crate::program::Eqn>() <= 96, "{}", size_of::<crate::program::Eqn>());
     }
-    /// An op says the parameters that its declaration lists.
+    /// The parameters of an op are those of its declaration.
     #[test]
     fn fields_are_sorted_and_distinct() {
         for name in Op::names() {

@@ -60,7 +60,7 @@ pub type ParamList = Vec<(&'static str, Param, Show)>;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Field {
     pub name: &'static str,
-    /// What it takes, in words.
+    /// A description of the accepted values.
     pub takes: String,
     pub show: Show,
 }
@@ -94,9 +94,10 @@ impl Param {
     }
 }
 
-/// A type that can stand in a field of an op.
+/// A type that can be a field of an op.
 pub trait ParamValue: Sized {
-    /// What it is, for error messages and signatures: `a tuple of nonnegative integers`.
+    /// A description of the type, for error messages and signatures: `a tuple of nonnegative
+    /// integers`.
     fn words() -> String;
     fn to_param(&self) -> Param;
     fn from_param(p: &Param) -> Option<Self>;
@@ -110,7 +111,7 @@ pub trait ParamValue: Sized {
 #[derive(Default, Debug)]
 pub struct ParamMap {
     map: Vec<(String, Param)>,
-    /// What a program's text declares the outputs to be; empty under `bind`.
+    /// The types of outputs that a program's text declares; empty under `bind`.
     pub outs: Vec<Aval>,
 }
 impl ParamMap {
@@ -234,7 +235,8 @@ macro_rules! primitive {
     (@show $s:ident) => { $crate::param::Show::$s };
 }
 
-/// What an op's text does not say, since types do: it is nothing to a reader, and missing to a parser.
+/// A parameter that an op's text leaves out, since types determine it: readers skip it, and for the
+/// parser it is missing.
 #[macro_export]
 macro_rules! hidden_param {
     ($T:ty, $words:literal, $missing:expr) => {

@@ -42,7 +42,7 @@ pub struct Program {
     memo: Mutex<Memo>,
 }
 
-/// What transforms of a program gave, for as long as the program lives.
+/// Cached results of transforms of a program, kept as long as the program.
 pub type Memo = FxHashMap<MemoKey, Arc<dyn Any + Send + Sync>>;
 pub type MemoKey = (&'static str, usize, Option<Arc<str>>, SmallVec<[Vec<bool>; 3]>, Vec<usize>);
 
@@ -272,8 +272,9 @@ impl Program {
     }
 }
 
-/// Dead code out, variables renumbered. `ins` are the held values' variables and then the inputs', of which the first `droppable`
-/// go too if nothing needs them; `consts`: those that stay are captured values.
+/// Removes dead code and renumbers variables. `ins` are the variables of held values, then of
+/// inputs, of which the first `droppable` are removed too if unused; `consts`: the remaining ones
+/// that are captured values.
 fn finish(
     held: Vec<Value>,
     ins: &[u32],
@@ -292,7 +293,7 @@ fn finish(
         }
     };
     outs.iter().for_each(|a| mark(&mut live, a));
-    // backwards: what is alive; an op with bodies sheds unread outputs
+    // backwards: marks live equations; an op with bodies drops unread outputs
     let mut alive = vec![true; eqns.len()];
     let mut shed: FxHashMap<usize, Vec<bool>> = FxHashMap::default();
     for (i, (first, e)) in firsts.iter().zip(&mut eqns).enumerate().rev() {
@@ -368,7 +369,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder that captures every array as an input, those that stand for a number too: what a linear map keeps can be replaced.
+    /// A builder that captures every array as an input, even one that is just a number, so that
+    /// captures of a linear map can be replaced.
     pub fn keeping_arrays() -> Builder {
         Builder { all_inputs: true, ..Builder::default() }
     }
@@ -427,12 +429,13 @@ impl Builder {
         }
         (0..self.ins.len()).filter(|i| reads[self.ins[*i] as usize]).collect()
     }
-    /// The equation whose one output is variable `v`, and what it has captured under which variables.
+    /// The equation whose one output is variable `v`.
     pub fn maker(&self, v: u32) -> Option<&Eqn> {
         let at = self.firsts.binary_search(&v).ok()?;
         Some(&self.eqns[at]).filter(|e| e.n_out == 1)
     }
-    /// What an atom of the program under construction stands for, if it was captured, and its type.
+    /// The captured value of an atom of the program under construction, if it is captured, and its
+    /// type.
     pub fn captured(&self, v: u32) -> (Option<&Value>, &Aval) {
         (self.consts.iter().find(|c| c.0 == v).map(|c| &c.1), &self.avals[v as usize])
     }
@@ -457,7 +460,7 @@ impl Builder {
     }
 }
 
-/// Where two lists of types first differ, for an error message.
+/// The first difference between two lists of types, for an error message.
 pub fn mismatch(what: &str, got: &[Aval], want: &[Aval]) -> Error {
     if got.len() != want.len() {
         return Error::type_error(format!("{what}: {} operands where {} are expected", got.len(), want.len()));

@@ -16,7 +16,7 @@ pub struct HostSettings {
 }
 static HOST_SETTINGS: OnceLock<HostSettings> = OnceLock::new();
 
-/// Says whom to ask. The first stays.
+/// Installs the host's settings. Only the first call has an effect.
 pub fn install(host: HostSettings) {
     let _ = HOST_SETTINGS.set(host);
 }

@@ -20,7 +20,8 @@ use std::sync::Arc;
 pub fn simplify(p: &Program) -> Arc<Program> {
     simplified(p, Simplifier::default())
 }
-/// The same function with its calls inlined, its dead code dropped, and nothing merged: what was written twice stands there twice.
+/// The same function with its calls inlined and its dead code removed, without merging equal
+/// equations.
 pub fn inline_calls(p: &Program) -> Arc<Program> {
     simplified(p, Simplifier { as_written: true, ..Simplifier::default() })
 }
@@ -30,7 +31,7 @@ fn simplified(p: &Program, mut s: Simplifier) -> Arc<Program> {
     let outs = s.inline(p, ins);
     let Simplifier { avals, eqns, .. } = s;
     match Program::new(0, n_ins, avals, eqns, outs, vec![]) {
-        // drops what nothing reads; inputs stay
+        // removes unread equations; inputs stay
         Ok(q) => q.rewire(&(0..n_ins).map(crate::program::In::Old).collect::<Vec<_>>(), None),
         Err(e) => unreachable!("the simplifier keeps definitions in order: {e}"),
     }
@@ -44,7 +45,7 @@ struct Simplifier {
     eqns: Vec<Eqn>,
     /// The equation that defines each variable, and which of its outputs it is.
     source: Vec<Option<(u32, u32)>>,
-    /// How often each variable is read, at least; what leaves a program counts as read often.
+    /// A lower bound of the reads of each variable; outputs of a program count as read often.
     reads: Vec<u32>,
     seen: FxHashMap<(Op, SmallVec<[Atom; 2]>), u32>,
 }

@@ -28,7 +28,8 @@ use ferrax_kernel::{DType, Dims};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
-/// What a selection goes by, or how it is made when a mask is applied: one that never is costs nothing.
+/// The selector of a selection, or a way to make it when a mask is applied: one that is never
+/// applied costs nothing.
 #[derive(Clone)]
 pub enum Selector {
     Known(Value),
@@ -79,7 +80,8 @@ impl Selector {
     }
 }
 
-/// A selector that lies along some axes of the value whose support it describes: its axis k along axis `axes[k]`.
+/// A selector that extends along some axes of the value whose support it describes: its axis k
+/// along axis `axes[k]`.
 #[derive(Clone)]
 pub struct Leaf<W = Selector> {
     pub which: W,
@@ -87,7 +89,8 @@ pub struct Leaf<W = Selector> {
 }
 #[derive(Clone)]
 pub enum Pick<W = Selector> {
-    /// Where a selection among `of` cases takes this one. `clean`: elsewhere the value is zero already.
+    /// Where a selection among `of` cases takes this one. `clean`: elsewhere the value is zero
+    /// already.
     Case { which: Leaf<W>, case: usize, of: usize, clean: bool },
     /// In any of these.
     Any { of: Arc<[Support<W>]>, clean: bool },
@@ -96,7 +99,7 @@ pub enum Pick<W = Selector> {
 #[derive(Clone)]
 pub struct Support<W = Selector>(SmallVec<[Pick<W>; 1]>);
 
-/// As many terms of a union are kept apart; of more one mask is made.
+/// The number of terms of a union that are kept separate; more terms are merged into one mask.
 const MOST_TERMS: usize = 8;
 
 impl Pick {
@@ -157,7 +160,7 @@ impl<W> Support<W> {
     pub fn everywhere() -> Self {
         Self::default()
     }
-    /// Where a mask of all axes is true.
+    /// Where a mask over all axes is true.
     pub fn of_mask(which: W, rank: usize) -> Self {
         let which = Leaf { which, axes: (0..rank).collect() };
         Support(std::iter::once(Pick::Case { which, case: 1, of: 2, clean: false }).collect())
@@ -179,7 +182,7 @@ impl<W> Support<W> {
         };
         Ok(Support(self.0.iter().map(pick).collect::<Res<_>>()?))
     }
-    /// Each selector once for each place where it stands.
+    /// Each selector once for each of its positions in the support.
     pub fn leaves<'a>(&'a self, out: &mut Vec<&'a Leaf<W>>) {
         for p in &self.0 {
             match p {
@@ -188,7 +191,7 @@ impl<W> Support<W> {
             }
         }
     }
-    /// Numbers that tell apart the ways in which supports are made of their selectors.
+    /// Numbers that distinguish how supports are composed of their selectors.
     pub fn shape_key(&self, out: &mut Vec<usize>) {
         out.push(self.0.len());
         for p in &self.0 {
@@ -210,7 +213,8 @@ impl Support {
     pub fn case(which: &Value, case: usize, of: usize) -> Support {
         Support::of_leaf(Leaf { axes: (0..which.rank()).collect(), which: Selector::Known(which.clone()) }, case, of)
     }
-    /// The same, and what was repeated to make `which` lies along the axes of its own alone.
+    /// The same; a `which` that was broadcast is replaced by its operand, with the axes of that
+    /// operand.
     fn case_found(cx: &dyn Cx, which: &Value, case: usize, of: usize) -> Support {
         let mut leaf = Leaf { axes: (0..which.rank()).collect(), which: Selector::Known(which.clone()) };
         let mut found = which.clone();
@@ -231,7 +235,7 @@ impl Support {
     fn of_leaf(leaf: Leaf, case: usize, of: usize) -> Support {
         Support(SmallVec::from_iter([Pick::Case { which: leaf, case, of, clean: false }]))
     }
-    /// Where a mask is true, of a value that is zero elsewhere.
+    /// Where a mask is true, for a value that is zero elsewhere.
     pub fn masked_already(mask: Selector) -> Support {
         let rank = mask.aval().rank();
         Support::of_mask(mask, rank).cleaned(true)
@@ -252,13 +256,14 @@ impl Support {
         let clean = |p: &Pick| others.iter().all(|o| o.0.iter().any(|q| p.same(q) && q.is_clean()));
         Support(self.0.iter().filter(shared).map(|p| p.cleaned(p.is_clean() && clean(p))).collect())
     }
-    /// Where both are.
+    /// The intersection.
     pub fn and(&self, o: &Support) -> Support {
         let mut all = self.clone();
         all.0.extend(o.without(&self.0).0);
         all
     }
-    /// The parts common to all, what each has besides, and where any of those besides is.
+    /// The common part of all supports, the remaining part of each, and the union of the remaining
+    /// parts.
     fn apart(all: &[&Support], shape: &Dims) -> (Support, Vec<Support>, Support) {
         let Some((first, others)) = all.split_first() else { return Default::default() };
         let common = first.shared(others);
@@ -362,7 +367,7 @@ impl Support {
                 Pick::Any { .. } => (Support(SmallVec::from_iter([p.clone()])).mask(cx, &shape)?, 1, 2),
             };
             let mut args: Values = (0..of + 1).map(|_| zero.clone()).collect();
-            // the mask lies as the value does, where types say how only of one of them
+            // the mask is cut as the value is, if only one of them has a cut
             let _resolved = Lenient::of([which.cut(), y.cut()].into_iter());
             args[0] = which;
             args[case + 1] = y;
@@ -370,7 +375,7 @@ impl Support {
         }
         Ok(y)
     }
-    /// Whether no selector lies along one of these axes.
+    /// Whether no selector extends along one of these axes.
     pub fn is_free_of(&self, axes: &[usize]) -> bool {
         let mut leaves = vec![];
         self.leaves(&mut leaves);
@@ -382,20 +387,20 @@ impl Support {
         let (a, b): (SmallVec<[Pick; 1]>, SmallVec<[Pick; 1]>) = self.0.iter().cloned().partition(|p| free(p));
         (Support(a), Support(b))
     }
-    /// The same of a value whose axis k lies at `to[k]` of this one's: no equation.
+    /// The support of a value whose axis k is axis `to[k]` of this one: no equation.
     pub fn moved(&self, to: &dyn Fn(usize) -> usize) -> Support {
         let moved =
             self.map(&mut |l| Ok(Leaf { which: l.which.clone(), axes: l.axes.iter().map(|a| to(*a)).collect() }));
         moved.unwrap_or_default()
     }
-    /// The same with each selector that lies along one of `axes` as long as the value it describes, of shape `old`, and changed by `f`
-    /// as the value is, to `new`.
+    /// The same support with each selector that extends along one of `axes` broadcast to the
+    /// value's shape `old`, and changed by `f` as the value is, to `new`.
     pub fn by(&self, old: &Dims, new: &Dims, axes: &[usize], f: &Move) -> Support {
         let change =
             |l: &Leaf| if l.axes.iter().any(|a| axes.contains(a)) { l.changed(old, new, f) } else { l.clone() };
         self.map(&mut |l| Ok(change(l))).unwrap_or_default()
     }
-    /// Where it is along some of these axes, of a sum over them: nowhere else is the sum anything but zero.
+    /// The support of a sum over these axes: where any summed element may differ from zero.
     pub fn any_along(&self, axes: &Dims, shape: &Dims) -> Support {
         if self.is_everywhere() {
             return Support::everywhere();
@@ -408,7 +413,7 @@ impl Support {
     }
 }
 
-/// What a primitive makes of operands with supports: `None` for an operand that is no tangent.
+/// The supports of a primitive's operands: `None` for an operand that is not a tangent.
 pub type Supports = [Option<Support>];
 /// Its results, each with its support if it is a tangent.
 pub type Within = Option<(Values, SmallVec<[Option<Support>; 1]>)>;
@@ -435,8 +440,8 @@ fn stretched(v: &Value, s: &Support, shape: &[usize]) -> Support {
     let grows = |k: usize| v.shape()[k] == 1 && shape[k] != 1;
     s.map(&mut |l| Ok(l.squeezed(&grows))).unwrap_or_default()
 }
-/// A sum of tangents: what their supports share stays beside it, the rest is applied, and where any term may be is known.
-/// `f` makes the result of the operands.
+/// A sum of tangents: their common support becomes that of the result, the rest is applied, and the
+/// union is known. `f` computes the result from the operands.
 pub fn within_sum(
     cx: &dyn Cx,
     x: &[Value],
@@ -459,7 +464,7 @@ pub fn within_sum(
     let y = f(&terms)?;
     Ok(Some((Values::from_iter([y]), SmallVec::from_iter([Some(common.and(&union.cleaned(true)))]))))
 }
-/// Where a selection by `which` takes a case that is a tangent: those it does not take are zero.
+/// The support of a selection by `which` whose given cases are tangents: the other cases are zero.
 pub fn within_cases(cx: &dyn Cx, which: &Value, terms: &[(usize, Support)], of: usize, shape: &Dims) -> Support {
     let each: Vec<Support> = terms.iter().map(|(k, s)| s.and(&Support::case_found(cx, which, *k, of))).collect();
     let (common, _, union) = Support::apart(&each.iter().collect::<Vec<_>>(), shape);
@@ -477,7 +482,8 @@ pub fn within_moved(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axes: &[usi
     let moved = s0.by(&Dims::new(x[0].shape()), &Dims::new(y[0].shape()), axes, &f);
     Ok(Some((y, SmallVec::from_iter([Some(moved)]))))
 }
-/// The parts of one operand along an axis, of these sizes; or elements, and the axis goes. Each has its part of what lies along it.
+/// Splits an operand along an axis into parts of these sizes, or into elements without that axis,
+/// and its support likewise.
 pub fn within_parts(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axis: usize, sizes: Option<&Dims>) -> Res<Within> {
     let Some(s) = &s[0] else { return Ok(None) };
     let parts = cx.bind(op, x)?;
@@ -513,8 +519,9 @@ pub fn within_parts(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axis: usize
     }
     Ok(Some((parts, each)))
 }
-/// Operands joined along an axis of theirs, or along a new one: what their supports share and does not lie along it stays.
-/// `to` is where an axis of theirs lies in the result. The rest is applied; the parts' masks joined are known.
+/// Joins operands along an axis of theirs, or along a new one: their common support that does not
+/// extend along it remains. `to` maps an axis of theirs to one of the result. The rest is applied;
+/// the joined masks are known.
 pub fn within_joined(
     cx: &dyn Cx,
     op: &Op,

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 /// Operands and results: one or two in nearly every primitive.
 pub type Values = SmallVec<[Value; 2]>;
 
-/// What an executor hangs on an array.
+/// The data that an executor attaches to an array.
 pub trait Payload: Send + Sync {
     fn as_any(&self) -> &dyn Any;
     /// The element of an array that has one; waits for a pending result. Serves `if x > 0`, nothing else.
@@ -81,7 +81,7 @@ impl Tag {
         let made = made.lock().unwrap_or_else(|e| e.into_inner());
         made.iter().filter_map(Weak::upgrade).map(|t| Value::Tracer(Tracer(t))).collect()
     }
-    /// JAX's name for what traces, and for its tracers.
+    /// JAX's names of the trace class and the tracer class.
     fn classes(&self) -> (&'static str, &'static str) {
         match self.what {
             "vmap" => ("BatchTrace", "BatchTracer"),
@@ -168,7 +168,7 @@ impl Value {
             _ => Vary::NONE,
         }
     }
-    /// Among how many devices it lies, where its type says so.
+    /// The cut of its type, if it has one.
     pub fn cut(&self) -> TypedCut {
         match self {
             Value::Lit(_) => TypedCut::NONE,

@@ -15,7 +15,8 @@ use std::sync::{Mutex, MutexGuard};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Vary(u32);
 
-/// The sets that were ever made, each sorted; set `n` stands at `n - 1`. Programs have few axes, so there are few.
+/// All sets so far, each sorted; set `n` is at index `n - 1`. Programs have few axes, so there are
+/// few.
 static SETS: Mutex<Vec<Vec<Name>>> = Mutex::new(vec![]);
 fn sets() -> MutexGuard<'static, Vec<Vec<Name>>> {
     SETS.lock().unwrap_or_else(|e| e.into_inner())

@@ -30,7 +30,8 @@ fn every_seed_is_a_program() {
     }
 }
 
-/// What coverage-guided fuzzing found. A binder without a name was one, and then nothing at all was a variable: the outputs had no end.
+/// Texts that coverage-guided fuzzing found. One had a binder without a name; then an empty text
+/// was a variable, and the outputs had no end.
 #[test]
 fn what_was_found_once_is_refused() {
     for text in [

@@ -13,9 +13,9 @@ use std::sync::atomic::AtomicBool;
 /// Bytes of a device's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// How often memory was asked for.
+    /// The number of allocation requests.
     pub requests: u64,
-    /// What arrays and runs hold, and the most they ever held.
+    /// The bytes that arrays and runs hold now, and their peak.
     pub in_use: u64,
     pub peak: u64,
     /// The largest request.
@@ -33,17 +33,18 @@ pub trait Backend: Send + Sync {
     /// For people: the adapter's name.
     fn description(&self) -> String;
     fn supports(&self, d: DType) -> bool;
-    /// Whether it has this routine; others are left to the host, or compiling a plan with one says `Unsupported`.
+    /// Whether the backend runs this routine. If not, the host does, or `compile` of a plan with it
+    /// returns `Unsupported`.
     fn runs(&self, _: &Routine) -> bool {
         true
     }
-    /// Whether a run of the plan waits for the device in between, to ask the host for something.
+    /// Whether a run of the plan waits for the device in between, for a result that the host needs.
     fn asks_host(&self, _plan: &Plan) -> bool {
         false
     }
     /// The bytes there are on the device, where it is known.
     fn memory(&self) -> Option<usize>;
-    /// What its arrays take there now; `None` where it is not counted.
+    /// The memory of the backend's arrays; `None` if it is not counted.
     fn memory_stats(&self) -> Option<MemoryStats> {
         None
     }
@@ -57,7 +58,8 @@ pub trait Backend: Send + Sync {
     fn upload(&self, bytes: &[u8]) -> Res<Buffer>;
     /// A new zeroed buffer.
     fn zeros(&self, bytes: usize) -> Res<Buffer>;
-    /// The bytes on the host. `b` must be ready. While it waits for the device it asks `look`, every 50 ms or oftener, whether to go on.
+    /// Copies the bytes to the host. `b` must be ready. While it waits for the device it calls
+    /// `look` at least every 50 ms, whose error ends the wait.
     fn read(&self, b: &Buffer, look: &mut Look) -> Res<Vec<u8>>;
     /// As `read`, however long it takes.
     fn download(&self, b: &Buffer) -> Res<Vec<u8>> {
@@ -69,7 +71,7 @@ pub trait Backend: Send + Sync {
     }
 }
 
-/// What a run is given beside its inputs.
+/// The context of a run, beside its inputs.
 pub struct RunCx<'a> {
     /// Polled between steps and iterations; when set, the run ends with `Error::Cancelled`.
     pub cancel: &'a AtomicBool,
@@ -85,18 +87,20 @@ pub struct RunArg {
 
 /// A compiled plan.
 pub trait Executable: Send + Sync {
-    /// Runs to the end on the calling thread (and the backend's pool). Inputs must be ready and as long as the plan says. Device
-    /// work may still be in flight when it returns, in the device's own order.
+    /// Runs the plan on the calling thread (and the backend's pool) until it is complete. Inputs
+    /// must be ready and as long as the plan says. Device work may still be in flight on return, in
+    /// the device's own order.
     fn run(&self, cx: &RunCx, args: SmallVec<[RunArg; 4]>) -> Res<Buffers>;
     /// As `run`, with inputs that are only lent.
     fn run_lent(&self, cx: &RunCx, ins: &[&Buffer]) -> Res<Buffers> {
         self.run(cx, ins.iter().map(|b| RunArg { buffer: (*b).clone(), donated: false }).collect())
     }
     fn plan(&self) -> &Plan;
-    /// Elements of the blocks in which it combines what devices hand in; more where it combines all at once.
+    /// Elements of the blocks in which the backend combines the operands of devices; `usize::MAX`
+    /// if it combines all at once.
     fn combined_elements(&self) -> usize {
         usize::MAX
     }
-    /// What the backend made of it, for people and tests.
+    /// The compiled plan as text, for people and tests.
     fn text(&self) -> String;
 }

@@ -7,7 +7,7 @@ use crate::error::{Error, Res};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-/// What a wait asks now and then: an error ends it.
+/// The function that a wait calls from time to time. Its error ends the wait.
 pub type Look<'a> = dyn FnMut() -> Res<()> + 'a;
 
 /// Memory of one backend.
@@ -18,18 +18,18 @@ pub trait Memory: Any + Send + Sync {
     }
     /// The bytes, where the host can read them in place.
     fn host(&self) -> Option<&[u8]>;
-    /// Whether the device has done the work that makes it; asked, not waited for.
+    /// Whether the device has completed the work that produces the memory; does not wait.
     fn is_done(&self) -> bool {
         true
     }
-    /// Waits for that, and returns its error. Asks `look` every 50 ms or oftener whether to go on.
+    /// Waits for that work, and returns its error. Calls `look` at least every 50 ms.
     fn wait(&self, _look: &mut Look) -> Res<()> {
         Ok(())
     }
 }
 
 impl dyn Memory {
-    /// The memory as one backend knows it, if it is of that kind.
+    /// The memory as the type of one backend, if it has that type.
     pub fn downcast_ref<M: Memory>(&self) -> Option<&M> {
         (self as &dyn Any).downcast_ref()
     }
@@ -70,7 +70,8 @@ impl Buffer {
             _ => None,
         }
     }
-    /// Makes a pending buffer ready: from now on it shares the memory of `with`, which is ready or poisoned.
+    /// Makes a pending buffer ready: from now on it shares the memory of `with`, which is ready or
+    /// poisoned.
     pub fn fill(&self, with: Buffer) {
         match with.0 {
             State::Ready(m) => self.settle(Ok(m)),

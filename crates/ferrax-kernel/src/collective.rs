@@ -44,7 +44,7 @@ impl Groups {
     pub fn of(&self, position: usize) -> Option<(&[u32], usize)> {
         self.iter().find_map(|g| g.iter().position(|p| *p as usize == position).map(|at| (g, at)))
     }
-    /// Where each position stands when the groups are laid one after the other.
+    /// The index of each position in the concatenation of the groups.
     pub fn places(&self) -> Vec<usize> {
         let mut at = vec![0; self.total()];
         for (k, p) in self.0.iter().flatten().enumerate() {
@@ -123,7 +123,7 @@ pub trait World: Send + Sync {
     fn exchange(&self, across: &Across, mine: &[u8], parts: Parts) -> Res<Vec<Part>>;
 }
 
-/// Which bytes of what a device hands in the others read.
+/// The bytes of a device's operand that the others read.
 #[derive(Clone, Copy, Debug)]
 pub enum Parts<'a> {
     /// All read all.
@@ -140,7 +140,7 @@ impl Parts<'_> {
         }
     }
 }
-/// What one device has for another: a range of the bytes that it handed in.
+/// The data that one device has for another: a range of the bytes of its operand.
 #[derive(Clone, Debug)]
 pub struct Part {
     bytes: Arc<Vec<u8>>,
@@ -164,7 +164,8 @@ impl std::ops::Deref for Part {
     }
 }
 
-/// Writes to `out` what a block of the results is, of the same block of what each device handed in, in the order of device index.
+/// Combines a block: gets the same block of each device's operand, in the order of device index,
+/// and writes the result to `out`.
 pub type CombineBlocks<'a> = dyn FnMut(&[&[u8]], &mut [u8]) -> Res<()> + 'a;
 
 impl Collective {
@@ -233,14 +234,14 @@ impl Collective {
             _ => vec![],
         }
     }
-    /// Whose operand a permutation brings to the device at `rank`.
+    /// The device whose operand a permutation brings to the device at `rank`.
     fn source(&self, rank: usize) -> Option<usize> {
         let Collective::Permute(pairs) = self else { return None };
         pairs.iter().find(|p| p.1 as usize == rank).map(|p| p.0 as usize)
     }
 }
 
-/// The parts that all devices have for this one, each of as many bytes as `want` says.
+/// The parts that all devices have for this one, each of the size that `want` gives.
 fn met(world: &dyn World, across: &Across, mine: &[u8], parts: Parts, want: impl Fn(usize) -> usize) -> Res<Vec<Part>> {
     let all = world.exchange(across, mine, parts)?;
     match all.iter().enumerate().all(|(k, part)| part.len() == want(k)) {

@@ -20,7 +20,7 @@ macro_rules! table {
         #[repr(u8)]
         pub enum DType { $($Name),* }
         impl DType {
-            /// Those that backends know.
+            /// The dtypes that backends implement.
             pub const ALL: &'static [DType] = &[$(DType::$Wide),*];
             /// Those that [`crate::small`] writes in terms of the others.
             pub const SMALL: &'static [DType] = &[$(DType::$Small),*];
@@ -129,7 +129,7 @@ impl DType {
     pub fn is_small(self) -> bool {
         self > DType::F64
     }
-    /// What its elements are to backends: bytes, if they know no more of it.
+    /// The dtype of the elements for backends: bytes, if they do not implement this one.
     pub fn storage(self) -> DType {
         if self.is_small() { DType::U8 } else { self }
     }

@@ -44,11 +44,11 @@ impl From<ferrax_runtime::Stop> for Error {
         })
     }
 }
-/// A vector with room for `n` elements: what depends on data in size is asked for, never taken, since an allocation that fails ends the
-/// process.
+/// A vector with room for `n` elements. Memory whose size depends on data is allocated here, since
+/// a failing allocation elsewhere ends the process.
 ///
 /// # Errors
-/// `OutOfMemory`, naming the bytes.
+/// `OutOfMemory`, with the number of bytes.
 pub fn room<T>(n: usize) -> Res<Vec<T>> {
     let mut v = Vec::new();
     let bytes = n.saturating_mul(size_of::<T>());

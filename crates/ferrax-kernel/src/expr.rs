@@ -15,7 +15,7 @@
 macro_rules! table {
     ($Enum:ident: $($Name:ident $text:literal $doc:literal;)*) => {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        #[allow(clippy::empty_docs)] // where the name says it all
+        #[allow(clippy::empty_docs)] // the name says it all
         pub enum $Enum { $(#[doc = $doc] $Name),* }
         impl $Enum {
             pub const ALL: &'static [$Enum] = &[$($Enum::$Name),*];
@@ -124,7 +124,8 @@ impl ReduceKind {
             ReduceKind::ArgMax | ReduceKind::ArgMin => None,
         }
     }
-    /// What an empty reduction gives, and what accumulators start from. `None` for the two that give positions.
+    /// The result of an empty reduction, and the initial value of accumulators. `None` for the two
+    /// that give positions.
     pub fn identity(self, d: crate::DType) -> Option<crate::Scalar> {
         use crate::{DType, Scalar};
         let all_ones = Scalar { dtype: d, bits: if d == DType::Bool { 1 } else { u64::MAX >> (64 - d.bits()) } };

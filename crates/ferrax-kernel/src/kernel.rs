@@ -151,7 +151,7 @@ impl Kernel {
         }
         needed
     }
-    /// grid ++ rdims: what affine forms range over.
+    /// grid ++ rdims: the domain of affine forms.
     pub fn domain(&self) -> Dims {
         self.grid.concat(&self.rdims)
     }

@@ -26,7 +26,8 @@ use field::{C128, RealOrComplex, transposed, unit_scale};
 use lanes::ElementLanes;
 pub use triangular::Triangle;
 
-/// What is decomposed into what; operands and results are those of [`Linalg::operands`] and [`Linalg::results`].
+/// The kind of decomposition; operands and results are those of [`Linalg::operands`] and
+/// [`Linalg::results`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Decomposition {
     /// The lower factor; all nan for a matrix that is not positive definite.
@@ -80,7 +81,7 @@ pub struct Linalg {
 /// Eigenvalues and singular values of matrices up to this size come from rotations of pairs, which go well in lanes, and are most accurate.
 const SIDE: usize = 16;
 
-/// What the elements of an operand or result are.
+/// The element type of an operand or result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entries {
     /// Of the matrix's own kind.
@@ -196,7 +197,8 @@ impl Linalg {
                 _ => square,
             }
     }
-    /// The results of one matrix: operands and results as [`Linalg::layout`] says, in the host's byte order.
+    /// Computes the results of one matrix: operands and results as [`Linalg::layout`] says, in the
+    /// host's byte order.
     pub fn run(&self, work: &mut Workspace, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
         if self.kind == Decomposition::Permutation {
             let pivots = ins[0].chunks_exact(4).map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]) as i64);
@@ -320,7 +322,8 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
         take(self.real, n)
     }
 
-    /// Whether it was done; what was not is a singular value decomposition.
+    /// Runs the decomposition; returns false for a singular value decomposition, which is computed
+    /// elsewhere.
     fn run(mut self, ins: &[&[u8]]) -> bool {
         let mut done = true;
         let (m, n, k) = (self.of.m, self.of.n, self.of.k);
@@ -407,7 +410,7 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
         self.store(1, (0..inner * n).map(above));
         self.give([taus, w, v, q]);
     }
-    /// Rows and columns in reverse: what the upper triangle says becomes what the lower one does.
+    /// Reverses rows and columns, which exchanges the upper and the lower triangle.
     fn reversed(a: &mut [T]) {
         a.reverse();
     }
@@ -535,8 +538,9 @@ impl<T: RealOrComplex> Task<'_, '_, T> {
         self.pairs.push(w);
         self.real.push(scales);
     }
-    /// Of a matrix whose columns are the rows of `b`. Rows of left vectors, as many as the matrix is long where all are wanted, are left
-    /// on top of the free memory; right ones are in `v`. Whether it converged.
+    /// The decomposition of a matrix whose columns are the rows of `b`. Rows of left vectors (as
+    /// many as the matrix is long if all are requested) are left on top of the free memory; right
+    /// ones are in `v`. Returns whether it converged.
     fn bidiagonal_svd(&mut self, b: &[T], [short, long]: [usize; 2], count: usize, s: &mut [f64], v: &mut [T]) -> bool {
         let scale = unit_scale(b);
         let mut a = self.zeros(short * long);

@@ -16,7 +16,7 @@
 //! assert_eq!(softplus(0.0_f64), std::f64::consts::LN_2);
 //! ```
 
-// Constants stand as the two formats need them, rounded or cut, which is not what the standard library's are.
+// Constants are rounded or truncated as the two formats need them, unlike the standard library's.
 #![allow(clippy::approx_constant, clippy::excessive_precision)]
 
 mod arc;
@@ -47,8 +47,8 @@ fn polynomial<R: Real, const N: usize, const M: usize>(x: R, narrow: &[f32; N], 
     if R::WIDE && M >= 10 { split_polynomial(x, narrow, wide) } else { horner(x, 0, 1, narrow, wide) }
 }
 
-/// The same, even and odd powers apart: a product more, and half as long until it is there, which is what bounds a loop over a long one.
-/// The roundings of large terms that cancel are larger.
+/// The same, with even and odd powers separate: one more product, and half the latency, which
+/// bounds a loop over a long polynomial. Roundings of large terms that cancel are larger.
 #[inline(always)]
 fn split_polynomial<R: Real, const N: usize, const M: usize>(x: R, narrow: &[f32; N], wide: &[f64; M]) -> R {
     let square = x.clone().mul(x.clone());

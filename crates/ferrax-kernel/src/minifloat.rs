@@ -1,5 +1,5 @@
 //! Floats of at most 8 bits: the value of a code, and the code nearest to a value.
-/// What the uppermost codes of a float mean.
+/// The meaning of the uppermost codes of a float.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Topmost {
     /// The greatest exponent is inf and nans.
@@ -24,7 +24,7 @@ pub(crate) struct Minifloat {
 }
 
 impl Minifloat {
-    /// Where the sign stands: all below it is the magnitude.
+    /// The sign bit; the lower bits are the magnitude.
     pub fn sign(self) -> u32 {
         1 << (self.exponent + self.mantissa)
     }
@@ -48,7 +48,7 @@ impl Minifloat {
             _ => self.greatest() | if least { self.sign() } else { 0 },
         }
     }
-    /// The value, which a double has exactly.
+    /// The value, which a double represents exactly.
     pub fn decode(self, bits: u8) -> f64 {
         let magnitude = bits as u32 & (self.sign() - 1);
         let sign = if bits as u32 & self.sign() == 0 || self.special == Topmost::Power { 1.0 } else { -1.0 };
@@ -96,7 +96,7 @@ impl Minifloat {
         let least = 1 - self.bias;
         let power = ((x.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(least);
         let quanta = (x.abs() * 2f64.powi(self.mantissa as i32 - power)).round_ties_even();
-        // what is rounded up to the next power carries into the exponent
+        // rounding up to the next power carries into the exponent
         let code = ((power - least) as f64) * (1 << self.mantissa) as f64 + quanta;
         let magnitude = if code <= self.greatest() as f64 {
             code as u32

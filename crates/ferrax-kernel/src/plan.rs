@@ -37,7 +37,7 @@ impl Slot {
     }
 }
 
-/// Where a slot lives.
+/// The memory of a slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// The memory of plan input i. Read only, unless `Plan::donatable` lets an output take it over.
@@ -133,9 +133,9 @@ pub enum Trip {
 pub struct Carry {
     /// Read before the loop.
     pub init: SlotId,
-    /// What cond and body read.
+    /// The slot that cond and body read.
     pub slot: SlotId,
-    /// What the body writes.
+    /// The slot that the body writes.
     pub next: SlotId,
     /// Written after the loop.
     pub out: SlotId,
@@ -206,7 +206,7 @@ impl Plan {
     pub fn calls(&self) -> bool {
         self.any_step(&|s| matches!(s, Step::Callback { .. }))
     }
-    /// Whether a block of it runs or not as an array says.
+    /// Whether an array decides if a block of the step runs.
     pub fn branches(&self) -> bool {
         self.any_step(&|s| match s {
             Step::Switch { .. } => true,
@@ -237,14 +237,15 @@ impl Plan {
         }
         any(&self.steps)
     }
-    /// The slot that has the memory in which `s` lies.
+    /// The slot that owns the memory of `s`.
     pub fn root(&self, mut s: SlotId) -> SlotId {
         while let Place::Same(of) = self.places[s as usize] {
             s = of;
         }
         s
     }
-    /// Whether `b` is written where `a` stands: they share a place, or `b` is the output that takes over the input `a`, if that is given up.
+    /// Whether writing `b` overwrites `a`: they share a place, or `b` is the output that takes over
+    /// the input `a`, if that is donated.
     pub fn one_place(&self, a: SlotId, b: SlotId) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         let heir = match (&self.places[a as usize], &self.places[b as usize]) {

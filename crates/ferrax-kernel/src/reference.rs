@@ -42,7 +42,8 @@ use crate::routine::Routine;
 /// The results of `r` on operands of the dtypes and sizes that [`Routine::operands`] states.
 ///
 /// # Errors
-/// `Invalid` where an operand has another number of bytes, or the routine asks for a function its dtype does not have.
+/// `Invalid` if an operand has another number of bytes, or the routine uses a function that its
+/// dtype does not have.
 pub fn routine(r: &Routine, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
     let want = r.operands();
     // strides let a product read the first of a longer buffer's elements: the real parts of complex numbers

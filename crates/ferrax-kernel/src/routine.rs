@@ -28,7 +28,7 @@ pub struct Dot {
     pub out: DType,
 }
 
-/// What an index outside the operand means.
+/// The treatment of an index out of bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OutOfBounds {
     /// The window is moved inside.
@@ -39,11 +39,14 @@ pub enum OutOfBounds {
     Promise,
 }
 
-/// XLA's gather. `indices` has its index vector on the last axis; where they are `apart`, each component is an operand of its own. For each index vector (one per position of the remaining axes of
-/// `indices`) a window of `slice_sizes` is read; `offset_dims` says where the window's axes lie in the output, the others being the
-/// positions' axes in order; `collapsed_slice_dims` and `operand_batching_dims` (size-1 axes of the window) are left out.
-/// `start_index_map[j]` is the operand axis that component j of the index vector moves along. Operand axis
-/// `operand_batching_dims[j]` is indexed by the position along axis `start_indices_batching_dims[j]` of `indices`.
+/// XLA's gather. `indices` has its index vector on the last axis; if they are `apart`, each
+/// component is a separate operand. For each index vector (one per position of the remaining axes
+/// of `indices`) a window of `slice_sizes` is read; `offset_dims` are the output's axes for the
+/// window, and the other output axes are the positions' axes in order; `collapsed_slice_dims` and
+/// `operand_batching_dims` (size-1 axes of the window) are left out. `start_index_map[j]` is the
+/// operand axis that component j of the index vector moves along. Operand axis
+/// `operand_batching_dims[j]` is indexed by the position along axis
+/// `start_indices_batching_dims[j]` of `indices`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Gather {
     pub operand: Dims,
@@ -70,7 +73,7 @@ impl Gather {
     }
 }
 
-/// How an update meets what stands in the operand.
+/// How an update is combined with the element in the operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Combine {
     Set,
@@ -95,8 +98,9 @@ pub struct Scatter {
     pub scatter_indices_batching_dims: Dims,
     pub combine: Combine,
     pub mode: OutOfBounds,
-    /// The caller's promise that no two updates meet: they may then be applied in any order. Where it is broken, an element that several
-    /// updates meet holds what some order of some of them gives; no other element does, and no memory outside is touched.
+    /// The caller's promise that no two updates affect one element: they may then be applied in any
+    /// order. If it is broken, such an element holds the result of some order of some of its
+    /// updates; other elements are not affected, and no memory outside is touched.
     pub unique: bool,
     pub dtype: DType,
     pub index_dtype: DType,
@@ -107,7 +111,8 @@ pub enum Routine {
     Dot(Dot),
     Gather(Gather),
     Scatter(Scatter),
-    /// Operands: x of shape `operand`, then one rank-0 start per axis (all of `index_dtype`), clamped so that the window lies inside.
+    /// Operands: x of shape `operand`, then one rank-0 start per axis (all of `index_dtype`),
+    /// clamped so that the window is in bounds.
     DynamicSlice {
         operand: Dims,
         sizes: Dims,
@@ -165,13 +170,14 @@ pub enum FftKind {
     RealInverse,
 }
 
-/// The discrete Fourier transform along the middle axes of `[outer, lengths.., inner]`, whose complex numbers stand interleaved, as a
-/// trailing axis of 2: `y[k] = sum_j x[j] exp(-2 pi i jk / n)` on each axis, the inverse with `+` and divided by the product of `lengths`.
-///
-/// `RealForward` takes real numbers and gives the first `n / 2 + 1` of the last axis' n; `RealInverse` takes these, as if the others were
-/// their conjugates, and gives real numbers: what contradicts that (imaginary parts at 0 and n / 2) is left out.
-///
-/// How its sums are rounded is a backend's own: within one device bits depend on the parameters and the numbers alone.
+/// The discrete Fourier transform along the middle axes of `[outer, lengths.., inner]`, whose
+/// complex numbers are interleaved, as a trailing axis of 2: `y[k] = sum_j x[j] exp(-2 pi i jk /
+/// n)` on each axis, the inverse with `+` and divided by the product of `lengths`.
+/// `RealForward` takes real numbers and gives the first `n / 2 + 1` of the last axis' n.
+/// `RealInverse` takes these, as if the others were their conjugates, and gives real numbers; it
+/// ignores the imaginary parts at 0 and n / 2, which contradict that.
+/// The rounding of its sums depends on the backend: within one device bits depend on the parameters
+/// and the numbers alone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fft {
     pub kind: FftKind,
@@ -222,7 +228,8 @@ pub struct Conv {
     pub guards: Vec<Guard>,
     /// Strides of y over batch, terms (all of them as one axis) and columns.
     pub y: Dims,
-    /// Strides of the result, which they fill, over batch, rows (as one axis) and columns; one of the last two is 1.
+    /// Strides of the result over batch, rows (as one axis) and columns, which fill it; one of the
+    /// last two is 1.
     pub out: Dims,
     pub dtype: DType,
 }
@@ -238,14 +245,14 @@ impl Conv {
     /// The same as a loop nest, which sums in the waist's order.
     pub fn kernel(&self) -> Kernel {
         let (nb, nr, nt) = (self.batch.len(), self.rows.len(), self.terms.len());
-        // where each axis of (batch, rows, columns) goes: the result is dense over the grid
+        // the result's stride of each axis of (batch, rows, columns): it is dense over the grid
         let rows = self.rows.strides().into_iter().map(|s| s as usize * self.out[nb]);
         let strides: Vec<usize> = self.out[..nb].iter().copied().chain(rows).chain([self.out[nb + 1]]).collect();
         let sizes = self.batch.concat(&self.rows).concat(&[self.columns]);
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by_key(|k| (std::cmp::Reverse(strides[*k]), sizes[*k]));
         let place = |k: usize| order.iter().position(|o| *o == k).expect("a permutation");
-        let turned = |a: &Affine| {
+        let permuted = |a: &Affine| {
             let mut to = Affine::new(a.offset, vec![0; sizes.len() + nt]);
             (0..nb + nr).for_each(|k| to.strides[place(k)] = a.stride(k));
             (0..nt).for_each(|k| to.strides[sizes.len() + k] = a.stride(nb + nr + k));
@@ -260,13 +267,13 @@ impl Conv {
         let load = |input: u32, at: Affine, guards: SmallVec<[Guard; 1]>| {
             (self.dtype, Node::Load(Box::new(Access { input, at, guards, fill: Scalar::zero(self.dtype) })))
         };
-        let guards = self.guards.iter().map(|g| Guard { at: turned(&g.at), lo: g.lo, hi: g.hi }).collect();
+        let guards = self.guards.iter().map(|g| Guard { at: permuted(&g.at), lo: g.lo, hi: g.hi }).collect();
         Kernel {
             grid: sizes.pick(&order),
             rdims: self.terms.clone(),
             inputs: vec![(self.dtype, self.x), (self.dtype, self.weights())],
             nodes: vec![
-                load(0, turned(&self.at), guards),
+                load(0, permuted(&self.at), guards),
                 load(1, at, SmallVec::new()),
                 (self.dtype, Node::Bin(Bin::Mul, 0, 1)),
                 (self.dtype, Node::Reduce { kind: ReduceKind::Sum, of: 2 }),
@@ -366,7 +373,7 @@ impl Routine {
             Routine::Fft(_) => "fft",
         }
     }
-    /// Scalar operations, roughly: what asynchrony and parallelism are decided by.
+    /// An estimate of scalar operations, by which asynchronous and parallel execution are chosen.
     pub fn work(&self) -> u64 {
         let size = |v: &[(DType, usize)]| v.iter().map(|x| x.1 as u64).sum::<u64>();
         match self {

@@ -213,7 +213,7 @@ impl Real for Float {
 /// The statements of a function of as many arguments as given, and the one that is its result.
 fn statements<const N: usize>(f: impl Fn([Float; N]) -> Float) -> (Vec<Statement>, usize) {
     STATEMENTS.with_borrow_mut(Vec::clear);
-    // The arguments come first; what they are is given when the list is run.
+    // The arguments come first; their values are given when the list is run.
     let args = std::array::from_fn(|_| Float(record(|_| unreachable!("an argument is not computed"))));
     let result = f(args).0;
     (STATEMENTS.take(), result)

@@ -17,7 +17,7 @@ fn over(n: usize, inputs: &[(DType, usize)], nodes: Vec<(DType, Node)>) -> Kerne
     let outputs = vec![nodes.len() as u32 - 1];
     Kernel { grid: Dims::new(&[n]), inputs: inputs.to_vec(), nodes, outputs, ..Kernel::default() }
 }
-/// Nans are equal, and those of a format without are what it has instead.
+/// Nans are equal, and so are their replacements in a format without nans.
 fn same(a: Scalar, b: Scalar) -> bool {
     a == b || a.dtype.is_float() && a.to_f64().is_nan() && b.to_f64().is_nan()
 }

@@ -98,8 +98,8 @@ impl Bits {
         Ok(Bits { layout, width, words })
     }
 
-    /// Element `index` (its row-major number, high word first) as (high, low) words; high is 0 for widths up to 32, and
-    /// an 8- or 16-bit element stands in the low bits.
+    /// Element `index` (its row-major number, high word first) as (high, low) words; high is 0 for
+    /// widths up to 32, and an 8- or 16-bit element is in the low bits.
     #[inline(always)]
     pub fn element<W: Word>(&self, key: [W; 2], index: [W; 2]) -> [W; 2] {
         let zero = W::constant(0);

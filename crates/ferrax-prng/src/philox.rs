@@ -11,9 +11,10 @@
 
 use crate::Word;
 
-/// What the even words of the counter are multiplied by.
+/// The factors of the counter's even words.
 const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
-/// What the key's words grow by from round to round: the golden ratio, and the root of 3 less 1.
+/// The increments of the key's words from round to round: the golden ratio, and the root of 3 less
+/// 1.
 const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];
 const ROUNDS: u32 = 10;
 

@@ -135,7 +135,7 @@ impl PyArray {
     fn __delitem__(&self, _index: &Bound<PyAny>) -> PyResult<()> {
         Err(PyTypeError::new_err("JAX arrays are immutable and do not support item deletion"))
     }
-    /// What is not an attribute yet may be one once `ferrax.numpy` has been imported.
+    /// Attributes that `ferrax.numpy` installs: imports it if it has not been imported yet.
     fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         if METHODS.get().is_none() && !name.starts_with("__") {
@@ -145,16 +145,17 @@ impl PyArray {
             }
         }
         let class = slf.get_type();
-        // Python comes here too where a getter has raised, and drops what it said.
+        // Python also calls this after a getter has raised, and discards the error: call the getter
+        // again.
         if let Ok(getter) = class.getattr(name).and_then(|d| d.getattr("__get__")) {
             return getter.call1((slf, &class));
         }
         // of a tracer its type tells more
         if matches!(slf.get().value, Value::Tracer(_))
             && !name.starts_with('_')
-            && let Some(told) = Bound::new(py, slf.get().aval())?.getattr_opt(name)?
+            && let Some(found) = Bound::new(py, slf.get().aval())?.getattr_opt(name)?
         {
-            return Ok(told);
+            return Ok(found);
         }
         Err(PyAttributeError::new_err(match slf.get().value {
             Value::Tracer(_) => format!("{} has no attribute {name}", class.name()?),
@@ -163,7 +164,7 @@ impl PyArray {
     }
 }
 
-/// What JAX calls the class of such a tracer.
+/// JAX's name of the class of such a tracer.
 pub fn tracer_class(v: &Value) -> &'static str {
     let Value::Tracer(t) = v else { return "Array" };
     match &t.0.node {
@@ -177,7 +178,7 @@ pub fn tracer_class(v: &Value) -> &'static str {
     }
 }
 
-/// A tracer's repr: what it is, and its parts where it has some.
+/// A tracer's repr: its class and type, and its parts if it has some.
 pub fn tracer_text(py: Python, v: &Value) -> PyResult<String> {
     let Value::Tracer(t) = v else { return value::wrap(py, v.clone())?.str()?.extract() };
     let part = |v: &Value| -> PyResult<String> {

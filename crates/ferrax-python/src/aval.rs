@@ -48,7 +48,7 @@ pub fn shape_to_py<'py>(py: Python<'py>, s: &[usize]) -> PyResult<Bound<'py, PyT
     }
     PyTuple::new(py, s.iter().map(|n| size_to_py(py, *n as u128)).collect::<PyResult<Vec<_>>>()?)
 }
-/// A size as Python sees it: a number, or the object that [`symbolic_sizes`] put in its place.
+/// A size as a Python object: a number, or the object that [`symbolic_sizes`] substitutes.
 pub fn size_to_py<'py>(py: Python<'py>, n: u128) -> PyResult<Bound<'py, PyAny>> {
     let named = if NAMED_SIZES.get() { SIZES.with_borrow(|t| t.as_ref().map(|t| t.clone_ref(py))) } else { None };
     let object = named.map_or(Ok(None), |t| t.bind(py).get_item(n))?;
@@ -143,7 +143,7 @@ impl ShapedArray {
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         size_to_py(py, size(&self.0.shape))
     }
-    /// Over the abstract mesh of the type, else over that in use, which may have no axes.
+    /// Over the abstract mesh of the type, or else the current one, which may have no axes.
     #[getter]
     fn sharding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Some(parted) = self.0.cut.get() else {

@@ -275,8 +275,8 @@ pub fn asarray<'py>(
     let out = guarded(|| ferrax_ir::enter(ferrax_ir::cx::eval_root(), || promotion::convert(&v, d, weak)).py(py))?;
     wrap(py, out)
 }
-/// A numpy array or scalar of a dtype that arrays have not, as numpy converts it to the one asked for: the narrower one that it would be read
-/// as does not hold its elements.
+/// Converts a numpy array or scalar of an unsupported dtype by numpy to the requested one: reading
+/// it at a supported narrower dtype would lose bits.
 fn by_numpy<'py>(x: &Bound<'py, PyAny>, want: Dtype) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = x.py();
     let number = want.num().is_some() || want.is_complex();

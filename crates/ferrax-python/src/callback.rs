@@ -77,7 +77,8 @@ impl HostFn for PythonFn {
         let call = |py: Python| {
             let run = || -> PyResult<()> {
                 let args = self.ins.iter().zip(ins).map(|(a, b)| to_array(py, a, b)).collect::<PyResult<Vec<_>>>()?;
-                // what a callback computes runs at once, whatever was current on this thread
+                // operations of a callback are evaluated at once, whatever trace was current on
+                // this thread
                 let out =
                     ferrax_ir::enter(ferrax_ir::cx::eval_root(), || self.f.bind(py).call1(PyTuple::new(py, args)?))?;
                 let out: Vec<Bound<PyAny>> =
@@ -181,7 +182,7 @@ pub fn op(
     Callback { kind, callback, ins, ordered, result_avals: outs, vmap_method: vmap_method.map(Into::into) }.into()
 }
 
-/// What an equation calls, as its parameter `callback`: it can be bound again.
+/// The function of a callback equation, as its parameter `callback`: it can be bound again.
 ///
 /// Attributes:
 ///   callback_func: the function of arrays, as it was given.

@@ -37,7 +37,7 @@ const CHECK_LEAKS: u64 = 1024;
 const ENABLE_CHECKS: u64 = 2048;
 const NO_TRACING: u64 = 4096;
 const KEY_REUSE: u64 = 8192;
-/// Not settings but who is called under them: see `Flags::placed`.
+/// Not a setting but the kind of caller: see `Flags::placed`.
 const USERS_OPERATORS: u64 = 16384;
 const USERS_ARGUMENTS: u64 = 32768;
 const WITHOUT_ONES: u64 = 65536;
@@ -81,7 +81,7 @@ type Context = Vec<(usize, String)>;
 struct ConfigTable {
     entries: Vec<Entry>,
     numbers: FxHashMap<String, usize>,
-    /// What the values of traced flags without bits are called in an epoch; no values at all are 0.
+    /// The epoch's number for the values of traced flags without bits; no values at all are 0.
     contexts: HashMap<Context, u64>,
 }
 static TABLE: LazyLock<RwLock<ConfigTable>> = LazyLock::new(RwLock::default);
@@ -144,14 +144,15 @@ impl Flags {
     pub fn without_ones(self) -> bool {
         self.has(WITHOUT_ONES)
     }
-    /// What varies over fewer mesh axes than its neighbours is refused.
+    /// A value that varies over fewer mesh axes than the other operands is refused.
     pub fn casts_by_hand(self) -> bool {
         self.has(CASTS_BY_HAND)
     }
     pub fn enable_checks(self) -> bool {
         self.has(ENABLE_CHECKS)
     }
-    /// The same, and whether the settings of promotion bind the code that runs now: part of the key of what it traces.
+    /// The same, and whether the settings of promotion apply to the calling code: part of the key
+    /// of traces.
     #[inline]
     pub fn placed(self) -> Flags {
         if self.has(STRICT | RANK_WARN | RANK_RAISE) { self.with_standing() } else { self }
@@ -162,7 +163,7 @@ impl Flags {
         let bit = |b: bool, bit: u64| if b { bit } else { 0 };
         Flags(self.0 | bit(s.operators, USERS_OPERATORS) | bit(s.arguments, USERS_ARGUMENTS))
     }
-    /// How an operator promotes where it stands.
+    /// How an operator promotes in the code that uses it.
     #[inline]
     pub fn promotion_of_operators(self) -> Promotion {
         self.placed().promotion_if(USERS_OPERATORS)
@@ -185,7 +186,7 @@ impl Flags {
         };
         Promotion { x64: self.x64(), strict: self.has(STRICT), rank }
     }
-    /// What a traced program depends on.
+    /// The settings that a traced program depends on.
     #[inline]
     pub fn epoch(self) -> u64 {
         self.0 & !(LOG_COMPILES | EXPLAIN_MISSES | NO_TRACING)
@@ -224,7 +225,8 @@ fn context<'py>(py: Python<'py>, value: impl Fn(usize, &Entry) -> Option<Bound<'
     *table.contexts.entry(key).or_insert(next) & NUMBERS
 }
 
-/// What differs between the settings that two traces depend on (`Flags::epoch`): (setting, its value in the first, in the second).
+/// The differences between the settings of two traces (`Flags::epoch`): (setting, its value in the
+/// first, in the second).
 pub fn differences(py: Python, first: u64, second: u64) -> Vec<(String, String, String)> {
     let table = read();
     let usual = |e: &Entry| e.default.bind(py).str().map(|s| s.to_string()).unwrap_or_default();
@@ -332,7 +334,7 @@ pub fn config_pop(py: Python, name: &str) -> PyResult<()> {
     drop(old);
     changed(py, i)
 }
-/// Brings what is derived from this thread's values up to date with flag `i`.
+/// Updates the values derived from this thread's settings after flag `i` has changed.
 fn changed(py: Python, i: usize) -> PyResult<()> {
     let value = local(py, i);
     let (bits, is_device) = {

@@ -22,11 +22,11 @@ use pyo3::exceptions::PyFloatingPointError;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
 
-/// What becomes of a bad number: an error now, or later.
+/// The handling of a bad number: an error now, or later.
 type Expect = fn(Python, PyErr) -> PyResult<()>;
 static EXPECT: OnceLock<Expect> = OnceLock::new();
 
-/// From now on `f` says what becomes of a bad number.
+/// Installs the handler of bad numbers.
 pub fn install(f: Expect) {
     let _ = EXPECT.set(f);
 }
@@ -95,10 +95,11 @@ pub fn check_program(
     flags: Flags,
 ) -> PyResult<()> {
     let Err(whole) = found(py, &format!("jit({name})"), out, flags) else { return Ok(()) };
-    let told = again(py, program, x, flags).err();
-    expect(py, told.unwrap_or(whole))
+    let error = again(py, program, x, flags).err();
+    expect(py, error.unwrap_or(whole))
 }
-/// As `check` for what ran on several devices: where a result is bad, runs it again on one, equation by equation.
+/// As `check` for operations on several devices: if a result is bad, runs the operation again on
+/// one, equation by equation.
 pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
     let Err(whole) = found(py, &format!("pmap({name})"), out, flags) else { return Ok(()) };
     let staged = match op.body() {
@@ -115,8 +116,8 @@ pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value],
 /// As `check` for one operation: where a result is bad, its bodies run again equation by equation.
 pub fn check_op(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
     let Err(whole) = found(py, name, out, flags) else { return Ok(()) };
-    let told = if ferrax_ir::cx::at_root() { inside(py, op, x, flags).err() } else { None };
-    expect(py, told.unwrap_or(whole))
+    let error = if ferrax_ir::cx::at_root() { inside(py, op, x, flags).err() } else { None };
+    expect(py, error.unwrap_or(whole))
 }
 /// Runs a program equation by equation, names the one that made a bad number and where it was traced, and gives the results.
 fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<Values> {
@@ -139,7 +140,7 @@ fn again(py: Python, program: &Program, x: &[Value], flags: Flags) -> PyResult<V
 fn also(py: Python, e: &PyErr, sentence: &str) -> PyErr {
     PyFloatingPointError::new_err(format!("{}\n{sentence}", e.value(py)))
 }
-/// Runs what an operation is made of, as `again`.
+/// Runs the equations of an operation's body, as `again`.
 fn inside(py: Python, op: &Op, args: &[Value], flags: Flags) -> PyResult<()> {
     match op {
         Op::Cond(c) => {
@@ -171,20 +172,20 @@ fn iterations(py: Python, l: &Loop, args: &[Value], flags: Flags) -> PyResult<()
     let name = if cond.is_some() { "while" } else { "scan" };
     for k in 0..most {
         py.check_signals()?;
-        let told = |e: PyErr| match e.is_instance_of::<PyFloatingPointError>(py) {
+        let with_place = |e: PyErr| match e.is_instance_of::<PyFloatingPointError>(py) {
             true => also(py, &e, &format!("It happened in iteration {k} of {name}.")),
             false => e,
         };
         if let Some(cond) = cond {
             let x: Vec<Value> = args[..head].iter().chain(&carry).cloned().collect();
-            if number(py, &again(py, cond, &x, flags).map_err(told)?[0])? == 0.0 {
+            if number(py, &again(py, cond, &x, flags).map_err(with_place)?[0])? == 0.0 {
                 break;
             }
         }
         let at = if l.reverse { most - 1 - k } else { k };
         let each = xs.iter().map(|x| element(x, at).py(py)).collect::<PyResult<Vec<Value>>>()?;
         let x: Vec<Value> = consts.iter().chain(&carry).chain(&each).cloned().collect();
-        let y = again(py, &l.body, &x, flags).map_err(told)?;
+        let y = again(py, &l.body, &x, flags).map_err(with_place)?;
         carry = y[..l.n_carry].to_vec();
     }
     Ok(())

@@ -31,7 +31,7 @@ impl PyDevice {
     fn device_kind(&self) -> String {
         if self.0.platform() == "cpu" { "cpu".into() } else { self.0.backend.description() }
     }
-    /// What runs programs on the devices of its platform.
+    /// The client that runs programs on the devices of its platform.
     #[getter]
     fn client<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         crate::hooks::client_of(py)?.call1((self.0.platform(),))
@@ -60,12 +60,12 @@ impl PyDevice {
     fn local_hardware_id(&self) -> usize {
         self.0.platform_devices().iter().take_while(|d| *d != self.0).filter(|d| d.process == self.0.process).count()
     }
-    /// What the backend says of itself: the adapter's name, the instruction set.
+    /// The backend's description: the adapter's name, the instruction set.
     #[getter]
     fn description(&self) -> String {
         self.0.backend.description()
     }
-    /// What arrays take of its memory, by JAX's names; None where it is not counted.
+    /// The memory that arrays use, by JAX's names; None if it is not counted.
     fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(stats) = self.0.backend.memory_stats() else { return Ok(None) };
         let d = PyDict::new(py);
@@ -114,7 +114,7 @@ pub fn from_py_object(x: &Bound<PyAny>) -> PyResult<Option<&'static Device>> {
             [first, ..] => Ok(Some(first)),
         };
     }
-    // the sharding of a type, over a mesh without axes, asks for no device
+    // the sharding of a type, over a mesh without axes, requires no device
     if let Ok(axes) = x.getattr("mesh").and_then(|m| m.getattr("axis_names"))
         && axes.len()? == 0
     {
@@ -190,30 +190,30 @@ fn unknown_backend(b: &str) -> PyErr {
         }
     })
 }
-/// Frees what cycles of Python objects hold.
+/// Collects cycles of Python objects.
 pub fn collect() {
     Python::attach(|py| {
-        // a failing finalizer is reported by Python itself; what stays alive is reported as a leak
+        // Python itself reports a failing finalizer; objects that stay alive are reported as leaks
         let _ = py.import("gc").and_then(|gc| gc.call_method0("collect"));
     });
 }
-/// The flag jax_num_cpu_devices: how many there are to be. They are made when the first is asked for.
+/// The flag jax_num_cpu_devices: the number of CPU devices, which are created at first use.
 pub fn set_num_cpu_devices(value: &Bound<PyAny>) -> PyResult<()> {
     let n = value.extract::<Option<i64>>()?.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     device::set_num_cpu_devices(n).py(value.py())
 }
-/// Whether CPU devices have been made: nothing has asked for them before the first array.
+/// Whether CPU devices have been created: the first array creates them.
 #[pyfunction]
 pub fn has_cpus() -> bool {
     device::has_cpus()
 }
-/// What this machine has: names, each with its facts.
+/// The hardware of this machine: names, each with its properties.
 #[pyfunction]
 pub fn inventory(py: Python) -> Vec<(String, Vec<(&'static str, String)>)> {
     py.detach(ferrax::device::inventory)
 }
-/// before_compiling(f): from now on f(device) is called before a program is compiled for a device, and what it raises is raised where that was
-/// asked for. None: nothing is called.
+/// before_compiling(f): from now on f(device) is called before a program is compiled for a device,
+/// and an error of it is raised by the compilation. None: no call.
 #[pyfunction]
 pub fn before_compiling(f: Option<Py<PyAny>>) {
     let check = |f: Py<PyAny>| -> CompileCheck {

@@ -86,7 +86,7 @@ pub fn ndarray(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     NDARRAY.import(py, "numpy", "ndarray")
 }
 
-/// The dtype object that Python sees.
+/// The dtype object for Python.
 pub fn to_py(py: Python<'_>, d: Dtype) -> PyResult<&Bound<'_, PyAny>> {
     const N: usize = promotion::NUMBERS.len() + OTHERS.len();
     static OBJECTS: [Once<Py<PyAny>>; N] = [const { Once::new() }; N];
@@ -175,11 +175,11 @@ pub fn any(x: &Bound<PyAny>) -> PyResult<Dtype> {
     }
     exact(&dtype_class.call1((x,))?)
 }
-/// The dtype that stands for `d` under the thread's configuration.
+/// The dtype that replaces `d` under the thread's configuration.
 pub fn canonical(d: Dtype) -> Dtype {
     promotion::canonical(d, config::flags().x64())
 }
-/// A dtype that a user asked for: canonical, with a warning where that changes an explicit request.
+/// A requested dtype: canonical, with a warning if that changes an explicit request.
 pub fn requested(x: &Bound<PyAny>, of: &str) -> PyResult<Dtype> {
     let py = x.py();
     let asked = any(x)?;

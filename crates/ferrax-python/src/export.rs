@@ -154,7 +154,7 @@ impl PyExported {
     fn variables(&self) -> Vec<String> {
         self.0.signature().variable_names()
     }
-    /// What the symbolic sizes must satisfy, as it was written.
+    /// The constraints on symbolic sizes, as written.
     #[getter]
     fn constraints(&self) -> Vec<&str> {
         self.0.signature().constraints.iter().map(|c| &*c.text).collect()

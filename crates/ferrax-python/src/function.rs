@@ -41,7 +41,7 @@ fn results(f: &Bound<PyAny>, out: &Bound<PyAny>, what: &str) -> PyResult<Values>
     }
     out.try_iter()?.enumerate().map(one).collect()
 }
-/// Where leaf i stands in what the user's function returned, if `f` is one of leaves made of it.
+/// The path of leaf i in the result of the user's function, if `f` returns leaves of such a result.
 fn path(f: &Bound<PyAny>, leaves: &Bound<PyAny>, i: usize) -> PyResult<String> {
     let whole = f.getattr("out_tree")?.call_method1("unflatten", (leaves,))?;
     component(f.py(), &whole, i)
@@ -62,7 +62,7 @@ fn bad_result(f: &Bound<PyAny>, x: &Bound<PyAny>, what: &str, path: &str) -> PyE
     let user = f.getattr("fun").unwrap_or_else(|_| f.clone());
     bad_output(&user, what, x, path)
 }
-/// The error for a function that returned what is no array, at a path of its output.
+/// The error for a function that returned an object that is not an array, at a path of its output.
 pub fn bad_output(f: &Bound<PyAny>, what: &str, x: &Bound<PyAny>, path: &str) -> PyErr {
     let at = if path.is_empty() { String::new() } else { format!(" at output component {path}") };
     PyTypeError::new_err(format!(
@@ -81,7 +81,7 @@ pub fn host(
     let held = f.clone();
     Fun::user(name, move |x| Python::attach(|py| run(f.bind(py), x))).holding(held)
 }
-/// A rule in Python, which may take and give symbolic zeros.
+/// A rule in Python, which may take and return symbolic zeros.
 pub fn host_rule(
     name: &str,
     f: &Bound<PyAny>,

@@ -33,7 +33,7 @@ macro_rules! loaded {
             }
         )*
         const SLOTS: &[&str] = &[$(stringify!($name)),*];
-        /// Loads every slot: what a loader raises, or a value of the wrong type, is the error.
+        /// Loads every slot; raises the error of a loader, or one for a value of the wrong type.
         #[pyfunction]
         pub fn load_hooks(py: Python) -> PyResult<usize> {
             $($name(py)?;)*
@@ -55,7 +55,8 @@ loaded! {
     lax: PyModule;
     /// Rebuilds a key array from its words and the name of its implementation.
     unpickled_key: PyAny;
-    /// `mesh_of_devices(axes, devices, label)`: a mesh with axes of these names and sizes, of the types that the label says.
+    /// `mesh_of_devices(axes, devices, label)`: a mesh with axes of these names and sizes, of the
+    /// types in the label.
     mesh_of_devices: PyAny;
     /// `sharding_of_cuts(mesh, dims)`: the sharding that cuts each dimension along the mesh axes of these numbers.
     sharding_of_cuts: PyAny;
@@ -67,19 +68,19 @@ loaded! {
     shards: PyAny;
     /// `global_shards(array)`: the parts on the devices of all processes.
     global_shards: PyAny;
-    /// `sharding_of_type(rank, label, dims)`: over the abstract mesh that prints so, whose axes of these numbers cut the dimensions; without a label, of a type
-    /// that says nothing.
+    /// `sharding_of_type(rank, label, dims)`: over the abstract mesh with this text, whose axes of
+    /// these numbers cut the dimensions; without a label, the sharding of a type without cuts.
     sharding_of_type: PyAny;
-    /// The class of what a type says of the axes of a shard_map.
+    /// The class of a type's information about the axes of a shard_map.
     manual_axis_type: PyType;
     single_device_sharding: PyType;
     /// The scalar type of keys.
     prng_key: PyType;
-    /// Warns that a dtype of 64 bits was asked for and is not given.
+    /// Warns that a requested dtype of 64 bits is replaced.
     narrowed: PyAny;
     /// `error_class(name)`: the exception class of the package with this name.
     error_class: PyAny;
-    /// What differs between the structures of two calls, as lines.
+    /// The differences between the structures of two calls, as lines.
     structure_changes: PyAny;
     tree_flatten_with_path: PyAny;
     keystr: PyAny;
@@ -179,7 +180,7 @@ fn load<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 pub fn keep(m: &Bound<PyModule>) {
     CORE.get_or_init(m.py(), || m.clone().unbind());
 }
-/// A function of the extension as Python sees it.
+/// A function of the extension as a Python object.
 pub fn own<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     match CORE.get() {
         Some(m) => m.bind(py).getattr(name),

@@ -89,7 +89,8 @@ impl PyProgram {
         };
         Ok(PyProgram { program, consts })
     }
-    /// The program's text, with what is asked for beside each equation: the user's line, the names of the scopes around it.
+    /// The program's text, with optional notes beside each equation: the user's line, the names of
+    /// the scopes around it.
     #[pyo3(signature = (*, source_info=false, name_stack=false, print_shapes=true, custom_pp_eqn_rules=true, print_effects=false, use_color=false))]
     #[allow(clippy::fn_params_excessive_bools)] // as the Python signature
     fn pretty_print(
@@ -276,7 +277,8 @@ impl Jaxpr {
             Program::new(n, q.n_ins(), q.avals().to_vec(), q.eqns().to_vec(), q.outs().to_vec(), q.lines().to_vec());
         Ok((Jaxpr(Arc::new(cut.py(py)?)), kept))
     }
-    /// The program's text, with what is asked for beside each equation: the user's line, the names of the scopes around it.
+    /// The program's text, with optional notes beside each equation: the user's line, the names of
+    /// the scopes around it.
     #[pyo3(signature = (*, source_info=false, name_stack=false, print_shapes=true, custom_pp_eqn_rules=true, print_effects=false, use_color=false))]
     #[allow(clippy::fn_params_excessive_bools)] // as the Python signature
     pub fn pretty_print(
@@ -471,14 +473,14 @@ pub struct JaxprEqn {
     first: u32,
     /// Parameters given to `replace`.
     changed: Option<Py<PyDict>>,
-    /// What was given for its operands and its results, where they are not those of the program that holds it.
+    /// The operands and results that it was made with, if it is not part of a program.
     own: Option<(Vec<Py<PyAny>>, Vec<Py<Var>>)>,
 }
 impl JaxprEqn {
     fn eqn(&self) -> &Eqn {
         &self.jaxpr.0.eqns()[self.index]
     }
-    /// The variables that it reads and defines, as `rebuilt` knows them.
+    /// The variables that it reads and defines, as `rebuilt` maps them.
     fn operands<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         match &self.own {
             Some((ins, _)) => Ok(ins.iter().map(|v| v.bind(py).clone()).collect()),
@@ -491,7 +493,7 @@ impl JaxprEqn {
             None => (self.first..self.first + self.eqn().n_out).map(|i| self.jaxpr.var(py, i)).collect(),
         }
     }
-    /// An equation that stands in a program of its own.
+    /// An equation in a program of its own.
     fn made(
         invars: &[Bound<PyAny>],
         outvars: Vec<Bound<Var>>,

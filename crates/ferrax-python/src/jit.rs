@@ -52,7 +52,7 @@ use structure::{ArgSlot, Structure, hashable, paths};
 use typed::Typed;
 use vectorcall::Args;
 
-/// What the user asked of `jit`.
+/// The options of `jit`.
 pub struct Options {
     pub static_argnums: Vec<isize>,
     pub static_argnames: Vec<String>,
@@ -60,7 +60,8 @@ pub struct Options {
     pub donate_argnames: Vec<String>,
     pub keep_unused: bool,
     pub inline: bool,
-    /// Where it runs, whatever its arguments say: `device`, `backend`, and shardings of one device.
+    /// The device that it runs on regardless of its arguments: from `device`, `backend`, and
+    /// shardings of one device.
     pub device: Option<&'static Device>,
     /// `in_shardings` and `out_shardings`, where they are over meshes.
     pub shardings: Option<(Py<PyAny>, Py<PyAny>)>,
@@ -89,20 +90,21 @@ pub struct Variant {
     float0: Vec<usize>,
     /// Which leaves the user gave up.
     given_up: Vec<bool>,
-    /// Which of consts and leaves are donated: those given up that a result can stand in. Empty if none is.
+    /// Which of consts and leaves are donated: those that the caller gives up and a result can
+    /// reuse. Empty if none is.
     donated: Vec<bool>,
-    /// Where functions jitted for a device that are called in it run, and so it does.
+    /// The device of functions called in it that are jitted for a device; it runs there too.
     pinned: Option<&'static Device>,
     call: OnceLock<ferrax_ir::Op>,
     compiled: Mutex<SmallVec<[Arc<Compiled>; 1]>>,
-    /// Where arguments and results are wanted; none where nothing was said.
+    /// The requested layouts of arguments and results; none if nothing was specified.
     laid: Option<Box<laid::Laid>>,
     /// Partitioned, for the layouts of arguments that were met.
     spmd: Mutex<Vec<Arc<Spmd>>>,
     used: std::sync::atomic::AtomicU64,
 }
 
-/// The arguments of a call, taken apart.
+/// The flattened arguments of a call.
 pub struct Flat<'py> {
     structure: Arc<Structure>,
     pub leaves: Leaves<'py>,
@@ -200,7 +202,8 @@ impl Jit {
     fn call_plainly<'py>(&self, args: &Args<'_, 'py>) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
         let (positional, keywords) = if whose::is_library(self.function.bind(py)) {
-            // this library's functions count on arrays; the user's get what they were given, as in JAX
+            // this library's functions require arrays; the user's get their arguments unchanged, as
+            // in JAX
             let flat = self.flatten(args)?;
             let made = self.converted(py, &flat, config::flags())?;
             let values: Values = flat.values(&made).into_iter().cloned().collect();
@@ -216,7 +219,8 @@ impl Jit {
     pub fn flatten<'py>(&self, args: &Args<'_, 'py>) -> PyResult<Flat<'py>> {
         let py = args.py();
         let mut leaves = Leaves::new();
-        // The structures most recently used are tried first; the lock is not held while arguments are looked at.
+        // The most recently used structures are tried first; the lock is not held while arguments
+        // are examined.
         for at in 0..cache::RECENT {
             let Some(s) = lock(&self.cache).recent(at) else { break };
             leaves.clear();
@@ -278,7 +282,8 @@ impl Jit {
 
     // ---- values ----
 
-    /// The values of the leaves that are no arrays of ours. A function of the library's own that is jitted asks `__jax_array__` as its others do.
+    /// The values of leaves that are not arrays of ours. A jitted function of this library calls
+    /// `__jax_array__` as its other functions do.
     fn converted(&self, py: Python, flat: &Flat, flags: Flags) -> PyResult<Values> {
         let mut out = Values::new();
         for (i, x) in flat.leaves.iter().enumerate().filter(|(_, x)| held(x).is_none()) {
@@ -324,7 +329,8 @@ impl Jit {
 
     // ---- traces ----
 
-    /// The trace for these types, made if there is none yet: those of a call's values, or of arguments that stand for values.
+    /// The trace for these types, made if there is none yet: the types of a call's values, or of
+    /// abstract arguments.
     pub fn variant<T: Typed>(&self, py: Python, flat: &Flat, values: &[T], flags: Flags) -> PyResult<Arc<Variant>> {
         let axes = if ferrax_ir::cx::no_axes() { vec![] } else { ferrax_ir::cx::axes() };
         let key = {
@@ -601,15 +607,15 @@ pub fn jit<'py>(
     Ok(out)
 }
 
-/// The type of what is no array but has a shape and a dtype.
+/// The type of an object that is not an array but has a shape and a dtype.
 fn shaped(x: &Bound<PyAny>) -> Option<Aval> {
     let shape = crate::aval::shape_of(&x.getattr("shape").ok()?).ok()?;
     let np = crate::dtype::numpy(x.py()).ok()?;
     let dtype = np.getattr("dtype").and_then(|d| d.call1((x.getattr("dtype")?,))).ok()?;
     Some(Aval::of(crate::dtype::canonical(crate::dtype::exact(&dtype).ok()?), shape))
 }
-/// Whether it is a mutable reference or stands for one. Stages of these are made by the hook `stage_jitted`: a program that took a reference for its
-/// value would be given the reference when it runs.
+/// Whether it is a mutable reference or a description of one. The hook `stage_jitted` makes stages
+/// with these: a program traced with the value of a reference would get the reference when it runs.
 fn is_reference(x: &Bound<PyAny>) -> bool {
     let is_array = x.is_instance_of::<crate::array::PyArray>();
     !is_array && x.getattr("is_ref").is_ok_and(|r| r.is(PyBool::new(x.py(), true)))

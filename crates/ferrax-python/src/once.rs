@@ -16,7 +16,8 @@ impl<T> Once<T> {
     pub fn get(&self) -> Option<&T> {
         self.0.get()
     }
-    /// Keeping what was made runs no Python: who does it has the interpreter throughout, and forks want it.
+    /// Storing the value runs no Python: the thread keeps the interpreter throughout, which forks
+    /// rely on.
     pub fn get_or_init(&self, _: Python, make: impl FnOnce() -> T) -> &T {
         match self.0.get() {
             Some(known) => known,

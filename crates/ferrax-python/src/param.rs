@@ -16,7 +16,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::ffi::CStr;
 use std::sync::Arc;
 
-/// What goes too deep where a parameter holds itself.
+/// The context of the error for a parameter that contains itself.
 const LEVEL: &CStr = c" while reading a parameter";
 
 /// A Python object as a parameter.
@@ -84,7 +84,7 @@ pub fn from_py(key: &str, x: &Bound<PyAny>) -> PyResult<Param> {
 }
 
 trait CallableValue {
-    /// A function, and not a scalar class such as `jnp.float32` that stands for its dtype.
+    /// A function, and not a scalar class such as `jnp.float32`, which is a dtype.
     fn is_callable_value(&self) -> bool;
 }
 impl CallableValue for Bound<'_, PyAny> {
@@ -93,7 +93,7 @@ impl CallableValue for Bound<'_, PyAny> {
     }
 }
 
-/// The classes whose members stand in parameters, by the names programs print.
+/// The classes whose members occur in parameters, by their names in programs' text.
 const ENUMS: [&str; 8] = [
     "GatherScatterMode",
     "RandomAlgorithm",
@@ -126,7 +126,7 @@ pub fn map(params: Option<&Bound<PyDict>>) -> PyResult<ParamMap> {
     Ok(map)
 }
 
-/// A parameter as Python sees it.
+/// A parameter as a Python object.
 pub fn to_py<'py>(py: Python<'py>, p: &Param) -> PyResult<Bound<'py, PyAny>> {
     Ok(match p {
         Param::None => py.None().into_bound(py),

@@ -84,7 +84,8 @@ pub fn layout(x: &Bound<PyAny>, rank: usize) -> PyResult<Option<Arc<Layout>>> {
     Ok(Some(Arc::new(made)))
 }
 type Axes = Vec<(String, usize)>;
-/// Which axes cut each dimension, along which it is a sum, and along which it was one.
+/// The axes that cut each dimension, those along which it is a sum, and those along which it was
+/// one.
 pub type SpecNumbers = (Vec<Vec<u8>>, Vec<u8>, Vec<u8>);
 /// A spec's numbers, for Python.
 pub fn numbers<'py>(py: Python<'py>, spec: &Spec) -> PyResult<[Bound<'py, PyTuple>; 3]> {
@@ -92,7 +93,7 @@ pub fn numbers<'py>(py: Python<'py>, spec: &Spec) -> PyResult<[Bound<'py, PyTupl
     let dims = spec.dims.iter().map(of).collect::<PyResult<Vec<_>>>()?;
     Ok([PyTuple::new(py, dims)?, of(&spec.unreduced.axes())?, of(&spec.reduced.axes())?])
 }
-/// A mesh as types know it: axes, which of them types speak of, and its name.
+/// A mesh in types: axes, which of them types mention, and its name.
 pub type MeshFacts = (Axes, Vec<bool>, String);
 /// `manual`: which axes a body for parts names, where types say of sums along them.
 pub fn mesh_type((axes, explicit, label): MeshFacts, manual: Option<Vec<bool>>) -> MeshType {
@@ -102,7 +103,7 @@ fn mesh_of(grid: Grid, explicit: Vec<bool>, manual: Option<Vec<bool>>, label: St
     let manual = manual.unwrap_or_else(|| vec![false; explicit.len()]);
     MeshType { grid, explicit, manual, label: label.into() }
 }
-/// What a type says of arrays of a rank that lie as a sharding says; nothing of anything else.
+/// The cut in types of arrays of a rank with this sharding; none for any other object.
 pub fn cut(x: &Bound<PyAny>, rank: usize) -> PyResult<TypedCut> {
     let Some(typed) = x.getattr_opt(crate::once::intern!(x.py(), "_typed"))? else { return Ok(TypedCut::NONE) };
     let found: Option<(Axes, Vec<bool>, String, SpecNumbers)> = typed.call0()?.extract()?;

@@ -48,7 +48,7 @@ pub struct PyPrimitive {
     pub builtin: bool,
     multiple: AtomicBool,
     given: Mutex<Given>,
-    /// What programs hold of it, while one does.
+    /// The definition that programs hold, while one does.
     definition: Mutex<Weak<PythonPrimitive>>,
 }
 /// The functions that Python gave.
@@ -83,10 +83,12 @@ pub fn of<'py>(py: Python<'py>, op: &Op) -> PyResult<Bound<'py, PyPrimitive>> {
 pub fn primitive<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyPrimitive>>> {
     named(py, name)
 }
-/// A primitive's name, whether its results are a sequence, and its parameters: name, and what it takes.
+/// A primitive's name, whether its results are a sequence, and its parameters: name, and a
+/// description of its values.
 type Known = (&'static str, bool, Vec<(&'static str, String)>);
 
-/// primitives(): (name, whether its results are a sequence, parameters as (name, what it takes)) of every primitive of the language.
+/// primitives(): (name, whether its results are a sequence, parameters as (name, description)) of
+/// every primitive of the language.
 #[pyfunction]
 pub fn primitives() -> Vec<Known> {
     let facts = Op::names().into_iter().filter_map(Op::facts);
@@ -103,11 +105,12 @@ impl PyPrimitive {
             definition: Mutex::default(),
         }
     }
-    /// What programs call it.
+    /// Its name in programs.
     pub fn name(&self) -> &'static str {
         *self.name.read().unwrap_or_else(|e| e.into_inner())
     }
-    /// Whether its results are a sequence, as the object says: a derived class may.
+    /// Whether its results are a sequence, by the object's attribute, which a derived class may
+    /// define.
     pub fn several(me: &Bound<PyPrimitive>) -> PyResult<bool> {
         if me.get_type().is(me.py().get_type::<PyPrimitive>()) {
             return Ok(me.get().multiple());
@@ -139,7 +142,7 @@ impl PyPrimitive {
         }
         Ok(())
     }
-    /// Programs made before keep what they were made with.
+    /// Replaces the definition: earlier programs keep the previous one.
     fn changed(&self) {
         *self.definition.lock().unwrap_or_else(|e| e.into_inner()) = Weak::new();
     }
@@ -317,7 +320,7 @@ pub struct PythonPrimitive {
     multiple: bool,
     primitive: Py<PyPrimitive>,
 }
-/// What an op holds: the primitive, and keyword arguments as they were given.
+/// The parameters of an op: the primitive, and keyword arguments as given.
 struct BoundPrimitive {
     primitive: Py<PyPrimitive>,
     params: Py<PyDict>,
@@ -350,7 +353,8 @@ pub fn params<'py>(py: Python<'py>, op: &Op) -> PyResult<Bound<'py, PyDict>> {
     }
     Ok(d)
 }
-/// `policy(primitive, *avals, **params)` as what a checkpoint asks. Anything true keeps the results.
+/// `policy(primitive, *avals, **params)` as the policy of a checkpoint. Any true value keeps the
+/// results.
 pub fn policy(f: &Bound<PyAny>) -> Policy {
     let host: Arc<Py<PyAny>> = Arc::new(f.clone().unbind());
     let asked = host.clone();
@@ -369,7 +373,7 @@ pub fn policy(f: &Bound<PyAny>) -> Policy {
     let name = f.getattr("__name__").and_then(|n| n.extract()).unwrap_or_else(|_| name_of(f));
     Policy::new(&name, f.as_ptr() as usize, host, Arc::new(keeps))
 }
-/// Keyword arguments of `bind`: a callable `policy` is what a checkpoint asks.
+/// Keyword arguments of `bind`: a callable `policy` becomes the policy of a checkpoint.
 pub fn map(params: Option<&Bound<PyDict>>) -> PyResult<ParamMap> {
     let mut map = param::map(params)?;
     if let (Some(Param::Fun(_)), Some(p)) = (map.get("policy"), params)
@@ -431,7 +435,7 @@ impl PythonPrimitive {
         let Some(lowerings) = crate::hooks::lowerings(py) else { return Ok(None) };
         Ok(lowerings.get_item(self.primitive.bind(py))?.map(Bound::unbind))
     }
-    /// The implementation as what a program does.
+    /// The implementation that programs run.
     fn lowered(&self, py: Python) -> PyResult<Py<PyAny>> {
         self.primitive.get().implementation(py).map_err(|_| {
             PyNotImplementedError::new_err(format!(
@@ -608,7 +612,8 @@ impl Definition for PythonPrimitive {
                 },
                 Err(e) => return Err(e),
             };
-            // A program has no inputs for what the implementation closes over: there it is called as it is.
+            // A program has no inputs for captures of the implementation: it is called directly
+            // then.
             match &consts[..] {
                 [] => Ok(Arc::new(program)),
                 consts if consts.iter().any(Value::is_tracer) => Err(Error::not_implemented(format!(

@@ -21,15 +21,16 @@ static GATED: AtomicBool = AtomicBool::new(false);
 thread_local! {
     /// The locks, from right before a fork to right after.
     static STILL: RefCell<Option<Still>> = const { RefCell::new(None) };
-    /// What a forked child has lost, until the interpreter can drop it.
+    /// Values that a forked child has lost, kept until the interpreter can drop them.
     static LOST: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
 }
 
-/// Tells the runtime how to wait, and the interpreter what to call at a fork and at the end.
+/// Installs the functions that wait, and those that the interpreter calls at a fork and at its end.
 pub fn install(m: &Bound<PyModule>) -> PyResult<()> {
     runtime::install(Host { detached, look_up });
     let py = m.py();
-    // Not by the interpreter's hooks: those of others run in between, and may hand the interpreter to a thread that wants our locks.
+    // Not the interpreter's hooks: hooks of other libraries run in between, and may pass the
+    // interpreter to a thread that waits for our locks.
     GATED.store(m.py().version_info() < (3, 12), Relaxed);
     at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
     let os = py.import("os")?;
@@ -48,7 +49,7 @@ fn look_up() -> Res<()> {
     Python::attach(|py| py.check_signals()).map_err(from_py)
 }
 
-/// Takes the locks, so that the child finds what they guard whole.
+/// Takes the locks, so that the guarded state is consistent in the child.
 fn before_fork() {
     if GATED.load(Relaxed) {
         threads::close_gate();
@@ -78,7 +79,8 @@ fn shutdown(py: Python) -> PyResult<()> {
     runtime::close().py(py)
 }
 
-/// effects_barrier(): waits until the effects of all that was called so far have happened; raises what one of them raised.
+/// effects_barrier(): waits until the effects of all calls so far have happened; raises the error
+/// of one of them.
 #[pyfunction]
 pub fn effects_barrier(py: Python) -> PyResult<()> {
     runtime::barrier().py(py)

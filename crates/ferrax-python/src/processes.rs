@@ -54,7 +54,8 @@ impl Exchange for PyExchange {
     }
 }
 
-/// set_processes(here, cpus, engine): this process's number, how many CPU devices each process has, and what carries messages.
+/// set_processes(here, cpus, engine): this process's number, the number of CPU devices of each
+/// process, and the transport of messages.
 #[pyfunction]
 pub fn set_processes(py: Python, here: usize, cpus: Vec<usize>, engine: Py<PyAny>) -> PyResult<()> {
     if device::has_cpus() {

@@ -17,7 +17,7 @@ impl PyProgram {
     pub fn closed(program: Arc<Program>, consts: Vec<Value>) -> PyProgram {
         PyProgram { program, consts }
     }
-    /// The program with its captured inputs as ordinary ones: how it stands in an op.
+    /// The program with its captured inputs as ordinary ones, as in an op.
     pub fn open(&self) -> Arc<Program> {
         if self.program.n_consts() == 0 { self.program.clone() } else { Arc::new(self.program.with_consts(0)) }
     }

@@ -18,8 +18,8 @@ use pyo3::prelude::*;
 pub fn install() {
     debug::install(expect);
 }
-/// Raises `error` once the function of this library that runs now returns something bad; at once where the user's own code runs, and
-/// where a profiler is in the way that is no function.
+/// Raises `error` once the current function of this library returns a bad value. Raises it at once
+/// where the user's own code runs, and where a profiler is installed that is not a function.
 fn expect(py: Python, error: PyErr) -> PyResult<()> {
     let Some(frame) = whose::entered(py)? else { return Err(error) };
     let before = py.import("sys")?.call_method0("getprofile")?;

@@ -30,7 +30,7 @@ struct SourceTable {
     ids: FxHashMap<(usize, i32, u32), u32>,
     /// Place number i + 1: its code object, the instruction, and the scopes around it.
     places: Vec<(Py<PyAny>, i32, u32)>,
-    /// Files and folders of libraries that asked to be passed over too.
+    /// Excluded files and folders of other libraries.
     excluded: Vec<String>,
 }
 static EXCLUSIONS: AtomicU32 = AtomicU32::new(0);
@@ -39,9 +39,9 @@ fn table() -> MutexGuard<'static, Option<SourceTable>> {
     TABLE.lock().unwrap_or_else(|e| e.into_inner())
 }
 thread_local! {
-    /// The instruction seen last, its scopes, its number.
+    /// The last instruction, its scopes, its number.
     static LAST: Cell<(usize, i32, u32, u32)> = const { Cell::new((0, 0, 0, 0)) };
-    /// How many exclusions there were when it was seen.
+    /// The number of exclusions at that time.
     static SEEN: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -137,7 +137,7 @@ fn is_ours(code: &Bound<PyAny>) -> bool {
     ours
 }
 
-/// A place in a file: what an equation's `source_info` is.
+/// A position in a file: an equation's `source_info`.
 #[pyclass(frozen, get_all, module = "ferrax.core", name = "SourceInfo")]
 pub struct SourceInfo {
     file_name: String,
@@ -216,8 +216,8 @@ pub fn describe(f: &Bound<PyAny>) -> String {
     };
     place().unwrap_or(name)
 }
-/// The function that `f` wraps, as `functools.wraps` and `functools.partial` say it. Attributes that a class makes up as they are asked
-/// for are not followed: there may be no end to them.
+/// The function that `f` wraps, by `functools.wraps` and `functools.partial`. Attributes that a
+/// class computes on access are not followed: the chain may be infinite.
 fn unwrapped<'py>(f: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let own = f.getattr("__dict__").ok().and_then(|d| d.cast_into::<PyDict>().ok());
     if let Some(w) = own.and_then(|d| d.get_item("__wrapped__").ok().flatten()) {

@@ -23,15 +23,16 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// trace_context(): what a trace depends on besides its function and arguments: the configuration, the named axes in scope, and whether scalars
-/// are captured.
+/// trace_context(): the state that a trace depends on besides its function and arguments: the
+/// configuration, the named axes in scope, and whether scalars are captured.
 #[pyfunction]
 pub fn trace_context(py: Python) -> PyResult<Bound<PyTuple>> {
     let axes =
         ferrax_ir::cx::axes().iter().map(|a| (a.name.to_string(), a.size, a.kind.is_manual())).collect::<Vec<_>>();
     (config::flags().placed().epoch(), PyTuple::new(py, axes)?, KnownScalars::is_captured()).into_pyobject(py)
 }
-/// identities(values) -> for each an integer that is equal for one and the same value, None for what has no identity.
+/// identities(values) -> for each an integer that identifies the value, None for values without
+/// identity.
 #[pyfunction]
 pub fn identities(values: &Bound<PyAny>) -> PyResult<Vec<Option<usize>>> {
     values.try_iter()?.map(|x| Ok(held(&x?).and_then(Value::id))).collect()
@@ -52,7 +53,8 @@ pub fn axis_size(py: Python, name: &Bound<PyAny>) -> PyResult<usize> {
     ferrax_ir::cx::axis_size(&axis_name(name)?.unwrap_or_else(|| "None".into())).py(py)
 }
 
-/// is_manual(name): whether types say what varies over the named axis in scope, as those of a shard_map's do.
+/// is_manual(name): whether types record which values vary over the named axis in scope, as in a
+/// shard_map.
 #[pyfunction]
 pub fn is_manual(name: &Bound<PyAny>) -> PyResult<bool> {
     Ok(axis_name(name)?.is_some_and(|n| ferrax_ir::cx::is_manual(&n)))
@@ -102,7 +104,7 @@ pub fn make_program<'py>(
     let list = PyList::new(py, wrap_all(py, consts.iter().cloned())?)?;
     Ok((PyProgram::closed(program, consts), list))
 }
-/// What names the leaf arguments when an error asks: a list, or a function that makes it.
+/// The names of leaf arguments for errors: a list, or a function that makes it.
 pub type Paths = Box<dyn Fn() -> Vec<String>>;
 pub fn paths(given: Option<&Bound<PyAny>>) -> Paths {
     let given = given.map(|g| g.clone().unbind());
@@ -115,7 +117,7 @@ pub fn paths(given: Option<&Bound<PyAny>>) -> Paths {
         })
     })
 }
-/// Words for what a function is traced for.
+/// The description of the transform that a function is traced for.
 fn word(what: &str) -> &'static str {
     const WORDS: [&str; 17] = [
         "jit",
@@ -163,7 +165,8 @@ pub fn trace(
 }
 
 thread_local! {
-    /// For each function that is being traced on this thread, the device that functions jitted for one ask for.
+    /// For each function that is being traced on this thread, the device that functions in it are
+    /// jitted for.
     static PINS: RefCell<Vec<Option<&'static Device>>> = const { RefCell::new(vec![]) };
 }
 /// Held while a function is traced.
@@ -173,11 +176,11 @@ impl Pins {
         PINS.with(|p| p.borrow_mut().push(None));
         Pins
     }
-    /// What was asked for inside.
+    /// The device requested inside.
     pub fn found(&self) -> Option<&'static Device> {
         PINS.with(|p| p.borrow().last().copied().flatten())
     }
-    /// Asks for a device: the function that is being traced will run there. False if none is.
+    /// Requests a device: the function that is being traced will run there. False if none is.
     pub fn pin(device: &'static Device) -> Res<bool> {
         PINS.with(|p| match p.borrow_mut().last_mut() {
             None => Ok(false),
@@ -190,7 +193,8 @@ impl Pins {
             }
         })
     }
-    /// The end of a body: what it asks for, the function around it asks for. A body that is run by itself cannot ask.
+    /// The end of a body: its request becomes that of the function around it. A body that runs
+    /// separately cannot request a device.
     fn hand_on(self, what: &str) -> Res<()> {
         let found = self.found();
         drop(self);
@@ -237,7 +241,7 @@ pub fn eval_context() -> EvalContext {
     EvalContext(vec![])
 }
 
-/// One trace: what a transformation runs a function in. Equal for one and the same.
+/// One trace: the level of one transformation. Equal only to itself.
 #[pyclass(frozen, module = "ferrax._core")]
 pub struct TraceTag(Arc<Tag>);
 #[pymethods]
@@ -247,7 +251,7 @@ impl TraceTag {
     fn what(&self) -> &'static str {
         self.0.what
     }
-    /// What is one and the same object for one trace.
+    /// An object that identifies the trace.
     #[getter]
     fn main<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         PyString::intern(py, &format!("{} {:p}", self.0.what, Arc::as_ptr(&self.0)))

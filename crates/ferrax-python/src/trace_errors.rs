@@ -16,7 +16,7 @@ pub struct Traced {
     function: Py<PyAny>,
     /// `jit`, `scan`, ..
     pub what: &'static str,
-    /// The path of each leaf argument, `params['w'][0]`, worked out when an error asks for it.
+    /// The path of each leaf argument, `params['w'][0]`, computed when an error needs it.
     paths: OnceCell<Vec<String>>,
     lazy: Box<dyn Fn() -> Vec<String>>,
     tag: RefCell<Option<Weak<Tag>>>,
@@ -28,7 +28,8 @@ thread_local! { static OPEN: RefCell<Vec<Rc<Traced>>> = const { RefCell::new(vec
 /// Held while a function is traced.
 pub struct Open;
 impl Drop for Open {
-    /// Tracers that outlive their trace will be asked where they come from, when the function may be gone.
+    /// Errors about tracers that outlive their trace name its origin, when the function may be
+    /// gone.
     fn drop(&mut self) {
         let done = OPEN.with(|o| o.borrow_mut().pop());
         let Some(done) = done else { return };
@@ -60,7 +61,7 @@ pub fn open(function: &Bound<PyAny>, what: &'static str, lazy: impl Fn() -> Vec<
     OPEN.with(|o| o.borrow_mut().push(Rc::new(traced)));
     Open
 }
-/// Says which trace the innermost open function is traced by: that of its arguments.
+/// Records the trace of the innermost open function: that of its arguments.
 pub fn tagged(args: &[Value]) {
     if let Some(Value::Tracer(t)) = args.first() {
         OPEN.with(|o| {

@@ -26,8 +26,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// device_put(x, device, src): an array of x's elements there; `device` None leaves an array where it is. The cotangent goes to `src`, to
-/// where x is if that is not said.
+/// device_put(x, device, src): an array of x's elements on the device; `device` None leaves an
+/// array where it is. The cotangent is moved to `src`, or by default to the device of x.
 #[pyfunction]
 #[pyo3(signature = (x, device=None, src=None))]
 pub fn device_put<'py>(
@@ -69,7 +69,8 @@ pub fn put_traced(v: &Value, to: &Device, src: Option<&Device>) -> Res<Value> {
     let op = DevicePut { devices: Places(vec![to.id]), srcs: src };
     Ok(ferrax_ir::bind(&op.into(), std::slice::from_ref(v))?.remove(0))
 }
-/// An array of `x` laid out as a sharding over a mesh of devices says, whatever an array can be made of. A tracer stays as it is.
+/// An array of `x`, any object that converts to one, with a sharding over a mesh of devices. A
+/// tracer is unchanged.
 fn lay_out<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let (py, flags) = (x.py(), config::flags());
     let v = if held(x).is_none() && x.is_instance(dtype::ndarray(py)?)? {
@@ -89,7 +90,8 @@ fn lay_out<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult
     let made = py.detach(|| ferrax::spmd::lay_out(&a, &to)).py(py)?;
     ArrayImpl::object(py, Value::Array(made))
 }
-/// array_of_parts(shape, sharding, parts, weak_type): the array whose part on the i-th device of the sharding is `parts[i]`, an array that lies there.
+/// array_of_parts(shape, sharding, parts, weak_type): the array whose part on the i-th device of
+/// the sharding is `parts[i]`, an array on that device.
 #[pyfunction]
 pub fn array_of_parts<'py>(
     py: Python<'py>,
@@ -122,14 +124,15 @@ pub fn array_of_parts<'py>(
     }
     ArrayImpl::object(py, Value::Array(array::in_parts(aval, l, buffers).py(py)?))
 }
-/// use_mesh(sharding): values that ask for no place go to the mesh of the sharding from now on; None: to the default device.
+/// use_mesh(sharding): from now on values without a placement go to the mesh of the sharding; None:
+/// to the default device.
 #[pyfunction]
 pub fn use_mesh(sharding: Option<&Bound<PyAny>>) -> PyResult<()> {
     let place = sharding.map_or(Ok(None), |s| placement::layout(s, 0))?;
     ferrax::spmd::set_in_use(place);
     Ok(())
 }
-/// reshard(x, sharding): x, of the type that says how the sharding cuts it.
+/// reshard(x, sharding): x, with a type that is cut by the sharding.
 #[pyfunction]
 pub fn reshard<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = x.py();
@@ -150,7 +153,8 @@ pub fn resolved<'py>(
     let _resolved = Lenient::enter();
     f.call(args, Some(kwargs))
 }
-/// constrain(x, axes, spec, unconstrained, devices): x, which a program that is partitioned cuts along the axes of these names; on these devices if any are given.
+/// constrain(x, axes, spec, unconstrained, devices): x, which a partitioned program cuts along the
+/// axes of these names; on these devices if any are given.
 #[pyfunction]
 pub fn constrain<'py>(
     x: &Bound<'py, PyAny>,

@@ -55,7 +55,7 @@ pub struct TreeDef {
     pub nodes: Vec<TreeNode>,
 }
 
-/// What a Python object is to a tree, before it is taken apart.
+/// The kind of a Python object as a node, before it is flattened.
 enum ObjectShape<'a, 'py> {
     Leaf,
     None,

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// What a frame is, by its code object.
+/// The kind of a frame, by its code object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
     User,
@@ -31,8 +31,8 @@ enum Owner {
     Between,
 }
 
-/// Modules below the package's own folder, and folders, whose functions call what they are given. Those in the folder itself do so too: that
-/// is where transforms are defined.
+/// Modules below the package's folder, and folders, whose functions call their arguments. Modules
+/// in the folder itself do so too, since transforms are defined there.
 const BETWEEN: [&str; 9] = [
     "experimental/checkify.py",
     "extend/core/",
@@ -49,7 +49,7 @@ const COMPOSING: [&str; 6] =
     ["_bounds.py", "_dtypes.py", "_indexing.py", "_masked_updates.py", "flatten_util.py", "ops.py"];
 /// Modules of helpers, whatever their functions are called.
 const HELPERS: [&str; 2] = ["numpy/_arguments.py", "scipy/stats/_families.py"];
-/// What decorators of this library call the function that they return.
+/// Names of the functions that decorators of this library return.
 const WRAPPERS: [&str; 5] = ["wrapped", "wrapper", "method", "computed", "with_the_value"];
 
 /// INVARIANT: a code object in the table is kept alive by it, so its address stays its identity.
@@ -114,7 +114,7 @@ pub fn is_library(function: &Bound<PyAny>) -> bool {
 /// Whether checks apply to the code that runs now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
-    /// To its operators: they stand in the user's code.
+    /// To its operators: they are used in the user's code.
     pub operators: bool,
     /// To the arguments of the public function that runs now; where none does, to those of the function that is called.
     pub arguments: bool,
@@ -143,7 +143,7 @@ pub fn standing() -> Standing {
     out
 }
 
-/// called_by_user(): whether the user's code called what asks.
+/// called_by_user(): whether the user's code called the calling function.
 #[pyfunction]
 pub fn called_by_user() -> bool {
     standing().operators

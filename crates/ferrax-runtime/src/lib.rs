@@ -54,7 +54,7 @@ pub enum Stop {
     Panicked,
 }
 
-/// What a run does.
+/// The work of a run.
 pub trait Work: Send + Sync + 'static {
     type Error: Clone + Send + From<Stop>;
     /// Does the work and hands its results to their readers, on success. Called once, unless [`Work::again`].
@@ -165,7 +165,7 @@ impl<W: Work> Runtime<W> {
     fn see_to_all(&'static self, g: &mut Guard<'_, W>) {
         (0..g.state.lanes.len()).for_each(|lane| self.see_to(g, lane));
     }
-    /// Sees to it that somebody serves a lane where something is ready.
+    /// Ensures that a thread serves a lane with a ready run.
     fn see_to(&'static self, g: &mut Guard<'_, W>, lane: usize) {
         if !g.state.is_ready(lane) {
             return;
@@ -179,7 +179,7 @@ impl<W: Work> Runtime<W> {
             l.serving += !l.threadless as usize;
         }
     }
-    /// Does what is ready on lanes that have no thread, on the calling thread.
+    /// Executes ready runs of lanes without a thread, on the calling thread.
     fn work_without_threads<'a>(&'static self, mut g: Guard<'a, W>) -> Guard<'a, W> {
         for lane in 0..g.state.lanes.len() {
             while g.state.lanes[lane].threadless {
@@ -199,7 +199,7 @@ impl<W: Work> Runtime<W> {
         }
         g
     }
-    /// What a thread that serves does, till the end or till there is one too many.
+    /// The loop of a serving thread, until the end or until there is one thread too many.
     fn serve(&'static self, lane: usize) {
         SERVING.with(|s| s.set(Some(lane)));
         let mut g = self.lock();
@@ -266,8 +266,8 @@ impl<W: Work> Runtime<W> {
         f()
     }
 
-    /// Waits until these runs have ended; those that have, or never were, are passed over. `tick` is asked every 50 ms: its error ends the wait
-    /// and cancels what was waited for.
+    /// Waits until these runs have ended; runs that have ended, or never existed, are skipped.
+    /// `tick` is called every 50 ms: its error ends the wait and cancels the awaited run.
     pub fn wait(&'static self, ids: &[RunId], tick: Tick<W>) -> Result<(), W::Error> {
         let mut g = self.lock();
         if !ids.iter().any(|i| g.state.pending(*i)) {
@@ -330,7 +330,8 @@ impl<W: Work> Runtime<W> {
         drop(g);
         waited.and(failed.map_or(Ok(()), Err))
     }
-    /// Waits until a lane has room for another run. A thread inside a run never waits: what it waits for may wait for it.
+    /// Waits until a lane has room for another run. A thread inside a run never waits, since the
+    /// awaited run may wait for it.
     pub fn make_room(&'static self, lane: usize, tick: Tick<W>) -> Result<(), W::Error> {
         let mut g = self.lock();
         let mut clock = Clock::start();
@@ -360,7 +361,8 @@ impl<W: Work> Runtime<W> {
         self.lock().state.unfinished() == 0
     }
 
-    /// The end: effects happen, the rest is cancelled, the threads go. What is pushed from now on is done by those who push it.
+    /// The end: effects happen, other runs are cancelled, the threads end. A run that is pushed
+    /// later is executed by the thread that pushes it.
     pub fn close(&'static self, tick: Tick<W>) -> Result<(), W::Error> {
         let flushed = self.barrier(tick);
         let mut g = self.lock();
@@ -390,8 +392,8 @@ impl<W: Work> Runtime<W> {
 }
 
 impl<W: Work> Frozen<W> {
-    /// In the child: what the parent's threads were at is begun again where that can be done, and failed where not. What failed is the
-    /// caller's to drop, where host code may run.
+    /// In the child: the runs that the parent's threads were executing start again if possible, and
+    /// fail otherwise. The caller drops the failed ones where host code may run.
     pub fn in_child(mut self) -> Vec<Arc<W>> {
         let again = |w: &W| w.again();
         let gone = self.0.state.forked(current_id(), again, |w| w.lost(Stop::Forked.into()));

@@ -30,14 +30,14 @@ enum Edge {
     Order,
 }
 
-/// What the scheduler knows of a run.
+/// The scheduling properties of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunFacts {
     /// The device that runs it.
     pub lane: usize,
     /// The runs that make its inputs; those that have ended are passed over.
     pub inputs: SmallVec<[RunId; 4]>,
-    /// Whether the world can tell that it ran: kept in order on a device, flushed at exit, never run twice.
+    /// Whether the world can notify that it ran: kept in order on a device, flushed at exit, never run twice.
     pub effects: bool,
     /// The pmap it is a member of. Members wait for each other while they run.
     pub gang: Option<u64>,
@@ -52,7 +52,7 @@ struct Run<W> {
     running: bool,
     /// Those who wait for it with a thread of their own.
     waiters: usize,
-    /// What it still waits for.
+    /// The runs that it still waits for.
     before: SmallVec<[(RunId, Edge); 4]>,
     /// Who waits for it.
     after: SmallVec<[(RunId, Edge); 4]>,
@@ -70,7 +70,7 @@ pub struct DeviceQueue {
     /// Threads that serve this lane and are not inside a host function; the idle ones among them.
     pub serving: usize,
     pub idle: usize,
-    /// A thread was wanted and could not be had: the waiting thread does the work.
+    /// A required thread could not be started: the waiting thread does the work.
     pub threadless: bool,
 }
 
@@ -144,7 +144,7 @@ impl<W> Schedule<W> {
             Run { facts, work, token: Token::default(), running: false, waiters: 0, before, after: SmallVec::new() };
         self.runs.insert(id, run);
     }
-    /// The next run of a lane, which is from now on running.
+    /// The next run of a lane, marked as running.
     pub fn take(&mut self, lane: usize) -> Option<(RunId, Arc<W>, Token)> {
         let id = self.lanes.get_mut(lane)?.ready.pop_first()?;
         let r = self.runs.get_mut(&id)?;
@@ -209,10 +209,12 @@ impl<W> Schedule<W> {
         }
     }
 
-    /// Cancels runs, and what was to run for them alone: not what anybody waits for, nor what another run reads. `tell` gives the readers of a
-    /// cancelled run their error; it does so before any run that reads it can begin. Returns what will never begin, to be dropped without a lock.
+    /// Cancels runs, and the runs needed only by them: none that another thread awaits, nor one
+    /// that another run reads. `notify` gives the readers of a cancelled run their error, before any
+    /// run that reads it can begin. Returns the runs that will never begin, to be dropped without a
+    /// lock.
     #[must_use]
-    pub fn cancel(&mut self, ids: &[RunId], tell: impl Fn(&W)) -> Vec<Arc<W>> {
+    pub fn cancel(&mut self, ids: &[RunId], notify: impl Fn(&W)) -> Vec<Arc<W>> {
         let mut todo: Vec<RunId> = ids.to_vec();
         let mut gone: BTreeSet<RunId> = BTreeSet::new();
         while let Some(id) = todo.pop() {
@@ -231,17 +233,17 @@ impl<W> Schedule<W> {
                 gone.insert(m);
                 let Some(r) = self.runs.get_mut(&m) else { continue };
                 r.token.store(true, Ordering::Relaxed);
-                tell(&r.work);
+                notify(&r.work);
                 todo.extend(r.before.iter().filter(|b| b.1 == Edge::Data).map(|b| b.0));
                 if r.running {
-                    // its readers need not wait for its end; those who come after it in order must
+                    // its readers need not wait for its end; runs that follow it in order must
                     let after = r.after.clone();
                     r.after.retain(|a| a.1 == Edge::Order);
                     self.release(m, &after, |e| e == Edge::Data);
                 }
             }
         }
-        // Only now: until here the edges say which run reads what.
+        // Only now: until here the edges show which run reads which.
         gone.retain(|id| self.runs.get(id).is_some_and(|r| !r.running));
         gone.into_iter().filter_map(|id| self.finish(id)).collect()
     }
@@ -269,10 +271,11 @@ impl<W> Schedule<W> {
         false
     }
 
-    /// What a forked child makes of it: no thread but the calling one is left, which may be inside the run `current`. Runs that cannot
-    /// tell from run twice stay, and those that had begun begin again; the readers of the others are notified.
+    /// The state in a forked child: no thread but the calling one is left, which may be inside the
+    /// run `current`. Runs that can be repeated unnoticed stay, and those that had begun begin
+    /// again; the readers of the others are notified.
     #[must_use]
-    pub fn forked(&mut self, current: Option<RunId>, again: impl Fn(&W) -> bool, tell: impl Fn(&W)) -> Vec<Arc<W>> {
+    pub fn forked(&mut self, current: Option<RunId>, again: impl Fn(&W) -> bool, notify: impl Fn(&W)) -> Vec<Arc<W>> {
         let mut gone = vec![];
         for lane in &mut self.lanes {
             (lane.serving, lane.idle, lane.threadless) = (0, 0, false);
@@ -283,7 +286,7 @@ impl<W> Schedule<W> {
             let cancelled = r.token.load(Ordering::Relaxed);
             if cancelled || r.facts.effects || r.facts.gang.is_some() || (r.running && !again(&r.work)) {
                 if !cancelled {
-                    tell(&r.work);
+                    notify(&r.work);
                 }
                 gone.extend(self.finish(id));
             } else if r.running {
@@ -296,9 +299,9 @@ impl<W> Schedule<W> {
     }
     /// The process ends: cancels all runs without effects that are not awaited.
     #[must_use]
-    pub fn close(&mut self, tell: impl Fn(&W)) -> Vec<Arc<W>> {
+    pub fn close(&mut self, notify: impl Fn(&W)) -> Vec<Arc<W>> {
         self.closed = true;
         let pure: Vec<RunId> = self.runs.iter().filter(|r| !r.1.facts.effects).map(|r| *r.0).collect();
-        self.cancel(&pure, tell)
+        self.cancel(&pure, notify)
     }
 }

@@ -28,7 +28,7 @@ mod imp {
             c.wait_timeout(guard, left).unwrap_or_else(|e| e.into_inner()).0
         }
     }
-    /// What `f` gives; `None` if it panics.
+    /// The result of `f`; `None` if it panics.
     pub fn caught<T>(f: impl FnOnce() -> T) -> Option<T> {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).ok()
     }

@@ -85,7 +85,7 @@ impl Event {
     }
 }
 
-/// Tries every order of a program; says how many there were.
+/// Explores every order of a program; prints how many there were.
 fn model(name: &str, preemptions: usize, f: impl Fn(Rt) + Send + Sync + 'static) {
     let count = std::sync::Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
@@ -182,14 +182,14 @@ fn an_interrupt_cancels_what_is_waited_for_and_no_bystander() {
         let bystander = push(rt, on(1), |_| Ok(()));
         assert_eq!(rt.wait(&[y.id], &mut || Err(Stop::NoThread)), Err(Stop::NoThread));
         assert_eq!(y.outcome(), Some(Err(Stop::Cancelled)));
-        // what was to run for it alone is cancelled too, and the lane is free again
+        // runs needed only by it are cancelled too, and the lane is free again
         assert_eq!(x.outcome(), Some(Err(Stop::Cancelled)));
         assert_eq!(bystander.wait(rt), Ok(()));
         assert_eq!(push(rt, on(0), |_| Ok(())).wait(rt), Ok(()));
     });
 }
 
-/// The two members of a pmap meet: each says that it is there, and waits for the other or for a cancel.
+/// The two members of a pmap meet: each announces itself, and waits for the other or for a cancel.
 fn gang(rt: Rt, id: u64) -> [Handle; 2] {
     let here = [Event::new(), Event::new()];
     let member = |lane: usize| {

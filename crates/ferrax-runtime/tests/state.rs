@@ -14,7 +14,7 @@ impl Rng {
         (self.0 >> 33) as usize % n
     }
 }
-/// What the test knows of a run without asking the machine.
+/// The test's own record of a run.
 struct Known {
     facts: RunFacts,
     token: Option<ferrax_runtime::Token>,

@@ -167,7 +167,7 @@ pub fn dynamic_update(x: &Value, u: &Value, start: &[Value]) -> Value {
     emit(DynamicUpdateSlice {}, &[&[x.clone(), u.clone()], start].concat())
 }
 
-// ---- control flow: bodies become programs, what they close over becomes leading operands ----
+// ---- control flow: bodies become programs, their captures become leading operands ----
 
 fn avals(x: &[Value]) -> Vec<Aval> {
     x.iter().map(Value::aval).collect()
@@ -238,7 +238,7 @@ pub fn checkpoint(f: F, x: &[Value]) -> Res<Vec<Value>> {
     let (body, consts) = body(f, &avals(x))?;
     outs(bind(&Remat::new(body).into(), &[&consts, x].concat()))
 }
-/// The same; what the policy asks for is kept as well.
+/// The same; values that the policy selects are kept as well.
 pub fn checkpoint_keeping(policy: &Policy, f: F, x: &[Value]) -> Res<Vec<Value>> {
     let (body, consts) = body(f, &avals(x))?;
     let op = Remat { policy: Some(policy.clone()), ..Remat::new(body) };

@@ -26,7 +26,7 @@ use toml::{Table, Value};
 
 pub struct Case {
     pub family: String,
-    /// What it runs, as the file says it.
+    /// The program, as in the file.
     pub text: String,
     pub plan: Plan,
     pub ins: Vec<Vec<u8>>,
@@ -116,7 +116,7 @@ fn scalar(d: DType, v: &Value) -> Scalar {
         Value::Boolean(b) => Scalar { dtype: d, bits: *b as u64 },
         Value::Integer(i) => whole(*i),
         Value::Float(x) => Scalar::from_f64(d, *x),
-        // beyond what a TOML integer holds
+        // a value out of the range of a TOML integer
         Value::String(s) => Scalar { dtype: d, bits: s.parse().expect("a u64") },
         v => panic!("{v:?} is no element"),
     }
@@ -144,7 +144,7 @@ impl Case {
         let outs = executable.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args)?;
         outs.iter().map(|y| b.download(y)).collect()
     }
-    /// What of `got` is wrong, in words; nothing where all of it is right.
+    /// The first error of `got`, in words; nothing if all is right.
     pub fn wrong(&self, got: &[Vec<u8>], near: Near) -> Option<String> {
         assert_eq!(got.len(), self.outs.len(), "{}", self.text);
         let (mut lines, mut most) = (vec![], 0);
@@ -224,7 +224,8 @@ impl Tolerances {
     }
 }
 
-/// Runs every case that fits a backend, on all cores; panics with what is wrong. How many ran, of how many.
+/// Runs every case that fits a backend, on all cores; panics with the errors. Returns how many ran,
+/// of how many.
 pub fn check(class: &str, b: &dyn Backend) -> (usize, usize) {
     let tolerances = Tolerances::read();
     let all: Vec<Case> = families().iter().flat_map(|f| cases(f)).collect();

@@ -31,10 +31,10 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("debug_print", "holds a function of the host: tests/test_callback.py"),
     ("foreign", "holds rules of the host"),
     ("rng_uniform", "no two draws agree: tests/test_special_functions.py"),
-    ("custom_lin", "stands in linear programs only: the examples of custom_vjp_call make it"),
-    ("tape_scan", "stands in linear programs only: the derivative of while makes it"),
-    ("tape_len", "stands in linear programs only: the derivative of while makes it"),
-    ("empty_tape", "stands in linear programs only: the derivative of while makes it"),
+    ("custom_lin", "occurs only in linear programs: the examples of custom_vjp_call make it"),
+    ("tape_scan", "occurs only in linear programs: the derivative of while makes it"),
+    ("tape_len", "occurs only in linear programs: the derivative of while makes it"),
+    ("empty_tape", "occurs only in linear programs: the derivative of while makes it"),
 ];
 
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Example {
     pub exact: bool,
     pub has_rule: bool,
     pub forward: bool,
-    /// Whether lanes do not know of each other: a batch is a loop.
+    /// Whether elements of a batch are independent: a batch is a loop.
     pub apart: bool,
 }
 
@@ -133,7 +133,8 @@ impl Example {
     }
 }
 
-/// The fraction of k times the golden ratio: any run of these lies evenly in 0..1, and no two are equal.
+/// The fractional part of k times the golden ratio: any run of these is evenly distributed in 0..1,
+/// and no two are equal.
 fn spread(k: usize) -> f64 {
     (k as f64 * 0.618_033_988_749_894_9).fract()
 }

@@ -101,11 +101,12 @@ fn reads_back(e: &Example, what: &str, p: &Program) {
     let mut funs = Default::default();
     crate::matrix::functions(p, &mut funs);
     let q = ferrax_ir::text::parse_with(&t, &funs).unwrap_or_else(|err| panic!("{}\n  {what}: {err:?}\n{t}", e.text));
-    // Programs are compared by what they print, for text does not show weak types.
+    // Programs are compared by their text, which does not show weak types.
     assert!(t == q.to_string(), "{}\n  {what}: text does not read back\n{t}\n{q}", e.text);
     bytes_read_back(e, what, p, funs.is_empty());
 }
-/// Bytes keep all of a program without functions of the host's; of another they keep what it means.
+/// Bytes preserve a program without functions of the host's exactly; of another they preserve the
+/// meaning.
 fn bytes_read_back(e: &Example, what: &str, p: &Program, plain: bool) {
     let p = Arc::new(p.with_consts(p.n_consts()));
     let mut encoder = Encoder::default();
@@ -198,7 +199,7 @@ fn with_neighbours(e: &Example, x: &[Value]) -> Res<Vec<Value>> {
 fn staged(e: &Example) {
     let avals = e.avals();
     let x = e.values(&avals, 2);
-    // so that the primitive sees the values of its range
+    // so that the primitive gets values in its range
     let x: Vec<Value> = x
         .iter()
         .map(|v| {

@@ -5,7 +5,7 @@
 //! assert!(r.below(10) < 10 && (-3..=3).contains(&r.within(-3, 3)));
 //! ```
 
-/// Marsaglia's xorshift with a state of 64 bits, which is not 0.
+/// Marsaglia's xorshift with a nonzero state of 64 bits.
 pub struct Rng(pub u64);
 impl Rng {
     /// A number below `n`; 0 if there is none.

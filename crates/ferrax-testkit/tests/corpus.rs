@@ -59,7 +59,7 @@ fn every_primitive_has_a_case() {
     let missing = corpus::missing();
     assert!(missing.is_empty(), "no case of {missing:?}");
 }
-/// What the plans of the corpus are made of covers the waist.
+/// The plans of the corpus use every part of the waist.
 #[test]
 fn every_scalar_function_and_routine_has_a_case() {
     let text: String = families().iter().flat_map(|f| cases(f)).map(|c| c.plan.to_string()).collect();

@@ -415,7 +415,7 @@ fn zeros_are_not_made() {
 }
 #[test]
 fn unused_residuals_are_dropped() {
-    // the primal output of a jitted call is not computed when only the gradient is asked for
+    // the primal output of a jitted call is not computed when only the gradient is requested
     let f = Rc::new(jit(|a: &[Value]| Ok(vec![sum(&tanh(&(exp(&sin(&a[0])) + log(&a[0])))), sum(&sqrt(&a[0]))])));
     let p = program(
         &move |a| {

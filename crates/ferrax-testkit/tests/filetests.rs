@@ -39,7 +39,8 @@ fn grad_of(p: &Program) -> Res<Program> {
     };
     Ok(make_program(&f, p.in_avals())?.0)
 }
-/// What is known from the operands, which are all differentiable, then what is linear in their tangents.
+/// The values known from the operands, which are all differentiable, then the results that are
+/// linear in their tangents.
 fn linearize_of(p: &Program) -> Res<Program> {
     let avals = p.in_avals();
     let f = |x: &[Value]| -> Res<Vec<Value>> {
@@ -98,7 +99,7 @@ fn text_files(folder: &str) -> Vec<PathBuf> {
     paths.sort();
     paths
 }
-/// What files say, and what was got: writes it where that is wanted.
+/// Compares the files with the results, or rewrites them if requested.
 fn compare(files: impl Iterator<Item = (PathBuf, String, String)>) {
     let mut wrong = vec![];
     for (path, head, got) in files {
@@ -138,7 +139,7 @@ fn files() {
     }));
 }
 
-/// What a tier compiles of a program.
+/// The text of a program compiled for a tier.
 fn compiled(program: &str, tier: Tier) -> Res<String> {
     let plan = lower(&parse(program)?)?;
     let device = CpuBackend::with_tier(tier).expect("an available tier");
@@ -176,7 +177,7 @@ fn cpu_files() {
                         Ok(s) => s.trim_end().to_string(),
                         Err(e) => format!("{e:?}"),
                     },
-                    // what another machine found
+                    // the result of another machine
                     false => match before.get(&(title.to_string(), tier.name())) {
                         Some(text) => text.clone(),
                         None => continue,

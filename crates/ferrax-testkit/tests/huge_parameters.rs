@@ -41,7 +41,7 @@ fn tuple<T: std::fmt::Debug>(x: &[T]) -> String {
 fn aval(x: &[i128]) -> String {
     format!("f32[{}]", x.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(","))
 }
-/// What windows give along an axis: (size, stride, padding, base dilation, dilation).
+/// The number of windows along an axis: (size, stride, padding, base dilation, dilation).
 fn windows(n: i128, size: i128, stride: i128, (lo, hi): (i128, i128), base: i128, dilation: i128) -> i128 {
     let far = |n: i128, d: i128| if n == 0 { 0 } else { (n - 1) * d + 1 };
     let room = far(n, base) + lo + hi - far(size, dilation);
@@ -218,7 +218,7 @@ fn a_shape_is_right_or_there_is_a_sentence() {
             let mut given: Option<(Op, Vec<Aval>)> = None;
             let got = quietly(&mut || {
                 let (op, avals) = parse_application(&text).ok()?;
-                // what an operand cannot be, no result need be
+                // if an operand is impossible, so is the result
                 let possible = avals.iter().all(|a| a.shape.checked(a.dtype.size()).is_ok());
                 let out = if possible { op.results(&avals) } else { return None };
                 given = Some((op, avals));
@@ -243,7 +243,7 @@ fn a_shape_is_right_or_there_is_a_sentence() {
                 (Some(out), None) => fail(&format!("{text}: {out:?} where there is no result")),
                 (None, _) => refused += 1,
             }
-            // what a machine can count is lowered
+            // a representable size can be lowered
             if let (Some(out), Some((op, avals))) = (got, given)
                 && (out.iter().all(|a| a.shape.contains(&0)) || small(&avals) && small(&out))
                 && !text.starts_with("all_gather")
@@ -263,13 +263,13 @@ fn a_shape_is_right_or_there_is_a_sentence() {
                 });
             }
         }
-        // a test that refuses everything says little
+        // a test that refuses everything proves little
         if right * 40 < each || refused == 0 || lowered * 8 < right && *name != "all_gather" {
             fail(&format!("{name}: {right} right, {refused} refused, {lowered} lowered"));
         }
     }
 }
-/// The hook is silent: what fails says so itself.
+/// The panic hook is silent: the failure prints its own message.
 fn fail(why: &str) -> ! {
     eprintln!("{why}");
     panic!("{why}")

@@ -40,7 +40,8 @@ fn derivatives_keep_the_line_of_what_they_derive() {
     install();
     let p = staged(&|a| Ok(vec![grad1(&|x| Ok(exp(&sin(x))), &a[0])?]));
     assert_eq!(line_of(&p, "cos").len(), 1);
-    // the transposed product stands at the line of its linear equation, which was traced right after the cosine
+    // the transposed product has the line of its linear equation, which was traced right after the
+    // cosine
     let last = *line_of(&p, "mul").last().unwrap();
     assert!(last > line_of(&p, "sin")[0] && last <= ASKED.get(), "{:?}", p.lines());
 }

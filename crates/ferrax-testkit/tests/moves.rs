@@ -45,7 +45,7 @@ fn tuple(x: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
     format!("({})", all.trim_end())
 }
 
-/// A program as it grows, beside what its variables are.
+/// A growing program, and the arrays of its variables.
 struct Nest {
     rng: Rng,
     vars: Vec<Array>,
@@ -239,7 +239,7 @@ impl Nest {
         let data = x.data.iter().zip(&i.data).map(|(a, b)| a.wrapping_add(*b)).collect();
         Some((format!("add v{v} v{w}"), Array { shape: x.shape.clone(), data }))
     }
-    /// A reduction, which is the end of its nest.
+    /// A reduction, which ends its nest.
     fn taken(&mut self, v: usize, x: &Array) -> Made {
         let axes: Vec<usize> = (0..x.shape.len()).filter(|_| self.rng.below(2) == 0).collect();
         let kept: Vec<usize> = (0..x.shape.len()).filter(|k| !axes.contains(k)).collect();

@@ -38,7 +38,8 @@ fn any(p: &Plan, is: impl Fn(&Step) -> bool) -> bool {
     found
 }
 fn blocks(steps: &mut Vec<Step>) -> Vec<&mut Vec<Step>> {
-    // a raw walk would borrow twice: the blocks of each step, then the list itself is not reachable any more
+    // a recursive walk would borrow twice: it collects the blocks of each step, since the list
+    // itself is not reachable afterwards
     let mut out = vec![];
     for s in steps {
         match s {
@@ -86,7 +87,7 @@ fn slots_of<'a>(s: &'a mut Step, out: &mut Vec<&'a mut SlotId>) {
     }
 }
 
-/// Moves things about in memory: what the plan means stays.
+/// Moves slots in memory: the plan's meaning is unchanged.
 fn misplace(p: &mut Plan, r: &mut Rng) {
     let n = p.slots.len();
     if n == 0 {
@@ -110,7 +111,7 @@ fn misplace(p: &mut Plan, r: &mut Rng) {
                 *d = to;
             }
         }
-        // two that may well be apart in time: often still sound
+        // two slots whose lifetimes may be disjoint: often still sound
         _ => {
             if let Place::Arena(at) = p.places[r.below(n)] {
                 p.places[s] = Place::Arena(at);
@@ -118,7 +119,7 @@ fn misplace(p: &mut Plan, r: &mut Rng) {
         }
     }
 }
-/// Changes what the plan means, or whether it means anything.
+/// Changes the plan's meaning, or makes it meaningless.
 fn rewrite(p: &mut Plan, r: &mut Rng) {
     let n = p.slots.len();
     match r.below(10) {
@@ -233,7 +234,7 @@ fn spread(p: &Plan) -> Plan {
     p
 }
 
-/// With every loop run a few times, whatever its predicate says: no change to it makes it run for ever.
+/// Limits every loop to a few iterations, whatever its predicate: no mutation makes it infinite.
 fn bounded(steps: &mut [Step]) {
     for s in steps {
         match s {
@@ -309,7 +310,7 @@ fn a_broken_plan_is_refused_or_right() {
                 .map(|(i, s)| operand(p.slots[*s as usize].dtype, p.slots[*s as usize].len, i))
                 .collect();
             let plain = run(&ReferenceBackend, &verified, &ins, false).unwrap_or_else(|e| panic!("{name}: {e}\n{p}"));
-            // Fused multiply-adds differ from the reference in a bit: what counts here is memory.
+            // Fused multiply-adds differ from the reference by a bit: this test is about memory.
             let fused = |s: &Step| matches!(s, Step::Routine { routine, .. } if matches!(**routine, Routine::Dot(_)));
             let want = if any(&p, fused) {
                 let apart = spread(&p).verify().unwrap_or_else(|e| panic!("{name}: {e}\n{p}"));
@@ -326,7 +327,7 @@ fn a_broken_plan_is_refused_or_right() {
             }
         }
     }
-    // A test of which nothing passes, or which everything passes, says little.
+    // A test that passes nothing, or everything, proves little.
     assert!(right * 20 > refused && refused > right, "{right} run, {refused} refused");
     eprintln!("{refused} refused, {right} run");
 }

@@ -138,7 +138,8 @@ const TEXTS: &[&str] = &[
     "threefry2x32 u32[5000] u32[5000] u32[5000] u32[5000]",
 ];
 
-/// The gradient of a loop whose length only the run knows, and of one within it: tapes, and tapes of tapes.
+/// The gradient of a loop whose length is known only at run time, and of one within it: tapes, and
+/// tapes of tapes.
 fn tapes(nested: bool) -> Case {
     let wide = Aval::new(Dtype::F64, &[700]);
     let counted = |step: api::F, x: &Value, n: f64| -> api::Res<Value> {
@@ -186,7 +187,7 @@ fn each_allocation_may_fail() {
     set_num_threads(0);
 }
 
-/// Members of a mesh that meet: if one has no memory for what it brings, all get the error.
+/// Members of a mesh that communicate: if one has no memory for its operand, all get the error.
 #[test]
 fn whoever_meets_is_told() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
@@ -211,7 +212,7 @@ fn whoever_meets_is_told() {
     }
 }
 
-/// What stands between the API and a device.
+/// The layers between the API and a device.
 #[test]
 fn arrays_go_in_and_out() {
     let _alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());

@@ -99,7 +99,8 @@ fn what_reads_no_lanes_has_none() {
         }
     }
 }
-/// The first equation, which is the part of a linearised body that is known, returns the primal results and no operand.
+/// The first equation, the known part of a linearised body, returns the primal results and no
+/// operand.
 #[test]
 fn residuals_that_are_operands_are_not_copied() {
     let bodies = [
@@ -111,7 +112,7 @@ fn residuals_that_are_operands_are_not_copied() {
         let e = Example::parse(text);
         keeps_no_operand(&|x| e.call(x), &e.avals());
     }
-    // nor those of a loop that has to run where it stands, because it tells the host
+    // nor those of a loop that has an effect on the host
     let tell = Callback {
         kind: CallbackKind::Debug,
         callback: Callable { name: "tell".into(), host: None, make: Arc::new(|_, _| Arc::new(Deaf)) },
@@ -183,7 +184,7 @@ fn running_products_double_their_reach() {
 }
 #[test]
 fn a_cotangent_that_nobody_asked_for_is_not_summed() {
-    // f(w, x) = w x; w has no lanes and no tangent, so what the rule says about it is dropped
+    // f(w, x) = w x; w has no batch axis and no tangent, so the rule's cotangent for it is dropped
     let f = custom_vjp(
         "f",
         1,

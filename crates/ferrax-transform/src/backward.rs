@@ -8,8 +8,9 @@ use ferrax_ir::program::Atom;
 use ferrax_ir::{Program, Res, Value, Values};
 use smallvec::SmallVec;
 
-/// `known[i]` is the value of input i, or `None` where the program is linear in it; `place` says at which line the transpose of an
-/// equation stands. Returns cotangents per input; where `cx` keeps supports beside them, these are not applied.
+/// `known[i]` is the value of input i, or `None` if the program is linear in it; `place` gives the
+/// line of the transpose of an equation. Returns cotangents per input; where `cx` keeps supports
+/// beside them, these are not applied.
 pub fn backward(
     cx: &dyn Cx,
     p: &Program,
@@ -27,7 +28,7 @@ pub fn backward(
         Atom::Var(v) => val[*v as usize].clone(),
         Atom::Lit(l) => Some(Value::Lit(*l)),
     };
-    // forwards: what depends on no linear input is computed
+    // forwards: computes values that depend on no linear input
     let mut first = p.first_var();
     let at = Line::kept();
     for (e, line) in p.eqns().iter().zip(p.lines()) {
@@ -77,7 +78,7 @@ pub fn backward(
         let back = e.op.rules().transpose(cx, &args, &cts).map_err(|e| at.blame(e))?;
         for (a, mut t) in e.args.iter().zip(back) {
             if typed {
-                // a cotangent is cut as what it is of
+                // a cotangent has the cut of its primal value
                 t = t.map(|t| cx.cut_as(t, p.atom_aval(a).cut.cotangent())).transpose()?;
             }
             give(&mut ct, a, t)?;

@@ -140,8 +140,9 @@ pub fn linear_transpose(f: FlatFn, ins: &[Aval], ct: &[Tan]) -> Res<Vec<Tan>> {
     linear(f, ins)?.transpose(ct)
 }
 
-/// `f` over a batch of `n` lanes: operand i has them on `in_dims[i]`, or is the same for all. `place` says, for each output and
-/// where it has lanes, on which axis they go; `None` for an output with lanes is an error.
+/// `f` over a batch of `n` elements: operand i has the batch axis `in_dims[i]`, or is the same for
+/// all. `place` gives the batch axis of each output, and knows where the output has it; `None` for
+/// a batched output is an error.
 pub fn vmap(
     f: FlatFn,
     x: &[Value],
@@ -185,7 +186,7 @@ pub fn map_axis(
         let (val, d) = t.unlanes(v);
         match (place(i, &v.aval(), d)?, d) {
             (Some(to), None) if let Some((parted, axes)) = &mapped => {
-                // what has no lanes is repeated on the devices of those that have
+                // a value without a batch axis is repeated on the devices of the others
                 let of_one = if val.cut().is_none() {
                     ferrax_ir::cut::TypedCut::new(&parted.mesh, &ferrax_ir::layout::Spec::whole(val.rank()))
                 } else {

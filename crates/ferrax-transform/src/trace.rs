@@ -30,7 +30,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What runs ops on arrays.
+/// Runs ops on arrays.
 pub trait Executor {
     fn run(&self, op: &Op, x: &[Value]) -> Res<Values>;
 }
@@ -79,15 +79,16 @@ impl Trace {
     pub fn record(parent: Rc<dyn Cx>) -> Rc<Trace> {
         Trace::new("grad", TraceKind::Record(parent, RefCell::new(Builder::keeping_arrays())))
     }
-    /// `what` the user called: jvp, or grad, whose values are those of its jvp.
+    /// `what` names the user's transform: jvp, or grad, whose values are those of its jvp.
     pub fn jvp(parent: Rc<dyn Cx>, what: &'static str) -> Rc<Trace> {
         Trace::new(what, TraceKind::Jvp(parent))
     }
     pub fn batch(parent: Rc<dyn Cx>, n: usize, name: Option<Name>, kind: AxisKind) -> Rc<Trace> {
         Trace::new("vmap", TraceKind::Batch(parent, n, name, kind))
     }
-    /// What is linear in its tracers; `all` where every result that depends on one is a tangent, as in the programs of `linearize`.
-    /// `what` the tangents that it wraps are of: those of a call of jvp, of grad, or of a program that is staged.
+    /// Operations that are linear in the tracers; `all`: every result that depends on one is a
+    /// tangent, as in the programs of `linearize`. `what` names the origin of the tangents: a call
+    /// of jvp, of grad, or a staged program.
     pub fn support(parent: Rc<dyn Cx>, all: bool, what: &'static str) -> Rc<Trace> {
         Trace::new(what, TraceKind::Support(parent, all))
     }
@@ -205,7 +206,8 @@ impl Trace {
             _ => b.capture(v),
         }
     }
-    /// The operands as the op wants them: of a first-order op, and of one that solves, all vary over the axes that any varies over.
+    /// The operands as the op requires them: for a first-order op, and for one that solves, all
+    /// vary over the axes that any varies over.
     fn together(&self, op: &Op, x: &[Value]) -> Res<Option<Values>> {
         let all = op.pure() || op.body().is_some_and(|b| b.vary_alike());
         let cast = if all { self.as_cx().vary_together(x)? } else { None };
@@ -225,7 +227,8 @@ impl Trace {
         }
         Ok(cast)
     }
-    /// What rules emit was typed as the user wrote it: here, where an operand is cut.
+    /// Equations that rules emit were typed when the user wrote them: nothing is refused where an
+    /// operand is cut.
     fn typed(&self, op: &Op, x: &[Value]) -> Res<Option<Lenient>> {
         if op.pure() && x.iter().any(|v| !v.cut().is_none()) {
             op.results(&x.iter().map(Value::aval).collect::<Avals>())?;
@@ -247,7 +250,7 @@ impl Trace {
         let first = b.push(op, args, &outs, line);
         Ok((first..).zip(outs).map(|(v, a)| Value::tracer(&self.tag, a, TracerNode::Var(v, line))).collect())
     }
-    /// Ends the trace. Returns the program and what it captured, its leading inputs.
+    /// Ends the trace. Returns the program and its captured values, which are its leading inputs.
     pub fn close(&self, outs: &[Value]) -> Res<(Program, Vec<Value>)> {
         self.tag.alive.store(false, Ordering::Relaxed);
         let mut b = self.builder().take();
@@ -406,7 +409,8 @@ impl Cx for Trace {
                 Ok(y.into_iter().zip(dy).map(|(y, dy)| self.dual(y, dy)).collect())
             }
             TraceKind::Batch(parent, n, name, kind) => {
-                // a closure may hold lanes that are no operands, and programs have types that say what varies over a manual axis
+                // a closure may capture batched values, and programs have types that record which
+                // values vary over a manual axis
                 let typed = kind.is_manual() && op.body().is_some();
                 let used = name.as_ref().is_some_and(|name| op.uses_axis(name));
                 if !self.owns_any(x) && !used && !typed && !op.is_closure() {

@@ -5,7 +5,8 @@
 use crate::block_on::block_on;
 use wgpu::{Adapter, AdapterInfo, Backend, Backends, DeviceType};
 
-/// The variable that says which adapters become devices: `all`, `software`, a number in the order of [`adapters`], or part of a name.
+/// The variable that selects the adapters that become devices: `all`, `software`, a number in the
+/// order of [`adapters`], or part of a name.
 const VARIABLE: &str = "FERRAX_GPU";
 
 /// The adapters of this machine, each card once: discrete ones first, software ones last. None is opened.
@@ -60,7 +61,7 @@ fn once_each(all: &[AdapterInfo]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|i| (kind(&all[*i]), interface(&all[*i])));
     let mut kept: Vec<usize> = vec![];
-    // cards that an interface before knows already, each of which stands for one of the same make
+    // cards that an earlier interface lists already; each excludes one adapter of the same make
     let mut stand_ins: Vec<usize> = vec![];
     for i in order {
         let same_place =

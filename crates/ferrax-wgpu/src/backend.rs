@@ -18,15 +18,16 @@ struct Opening {
     info: wgpu::AdapterInfo,
     /// The adapter's own, or fewer for a test.
     limits: wgpu::Limits,
-    /// Runs what the device lacks.
+    /// Runs operations that the device lacks.
     host: Arc<dyn Backend>,
     /// The process that found the adapter: a fork of it has none of the driver's threads.
     process: u32,
     device: Mutex<Option<Arc<Gpu>>>,
 }
 
-/// All GPUs that can run plans, found at the first call and not opened: those of [`adapters()`](adapters::adapters) that `FERRAX_GPU` chooses, without
-/// it all that do not compute on the processor's cores. `host` runs what they lack.
+/// All GPUs that can run plans, found at the first call and not opened: those of
+/// [`adapters()`](adapters::adapters) that `FERRAX_GPU` selects; without it, all that do not
+/// compute on the processor's cores. `host` runs operations that they lack.
 pub fn devices(host: &Arc<dyn Backend>) -> Vec<Arc<GpuBackend>> {
     static ALL: OnceLock<Vec<Arc<GpuBackend>>> = OnceLock::new();
     let found = || adapters::chosen().into_iter().filter(|a| Gpu::suits(a).is_ok());
@@ -66,16 +67,17 @@ impl GpuBackend {
     /// The same, opened at once.
     ///
     /// # Errors
-    /// `Unsupported` where the adapter lacks what kernels need, `Device` where the driver refuses.
+    /// `Unsupported` if the adapter lacks features that kernels need, `Device` if the driver
+    /// refuses.
     pub fn open(adapter: &wgpu::Adapter, limits: Option<wgpu::Limits>, host: Arc<dyn Backend>) -> Res<GpuBackend> {
         let backend = GpuBackend::closed(adapter.clone(), limits, host);
         backend.opening.device().map(|_| backend)
     }
-    /// Whether anybody has used it.
+    /// Whether it has been used.
     pub fn is_open(&self) -> bool {
         self.opening.opened().is_some()
     }
-    /// What was asked of the device since it was opened.
+    /// The requests to the device since it was opened.
     pub fn counts(&self) -> Counts {
         self.opening.opened().map_or_else(Counts::default, |d| d.counts())
     }

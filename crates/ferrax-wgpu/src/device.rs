@@ -17,13 +17,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use wgpu::{PollError, PollType, SubmissionIndex};
 
-/// How long the driver is asked at a time; in between the waiting thread checks whether to continue.
+/// The time limit of one poll of the driver; between polls the waiting thread checks whether to
+/// continue.
 const SLICE: Duration = Duration::from_millis(20);
 /// The longest sleep between two questions whether a submission has been done; shorter ones are a part of the time that it has taken so far.
 const MAX_SLEEP: Duration = Duration::from_millis(1);
 const SLEEPS: u32 = 16;
 
-/// How often the device was asked for what, since it was opened.
+/// The number of requests of each kind to the device since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub dispatches: u64,
@@ -57,7 +58,7 @@ pub struct Gpu {
     pub pool: Mutex<Pool>,
     pub pipelines: Pipelines,
     pub pace: Pace,
-    /// What was submitted last.
+    /// The last submission.
     last: Mutex<Option<SubmissionIndex>>,
     /// The process that opened it: in a fork of that one the driver's threads are gone, and its locks may be stuck.
     process: u32,
@@ -68,17 +69,18 @@ pub struct Gpu {
 
 impl Gpu {
     /// # Errors
-    /// `Unsupported` where the adapter lacks what kernels need.
+    /// `Unsupported` if the adapter lacks features that kernels need.
     pub fn suits(adapter: &wgpu::Adapter) -> Res<()> {
         if adapter.features().contains(wgpu::Features::IMMEDIATES) {
             return Ok(());
         }
         Err(Error::Unsupported(format!("{}: the adapter has no immediates", adapter.get_info().name)))
     }
-    /// Opens `adapter` with `limits`: its own, or less where a test asks for that.
+    /// Opens `adapter` with `limits`: its own, or smaller ones for a test.
     ///
     /// # Errors
-    /// `Unsupported` where the adapter lacks immediates or compute shaders, `Device` where the driver refuses.
+    /// `Unsupported` if the adapter lacks immediates or compute shaders, `Device` if the driver
+    /// refuses.
     pub fn open(adapter: &wgpu::Adapter, mut limits: wgpu::Limits) -> Res<Arc<Gpu>> {
         let info = adapter.get_info();
         Gpu::suits(adapter)?;
@@ -141,7 +143,7 @@ impl Gpu {
         }
     }
 
-    /// Runs `f` under error scopes and turns what they caught into an error.
+    /// Runs `f` under error scopes and returns the error that they caught.
     pub fn scoped<T>(&self, what: &str, f: impl FnOnce() -> T) -> Res<T> {
         self.check()?;
         let filters = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal];
@@ -160,7 +162,7 @@ impl Gpu {
         }
     }
 
-    /// Hands commands, which are about so much work, to the device.
+    /// Submits commands, of about so much work, to the device.
     pub fn submit(&self, encoder: wgpu::CommandEncoder, work: u64) -> Res<SubmissionIndex> {
         count(&self.counters.submissions);
         self.pace.given(work);
@@ -173,8 +175,9 @@ impl Gpu {
     pub fn last(&self) -> Option<SubmissionIndex> {
         self.last.lock().unwrap_or_else(|p| p.into_inner()).clone()
     }
-    /// `Timeout` while a submission has not been done. One thread asks at a time, and none while another submits: the library compares what it read
-    /// before with a queue that others have emptied since, and panics.
+    /// `Timeout` while a submission is not complete. One thread polls at a time, and none while
+    /// another submits: the library compares an index that it read before with a queue that other
+    /// threads may have emptied since, and panics.
     fn poll(&self, index: &SubmissionIndex) -> Result<(), PollError> {
         let _one = self.last.lock().unwrap_or_else(|p| p.into_inner());
         let now = PollType::Wait { submission_index: Some(index.clone()), timeout: Some(Duration::ZERO) };
@@ -184,7 +187,8 @@ impl Gpu {
     pub fn is_done(&self, index: &SubmissionIndex) -> bool {
         !self.is_ours() || self.is_lost() || !matches!(self.poll(index), Err(PollError::Timeout))
     }
-    /// Waits until a submission has been done, and returns its error. Asks `look` all the while whether to go on.
+    /// Waits until a submission is complete, and returns its error. Calls `look` meanwhile, whose
+    /// error ends the wait.
     pub fn wait(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
         let mut seen = false;
         let (begun, mut looked) = (Instant::now(), Instant::now());
@@ -246,7 +250,7 @@ impl Gpu {
     }
 }
 
-/// The error of a fork that asks for a device which its parent found.
+/// The error for a forked process that uses a device found by its parent.
 pub fn of_another_process(name: &str) -> Error {
     Error::Device(format!(
         "{name}: a process that was forked cannot use the GPU of its parent\nhelp: use cpu here, or start the process with multiprocessing's \"spawn\""

@@ -11,7 +11,7 @@ use ferrax_kernel::Res;
 use ferrax_kernel::backend::Look;
 use std::sync::Arc;
 
-/// Commands after which the device is given what there is.
+/// The number of commands after which they are submitted.
 const BATCH: usize = 512;
 
 /// Copies of bytes, words where everything is aligned to them: immediates are from, to, count (in bytes or words), groups in x.
@@ -56,7 +56,7 @@ pub struct Recorder<'a> {
     open: Option<(wgpu::ComputePass<'static>, wgpu::CommandEncoder)>,
     retired: Vec<Arc<Slab>>,
     recorded: usize,
-    /// Scalar operations in what is recorded.
+    /// Scalar operations of the recorded commands.
     work: u64,
     budget: u64,
 }
@@ -80,7 +80,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Commands for all workgroups, which do about so much `work`: cut where it is more than a submission should hold.
+    /// Commands for all workgroups, of about so much `work`: split if it exceeds the limit of a
+    /// submission.
     fn dispatch(
         &mut self,
         p: &Pipeline,
@@ -100,7 +101,7 @@ impl<'a> Recorder<'a> {
         }
         Ok(())
     }
-    /// One command: `groups` workgroups, the first of which is number `base`.
+    /// One command: `groups` workgroups, numbered from `base` on.
     fn put(
         &mut self,
         p: &Pipeline,
@@ -127,7 +128,7 @@ impl<'a> Recorder<'a> {
         if self.recorded >= BATCH { self.submit() } else { Ok(()) }
     }
 
-    /// What is recorded, closed.
+    /// Ends the recording.
     fn close(&mut self) -> Option<(wgpu::CommandEncoder, u64)> {
         self.recorded = 0;
         let work = std::mem::take(&mut self.work);

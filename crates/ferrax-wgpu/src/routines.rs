@@ -84,7 +84,8 @@ fn convert_into(task: &mut Lowered, x: Reg, from: DType, out: Reg, to: DType, le
     Ok(())
 }
 
-/// What `f` makes of the routine's lanes: the result goes through scratch of the lane dtype where an element is less than a word.
+/// Runs `f` on the routine's lanes: the result goes through scratch memory of the lane dtype if
+/// elements are smaller than a word.
 fn in_lanes(
     task: &mut Lowered,
     d: DType,
@@ -100,7 +101,7 @@ fn in_lanes(
     convert_into(task, wide, d.lane(), Reg::Out(0), d, len, limits)
 }
 
-/// The element of an index operand as `i32`; what no `i32` holds counts as far outside.
+/// The element of an index operand as `i32`; a value out of its range counts as far out of bounds.
 fn index(d: DType, words: &str, at: &str) -> String {
     let x = wgsl::load(d, words, 0, at);
     match wgsl::lane(d) {

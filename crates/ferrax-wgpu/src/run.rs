@@ -77,7 +77,8 @@ enum Op {
 
 impl CompiledPlan {
     /// # Errors
-    /// `Unsupported` for what the device lacks, naming it; `Invalid` for kernels that break their invariants.
+    /// `Unsupported` for a feature that the device lacks, which the error names; `Invalid` for
+    /// kernels that break their invariants.
     pub fn new(device: &Arc<Gpu>, host: &Arc<dyn Backend>, plan: VerifiedPlan) -> Res<CompiledPlan> {
         for slot in plan.slots.iter().filter(|s| s.tape == 0) {
             if slot.bytes() as u64 > device.max_bytes() {
@@ -118,7 +119,7 @@ impl CompiledPlan {
 
 pub use host::{has_routine, is_for_host};
 
-/// What the steps of a plan are compiled for.
+/// The context of the compilation of a plan's steps.
 struct Compiling<'a> {
     device: &'a Gpu,
     host: &'a dyn Backend,
@@ -217,7 +218,7 @@ fn names(step: &Step, f: &mut dyn FnMut(SlotId)) {
     }
 }
 
-/// What a slot holds.
+/// The value of a slot.
 #[derive(Clone)]
 enum Value {
     Array(Arc<Slab>),
@@ -291,7 +292,7 @@ impl Run<'_> {
         if bytes.len() != self.slot(s).bytes() {
             return Err(Error::Invalid(format!("slot {s} of {} bytes is given {}", self.slot(s).bytes(), bytes.len())));
         }
-        // Not a slab that was given back: the upload overtakes what is recorded.
+        // Not a slab from the pool: the upload is executed before recorded commands.
         let slab = memory::upload(self.recorder.device, bytes)?;
         self.set(s, Value::Array(slab));
         Ok(())
@@ -369,7 +370,7 @@ impl Run<'_> {
         if self.compiled.plan.one_place(x, out) && Arc::strong_count(array) == 2 {
             let taken = self.slots[x as usize].take();
             drop(taken);
-            // The task does not read operand 0; what stands for it there is of no account.
+            // The task does not read operand 0, so that any array will do.
             return Ok(array.clone());
         }
         let bytes = self.slot(out).bytes();
@@ -388,7 +389,7 @@ impl Run<'_> {
             Trip::Dyn(n) => Some(self.integer(n)?.max(0) as usize),
             Trip::While { .. } => None,
         };
-        // Where elements of ys go: into an array, or one after the other.
+        // The destination of elements of ys: an array, or a list.
         let mut ys = l.ys.iter().map(|w| self.sink(w)).collect::<Res<Vec<_>>>()?;
         let mut i = 0;
         loop {
@@ -445,7 +446,7 @@ impl Run<'_> {
     fn sink(&mut self, w: &Window) -> Res<Value> {
         Ok(if self.slot(w.all).tape > 0 { Value::Tape(vec![]) } else { Value::Array(self.fresh(w.all)?) })
     }
-    /// Element `k` of what the window looks at.
+    /// Element `k` of the window's array.
     fn element(&mut self, w: &Window, k: usize) -> Res<Value> {
         let bytes = self.slot(w.each).bytes();
         let missing =
@@ -489,7 +490,7 @@ impl Run<'_> {
         }
         Ok(())
     }
-    /// What all devices handed in, combined here in the order of their index.
+    /// Combines the operands of all devices in the order of their index.
     fn all_reduce(&mut self, kind: ReduceKind, out: SlotId, all: &[Part]) -> Res<()> {
         let (d, len) = (self.slot(out).dtype, self.slot(out).len);
         let f = kind.bin().ok_or_else(|| Error::Invalid(format!("a collective by {}", kind.name())))?;
@@ -557,7 +558,7 @@ impl CompiledPlan {
         };
         Ok(plan.outputs.iter().zip(outs).map(buffer).collect())
     }
-    /// What became of the plan, with the WGSL of each pass.
+    /// The compiled plan as text, with the WGSL of each pass.
     pub fn text(&self) -> String {
         let mut text = String::new();
         write_ops(&mut text, &self.ops, 0);

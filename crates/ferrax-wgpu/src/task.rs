@@ -101,7 +101,7 @@ impl Task<Source> {
     }
 }
 
-/// What of the device's limits the generated text depends on.
+/// The device limits that the generated text depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Buffers that one pipeline may see.

@@ -34,7 +34,7 @@ pub fn per_word(d: DType) -> usize {
     4 / d.size().min(4)
 }
 
-/// The lane of an element whose bits stand in the low end of the word `w`.
+/// The lane of an element whose bits are the low ones of the word `w`.
 pub fn from_word(d: DType, w: &str) -> String {
     match d {
         DType::Bool => format!("({w} != 0u)"),
@@ -85,7 +85,8 @@ pub fn load(d: DType, words: &str, base: usize, at: &str) -> String {
     from_word(d, &w)
 }
 
-/// A constant lane; of floats one that the driver does not know, so that it folds neither `x * 0` nor `x / 0`.
+/// A constant lane; for floats one that is opaque to the driver, so that it folds neither `x * 0`
+/// nor `x / 0`.
 pub fn constant(s: Scalar) -> String {
     match lane(s.dtype) {
         "bool" => (s.bits != 0).to_string(),
@@ -132,14 +133,15 @@ pub fn bindings(reads: usize, writes: usize) -> String {
     text
 }
 
-/// What every pass is given. A struct, since Direct3D has no other immediates.
+/// The immediates of every pass. A struct, since Direct3D supports no other form.
 const IMMEDIATES: &str = "struct Immediates { words: vec4<u32>, base: u32 }\nvar<immediate> immediates: Immediates;\n";
 /// A statement that names the four words of parameters.
 pub fn parameters(name: &str) -> String {
     format!("let {name} = immediates.words;\n")
 }
 
-/// A shader over plain bindings; `t` is the number of the invocation, `groups` what [`crate::task::fold`] gave.
+/// A shader over plain bindings; `t` is the number of the invocation, `groups` comes from
+/// [`crate::task::fold`].
 pub fn entry(reads: usize, writes: usize, size: u32, groups: (u32, u32), body: &str) -> String {
     wrapped(bindings(reads, writes), size, groups, body)
 }

@@ -23,7 +23,7 @@ const FONT: [[u8; 7]; 10] = [
 const SIDE: usize = 12;
 const CLASSES: usize = 10;
 
-/// `n` pictures, `[n, 12, 12, 1]`, and what they show.
+/// `n` pictures, `[n, 12, 12, 1]`, and their digits.
 fn draw(key: &Tensor, n: usize) -> (Tensor, Tensor) {
     let keys = random::split(key, 5);
     let rows: Vec<u8> = FONT.concat();
@@ -32,7 +32,7 @@ fn draw(key: &Tensor, n: usize) -> (Tensor, Tensor) {
     let labels = random::randint(&keys[0], &[n], 0, CLASSES);
     let (down, right) = (random::randint(&keys[1], &[n, 1], 0, 6), random::randint(&keys[2], &[n, 1], 0, 8));
     let place = |shift: &Tensor| Tensor::arange(SIDE, Dtype::I32).expand_dims(0) - shift;
-    // each picture reads its glyph where it lies, and nothing outside
+    // each picture reads its glyph inside its area, and zeros outside
     let (i, j) = (place(&down).expand_dims(2), place(&right).expand_dims(1));
     let inside = i.ge(0) & i.lt(7) & j.ge(0) & j.lt(5);
     let glyphs = font.slice(s![labels.reshape(&[n, 1, 1]), i.clip(0, 6), j.clip(0, 4)]);

@@ -15,7 +15,7 @@ fn arrays() -> Res<()> {
     assert_eq!((y.shape(), y.dtype()), (&[2, 3][..], Dtype::F32));
     assert_eq!(x.mean_axes(0).to_vec::<f32>()?, [2.5, 3.5, 4.5]);
     assert_eq!(x.slice(s![.., 1..]).shape(), [2, 2]);
-    let z = x.at(s![0, ..]).set(0.0); // a new tensor; x is what it was
+    let z = x.at(s![0, ..]).set(0.0); // a new tensor; x is unchanged
     assert_eq!((z.sum().item(), x.sum().item()), (15.0, 21.0));
     Ok(())
 }
@@ -56,7 +56,7 @@ fn errors() -> Res<()> {
     // a mistake of the program panics with the caller's line, as an index out of bounds does; `catch` makes an error of it
     let e = catch(|| Ok(&x + &y)).unwrap_err();
     assert!(e.message().contains("incompatible shapes"));
-    // inside a transform it is the transform's error, and so is what `?` gives up with
+    // inside a transform it becomes the transform's error, as does an error returned by `?`
     let e = jit(|x: &Tensor| x + &y)(&x).unwrap_err();
     assert_eq!(e.kind(), Some(ErrorKind::Type));
     // values are not known while a function is traced: `cond` chooses, `if` cannot

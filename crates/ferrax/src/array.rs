@@ -24,14 +24,15 @@ pub struct Shard {
     pub buffer: Buffer,
 }
 
-/// One shard: the whole array. Several: the parts that a layout says, in the order of its devices.
+/// One shard: the whole array. Several: the parts of a layout, in the order of its devices.
 pub type Shards = Vec<Shard>;
 
 pub struct Data {
     place: TCell<Storage, Storage>,
     /// Whether a user placed it; computations bring the others to their device.
     pub committed: bool,
-    /// Written down by a program, not computed: known whatever has run by now. In which of the [`ages`] that was; 0 for what was computed.
+    /// Set for a value that a program wrote down rather than computed, which is known before
+    /// anything runs: the number of the [`ages`] when that was; 0 for a computed value.
     pub written: u32,
     /// The first part's: read on every call, without a lock.
     pub device: &'static Device,
@@ -39,7 +40,7 @@ pub struct Data {
     pub layout: Option<Arc<Layout>>,
 }
 
-/// Where the elements are.
+/// The memory of the elements.
 enum Storage {
     Whole(Buffer),
     /// One for each device of the layout that belongs to this process.
@@ -59,7 +60,7 @@ impl Reading {
     pub fn begin() -> Reading {
         Reading(PLACES.read().unwrap_or_else(|e| e.into_inner()))
     }
-    /// The buffer, where the array stands whole on this device.
+    /// The buffer, if the array is whole on this device.
     #[inline]
     pub fn whole_on<'a>(&'a self, d: &'a Data, device: &Device) -> Option<&'a Buffer> {
         match self.place(d) {
@@ -154,7 +155,8 @@ pub fn in_parts(aval: Aval, layout: Arc<Layout>, mut parts: Vec<Buffer>) -> Res<
     };
     Ok(Array::new(aval, Data { layout: Some(layout), ..Data::new(place, device, true) }))
 }
-/// The layout of what `pmap` takes and returns: equal parts along axis 0, one a device; of rank 0: whole on each.
+/// The layout of arguments and results of `pmap`: equal parts along axis 0, one for each device; of
+/// rank 0: whole on each.
 pub fn rows_layout(devices: &[&'static Device], rank: usize, axis: &str) -> Res<Layout> {
     let grid = Grid::new([(axis.into(), devices.len())]);
     let mut spec = Spec::whole(rank);
@@ -163,7 +165,7 @@ pub fn rows_layout(devices: &[&'static Device], rank: usize, axis: &str) -> Res<
     }
     Ok(Layout::new(Arc::new(DeviceMesh::new(grid, devices.to_vec(), "")?), spec, None))
 }
-/// What stands behind an array.
+/// The data of an array.
 pub fn data(a: &Array) -> Res<&Data> {
     a.data::<Data>().ok_or_else(|| Error::type_error("an array of another runtime"))
 }
@@ -229,7 +231,7 @@ fn element_bytes(aval: &Aval) -> usize {
     let p = physical(aval);
     p.shape[aval.rank()..].iter().product::<usize>() * p.dtype.size()
 }
-/// The elements that are wanted, from shards that hold these. Waits for them.
+/// The elements in the region `wanted`, from shards that hold these regions. Waits for them.
 fn elements(shards: &[Shard], held: &[Extents], wanted: &Extents, width: usize) -> Res<Vec<u8>> {
     runtime::wait(shards.iter().map(|s| &s.buffer))?;
     let mut on_host = vec![];
@@ -253,7 +255,7 @@ pub fn from_bytes(aval: Aval, bytes: &[u8], device: &'static Device, committed: 
     let place = Storage::Whole(device.backend.upload(bytes)?);
     Ok(Array::new(aval, Data { written: ages::now(), ..Data::new(place, device, committed) }))
 }
-/// Tells what was written down before a moment from what was after it.
+/// Distinguishes values that were written down before a moment from later ones.
 pub mod ages {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NOW: AtomicU32 = AtomicU32::new(1);
@@ -286,7 +288,8 @@ pub fn put(a: &Array, device: &'static Device, committed: bool) -> Res<Array> {
     }
     from_bytes(a.aval().clone(), &bytes(a)?, device, committed)
 }
-/// The same elements in parts. What a device holds already stays where it is; parts that are whole elsewhere in the host's memory are shared.
+/// The same elements in parts. Parts that a device holds already stay there; parts in the host's
+/// memory that are whole elsewhere are shared.
 pub fn lay_out(a: &Array, to: &Arc<Layout>) -> Res<Array> {
     let (aval, shards) = (a.aval(), shards(a)?);
     to.part_shape(&aval.shape)?;
@@ -347,7 +350,8 @@ pub fn wait(b: &Buffer) -> Res<()> {
         None => runtime::wait(std::iter::once(b)),
     }
 }
-/// Waits until the buffer is ready and its device has done the work; the error of what went wrong.
+/// Waits until the buffer is ready and its device has completed the work; returns the error of a
+/// failure.
 pub fn finished(b: &Buffer) -> Res<()> {
     wait(b)?;
     runtime::finished(b)

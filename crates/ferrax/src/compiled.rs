@@ -22,11 +22,11 @@ use std::sync::{Arc, RwLock};
 
 /// Scalar operations from which a run is enqueued: about 100 microseconds of one core.
 const ASYNC_WORK: u64 = 200_000;
-/// Scalar operations up to which a run executes speculatively all the same: the fastest take a hundredth of a nanosecond each, and
-/// enqueuing costs as much as copying a megabyte.
+/// Scalar operations up to which a run executes speculatively all the same: the fastest take a
+/// hundredth of a nanosecond each, and enqueuing costs as much as copying a megabyte.
 const MAX_SPECULATIVE_WORK: u64 = 10_000_000;
 
-/// What a run returns.
+/// The results of a run.
 pub type Arrays = SmallVec<[Array; 2]>;
 
 pub struct Compiled {
@@ -44,7 +44,7 @@ pub struct Compiled {
     pace: Option<Pace>,
 }
 
-/// Is asked before a program is compiled for a device; its error is the compilation's.
+/// Called before a program is compiled for a device; its error is the compilation's.
 pub type CompileCheck = Arc<dyn Fn(&'static Device) -> Res<()> + Send + Sync>;
 static CHECK: RwLock<Option<CompileCheck>> = RwLock::new(None);
 /// Puts a check in place of the one there is.
@@ -115,8 +115,9 @@ impl Compiled {
         let array = |(b, a): (Buffer, &Aval)| array::array(a.clone(), self.device, b, committed);
         Ok(bufs.into_iter().zip(&self.outs).map(array).collect())
     }
-    /// The common case, with the arguments' buffers read in place: all stand ready and whole on this device, none is given up, and the
-    /// work is small. The results, and whether they are committed.
+    /// The most frequent case, which reads the arguments' buffers in place: all are ready and whole
+    /// on this device, none is donated, and the work is small. The results, and whether they are
+    /// committed.
     fn at_once<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Option<Res<(Buffers, bool)>> {
         if self.queued || !donated.is_empty() {
             return None;

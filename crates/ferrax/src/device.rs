@@ -41,7 +41,7 @@ pub struct Device {
     pub index: usize,
     /// The process that it belongs to. Those of other processes can be named, and hold parts of arrays; this one reaches none of them.
     pub process: usize,
-    /// What compiles and runs for it.
+    /// The backend that compiles and runs programs for it.
     pub backend: Arc<dyn Backend>,
     /// The run that was handed to it last, 0 where there was none; of GPUs.
     pub(crate) handed: AtomicU64,
@@ -102,7 +102,7 @@ fn made(all: &'static OnceLock<Vec<Device>>, make: impl FnOnce() -> Vec<Device>)
     all.get_or_init(make)
 }
 
-/// How many CPU devices there are to be, 0 for as many as the environment says. An error once the devices exist.
+/// Sets the number of CPU devices, 0 for that of the environment. An error once the devices exist.
 pub fn set_num_cpu_devices(n: usize) -> Res<()> {
     if CPUS.get().is_some_and(|d| n > 0 && d.len() != n) {
         return Err(Error::new(
@@ -115,7 +115,8 @@ pub fn set_num_cpu_devices(n: usize) -> Res<()> {
     Ok(())
 }
 
-/// How many threads a large operation on the CPU is spread over: what [`set_num_threads`] said, else `FERRAX_NUM_THREADS`, else one for each core.
+/// The number of threads for a large operation on the CPU: from [`set_num_threads`], else
+/// `FERRAX_NUM_THREADS`, else one for each core.
 pub fn num_threads() -> usize {
     ferrax_cpu::num_threads()
 }
@@ -154,7 +155,8 @@ pub fn cpus() -> &'static [Device] {
     &all[first..first + n]
 }
 
-/// `FERRAX_NUM_CPU_DEVICES`, else what programs written for JAX put into `XLA_FLAGS`, else one.
+/// `FERRAX_NUM_CPU_DEVICES`, else the number in `XLA_FLAGS`, which programs written for JAX set,
+/// else one.
 fn num_cpus_of_environment(var: impl Fn(&str) -> Option<String>) -> usize {
     let of_xla = || {
         let flags = var("XLA_FLAGS")?;
@@ -176,7 +178,8 @@ pub fn gpus() -> &'static [Device] {
     let first = all_cpus().len();
     made(&GPUS, || reachable(first))
 }
-/// What this machine has, for reports: the instruction tiers, and each adapter with its driver and limits, opened or not.
+/// The hardware of this machine, for reports: the instruction tiers, and each adapter with its
+/// driver and limits, opened or not.
 pub fn inventory() -> Vec<(String, Vec<(&'static str, String)>)> {
     let tier = |t: ferrax_cpu::Tier| {
         let used = if t == ferrax_cpu::Tier::current() { ", in use" } else { "" };
@@ -230,7 +233,7 @@ pub fn found_gpus() -> &'static [Device] {
 pub enum Platform {
     /// Cores of this machine.
     Cpu,
-    /// What Vulkan, Metal or Direct3D reach.
+    /// Devices that Vulkan, Metal or Direct3D offer.
     Gpu,
 }
 impl Platform {
@@ -256,8 +259,8 @@ impl Device {
     }
 }
 
-// What `set_platforms` said: bits for the platforms left out, and for the GPU standing first. Above them the number of the device that
-// `set_default_device` named, from 1.
+// The settings of `set_platforms`: bits for the excluded platforms, and for the GPU as the first
+// one. Above them the number of the device that `set_default_device` named, from 1.
 static ORDER: AtomicUsize = AtomicUsize::new(0);
 const NO_CPU: usize = 1;
 const NO_GPU: usize = 2;
@@ -265,8 +268,9 @@ const GPU_FIRST: usize = 4;
 const PLATFORMS: usize = 7;
 const NAMED_SHIFT: u32 = 3;
 
-/// Which platforms there are to be, the default's first; nothing for all of them, the CPU first. The others' devices stay for those who have
-/// arrays on them. Looks for no GPU: where there is none, the CPU is first.
+/// Selects platforms, the default's first; an empty list selects all of them, the CPU first.
+/// Devices of other platforms remain for arrays on them. Does not look for GPUs: if there is none,
+/// the CPU is first.
 pub fn set_platforms(order: &[Platform]) {
     let without = |p, bit| if order.is_empty() || order.contains(&p) { 0 } else { bit };
     let first = if order.first() == Some(&Platform::Gpu) { GPU_FIRST } else { 0 };
@@ -284,7 +288,7 @@ pub fn offered(p: Platform) -> &'static [Device] {
     if ORDER.load(Ordering::Relaxed) & bit != 0 { &[] } else { p.devices() }
 }
 
-/// The devices of a platform (`cpu`, `gpu`), or an error that names what there is.
+/// The devices of a platform (`cpu`, `gpu`), or an error that lists the platforms.
 pub fn devices(platform: &str) -> Res<&'static [Device]> {
     let found = match platform {
         "cpu" => offered(Platform::Cpu),

@@ -44,8 +44,8 @@ const CODES: &[(Dtype, ElementCode)] = &[
 /// A tensor's elements for another library, read-only. Waits for them.
 ///
 /// # Errors
-/// `Type` for keys and dtypes of fewer than 8 bits; `Runtime` on a device that the host cannot read; `TracerArray` under a transform; what
-/// went wrong, if its computation failed.
+/// `Type` for keys and dtypes of fewer than 8 bits; `Runtime` on a device that the host cannot
+/// read; `TracerArray` under a transform; the error of a failed computation.
 pub fn export(x: &Tensor) -> Res<Managed> {
     let a = match &x.0 {
         Value::Array(a) => a.clone(),
@@ -59,11 +59,12 @@ pub fn export(x: &Tensor) -> Res<Managed> {
     array::wait(&buffer)?;
     Ok(Managed::lend(buffer, *code, x.shape())?)
 }
-/// Another library's tensor in host memory, in place. The memory is given back when the last tensor of it, and the last run that reads it, are gone.
+/// Another library's tensor in host memory, in place. The memory is released after the last tensor
+/// of it, and the last run that reads it.
 ///
 /// # Errors
-/// `Type` for elements of no dtype here; `Runtime`, saying why, where they cannot be read in place: on another device, apart from each other, at an
-/// address that does not suit them.
+/// `Type` for elements of an unsupported dtype; `Runtime`, with the reason, if they cannot be read
+/// in place: on another device, not contiguous, or not aligned.
 pub fn import(x: Managed) -> Res<Tensor> {
     crate::mistakes::init();
     let (code, shape) = x.kind()?;

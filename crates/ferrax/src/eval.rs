@@ -78,7 +78,7 @@ impl Executor for Eager {
         if let Op::Callback(c) = op
             && matches!(c.kind, CallbackKind::Debug | CallbackKind::Print)
         {
-            // it happens where it stands, whatever it has to wait for
+            // effects happen immediately, whatever they have to wait for
             x.iter().try_for_each(ready)?;
         }
         if let Op::ShardingConstraint(c) = op {
@@ -105,7 +105,7 @@ impl Executor for Eager {
             }
             None => current_device(),
         };
-        // What the cache keeps refers to nothing that a user's rule closes over.
+        // A cached program refers to nothing that a user's rule captures.
         let bare = if op.body().is_some() { host::without_rules(op)? } else { None };
         let op = bare.as_ref().unwrap_or(op);
         let run =
@@ -126,7 +126,7 @@ fn ready(v: &Value) -> Res<()> {
     array::shards(a)?.iter().try_for_each(|s| array::wait(&s.buffer))
 }
 
-/// The operand laid out as a constraint says, on the devices that it names or else on those that it lies on.
+/// The operand with the layout of a constraint, on the devices that it names or else on its own.
 fn constrained(c: &ShardingConstraint, x: &[Value]) -> Res<Values> {
     laid_out(Layout::of_constraint(c), x)
 }
@@ -140,7 +140,7 @@ fn laid_out(to: Option<Layout>, x: &[Value]) -> Res<Values> {
     x.iter().map(one).collect()
 }
 
-/// The operand where a `device_put` says; a place that is no device's changes nothing.
+/// The operand on the device of a `device_put`; a placement without a device changes nothing.
 fn moved(p: &DevicePut, x: &[Value]) -> Res<Values> {
     let to = p.devices.0.first().and_then(|id| numbered(*id));
     let one = |v: &Value| match (v, to) {
@@ -183,7 +183,7 @@ fn compiled(op: &Op, x: &[Value], device: &'static Device) -> Res<Rc<Compiled>> 
     let mut refers = false;
     host::objects_of(op, &mut |_| refers = true);
     if refers {
-        return Ok(compiled); // kept, it would keep what callbacks close over
+        return Ok(compiled); // not cached: it would keep the captures of callbacks alive
     }
     CACHE.with(|c| {
         let c = &mut *c.borrow_mut();

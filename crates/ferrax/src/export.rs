@@ -65,9 +65,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 /// Bindings of symbolic sizes whose programs are kept compiled.
 const MAX_BINDINGS: usize = 64;
 
-/// A program with what it captured, as it was traced. Captured values are its leading inputs.
+/// A traced program with its captured values, which are its leading inputs.
 pub struct TracedProgram {
-    /// What it does; captured values come first among its inputs.
+    /// The program; captured values come first among its inputs.
     pub program: Arc<Program>,
     /// Those values.
     pub consts: Vec<Value>,
@@ -147,7 +147,7 @@ fn written(names: &[String], t: &TracedProgram) -> Res<(Encoder, Vec<Vec<u8>>, V
 /// One of the programs of a file.
 struct Stored {
     code: Vec<u8>,
-    /// What its symbolic sizes are.
+    /// The expressions of its symbolic sizes.
     sizes: Vec<ExportedSize>,
     constants: Vec<Vec<u8>>,
     /// The constants as arrays.
@@ -201,7 +201,7 @@ struct Binding {
     /// The types of all outputs.
     outs: Vec<Aval>,
     consts: Vec<Value>,
-    /// What stands for a call where something is traced.
+    /// The op of a call in a trace.
     op: Op,
     compiled: Mutex<Vec<Arc<Compiled>>>,
 }
@@ -238,10 +238,10 @@ impl Binding {
     }
 }
 
-/// Makes the reverse-mode derivative of a program that was exported just now, when it is asked for.
+/// Makes the reverse-mode derivative of an exported program when it is requested.
 pub type MakeVjp = Box<dyn Fn() -> Res<Arc<Exported>> + Send + Sync>;
 
-/// The derivative: found in the file, made when first asked for, or not there.
+/// The derivative: found in the file, made at first use, or missing.
 struct Derivative {
     known: OnceLock<Arc<Exported>>,
     make: Option<MakeVjp>,
@@ -323,7 +323,7 @@ impl Exported {
         let vjp = Arc::new(Derivative { known, make });
         Ok(Arc::new(Exported { signature: Arc::new(signature), stored, vjp, bindings: Mutex::default() }))
     }
-    /// What it takes and gives.
+    /// The types of its arguments and results.
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
@@ -355,7 +355,7 @@ impl Exported {
         let args: Vec<Option<Value>> = args.iter().map(|t| Some(t.0.clone())).collect();
         Ok(self.apply(&args)?.into_iter().map(Tensor).collect())
     }
-    /// The same of values; `None` stands for an argument of dtype float0.
+    /// The same for values; `None` is an argument of dtype float0.
     pub fn apply(&self, args: &[Option<Value>]) -> Res<Values> {
         eval::init();
         let types: Vec<Option<Aval>> = self
@@ -399,7 +399,7 @@ impl Exported {
         let mut all = lock(&self.bindings);
         if let Some(i) = all.iter().position(|b| b.stored == stored && b.variables == variables) {
             let b = all.remove(i);
-            all.push(b.clone()); // the last one used stands last
+            all.push(b.clone()); // the most recently used is last
             return Ok(b);
         }
         drop(all);

@@ -12,7 +12,8 @@ use crate::runtime::{Handed, RUNTIME};
 use crate::{array, device};
 use ferrax_runtime::Frozen;
 
-/// All locks that a thread may hold while another forks, held so that the child finds them free and what they guard whole.
+/// All locks that a thread may hold while another forks, held so that the child finds them free and
+/// the guarded state consistent.
 pub struct Still {
     runtime: Frozen<Handed>,
     others: [Box<dyn std::any::Any>; 3],
@@ -23,10 +24,11 @@ pub fn freeze() -> Still {
     Still { runtime, others: [Box::new(places), ferrax_cpu::freeze(), Box::new(device::freeze())] }
 }
 impl Still {
-    /// In the child, where no other thread is left. What the child has lost with them is the caller's to drop, where host code may run.
+    /// Called in the child, where no other thread is left. The caller drops the values that the
+    /// child has lost with them, where host code may run.
     pub fn in_child(self) -> Box<dyn std::any::Any> {
         crate::speculation::in_child();
-        drop(self.others); // what the child gives up goes back to the pools
+        drop(self.others); // memory that the child gives up returns to the pools
         Box::new(self.runtime.in_child())
     }
 }

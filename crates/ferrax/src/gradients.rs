@@ -7,8 +7,9 @@ use crate::tree::Tree;
 use ferrax_ir::{Dtype, Error, Res, Value};
 use std::cell::Cell;
 
-/// Compares the derivatives of `f` at `x`, forward and reverse, up to `order`, with differences of values along drawn directions.
-/// `tolerance` is absolute and relative; 1e-2 is about what differences of float32 tell, 1e-6 those of float64.
+/// Compares the derivatives of `f` at `x`, forward and reverse, up to `order`, with differences of
+/// values along random directions. `tolerance` is absolute and relative; differences of float32 are
+/// accurate to about 1e-2, those of float64 to 1e-6.
 ///
 /// ```
 /// use ferrax::{Tensor, check_grads, custom_vjp};
@@ -21,8 +22,9 @@ use std::cell::Cell;
 /// ```
 ///
 /// # Errors
-/// `Value` with the derivative and what differences give, where they are apart; `Type` for inputs that are not real floats; what `f`
-/// returns. A function whose rule has one mode only ([`crate::custom_vjp`]) is checked in that mode.
+/// `Value` with the derivative and the differences, if they disagree; `Type` for inputs that are
+/// not real floats; errors of `f`. A function whose rule has one mode only ([`crate::custom_vjp`])
+/// is checked in that mode.
 pub fn check_grads<X: Tree, Y: Tree, R: Output<Y>>(
     f: impl Fn(&X) -> R,
     x: &X,

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What is called with the operation and its operands.
+/// A replacement of an operation, called with the operation and its operands.
 pub type Instead = Arc<dyn Fn(&Op, &[Value]) -> Res<Values> + Send + Sync>;
 
 static ANY: AtomicBool = AtomicBool::new(false);
@@ -33,7 +33,8 @@ pub fn replace(name: &'static str, by: Option<Instead>) {
     ANY.store(!map.is_empty(), Ordering::Relaxed);
 }
 
-/// `f` with all primitives as they are on this thread: what a function calls that stands in the place of an implementation.
+/// Runs `f` with the built-in implementations on this thread: for functions that replace an
+/// implementation.
 pub fn plainly<T>(f: impl FnOnce() -> T) -> T {
     struct Back(bool);
     impl Drop for Back {
@@ -45,7 +46,8 @@ pub fn plainly<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// The results of an operation in whose place another function stands, or in whose body one may; nothing for any other.
+/// The results of an operation that is replaced, or whose body may contain one that is; nothing for
+/// any other.
 pub fn run(op: &Op, x: &[Value]) -> Option<Res<Values>> {
     if !ANY.load(Ordering::Relaxed) || PLAIN.get() {
         return None;

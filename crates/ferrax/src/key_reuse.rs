@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 static WANTED: OnceLock<fn() -> bool> = OnceLock::new();
 
-/// Says how to ask whether keys are followed. The first caller counts.
+/// Installs the function that says whether keys are checked. Only the first call has an effect.
 pub fn install(wanted: fn() -> bool) {
     let _ = WANTED.set(wanted);
 }
@@ -43,10 +43,10 @@ fn unite(a: &mut Option<Consumed>, b: &Consumed) {
     }
 }
 
-/// What an operation or a program does with keys.
+/// The use of keys by an operation or a program.
 #[derive(Default)]
 struct KeyUse {
-    /// What it consumes of its operands.
+    /// The consumed keys of its operands.
     consumes: Vec<(usize, Consumed)>,
     /// Results that are operands, and results of which something is consumed already.
     hands_on: Vec<(usize, usize)>,
@@ -56,7 +56,7 @@ fn reused(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::KeyReuse, message)
 }
 
-/// What has been consumed of each variable so far.
+/// The consumed keys of each variable so far.
 struct Follow<'a> {
     program: &'a Program,
     consumed: Vec<Option<Consumed>>,
@@ -120,10 +120,10 @@ fn of_op(op: &Op, args: &[Aval]) -> Res<KeyUse> {
         Op::Slice(s) if args[0].dtype.is_key() => consuming((0, region(s, &args[0]))),
         Op::Cond(c) => of_branches(c),
         Op::Loop(l) => of_loop(l, args),
-        // reverse mode draws again what was drawn before, from the same keys
+        // reverse mode repeats the draws of the forward pass, from the same keys
         Op::Remat(r) if r.differentiated => Ok(KeyUse::default()),
         op => match op.bodies()[..] {
-            // what calls its body on its operands
+            // an op that calls its body on its operands
             [body, ..] if body.n_ins() == args.len() => of_program(body),
             _ => Ok(KeyUse::default()),
         },
@@ -141,7 +141,7 @@ fn region(s: &Slice, a: &Aval) -> Consumed {
     };
     (0..a.shape.size()).map(inside).collect()
 }
-/// What any branch consumes.
+/// The keys that any branch consumes.
 fn of_branches(c: &Cond) -> Res<KeyUse> {
     let mut out = KeyUse::default();
     for (k, branch) in c.branches.iter().enumerate() {
@@ -166,7 +166,8 @@ fn of_branches(c: &Cond) -> Res<KeyUse> {
     Ok(out)
 }
 
-/// The loop is followed until nothing new can come of it: each time round, what one carry has consumed may become another's.
+/// Analyses the loop until a fixed point: in each iteration the consumed keys of one carry may
+/// become another's.
 fn of_loop(l: &Loop, args: &[Aval]) -> Res<KeyUse> {
     let (head, cond) = match &l.trip {
         Trip::While { cond, n_cond, .. } => (*n_cond, Some(of_program(cond)?)),
@@ -198,7 +199,7 @@ fn of_loop(l: &Loop, args: &[Aval]) -> Res<KeyUse> {
         let repeated: Vec<_> = body.consumes.iter().filter(|(i, _)| i + head < xs).cloned().collect();
         take(&mut consumed, &repeated, &|i| i + head, what)?;
         if turn == 0 {
-            // what comes in is consumed the first time round, or not at all
+            // an operand is consumed in the first iteration, or never
             out.consumes = (0..args.len()).filter_map(|i| consumed[i].clone().map(|what| (i, what))).collect();
         }
         let mut carry: Vec<Option<Consumed>> = vec![None; l.n_carry];
@@ -234,7 +235,7 @@ fn take(
 // ---- arrays ----
 
 type WeakArray = Weak<Handle<dyn Payload>>;
-/// By where an array lies, which is unique while its entry is kept.
+/// Keyed by an array's address, which is unique while its entry is kept.
 #[derive(Default)]
 struct KeyRegistry {
     entries: FxHashMap<usize, (WeakArray, Consumed)>,

@@ -58,8 +58,9 @@ pub fn pinv(a: &Tensor) -> Tensor {
     let [.., n, m] = *a.shape() else { raise(Error::value("pinv requires a matrix")) };
     pinv_of(&a, &constant(a.dtype().real(), 10.0 * n.max(m) as f64 * eps(a.dtype())))
 }
-/// `(x, residuals, rank, s)`: the x of least norm that makes the norm of `b - a x` least, for a matrix a and a vector or matrix b; the squared
-/// norms of what is left; how many singular values count, those below `relative` (`None`: `max(n, m) eps`) times the largest not; all of them.
+/// `(x, residuals, rank, s)`: the x of least norm that minimizes the norm of `b - a x`, for a
+/// matrix a and a vector or matrix b; the squared norms of the residuals; the number of singular
+/// values above `relative` (`None`: `max(n, m) eps`) times the largest; all of them.
 ///
 /// # Panics
 /// For other ranks, and another number of rows.

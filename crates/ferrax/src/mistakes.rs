@@ -60,7 +60,7 @@ pub(crate) fn raise(e: Error) -> ! {
 }
 const AT: &str = "\nat ";
 
-/// Where operations come from, for programs' lines and their errors.
+/// The source location of operations, for programs' lines and their errors.
 #[track_caller]
 #[inline]
 pub(crate) fn here() {

@@ -148,7 +148,8 @@ pub fn log1mexp(x: &Tensor) -> Tensor {
 /// ```
 #[track_caller]
 pub fn elu(x: &Tensor, alpha: f64) -> Tensor {
-    // where the exponential is not taken it runs at 0, so that its derivative cannot overflow
+    // the exponential is evaluated at 0 where it is not selected, so that its derivative cannot
+    // overflow
     let safe = where_(&x.gt(0), 0.0, x);
     where_(&x.gt(0), x, alpha * safe.expm1())
 }

@@ -155,7 +155,7 @@ impl Adam {
     pub fn step<P: Tree>(&self, params: &P, grads: &P, state: &Moments<P>) -> (P, Moments<P>) {
         self.step_at(params, grads, state, self.rate)
     }
-    /// The same at another learning rate: what a schedule gives.
+    /// The same step at another learning rate, from a schedule.
     ///
     /// ```
     /// use ferrax::{Tensor, optim};
@@ -176,7 +176,7 @@ impl Adam {
         let count = &state.count + 1;
         let first = state.first.zip(grads, |m, g| m * self.b1 + g * (1.0 - self.b1));
         let second = state.second.zip(grads, |v, g| v * self.b2 + g * g * (1.0 - self.b2));
-        // what zeros at the start have taken away
+        // the bias of averages that start at zero
         let power = |b: f64| 1.0 - Tensor::from(b as f32).pow(count.astype(Dtype::F32));
         let (c1, c2) = (power(self.b1), power(self.b2));
         let change = first.zip(&second, |m, v| {

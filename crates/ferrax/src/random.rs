@@ -114,8 +114,9 @@ pub fn split_into(key: &Tensor, shape: &[usize]) -> Tensor {
 pub fn fold_in(key: &Tensor, data: impl IntoTensor) -> Tensor {
     emit(RandomFoldIn {}, &[single("fold_in", key), &data.into_tensor().astype(Dtype::U32)])
 }
-/// `(next state, bits)`: bits of `shape` in an unsigned dtype by a counter cipher, and the state moved on by what was drawn. A state is
-/// `u32[4]`: a key's words and a counter's. Under `vmap` all lanes draw from the first lane's state.
+/// `(next state, bits)`: bits of `shape` in an unsigned dtype by a counter cipher, and the advanced
+/// state. A state is `u32[4]`: a key's words and a counter's. Under `vmap` the whole batch draws
+/// from the first element's state.
 ///
 /// ```
 /// use ferrax::random::{Algorithm, rng_bit_generator};
@@ -176,7 +177,7 @@ fn random_bits(key: &Tensor, shape: &[usize], bit_width: usize) -> Tensor {
     emit(RandomBits { bit_width, original: layout::is_original(), shape: shape.into() }, &[single("bits", key)])
 }
 
-/// What is to be known of a float dtype.
+/// Properties of a float dtype.
 struct Finfo {
     bits: usize,
     nmant: usize,
@@ -246,7 +247,7 @@ pub fn uniform_between(
     low.maximum(x)
 }
 impl Tensor {
-    /// A literal as an array: what reads bits wants one.
+    /// A literal as an array: reading bits requires one.
     fn full_array(&self) -> Tensor {
         self.broadcast_to(&[1]).reshape::<i64>(&[])
     }

@@ -28,7 +28,7 @@ pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 pub type RunArgs = SmallVec<[RunArg; 4]>;
 
-/// What the library asks of the program that it is loaded into.
+/// The services that the library needs from its host program.
 pub struct Host {
     /// Runs something that blocks, with the host's lock given up.
     pub detached: fn(&mut (dyn FnMut() + Send)),
@@ -85,7 +85,8 @@ pub fn wait<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Res<()> {
     }
     Ok(())
 }
-/// Waits until the device has done the work that makes a buffer, which is ready: the error if it is poisoned, or the device failed.
+/// Waits until the device has completed the work that produces a buffer, which is ready: the error
+/// if it is poisoned, or the device failed.
 pub fn finished(b: &Buffer) -> Res<()> {
     let m = b.memory()?;
     if m.is_done() { Ok(()) } else { waiting(|tick| m.wait(tick)) }
@@ -97,7 +98,8 @@ pub fn read(device: &Device, b: &Buffer) -> Res<Vec<u8>> {
         None => waiting(|tick| device.backend.read(b, tick)),
     }
 }
-/// Waits until the effects of all runs so far have happened, and devices have done what they were given; the error of one that failed.
+/// Waits until the effects of all runs so far have happened, and devices have completed their work;
+/// the error of one that failed.
 pub fn barrier() -> Res<()> {
     waiting(|tick| RUNTIME.barrier(tick))?;
     let handed = |d: &Device| d.handed.load(Ordering::Relaxed);
@@ -114,7 +116,8 @@ pub fn close() -> Res<()> {
 pub fn host<T>(f: impl FnOnce() -> T) -> Option<T> {
     crate::speculation::keep().then(|| RUNTIME.host(f))
 }
-/// Whether the calling thread is inside a run: what it computes is part of that, and runs on the spot.
+/// The token of the run that the calling thread is inside of: its computations are part of that,
+/// and run immediately.
 pub fn inside() -> Option<Token> {
     ferrax_runtime::current()
 }

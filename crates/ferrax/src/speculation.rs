@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Speculative runs longer than this should have been enqueued.
 const MAX_INLINE: Duration = Duration::from_micros(400);
-/// The period of the watching thread, which stops a run that it sees for the second time.
+/// The period of the watching thread, which stops a run that it finds for the second time.
 const LOOK: Duration = Duration::from_millis(2);
 /// Periods without runs after which the watching thread ends.
 const MAX_IDLE: u32 = 50;
@@ -56,7 +56,7 @@ impl Pace {
     }
 }
 
-/// Where the watching thread sees a speculative run.
+/// The entry of a speculative run for the watching thread.
 struct Slot {
     /// Odd while a run occupies the slot; grows by two with each run.
     count: AtomicU64,

@@ -68,11 +68,11 @@ use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dims, Dtype, Error, Lit, Op, ParamMap, Res, Value};
 use ferrax_kernel::error::room;
 
-/// An array, or a tracer that stands for one inside a transform. Cheap to clone, `Send` and `Sync`.
+/// An array, or a tracer inside a transform. Cheap to clone, `Send` and `Sync`.
 #[derive(Clone)]
 pub struct Tensor(pub Value);
 
-/// 64-bit types are what Rust says they are.
+/// 64-bit types are supported as in Rust.
 const PROMOTION: Promotion = Promotion { x64: true, strict: false, rank: Rank::Allow };
 
 #[track_caller]
@@ -104,13 +104,14 @@ pub(crate) fn pointwise_in(f: Pw, how: Coercion, x: &[&Tensor]) -> Tensor {
     mistakes::init();
     mistakes::here();
     let x: Values = x.iter().map(|t| t.0.clone()).collect();
-    // what masks stays a mask
+    // masks stay bools
     let has = |holds: fn(&Value) -> bool| x.iter().any(holds);
     let is_masked = f == Pw::Mul && has(|v| v.dtype() == Dtype::BOOL) && has(|v| v.dtype().is_inexact() && !v.weak());
     let x = if is_masked { x } else { ok(promoted(x)) };
     Tensor(ok(elementwise_in(f, how, x, PROMOTION, &mut |_| ())))
 }
-/// Operands in their common dtype. What only numbers of Rust's would make 64 bits wide stays at 32.
+/// Operands in their common dtype. A dtype that would be 64 bits wide only because of Rust's
+/// numbers stays at 32.
 fn promoted(x: Values) -> Res<Values> {
     let (d, w) = (x[0].dtype(), x[0].weak());
     let wide = |d: Dtype| canonical(d, false) != d;
@@ -179,7 +180,7 @@ impl Tensor {
     /// The bytes of the elements: row major, little endian. Waits for a pending result.
     ///
     /// # Errors
-    /// `TracerArray` if a transform follows the value; what went wrong, if its computation failed.
+    /// `TracerArray` if a transform follows the value; the error of a failed computation.
     pub fn to_bytes(&self) -> Res<Vec<u8>> {
         match &self.0 {
             Value::Array(a) => array::bytes(a),
@@ -190,7 +191,8 @@ impl Tensor {
     /// The elements, row major. Waits for a pending result.
     ///
     /// # Errors
-    /// `Type` if T is not the dtype; `TracerArray` if a transform follows the value, derivatives too, which it would lose; what went wrong, if its computation failed.
+    /// `Type` if T is not the dtype; `TracerArray` if a transform follows the value, derivatives
+    /// too, which it would lose; the error of a failed computation.
     pub fn to_vec<T: Element>(&self) -> Res<Vec<T>> {
         if self.dtype() != T::DTYPE {
             return Err(Error::type_error(format!(
@@ -228,7 +230,7 @@ impl Tensor {
     pub fn dtype(&self) -> Dtype {
         self.0.dtype()
     }
-    /// Shape, dtype, and whether the dtype gives way to others.
+    /// Shape, dtype, and whether the dtype yields to others.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -237,7 +239,7 @@ impl Tensor {
     pub fn aval(&self) -> Aval {
         self.0.aval()
     }
-    /// Waits until the elements are there.
+    /// Waits until the elements are computed.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -248,7 +250,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// What went wrong, if the computation failed.
+    /// The error of a failed computation.
     pub fn ready(&self) -> Res<()> {
         match &self.0 {
             Value::Array(a) => array::shards(a)?.iter().try_for_each(|s| array::finished(&s.buffer)),
@@ -271,7 +273,8 @@ impl Tensor {
             Value::Tracer(_) => None,
         }
     }
-    /// The same elements on a device, where what is computed of them stays. Within a compiled function it changes nothing.
+    /// The same elements on a device, where results computed from them stay. Within a compiled
+    /// function it changes nothing.
     ///
     /// ```
     /// use ferrax::{Tensor, device};
@@ -362,7 +365,8 @@ impl Tensor {
             0 => Tensor::zeros(&[0]),
             1 => Tensor::full(&[1], a).astype(Dtype::F32),
             n => {
-                // a weighted mean of the ends, and the last end as it is: what Python's computes
+                // a weighted mean of the ends, and the last end exactly: the same values as
+                // Python's
                 let t = pw(Pw::Div, &[&Tensor::arange(n - 1, Dtype::F32), &f((n - 1) as f64)]);
                 let low = pw(Pw::Mul, &[&f(a), &pw(Pw::Sub, &[&f(1.0), &t])]);
                 let most = pw(Pw::Add, &[&low, &pw(Pw::Mul, &[&f(b), &t])]);
@@ -393,7 +397,7 @@ impl Tensor {
         }
         emit(Convert { new_dtype: dtype, weak_type: false }, &[self])
     }
-    /// The same with a dtype that does not give way: 32 bits wide where a Rust number alone chose it.
+    /// The same with a strong dtype: 32 bits wide if a Rust number alone determined it.
     #[track_caller]
     pub(crate) fn strong(&self) -> Tensor {
         if !self.0.weak() {

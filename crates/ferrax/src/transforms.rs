@@ -60,7 +60,7 @@ pub(crate) fn unflat<T: Tree>(like: &T, leaves: impl IntoIterator<Item = Value>)
     let mut leaves = leaves.into_iter();
     like.rebuild(&mut |old| leaves.next().map_or_else(|| old.clone(), Tensor))
 }
-/// What a closure may return: a tree, or a `Result` of one.
+/// The result of a closure: a tree, or a `Result` of one.
 ///
 /// ```
 /// use ferrax::{Output, Res, Tensor, grad};
@@ -86,7 +86,7 @@ impl<T: Tree> Output<T> for Res<T> {
         self
     }
 }
-/// Runs a closure on flat values; remembers the shape of what it returned.
+/// Runs a closure on flat values; records the structure of its result.
 fn call<X: Tree, Y: Tree, R: Output<Y>>(
     f: &impl Fn(&X) -> R,
     like: &X,
@@ -101,7 +101,7 @@ fn call<X: Tree, Y: Tree, R: Output<Y>>(
 fn returned<Y>(out: RefCell<Option<Y>>) -> Res<Y> {
     out.into_inner().ok_or_else(|| Error::value("the function did not return"))
 }
-/// What is differentiated has a derivative.
+/// Checks that the values can be differentiated.
 pub(crate) fn inexact<X: Tree>(name: &str, x: &X) -> Res<()> {
     let paths = Outline::of(x);
     for (v, at) in flat(x).iter().zip(paths.paths()) {
@@ -134,7 +134,8 @@ fn instantiated(t: impl IntoIterator<Item = Option<Value>>, like: &[Value]) -> R
     t.into_iter().zip(like).map(|(t, v)| current().inst(&t, &v.aval())).collect()
 }
 
-/// `f` and its derivative in every tensor of its argument. `f` returns a rank-0 float, and besides what is to be kept of the way there.
+/// `f` and its derivative in every tensor of its argument. `f` returns a rank-0 float and auxiliary
+/// values.
 pub fn value_and_grad_aux<X: Tree, A: Tree, R: Output<(Tensor, A)>>(
     f: impl Fn(&X) -> R,
 ) -> impl Fn(&X) -> Res<((Tensor, A), X)> {
@@ -193,7 +194,7 @@ pub fn jvp<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X, dx: &X) -
     let dy = instantiated(dy, &y)?;
     Ok((unflat(&like, y), unflat(&like, dy)))
 }
-/// Tangents and cotangents have the type of what they belong to.
+/// Checks that tangents and cotangents have the types of their primal values.
 fn fits(name: &str, x: &[Value], dx: &[Value]) -> Res<()> {
     fits_types(name, &x.iter().map(Value::aval).collect::<Vec<_>>(), dx)
 }
@@ -208,7 +209,8 @@ fn fits_types(name: &str, x: &[Aval], dx: &[Value]) -> Res<()> {
     }
     Ok(())
 }
-/// `f(x)`, and what makes a change of `x` from a change of the result: a function of cotangents, to be called any number of times.
+/// `f(x)`, and the function that maps a cotangent of the result to one of `x`, to be called any
+/// number of times.
 pub fn vjp<X: Tree + Clone, Y: Tree + Clone, R: Output<Y>, F: Fn(&X) -> R>(
     f: F,
     x: &X,
@@ -375,7 +377,8 @@ pub fn hessian<R: Output<Tensor>>(f: impl Fn(&Tensor) -> R) -> impl Fn(&Tensor) 
 pub fn make_jaxpr<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X) -> Res<ferrax_ir::Program> {
     Ok(traced(&f, x)?.0)
 }
-/// What a program gives for these tensors, one for each of its inputs: those it closed over first, then the tensors of the argument.
+/// The results of a program for these tensors, one for each of its inputs: the captured ones first,
+/// then the tensors of the argument.
 ///
 /// ```
 /// use ferrax::{Tensor, eval_jaxpr, grad, make_jaxpr};
@@ -393,7 +396,7 @@ pub fn eval_jaxpr(program: &ferrax_ir::Program, x: &[&Tensor]) -> Res<Vec<Tensor
     let call = Call::new("jaxpr", Arc::new(program.with_consts(0)));
     Ok(bind(&call.into(), &args)?.into_iter().map(Tensor).collect())
 }
-/// Shapes and dtypes of what `f` would return, without computing it.
+/// Shapes and dtypes of the results of `f`, without computing them.
 ///
 /// ```
 /// use ferrax::{Tensor, eval_shape};
@@ -404,7 +407,8 @@ pub fn eval_jaxpr(program: &ferrax_ir::Program, x: &[&Tensor]) -> Res<Vec<Tensor
 pub fn eval_shape<X: Tree, Y: Tree, R: Output<Y>>(f: impl Fn(&X) -> R, x: &X) -> Res<Vec<Aval>> {
     Ok(traced(&f, x)?.0.out_avals().to_vec())
 }
-/// A closure as a program, the values it closed over (the program's leading inputs), and the shape of what it returned.
+/// A closure as a program, its captured values (the program's leading inputs), and the structure of
+/// its result.
 fn traced<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, x: &X) -> Res<(ferrax_ir::Program, Vec<Value>, Y)> {
     traced_at(f, x, &flat(x).iter().map(Value::aval).collect::<Vec<_>>())
 }
@@ -419,7 +423,7 @@ fn traced_at<X: Tree, Y: Tree, R: Output<Y>>(
     let (p, consts) = transform::make_program(&|a| call(f, like, a, &out), types)?;
     Ok((p, consts, returned(out)?))
 }
-/// The same as the body of an equation: what it closed over are ordinary inputs, first.
+/// The same as the body of an equation: captured values are ordinary inputs, first.
 fn body<X: Tree, Y: Tree, R: Output<Y>>(f: &impl Fn(&X) -> R, x: &X) -> Res<(Arc<ferrax_ir::Program>, Vec<Value>, Y)> {
     let (p, consts, y) = traced(f, x)?;
     Ok((Arc::new(p.open()), consts, y))

@@ -255,7 +255,7 @@ impl Control {
             }
             Control::Callback { call, ins, outs } => {
                 // SAFETY: `bytes` are the sizes of the slots, and verify has: places, each cell
-                // points at so many bytes; written, operands are live; apart, no result overlaps an
+                // points at so many bytes; written, operands are live; disjoint, no result overlaps an
                 // operand or another result, so the slices are exclusive.
                 unsafe {
                     let ins: SmallVec<[&[u8]; 4]> = ins
@@ -311,7 +311,7 @@ fn collective(
         // SAFETY: `bytes` is the size of the slot; verify, places: the cell points at so many;
         // written: it is live. The slice ends before `out` begins.
         let mine = unsafe { std::slice::from_raw_parts(state.ptrs[*from as usize].cast_const(), *bytes) };
-        // SAFETY: as above for the result, which overlaps no other live slot (apart), hence this
+        // SAFETY: as above for the result, which overlaps no other live slot (disjoint), hence this
         // slice is exclusive; a later operand in the same memory would not be live after this write
         // (written).
         let out = unsafe { std::slice::from_raw_parts_mut(state.ptrs[*to as usize], *out_bytes) };

@@ -12,7 +12,7 @@ use super::asm::{self, Emitted, KeptOperand, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
 use super::opcodes::{Opcode, Site};
 use super::pages::Pages;
-use super::regalloc::allot;
+use super::regalloc::allocate;
 use super::{Function, LaneWidth, Operand, Recording, Replaced, TUNING, TableSlot, enter, masks};
 use ferrax_kernel::order::LANES;
 use std::mem::MaybeUninit;
@@ -90,8 +90,8 @@ impl RegisterFold {
                 still.then(|| frame - 1)
             })
             .collect();
-        let allotted = allot(&g, &vectors, false, false);
-        if allotted.frame > TUNING.max_spills {
+        let allocation = allocate(&g, &vectors, false, false);
+        if allocation.frame > TUNING.max_spills {
             return None;
         }
         let operands: Vec<bool> = slots.iter().map(|s| s.slot.is_bool).collect();
@@ -99,7 +99,7 @@ impl RegisterFold {
             .zip(slots.iter().zip(&vectors))
             .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, from: s.slot.from }))
             .collect();
-        let emitted = Emitted { operands: &operands, still: &kept, parts, ..allotted.emitted(wide, vector) };
+        let emitted = Emitted { operands: &operands, still: &kept, parts, ..allocation.emitted(wide, vector) };
         let code = asm::assemble(&emitted, &masks::forms(&emitted));
         Some(RegisterFold {
             code: Pages::new(&code)?,
@@ -278,11 +278,11 @@ fn finishing((wide, vector): (bool, VectorSize), folds: &[(u16, Function, u64)],
         }
     }
     let g = graph::end();
-    let allotted = allot(&g, &[], true, false);
-    if g.nodes.len() > TUNING.max_values || allotted.frame > TUNING.max_spills {
+    let allocation = allocate(&g, &[], true, false);
+    if g.nodes.len() > TUNING.max_values || allocation.frame > TUNING.max_spills {
         return None;
     }
-    let emitted = Emitted { parts, ..allotted.emitted(wide, vector) };
+    let emitted = Emitted { parts, ..allocation.emitted(wide, vector) };
     Pages::new(&asm::assemble(&emitted, &masks::forms(&emitted)))
 }
 /// Swaps elements at a distance of so many bytes.

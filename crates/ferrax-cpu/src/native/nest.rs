@@ -82,12 +82,12 @@ impl NestCode {
     }
     pub fn new(nest: &Nest) -> Option<NestCode> {
         let order = order::Order::of(nest);
-        let allotted = allocate::allocate(nest, &order);
-        let layout = FrameLayout::new(nest, allotted.spills);
+        let allocation = allocate::allocate(nest, &order);
+        let layout = FrameLayout::new(nest, allocation.spills);
         if layout.end > MAX_WORDS {
             return None;
         }
-        let code = emit::emit(nest, &order, &allotted, layout);
+        let code = emit::emit(nest, &order, &allocation, layout);
         Some(NestCode { code: Pages::new(&code)?, layout, scratch: nest.scratch.map(|s| s.0 as usize) })
     }
     pub fn frame(&self) -> NestFrame {

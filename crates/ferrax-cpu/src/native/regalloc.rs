@@ -31,7 +31,7 @@ enum Act {
     Exit(VecValue),
 }
 
-struct Allot<'a> {
+struct Allocator<'a> {
     g: &'a VecGraph,
     /// For each operand, its vector of the frame if it does not move.
     still: &'a [Option<u32>],
@@ -82,7 +82,7 @@ impl RegisterAllocation {
 
 /// `late`: whether no operand may be read after an output was written. `strided`: whether operands
 /// or outputs are strided, which takes registers.
-pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> RegisterAllocation {
+pub fn allocate(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> RegisterAllocation {
     let end = if strided { LAST } else { g.vector.registers() };
     let n = g.nodes.len();
     let mut needed = vec![false; n];
@@ -112,7 +112,7 @@ pub fn allot(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> 
         ops.iter().for_each(|o| next[*o as usize] = i as u32);
     }
     let frame = still.iter().flatten().count() as u32;
-    let mut a = Allot {
+    let mut a = Allocator {
         g,
         still,
         holders: SmallVec::from_elem(None, end as usize),
@@ -198,7 +198,7 @@ fn keep_constants(out: &mut RegisterAllocation, first: u8, end: u8) {
     }
 }
 
-impl Allot<'_> {
+impl Allocator<'_> {
     fn item(&mut self, item: Act, after: &[u32; 3]) {
         let ops = reads(self.g, item);
         let done = |a: &mut Self| {

@@ -13,7 +13,7 @@ use super::asm::{self, Emitted, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecValue};
 use super::opcodes::Site;
 use super::pages::Pages;
-use super::regalloc::allot;
+use super::regalloc::allocate;
 use super::{CalledFn, LaneWidth, Replaced, TUNING, enter};
 use ferrax_kernel::DType;
 use rustc_hash::FxHashMap;
@@ -100,11 +100,11 @@ impl LoopText {
         if g.nodes.len() > TUNING.max_values {
             return None;
         }
-        let allotted = allot(&g, &[], true, false);
-        if allotted.frame > TUNING.max_spills {
+        let allocation = allocate(&g, &[], true, false);
+        if allocation.frame > TUNING.max_spills {
             return None;
         }
-        let emitted = Emitted { steps: Some(&self.steps), ..allotted.emitted(wide, VectorSize::Ymm) };
+        let emitted = Emitted { steps: Some(&self.steps), ..allocation.emitted(wide, VectorSize::Ymm) };
         let code = asm::assemble(&emitted, &[]);
         Some(LoopCode {
             code: Pages::new(&code)?,

@@ -569,7 +569,7 @@ struct VectorReduction(CompiledKernel);
 impl CompiledRoutine for VectorReduction {
     fn run(&self, bases: Bases, parallel: bool) -> Res<()> {
         // SAFETY: the kernel's inputs are `Routine::operands`, its grid is the result's; so verify,
-        // sizes and apart, apply to it as well.
+        // sizes and disjoint, apply to it as well.
         unsafe { self.0.run(bases, parallel) }
     }
     fn text(&self) -> String {

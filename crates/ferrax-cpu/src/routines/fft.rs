@@ -83,7 +83,7 @@ struct FftColumns<T: FftNum> {
     inner: usize,
     plan: Transform<T>,
     /// The factors of the columns before they become rows.
-    turns: Option<Vec<Complex<T>>>,
+    twiddles: Option<Vec<Complex<T>>>,
     tier: Tier,
     cost: Cost,
 }
@@ -125,7 +125,7 @@ struct Plans<T: FftNum> {
 }
 impl<T: FftNum> Plans<T> {
     /// `exp(-2 pi i k / n)` forward, its conjugate backward.
-    fn turn(&self, k: usize, n: usize) -> (f64, f64) {
+    fn twiddle(&self, k: usize, n: usize) -> (f64, f64) {
         let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
         (cos, if matches!(self.direction, FftDirection::Forward) { -sin } else { sin })
     }
@@ -136,38 +136,38 @@ impl<T: FftNum> Plans<T> {
             return Ok(FftRow::Whole(self.planner.plan_fft(n, self.direction)));
         };
         let (first, second) = (self.planner.plan_fft(p, self.direction), self.planner.plan_fft(q, self.direction));
-        let turns = Some(self.turns(p, q)?);
-        let columns = |n, inner, apart, plan, turns| FftColumns {
+        let twiddles = Some(self.twiddles(p, q)?);
+        let columns = |n, inner, apart, plan, twiddles| FftColumns {
             outer: rows,
             apart,
             n,
             inner,
             plan,
-            turns,
+            twiddles,
             tier: self.tier,
             cost: Cost::of(nanos / 2.0),
         };
         Ok(FftRow::Matrix(Box::new([
-            columns(p, q, [apart[0], n], first, turns),
+            columns(p, q, [apart[0], n], first, twiddles),
             columns(q, p, [n, apart[1]], second, None),
         ])))
     }
     /// The twiddle factors of element k of column j, column by column: each a product of two from
     /// small tables.
-    fn turns(&self, p: usize, q: usize) -> Res<Vec<Complex<T>>> {
+    fn twiddles(&self, p: usize, q: usize) -> Res<Vec<Complex<T>>> {
         let n = p * q;
         let step = n.isqrt().next_power_of_two();
-        let near: Vec<(f64, f64)> = (0..step).map(|k| self.turn(k, n)).collect();
-        let far: Vec<(f64, f64)> = (0..n.div_ceil(step)).map(|k| self.turn(k * step, n)).collect();
+        let near: Vec<(f64, f64)> = (0..step).map(|k| self.twiddle(k, n)).collect();
+        let far: Vec<(f64, f64)> = (0..n.div_ceil(step)).map(|k| self.twiddle(k * step, n)).collect();
         let number = |x| T::from_f64(x).unwrap_or_else(T::zero);
-        let mut turns = ferrax_kernel::error::room(n)?;
+        let mut twiddles = ferrax_kernel::error::room(n)?;
         for j in 0..q {
-            turns.extend((0..p).map(|k| {
+            twiddles.extend((0..p).map(|k| {
                 let (a, b) = (near[j * k % step], far[j * k / step]);
                 Complex { re: number(a.0 * b.0 - a.1 * b.1), im: number(a.0 * b.1 + a.1 * b.0) }
             }));
         }
-        Ok(turns)
+        Ok(twiddles)
     }
 }
 
@@ -196,7 +196,7 @@ fn compiled<T: FftNum>(f: &Fft, target: &Target) -> Res<Run> {
         _ => {
             let apart = if f.is_inverse() { [half, n / 2] } else { [n / 2, half] };
             let row = plans.row(rows, n / 2, apart, nanos, dense)?;
-            FftRows::Even(row, RealHalves::new(n, |k| plans.turn(k, n), tier, f.is_inverse()))
+            FftRows::Even(row, RealHalves::new(n, |k| plans.twiddle(k, n), tier, f.is_inverse()))
         }
     };
     let mut column = |k: usize| FftColumns {
@@ -205,7 +205,7 @@ fn compiled<T: FftNum>(f: &Fft, target: &Target) -> Res<Run> {
         n: shape[k],
         inner: shape[k + 1..].iter().product(),
         plan: plans.planner.plan_fft(shape[k], direction),
-        turns: None,
+        twiddles: None,
         tier,
         cost: Cost::of(nanos),
     };
@@ -506,7 +506,7 @@ impl<T: FftNum> FftColumns<T> {
                 let x = SharedPtr(x.get().wrapping_add(row * self.apart[0] * size));
                 let y = SharedPtr(y.get().wrapping_add(row * self.apart[1] * size));
                 // SAFETY: the block is this piece's own, and holds `wide` columns and the plan's scratch; `width` numbers of each of n rows belong to
-                // this unit alone, and are read before they are written; where columns become rows, the result is no operand, and has a turn for
+                // this unit alone, and are read before they are written; where columns become rows, the result is no operand, and has a twiddle for
                 // each of its numbers.
                 unsafe {
                     let own = SharedPtr(own.ptr());
@@ -516,14 +516,14 @@ impl<T: FftNum> FftColumns<T> {
                     for w in 0..width {
                         let column = &mut columns[w * apart(n)..][..n];
                         self.plan.process_with_scratch(column, scratch);
-                        if let Some(turns) = &self.turns {
+                        if let Some(twiddles) = &self.twiddles {
                             let (at, to) = ((first + w) * n, y.get().cast::<Complex<T>>());
-                            times(to.add(at).cast(), column.as_ptr().cast(), turns[at..at + n].as_ptr().cast(), n);
+                            times(to.add(at).cast(), column.as_ptr().cast(), twiddles[at..at + n].as_ptr().cast(), n);
                         } else if scale != T::one() {
                             column.iter_mut().for_each(|z| *z = *z * scale);
                         }
                     }
-                    if self.turns.is_none() {
+                    if self.twiddles.is_none() {
                         some.scatter::<Complex<T>>(y, own, apart(n));
                     }
                 }

@@ -10,7 +10,7 @@ use crate::vary::Vary;
 use ferrax_kernel::Dims;
 use std::sync::Arc;
 
-/// Reads what an encoder wrote.
+/// Reads the output of an encoder.
 pub struct Decoder<'a> {
     rest: &'a [u8],
     names: Vec<Arc<str>>,
@@ -20,7 +20,7 @@ pub struct Decoder<'a> {
     depth: usize,
 }
 
-/// A size as it stands in the file.
+/// A size as encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SizeRead {
     Known(i64),
@@ -33,7 +33,7 @@ fn damaged<T>(what: &str) -> Res<T> {
 }
 
 impl<'a> Decoder<'a> {
-    /// `sizes`: the values of the expressions that stand for sizes.
+    /// `sizes`: the values of the expressions for sizes.
     pub fn new(bytes: &'a [u8], sizes: &'a [i64]) -> Decoder<'a> {
         Decoder { rest: bytes, names: vec![], programs: vec![], sizes, depth: 0 }
     }
@@ -61,7 +61,7 @@ impl<'a> Decoder<'a> {
         }
         damaged("a number is too large")
     }
-    /// A number of things, each of which takes at least a byte.
+    /// The length of a sequence, each element of which takes at least a byte.
     pub fn count(&mut self) -> Res<usize> {
         let n = self.varint()?;
         match usize::try_from(n) {

@@ -10,7 +10,7 @@ use crate::program::{Atom, Eqn, Program};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What is written, part by part.
+/// The encoded parts.
 #[derive(Default)]
 pub struct Encoder {
     tokens: Vec<Written>,
@@ -24,7 +24,7 @@ impl Encoder {
     pub(super) fn into_tokens(self) -> Vec<Written> {
         self.tokens
     }
-    /// The bytes of what was written, where no size varies.
+    /// The encoded bytes, if no size varies.
     pub fn bytes(self) -> Res<Vec<u8>> {
         Ok(Family::of(vec![self])?.bytes())
     }

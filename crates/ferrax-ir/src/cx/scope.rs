@@ -25,7 +25,8 @@ thread_local! {
 }
 static ROOT: OnceLock<fn() -> Rc<dyn Cx>> = OnceLock::new();
 
-/// Names what evaluates eagerly. Once per process; each thread makes its own root from it.
+/// Names the function that makes the evaluating trace. Called once per process; each thread makes
+/// its own root from it.
 pub fn install_root(f: fn() -> Rc<dyn Cx>) {
     ROOT.get_or_init(|| f);
 }
@@ -34,7 +35,7 @@ thread_local! { static ROOTED: OnceCell<Rc<dyn Cx>> = const { OnceCell::new() } 
 pub fn current() -> Rc<dyn Cx> {
     CURRENT.with(|c| c.borrow().clone()).unwrap_or_else(eval_root)
 }
-/// The root of this thread: what nothing traces.
+/// The root of this thread: the trace that evaluates eagerly.
 pub fn eval_root() -> Rc<dyn Cx> {
     ROOTED.with(|r| r.get_or_init(root).clone())
 }
@@ -63,9 +64,10 @@ pub fn enter<T>(cx: Rc<dyn Cx>, f: impl FnOnce() -> T) -> T {
     let _restore = Restore(CURRENT.with(|c| c.borrow_mut().replace(cx)));
     f()
 }
-/// What was current before [`replace_current`].
+/// The trace that was current before [`replace_current`].
 pub struct Saved(Option<Rc<dyn Cx>>);
-/// Makes `cx` current until [`restore_current`]: for a host language's blocks, which are no closures.
+/// Makes `cx` current until [`restore_current`]: for blocks of a host language, which are not
+/// closures.
 pub fn replace_current(cx: Rc<dyn Cx>) -> Saved {
     Saved(CURRENT.with(|c| c.borrow_mut().replace(cx)))
 }
@@ -73,15 +75,16 @@ pub fn restore_current(s: Saved) {
     let mine = CURRENT.with(|c| std::mem::replace(&mut *c.borrow_mut(), s.0));
     drop(mine);
 }
-/// What the positions along a named axis are.
+/// The meaning of the positions along a named axis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum AxisKind {
     /// The lanes of a `vmap`.
     #[default]
     Lanes,
-    /// The devices of a `pmap`: each has its own of what is the same for all, and a cotangent of its own for it.
+    /// The devices of a `pmap`: each has a copy of an unmapped value, and a cotangent of its own
+    /// for it.
     Devices,
-    /// The parts of a `shard_map` that checks them: types say what varies over the axis.
+    /// The parts of a `shard_map` that checks types: they say which values vary over the axis.
     Manual,
 }
 impl AxisKind {
@@ -105,8 +108,9 @@ impl Drop for Named {
         AXES.with(|a| a.borrow_mut().truncate(self.0));
     }
 }
-/// Puts named axes in scope, the outermost first. Here, and nowhere else, stands which names user code may use: `vmap` and `pmap`
-/// put theirs, and so does code that calls a user's rule after they have returned (a bwd).
+/// Puts named axes in scope, the outermost first. This function alone decides which names user code
+/// may use: `vmap` and `pmap` add theirs, and so does code that calls a user's rule after they have
+/// returned (a bwd).
 pub fn name_axes(new: impl IntoIterator<Item = NamedAxis>) -> Named {
     AXES.with(|a| {
         let mut a = a.borrow_mut();
@@ -120,7 +124,7 @@ pub fn with_axis<T>(name: Option<&Name>, n: usize, kind: AxisKind, f: impl FnOnc
     let _named = name_axes(name.map(|name| NamedAxis { name: name.clone(), size: n, kind }));
     f()
 }
-/// The named axes in scope, outermost first: part of what a trace depends on.
+/// The named axes in scope, outermost first: traces depend on them.
 pub fn axes() -> Vec<NamedAxis> {
     AXES.with(|a| a.borrow().clone())
 }
@@ -135,7 +139,7 @@ pub fn axis_size(name: &str) -> Res<usize> {
 pub fn axis_named(name: &str) -> Option<NamedAxis> {
     AXES.with(|a| a.borrow().iter().rev().find(|a| *a.name == *name).cloned())
 }
-/// Whether types say what varies over the axis of a name.
+/// Whether types say which values vary over the axis of a name.
 pub fn is_manual(name: &str) -> bool {
     axis_named(name).is_some_and(|a| a.kind.is_manual() && !(a.size == 1 && crate::settings::without_ones()))
 }
@@ -146,13 +150,15 @@ pub fn bind(op: &Op, x: &[Value]) -> Res<Values> {
     }
     current().bind(op, x)
 }
-/// The user's lines, as the host language knows them. Lines are numbers in a table that it keeps; 0 is unknown.
+/// Access to the user's source lines, which the host language keeps in a table. Lines are indices
+/// of it; 0 is unknown.
 pub struct Lines {
     /// The line that runs now.
     pub here: fn() -> u32,
     /// `model.py:12:8 (loss)`
     pub text: fn(u32) -> Option<String>,
-    /// The names that the user gave to what is around it, in the transforms it went through: `jvp(encoder)/attention`.
+    /// The names that the user gave to the enclosing scopes, and the transforms around it:
+    /// `jvp(encoder)/attention`.
     pub names: fn(u32) -> String,
     /// Absent where lines are in no scopes.
     pub scopes: Option<Scopes>,
@@ -161,7 +167,7 @@ pub struct Lines {
 pub struct Scopes {
     /// The stack that is open now.
     pub open: fn() -> u32,
-    /// Opens a transform on it; returns what was open before, for `leave`.
+    /// Opens a transform on it; returns the previously open one, for `leave`.
     pub enter: fn(&'static str) -> u32,
     pub leave: fn(u32),
     /// The line whose scopes are those that are open now, then the transform if any, then its own beneath the given stack.
@@ -199,7 +205,7 @@ impl Drop for Transforming {
         }
     }
 }
-/// Opens a transform among the scopes. Evaluation asks for no lines, so it opens none.
+/// Opens a transform among the scopes. Eager evaluation needs no lines, so it opens none.
 pub fn transforming(what: &'static str) -> Transforming {
     Transforming(if current().stages() { scopes().map(|s| (s.enter)(what)) } else { None })
 }
@@ -225,7 +231,8 @@ impl Line {
     pub fn is_set() -> bool {
         LINE.with(Cell::get) != 0
     }
-    /// For a function that is traced on its own account: it has lines of its own, where a rule stands at the line of what it derives.
+    /// For a function that is traced separately: its equations have lines of their own, whereas a
+    /// rule's equations have the line of the equation that it transforms.
     pub fn unset() -> Line {
         Line(LINE.with(|l| l.replace(0)))
     }
@@ -234,7 +241,7 @@ impl Line {
     pub fn set(&self, line: u32) {
         LINE.with(|l| l.set(if line == 0 { self.0 } else { line }));
     }
-    /// An error of the equation that is being transformed says where it was traced.
+    /// Adds the line where an equation was traced to an error of its transformation.
     pub fn blame(&self, e: Error) -> Error {
         match (e, place(LINE.with(Cell::get))) {
             (Error::Raised(k, m), Some(at)) if !m.contains(TRACED_AT) => {

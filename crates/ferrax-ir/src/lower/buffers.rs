@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use switches::Switches;
 
 const ALIGN: usize = 64;
-/// From here on memory counts more than what a kernel pays for working in place.
+/// The size from which saving memory is worth more than a kernel's cost of working in place.
 const LARGE: usize = 1 << 20;
 /// Results of fewer bytes keep a place of their own in loops and branches: they are held in registers, where a copy costs nothing.
 const MIN_BYTES_SHARED: usize = 256;
@@ -96,7 +96,7 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &mut Pinned
                 if routine.updates_operand() && !ins[1..].contains(&ins[0]) =>
             {
                 let (from, to) = (ins[0], outs[0]);
-                // What a carry becomes may be written over the carry itself, and over nothing else.
+                // The next value of a carry may overwrite the carry itself, and nothing else.
                 let free = match pinned.by[to as usize] {
                     Pin::None => true,
                     Pin::Next(slot) => sets.root(from) == sets.root(slot),
@@ -106,8 +106,10 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &mut Pinned
                     sets.join(life, from, to);
                 }
             }
-            // A large result may stand where an operand dies that is read element by element, and one of any size where the carry of the
-            // loop does, which is then updated in place. (Not if it is an output: that is left to a donated input.)
+            // A large result may overwrite an operand that dies here and is read element by
+            // element. A result of any size may overwrite the carry of the loop, which is then
+            // updated in place, unless the carry is an output: its memory is left to a donated
+            // input.
             Moment::Step(Step::Kernel { kernel, ins, outs }) => {
                 for (o, to) in outs.iter().enumerate() {
                     let bytes = |s: SlotId| pinned.bytes[s as usize];
@@ -133,11 +135,11 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &mut Pinned
                     }
                 }
             }
-            // Shared until either is updated: an update in place asks for the reads of both.
+            // Shared until either is updated: an update in place depends on the reads of both.
             Moment::Step(Step::Copy { from, to }) if pinned.is_free(*from) => {
                 let free = match pinned.by[*to as usize] {
                     Pin::None => true,
-                    // what a carry becomes stands in the carry's place already: it was updated there
+                    // the carry was updated in place, so its next value is in its location already
                     Pin::Next(slot) => sets.root(*from) == sets.root(slot),
                     Pin::Fixed | Pin::Chosen(_) => false,
                 };
@@ -174,7 +176,7 @@ enum Pin {
     None,
     /// A window or a tape.
     Fixed,
-    /// What the carry in this slot becomes: trades places with it.
+    /// The next value of the carry in this slot, which is exchanged with it.
     Next(SlotId),
     /// The result of a switch, which every branch writes; and the carry that becomes it.
     Chosen(Option<SlotId>),

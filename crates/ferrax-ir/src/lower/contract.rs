@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 type Strides = SmallVec<[i64; 4]>;
 
-/// Which axes of an operand are batched, free and contracted, each in the order in which they count.
+/// The batch, free and contracted axes of an operand, each in the order of the contraction.
 pub struct DotAxes<'a> {
     pub batch: &'a [usize],
     pub free: &'a [usize],
@@ -81,7 +81,7 @@ impl Graph {
         if [self.shape(x).size(), self.shape(y).size(), out.size()].contains(&0) {
             return self.constant(Scalar::zero(out_dtype), out.clone());
         }
-        // small elements are multiplied in their lanes, which hold what each of them holds
+        // small elements are multiplied in their lane's dtype, which represents them exactly
         let lane = |d: DType| if d.is_small() { d.lane() } else { d };
         let (x, y) = (self.convert(x, lane(self.dtype(x))), self.convert(y, lane(self.dtype(y))));
         let (wanted, out_dtype) = (out_dtype, lane(out_dtype));
@@ -149,7 +149,7 @@ impl Graph {
 
 /// The stride of a group of axes taken as one, if it has one.
 fn run(shape: &[usize], strides: &[i64], axes: &[usize]) -> Option<i64> {
-    let mut next: Option<i64> = None; // what the axis before must stride
+    let mut next: Option<i64> = None; // the required stride of the axis before
     let mut least = None;
     for &a in axes.iter().rev().filter(|a| shape[**a] != 1) {
         match next {

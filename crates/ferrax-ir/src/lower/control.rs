@@ -12,7 +12,7 @@ use ferrax_kernel::{Affine, DType, Dims, Step};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 
-/// What ends a loop, in terms of values.
+/// The end condition of a loop, in terms of values.
 pub enum TripOf<'a> {
     Static(usize),
     Dyn(TensorId),
@@ -28,13 +28,14 @@ pub struct LoopOf<'a> {
     pub consts: &'a [TensorId],
     pub init: &'a [TensorId],
     pub xs: &'a [TensorId],
-    /// What comes out: the carries', the stacked ys' and, for a counted loop, the count's aval.
+    /// The types of the results: carries, stacked ys and, for a loop with a computed trip count,
+    /// the count.
     pub outs: &'a [Aval],
     pub counted: bool,
 }
 
 impl Graph {
-    /// A value of `aval` that stands in `slot`.
+    /// A value of `aval` whose memory is `slot`.
     pub(super) fn bring_in(&mut self, aval: &Aval, slot: SlotId) -> TensorId {
         let Physical { shape, paired, .. } = physical(aval);
         let x = self.input(shape, slot);
@@ -60,7 +61,7 @@ impl Graph {
         let first = self.bin(ferrax_kernel::Bin::Eq, i, zero);
         self.select(first, a, b)
     }
-    /// What a and b are the two halves of, as [`Graph::unzip`] made them.
+    /// The value that a and b are the two halves of, as [`Graph::unzip`] made them.
     fn zipped(&self, a: TensorId, b: TensorId) -> Option<TensorId> {
         let half = |x: TensorId, k: i64| match &self.tensors[x as usize].def {
             Def::View(v) if !self.written(x) && v.guards.is_empty() && self.tape(v.of) == 0 => {
@@ -86,7 +87,7 @@ impl Graph {
         let p = physical(a);
         self.plan.add_slot(p.dtype, p.shape.size(), a.tape)
     }
-    /// Where a value of a block goes.
+    /// Makes slots for a value of a block.
     fn place(&mut self, a: &Aval) -> ValueSlots {
         match parts_of(a) {
             Some((dtype, n)) => (0..2).map(|_| self.plan.add_slot(dtype, n.size(), 0)).collect(),
@@ -218,8 +219,9 @@ impl Graph {
         Ok(values)
     }
 
-    /// What is left of a loop's steps when those that do the same in each iteration are done before it: they read `consts` alone, and make
-    /// nothing that an iteration gives. Fills stay, since what changes them would have to copy them.
+    /// Hoists loop-invariant steps, which read `consts` alone and do not write results of an
+    /// iteration, and returns the others. Fills stay, since the steps that update them would have
+    /// to copy them.
     fn invariant(&mut self, steps: Vec<Step>, consts: &[SlotId], made: &[SlotId]) -> Vec<Step> {
         let mut known: FxHashSet<SlotId> = consts.iter().copied().collect();
         let mut left = vec![];
@@ -321,7 +323,7 @@ impl Graph {
     }
 }
 
-/// Where a value stands in memory: in one place, or a pair in two.
+/// The slots of a value: one, or two for a pair.
 type ValueSlots = SmallVec<[SlotId; 2]>;
 
 /// The dtype and shape of the parts of a pair.
@@ -329,7 +331,7 @@ fn parts_of(a: &Aval) -> Option<(DType, &Dims)> {
     let p = physical(a);
     (p.paired && a.tape == 0).then_some((p.dtype, &a.shape))
 }
-/// What stands in the places of a value.
+/// The dtype and shape of each slot of a value.
 fn placed(a: &Aval) -> SmallVec<[(DType, Dims, u8); 2]> {
     match parts_of(a) {
         Some((dtype, shape)) => smallvec![(dtype, shape.clone(), 0), (dtype, shape.clone(), 0)],

@@ -23,7 +23,7 @@ pub struct Convolution<'a> {
     pub batch_groups: usize,
 }
 
-/// What an axis of the loops means.
+/// The role of an axis of the loops.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     Batch,
@@ -40,7 +40,7 @@ impl Convolution<'_> {
     fn groups(&self) -> usize {
         self.feature_groups.max(self.batch_groups)
     }
-    /// The axes of a spec in the order of memory, by what they mean.
+    /// The roles of the axes of a spec, in memory order.
     fn roles(spec: &Dims) -> Vec<Role> {
         let role = |axis: usize| match spec.iter().position(|a| *a == axis) {
             Some(0) => Role::Batch,
@@ -122,8 +122,8 @@ impl Graph {
         let r = if lies == wanted && (features + 1 == rs.len() || !behind) {
             r
         } else {
-            let turned: Vec<usize> = wanted.iter().copied().chain([features]).collect();
-            self.transpose(r, &turned)
+            let order: Vec<usize> = wanted.iter().copied().chain([features]).collect();
+            self.transpose(r, &order)
         };
         let (term, column) = if behind { (co * groups, 1) } else { (1, n_terms) };
         let y = batch.iter().map(|r| if *r == Role::Group { co * column } else { 0 }).chain([term, column]).collect();

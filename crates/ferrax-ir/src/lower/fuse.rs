@@ -21,9 +21,10 @@ const MAX_INPUTS: usize = 24;
 const MAX_OUTPUTS: usize = 8;
 /// Members of one kernel, most of which only others of it read.
 const MAX_MEMBERS: usize = 512;
-/// Kernels over one grid, from the latest on, that are asked to take a tensor: with no bound, scheduling were quadratic.
+/// How many of the latest kernels over one grid may be tried for a tensor: without a bound,
+/// scheduling would be quadratic.
 const MAX_ASKED: usize = 16;
-/// An expression above this cost that is wanted in several places is written rather than computed again for each.
+/// An expression above this cost with several uses is materialized instead of recomputed for each.
 const CHEAP: u32 = 4;
 
 pub(super) fn steps(g: &mut Graph) -> Vec<Step> {
@@ -52,11 +53,12 @@ pub(super) fn steps(g: &mut Graph) -> Vec<Step> {
     out
 }
 
-/// What is known of each tensor once it is decided which are written.
+/// Facts about each tensor once the materialized ones are chosen.
 #[derive(Clone, Default)]
 struct Info {
     needed: bool,
-    /// Of the expression beneath, down to what is written: scalar operations weighted by what they cost.
+    /// The cost of the expression down to materialized tensors: scalar operations weighted by their
+    /// time.
     cost: u32,
     /// The reduced dimensions of an unwritten `Reduce` in the expression: it must end up as that kernel's epilogue.
     rdims: Option<Dims>,
@@ -68,7 +70,7 @@ struct Info {
 type Reads = SmallVec<[TensorId; 4]>;
 
 impl Info {
-    /// Of a tensor that stands in memory.
+    /// For a materialized tensor.
     fn written(t: TensorId) -> Info {
         Info { needed: true, linear: true, reads: smallvec![t], ..Info::default() }
     }
@@ -91,12 +93,13 @@ fn slot(g: &Graph, t: TensorId) -> SlotId {
 fn kernels(order: &[Item]) -> impl Iterator<Item = &Group> {
     order.iter().filter_map(|x| if let Item::Kernel(k) = x { Some(k) } else { None })
 }
-/// What is read from memory: by other kernels than its own, or by copies.
+/// The tensors that are read from memory: by other kernels than their own, or by copies.
 fn elsewhere(order: &[Item]) -> FxHashSet<TensorId> {
     let copied = order.iter().filter_map(|x| if let Item::Alias(from, _) = x { Some(*from) } else { None });
     kernels(order).flat_map(|k| k.leaves.iter().copied()).chain(copied).collect()
 }
-/// The members of a kernel that need memory: those that must stand there, and those that are read from there.
+/// The members of a kernel that need memory: outputs of the block, and those that are read from
+/// memory.
 fn outputs<'a>(g: &'a Graph, k: &'a Group, read: &'a FxHashSet<TensorId>) -> impl Iterator<Item = TensorId> + 'a {
     k.members.iter().copied().filter(|t| g.tensors[*t as usize].slot.is_some() || read.contains(t))
 }
@@ -224,7 +227,7 @@ fn count() {
     tests::LOOKS.with(|n| n.set(n.get() + 1));
 }
 
-/// What a kernel that makes tensors of this shape goes along: its axes of more than one element.
+/// The grid of a kernel for tensors of this shape: its axes of more than one element.
 fn grid(shape: &Dims) -> Dims {
     shape.iter().copied().filter(|n| *n != 1).collect()
 }
@@ -242,7 +245,8 @@ struct Group {
     leaves: Vec<TensorId>,
 }
 
-/// What a written tensor reads: written tensors, and whether at the very index it writes.
+/// The materialized tensors that a materialized tensor reads, and whether at the very index that it
+/// writes.
 fn leaves(g: &Graph, t: TensorId, seen: &mut FxHashSet<(TensorId, bool)>) -> (Vec<(TensorId, bool)>, Option<Dims>) {
     let (mut out, mut rdims) = (vec![], None);
     seen.clear();
@@ -305,7 +309,8 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
         match d.def {
             Def::Input => continue,
             Def::Step(i) => {
-                // steps have effects: they keep their order, and stand where their first result is defined
+                // steps have effects: they keep their order, at the definition of their first
+                // result
                 while steps_done <= i {
                     order.push(Item::Step(steps_done));
                     steps_done += 1;
@@ -367,7 +372,7 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
     (order, pos)
 }
 
-/// How the element wanted of a tensor follows from the kernel's indices.
+/// How the requested element of a tensor follows from the kernel's indices.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Index {
     /// An affine form for each axis.
@@ -506,7 +511,7 @@ impl Emitter<'_> {
         if v.guards.is_empty() {
             return self.value(v.of, &inner, guards);
         }
-        // what the kernel's indices keep inside by themselves needs no guard
+        // an index that the kernel's grid keeps in bounds needs no guard
         let domain = self.k.domain();
         let range = |q: &Guard| q.at.range(&domain);
         let open = |q: &Guard| range(q).is_none_or(|(lo, hi)| lo < q.lo || hi >= q.hi);
@@ -581,7 +586,8 @@ mod tests {
 
     thread_local! { pub static LOOKS: Cell<usize> = const { Cell::new(0) } }
 
-    /// What fusing the updates of `n` parameters looks at; the i-th is of shape `shape(i)`.
+    /// How many candidates fusion examines for the updates of `n` parameters; the i-th is of shape
+    /// `shape(i)`.
     fn looks(n: usize, shape: impl Fn(usize) -> usize) -> usize {
         let mut g = Graph::default();
         for i in 0..n {

@@ -32,7 +32,7 @@ pub(super) struct TensorEntry {
     pub shape: Dims,
     pub tape: u8,
     pub def: Def,
-    /// Set when the value must stand in memory.
+    /// Set if the value must be materialized.
     pub slot: Option<SlotId>,
     /// Computed once, by itself, for all who use it; it gets a slot if another kernel than its own reads it.
     pub apart: bool,
@@ -43,7 +43,7 @@ pub(super) struct TensorEntry {
 }
 
 pub(super) enum Def {
-    /// An input, which the creator of the block wrote.
+    /// An input: the creator of the block writes it.
     Input,
     /// Written by `steps[i]`.
     Step(u32),
@@ -107,7 +107,7 @@ pub struct Graph {
     /// Everything but kernels, in order.
     pub(super) steps: Vec<Step>,
     pub(super) plan: Plan,
-    /// What was concatenated of several: the axis, and the parts.
+    /// Concatenations: the axis, and the parts.
     pub(super) joined: HashMap<TensorId, (usize, TensorIds)>,
     /// Every computed or moved value is materialized.
     pub(super) unfused: bool,
@@ -123,7 +123,7 @@ impl Graph {
         let computes = |t: TensorId| !self.written(t) && self.tensors[t as usize].computes;
         let (depth, computes) = match &def {
             Def::Map(n) => (n.operands().iter().map(|o| beneath(*o)).max().unwrap_or(0) + 1, true),
-            // What was computed and is now copied will be written: `fuse` says so.
+            // A copy of a computed value will be materialized: `fuse` decides so.
             Def::View(v) if computes(v.of) && self.copies(v, &shape) => (1, false),
             Def::View(v) => (beneath(v.of) + 1, computes(v.of)),
             Def::Reshape(of) => (beneath(*of) + 1, computes(*of)),
@@ -137,7 +137,8 @@ impl Graph {
         }
         t
     }
-    /// Whether a view of this shape has elements of its operand in several places, so that what they cost would be paid for each.
+    /// Whether a view of this shape repeats elements of its operand, so that their cost would be
+    /// paid several times.
     pub(super) fn copies(&self, v: &View, shape: &Dims) -> bool {
         let from = &self.tensors[v.of as usize].shape;
         shape.size() > from.size() && v.repeats(from, shape)
@@ -257,7 +258,8 @@ impl Graph {
 
     // ---- moving elements ----
 
-    /// `out[i] = x[map(i)]`; for each axis of x an affine form of the indices of `shape`, which must stay inside.
+    /// `out[i] = x[map(i)]`; for each axis of x an affine form of the indices of `shape`, which
+    /// must stay in bounds.
     pub fn view(&mut self, x: TensorId, shape: Dims, map: &[Affine]) -> TensorId {
         self.guarded(x, shape, map, &[], None)
     }
@@ -293,7 +295,8 @@ impl Graph {
             dims.iter().enumerate().map(|(k, d)| if from[k] == 1 { Affine::constant(0) } else { unit(*d) }).collect();
         self.view(x, shape, &map)
     }
-    /// What x is a transpose of, and which of its axes each axis of that is; x itself where it is none.
+    /// The operand that x transposes, and the axis of x for each axis of that operand; x itself if
+    /// it is not a transpose.
     pub fn untransposed(&mut self, x: TensorId) -> (TensorId, Vec<usize>) {
         let one = |x: TensorId| match &self.tensors[x as usize].def {
             Def::View(v) if !self.written(x) && v.guards.is_empty() && v.map.len() == self.rank(x) => {
@@ -367,7 +370,7 @@ impl Graph {
     pub fn pad(&mut self, x: TensorId, value: TensorId, lo: &[i64], hi: &[i64], interior: &[i64]) -> TensorId {
         let from = self.shape(x);
         let rank = from.len();
-        // Positions in 128 bits, which no padding leaves.
+        // Positions are computed in 128 bits, which no padding can overflow.
         let step = |k: usize| interior[k] as i128 + 1;
         let n = |k: usize| from[k] as i128;
         let size = |k: usize| n(k) + (n(k) - 1).max(0) * (step(k) - 1) + lo[k] as i128 + hi[k] as i128;
@@ -460,7 +463,7 @@ impl Graph {
             out = Some(match out {
                 None => part,
                 Some(rest) => {
-                    // what lies before `end` is this part or an earlier one
+                    // an index before `end` is in this part or an earlier one
                     let before = self.constant(Scalar::bool(true), shape.clone());
                     let g = Guard { at: unit(axis), lo: 0, hi: end as i64 };
                     let identity: SmallVec<[Affine; 4]> = (0..shape.len()).map(unit).collect();
@@ -517,12 +520,12 @@ impl Graph {
 
     // ---- steps ----
 
-    /// Whether the tensor stands for itself: it does not dissolve into its users' expressions.
+    /// Whether the tensor is a node of its own: it is not fused into its users' expressions.
     pub(super) fn written(&self, x: TensorId) -> bool {
         let t = &self.tensors[x as usize];
         t.slot.is_some() || t.apart
     }
-    /// Makes the value stand in memory, and says where.
+    /// Materializes the value and returns its slot.
     pub fn force(&mut self, x: TensorId) -> SlotId {
         debug_assert!(self.parts(x).is_none(), "a pair has no slot");
         let t = &mut self.tensors[x as usize];
@@ -531,7 +534,7 @@ impl Graph {
             None => *t.slot.insert(self.plan.add_slot(t.dtype, t.shape.size(), t.tape)),
         }
     }
-    /// A block input that stands in `slot`.
+    /// A block input in `slot`.
     pub fn input(&mut self, shape: Dims, slot: SlotId) -> TensorId {
         let s = self.plan.slots[slot as usize].clone();
         let x = self.push(s.dtype, shape, Def::Input);
@@ -560,7 +563,7 @@ impl Graph {
         let step = make(in_slots, out_slots.clone());
         self.step_into(outs, &out_slots, step)
     }
-    /// Adds a step whose operands stand in memory and whose results have slots.
+    /// Adds a step with materialized operands and the given result slots.
     pub(super) fn step_into(&mut self, outs: &[(DType, Dims, u8)], slots: &[SlotId], step: Step) -> TensorIds {
         let i = self.steps.len() as u32;
         self.steps.push(step);
@@ -574,7 +577,7 @@ impl Graph {
     }
     pub fn routine(&mut self, r: Routine, ins: &[TensorId], shapes: &[Dims]) -> TensorIds {
         if let Some(wide) = r.widened() {
-            // what computes with small elements does so in their lanes
+            // a routine that computes with small elements uses their lane's dtype
             let lanes = wide.operands();
             let ins: TensorIds = ins.iter().zip(&lanes).map(|(x, (d, _))| self.convert(*x, *d)).collect();
             let outs = self.routine(wide, &ins, shapes);

@@ -13,11 +13,13 @@ use std::collections::HashMap;
 
 /// Tensors of more elements are not looked into.
 const MAX_KNOWN: usize = 16;
-/// Elements side by side below which a window in a constant is written into it: a pad writes as short rows around it.
+/// The run of contiguous elements below which a window of a constant is written into it as an
+/// update: a pad would write short rows around it.
 const MIN_PADDED_RUN: usize = 4;
 
 impl Graph {
-    /// The integers of a small tensor, in row-major order, where constants decide them all. Those beyond 2^53 are near what they are.
+    /// The integers of a small tensor, in row-major order, if constants determine all of them.
+    /// Integers beyond 2^53 are approximate.
     pub fn known(&self, x: TensorId) -> Option<SmallVec<[i64; 4]>> {
         let shape = self.shape(x);
         if shape.size() > MAX_KNOWN || !self.dtype(x).is_int() {
@@ -29,7 +31,7 @@ impl Graph {
     pub fn constant_of(&self, x: TensorId) -> Option<Scalar> {
         if let Def::Const(s) = self.tensors[x as usize].def { Some(s) } else { None }
     }
-    /// `x` with a window of the same rank in it, from these starts on, which lies inside.
+    /// `x` with a window of the same rank written to it from these starts on, which is in bounds.
     pub fn updated(&mut self, x: TensorId, window: TensorId, starts: &[i64]) -> TensorId {
         match (self.parts(x), self.parts(window)) {
             (Some((a, b)), Some((u, v))) => {

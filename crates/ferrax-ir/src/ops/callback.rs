@@ -40,9 +40,10 @@ impl Member for CallbackKind {
 #[derive(Clone)]
 pub struct Callable {
     pub name: Arc<str>,
-    /// What the host made it of, for the host.
+    /// The host's own data about the function.
     pub host: Option<Arc<dyn Any + Send + Sync>>,
-    /// Given the avals of operands and results, what to call: a batched call has other shapes than it was made for.
+    /// Returns the function to call for the avals of operands and results: a batched call has other
+    /// shapes than the original one.
     pub make: Arc<dyn Fn(&[Aval], &[Aval]) -> Arc<dyn HostFn> + Send + Sync>,
 }
 impl PartialEq for Callable {

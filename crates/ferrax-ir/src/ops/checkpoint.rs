@@ -96,7 +96,8 @@ impl Rules for Remat {
     }
 }
 impl BodyRules for Remat {
-    /// The known outputs and what the policy keeps now; the unknown outputs as the rest of the body, to be split when it is transposed.
+    /// Computes the known outputs and the values that the policy keeps; the unknown outputs become
+    /// the rest of the body, which is split when it is transposed.
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
         let effects = self.jaxpr.effects();
         if effects.external {

@@ -100,9 +100,9 @@ pub fn unbound(name: &str) -> Error {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AllReduceKind {
     Sum,
-    /// The sum of what varies, which varies no more: its transpose is no sum.
+    /// The sum of a varying value, which is invariant; its transpose is not a sum.
     SumInvariant,
-    /// The sum that types know to be not taken yet (`unreduced`).
+    /// The sum of a value that types mark as not yet summed (`unreduced`).
     SumTerms,
     Max,
     Min,
@@ -132,7 +132,7 @@ primitive! {
         axis_name: Name,
     }
 }
-/// What types say of what is gathered.
+/// The types of gathered values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GatherKind {
     /// It varies over the axis, though it is the same everywhere.
@@ -147,7 +147,7 @@ impl Member for GatherKind {
         (GatherKind::Reduced, "all_gather_reduced"),
     ];
 }
-/// Whether types know that it takes a sum.
+/// Whether types mark that it takes a sum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ScatterSumKind {
     Vary,

@@ -64,7 +64,8 @@ impl Rules for Concatenate {
         let op = Concatenate { dimension: self.dimension + (self.dimension >= at) as usize };
         Ok((cx.bind(&op.into(), &moved)?, smallvec![Some(at)]))
     }
-    /// What all parts share, and does not lie along the axis, stays beside the whole.
+    /// The support that all parts share, and that does not extend along the axis, becomes the
+    /// support of the result.
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         within_joined(cx, &self.clone().into(), x, s, self.dimension, &|k| k)
     }

@@ -38,13 +38,14 @@ pub fn widen(p: &Program, mine: usize, all: &[Vec<Aval>], n_own: usize) -> Arc<P
     p.rewire(&ins, None)
 }
 
-/// Where an operand of the unknown half comes from: an operand of the whole, or a place of residuals.
+/// The source of an operand of the unknown half: an operand of the whole op, or a residual.
 #[derive(Clone, Copy, PartialEq)]
 enum Residue {
     Operand(usize),
     Place(usize),
 }
-/// Places for the residuals of several branches, of which one is taken: for each branch where its own go, and the types of all places.
+/// Shares places for the residuals of several branches, only one of which runs: for each branch the
+/// places of its residuals, and the types of all places.
 fn share(residuals: &[Vec<Aval>]) -> (Vec<Vec<usize>>, Vec<Aval>) {
     let mut places: Vec<Aval> = vec![];
     let of_branch = |avals: &Vec<Aval>| {
@@ -104,7 +105,7 @@ impl Cond {
     fn n_out(&self) -> usize {
         self.branches.first().map_or(0, |b| b.n_outs())
     }
-    /// Transforms each branch with the union of what any branch needs on its outputs.
+    /// Transforms each branch with the union of the outputs that any branch needs.
     fn agree(
         &self,
         n: usize,
@@ -136,7 +137,7 @@ impl Rules for Cond {
             }
             out.iter_mut().zip(&other).for_each(|(a, b)| a.weak &= b.weak);
         }
-        // where another branch may be taken, the results may differ
+        // where different branches may run, the results may differ
         out.iter_mut().for_each(|a| a.vary = a.vary | index.vary);
         Ok(out.into())
     }
@@ -220,7 +221,8 @@ impl Rules for Cond {
     }
 }
 impl BodyRules for Cond {
-    /// Branches share the places of their residuals, by type; what the branch taken leaves empty is zeros.
+    /// Branches share the places of their residuals, by type; places that the executed branch does
+    /// not use are zeros.
     fn split(&self, cx: &dyn Cx, rec: &dyn Cx, x: &[Value], unk: &[bool]) -> Res<Values> {
         if unk[0] {
             return rec.record(&self.clone().into(), x);
@@ -260,7 +262,8 @@ impl BodyRules for Cond {
         let idle = known.n_out() == 0 && !BodyRules::effects(&known).io;
         let mut out = if idle { vec![] } else { cx.bind(&known.into(), &known_x)?.into_vec() };
         let new = out.split_off(n_known);
-        // operands of the unknown cond: what any branch needs of the operands and of the residuals, each once, then the unknown operands
+        // operands of the unknown cond: the operands and residuals that any branch needs, each
+        // once, then the unknown operands
         let mut needed: Vec<Residue> = vec![];
         let mut mine: Vec<Vec<Option<usize>>> = vec![];
         for (s, places) in sps.iter().zip(&places) {

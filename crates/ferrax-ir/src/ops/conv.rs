@@ -26,7 +26,8 @@ use ferrax_kernel::{Bin, DType, Dims, Scalar};
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// Where batch, features and space lie in each operand and in the result; for the kernel: output features, input features, window.
+/// The axes of batch, features and space in each operand and in the result; for the kernel: output
+/// features, input features, window.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ConvDims {
     pub lhs_spec: Dims,
@@ -60,7 +61,7 @@ impl ParamValue for ConvDims {
         })
     }
 }
-/// What the user asked of precision. There is one: it is kept to be shown.
+/// The precision that the user requested. It has no effect, and is kept to be shown.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Asked(Option<Box<[Arc<str>]>>);
 impl ParamValue for Asked {
@@ -128,7 +129,7 @@ fn list(v: &[(i64, i64)]) -> String {
     format!("({}{})", all.join(", "), if v.len() == 1 { "," } else { "" })
 }
 
-/// More phases than this are not taken apart.
+/// A convolution with more phases than this is not split.
 const PHASES: usize = 32;
 
 impl Conv {
@@ -183,7 +184,7 @@ impl Conv {
     }
     fn result_dtype(&self, d: Dtype) -> Res<Dtype> {
         let Some(p) = self.preferred_element_type else { return Ok(d) };
-        // booleans are counted as whatever is asked for
+        // booleans are counted in the requested dtype
         if !(d.is_int() && p.is_float()) {
             let kept = |kind: fn(Dtype) -> bool| !kind(d) || kind(p);
             if !(kept(Dtype::is_int) && kept(Dtype::is_float) && kept(Dtype::is_complex)) {
@@ -223,8 +224,9 @@ impl Conv {
         let phases = self.lhs_dilation.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).filter(|n| *n <= PHASES);
         phases.is_some_and(|n| n > 1) && (0..self.lhs_dilation.len()).all(apt)
     }
-    /// The convolution from the `k`-th axis of space on, over the array without its holes: results that stand alike to these are one
-    /// convolution, by the elements of the kernel that then meet no hole.
+    /// The convolution from the `k`-th axis of space on, over the array without its holes. Results
+    /// at the same offset from holes form one convolution with the elements of the kernel that meet
+    /// no hole.
     ///
     /// ```text
     /// holes of 1, kernel w[0..3], nothing in front:   y[0::2] = x . w[0::2]      y[1::2] = x[1..] . w[1::2]
@@ -232,7 +234,8 @@ impl Conv {
     fn by_phases(&self, b: &mut Graph, l: TensorId, r: TensorId, low: Vec<i64>, out: Dims, k: usize) -> TensorId {
         let n = &*self.dimension_numbers;
         let Some(d) = self.lhs_dilation.get(k).copied() else {
-            // The holes' products are zeros, beside which no -0 stands. (A GPU's compiler may leave out the addition of one.)
+            // The products of holes are zeros, and the sum of the others is not -0 there. (A GPU's
+            // compiler may leave out the addition of a zero.)
             let y = b.convolution(&self.without_holes(low), l, r, &out);
             let zero = b.scalar(y, 0.0);
             let is_zero = b.bin(Bin::Eq, y, zero);
@@ -267,14 +270,15 @@ impl Conv {
             };
             parts.push(b.reshape(y, split(&part)));
         }
-        let woven = b.concatenate(&parts, at + 1);
+        let interleaved = b.concatenate(&parts, at + 1);
         let mut whole = part.clone();
         whole[at] *= d;
-        let woven = b.reshape(woven, whole);
+        let interleaved = b.reshape(interleaved, whole);
         let rank = out.len();
-        b.slice(woven, &vec![0; rank], &vec![1; rank], out)
+        b.slice(interleaved, &vec![0; rank], &vec![1; rank], out)
     }
-    /// Cotangent of the array: the kernel turned round over the cotangent, which the strides have spread.
+    /// Cotangent of the array: a convolution of the cotangent, dilated by the strides, with the
+    /// reversed kernel.
     fn to_array(&self, cx: &dyn Cx, ct: &Value, a: &Aval, w: &Value) -> Res<Value> {
         let n = &*self.dimension_numbers;
         let (f, b) = (self.feature_group_count, self.batch_group_count);

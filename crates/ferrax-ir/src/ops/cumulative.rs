@@ -56,7 +56,7 @@ impl Cumulative {
         let part = cx.bind1(Slice { limit_indices, start_indices, strides: None }, std::slice::from_ref(x))?;
         cx.bind1(Pad { padding_config: config.into_iter().collect() }, &[part, lit(x.dtype(), fill)])
     }
-    /// The combination of what came before with what is here, and its tangent.
+    /// The combination of the accumulated value with the current one, and its tangent.
     fn combine(&self, cx: &dyn Cx, l: (&Value, &Value), r: (&Value, &Value)) -> Res<(Value, Value)> {
         Ok(match self.kind {
             CumulativeKind::Sum => (cx.add(l.0, r.0)?, cx.add(l.1, r.1)?),
@@ -195,7 +195,8 @@ impl Rules for Cumulative {
     }
 }
 impl Cumulative {
-    /// For pairs, whose parts do not run apart: each element combined with the one 1, 2, 4 .. before it.
+    /// For pairs, whose parts cannot be accumulated separately: combines each element with the one
+    /// 1, 2, 4 .. before it.
     fn doubled(
         &self,
         b: &mut Graph,

@@ -71,15 +71,16 @@ fn infer(name: &str, f: &Fun, x: &[Aval]) -> Res<Avals> {
 fn effects(f: &Fun) -> Effects {
     match f {
         Fun::Prog(p) => p.effects().clone(),
-        // what a closure does is not known before it is called
+        // the effects of a closure are unknown before it is called
         Fun::User(_) => Effects { any_axis: true, ..Effects::default() },
     }
 }
-/// What belongs to those of the operands that have tangents.
+/// The entries that belong to operands with tangents.
 fn of_inexact<T: Clone>(x: &[Value], of: &[T]) -> Vec<T> {
     x.iter().zip(of).filter(|(v, _)| v.has_tangent()).map(|(_, t)| t.clone()).collect()
 }
-/// Of what a jvp rule returned, how many are outputs: behind them comes a tangent for each inexact one.
+/// The number of outputs among the results of a jvp rule: the tangents of inexact outputs follow
+/// them.
 fn n_outputs(out: &[Tan]) -> Option<usize> {
     let inexact = |v: &Tan| v.as_ref().is_some_and(Value::has_tangent);
     (0..=out.len()).find(|n| {
@@ -87,30 +88,31 @@ fn n_outputs(out: &[Tan]) -> Option<usize> {
     })
 }
 
-/// Which results of a function under `vmap` have lanes, and which of them have cotangents. The function and its rules tell it as they
-/// run, one from the other's sight; later runs keep what was recorded first.
+/// Which results of a function under `vmap` have a batch axis, and which of them have batched
+/// cotangents. The function and its rules record it as they run, independently of each other; later
+/// runs keep the first record.
 ///
-/// A bwd is handed the one cotangent of an output that is the same for all lanes; on devices each output has its own.
+/// A bwd gets one cotangent of an output without a batch axis; on devices each output has its own.
 #[derive(Clone, Default)]
-struct Told {
+struct BatchedOutputs {
     lanes: Arc<Mutex<Option<Vec<bool>>>>,
     devices: bool,
 }
-impl Told {
-    fn new(ax: Axis) -> Told {
-        Told { devices: ax.kind == AxisKind::Devices, ..Told::default() }
+impl BatchedOutputs {
+    fn new(ax: Axis) -> BatchedOutputs {
+        BatchedOutputs { devices: ax.kind == AxisKind::Devices, ..BatchedOutputs::default() }
     }
     fn get(&self) -> Option<Vec<bool>> {
         self.lanes.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
     fn settle(&self, mut found: Vec<bool>) -> Res<Vec<bool>> {
         found.iter_mut().for_each(|f| *f |= self.devices);
-        let told = self.lanes.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert_with(|| found.clone()).clone();
-        match told.len() != found.len() || found.iter().zip(&told).any(|(f, t)| *f && !t) {
+        let batched = self.lanes.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert_with(|| found.clone()).clone();
+        match batched.len() != found.len() || found.iter().zip(&batched).any(|(f, t)| *f && !t) {
             true => type_err(
                 "a custom derivative rule returned a batched value for an output of its function that is not batched",
             ),
-            false => Ok(told),
+            false => Ok(batched),
         }
     }
     fn axes(&self, n: usize) -> Axes {
@@ -121,15 +123,15 @@ impl Told {
 fn fronts_or_alone(lanes: &[bool]) -> impl Iterator<Item = Put> + '_ {
     lanes.iter().map(|l| if *l { Put::Front } else { Put::Alone })
 }
-/// Operands as in `d`, and what comes after them (flags, tangents) as in `rest`.
+/// Operands with the axes in `d`, and the following values (flags, tangents) with those in `rest`.
 fn operands(d: &[Dim], rest: &[Dim]) -> Box<dyn Fn(usize, usize) -> bool + Send + Sync> {
     let all: Vec<bool> = d.iter().chain(rest).map(Option::is_some).collect();
     Box::new(move |i, _| all.get(i) == Some(&true))
 }
 /// A function whose results are outputs.
-fn plain(d: &[Dim], told: &Told) -> Lanes {
-    let told = told.clone();
-    let of_results = move |_: &[Tan], found: &[bool]| Ok(fronts_or_alone(&told.settle(found.to_vec())?).collect());
+fn plain(d: &[Dim], batched: &BatchedOutputs) -> Lanes {
+    let batched = batched.clone();
+    let of_results = move |_: &[Tan], found: &[bool]| Ok(fronts_or_alone(&batched.settle(found.to_vec())?).collect());
     Lanes { of_operand: operands(d, &[]), of_results: Box::new(of_results) }
 }
 
@@ -172,8 +174,8 @@ impl Rules for CustomJvp {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
         let own_tan = of_inexact(&x[self.num_consts..], own);
-        let told = Told::new(ax);
-        let rule = told.clone();
+        let batched = BatchedOutputs::new(ax);
+        let rule = batched.clone();
         // a tangent has lanes where its output has, and the other way round
         let of_results = move |out: &[Tan], found: &[bool]| {
             let n = n_outputs(out).unwrap_or(out.len());
@@ -186,12 +188,12 @@ impl Rules for CustomJvp {
         };
         let jvp = Lanes { of_operand: operands(own, &own_tan), of_results: Box::new(of_results) };
         let op = CustomJvp {
-            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, plain(d, &told)),
+            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, plain(d, &batched)),
             jvp: cx.recur().batch_fun(&self.jvp, ax, jvp),
             ..self.clone()
         };
         let y = cx.bind(&op.into(), &fronts(cx, x, d)?)?;
-        let axes = told.axes(y.len());
+        let axes = batched.axes(y.len());
         Ok((y, axes))
     }
     fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
@@ -298,22 +300,22 @@ impl Rules for CustomVjp {
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let own = &d[self.num_consts..];
         let own_tan = of_inexact(&x[self.num_consts..], own);
-        let told = Told::new(ax);
-        // what fwd records for bwd: which residuals have lanes, and which cotangents
+        let batched = BatchedOutputs::new(ax);
+        // recorded by fwd for bwd: which residuals have a batch axis, and which cotangents
         let seen: Arc<Mutex<(Vec<bool>, Vec<bool>)>> = Arc::default();
-        let (outs, tells, num_outs) = (told.clone(), seen.clone(), self.num_outs.clone());
+        let (outs, record, num_outs) = (batched.clone(), seen.clone(), self.num_outs.clone());
         let fwd = move |out: &[Tan], found: &[bool]| {
             let n = num_outs.get().min(out.len());
             let outs = outs.settle(found[..n].to_vec())?;
             let cts = (0..n).filter(|i| out[*i].as_ref().is_some_and(Value::has_tangent)).map(|i| outs[i]).collect();
-            *tells.lock().unwrap_or_else(|e| e.into_inner()) = (found[n..].to_vec(), cts);
+            *record.lock().unwrap_or_else(|e| e.into_inner()) = (found[n..].to_vec(), cts);
             Ok(fronts_or_alone(&outs).chain(fronts_or_alone(&found[n..])).collect())
         };
         let fwd = Lanes { of_operand: operands(own, &[]), of_results: Box::new(fwd) };
-        let told_by_fwd = seen.clone();
+        let recorded_by_fwd = seen.clone();
         let bwd = Lanes {
             of_operand: Box::new(move |i, _| {
-                let seen = told_by_fwd.lock().unwrap_or_else(|e| e.into_inner());
+                let seen = recorded_by_fwd.lock().unwrap_or_else(|e| e.into_inner());
                 seen.0.iter().chain(&seen.1).nth(i) == Some(&true)
             }),
             of_results: Box::new(move |_, found| {
@@ -322,13 +324,13 @@ impl Rules for CustomVjp {
             }),
         };
         let op = CustomVjp {
-            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, plain(d, &told)),
+            call_jaxpr: cx.recur().batch_fun(&self.call_jaxpr, ax, plain(d, &batched)),
             fwd: cx.recur().batch_fun(&self.fwd, ax, fwd),
             bwd: cx.recur().batch_fun(&self.bwd, ax, bwd),
             ..self.clone()
         };
         let y = cx.bind(&op.into(), &fronts(cx, x, d)?)?;
-        let axes = told.axes(y.len());
+        let axes = batched.axes(y.len());
         Ok((y, axes))
     }
     fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
@@ -400,8 +402,9 @@ primitive! {
         zero_ins: Dims = nonempty,
     }
 }
-/// What becomes of a bwd's results: those of `mapped` operands get lanes, those of the others are summed over them. One without lanes
-/// is the sum already, unless every cotangent has lanes: then it is a constant that each lane returned.
+/// The treatment of a bwd's results: those for `mapped` operands get a batch axis, those for the
+/// others are summed over it. A result without a batch axis is the sum already, unless every
+/// cotangent has one: then it is a constant that each batch element returned.
 fn of_cotangents(found: &[bool], mapped: &[bool], all_cts: bool) -> Vec<Put> {
     let put = |(found, mapped): (&bool, &bool)| match (mapped, *found || all_cts) {
         (true, _) => Put::Front,

@@ -19,9 +19,9 @@ use smallvec::smallvec;
 
 primitive! {
     pub struct DevicePut = "device_put" {
-        /// Where to, by the executor's number; none leaves it where it is.
+        /// The target devices, by the executor's number; none keeps the current one.
         devices: Places,
-        /// Where from, if that is known.
+        /// The source devices, if known.
         srcs: Places,
     }
 }

@@ -220,7 +220,8 @@ impl Rules for Dot {
         };
         Ok((cx.bind(&self.with(dims).into(), x)?, smallvec![out]))
     }
-    /// What lies along free axes stays beside the product; rows that are masked along contracted ones count in neither operand.
+    /// A support along free axes becomes that of the product; rows that are masked along contracted
+    /// axes are zero in both operands.
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let (i, s) = match s {
             [Some(s), None] => (0, s),

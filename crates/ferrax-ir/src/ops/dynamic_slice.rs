@@ -60,8 +60,8 @@ fn starts(cx: &dyn Cx, n: usize, x: &[Value], d: &[Dim]) -> Res<Value> {
     let columns: Values = x.iter().zip(d).map(column).collect::<Res<_>>()?;
     if columns.len() == 1 { Ok(columns[0].clone()) } else { cx.bind1(Concatenate { dimension: 1 }, &columns) }
 }
-/// Starts in one dtype, as the routine wants them: i32 stays, all else is i64.
-/// Starts that constants decide, moved so that the window lies inside.
+/// Starts in one dtype, as the routine requires: i32 stays, every other dtype becomes i64.
+/// Starts that constants determine, clamped so that the window is in bounds.
 fn known_starts(b: &Graph, starts: &[TensorId], operand: &[usize], sizes: &[usize]) -> Option<Vec<i64>> {
     let known = starts.iter().map(|s| b.known(*s)?.first().copied()).collect::<Option<Vec<i64>>>()?;
     let last = operand.iter().zip(sizes).map(|(n, w)| (n - w) as i64);

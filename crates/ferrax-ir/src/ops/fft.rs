@@ -192,8 +192,9 @@ impl Rules for Fft {
         }
         let axes = self.fft_lengths.len();
         let rank = out[0].rank();
-        // An operand that was transposed for this is taken as it lies, if the axes stand together and in order there: those in front of
-        // them, and those behind.
+        // An operand that was transposed for this is read in its original layout, if the
+        // transformed axes are adjacent and in order there, between the axes before and those after
+        // them.
         let (mut of, mut lies) = b.untransposed(x[0]);
         let mut first = lies.iter().position(|a| *a == rank - axes).unwrap_or(rank - axes);
         if (0..axes).any(|k| lies.get(first + k) != Some(&(rank - axes + k))) {

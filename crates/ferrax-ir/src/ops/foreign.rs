@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// Parameters that only their definition can read.
 pub type Opaque = Arc<dyn Any + Send + Sync>;
 
-/// What a host language says of a primitive.
+/// The rules that a host language defines for a primitive.
 pub trait Definition: Send + Sync {
     fn name(&self) -> &'static str;
     /// Whether its results are a sequence, even where it has one.
@@ -45,7 +45,7 @@ pub trait Definition: Send + Sync {
 pub struct Foreign {
     pub definition: Arc<dyn Definition>,
     pub opaque: Opaque,
-    /// What it was bound to: lowering traces the implementation on these.
+    /// The types that it was bound to: lowering traces the implementation on these.
     pub ins: Vec<Aval>,
     /// The implementation.
     pub implementation: Fun,

@@ -132,7 +132,7 @@ impl Gather {
         let (mut p, mut w) = (i.shape.iter(), window.iter());
         (0..rank).map(|k| *if d.offset_dims.contains(&k) { &mut w } else { &mut p }.next().unwrap_or(&1)).collect()
     }
-    /// Sizes of the window's axes that stand in the output.
+    /// Sizes of the window's axes in the output.
     fn window(&self) -> Dims {
         let d = &*self.dimension_numbers;
         (0..self.slice_sizes.len())
@@ -160,7 +160,8 @@ pub(super) fn zero_fill(d: Dtype) -> Lit {
     }
 }
 
-/// What gather and scatter ask of their dimension numbers, in JAX's words. `op` is `gather` or `scatter`.
+/// The checks of dimension numbers of gather and scatter, with JAX's messages. `op` is `gather` or
+/// `scatter`.
 pub(super) struct Check<'a> {
     pub op: &'a str,
     pub operand: &'a Aval,
@@ -341,7 +342,8 @@ impl Rules for Gather {
                 scatter_indices_batching_dims: d.start_indices_batching_dims.clone(),
             }),
             indices_are_sorted: self.indices_are_sorted,
-            // forward clamps what the caller promised to be inside: so does its transpose
+            // the forward pass clamps indices that the caller promised to be in bounds: so does its
+            // transpose
             mode: if self.mode == OutOfBounds::Promise { OutOfBounds::Clip } else { self.mode },
             unique_indices: self.unique_indices,
         };
@@ -351,7 +353,7 @@ impl Rules for Gather {
         if support.is_everywhere() {
             return Ok(smallvec![Some(y), None]);
         }
-        // what only masked elements read has no cotangent
+        // an operand element that only masked elements read has no cotangent
         let (most, full, a) = (add.largest(), Dims::new(ct.shape()), a.with_dtype(Dtype::I32));
         let read = Selector::mask(&a.shape.clone(), move |cx| {
             let mask = cx.convert(&cx.stretch(&support.mask(cx, &full)?, &full)?, Dtype::I32)?;
@@ -386,7 +388,7 @@ impl Rules for Gather {
         let op = Gather { dimension_numbers: Box::new(dims), slice_sizes, ..self.clone() };
         Ok((cx.bind(&op.into(), &[operand, indices])?, smallvec![Some(0)]))
     }
-    /// An index outside reads nothing, which is a mask too; the gather has applied it.
+    /// An index out of bounds reads nothing, which is a mask too; the gather has applied it.
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let all: Vec<usize> = (0..x[0].rank()).collect();
         let nothing = self.mode == OutOfBounds::FillOrDrop && self.fill_value.as_ref().is_some_and(Lit::is_zero);
@@ -414,7 +416,7 @@ impl Rules for Gather {
                 [In(1, k), Out(0, batch[k])].into_iter().chain(beside.map(|j| In(0, d.operand_batching_dims[j])));
             f.link(indices.shape[k], &dims.collect::<Vec<_>>());
         }
-        // what every window has whole
+        // axes that every window contains whole
         let kept = free(operand.rank(), &d.collapsed_slice_dims, &d.operand_batching_dims);
         for (k, o) in kept.iter().zip(d.offset_dims.iter()) {
             if self.slice_sizes[*k] == operand.shape[*k] && !d.start_index_map.contains(k) {

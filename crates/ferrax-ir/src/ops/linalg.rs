@@ -33,7 +33,7 @@ use ferrax_kernel::routine::Routine;
 use ferrax_kernel::{DType, Dims};
 use meaning::{f1, f2, fill, stretched};
 
-// ---- what inference asks ----
+// ---- checks of inference ----
 
 /// That operand `k` of `name` is of a dtype of single or double precision, and of at least this rank.
 fn accepts(name: &str, k: usize, a: &Aval, complex: bool, rank: usize) -> Res<()> {
@@ -56,7 +56,8 @@ fn accepts(name: &str, k: usize, a: &Aval, complex: bool, rank: usize) -> Res<()
     }
     Ok(())
 }
-/// That all operands have the dtype and the leading axes of the first, which are all but its last `r[0]`.
+/// Checks that all operands have the dtype and the leading axes of the first: all but its last
+/// `r[0]`.
 fn alike(name: &str, x: &[Aval], r: &[usize]) -> Res<()> {
     let lead = |k: usize| &x[k].shape[..x[k].rank() - r[k]];
     for k in 1..x.len() {
@@ -95,7 +96,7 @@ fn square(name: &str, a: &Aval) -> Res<usize> {
 
 // ---- the rules that all share ----
 
-/// One routine over all matrices of the operands, the first of which has this many axes of its own.
+/// One routine over all matrices of the operands; the first operand has this many matrix axes.
 fn lower(
     b: &mut Graph,
     kind: Decomposition,
@@ -122,7 +123,8 @@ fn batch(op: Op, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, 
 }
 /// (results, operands, tangents of operands) -> tangents of results.
 type Tangents<'a> = &'a dyn Fn(&[Value], &[Value], &[Tan]) -> Res<Vec<Tan>>;
-/// Results of `op`, and their tangents as a composition of results, operands and what tangents there are.
+/// Results of `op`, and their tangents as a composition of results, operands and the tangents that
+/// exist.
 fn jvp(op: &Op, cx: &dyn Cx, x: &[Value], dx: &[Tan], f: Tangents) -> Res<(Values, Tans)> {
     let y = cx.bind(op, x)?;
     if dx.iter().all(Option::is_none) {
@@ -144,7 +146,7 @@ fn tangents(cx: &dyn Cx, y: &[Value], x: &[Value], dx: &[Tan], f: Tangents) -> R
     Ok(spread(&mask.into_inner(), cx.inline(&p, &args)?).into())
 }
 
-// ---- what derivatives are written with ----
+// ---- operations for derivatives ----
 
 /// The product of matrices.
 fn mm(a: &Value, b: &Value) -> Value {
@@ -212,7 +214,7 @@ fn block(a: &Value, r: (usize, usize), c: (usize, usize)) -> Value {
     (start[k], start[k + 1], limit[k], limit[k + 1]) = (r.0, c.0, r.1, c.1);
     emit(Slice { start_indices: start, limit_indices: limit, strides: None }, std::slice::from_ref(a))
 }
-/// Zeros after the last row and column, until there are so many; or what is more is cut off.
+/// Pads with zero rows and columns to the given size, or cuts off rows and columns.
 fn resized(a: &Value, m: usize, n: usize) -> Value {
     let r = a.rank();
     let more = |k: usize, n: usize| (0, n as i64 - a.shape()[k] as i64, 0);
@@ -229,15 +231,15 @@ fn beside(a: &Value, b: &Value) -> Value {
 fn below(a: &Value, b: &Value) -> Value {
     emit(crate::ops::concatenate::Concatenate { dimension: a.rank() - 2 }, &[a.clone(), b.clone()])
 }
-/// The Hermitian matrix that one triangle says, of which a tangent is one too.
+/// The Hermitian matrix that one triangle defines; a tangent of it is Hermitian too.
 fn hermitian(a: &Value, lower: bool) -> Value {
     let strict = only(if lower { Pw::Gt } else { Pw::Lt }, a);
     let middle = only(Pw::Eq, a);
     let middle = if a.dtype().is_complex() { (&middle + conj(&middle)) * 0.5 } else { middle };
     &strict + adjoint(&strict) + middle
 }
-/// `1 / x`, and zero where `x` is not above `least`: where values coincide, what asks for the space they span alone is differentiable, and
-/// its derivative has no share along them.
+/// `1 / x`, or zero if `x` is at most `least`. Where values coincide, functions of the space that
+/// their vectors span are differentiable, and have no derivative along these vectors.
 fn reciprocal(x: &Value, least: &Value) -> Value {
     let size = f1(Pw::Abs, x);
     let none = f2(Pw::Le, &size, least);
@@ -245,8 +247,10 @@ fn reciprocal(x: &Value, least: &Value) -> Value {
     let one = f2(Pw::Div, &fill(x, 1.0), &safe);
     emit(Select {}, &[none, one, fill(x, 0.0)])
 }
-/// Units of the largest value that differences of equal ones may come to by rounding: twice what repeated values of matrices of up to 400 rows were seen to
-/// differ by, and no more, for values that are merely close have derivatives. Small matrices of single precision are decomposed in double precision.
+/// The tolerance for differences of equal values, in units of the largest: twice the largest
+/// difference observed between repeated values of matrices of up to 400 rows. No more, since values
+/// that are merely close have derivatives. Small matrices of single precision are decomposed in
+/// double precision.
 fn units(values: &Value) -> f64 {
     let n = values.shape()[values.rank() - 1] as f64;
     match n {
@@ -255,7 +259,8 @@ fn units(values: &Value) -> f64 {
         _ => 4.0 + 4.0 * n.sqrt(),
     }
 }
-/// What differences of values that are equal may come to by rounding: so many units of the largest, in the shape of `like`.
+/// The rounding error of differences of equal values: so many units of the largest value, in the
+/// shape of `like`.
 fn rounding(values: &Value, like: &Value, units: f64) -> Value {
     let size = f1(Pw::Abs, values);
     let eps = if size.dtype() == Dtype::F64 { f64::EPSILON } else { f32::EPSILON as f64 };

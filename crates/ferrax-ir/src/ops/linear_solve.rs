@@ -35,7 +35,7 @@ impl LinearSolve {
     fn n_consts(&self) -> usize {
         self.const_lengths.iter().sum()
     }
-    /// The captures of program k among what belongs to the operands.
+    /// The captures of program k among values that correspond to the operands.
     fn consts<'a, T>(&self, k: usize, x: &'a [T]) -> &'a [T] {
         let at = self.const_lengths[..k].iter().sum();
         &x[at..][..self.const_lengths[k]]
@@ -58,7 +58,8 @@ impl LinearSolve {
             jaxprs: vec![at.clone(), a.clone(), st.clone(), s.clone()],
         })
     }
-    /// x and what comes behind it, of which only x has a derivative: that of the right-hand side `b`.
+    /// x and the values after it, of which only x has a derivative: that of the right-hand side
+    /// `b`.
     fn solved(&self, cx: &dyn Cx, consts: &[Value], b: &[Value]) -> Res<Vec<Value>> {
         let mut x = cx.bind(&self.clone().into(), &cat(&[consts, b]))?.into_vec();
         x.truncate(b.len());
@@ -89,7 +90,7 @@ impl Rules for LinearSolve {
         let (consts, b) = x.split_at(self.n_consts());
         let (da, db) = (self.consts(MATVEC, dx), &dx[consts.len()..]);
         let n = b.len();
-        // dA x: the derivative of matvec at the solution, along what it captures
+        // dA x: the derivative of matvec at the solution, along its captures
         let moved: Vec<Tan> = if da.iter().any(Option::is_some) {
             let nz = cat(&[&nonzero(da), &vec![false; n]]);
             let (p, out_nz) = cx.recur().jvp(self.program(MATVEC)?, &nz, &vec![false; n], &[nz.len()], &[n])?;
@@ -132,7 +133,8 @@ impl Rules for LinearSolve {
         let linear = b.iter().zip(out).map(|(b, ct)| b.is_linear().then_some(ct));
         Ok(std::iter::repeat_n(None, consts.len()).chain(linear).collect())
     }
-    /// Every leaf of b and of the solution gets lanes: what one of them depends on is not asked.
+    /// Every leaf of b and of the solution gets a batch axis; which of them need one is not
+    /// examined.
     fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let n = self.n_consts();
         let mut jaxprs = vec![];

@@ -196,7 +196,7 @@ impl Loop {
         let (c, k) = (h + self.n_consts, h + self.n_consts + self.n_carry);
         [0..h, h..c, c..k, k..k + self.n_xs()]
     }
-    /// What a per-iteration value becomes when collected over the loop, and back.
+    /// The type of a per-iteration value when collected over the loop, and back.
     pub fn stacked(&self, a: &Aval) -> Aval {
         match self.trip {
             Trip::Static(n) if a.tape == 0 => a.batched(n, 0),
@@ -479,7 +479,8 @@ impl BodyRules for Loop {
         let (kc, kk, ks) =
             (pick(&x[c.clone()], &not(c_unk)), pick(&x[k.clone()], &k_known), pick(&x[s.clone()], &not(s_unk)));
         let n_out = count(&not(&sp.out_unk));
-        // What depends on consts alone leaves the loop: split the known body again, with carry and xs as the unknowns.
+        // Hoists the part that depends on consts alone: splits the known body again, with carry and
+        // xs as the unknowns.
         let ins = cat(&[&vec![false; kc.len()], &vec![true; kk.len() + ks.len()]]);
         let io = sp.known.effects().io;
         let stays: Vec<bool> = (0..sp.known.n_outs()).map(|j| j < n_out || io).collect();
@@ -623,7 +624,7 @@ impl BodyRules for Loop {
     }
 }
 
-/// The batch rule of what can only be done lane by lane: a scan over the lanes.
+/// The batch rule of ops that handle one batch element at a time: a scan over the batch.
 pub fn lane_by_lane(op: &Op, cx: &dyn Cx, n: usize, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
     let lanes: Vec<bool> = d.iter().map(Option::is_some).collect();
     let moved: Vec<Value> =

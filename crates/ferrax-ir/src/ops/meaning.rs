@@ -72,7 +72,7 @@ pub fn tangents(f: Meaning, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<Tans> {
     Ok(spread(&nz, y.split_off(m)).into())
 }
 
-// ---- what compositions are written with ----
+// ---- operations for compositions ----
 
 pub fn f1(f: Pw, x: &Value) -> Value {
     emit(f, std::slice::from_ref(x))

@@ -32,7 +32,8 @@ impl Pad {
     }
 }
 impl Pad {
-    /// The first of `n` elements along axis k that stands in a result of size `out`, and how many do. (In 128 bits, which no padding leaves.)
+    /// The first of `n` elements along axis k that is kept in a result of size `out`, and the
+    /// number of kept elements. (In 128 bits, which no padding can overflow.)
     fn kept(&self, k: usize, n: usize, out: usize) -> (usize, usize) {
         let (lo, _, int) = self.padding_config[k];
         let above = |x: i128| -(-x).div_euclid(int as i128 + 1);
@@ -40,7 +41,8 @@ impl Pad {
         let end = above(out as i128 - lo as i128).clamp(first, n as i128);
         (first as usize, (end - first) as usize)
     }
-    /// The cotangent of an operand of which some elements were cut off: read where the others stand, and zeros around them.
+    /// The cotangent of an operand some of whose elements were cut off: reads the kept positions,
+    /// and pads with zeros.
     fn transpose_of_cut(&self, cx: &dyn Cx, a: &Aval, ct: &Value) -> Res<Value> {
         let (mut start, mut limit, mut strides) = (Dims::default(), Dims::default(), Dims::default());
         let mut around = vec![];
@@ -147,7 +149,8 @@ impl Rules for Pad {
         let op: Op = Pad { padding_config: config.into() }.into();
         let operand = cx.batch_at(&x[0], d[0], ax.n, at)?;
         let Some(_) = d[1] else { return Ok((cx.bind(&op, &[operand, x[1].clone()])?, smallvec![Some(at)])) };
-        // each lane has its own padding value: pad with zeros, and select by where the operand lies
+        // each batch element has its own padding value: pad with zeros, and select by the operand's
+        // positions
         let inner = cx.bind1(op.clone(), &[operand.clone(), lit(operand.dtype(), 0.0)])?;
         let ones = cx.broadcast(&truth(true), &Dims::new(operand.shape()), &[])?;
         let mask = cx.bind1(op, &[ones, truth(false)])?;

@@ -126,7 +126,7 @@ impl RaggedDot {
         let left = masked(lhs, &|k| k);
         let mut dims = n.dot.clone();
         let place = |of: &[usize], k: usize| of.iter().position(|i| *i == k);
-        // of the product: batches, groups, what is free on either side
+        // axes of the product: batches, groups, the free axes of both sides
         let at = dims.lb.len();
         dims.lb.push(rank);
         if role == DimRole::Free {
@@ -184,7 +184,7 @@ impl Rules for RaggedDot {
         if sizes.rank() == 0 {
             return type_err(format!("{name} requires group_sizes of at least one axis."));
         }
-        // what the product itself asks of its operands, the group axis aside
+        // the checks of the product itself, without the group axis
         let product = self.dot(d.clone(), self.preferred_element_type.unwrap_or(lhs.dtype));
         let plain = product.infer(&[lhs.clone(), rhs.clone()])?;
         let [axis] = n.ragged[..] else { return type_err(format!("{name} expects exactly one lhs ragged dimension.")) };

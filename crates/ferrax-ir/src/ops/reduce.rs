@@ -183,7 +183,8 @@ impl Rules for Reduce {
         let out = d - axes.iter().filter(|a| **a < d).count();
         Ok((cx.bind(&Reduce { kind: self.kind, axes }.into(), x)?, smallvec![Some(out)]))
     }
-    /// What is the same along the axes of a sum is left for the sums.
+    /// Supports along the axes of a sum are applied before it; the others become those of the
+    /// result.
     fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
         let (Monoid::Sum, Some(s)) = (self.kind, &s[0]) else { return Ok(None) };
         let (stays, applied) = s.split_by(&self.axes);
@@ -230,7 +231,8 @@ impl Rules for Reduce {
     }
 }
 impl Reduce {
-    /// For pairs, whose parts do not reduce apart: one half combined with the other, until one element is left.
+    /// For pairs, whose parts cannot be reduced separately: combines one half with the other, until
+    /// one element is left.
     fn halves(&self, b: &mut Graph, x: TensorId, out: &Aval, f: Pw) -> Res<TensorIds> {
         let kept = self.kept(b.rank(x));
         let shape = b.shape(x).pick(&kept);

@@ -33,7 +33,7 @@ primitive! {
 primitive! {
     pub struct ReduceWindowBy = "reduce_window" {
         base_dilation: Dims,
-        /// What the computation closes over: nothing.
+        /// The captures of the computation: none.
         consts: Dims,
         jaxpr: Arc<Program>,
         padding: Box<[(i64, i64)]>,
@@ -55,7 +55,7 @@ fn each(cx: &dyn Cx, body: &Arc<Program>, a: &[Value], b: &[Value]) -> Res<Value
     cx.inline(&p, &[a, b].concat())
 }
 
-/// What the two have in common.
+/// The common part of the two ops.
 trait Folded: Rules + Clone {
     fn meaning(&self, cx: &dyn Cx, x: &[Value]) -> Res<Values>;
     fn jaxpr(&self) -> &Arc<Program>;

@@ -105,7 +105,7 @@ impl Word for Expr {
 pub fn leaf(x: TensorId) -> Expr {
     Expr::new(WordTerm::Tensor(x))
 }
-/// Adds an expression to the graph; what it shares is added once.
+/// Adds an expression to the graph; a shared subexpression is added once.
 fn build(g: &mut Graph, e: &Expr, done: &mut FxHashMap<*const WordTerm, TensorId>) -> TensorId {
     if let Some(n) = done.get(&Rc::as_ptr(&e.0)) {
         return *n;
@@ -425,7 +425,7 @@ impl HostFn for Uniform {
                 // rounding may reach the end that is not of the range
                 if x.to_f64() < b || a >= b { x } else { Scalar::from_f64(d, a) }
             } else {
-                // the width of the range, and what falls into it
+                // the width of the range, and the offset of a draw in it
                 let span = b.bits.wrapping_sub(a.bits) & (u64::MAX >> (64 - d.bits()));
                 let step = if span == 0 { 0 } else { ((bits as u128 * span as u128) >> 64) as u64 };
                 Scalar { dtype: d, bits: a.bits.wrapping_add(step) }

@@ -120,7 +120,7 @@ impl Scatter {
         let point = |k: usize| d.inserted_window_dims.contains(&k) || d.operand_batching_dims.contains(&k);
         (0..operand).map(|k| if point(k) { 1 } else { w.next().unwrap_or(1) }).collect()
     }
-    /// What the updates met: reads `x` where they were written; zero for those that were dropped.
+    /// Reads `x` at the positions of the updates; zero for dropped updates.
     fn read(&self, cx: &dyn Cx, x: &Value, indices: &Value, updates: &[usize]) -> Res<Value> {
         let d = &*self.dimension_numbers;
         let dims = GatherDims {
@@ -154,7 +154,8 @@ impl Scatter {
     fn indicator(cx: &dyn Cx, p: &Value, d: Dtype) -> Res<Value> {
         cx.convert(p, d)
     }
-    /// The updates taken in turn: what a product or an extremum of complex numbers is, whose parts do not go apart.
+    /// Applies updates one by one: for products and extremes of complex numbers, whose parts cannot
+    /// be combined separately.
     fn one_by_one(&self, x: &[Value]) -> Res<Values> {
         let [a, i, u] = x else { return type_err("scatter takes 3 operands") };
         if a.shape().contains(&0) || u.shape().contains(&0) {
@@ -429,8 +430,8 @@ impl Rules for Scatter {
         let beside = |k: &usize| !d.scatter_indices_batching_dims.contains(k);
         let batch = d.operand_batching_dims.iter().zip(d.scatter_indices_batching_dims.iter());
         let differ = batch.clone().any(|(o, i)| {
-            let mut told = [&operand[*o], &indices[*i], &updates[queries[*i]]].into_iter().filter(|c| !c.is_empty());
-            told.next().is_some_and(|first| told.any(|c| c != first))
+            let mut sizes = [&operand[*o], &indices[*i], &updates[queries[*i]]].into_iter().filter(|c| !c.is_empty());
+            sizes.next().is_some_and(|first| sizes.any(|c| c != first))
         });
         let resolved = !differ
             && windows().all(fits)
@@ -503,7 +504,8 @@ impl Rules for Scatter {
 }
 
 impl Scatter {
-    /// One window at a known place inside the operand: what is there is read, combined with the updates, and put back.
+    /// One window at a constant position in bounds: it is read, combined with the updates, and
+    /// written back.
     fn in_known_place(&self, b: &mut Graph, x: &[TensorId]) -> Option<TensorId> {
         let d = &*self.dimension_numbers;
         let (operand, updates) = (b.shape(x[0]), b.shape(x[2]));
@@ -550,7 +552,8 @@ impl Scatter {
     }
 }
 
-/// The scatter that writes one window at a start for each lane: what a batched dynamic_update_slice is.
+/// The scatter that writes one window at a start for each batch element: a batched
+/// dynamic_update_slice.
 pub(super) fn windows(rank: usize) -> ScatterDims {
     ScatterDims {
         update_window_dims: (1..=rank).collect(),

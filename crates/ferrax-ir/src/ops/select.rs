@@ -101,7 +101,7 @@ impl Rules for Select {
         let shape = common_shape("select_n", &x.iter().map(Value::aval).collect::<Vec<_>>())?;
         let terms: Vec<(usize, Support)> =
             s[1..].iter().enumerate().filter_map(|(k, s)| Some((k, s.clone()?))).collect();
-        // a case of rank 0 beside others that are not keeps a support that lies along no axis
+        // a case of rank 0 beside others of higher rank keeps a support without axes
         let support = within_cases(cx, &x[0], &terms, x.len() - 1, &shape);
         let y = match terms.as_slice() {
             [(k, _)] => cx.stretch(&x[k + 1], &shape)?,

@@ -54,7 +54,7 @@ impl Comparison {
     fn kind(self) -> Monoid {
         if self == Comparison::Ge { Monoid::Max } else { Monoid::Min }
     }
-    /// What any element is preferred to.
+    /// The value to which every element is preferred.
     fn worst(self, d: Dtype) -> Value {
         match (d.is_complex(), self) {
             (true, Comparison::Ge) => lit(d, f64::NEG_INFINITY),
@@ -180,7 +180,7 @@ fn read(cx: &dyn Cx, x: &Value, at: &Value) -> Res<Value> {
     let index = Dims::new(at.shape()).insert(at.rank(), 1);
     cx.bind1(op, &[flat(cx, x)?, cx.reshape(at, &index)?])
 }
-/// Zeros of a shape, with `x` added at flat positions; what is at -1 is dropped.
+/// Zeros of a shape, with `x` added at flat positions; elements at position -1 are dropped.
 fn write(cx: &dyn Cx, x: &Value, at: &Value, shape: &Dims) -> Res<Value> {
     let dims = ScatterDims {
         inserted_window_dims: [0].into(),

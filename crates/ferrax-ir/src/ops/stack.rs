@@ -18,7 +18,8 @@ use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use smallvec::smallvec;
 
-/// Results are variables of a program, each of which has a type: so many are surely a mistake.
+/// Results are variables of a program, each of which has a type: a larger number is surely a
+/// mistake.
 const MOST_PARTS: usize = 1 << 24;
 
 primitive! {

@@ -16,7 +16,8 @@ use ferrax_kernel::DType;
 use smallvec::smallvec;
 
 primitive! {
-    /// Batched, a tape holds as many elements as the longest lane wrote; what a shorter lane has beyond its own is never read.
+    /// A batched tape holds as many elements as the longest loop of the batch wrote; elements
+    /// beyond a shorter loop's own are never read.
     pub struct TapeLen = "tape_len" {}
 }
 impl Rules for TapeLen {

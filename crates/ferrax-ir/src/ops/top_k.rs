@@ -179,8 +179,8 @@ impl Rules for ApproxTopK {
         if self.is_max_k {
             return exact.lower(b, x, out);
         }
-        let turned = b.un(Un::Neg, x[0]);
-        let mut y = exact.lower(b, &[turned], out)?;
+        let negated = b.un(Un::Neg, x[0]);
+        let mut y = exact.lower(b, &[negated], out)?;
         y[0] = b.un(Un::Neg, y[0]);
         Ok(y)
     }

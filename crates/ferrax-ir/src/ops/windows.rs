@@ -31,7 +31,8 @@ pub struct Windows {
     pub base: Dims,
     pub dilation: Dims,
 }
-/// Combines what comes earlier in a window with what comes later: arrays of one shape, each a component of the state.
+/// Combines earlier elements of a window with later ones: arrays of one shape, each a component of
+/// the state.
 pub type CombineFn<'a> = &'a dyn Fn(&dyn Cx, &[Value], &[Value]) -> Res<Values>;
 
 fn dilated(n: usize, d: usize) -> i64 {
@@ -144,8 +145,8 @@ impl Windows {
     fn out(&self, shape: &[usize]) -> Res<Dims> {
         self.over("window", &Dims::new(shape))
     }
-    /// The padding of the transpose: what makes windows over the results, spread by the strides, cover each operand's element as often as
-    /// it was covered.
+    /// The padding of the transpose, with which windows over the dilated results cover each
+    /// operand's element as often as it was covered.
     pub fn transposed_padding(&self, shape: &[usize], out: &[usize]) -> Vec<(i64, i64)> {
         let along = |k: usize| {
             let before = self.span(k) - self.padding[k].0 - 1;
@@ -210,7 +211,7 @@ impl Windows {
         f: CombineFn,
     ) -> Res<Values> {
         let (w, d, s) = (self.size[k], self.dilation[k], self.strides[k]);
-        // `n` results from the `start`th place on, `step` places apart
+        // `n` results from the `start`th place on, at distance `step`
         let cut = |xs: &[Value], start: usize, n: usize, step: usize| -> Res<Values> {
             let mut shape = Dims::new(xs[0].shape());
             let (mut starts, mut strides) = filled(shape.len());
@@ -223,7 +224,8 @@ impl Windows {
         if d == 1 && (out == 1 || s >= w) {
             return self.apart(cx, xs, fills, k, out, whole, f);
         }
-        // after j doublings, what 2^j places from each one on hold; a window is made of those that its size is the sum of
+        // after j doublings, each place holds the combination of 2^j elements from it on; a window
+        // combines those whose lengths add up to its size
         let (mut run, mut len, mut done) = (xs, 1, 0);
         let mut acc: Option<Values> = None;
         loop {
@@ -316,7 +318,7 @@ fn in_turn(cx: &dyn Cx, n: usize, tap: &dyn Fn(usize) -> Res<Values>, f: Combine
     Ok(acc)
 }
 
-/// Lowers an op to what `f` says in terms of others.
+/// Lowers an op to the composition `f` of others.
 pub fn lower_as(b: &mut Graph, x: &[TensorId], f: &dyn Fn(&dyn Cx, &[Value]) -> Res<Values>) -> Res<TensorIds> {
     let aval = |x: &TensorId| {
         let (node, pair) = b.parts(*x).map_or((*x, false), |p| (p.0, true));

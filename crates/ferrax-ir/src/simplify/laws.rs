@@ -18,7 +18,8 @@ use crate::program::{Atom, Eqn};
 use ferrax_kernel::Dims;
 use smallvec::SmallVec;
 
-/// What the equation's one output is equal to, if a law says so. A law that leaves another equation emits it.
+/// The atom that the equation's one output equals, by some law. A law that simplifies to another
+/// equation emits it.
 pub(super) fn apply(s: &mut Simplifier, op: &Op, x: &[Atom], out: &Aval) -> Option<Atom> {
     let same = |s: &Simplifier, a: &Atom| (s.aval(a) == *out).then_some(*a);
     match op {
@@ -57,7 +58,8 @@ pub(super) fn apply(s: &mut Simplifier, op: &Op, x: &[Atom], out: &Aval) -> Opti
         _ => None,
     }
 }
-/// Operands this long both ways are summed in one order, whichever stands on the left.
+/// Products of operands from this length both ways use one order of summation, whichever operand is
+/// on the left.
 const MIN_ORDERED_LENGTH: usize = 32;
 
 /// The product with its operands exchanged, and the permutation that is left, if then elements that lie together do so in the result.

@@ -7,7 +7,8 @@ use crate::program::Program;
 use crate::value::{Value, Values};
 use std::sync::Arc;
 
-/// Where a program that was made of a body has a selector: among its inputs, or among its outputs behind the values.
+/// The position of a selector in a program made from a body: among its inputs, or among its outputs
+/// after the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
     In(usize),
@@ -46,7 +47,8 @@ impl Bared {
     }
 }
 impl Crossing {
-    /// The tangents among the results of the program: `x` were its operands, `y` is what it gave behind the primal values.
+    /// The tangents among the results of the program: `x` were its operands, `y` are its results
+    /// after the primal values.
     pub fn tangents(&self, cx: &dyn Cx, x: &[Value], y: &[Value]) -> Res<Vec<Tan>> {
         let (values, selectors) = y.split_at(self.outs.iter().flatten().count());
         let mut values = values.iter();
@@ -94,10 +96,11 @@ impl Crossing {
         Ok((y[..n_plain].to_vec(), tangents, y[n..].to_vec()))
     }
 }
-/// What [`Crossing::results`] gives.
+/// The result of [`Crossing::results`].
 type Results = (Vec<Value>, Vec<Option<(Value, Support)>>, Vec<Value>);
-/// The derivatives of several branches, of which one is taken, brought to the same results: a tangent that any has, all have; a
-/// support that differs is a mask. `outs` are the types of the tangents, `n_plain` how many results stand before them.
+/// The derivatives of several branches, only one of which runs, brought to the same results: a
+/// tangent that any branch has, all return; a support that differs between them becomes a mask.
+/// `outs` are the types of the tangents, `n_plain` is the number of results before them.
 pub fn agreed(
     cx: &dyn Cx,
     made: &[Arc<Crossing>],

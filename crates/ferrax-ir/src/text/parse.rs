@@ -23,7 +23,7 @@ struct Parser<'a> {
 }
 type VarNumbers = HashMap<String, u32>;
 
-/// The program a text says.
+/// Parses the text of a program.
 pub fn parse(s: &str) -> Res<Program> {
     parse_with(s, &HashMap::new())
 }
@@ -134,7 +134,7 @@ impl<'a> Parser<'a> {
         shape.checked(dtype.size())?;
         Ok(Aval { tape, vary: self.vary()?, ..Aval::of(dtype, shape) })
     }
-    /// The axes behind a type over which it varies: `{V:i}`, `{V:(i,j)}` or nothing.
+    /// The axes after a type over which it varies: `{V:i}`, `{V:(i,j)}` or nothing.
     fn vary(&mut self) -> Res<Vary> {
         if !self.s[self.at..].starts_with("{V:") {
             return Ok(Vary::NONE);
@@ -169,7 +169,8 @@ impl<'a> Parser<'a> {
         }
         Ok(())
     }
-    /// Where a literal starts: a digit, a sign, a bracketed complex number, or one of Python's words.
+    /// Whether a literal starts here: a digit, a sign, a bracketed complex number, or one of
+    /// Python's words.
     fn literal_ahead(&mut self) -> bool {
         let c = self.peek();
         let rest = &self.s[self.at..];
@@ -371,7 +372,7 @@ fn complex(w: &str) -> Option<(f64, f64)> {
         None => Some((0.0, w.parse().ok()?)),
     }
 }
-/// What the text declares is what `infer` says.
+/// Checks that the declared types are those of `infer`.
 fn check(e: &Eqn, avals: &[Aval]) -> Res<()> {
     let aval = |a: &Atom| match a {
         Atom::Var(v) => avals[*v as usize].clone(),

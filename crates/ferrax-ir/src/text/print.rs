@@ -13,7 +13,7 @@ const RESERVED: [&str; 5] = ["in", "let", "nan", "inf", "tape"];
 /// A text that can be laid out in more than one way.
 pub enum Doc {
     Text(String),
-    /// A line break, or this text where the group lies flat.
+    /// A line break, or this text if the group is printed flat.
     Break(&'static str),
     Cat(Vec<Doc>),
     /// Breaks inside indent by so much more.
@@ -101,11 +101,11 @@ fn text(s: impl Into<String>) -> Doc {
     Doc::Text(s.into())
 }
 
-/// What stands beside each equation.
+/// The notes beside each equation.
 #[derive(Clone, Copy, PartialEq)]
 enum Beside {
     Nothing,
-    /// Where the user wrote it.
+    /// The user's source lines.
     Lines,
     /// The names of the scopes it was traced in.
     Names,
@@ -132,7 +132,7 @@ struct Printer {
 pub fn print(p: &Program) -> String {
     doc(p, Beside::Nothing).render()
 }
-/// With the user's line, and the names of the scopes around it, beside each equation, as asked.
+/// Prints the user's line and the names of the enclosing scopes beside each equation, on request.
 pub fn print_with(p: &Program, lines: bool, names: bool) -> String {
     let beside = match (lines, names) {
         (false, false) => Beside::Nothing,
@@ -233,7 +233,8 @@ impl Printer {
             }
         }
     }
-    /// `ins`, `outs`: what the equation that holds the program calls its operands and results (jit's inner names are the outer ones).
+    /// `ins`, `outs`: the names that the equation with the program gives its operands and results
+    /// (jit's inner names are the outer ones).
     fn program(&mut self, p: &Program, ins: Option<Vec<Option<String>>>, outs: Option<&[String]>) -> Doc {
         let mut used = vec![false; p.avals().len()];
         for a in p.eqns().iter().flat_map(|e| e.args.iter()).chain(p.outs()) {

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 /// Rounds of narrowing: each lets the guards of one move tell another's.
 const ROUNDS: usize = 8;
-/// Sums that are tried for one load.
+/// The number of sums to examine for one load.
 const MAX_SUMS: usize = 4096;
 
 /// `offset + sum_k strides[k] * index[k]`, in 128 bits: sizes of one domain multiply to less than 2^63, so no sum of an index and
@@ -42,7 +42,8 @@ impl Form {
         let all = self.strides.iter().zip(of);
         all.fold((self.offset, self.offset), |sum, (s, range)| add(sum, times(*s, *range)))
     }
-    /// The same form divided by what all strides are multiples of, and where it lies: between multiples.
+    /// The same form divided by the common divisor of the strides; its interval is rounded to
+    /// multiples of that.
     fn reduced(mut self, (lo, hi): Interval) -> (Form, Interval) {
         let all = self.strides.iter().fold(0, |g, s| gcd(g, s.unsigned_abs() as i128));
         let first = self.strides.iter().find(|s| **s != 0).map_or(1, |s| s.signum());
@@ -70,13 +71,13 @@ fn both(a: Interval, b: Interval) -> Interval {
 fn is_empty((lo, hi): Interval) -> bool {
     lo > hi
 }
-/// Where x lies if `s x` lies in the interval.
+/// The interval of x if `s x` lies in the given one.
 fn quotient(s: i128, (lo, hi): Interval) -> Interval {
     let (lo, hi, s) = if s < 0 { (-hi, -lo, -s) } else { (lo, hi, s) };
     (-(-lo).div_euclid(s), hi.div_euclid(s))
 }
 
-/// What is known of the indices that the guards let through.
+/// The facts that the guards establish about the indices.
 struct Known {
     indices: SmallVec<[Interval; 6]>,
     /// Guarded forms, each once, with where they lie.
@@ -103,7 +104,7 @@ impl Known {
         }
         for g in guards {
             let mut form = Form::of(&g.at, domain.len());
-            // an index that stays at 0 says nothing
+            // an index of a dimension of size 1 is always 0
             form.strides.iter_mut().zip(domain).filter(|(_, n)| **n == 1).for_each(|(s, _)| *s = 0);
             let offset = std::mem::take(&mut form.offset);
             let (form, range) = form.reduced((g.lo as i128 - offset, g.hi as i128 - 1 - offset));
@@ -140,7 +141,7 @@ impl Known {
     }
 }
 
-/// Tries sums of guarded forms; what each proves counts together with what the others do.
+/// Examines sums of guarded forms; the bounds that they prove are combined.
 struct Search<'a> {
     known: &'a Known,
     len: i128,

@@ -21,7 +21,7 @@ impl<R: RealLanes> Default for LaneWorkspace<R> {
     }
 }
 struct LaneMemory<E: ElementLanes> {
-    /// Arrays, by what they are taken for.
+    /// Arrays, indexed by their purpose.
     own: [Vec<E>; 6],
     real: Vec<E::Real>,
     turns: Vec<Rotation<E>>,
@@ -61,8 +61,8 @@ impl Linalg {
             _ => false,
         }
     }
-    /// The results of `count` matrices, as [`Linalg::run`] of each; at least one, and no more than there are lanes. Only of what
-    /// [`Linalg::has_lanes`].
+    /// The results of `count` matrices, as [`Linalg::run`] of each; at least one, and no more than
+    /// there are lanes. Only for decompositions with [`Linalg::has_lanes`].
     #[inline(always)]
     pub fn run_lanes<R: RealLanes>(
         &self,
@@ -77,7 +77,7 @@ impl Linalg {
         }
     }
     /// [`Linalg::run_lanes`] over one lane, as the compiler makes it where nothing is known of the machine.
-    #[inline(never)] // one copy, of a hundred kilobytes, for all who ask
+    #[inline(never)] // one copy, of a hundred kilobytes, for all callers
     pub fn run_lane(&self, lane: &mut LaneWorkspace<f64>, count: usize, ins: &[&[u8]], outs: &mut [&mut [u8]]) {
         self.run_lanes(lane, count, ins, outs)
     }
@@ -218,7 +218,8 @@ impl Group<'_, '_> {
         keep(a, finite, E::all(0.0));
         finite
     }
-    /// How small a product of vectors counts as zero: what the elements' precision, or that of sums, leaves of it.
+    /// The tolerance under which a product of vectors counts as zero: the rounding of the elements,
+    /// or of sums.
     #[inline(always)]
     fn tolerance(&self) -> f64 {
         if self.of.dtype == DType::F32 { 2f64.powi(-40) } else { f64::EPSILON }
@@ -228,7 +229,7 @@ impl Group<'_, '_> {
         let (n, zero) = (self.of.n, E::all(0.0));
         let LaneMemory { own: [a, v, t, ..], real, turns, .. } = memory;
         let finite = Self::finite(a);
-        // what is read comes above the diagonal, and what is not, away
+        // keeps the elements above the diagonal, and clears the others
         for i in 0..n {
             for j in 0..i {
                 if lower {

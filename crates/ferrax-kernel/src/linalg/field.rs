@@ -107,7 +107,7 @@ pub fn swap_rows<E: ElementLanes>(a: &mut [E], n: usize, i: usize, j: usize, hol
         }
     }
 }
-/// The transpose of an `m` by `n` array, conjugated where asked.
+/// The transpose of an `m` by `n` array, conjugated on request.
 #[inline(always)]
 pub fn transposed<E: ElementLanes>(a: &[E], m: usize, n: usize, conjugate: bool, out: &mut [E]) {
     for i in 0..m {

@@ -16,7 +16,7 @@ const SWEEPS: usize = 80;
 /// Beside the square of the matrix, the square of a column that is nothing: turning rounding errors would go on until they vanish.
 const NOTHING: f64 = 1e-120;
 
-/// How a pair is turned, where it is.
+/// The rotation of a pair, and whether it is applied.
 #[derive(Clone, Copy)]
 pub struct Rotation<E: ElementLanes> {
     c: E::Real,
@@ -33,7 +33,8 @@ impl<E: ElementLanes> Rotation<E> {
         let (zero, one) = (E::Real::splat(0.0), E::Real::splat(1.0));
         Rotation { c: one, s: zero, cp: E::all(1.0), sp: E::all(0.0), turns: zero.less(zero) }
     }
-    /// What makes vectors of squared lengths `a` and `d` orthogonal whose product is `g`, and by how much it moves between these.
+    /// The rotation that makes vectors of squared lengths `a` and `d` and inner product `g`
+    /// orthogonal, and the squared length that it moves from one to the other.
     #[inline(always)]
     fn new(a: E::Real, d: E::Real, g: E, size: E::Real, turns: Masks<E>) -> (Self, E::Real) {
         let one = E::Real::splat(1.0);
@@ -67,7 +68,8 @@ impl<E: ElementLanes> Rotation<E> {
     }
 }
 
-/// Pair `k` of round `round`, the smaller one first, of `n`; none where one of an odd number rests, who has the number of the round.
+/// Pair `k` of round `round`, the smaller one first, of `n`; none for the element without a
+/// partner, whose index is the number of the round if n is odd.
 #[inline(always)]
 fn pair(n: usize, round: usize, k: usize) -> Option<(usize, usize)> {
     let last = rounds(n);
@@ -100,7 +102,7 @@ pub fn eigen<E: ElementLanes>(
     let whole = squares(a.iter().copied());
     let (tolerance, nothing) = (E::Real::splat(tolerance), (whole * E::Real::splat(NOTHING)).sqrt());
     for _ in 0..SWEEPS {
-        let mut turned = nothing.less(nothing);
+        let mut rotated = nothing.less(nothing);
         for round in 0..rounds(n) {
             let mut some = nothing.less(nothing);
             for k in 0..n.div_ceil(2) {
@@ -119,11 +121,11 @@ pub fn eigen<E: ElementLanes>(
                 }
             }
             if some.any() {
-                turned = turned.or(some);
+                rotated = rotated.or(some);
                 turn_round(a, v, turns, n, round);
             }
         }
-        if !turned.any() {
+        if !rotated.any() {
             break;
         }
     }
@@ -148,7 +150,8 @@ fn point_up<E: ElementLanes>(row: &mut [E]) {
     let down = part.less(zero);
     row.iter_mut().for_each(|x| *x = E::choose(down, -*x, *x));
 }
-/// The rotations of a round, of rows and columns of `a`, of which what is above the diagonal counts, and of the rows of `v`.
+/// Applies the rotations of a round to rows and columns of `a`, of which the upper triangle is
+/// stored, and to the rows of `v`.
 #[inline(always)]
 fn turn_round<E: ElementLanes>(a: &mut [E], v: &mut [E], turns: &[Rotation<E>], n: usize, round: usize) {
     for k in 0..n.div_ceil(2) {
@@ -171,7 +174,7 @@ fn turn_round<E: ElementLanes>(a: &mut [E], v: &mut [E], turns: &[Rotation<E>], 
                 put(a, n, q, s, qs);
             }
         }
-        // who has no partner has the number of the round
+        // the element without a partner is the one whose index is the number of the round
         if n % 2 == 1 {
             let (x, y) = left.apply(at(a, n, p, round), at(a, n, q, round));
             put(a, n, p, round, x);
@@ -211,8 +214,9 @@ fn sort<E: ElementLanes>(x: &mut [E::Real], ascending: bool, [(a, m), (b, n)]: [
     }
 }
 
-/// Turns the `n` rows of `b`, each of `m` elements, into orthogonal ones, the longest first, and the rows of `v` (each of `width`) as they
-/// are turned; `s` is their lengths, and they have length 1 then where they are not zero.
+/// Rotates the `n` rows of `b`, each of `m` elements, into orthogonal ones, the longest first, and
+/// the rows of `v` (each of `width`) likewise. Writes their lengths to `s`, and scales nonzero rows
+/// to length 1.
 #[inline(always)]
 pub fn orthogonalize<E: ElementLanes>(
     b: &mut [E],
@@ -227,11 +231,11 @@ pub fn orthogonalize<E: ElementLanes>(
     let scale = unit_scale(b);
     scaled(b, scale);
     let nothing = squares(b.iter().copied()) * E::Real::splat(NOTHING);
-    // what the product of orthogonal rows comes to by rounding
+    // the rounding error of the product of orthogonal rows
     let tolerance = E::Real::splat(tolerance * (4 + m) as f64);
     // each sweep leaves less to turn, down to rounding
     for _ in 0..SWEEPS {
-        let mut turned = zero.less(zero);
+        let mut rotated = zero.less(zero);
         for round in 0..rounds(n) {
             for k in 0..n.div_ceil(2) {
                 turns[k] = Rotation::none();
@@ -253,13 +257,13 @@ pub fn orthogonalize<E: ElementLanes>(
                 let Some((p, q)) = pair(n, round, k) else { continue };
                 let turn = turns[k];
                 if turn.turns.any() {
-                    turned = turned.or(turn.turns);
+                    rotated = rotated.or(turn.turns);
                     turn.rows(b, m, p, q);
                     turn.rows(v, width, p, q);
                 }
             }
         }
-        if !turned.any() {
+        if !rotated.any() {
             break;
         }
     }
@@ -281,7 +285,8 @@ pub fn complete<E: ElementLanes<Real = f64>>(b: &mut [E], first: usize, m: usize
     let count = b.len() / m.max(1);
     let mut next = 0;
     for k in first..count {
-        // a unit vector, less what lies along the others, twice (Kahan); one of m - k is long enough
+        // a unit vector, orthogonalized twice against the others (Kahan); one of m - k is long
+        // enough
         loop {
             let (before, rest) = b.split_at_mut(k * m);
             let row = &mut rest[..m];

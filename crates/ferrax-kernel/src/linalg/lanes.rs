@@ -64,7 +64,7 @@ pub trait RealLanes:
     fn greater(self, o: Self) -> Self {
         Self::select(self.less(o), o, self)
     }
-    /// `sqrt(self^2 + o^2)`, which does not overflow on the way; of infinities nan.
+    /// `sqrt(self^2 + o^2)` without intermediate overflow; nan for infinities.
     #[inline(always)]
     fn hypot(self, o: Self) -> Self {
         let (a, b) = (self.abs(), o.abs());
@@ -140,7 +140,7 @@ pub trait ElementLanes:
     fn abs(self) -> Self::Real;
     /// `|x|^2`
     fn square(self) -> Self::Real;
-    /// `|re| + |im|`: what pivots are chosen by.
+    /// `|re| + |im|`, by which pivots are chosen.
     fn size(self) -> Self::Real;
     fn finite(self) -> Masks<Self>;
     fn choose(holds: Masks<Self>, a: Self, b: Self) -> Self;
@@ -281,13 +281,13 @@ impl<R: RealLanes> Div for ComplexLanes<R> {
     type Output = Self;
     #[inline(always)]
     fn div(self, o: Self) -> Self {
-        let turned = RealLanes::abs(o.re).less(RealLanes::abs(o.im));
-        let (p, q) = (R::select(turned, o.im, o.re), R::select(turned, o.re, o.im));
-        let (a, b) = (R::select(turned, self.im, self.re), R::select(turned, self.re, self.im));
+        let swapped = RealLanes::abs(o.re).less(RealLanes::abs(o.im));
+        let (p, q) = (R::select(swapped, o.im, o.re), R::select(swapped, o.re, o.im));
+        let (a, b) = (R::select(swapped, self.im, self.re), R::select(swapped, self.re, self.im));
         let by_zero = p.equals(R::splat(0.0));
         let r = R::select(by_zero, R::splat(0.0), q / p);
         let d = R::select(by_zero, p, p + q * r);
-        let im = (self.im * R::select(turned, r, R::splat(1.0)) - self.re * R::select(turned, R::splat(1.0), r)) / d;
+        let im = (self.im * R::select(swapped, r, R::splat(1.0)) - self.re * R::select(swapped, R::splat(1.0), r)) / d;
         ComplexLanes { re: (a + b * r) / d, im }
     }
 }

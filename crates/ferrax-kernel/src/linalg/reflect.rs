@@ -28,7 +28,8 @@ fn reflection<E: ElementLanes>(alpha: E, x: &mut [E]) -> (E::Real, E) {
     let tau = (E::real(beta) - alpha).scale(one / beta);
     (E::Real::select(none, alpha.re(), beta) / up, E::choose(none, E::all(0.0), tau))
 }
-/// `c = (1 - tau v v') c` over columns `from..n`; row 0 of `v` is 1 and lies at row `top`. Where `tau` is zero, c stays what it is.
+/// `c = (1 - tau v v') c` over columns `from..n`; row 0 of `v` is 1 and belongs to row `top` of c.
+/// Where `tau` is zero, c is unchanged.
 #[inline(always)]
 fn reflect_rows<E: ElementLanes>(c: &mut [E], n: usize, top: usize, from: usize, v: &[E], tau: E, w: &mut [E]) {
     let (none, w) = (tau.is_zero(), &mut w[..n - from]);
@@ -97,7 +98,8 @@ pub fn qr<T: ElementLanes>(a: &mut [T], m: usize, n: usize, taus: &mut [T], w: &
         reflect_rows(a, n, k, k + 1, v, taus[k].conj(), w);
     }
 }
-/// The same, the longest column that is left being taken first: column k of what is factored was column `order[k]`.
+/// The same with pivoting: the longest remaining column is reduced first. Column k of the
+/// factorization was column `order[k]`.
 pub fn pivoted_qr<T: RealOrComplex>(
     a: &mut [T],
     m: usize,
@@ -179,8 +181,8 @@ pub fn hessenberg<T: RealOrComplex>(a: &mut [T], n: usize, taus: &mut [T], w: &m
         reflect_columns(a, n, k + 1, v, taus[k]);
     }
 }
-/// `a = q t q'`, t with diagonal `d` and real subdiagonal `e`, of the Hermitian matrix that the lower triangle says. Its reflections lie
-/// below the subdiagonal.
+/// `a = q t q'`, t with diagonal `d` and real subdiagonal `e`, of the Hermitian matrix that the
+/// lower triangle defines. Its reflections are stored below the subdiagonal.
 pub fn tridiagonal<T: RealOrComplex>(
     a: &mut [T],
     n: usize,
@@ -227,8 +229,8 @@ pub fn tridiagonal<T: RealOrComplex>(
         a[n * n - 1] = T::real(d[n - 1]);
     }
 }
-/// `a = u b v'` for `m >= n`: b with diagonal `d` and `e` above it, both real. The reflections of u lie in `a`, those of v in `p` (n by n),
-/// whose 1 is one row lower.
+/// `a = u b v'` for `m >= n`: b with diagonal `d` and `e` above it, both real. The reflections of u
+/// are stored in `a`, those of v in `p` (n by n), whose 1 is one row lower.
 pub fn bidiagonal<T: RealOrComplex>(
     a: &mut [T],
     [m, n]: [usize; 2],

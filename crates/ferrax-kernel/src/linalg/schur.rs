@@ -36,13 +36,15 @@ fn block_start<T: RealOrComplex>(h: &mut [T], n: usize, hi: usize, least: f64) -
     }
     0
 }
-/// What counts as nothing wherever it stands: first what would underflow in products, and, after many sweeps, what rounding leaves of the whole matrix, for
-/// a block that is rounding itself may circle.
+/// The magnitude below which an element counts as zero. At first it is the one whose products would
+/// underflow. After many sweeps it is the rounding of the whole matrix, since a block of the size
+/// of rounding errors may cycle.
 fn negligible(whole: f64, sweeps: usize) -> f64 {
     whole * if sweeps < PATIENCE { TINY } else { f64::EPSILON }
 }
 
-/// `h` becomes triangular, `z` is turned with it (no columns where it is empty). Whether it converged.
+/// Reduces `h` to triangular form and applies the rotations to `z` (empty: no columns). Returns
+/// whether it converged.
 pub fn complex(h: &mut [C128], z: &mut [C128], n: usize) -> bool {
     let whole = norm(h.iter().copied());
     if !whole.is_finite() {
@@ -62,7 +64,7 @@ pub fn complex(h: &mut [C128], z: &mut [C128], n: usize) -> bool {
         }
         let at = |i: usize, j: usize| h[i * n + j];
         let shift = if sweeps % 11 == 10 {
-            // what has not converged circles: leave the circle
+            // an exceptional shift, since an iteration that has not converged cycles
             at(hi, hi) + C128::real(at(hi, hi - 1).size())
         } else {
             let [p, _] = eigenvalues(at(hi - 1, hi - 1), at(hi - 1, hi), at(hi, hi - 1), at(hi, hi));
@@ -72,9 +74,9 @@ pub fn complex(h: &mut [C128], z: &mut [C128], n: usize) -> bool {
         let mut before: Option<(f64, C128)> = None;
         for k in lo..=hi {
             // the columns follow one step behind the rows
-            let turned = before.take();
+            let previous = before.take();
             if k == hi {
-                if let Some(t) = turned {
+                if let Some(t) = previous {
                     right(h, z, n, k - 1, hi, t);
                 }
                 break;
@@ -92,7 +94,7 @@ pub fn complex(h: &mut [C128], z: &mut [C128], n: usize) -> bool {
             turn_rows(h, n, k, k, k + 1, [C128::real(c), s, -s.conj(), C128::real(c)]);
             h[(k + 1) * n + k] = C128::ZERO;
             before = Some((c, s));
-            if let Some(t) = turned {
+            if let Some(t) = previous {
                 right(h, z, n, k - 1, hi, t);
             }
         }
@@ -124,7 +126,8 @@ fn sqrt(x: C128) -> C128 {
     if x.re >= 0.0 { C128 { re: u, im: v } } else { C128 { re: v.abs(), im: u.copysign(x.im) } }
 }
 
-/// `h` becomes triangular but for blocks of two rows, `z` is turned with it. Whether it converged.
+/// Reduces `h` to triangular form with blocks of two rows, and applies the rotations to `z`.
+/// Returns whether it converged.
 pub fn real(h: &mut [f64], z: &mut [f64], n: usize) -> bool {
     let whole = norm(h.iter().copied());
     if !whole.is_finite() {
@@ -259,7 +262,7 @@ pub fn diagonal<T: RealOrComplex>(t: &[T], n: usize, w: &mut [C128]) {
 /// The eigenvectors of a Schur form, as rows of `x` of `n`: row k is that of `w[k]`. With `left`, those of its adjoint.
 pub fn vectors<T: RealOrComplex>(t: &[T], n: usize, w: &[C128], left: bool, x: &mut [C128]) {
     let least = (f64::EPSILON * norm(t.iter().copied())).max(1e-150);
-    // of the adjoint with rows and columns in reverse, which is such a form again
+    // the adjoint with rows and columns in reverse, which has this form again
     let at = |i: usize, j: usize| {
         if left { t[(n - 1 - j) * n + n - 1 - i].conj().complex() } else { t[i * n + j].complex() }
     };
@@ -314,7 +317,7 @@ fn substitute(
         } else {
             x[i] = rest(i, i + 1, x) / safe(at(i, i) - value);
         }
-        // what grows is scaled down before it overflows
+        // scaled down before it overflows
         let most = x[i..end].iter().fold(0.0f64, |m, x| m.max(x.size()));
         if most > 1e100 {
             x[i..end].iter_mut().for_each(|x| *x = x.scale(1.0 / most));

@@ -6,7 +6,9 @@ use super::field::{RealOrComplex, rows};
 
 const SWEEPS: usize = 80;
 
-/// Singular values, descending, of the upper bidiagonal matrix of diagonal `d` and what is above it, `e` (as long, its last element 0). The rows of `u` (each of `m`) and of `v` (each of `n`) are turned as its vectors are; either may be empty. Whether it
+/// Singular values, descending, of the upper bidiagonal matrix with diagonal `d` and superdiagonal
+/// `e` (of the same length, its last element 0). Applies the rotations of its vectors to the rows
+/// of `u` (each of `m`) and of `v` (each of `n`); either may be empty. Returns whether it
 /// converged.
 pub fn bidiagonal<T: RealOrComplex>(
     d: &mut [f64],

@@ -4,7 +4,7 @@
 //! Implicit QL with Wilkinson's shift: Bowdler, Martin, Reinsch and Wilkinson, Numerische Mathematik 11 (1968), `tql2`.
 use super::field::{RealOrComplex, rows};
 
-/// More sweeps than any eigenvalue was ever seen to need.
+/// More sweeps than any observed eigenvalue needed.
 const SWEEPS: usize = 90;
 
 /// The eigenvalues ascending in `d`; `e` is the subdiagonal, and lost. The rows of `z` (as many as `d` has elements, each of `width`)

@@ -4,7 +4,8 @@
 use super::field::{RealOrComplex, rows, subtract, swap_rows};
 use super::lanes::{ElementLanes, LaneMask, Masks, RealLanes};
 
-/// The lower factor of what the lower triangle says, in its place, zeros above; where there is one. `w` is working memory for a column.
+/// The Cholesky factor of the matrix that the lower triangle defines, in place, with zeros above;
+/// if there is one. `w` is working memory for a column.
 #[inline(always)]
 pub fn cholesky<E: ElementLanes>(a: &mut [E], w: &mut [E], n: usize) -> Masks<E> {
     let zero = E::Real::splat(0.0);
@@ -18,7 +19,7 @@ pub fn cholesky<E: ElementLanes>(a: &mut [E], w: &mut [E], n: usize) -> Masks<E>
         let by = E::Real::splat(1.0) / root;
         row[0] = E::real(root);
         row[1..].fill(E::all(0.0));
-        // the column's products come off what is right of it, row by row
+        // subtracts the column's products from the columns right of it, row by row
         for (i, row) in rest.chunks_exact_mut(n).enumerate() {
             let l = row[k].scale(by);
             (row[k], w[i]) = (l, l.conj());
@@ -128,7 +129,7 @@ pub fn lu<E: ElementLanes>(a: &mut [E], pivots: &mut [E::Real], m: usize, n: usi
         }
     }
 }
-/// Where each row comes from, after these exchanges. One that leaves the array is passed over.
+/// The source of each row after these exchanges. Exchanges with a row out of bounds are skipped.
 pub fn permutation(pivots: impl Iterator<Item = i64>, out: &mut [usize]) {
     out.iter_mut().enumerate().for_each(|(i, p)| *p = i);
     for (i, j) in pivots.enumerate() {
@@ -141,8 +142,9 @@ pub fn permutation(pivots: impl Iterator<Item = i64>, out: &mut [usize]) {
     }
 }
 
-/// `x` of the system with diagonals `lower` (its first element unused), `d` and `upper` (its last unused), in the place of `b` of `k`
-/// columns, by elimination with exchanges of neighbours. `second` is what they bring above `upper`.
+/// Solves systems with diagonals `lower` (its first element unused), `d` and `upper` (its last
+/// unused), by elimination with exchanges of neighbours; `b` of `k` columns becomes `x`. `second`
+/// is the superdiagonal above `upper` that exchanges fill.
 pub fn tridiagonal_solve<T: RealOrComplex>(
     lower: &mut [T],
     d: &mut [T],

@@ -25,7 +25,8 @@ fn less<R: Real>(whole: Double<R>, part: Double<R>) -> Double<R> {
     Double { hi: difference.hi, lo: difference.lo.add(whole.lo.sub(part.lo)) }
 }
 
-/// For `|x| <= 1/2` asin(|x|), else asin(sqrt((1 - |x|) / 2)), which is acos(|x|) / 2; and whether it is the latter.
+/// For `|x| <= 1/2` asin(|x|), else asin(sqrt((1 - |x|) / 2)), which is acos(|x|) / 2; and whether
+/// it is the latter.
 #[inline(always)]
 fn asin_half<R: Real>(x: R) -> (Double<R>, R::Mask) {
     let half = R::exact(0.5);
@@ -121,7 +122,7 @@ pub fn atan2<R: Real>(y: R, x: R) -> R {
     let above = R::select(diagonal.clone(), one.clone(), above.mul(closer.clone()));
     let below = R::select(diagonal.or(origin), one, below.mul(closer));
     let first = angle(above, below);
-    let turned = less(Double::words(PI), first.clone());
-    let angle = Double::select(x.clone().is_negative(), turned, first).value().with_sign(y.clone().sign_bit());
+    let reflected = less(Double::words(PI), first.clone());
+    let angle = Double::select(x.clone().is_negative(), reflected, first).value().with_sign(y.clone().sign_bit());
     R::select(x.is_nan().or(y.is_nan()), R::nan(), angle)
 }

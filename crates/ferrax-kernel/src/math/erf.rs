@@ -29,7 +29,7 @@ fn erf_excess<R: Real>(x: R) -> R {
 #[inline(always)]
 fn erfc_far<R: Real>(x: R) -> R {
     let (one, three) = (R::exact(1.0), R::exact(3.0));
-    // Both inverses from one division; what they lack is made up for below.
+    // Both inverses from one division; the error is corrected below.
     let twice = x.clone().add(x.clone());
     let below = fast_two_sum(twice, one.clone());
     let shifted = x.clone().add(three);

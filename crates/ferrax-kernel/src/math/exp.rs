@@ -189,7 +189,7 @@ pub fn tanh<R: Real>(x: R) -> R {
     let square = x.clone().mul(x.clone());
     let small =
         polynomial(square.clone(), &TANH_32, &TANH_64).mul(square).mul_add(magnitude.clone(), magnitude.clone());
-    // 1 - 2 / (e^2|x| + 1): at 0.625, what is subtracted is less than half
+    // 1 - 2 / (e^2|x| + 1): at 0.625, the subtrahend is less than half
     let clamped = magnitude.clone().min(R::constant(10.0, 20.0));
     let (y, k) = exp_parts(clamped.clone().add(clamped));
     let large = one.clone().sub(R::exact(2.0).div(scale_normal(y, k.int).add(one)));

@@ -17,7 +17,7 @@ use super::real::{Mask, Real};
 use super::rounding::round_magnitude;
 use super::trig::sin_cos;
 
-/// Where Stirling's series takes over.
+/// The argument from which Stirling's series is used.
 const STIRLING_FROM: f32 = 8.0;
 /// The steps down from there to the polynomials' intervals.
 const STEPS: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];

@@ -161,7 +161,7 @@ pub fn asinh<R: Real>(x: R) -> R {
     let a = R::select(is_huge.clone(), one.clone(), magnitude.clone());
     let square = two_mul(a.clone(), a.clone());
     let root = square.clone().add_word(one.clone()).sqrt();
-    // Where log1p needs the argument less 1 to full precision: a + a^2 / (1 + root).
+    // log1p needs the argument less 1 to full precision here: a + a^2 / (1 + root).
     let excess = fast_two_sum(a.clone(), square.hi.div(one.add(root.hi.clone())));
     let sum = two_sum(root.hi, a.clone());
     let sum = fast_two_sum(sum.hi, sum.lo.add(root.lo));

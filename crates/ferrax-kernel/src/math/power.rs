@@ -124,8 +124,9 @@ pub fn cbrt<R: Real>(x: R) -> R {
     R::select(x.clone().is_nan(), R::nan(), R::select(itself, x, y))
 }
 
-/// Whether a square root is none. LLVM takes a choice between nan and the root of what is less than 0 for the root alone, whose nan is
-/// negative; it does not see through a comparison of bits.
+/// Whether a square root is of a negative number. LLVM replaces a selection between nan and the
+/// root of a negative number by the root itself, whose nan is negative; a comparison of bits
+/// prevents that.
 #[inline(always)]
 fn has_no_root<R: Real>(x: R) -> R::Mask {
     let infinity = R::int(0x7f80_0000, 0x7ff0_0000_0000_0000);

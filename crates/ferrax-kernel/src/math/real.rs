@@ -59,8 +59,8 @@ pub trait Real: Clone {
     type Int: Int<Mask = Self::Mask>;
     /// Whether the format is binary64; otherwise it is binary32.
     const WIDE: bool;
-    /// Whether [`Real::mul_add`] rounds once. Where a device cannot say so, results stay within the bounds of its own laws, and
-    /// what must be exact is computed without it.
+    /// Whether [`Real::mul_add`] rounds once. Where a device does not guarantee it, results stay
+    /// within the bounds of its own laws, and values that must be exact are computed without it.
     const FUSED: bool = true;
 
     /// `narrow` in the narrow format, `wide` in the wide one.
@@ -367,7 +367,7 @@ macro_rules! lanes {
             }
             #[inline(always)]
             fn two_over_pi_word(index: $int) -> $int {
-                // Two words of zeros stand before the first.
+                // Two words of zeros precede the first.
                 $words[((index + 2) as usize).min($words.len() - 1)] as $int
             }
         }

@@ -136,7 +136,7 @@ fn odd<R: Real>(q: R::Int) -> R::Mask {
     q.and(R::int(1, 1)).eq(R::int(1, 1))
 }
 
-/// NaN for what is not finite, x itself where it is tiny (with its zero's sign), else y.
+/// NaN if x is not finite, x itself if it is tiny (with its zero's sign), else y.
 #[inline(always)]
 fn finish<R: Real>(x: R, y: R) -> R {
     let magnitude = x.clone().abs();

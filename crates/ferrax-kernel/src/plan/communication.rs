@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Of one device, the mean over all.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Communication {
-    /// Bytes read of what other devices handed in.
+    /// Bytes read from the operands of other devices.
     pub bytes: f64,
     /// In so many messages: one from each device for each exchange, where there is anything to read.
     pub messages: f64,

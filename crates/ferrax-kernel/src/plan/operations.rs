@@ -115,7 +115,8 @@ fn routine_operations(r: &Routine) -> u64 {
     }
 }
 
-/// The products of elements that lie inside, each with its addition. Guards ask for few axes each: those that share none are counted apart.
+/// The products of elements in bounds, each with its addition. Guards involve few axes each: those
+/// without a common axis are counted separately.
 fn conv_operations(c: &Conv) -> u64 {
     /// More places than this are not gone through: then all count as inside.
     const MAX_POINTS: usize = 1 << 16;

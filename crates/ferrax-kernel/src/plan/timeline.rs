@@ -21,7 +21,7 @@ pub enum Moment<'a> {
     /// A step without blocks.
     Step(&'a Step),
     Enter(&'a Loop),
-    /// The predicate of a `while` stands, and is read.
+    /// The predicate of a `while` is computed, and is read.
     Test(&'a Loop, SlotId),
     /// The end of an iteration and of the loop, which was entered at this time.
     Leave(&'a Loop, u32),
@@ -94,7 +94,7 @@ impl<'a> Timeline<'a> {
         inputs.iter().for_each(|s| lives.touch(*s, Touch::Write, 0));
         for (t, m) in self.moments() {
             if let Moment::Leave(_, entered) = m {
-                // what is read of outside is read again by the next iteration
+                // the next iteration reads slots from outside again
                 for inside in &self.moments[entered as usize..t as usize - 1] {
                     inside.touches(|s, _| {
                         if lives.first[s as usize] < entered {

@@ -73,7 +73,8 @@ struct Check<'a> {
     cells: Vec<Cell>,
     /// The input whose memory an output may be, and the reverse, by cell.
     twin: Vec<Cell>,
-    /// How often each cell was written, and after which of these writes each slot's value stands there; 0 where it has none.
+    /// How often each cell was written, and after which of these writes it holds each slot's value;
+    /// 0 if it does not.
     version: Vec<u32>,
     stamp: Vec<u32>,
     /// The slots defined so far in the open blocks, and each one's place among them.
@@ -85,7 +86,7 @@ struct Check<'a> {
     kept: Vec<u32>,
     /// Whether a running loop stacks results there.
     stacked: Vec<bool>,
-    /// What a window of a running loop shows.
+    /// The memory that a window of a running loop covers.
     window: Vec<Option<WindowUse>>,
     /// Whether the body may write the carry's slot itself.
     rewritten: Vec<bool>,
@@ -115,7 +116,7 @@ struct OpenSwitch {
     outside: usize,
     /// How many branches have ended.
     ended: usize,
-    /// What the current branch changed, to be undone for the next one.
+    /// The changes by the current branch, to be undone for the next one.
     log: Vec<Undo>,
     /// Cells that a branch wrote.
     written: Vec<Cell>,
@@ -123,7 +124,7 @@ struct OpenSwitch {
 enum Undo {
     Version(Cell),
     Stamp(SlotId, u32),
-    /// What the map of the arena had at this byte.
+    /// The previous entry of the arena's map at this byte.
     Arena(usize, Option<(usize, Cell)>),
 }
 
@@ -167,11 +168,11 @@ impl<'a> Check<'a> {
         check.places()?;
         check.donations()?;
         for s in &plan.inputs {
-            let stands = match plan.places[*s as usize] {
+            let is_given = match plan.places[*s as usize] {
                 Place::Input(_) | Place::Tape => check.stamp[*s as usize] == 0,
                 _ => false,
             };
-            if !stands {
+            if !is_given {
                 return bad(format!("input slot {s} is not placed there, or given twice"));
             }
             check.version[*s as usize] = 1;
@@ -271,15 +272,15 @@ impl<'a> Check<'a> {
             self.stamp[s] = 0;
         }
     }
-    fn stands(&self, s: SlotId) -> bool {
+    fn is_live(&self, s: SlotId) -> bool {
         let k = s as usize;
         let mine = self.stamp[k] != 0 && self.stamp[k] == self.version[self.cells[k]];
-        mine && if let Some(WindowUse::Of(all)) = self.window[k] { self.stands(all) } else { true }
+        mine && if let Some(WindowUse::Of(all)) = self.window[k] { self.is_live(all) } else { true }
     }
     fn read(&mut self, s: SlotId) -> Res<()> {
         self.exists(s)?;
-        if !self.stands(s) {
-            return bad(format!("slot {s} is read where its value does not stand"));
+        if !self.is_live(s) {
+            return bad(format!("slot {s} is read where it does not hold its value"));
         }
         if let Some(l) = self.loops.last_mut()
             && (self.order[s as usize] as usize) < l.outside
@@ -347,7 +348,7 @@ impl<'a> Check<'a> {
             }
         }
     }
-    /// Gives a cell its bytes of the arena; what stood there is gone.
+    /// Assigns bytes of the arena to a cell; the values that they held are lost.
     fn take(&mut self, at: usize, cell: Cell) -> Res<()> {
         let end = at + self.bytes[cell];
         if at == end || self.arena.get(&at) == Some(&(end, cell)) {
@@ -394,7 +395,7 @@ impl<'a> Check<'a> {
                 Ok(())
             }
             Moment::Branch(outs) => {
-                if let Some(s) = outs.iter().find(|s| !self.stands(**s)) {
+                if let Some(s) = outs.iter().find(|s| !self.is_live(**s)) {
                     return bad(format!("slot {s} is not written by every branch"));
                 }
                 if let Some(open) = self.branches.last_mut() {
@@ -419,7 +420,7 @@ impl<'a> Check<'a> {
     }
     /// Whether none of these results was written over by another.
     fn apart(&self, outs: &[SlotId]) -> Res<()> {
-        match outs.iter().find(|s| !self.stands(**s)) {
+        match outs.iter().find(|s| !self.is_live(**s)) {
             Some(s) => bad(format!("slot {s} shares memory with another result of its step")),
             None => Ok(()),
         }
@@ -463,7 +464,7 @@ impl<'a> Check<'a> {
             }
             Step::Routine { routine: r, ins, outs } => {
                 r.verify()?;
-                // a product's strides may leave out what follows its last element
+                // a product's strides may leave out elements after the last one
                 self.sized(r.name(), ins, &r.operands(), matches!(**r, Routine::Dot(_)))?;
                 self.sized(r.name(), outs, &r.results(), false)?;
                 self.apply(ins, outs, |i, o| r.updates_operand() && i == 0 && o == 0)
@@ -511,12 +512,12 @@ impl<'a> Check<'a> {
         self.exists(s)?;
         if self.plan.slots[s as usize].tape > 0 { Ok(()) } else { bad(format!("slot {s} is no tape")) }
     }
-    /// Reads, then writes; operand i and result o may be one memory where `in_place` says so.
+    /// Reads, then writes; operand i and result o may share memory where `in_place` allows it.
     fn apply(&mut self, ins: &[SlotId], outs: &[SlotId], in_place: impl Fn(usize, usize) -> bool) -> Res<()> {
         ins.iter().try_for_each(|s| self.read(*s))?;
         outs.iter().try_for_each(|s| self.write(*s))?;
         self.apart(outs)?;
-        for (i, s) in ins.iter().enumerate().filter(|(_, s)| !self.stands(**s)).collect::<Vec<_>>() {
+        for (i, s) in ins.iter().enumerate().filter(|(_, s)| !self.is_live(**s)).collect::<Vec<_>>() {
             let cell = self.cell(*s);
             let over = |o: &SlotId| self.cell(*o) == cell || self.twin[self.cell(*o)] == cell;
             let by: Vec<usize> = (0..outs.len()).filter(|k| over(&outs[*k])).collect();

@@ -33,7 +33,7 @@ pub fn position(dims: &[usize], index: &[usize]) -> usize {
     dims.iter().zip(index).fold(0, |at, (n, i)| at * n + i)
 }
 
-/// The value as an index; what no `i64` holds counts as far outside.
+/// The value as an index; a value out of the range of `i64` counts as far out of bounds.
 pub fn as_index(x: Scalar) -> i64 {
     if x.dtype == DType::U64 { i64::try_from(x.bits).unwrap_or(i64::MAX) } else { x.to_i64() }
 }

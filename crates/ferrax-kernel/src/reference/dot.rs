@@ -24,7 +24,7 @@ pub fn dot(d: &Dot, lhs: &[Scalar], rhs: &[Scalar]) -> Res<Vec<Scalar>> {
     Ok(out)
 }
 
-/// What products are summed in: the lane dtype of the operands, or of the result where that holds more.
+/// The accumulator's dtype: the lane dtype of the operands, or of the result if that is wider.
 pub fn accumulator(operands: DType, out: DType) -> DType {
     let lane = |d: DType| if d == DType::Bool { d } else { d.lane() };
     let (x, o) = (lane(operands), lane(out));

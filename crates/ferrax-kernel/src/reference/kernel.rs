@@ -32,7 +32,8 @@ pub fn kernel(k: &Kernel, ins: &[&[u8]]) -> Res<Vec<Vec<u8>>> {
     Ok(out.iter().map(|o| array::write(o)).collect())
 }
 
-/// The values of the `wanted` nodes at one index; a Reduce goes over `rows`, the values at each reduced index.
+/// The values of the requested nodes at one index; a Reduce goes over `rows`, the values at each
+/// reduced index.
 fn values(k: &Kernel, ins: &[Vec<Scalar>], index: &[usize], rows: &[Vec<Scalar>], wanted: &[bool]) -> Res<Vec<Scalar>> {
     let mut v: Vec<Scalar> = vec![];
     for (id, (d, node)) in k.nodes.iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::plan::{Across, Carry, Collective, Loop, Plan, SlotId, Step, Trip, Win
 use crate::{DType, ReduceKind, Scalar};
 use std::sync::atomic::Ordering;
 
-/// What a slot holds.
+/// The value of a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SlotValue {
     Bytes(Vec<u8>),
@@ -178,7 +178,8 @@ impl Run<'_> {
         l.count.map_or(Ok(()), |c| self.set_number(c, i))
     }
 
-    /// What the window shows at iteration `i`; `from_end_of` is the trip count of a reverse loop.
+    /// The element that the window covers at iteration `i`; `from_end_of` is the trip count of a
+    /// reverse loop.
     fn element(&self, w: &Window, i: usize, from_end_of: Option<usize>) -> Res<SlotValue> {
         let k = from_end_of.map_or(i, |n| n - 1 - i);
         let each = &self.plan.slots[w.each as usize];

@@ -243,7 +243,8 @@ fn next_after(x: Scalar, y: Scalar) -> Scalar {
     Scalar { dtype: x.dtype, bits }
 }
 
-/// The neighbour of `x` of value `a` towards `b`, found among all values: rounding it back says what lies beyond the last one.
+/// The neighbour of `x` of value `a` towards `b`, searched among all values: beyond the last one,
+/// rounding decides.
 fn next_small(x: Scalar, a: f64, b: f64) -> Scalar {
     let d = x.dtype;
     let values = (0..1u64 << d.bits()).map(|bits| Scalar { dtype: d, bits });
@@ -272,7 +273,8 @@ pub fn bitcast(x: Scalar, to: DType) -> Scalar {
     Scalar { dtype: to, bits: x.bits }
 }
 
-/// A float rounded to `exponent` and `mantissa` bits: to nearest even, overflow to inf; what would be subnormal becomes zero.
+/// A float rounded to `exponent` and `mantissa` bits: to nearest even, overflow to inf; a subnormal
+/// result becomes zero.
 pub fn round(x: Scalar, exponent: u8, mantissa: u8) -> Scalar {
     if x.dtype.is_small() {
         return convert(round(convert(x, DType::F32), exponent, mantissa), x.dtype);

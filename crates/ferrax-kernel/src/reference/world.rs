@@ -6,7 +6,7 @@ use std::sync::{Barrier, Mutex, PoisonError};
 
 struct Meeting {
     barrier: Barrier,
-    /// What each device has for each.
+    /// The data of each device for each other.
     brought: Mutex<Vec<Vec<Part>>>,
 }
 struct Member<'a> {
@@ -30,7 +30,8 @@ impl World for Member<'_> {
     }
 }
 
-/// What `f` gives on each of `n` devices, which all meet in each collective, whatever its axes.
+/// The results of `f` on each of `n` devices, all of which take part in each collective, whatever
+/// its axes.
 pub fn together<T: Send>(n: usize, f: impl Fn(usize, &dyn World) -> T + Sync) -> Vec<T> {
     let meeting = Meeting { barrier: Barrier::new(n), brought: Mutex::new(vec![vec![]; n]) };
     std::thread::scope(|s| {

@@ -17,7 +17,7 @@ pub fn legalize(plan: &mut Plan) {
 fn is_legal(k: &Kernel) -> bool {
     !k.inputs.iter().any(|i| i.0.is_small()) && !k.nodes.iter().any(|n| n.0.is_small())
 }
-/// Whether a kernel computes with small elements, though none stands in memory.
+/// Whether a kernel computes with small elements, even if none is in memory.
 fn holds(all: &[Step]) -> bool {
     all.iter().any(|s| match s {
         Step::Kernel { kernel, .. } => !is_legal(kernel),
@@ -205,7 +205,8 @@ impl Speller<'_> {
                 let value = self.nodes.bitcast(x, lane);
                 self.rounded(d, value)
             }
-            // an accumulator starts from what its lane has, which may be beyond all that the dtype has
+            // an accumulator starts from its lane's identity, which may exceed the range of the
+            // dtype
             Node::Reduce { kind: kind @ (ReduceKind::Max | ReduceKind::Min), of } if d.is_small() => {
                 let of = self.value(*of);
                 let r = self.nodes.push(lane, Node::Reduce { kind: *kind, of });

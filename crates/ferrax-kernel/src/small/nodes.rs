@@ -118,7 +118,7 @@ impl Nodes {
         let a = self.with(Bin::And, x, 0x7fff_ffff);
         let is_nan = self.with(Bin::Gt, a, f32::INFINITY.to_bits());
         if m.special == Topmost::Power {
-            // in subnormals half of the least exponent's value lies a bit lower
+            // in subnormals half of the least exponent's value is one bit lower
             let half = self.word(1 << 22);
             let quarter = self.word(1 << 21);
             let is_least = self.with(Bin::Lt, a, 1 << 23);
@@ -195,7 +195,7 @@ impl Nodes {
         let (more, less) = (self.bin(Bin::Add, magnitude, one), self.bin(Bin::Sub, magnitude, one));
         let code = self.select(away, more, less);
         let code = self.select(is_zero, one, code);
-        // what would be beyond the last one is as when it is rounded
+        // a step beyond the last value is treated as rounding treats it
         let over = self.with(Bin::Gt, code, m.greatest());
         let beyond = Scalar::from_f64(d, f64::INFINITY).bits as u32;
         let least = if signless { none } else { self.word(beyond) };

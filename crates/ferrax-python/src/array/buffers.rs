@@ -44,7 +44,7 @@ pub fn with_bytes<T>(x: &Bound<PyAny>, f: impl FnOnce(&[u8]) -> T) -> PyResult<T
     Ok(f(bytes))
 }
 
-/// Where exported bytes live.
+/// The memory of exported bytes.
 pub enum Bytes {
     /// Ready, on a device whose memory the host reads in place.
     Device(Buffer),
@@ -97,8 +97,8 @@ impl HostMemory {
             let bytes = slf.get().0.get();
             (bytes.as_ptr() as *mut c_void, bytes.len() as isize)
         };
-        // SAFETY: `view` is not null, and the protocol hands it over for filling in. The bytes are immutable and live as long as `slf`
-        // does, to which the view takes a reference.
+        // SAFETY: `view` is not null, and the protocol passes it to be filled in. The bytes are
+        // immutable and live as long as `slf`, to which the view takes a reference.
         unsafe {
             (*view).buf = data;
             (*view).len = len;
@@ -119,13 +119,13 @@ impl HostMemory {
 }
 
 thread_local! { static SWALLOWED: Cell<Option<(usize, PyErr)>> = const { Cell::new(None) } }
-/// What the last request for a view of this object raised. numpy asks for a view first, drops whatever that raises (an interrupt, too), and
-/// then asks for the array.
+/// The error of the last request for a view of this object. numpy requests a view first, discards
+/// its error (an interrupt, too), and then requests the array.
 pub fn swallowed(x: &Bound<PyAny>) -> Option<PyErr> {
     SWALLOWED.take().filter(|s| s.0 == x.as_ptr() as usize).map(|s| s.1)
 }
 
-/// What a view of an array refers to until it is released.
+/// The memory that a view of an array refers to until it is released.
 struct Viewed {
     bytes: Bytes,
     shape: Vec<ffi::Py_ssize_t>,
@@ -206,7 +206,7 @@ impl PyArray {
         Ok(())
     }
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
-        // SAFETY: `internal` is what `__getbuffer__` put there, and the protocol releases each view once.
+        // SAFETY: `__getbuffer__` set `internal`, and the protocol releases each view once.
         unsafe { drop(Box::from_raw((*view).internal.cast::<Viewed>())) }
     }
 }

@@ -22,7 +22,7 @@ impl PyArray {
             _ => Err(PyAttributeError::new_err(format!("Tracer has no attribute {name}"))),
         }
     }
-    /// The array, where a tracer says that the value would have to be concrete.
+    /// The array; for a tracer an error that a concrete value is required.
     fn concretely(&self, py: Python, what: &str) -> PyResult<&Array> {
         match &self.value {
             Value::Array(a) => Ok(a),
@@ -32,7 +32,7 @@ impl PyArray {
             }
         }
     }
-    /// The array, where a tracer says that the method is not available.
+    /// The array; for a tracer an error that the method is not available.
     fn available(&self, py: Python, kind: &str, name: &str) -> PyResult<&Array> {
         match &self.value {
             Value::Array(a) => Ok(a),
@@ -47,11 +47,13 @@ impl PyArray {
 
 #[pymethods]
 impl PyArray {
-    /// Where a traced value comes from, as errors say it: the function being traced, and the arguments it depends on.
+    /// The origin of a traced value for error messages: the function being traced, and the
+    /// arguments it depends on.
     fn _origin_msg(&self, py: Python) -> String {
         trace_errors::origin(py, &self.value)
     }
-    /// Waits until the elements are computed; raises what went wrong. Returns the array.
+    /// Waits until the elements are computed; raises the error of a failed computation. Returns the
+    /// array.
     fn block_until_ready<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let py = slf.py();
         let a = slf.get().available(py, "method", "block_until_ready")?;
@@ -157,7 +159,7 @@ impl PyArray {
         slf.getattr("addressable_shards")?.get_item(index)?.getattr("data")
     }
     fn copy_to_host_async(&self, py: Python) -> PyResult<()> {
-        // what the host can read stands there already; a deleted array has nothing to copy
+        // memory that the host can read needs no copy; a deleted array has nothing to copy
         array::shards(self.available(py, "method", "copy_to_host_async")?).py(py).map(drop)
     }
     fn on_device_size_in_bytes(&self, py: Python) -> PyResult<usize> {

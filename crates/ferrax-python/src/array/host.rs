@@ -20,7 +20,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyString, PyTuple};
 
 impl PyArray {
-    /// The value, if no transformation follows it. What would carry a number out of a derivative asks this: the number has none.
+    /// The value, if no transformation follows it. Called where a number would leave a derivative,
+    /// since the number has no derivative.
     fn settled(&self, py: Python, kind: ErrorKind, note: &str) -> PyResult<&Value> {
         match &self.value {
             Value::Tracer(_) => Err(trace_errors::concretization(py, &self.value, kind, note)),
@@ -250,7 +251,8 @@ impl PyArray {
     fn __deepcopy__<'py>(slf: &Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         PyArray::__copy__(slf)
     }
-    /// The array for another library, by DLPack. A consumer that cannot be told "read-only" gets a copy of its own.
+    /// The array for another library, by DLPack. A consumer that does not support the read-only
+    /// flag gets a copy.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -311,7 +313,7 @@ impl PyArray {
         }
         named(a.call_method0("copy")?.call_method0("__dlpack__")?)
     }
-    /// Where the array lies, by DLPack's numbers.
+    /// The array's device, by DLPack's numbers.
     fn __dlpack_device__(&self, py: Python) -> PyResult<(u32, u32)> {
         match &self.value {
             Value::Array(a) => Ok(array::data(a).py(py)?.device.memory_kind()),

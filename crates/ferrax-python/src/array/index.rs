@@ -105,7 +105,7 @@ impl PyArray {
     fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         crate::hooks::index_update_helper(slf.py())?.call1((slf,))
     }
-    /// Rows are made as they are asked for: a program that only looks at the first ones does not wait for all.
+    /// Rows are made on demand: a program that only reads the first ones does not wait for all.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let n = *slf.get().value.shape().first().ok_or_else(|| PyTypeError::new_err("iteration over a 0-d array"))?;

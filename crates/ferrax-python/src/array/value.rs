@@ -62,8 +62,8 @@ fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
 }
 
 thread_local! { static ABSTRACT: Cell<bool> = const { Cell::new(false) } }
-/// abstract_values(on): whether a `ShapeDtypeStruct` stands for an array of its type on this thread; returns whether it did. For what
-/// asks for types alone: the elements are zeros.
+/// abstract_values(on): whether a `ShapeDtypeStruct` is accepted as an array of zeros of its type
+/// on this thread; returns the previous setting. For functions of which only types are needed.
 #[pyfunction]
 pub fn abstract_values(on: bool) -> bool {
     ABSTRACT.replace(on)
@@ -88,7 +88,8 @@ thread_local! {
     /// Scalars written down before this age are captured, not literals.
     static CAPTURED_BEFORE: Cell<u32> = const { Cell::new(0) };
 }
-/// While it lives, what becomes of a scalar that the program around the traced function wrote down.
+/// Set while a function is traced: how scalars are captured that the surrounding program wrote
+/// down.
 pub struct KnownScalars(u32);
 impl KnownScalars {
     /// It is captured, as any array is: programs made of one closure have as many constants whether those are known or traced.
@@ -108,23 +109,27 @@ impl Drop for KnownScalars {
     }
 }
 
-/// What an object's `__jax_array__` gives, for functions and operators, which convert their operands where they are called.
+/// The result of an object's `__jax_array__`, for functions and operators, which convert their
+/// operands where they are called.
 pub fn converting<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     match x.getattr_opt(crate::once::intern!(x.py(), "__jax_array__"))? {
         Some(f) if !x.is_instance_of::<pyo3::types::PyType>() => f.call0().map(Some),
         _ => Ok(None),
     }
 }
-/// Whether values of a class are inner nodes of pytrees: `tree` says it, which stands above.
+/// Whether instances of a class are inner nodes of pytrees; set by `tree`, which this module cannot
+/// depend on.
 pub static IS_NODE: OnceLock<fn(&Bound<PyType>) -> PyResult<bool>> = OnceLock::new();
-/// What `__jax_array__` of a pytree's node gives: as an argument it is flattened, traced and converted inside.
+/// The result of `__jax_array__` of a pytree's node: as an argument it is flattened, traced and
+/// converted inside.
 fn of_node<'py>(x: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     match IS_NODE.get() {
         Some(is_node) if is_node(&x.get_type())? => converting(x),
         _ => Ok(None),
     }
 }
-/// An argument of a transform it is not: whether it is converted once or at each use would change what is traced.
+/// Refused as an argument of a transform: converting it once or at each use would give different
+/// traces.
 fn unconverted(x: &Bound<PyAny>) -> PyResult<()> {
     match x.getattr_opt(crate::once::intern!(x.py(), "__jax_array__"))? {
         Some(_) if !x.is_instance_of::<pyo3::types::PyType>() => Err(PyValueError::new_err(
@@ -134,7 +139,7 @@ fn unconverted(x: &Bound<PyAny>) -> PyResult<()> {
         _ => Ok(()),
     }
 }
-/// A numpy array that may stand for its elements: a masked one may not.
+/// Refuses masked arrays: a numpy array is converted by its elements only.
 fn unmasked(x: &Bound<PyAny>) -> PyResult<()> {
     let py = x.py();
     if x.get_type().is(dtype::ndarray(py)?) || !x.hasattr(crate::once::intern!(py, "mask"))? {
@@ -189,7 +194,8 @@ fn int_literal(x: &Bound<PyAny>, x64: bool) -> PyResult<Value> {
 fn is_int(x: &Bound<PyAny>) -> bool {
     x.is_instance_of::<PyInt>() && !x.is_instance_of::<PyBool>()
 }
-/// A Python integer read at the dtype asked for, which may hold it where the default integer does not; `None` if `x` is no such integer.
+/// A Python integer at the requested dtype, which may represent it where the default integer dtype
+/// does not; `None` if `x` is no such integer.
 pub fn int_at(x: &Bound<PyAny>, d: Dtype) -> PyResult<Option<Value>> {
     if !is_int(x) || x.is_instance(dtype::generic(x.py())?)? {
         return Ok(None);
@@ -276,7 +282,7 @@ pub fn from_ndarray_on(
         let bytes = filled(aval.shape.size(), 0u8).map_err(ferrax_ir::Error::from).py(py)?;
         return Ok(Value::Array(array::from_bytes(aval, &bytes, device, committed).py(py)?));
     }
-    // contiguous, in native byte order, and in the dtype wanted
+    // contiguous, in native byte order, and in the requested dtype
     let mut a = x.clone();
     let native: bool =
         x.getattr(crate::once::intern!(py, "dtype"))?.getattr(crate::once::intern!(py, "isnative"))?.extract()?;
@@ -304,7 +310,7 @@ pub fn required(x: &Bound<PyAny>, flags: Flags, of: &str, at: usize) -> PyResult
         None => Err(not_an_array(x, of, at)),
     }
 }
-/// An operand of a function, whose word it is to ask `__jax_array__`: once, where it is called.
+/// An operand of a function: `__jax_array__` is called once, where the function is called.
 #[inline]
 pub fn argument(x: &Bound<PyAny>, flags: Flags, of: &str, at: usize) -> PyResult<Value> {
     match held(x) {
@@ -359,7 +365,7 @@ pub fn aval_of(x: &Bound<PyAny>) -> PyResult<Option<Aval>> {
     }
     let (py, flags) = (x.py(), config::flags());
     if is_int(x) && !x.is_instance(dtype::generic(py)?)? {
-        // the type does not depend on the value, which may be too large for it
+        // the type does not depend on the value, which may be out of its range
         let d = if flags.x64() { Dtype::I64 } else { Dtype::I32 };
         return Ok(Some(Aval { weak: true, ..Aval::scalar(d) }));
     }
@@ -473,12 +479,13 @@ pub fn raw_ndarray<'py>(
     flat.call_method1(crate::once::intern!(py, "reshape"), (shape_py,))
 }
 
-/// The error for what no array can be made of.
+/// The error for an object that cannot be converted to an array.
 pub fn no_array(x: &Bound<PyAny>) -> PyResult<PyErr> {
     Ok(PyTypeError::new_err(format!("Argument '{}' of type {} is not a valid JAX type", x.str()?, type_text(x))))
 }
-/// A rank-0 array that a program wrote down is captured as a literal ([`KnownScalars`] says when it is not); one that was computed is an input of
-/// whatever captures it, whether or not it happens to be there yet.
+/// A rank-0 array that a program wrote down is captured as a literal ([`KnownScalars`] gives the
+/// exceptions). A computed one is an input of the program that captures it, whether or not it is
+/// ready.
 pub fn to_lit(a: &ferrax_ir::value::Array) -> Option<ferrax_ir::Lit> {
     array::data(a).ok().filter(|d| d.written > 0 && d.written >= CAPTURED_BEFORE.get() && !d.is_deleted())?;
     if a.aval().dtype.is_key() || a.aval().dtype == ferrax_ir::Dtype::C128 {

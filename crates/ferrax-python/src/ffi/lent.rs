@@ -43,7 +43,7 @@ pub fn bits_of(name: &str) -> Option<&'static str> {
     let (_, _, bits) = CODES.iter().find(|c| c.0 == name)?;
     Some(if *bits == 16 { "uint16" } else { "uint8" })
 }
-/// Says of a capsule of unsigned integers that they are the bits of a dtype of [`CODES`].
+/// Marks a capsule of unsigned integers as the bits of a dtype of [`CODES`].
 pub fn name_elements(capsule: &Bound<PyAny>, name: &str) -> PyResult<()> {
     let code = CODES.iter().find(|c| c.0 == name).map_or(UNSIGNED, |c| c.1);
     with_tensor(capsule, |t| t.code = code)
@@ -60,9 +60,10 @@ pub fn dlpack_as_bits(capsule: &Bound<PyAny>) -> PyResult<Option<&'static str>> 
 fn with_tensor<T>(capsule: &Bound<PyAny>, f: impl FnOnce(&mut LentTensor) -> T) -> PyResult<T> {
     use pyo3::ffi::{PyCapsule_GetPointer, PyCapsule_IsValid};
     let c = capsule.as_ptr();
-    // SAFETY: the interpreter is attached, `c` is an object, and the pointer is asked for by the name that the capsule was found to have.
-    // A capsule of that name that is not taken (it would be called "used_..") owns a tensor that lies as DLPack says, and who has the
-    // capsule has the tensor: nothing else reads its head, and the reference ends with `f`.
+    // SAFETY: the interpreter is attached, `c` is an object, and the capsule has the name by which
+    // the pointer is requested. A capsule of that name that is not consumed (it would be called
+    // "used_..") owns a valid DLPack tensor, and the owner of the capsule owns the tensor: nothing
+    // else reads its header, and the reference ends with `f`.
     let tensor = unsafe {
         if PyCapsule_IsValid(c, VERSIONED_NAME.as_ptr()) == 1 {
             &mut (*PyCapsule_GetPointer(c, VERSIONED_NAME.as_ptr()).cast::<LentVersioned>()).tensor

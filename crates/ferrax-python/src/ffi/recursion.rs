@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 pub struct Level<'py>(#[allow(dead_code)] Python<'py>);
 
 pub fn enter<'py>(py: Python<'py>, what: &'static std::ffi::CStr) -> PyResult<Level<'py>> {
-    // SAFETY: the interpreter is attached (`py`), `what` is a static C string; the level is left exactly once, by `Drop`.
+    // SAFETY: the interpreter is attached (`py`), `what` is a static C string; `Drop` leaves the
+    // level exactly once.
     match unsafe { pyo3::ffi::Py_EnterRecursiveCall(what.as_ptr()) } {
         0 => Ok(Level(py)),
         _ => Err(PyErr::fetch(py)),

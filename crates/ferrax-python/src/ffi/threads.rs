@@ -73,9 +73,9 @@ impl Drop for Record {
     }
 }
 
-/// What `f` gives with the interpreter attached; `None` where there is no interpreter any more.
+/// Calls `f` with the interpreter attached; `None` after the interpreter's end.
 pub fn entered<T>(f: impl FnOnce(Python) -> T) -> Option<T> {
-    // SAFETY: both may be asked at any time, on any thread.
+    // SAFETY: both may be called at any time, on any thread.
     let foreign = unsafe { ffi::Py_IsInitialized() != 0 && ffi::PyGILState_GetThisThreadState().is_null() };
     let _record = if foreign { Some(Record::make()?) } else { None };
     Python::try_attach(f)

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// More structures than this: those used longest ago go.
 const MAX_STRUCTURES: usize = 256;
-/// Structures that are tried before any hash is taken.
+/// The number of structures that are compared before a hash is computed.
 pub(super) const RECENT: usize = 4;
 
 pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -61,7 +61,7 @@ impl TraceCache {
             }
         }
     }
-    /// Adds a structure; returns what had to go.
+    /// Adds a structure; returns the evicted ones.
     pub(super) fn insert(&mut self, s: &Arc<Structure>) -> Vec<Arc<Structure>> {
         self.all.entry(s.hash).or_default().push(s.clone());
         self.len += 1;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// How many layouts of arguments a signature keeps programs for.
 const MAX_KEPT: usize = 32;
 
-/// What a signature says of where its arguments and results lie.
+/// The layouts of arguments and results in a signature.
 #[derive(Default)]
 pub struct Laid {
     /// Of the leaves; empty where none was said.
@@ -35,7 +35,7 @@ impl Laid {
     pub(super) fn mesh(&self) -> Option<&Arc<Layout>> {
         self.within.as_ref().or_else(|| self.ins.iter().chain(&self.outs).flatten().next())
     }
-    /// The arguments as constraints ask for them, where the call is an equation of a trace.
+    /// The arguments under constraints, where the call is an equation of a trace.
     pub(super) fn constrained_ins(&self, x: &[Value]) -> ferrax_ir::Res<Values> {
         constrained(x, &self.ins)
     }
@@ -68,14 +68,15 @@ fn typed<'py>(py: Python<'py>, avals: &[Aval]) -> PyResult<Vec<Bound<'py, PyAny>
 }
 
 impl Jit {
-    /// Where the arguments are wanted, before the function is traced.
+    /// The requested layouts of the arguments, before the function is traced.
     pub(super) fn wanted_ins(&self, py: Python, flat: &Flat, ins: &[Aval]) -> PyResult<Layouts> {
         let Some(given) = &self.options.shardings else { return Ok(vec![]) };
         let (args, kwargs) = flat.structure.arguments(py, &mut typed(py, ins)?.into_iter().map(Ok))?;
         let numbers = self.options.static_argnums.clone();
         layouts(crate::hooks::input_places(py)?.call1((given.0.bind(py), numbers, args, kwargs))?, ins)
     }
-    /// Where the results are wanted, once their structure is known; and what the program's constraints name.
+    /// The requested layouts of the results, once their structure is known; and those that the
+    /// program's constraints name.
     pub(super) fn laid(&self, py: Python, ins: Layouts, p: &Program, out: &TreeDef) -> PyResult<Option<Box<Laid>>> {
         let outs = match &self.options.shardings {
             None => vec![],
@@ -124,7 +125,8 @@ impl Variant {
             }
             Some(Where::Mesh(l)) => Some(ids(l)),
         };
-        // constraints alone ask for devices: their mesh may be another view of that in use, or of that of the arguments
+        // only constraints name devices: their mesh may be another view of the current one, or of
+        // that of the arguments
         let alone = laid.ins.iter().chain(&laid.outs).flatten().next().is_none();
         let view = |l: &Arc<Layout>| alone && l.devices() == asked.devices() && l.mesh.grid == asked.mesh.grid;
         let of_arguments = if let Some(Where::Mesh(l)) = &found { Some(l.clone()) } else { None };
@@ -137,7 +139,7 @@ impl Variant {
             ))),
         }
     }
-    /// A committed argument lies as its sharding says.
+    /// Checks that a committed argument has the specified sharding.
     pub(super) fn check_given(&self, py: Python, all: &[&Value], laid: &Laid) -> PyResult<()> {
         for (v, wanted) in all[self.consts.len()..].iter().zip(&laid.ins) {
             let (Value::Array(a), Some(wanted)) = (v, wanted) else { continue };

@@ -76,7 +76,8 @@ impl Variant {
         }
         Ok(objects)
     }
-    /// Runs on arrays that are on the device, donates, and looks at the results where the configuration says so.
+    /// Runs on arrays that are on the device, donates, and checks the results if the configuration
+    /// says so.
     pub(super) fn checked_run(&self, py: Python, jit: &Jit, c: &Compiled, all: &[&Value]) -> PyResult<Arrays> {
         let flags = config::flags();
         if !self.donated.is_empty() {
@@ -221,7 +222,7 @@ impl Variant {
         }
         Ok(c)
     }
-    /// For the collector: the Python objects of the program, which has no other owner.
+    /// For the garbage collector: the Python objects of a program that has no other owner.
     pub(super) fn visit(&self, each: &mut dyn FnMut(&Py<PyAny>)) {
         let Ok(compiled) = self.compiled.try_lock() else { return };
         if compiled.iter().all(|c| Arc::strong_count(c) == 1) {
@@ -241,7 +242,8 @@ impl Listener<'_> {
         self.0.call_method1("log", (self.1, text)).map(drop)
     }
 }
-/// Who hears what compiles: everybody if `loud`, else those who look at what the library does, if there are any.
+/// The listener of compilations: logging if `loud`, otherwise listeners of the library's events, if
+/// there are any.
 pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
     static LOGGER: Once<Py<PyAny>> = Once::new();
     if !loud && LOGGER.get().is_none() && imported(py, crate::once::intern!(py, "logging")).is_none() {
@@ -253,7 +255,7 @@ pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
     let heard = logger.call_method1(crate::once::intern!(py, "isEnabledFor"), (level,))?.is_truthy()?;
     Ok(heard.then(|| Listener(logger.clone(), level)))
 }
-/// Refuses what is no compiler option.
+/// Refuses unknown compiler options.
 pub(super) fn check_compiler_options(options: &Bound<PyAny>) -> PyResult<()> {
     crate::hooks::check_compiler_options(options.py())?.call1((options,)).map(drop)
 }

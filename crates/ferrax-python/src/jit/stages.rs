@@ -74,7 +74,8 @@ impl PyJit {
         if made.is_none() { Err(e) } else { Ok(made) }
     }
 }
-/// What a call's leaves ask for: the layouts of those over meshes, and the device of the first other one that is committed, or whose sharding names one.
+/// The placements that a call's leaves request: the layouts of those over meshes, and the device of
+/// the first other one that is committed or whose sharding names one.
 fn asked(leaves: &[Bound<PyAny>], ins: &[Aval]) -> PyResult<(Layouts, Option<&'static Device>)> {
     let (mut layouts, mut device) = (vec![], None);
     for (x, a) in leaves.iter().zip(ins) {
@@ -166,7 +167,7 @@ impl PyJit {
     }
 }
 
-/// Types as a pytree of `ShapeDtypeStruct`, on a device if one was asked for.
+/// Types as a pytree of `ShapeDtypeStruct`, on a device if one was requested.
 fn structs<'py>(
     py: Python<'py>,
     avals: &[Aval],
@@ -192,7 +193,7 @@ fn sharding<'py>(py: Python<'py>, d: &'static Device) -> PyResult<Bound<'py, PyA
     crate::hooks::single_device_sharding(py)?.call1((device::object(py, d)?,))
 }
 
-/// What all stages know.
+/// The common data of all stages.
 #[derive(Clone)]
 struct Stage {
     jit: Arc<Jit>,
@@ -200,13 +201,13 @@ struct Stage {
     in_def: Arc<TreeDef>,
     /// The leaf arguments' names.
     names: Arc<[String]>,
-    /// Where the user, or a committed argument, wants it.
+    /// The device that the user, or a committed argument, requests.
     device: Option<&'static Device>,
     /// How the arguments lie that are over meshes.
     given: Arc<[Option<Arc<Layout>>]>,
 }
 impl Stage {
-    /// The program of the devices of a mesh, where the arguments, or the function, ask for one.
+    /// The program of the devices of a mesh, if the arguments, or the function, request one.
     fn parted(&self, py: Python) -> PyResult<Option<Arc<Spmd>>> {
         let v = &self.variant;
         let place = v.laid.as_ref().and_then(|l| l.mesh()).or_else(|| self.given.iter().flatten().next());
@@ -214,7 +215,7 @@ impl Stage {
         let given = ferrax::spmd::layouts_of(&v.consts).into_iter().chain(self.given.iter().cloned()).collect();
         guarded(|| v.partitioned(py, place, given)).map(Some)
     }
-    /// What one device runs.
+    /// The compiled program of one device.
     fn on_one(&self, py: Python, on: Option<&'static Device>) -> PyResult<Arc<Compiled>> {
         match self.parted(py)? {
             Some(s) => Ok(s.compiled().clone()),
@@ -331,7 +332,7 @@ impl PyLowered {
         &self.0
     }
 }
-/// The forms that a program has: the one that is printed everywhere, and what runs.
+/// The forms of a program: the portable one, and the one that runs.
 enum Dialect {
     Jaxpr,
     Plan,
@@ -403,7 +404,8 @@ impl PyLowered {
         costs(py, operations, p.in_avals(), &p.out_avals())
     }
 }
-/// What the program that was partitioned says of how values lie, in Shardy's notation: a comment above the program of one device.
+/// The shardings of a partitioned program, in Shardy's notation: a comment above the program of one
+/// device.
 fn annotations(p: &ferrax_ir::Program) -> String {
     let lines = ferrax_transform::partition::annotations(p);
     if lines.is_empty() {
@@ -430,7 +432,7 @@ fn costs<'py>(py: Python<'py>, operations: Operations, ins: &[Aval], outs: &[Ava
     Ok(d)
 }
 
-/// What runs: a plan on a device.
+/// A compiled program: a plan on a device.
 #[pyclass(frozen, weakref, module = "ferrax.stages", name = "Executable")]
 pub struct PyExecutable(Arc<Compiled>);
 #[pymethods]
@@ -451,7 +453,7 @@ impl PyExecutable {
 /// A function compiled for one device and one signature.
 #[pyclass(frozen, weakref, module = "ferrax.stages", name = "Compiled")]
 pub struct PyCompiled {
-    /// What one device runs.
+    /// The compiled program of one device.
     compiled: Arc<Compiled>,
     /// Of a function over a mesh.
     spmd: Option<Arc<Spmd>>,
@@ -519,13 +521,13 @@ impl PyCompiled {
         d.set_item("generated_code_size_in_bytes", 0)?;
         py.import("types")?.getattr("SimpleNamespace")?.call((), Some(&d))
     }
-    /// Where the arguments are wanted, as (args, kwargs).
+    /// The requested shardings of the arguments, as (args, kwargs).
     #[getter]
     fn input_shardings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let n = self.stage.variant.consts.len();
         self.shardings(py, &self.stage.in_def, |s| &s.ins[n..])
     }
-    /// Where the results will be.
+    /// The shardings of the results.
     #[getter]
     fn output_shardings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.shardings(py, &self.stage.variant.out_def, |s| &s.outs)

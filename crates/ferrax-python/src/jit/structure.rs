@@ -38,7 +38,7 @@ pub(super) struct Variants {
     pub(super) clock: u64,
 }
 impl Variants {
-    /// Adds a trace; returns what had to go.
+    /// Adds a trace; returns the evicted ones.
     pub(super) fn insert(&mut self, key: u64, v: Arc<Variant>) -> Vec<Arc<Variant>> {
         v.used.store(self.clock, Ordering::Relaxed);
         self.map.entry(key).or_default().push(v);
@@ -65,7 +65,7 @@ pub(super) enum ArgSlot {
     Dynamic { def: TreeDef, donated: bool },
     Static(Py<PyAny>),
 }
-/// The hash of a static argument, which must have one. An error of its class's own comes out as it is.
+/// The hash of a static argument, which must be hashable. An error of its `__hash__` is passed on.
 pub(super) fn hashable(x: &Bound<PyAny>) -> PyResult<isize> {
     match x.hash() {
         Ok(h) => Ok(h),

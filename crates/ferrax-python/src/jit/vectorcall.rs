@@ -59,7 +59,7 @@ impl<'a, 'py> Args<'a, 'py> {
     }
 }
 
-/// Calls `f` with arguments that stand in a list.
+/// Calls `f` with the arguments in a list.
 pub fn with_args<'py, T>(
     py: Python<'py>,
     items: &[Bound<'py, PyAny>],
@@ -138,7 +138,8 @@ fn make_class(py: Python) -> PyResult<Py<PyType>> {
             | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as u32,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the spec and all its tables are well formed and outlive the class; the slots have the signatures that their numbers ask for.
+    // SAFETY: the spec and all its tables are well formed and outlive the class; the slots have the
+    // signatures that their numbers require.
     let class = unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpec(&mut spec))? };
     Ok(class.cast_into::<PyType>()?.unbind())
 }
@@ -196,7 +197,7 @@ unsafe extern "C" fn vectorcall(
         finish(py, guarded(|| jit.call(&slf, &Args { py, items, n_positional: n, names })))
     }
 }
-/// A result as CPython wants it.
+/// A result in CPython's calling convention.
 fn finish(py: Python, r: PyResult<Bound<PyAny>>) -> *mut PyObject {
     match r {
         Ok(x) => x.into_ptr(),
@@ -221,8 +222,8 @@ fn attached(f: impl FnOnce()) {
 }
 
 unsafe extern "C" fn dealloc(slf: *mut PyObject) {
-    // SAFETY: the last reference is gone; the object is untracked before its parts go, each of which is dropped once. A heap class is
-    // kept alive by its instances, hence the reference that is given back.
+    // SAFETY: the last reference is gone; the object is untracked before its fields are dropped,
+    // each once. Instances own a reference to their heap class, which is released here.
     unsafe {
         ffi::PyObject_GC_UnTrack(slf.cast());
         let o = slf.cast::<Object>();
@@ -303,7 +304,8 @@ unsafe extern "C" fn getattro(slf: *mut PyObject, name: *mut PyObject) -> *mut P
         finish(py, companion.map_err(|e| if e.is_instance_of::<PyAttributeError>(py) { first } else { e }))
     }
 }
-/// That of the function: `inspect` asks the class for it when it does not follow `__wrapped__`.
+/// The signature of the function: `inspect` reads it from the class when it does not follow
+/// `__wrapped__`.
 unsafe extern "C" fn signature(slf: *mut PyObject, _: *mut c_void) -> *mut PyObject {
     // SAFETY: CPython passes a live object, with the interpreter attached.
     unsafe {

@@ -21,7 +21,8 @@ struct ScopeTable {
     /// Number i + 1.
     all: Vec<Scope>,
     ids: FxHashMap<Scope, u32>,
-    /// What was moved (which, beneath what, to where, in which transform), and what it became.
+    /// Scopes that were moved (which, beneath which, to which, in which transform), and the
+    /// results.
     moves: FxHashMap<(u32, u32, u32, Option<&'static str>), u32>,
 }
 static TABLE: Mutex<Option<ScopeTable>> = Mutex::new(None);
@@ -100,7 +101,8 @@ pub fn enter_transform(what: &'static str) -> u32 {
     OPEN.set(with(|t| t.push(outer, what.into(), true)));
     outer
 }
-/// Those that are open, then the transform if any, then those of `id` beneath `beneath` (all, if it does not stand on that).
+/// The open scopes, then the transform if any, then those of `id` beneath `beneath` (all, if it is
+/// not beneath that).
 pub fn moved(id: u32, beneath: u32, transform: Option<&'static str>) -> u32 {
     let to = OPEN.get();
     if to == beneath && transform.is_none() {

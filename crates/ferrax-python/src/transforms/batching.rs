@@ -145,7 +145,7 @@ pub fn pmap<'py>(
     let n = consts.len();
     let flags = config::flags();
     let checked = debug::wanted(flags) && ferrax_ir::cx::at_root();
-    // what is checked may have to run again
+    // a checked operation may have to run again
     let gives = donated.contains(&true) && !checked;
     let op: Op = Pmap {
         axis_name: axis_text,

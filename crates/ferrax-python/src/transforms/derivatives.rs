@@ -60,7 +60,7 @@ pub fn linear_transpose<'py>(
     Ok((linear.out_avals.iter().map(|a| ShapedArray(a.clone())).collect(), PyLinear::new(linear)))
 }
 
-/// A linear map with its residuals: what a function's derivative at a point is.
+/// A linear map with its residuals: the derivative of a function at a point.
 #[pyclass(frozen, weakref, module = "ferrax", name = "Linear")]
 pub struct PyLinear(
     /// All but the residuals.
@@ -187,7 +187,7 @@ pub fn _linear_from_pickle(
     let prog = prog.with_consts(prog.n_consts());
     Ok(PyLinear::new(Linear { prog, residuals, nz_in, nz_out, in_avals, out_avals, scopes: 0 }))
 }
-/// (residuals, the map): how a linear map is taken apart as a pytree.
+/// (residuals, the map): the children of a linear map as a pytree node.
 #[pyfunction]
 pub fn _linear_flatten<'py>(l: &Bound<'py, PyLinear>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyLinear>)> {
     Ok((l.get().residuals(l.py())?, Bound::new(l.py(), PyLinear(l.get().0.clone(), vec![]))?))

@@ -99,7 +99,7 @@ pub fn custom_vjp_call<'py>(
     let outs = NumOuts::default();
     let in_avals: Vec<ferrax_ir::Aval> = x.iter().map(Value::aval).collect();
     let kinds: Arc<std::sync::Mutex<Vec<bool>>> = Arc::default();
-    let (told, told_kinds) = (outs.clone(), kinds.clone());
+    let (n_outputs_cell, recorded_kinds) = (outs.clone(), kinds.clone());
     let n = x.len();
     let fwd_fn = host(&name_of(fwd), fwd, move |fwd, x| {
         let run = || -> PyResult<Values> {
@@ -113,8 +113,8 @@ pub fn custom_vjp_call<'py>(
             let out = fwd.call(PyTuple::new(py, wrap_all(py, x.iter().cloned())?)?, Some(&kwargs))?;
             let (y, res) = pair(&out)?;
             let mut y = all_required(&y, "custom_vjp")?;
-            told.set(y.len());
-            *told_kinds.lock().unwrap_or_else(|e| e.into_inner()) = y.iter().map(Value::has_tangent).collect();
+            n_outputs_cell.set(y.len());
+            *recorded_kinds.lock().unwrap_or_else(|e| e.into_inner()) = y.iter().map(Value::has_tangent).collect();
             y.extend(all_required(&res, "custom_vjp")?);
             Ok(y)
         };

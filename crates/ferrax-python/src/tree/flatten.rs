@@ -112,8 +112,9 @@ impl TreeDef {
         Ok(())
     }
 
-    /// The leaves of `x` if it has exactly this structure. The way in of a jitted call: nothing is allocated but room for leaves.
-    /// `false` says "not this structure", and `leaves` then holds rubbish.
+    /// The leaves of `x` if it has exactly this structure. The entry of a jitted call: it allocates
+    /// nothing but room for leaves. Returns `false` for another structure; `leaves` is then
+    /// incomplete.
     pub fn match_leaves<'py>(&self, x: &Bound<'py, PyAny>, leaves: &mut Leaves<'py>) -> PyResult<bool> {
         let mut at = 0;
         self.match_at(&mut at, x, leaves)
@@ -303,7 +304,7 @@ impl TreeDef {
     }
 }
 
-/// One node taken apart, its children with their keys.
+/// One flattened node, its children with their keys.
 pub(super) struct OneLevel<'py> {
     pub(super) kind: NodeKind,
     pub(super) children: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, RwLock};
 
-/// How nodes of a registered type come apart and together again.
+/// The functions that flatten and unflatten nodes of a registered type.
 pub enum Registration {
     Functions { class: Py<PyType>, to_iterable: Py<PyAny>, from_iterable: Py<PyAny>, with_keys: Option<Py<PyAny>> },
     Dataclass { class: Py<PyType>, data: Vec<Py<PyAny>>, meta: Vec<Py<PyAny>> },

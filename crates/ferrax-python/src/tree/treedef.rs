@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType};
 use std::sync::Arc;
 
-/// The structure of a pytree: what remains when the leaves are taken out.
+/// The structure of a pytree: the pytree without its leaves.
 #[pyclass(frozen, module = "ferrax.tree_util", name = "PyTreeDef")]
 pub struct PyTreeDef(Arc<TreeDef>);
 

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 pub struct Transforms;
 
-/// A result of a transform that a program may remember.
+/// A result of a transform that a program may cache.
 trait Memorable: Clone + Send + Sync + 'static {
     fn programs(&self) -> [&Arc<Program>; 2];
 }
@@ -63,7 +63,8 @@ fn memo<T: Memorable>(
     Ok(out)
 }
 
-/// The program of `outs`. What a user's rule captured is held by it, until the op it goes into takes it as operands.
+/// The program of `outs`. It holds the captures of a user's rule until the op that it becomes a
+/// body of takes them as operands.
 fn closed(s: &Trace, outs: &[Value]) -> Res<Arc<Program>> {
     let (p, consts) = s.close(outs)?;
     for v in &consts {
@@ -72,7 +73,7 @@ fn closed(s: &Trace, outs: &[Value]) -> Res<Arc<Program>> {
     Ok(Arc::new(if consts.is_empty() { p.open() } else { p.hold(consts) }))
 }
 
-/// [`backward`] under a trace that keeps supports beside cotangents, which are applied in the end.
+/// [`backward`] under a trace that keeps supports beside cotangents, and applies them at the end.
 pub fn transposed(
     cx: &dyn Cx,
     p: &Program,
@@ -134,8 +135,8 @@ fn crossing(s: &Trace, w: &Trace, ins: &[Value], y: Vec<Value>, t: &[Tan]) -> Re
     Ok(Arc::new(Crossing { program: closed(s, &flat)?, outs }))
 }
 
-/// Residuals of a program that are masks made by repeating smaller ones: the smaller are kept, and repeated in the program, where it
-/// is seen along which axes they lie.
+/// Replaces residuals that are broadcast masks by their operands, which the program broadcasts
+/// again, so that it sees along which axes they extend.
 fn unrepeated(cx: &dyn Cx, p: Program, residuals: Vec<Value>) -> Res<(Program, Vec<Value>)> {
     let source = |v: &Value| {
         let (op, args) = cx.made_by(v).filter(|(op, _)| v.dtype().is_bool() && op.rules().repeats().is_some())?;
@@ -303,7 +304,7 @@ impl Recur for Transforms {
             if !ax.cut().is_empty() {
                 let _ = t.tag.lanes.set(ax.cut());
             }
-            // over the axis that goes, what has lanes varies, and nothing else
+            // over the removed axis batched values vary, and no others
             let gone = ax.name.filter(|_| ax.kind.is_manual()).map_or(Vary::NONE, Vary::over);
             let lane = |(a, b): (&Aval, &bool)| {
                 let a = &a.varying(a.vary.without(gone));

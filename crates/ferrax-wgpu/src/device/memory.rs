@@ -18,7 +18,7 @@ pub struct Pool {
     bytes: u64,
 }
 
-/// What the pool keeps at most; beyond it buffers go back to the driver.
+/// The limit of the pool; buffers beyond it are returned to the driver.
 const POOLED_BYTES: u64 = 1 << 30;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub enum Use {
 }
 
 impl Pool {
-    /// What it keeps.
+    /// The bytes that it keeps.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -84,7 +84,7 @@ impl Slab {
         counters.peak.fetch_max(in_use, Ordering::Relaxed);
         Ok(Arc::new(Slab { raw: Some(raw), used_as, size, device: device.clone() }))
     }
-    /// Whether it is what a request for `bytes` would get.
+    /// Whether a request for `bytes` would get a slab of this size.
     pub fn fits(&self, bytes: usize) -> bool {
         self.size == class(bytes as u64) && self.raw().size() >= bytes as u64
     }
@@ -93,7 +93,7 @@ impl Slab {
     }
 }
 
-/// Gives the driver all unused memory, also what commands under way still read.
+/// Returns all unused memory to the driver, including slabs that commands under way still read.
 fn give_back(device: &Gpu) -> Res<()> {
     device.drain(&mut || Ok(()))?;
     let free = std::mem::take(&mut *device.pool.lock().unwrap_or_else(|p| p.into_inner()));
@@ -128,7 +128,7 @@ impl Drop for Slab {
         let device = &self.device;
         device.counters.in_use.fetch_sub(self.size, Ordering::Relaxed);
         if !device.is_ours() {
-            return std::mem::forget(raw); // to drop it would ask the driver
+            return std::mem::forget(raw); // dropping it would call the driver
         }
         if !device.is_lost()
             && raw.size() >= self.size.min(device.max_bytes())
@@ -141,7 +141,7 @@ impl Drop for Slab {
     }
 }
 
-/// What a [`Buffer`] of this backend holds.
+/// The memory of a [`Buffer`] of this backend.
 pub struct GpuMemory {
     pub slab: Arc<Slab>,
     pub bytes: usize,
@@ -208,8 +208,8 @@ pub fn zeros(device: &Arc<Gpu>, bytes: usize) -> Res<Arc<Slab>> {
     Ok(slab)
 }
 
-/// The first `bytes` bytes of a slab, after the commands of `before`, which do so much work; waits for all that was submitted, and asks `look`
-/// whether to go on.
+/// The first `bytes` bytes of a slab, after the commands of `before`, which do so much work. Waits
+/// for all submissions; an error of `look` ends the wait.
 pub fn download(
     device: &Arc<Gpu>,
     slab: &Slab,

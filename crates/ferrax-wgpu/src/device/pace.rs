@@ -5,7 +5,8 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Seconds of work in one submission, and in one dispatch, that can be cut: drivers end what takes two.
+/// Seconds of work in one submission, and in one dispatch that can be split: drivers abort one of
+/// two seconds.
 const BUDGET: f64 = 0.05;
 
 pub struct Pace(Mutex<Rate>);
@@ -41,7 +42,7 @@ impl Pace {
         let (since, so_far) = rate.busy.unwrap_or_else(|| (Instant::now(), 0));
         rate.busy = Some((since, so_far.saturating_add(work)));
     }
-    /// The device has done all it was given; `seen` where it was at work until now.
+    /// The device has completed all submissions; `seen`: it was observed to work until now.
     pub fn idle(&self, seen: bool) {
         let mut rate = self.rate();
         if let (Some((since, work)), true) = (rate.busy.take(), seen) {

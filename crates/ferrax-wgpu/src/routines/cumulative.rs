@@ -130,7 +130,8 @@ out0[at] = {word};
     fn chunk(&self, chunks: usize, groups: (u32, u32)) -> Res<String> {
         let size = self.limits.workgroup;
         let t = lane(self.acc);
-        // An invocation's elements past the row's end are never looked at: what they would give only reaches later ones.
+        // An invocation does not skip elements past the row's end: they would only affect later
+        // ones.
         let body = format!(
             "if (group >= {n_groups}) {{ return; }}
 let row = group / {chunks};

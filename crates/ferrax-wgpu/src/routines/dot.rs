@@ -39,7 +39,7 @@ pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
     Ok(task)
 }
 
-/// What products are summed in.
+/// The dtype of the accumulator.
 fn accumulator(d: DType, out: DType) -> DType {
     match (d, out) {
         (DType::Bool, DType::Bool) => DType::Bool,

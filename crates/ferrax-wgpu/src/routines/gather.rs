@@ -38,8 +38,8 @@ pub fn lower(g: &Gather, limits: Limits) -> Res<Lowered> {
     Ok(task)
 }
 
-/// Where windows start: index vectors on the last axis of `indices`, one for each position along the axes `positions` (numbers of
-/// coordinates).
+/// The starts of windows: index vectors on the last axis of `indices`, one for each position along
+/// the axes `positions` (numbers of coordinates).
 pub struct Starts<'a> {
     pub indices: &'a Dims,
     pub dtype: ferrax_kernel::DType,

@@ -25,7 +25,7 @@ pub fn lower([outer, n, inner]: [usize; 3], dtypes: &[DType], num_keys: usize, l
     let local = within_chunks(dtypes, [n, inner, padded, total, num_keys], limits, local_groups);
     let pair_groups = limits.groups_for(total / 2);
     let far = one_step(dtypes, [n, inner, padded, total, num_keys], limits, pair_groups);
-    // A step compares each pair, and looks for what it compares.
+    // A step compares each pair, and computes the positions of its elements.
     let step = total as u64 / 2 * (16 + 24 * num_keys as u64);
     let steps = near(chunk).min(near(padded));
     // Immediates: stages from k to k, and whether positions are to be made first.
@@ -106,7 +106,7 @@ if (select(before(row, a, b), before(row, b, a), up)) {{ {words}[p] = bitcast<u3
     )
 }
 
-/// One step over all pairs `j` apart.
+/// One step over all pairs at distance `j`.
 fn one_step(
     dtypes: &[DType],
     [n, inner, padded, total, num_keys]: [usize; 5],

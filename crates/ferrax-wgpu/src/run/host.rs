@@ -31,8 +31,9 @@ pub fn is_for_host(s: &Step) -> bool {
     }
 }
 
-/// Whether the host runs the whole plan: at least half of its kernels and routines are the host's, so that what the device computes in
-/// between costs more to bring there than to compute. Plans that meet other devices, and tapes that other plans read, stay on the device.
+/// Whether the host runs the whole plan: at least half of its kernels and routines are the host's,
+/// so that transfers for those in between cost more than computing them there. Plans that
+/// communicate with other devices, and tapes that other plans read, stay on the device.
 pub fn is_plan_for_host(plan: &Plan) -> bool {
     let tape = |s: &SlotId| plan.slots[*s as usize].tape > 0;
     if plan.meets() || plan.inputs.iter().chain(&plan.outputs).any(tape) {
@@ -108,7 +109,7 @@ impl Run<'_> {
         let made = exe.run(self.cx, args)?;
         outs.iter().zip(&made).try_for_each(|(o, b)| self.set_bytes(*o, &host.download(b)?))
     }
-    /// What `k` makes of the bytes of all devices.
+    /// Reduces the bytes of all devices by `k`.
     pub fn host_reduce(&mut self, out: SlotId, k: Kernel, all: &[Part]) -> Res<()> {
         let host = self.compiled.host.clone();
         let mut plan = Plan::default();

@@ -38,7 +38,7 @@ pub fn lower(k: &Kernel, limits: Limits) -> Res<Lowered> {
     Ok(task)
 }
 
-/// Where an input lies among the bound arrays: its name, and its first word.
+/// The position of an input in the bound arrays: the array's name, and the first word.
 pub type BoundInput = (String, usize);
 
 pub struct Text<'a> {
@@ -70,7 +70,8 @@ impl Text<'_> {
         self.k.output_dtypes().map(per_word).max().unwrap_or(1)
     }
 
-    /// Text that does `f` for the consecutive elements `i` of group number `first`, and stores what they give.
+    /// Text that runs `f` for the consecutive elements `i` of group number `first`, and stores the
+    /// results.
     pub fn each_output(
         &self,
         body: &mut String,
@@ -129,7 +130,7 @@ impl Text<'_> {
         self.nodes(body, &self.k.needed(self.k.outputs.iter().copied()))
     }
 
-    /// A `let` for each wanted node but reductions, over coordinates that are in scope.
+    /// A `let` for each requested node but reductions, over coordinates that are in scope.
     pub fn nodes(&self, body: &mut String, wanted: &[bool]) -> Res<()> {
         let alike = alike::of(self.k);
         for (id, (d, node)) in self.k.nodes.iter().enumerate().filter(|(id, _)| wanted[*id]) {
@@ -177,7 +178,8 @@ impl Text<'_> {
     }
 }
 
-/// A lane of `d` made of integers or truths, which the driver may know; a float that it then does not.
+/// A lane of `d` computed from integers or bools, which may be visible to the driver; a float is
+/// made opaque.
 fn known(d: DType, value: String) -> String {
     if d.is_float() { format!("opaque({value})") } else { value }
 }
@@ -242,7 +244,7 @@ fn collapsed(k: &Kernel) -> Kernel {
     }
     let n_grid = of_grid.iter().filter(|g| **g).count();
     k.grid = Dims::new(&dims[..n_grid]);
-    // The rank says whether there is a reduction at all; its size is what counts.
+    // A nonzero rank marks a reduction; its size determines the loop.
     k.rdims = Dims::new(&dims[n_grid..]);
     k
 }
@@ -281,7 +283,8 @@ fn check(k: &Kernel) -> Res<()> {
     }
 }
 
-/// What to bind so that at most `room` buffers are read, and where each input then lies: those beyond are copied into one.
+/// The bindings with which at most `room` buffers are read, and the position of each input: those
+/// beyond the limit are copied into one buffer.
 fn bundle(task: &mut Lowered, k: &Kernel, room: usize) -> (Vec<Reg>, Vec<BoundInput>) {
     let mut used: Vec<usize> =
         k.nodes.iter().filter_map(|(_, n)| if let Node::Load(a) = n { Some(a.input as usize) } else { None }).collect();

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 const WRITTEN: &[(&str, &str)] = &[
     // A constant float; through a function, because WGSL forbids constant expressions that are nan or infinite.
     ("float", "fn float(bits: u32) -> f32 { return bitcast<f32>(bits); }"),
-    // The same number, by a way that the driver cannot see through: no contraction, no reassociation across it. `zero` is set by
-    // every entry point to what is zero at run time only.
+    // The same number, opaque to the driver: no contraction, no reassociation across it. Every
+    // entry point sets `zero` to a value that is zero at run time only.
     ("opaque", "fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ zero); }"),
     ("byte_of", "fn byte_of(w: u32, i: i32) -> u32 { return (w >> ((u32(i) & 3u) * 8u)) & 0xffu; }"),
     ("half_of", "fn half_of(w: u32, i: i32) -> u32 { return (w >> ((u32(i) & 1u) * 16u)) & 0xffffu; }"),
@@ -90,7 +90,8 @@ const WRITTEN: &[(&str, &str)] = &[
   return bitcast<f32>(0x3f800000u | (bitcast<u32>(x) & 0x80000000u));
 }",
     ),
-    // What the hardware rounds to an integer, with the sign it may have lost; whatever is 2^23 or more is one already.
+    // The hardware's rounding to an integer, with the sign that it may lose; a float of 2^23 or
+    // more is an integer already.
     (
         "integral",
         "fn integral(x: f32, rounded: f32) -> f32 {
@@ -190,7 +191,8 @@ const WRITTEN: &[(&str, &str)] = &[
 }",
     ),
     (
-        // `exponent` and `mantissa` bits of a float that has `e` and `m`, on its bits; what would be subnormal becomes zero.
+        // Rounds a float, given its bits, to `exponent` and `mantissa` bits of a format with `e`
+        // and `m`; a subnormal result becomes zero.
         "round_to",
         "fn round_to(w: u32, e: u32, m: u32, exponent: u32, mantissa: u32) -> u32 {
   let sign = w & (1u << (e + m));
@@ -257,7 +259,7 @@ pub fn needed(text: &str) -> String {
     sources
 }
 
-/// Whether the name that stands at `i` is called there, and is not the end of a longer name.
+/// Whether the name at `i` is called there, and is not the end of a longer name.
 fn is_call(text: &str, i: usize, name: &str) -> bool {
     let before = text[..i].chars().next_back();
     text[i + name.len()..].starts_with('(') && !before.is_some_and(|c| c.is_alphanumeric() || c == '_')

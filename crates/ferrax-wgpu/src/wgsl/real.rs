@@ -111,7 +111,7 @@ impl Real for FloatExpr {
     const WIDE: bool = false;
 
     fn constant(narrow: f32, _: f64) -> FloatExpr {
-        // What algebra without nan and infinities would reckon with is hidden from the driver.
+        // Values that algebra without nan and infinities would fold are opaque to the driver.
         let hidden = if narrow == 0.0 || !narrow.is_finite() { " ^ zero" } else { "" };
         FloatExpr(push(format_args!("float({}u{hidden})", narrow.to_bits())))
     }
@@ -123,7 +123,7 @@ impl Real for FloatExpr {
     }
     arithmetic! { add "+" sub "-" mul "*" div "/" }
     binary! { lt "<" TruthExpr le "<=" TruthExpr eq "==" TruthExpr }
-    // WGSL's `fma` may round twice: what is to be exact does not ask for it.
+    // WGSL's `fma` may round twice: exact products do not use it.
     const FUSED: bool = false;
     fn mul_add(self, by: FloatExpr, to: FloatExpr) -> FloatExpr {
         self.mul(by).add(to)

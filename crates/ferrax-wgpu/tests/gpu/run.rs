@@ -34,7 +34,7 @@ pub fn own_gpu(limits: Option<ferrax_wgpu::Limits>) -> Option<GpuBackend> {
 /// Shaders that were translated already.
 static TRANSLATED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
-/// The WGSL that `text`, what [`ferrax_kernel::backend::Executable::text`] says, has of each pass.
+/// The WGSL of each pass in `text`, the result of [`ferrax_kernel::backend::Executable::text`].
 fn shaders(text: &str) -> impl Iterator<Item = &str> {
     text.split(" workgroups\n").skip(1).map(|s| &s[..s.rfind("\n}\n").map_or(s.len(), |at| at + 3)])
 }

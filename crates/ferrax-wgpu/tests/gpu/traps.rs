@@ -154,7 +154,7 @@ fn a_lost_device_takes_its_arrays_and_is_opened_anew() {
     ] {
         assert!(matches!(&e, Some(Error::Device(e)) if e.contains("is lost")), "{e:?}");
     }
-    // What was compiled before runs again, on arrays that are put there again.
+    // The compiled program runs again, on arrays that are uploaded again.
     let b = gpu.upload(&[5, 6, 7, 8]).unwrap();
     assert_eq!(gpu.download(&run(b).unwrap()[0]).unwrap(), [5, 6, 7, 8]);
     assert!(run(made).is_err());
@@ -206,7 +206,7 @@ fn a_wait_is_told_to_stop() {
     let y = long_work(&gpu, 512);
     let stop = &mut || Err(Error::Cancelled);
     for stopped in [gpu.read(&y, stop).err(), y.memory().unwrap().wait(stop).err(), gpu.drain(stop).err()] {
-        // or it was over before anybody looked
+        // or it ended before the cancel
         assert!(matches!(stopped, None | Some(Error::Cancelled)), "{stopped:?}");
     }
     // And the device works on.
@@ -381,7 +381,7 @@ fn updates_in_a_loop_are_in_place() {
         b.0.steps = vec![Step::Loop(Box::new(l))];
         let ins = [vec![0; len * d.size()], i32s(&[3]), i32s(&[1])];
         let counts = counted(&gpu, b.0.clone(), &ins);
-        // Three a time, and one copy of what came in.
+        // Three for each, and one copy of the input.
         assert_eq!(counts.dispatches, 3 * n as u64 + 1);
         compare(&gpu, "a loop of updates", b.0, &ins, 0.0, 0.0);
     }
@@ -486,7 +486,7 @@ fn collectives_combine_on_the_device() {
     assert_eq!(collect(Collective::AxisIndex, 1), i32s(&[1]));
 }
 
-/// Several threads on one device: none sees what another writes.
+/// Several threads on one device: none reads another's memory.
 #[test]
 fn threads_share_a_device() {
     let Some(gpu) = gpu() else { return };

@@ -15,7 +15,8 @@ pub const VERSION: u32 = 1;
 const HEAD: usize = 20;
 const CHECKSUM: usize = 8;
 
-/// FNV-1a over 64 bits: each step is a bijection of what came before, so that two texts that differ in one byte never agree.
+/// FNV-1a over 64 bits: each step is a bijection of the previous state, so two texts that differ in
+/// one byte never agree.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf29ce484222325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100000001b3))
 }

@@ -15,10 +15,10 @@ pub struct ExportedSize {
     pub expr: SizeExpr,
 }
 impl ExportedSize {
-    /// From its text.
+    /// Parses its text.
     ///
     /// # Errors
-    /// `Value` for what is no expression of these variables.
+    /// `Value` if the text is not an expression of these variables.
     pub fn parse(text: &str, variables: &[String]) -> Res<ExportedSize> {
         Ok(ExportedSize { text: text.into(), expr: SizeExpr::parse(text, variables)? })
     }
@@ -30,13 +30,13 @@ impl ExportedSize {
 /// The type of an input or output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExportedType {
-    /// What users call it: `args[0]['w']`; empty for an output.
+    /// The user's name for it: `args[0]['w']`; empty for an output.
     pub name: String,
     /// Whether the program reads it.
     pub used: bool,
     /// The element type.
     pub dtype: Dtype,
-    /// Whether the dtype gives way to others.
+    /// Whether the dtype yields to others.
     pub weak: bool,
     /// The sizes of the axes.
     pub shape: Vec<ExportedSize>,
@@ -55,7 +55,7 @@ fn tuple(items: impl Iterator<Item = String>) -> String {
     let items: Vec<String> = items.collect();
     if items.len() == 1 { format!("({},)", items[0]) } else { format!("({})", items.join(", ")) }
 }
-/// What the variables must satisfy besides being at least 1.
+/// A constraint on the variables, which are at least 1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Constraint {
     /// As the user wrote it: `b >= 4`.
@@ -66,37 +66,37 @@ pub struct Constraint {
     pub equal: bool,
 }
 
-/// What is known of an exported program besides its equations.
+/// The description of an exported program, without its equations.
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
-    /// What the function was called.
+    /// The function's name.
     pub fun_name: String,
     /// For each platform, which of the stored programs is for it.
     pub platforms: Vec<(String, usize)>,
     /// Checks of the exporter's that were left out.
     pub disabled_checks: Vec<String>,
-    /// What the language that exported it wants to know again: the trees of arguments and results.
+    /// Data of the exporting language: the trees of arguments and results.
     pub notes: Vec<u8>,
     /// The version of how it is called.
     pub calling_convention: u32,
     /// The symbolic sizes, each with one at which the function was traced.
     pub variables: Vec<(String, i64)>,
-    /// What they must satisfy.
+    /// Constraints on these sizes.
     pub constraints: Vec<Constraint>,
-    /// What it takes, in order.
+    /// The types of the arguments.
     pub inputs: Vec<ExportedType>,
-    /// What it gives.
+    /// The types of the results.
     pub outputs: Vec<ExportedType>,
 }
 
-/// A type as it stands in the code: its sizes are numbers or refer to the file's expressions.
+/// A type as encoded: its sizes are numbers or refer to the file's expressions.
 pub(super) struct OpenType {
     name: String,
     used: bool,
     aval: Aval,
     sizes: Vec<SizeRead>,
 }
-/// The types of inputs and outputs, with which the code begins.
+/// The types of inputs and outputs, which precede the code.
 pub(super) fn read_types(d: &mut Decoder) -> Res<(Vec<OpenType>, Vec<OpenType>)> {
     let input = |d: &mut Decoder| {
         let (name, used) = (d.name()?.to_string(), d.count()? == 1);
@@ -157,7 +157,8 @@ impl Signature {
     pub fn is_symbolic(&self) -> bool {
         !self.variables.is_empty()
     }
-    /// The values of the variables for arguments of these types; `None` stands for an argument of dtype float0.
+    /// The values of the variables for arguments of these types; `None` is an argument of dtype
+    /// float0.
     ///
     /// # Errors
     /// `Value` if the arguments do not fit.
@@ -276,7 +277,7 @@ impl Solver<'_> {
         }
         Ok(self.values.into_iter().flatten().collect())
     }
-    /// Whether nothing more is to be learned from a size; learns the one variable that it leaves open.
+    /// Whether a size determines no further variable; determines the one unknown variable in it.
     fn step(&mut self, s: &SizeSpec) -> Res<bool> {
         let mut names = vec![];
         s.size.expr.names(&mut names);

@@ -55,7 +55,7 @@ pub fn broadcast_to(x: &Value, shape: &Dims) -> Res<Value> {
             python_shape(shape)
         )));
     }
-    // axes of size 1 that grow are dropped first: broadcast_in_dim then says which axes remain
+    // axes of size 1 that grow are dropped first: broadcast_in_dim then names the remaining axes
     let at = shape.len() - s.len();
     let dims: Dims = (0..s.len()).map(|i| at + i).collect();
     one(bind(
@@ -105,7 +105,7 @@ pub fn promote_shapes(name: &str, mut xs: Values, p: Promotion, warn: &mut dyn F
     Ok(xs)
 }
 
-/// What a function does to its operands' dtypes before anything else.
+/// The conversion of a function's operands before promotion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coercion {
     /// Nothing beyond promotion to a common dtype.
@@ -118,8 +118,9 @@ pub enum Coercion {
     Number,
 }
 
-/// A product of numbers and an array of booleans takes the numbers where they are true, and 0 elsewhere: programs mask by it what is
-/// infinite or nan. `None` where there is no such array, or shapes do not go together, which is for the primitive to say.
+/// A product of numbers and an array of bools selects the numbers where it is true, and 0
+/// elsewhere: programs mask infinite and nan elements so. `None` if there is no such array, or
+/// shapes do not fit, which the primitive reports.
 fn chosen(xs: &[Value], of: (Dtype, bool), p: Promotion, warn: &mut dyn FnMut(String)) -> Res<Option<Value>> {
     let is_mask = |x: &Value| x.dtype() == Dtype::BOOL && !matches!(x, Value::Lit(_));
     let (mask, numbers) = match xs {
@@ -135,7 +136,7 @@ fn chosen(xs: &[Value], of: (Dtype, bool), p: Promotion, warn: &mut dyn FnMut(St
     one(bind(&Select {}.into(), &[xs[0].clone(), zero, xs[1].clone()])?).map(Some)
 }
 
-/// What a pointwise primitive does to dtypes under its numpy spelling.
+/// The conversion of dtypes for a pointwise primitive under its numpy name.
 pub fn coercion(f: Pw) -> Coercion {
     match f {
         Pw::Add | Pw::Mul => Coercion::Arithmetic,

@@ -53,7 +53,7 @@ fn resolve(n: usize, start: Option<i64>, stop: Option<i64>, step: Option<i64>) -
     Ok((last as usize, start as usize + 1, stride as usize, true))
 }
 
-/// `x[items]`; `None` where an integer is out of bounds, which is for the general path to clamp or fill.
+/// `x[items]`; `None` if an integer is out of bounds, which the general path clamps or fills.
 pub fn static_index(x: &Value, items: &[Item]) -> Res<Option<Indexed>> {
     let shape = x.shape();
     let used = items.iter().filter(|i| matches!(i, Item::Int(_) | Item::Slice { .. })).count();

@@ -19,7 +19,7 @@ use ferrax_ir::value::{Value, Values};
 use ferrax_kernel::DType;
 use std::sync::OnceLock;
 
-/// What ranks may be mixed without being asked.
+/// Which ranks may be mixed implicitly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Rank {
     #[default]
@@ -33,12 +33,12 @@ pub enum Rank {
 pub struct Promotion {
     /// 64-bit types exist; otherwise they are their 32-bit counterparts.
     pub x64: bool,
-    /// Only weak types give way.
+    /// Only weak types are promoted.
     pub strict: bool,
     pub rank: Rank,
 }
 
-/// The dtype that stands for `d` where 64-bit types are off.
+/// The dtype that replaces `d` if 64-bit types are off.
 pub fn canonical(d: Dtype, x64: bool) -> Dtype {
     match d {
         _ if x64 => d,
@@ -70,7 +70,7 @@ const WEAK_COMPLEX: usize = WEAK_INT + 2;
 fn is_small(d: Dtype) -> bool {
     matches!(d, Dtype::Num(d) if d.is_small())
 }
-/// Why a small dtype does not give way to another, and what to do about it.
+/// The reason why a small dtype is not promoted to another, and what to do about it.
 fn small_advice(d: Dtype) -> Option<String> {
     let (what, like) = match d.bits() {
         8 if is_small(d) => ("8-bit floats", "float32"),

@@ -118,7 +118,8 @@ fn inversion(key: &Tensor, n: &Tensor, q: &Tensor) -> Tensor {
     let start = (n.zeros_like(), n.zeros_like(), key.clone());
     ok(while_loop(|s: &State| s.0.le(n).any(), step, &start)).1 - 1.0
 }
-/// log(k!) less Stirling's approximation to it, for k = 0 .. 9; beyond stands the value at 9, as in JAX, whose draws these are.
+/// log(k!) less Stirling's approximation to it, for k = 0 .. 9; the value at 9 serves for larger k,
+/// as in JAX.
 const STIRLING_TAIL: [f64; 10] = [
     0.0810614667953272,
     0.0413406959554092,

@@ -22,14 +22,14 @@ use crate::mistakes;
 use ferrax_ir::ops::pointwise::Pw;
 use ferrax_ir::{Dtype, Error};
 
-/// Which part of a convolution of vectors is wanted.
+/// The part of a convolution of vectors to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Wherever they meet.
     Full,
     /// As long as the longer one.
     Same,
-    /// Where the shorter lies within the longer.
+    /// Where the shorter one lies within the longer one.
     Valid,
 }
 impl Tensor {
@@ -86,7 +86,7 @@ impl Tensor {
         let before = &i - 1;
         let (f0, x0) = (fp.take(&before, 0), xp.take(&before, 0));
         let (df, dx) = (fp.take(&i, 0) - &f0, xp.take(&i, 0) - &x0);
-        // where two coordinates coincide the step has no slope
+        // where two coordinates coincide the slope of the step is undefined
         let eps = if dx.dtype() == Dtype::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
         let flat = dx.abs().le(eps * eps);
         let f = where_(&flat, &f0, &f0 + (&x - &x0) / where_(&flat, 1.0, &dx) * df);
@@ -206,7 +206,7 @@ pub mod poly {
         let powers = (constant(p.dtype(), n as f64) - Tensor::arange(n + 1, p.dtype())).maximum(1.0);
         concatenate(&[p.clone(), k.into_tensor().astype(p.dtype()).reshape(&[1])], 0) / powers
     }
-    /// The quotient and the rest, which is as long as p.
+    /// The quotient and the remainder, which is as long as p.
     ///
     /// ```
     /// use ferrax::{Tensor, poly};

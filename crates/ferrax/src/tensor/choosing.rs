@@ -137,7 +137,7 @@ impl Tensor {
     /// Without the slices at these positions of an axis.
     ///
     /// # Panics
-    /// Where the positions are not known.
+    /// If the positions are not known.
     #[track_caller]
     pub fn delete(&self, at: &Tensor, axis: i64) -> Tensor {
         let k = axis_of(axis, self.rank());
@@ -167,7 +167,7 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where the elements are not known.
+    /// If the elements are not known.
     #[track_caller]
     pub fn trim_zeros(&self) -> Tensor {
         if self.rank() != 1 {
@@ -266,7 +266,7 @@ impl Tensor {
         set.reshape(&shape).move_axis(-1, axis)
     }
 }
-/// The order turned round: the largest of these are the smallest of those.
+/// Reverses the order: the largest of these are the smallest of those.
 #[track_caller]
 fn turned(x: &Tensor) -> Tensor {
     match x.dtype() {

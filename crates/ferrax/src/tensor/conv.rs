@@ -5,7 +5,7 @@ use ferrax_ir::ops::conv::{Conv, ConvDims};
 use ferrax_ir::ops::reduce_window::{ReduceWindow, WindowKind};
 use ferrax_ir::{Dims, Error};
 
-/// What lies around the input of a window.
+/// The padding of the input.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Padding {
     /// Nothing: windows lie inside.
@@ -39,20 +39,20 @@ impl Padding {
     }
 }
 
-/// How a convolution goes. Empty lists stand for ones.
+/// The parameters of a convolution. Empty lists mean ones.
 #[derive(Clone, Debug)]
 pub struct ConvOptions {
-    /// How far windows are apart.
+    /// The distance between windows.
     pub strides: Vec<usize>,
-    /// What lies around the input.
+    /// The padding of the input.
     pub padding: Padding,
-    /// How far the input's elements are apart: more than 1 for a transposed convolution.
+    /// The distance between the input's elements: more than 1 for a transposed convolution.
     pub input_dilation: Vec<usize>,
-    /// How far the kernel's elements are apart.
+    /// The distance between the kernel's elements.
     pub kernel_dilation: Vec<usize>,
-    /// Groups of features that are convolved apart.
+    /// Groups of features that are convolved separately.
     pub feature_groups: usize,
-    /// Groups of the batch that are convolved apart.
+    /// Groups of the batch that are convolved separately.
     pub batch_groups: usize,
     /// Axes of input, kernel and output: `N` batch, `C` feature; `O`, `I` of kernels; every other letter is spatial.
     pub layout: (&'static str, &'static str, &'static str),
@@ -94,11 +94,11 @@ fn spec(layout: &str, first: char, second: char, rank: usize, spatial: &[char]) 
     }
     [first, second].iter().chain(spatial).map(|c| at(*c)).collect()
 }
-/// A size whose elements are `by` apart.
+/// A size whose elements are at distance `by`.
 fn wide(size: usize, by: usize) -> usize {
     if size == 0 { 0 } else { (size - 1).saturating_mul(by).saturating_add(1) }
 }
-/// An entry for each of `n` axes, none of them 0; nothing stands for ones.
+/// An entry for each of `n` axes, none of them 0; an empty list means ones.
 #[track_caller]
 fn each(name: &str, v: &[usize], n: usize) -> Dims {
     if v.is_empty() {
@@ -183,8 +183,8 @@ impl Tensor {
         let spaced = ConvOptions { strides: vec![], input_dilation: strides.to_vec(), padding, ..o.clone() };
         self.conv(kernel, &spaced)
     }
-    /// The windows that a convolution with kernels of this shape sees, as features: as many for each feature of the input as the kernel has
-    /// elements.
+    /// The windows of a convolution with kernels of this shape, as features: for each feature of
+    /// the input as many as the kernel has elements.
     ///
     /// ```
     /// use ferrax::{ConvOptions, Tensor};

@@ -63,7 +63,8 @@ macro_rules! complex {
 }
 complex! { f32: C64; f64: C128; }
 
-/// What stands beside a tensor in an operation: a tensor, or a number, which is weak: it takes the tensor's dtype.
+/// The other operand of an operation: a tensor, or a number, which is weak: it takes the tensor's
+/// dtype.
 ///
 /// ```
 /// use ferrax::{Dtype, IntoTensor, Tensor};

@@ -44,7 +44,7 @@ fn fitted(x: &Tensor, lengths: &[usize]) -> Tensor {
     let widths: Vec<(i64, i64)> = vec![(0, 0); lead].into_iter().chain(more).collect();
     if widths.iter().any(|w| w.1 > 0) { cut.pad(&widths, constant(x.dtype(), 0.0)) } else { cut }
 }
-/// `f` of `x` with these axes last, which are then put back.
+/// Applies `f` to `x` with these axes last, and moves them back.
 #[track_caller]
 fn with_last(x: &Tensor, axes: &[usize], f: impl FnOnce(&Tensor) -> Tensor) -> Tensor {
     let order: Vec<usize> = (0..x.rank()).filter(|k| !axes.contains(k)).chain(axes.iter().copied()).collect();
@@ -167,7 +167,8 @@ impl Tensor {
         }
         transform(&complexed(self), FftKind::RealInverse, &lengths, &axes)
     }
-    /// The `n` real numbers that `fft` gives of a sequence that equals its conjugate turned round, of which this is the first half.
+    /// The `n` real numbers that are the `fft` of a sequence with Hermitian symmetry, of which this
+    /// is the first half.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -219,14 +220,15 @@ impl Tensor {
 fn per(k: &Tensor, n: usize, d: f64) -> Tensor {
     pw(Pw::Div, &[k, &constant(Dtype::F32, d * n as f64)])
 }
-/// The frequencies of `fft` of `n` samples `d` apart, float32: `[0, 1, .., (n - 1) / 2, -(n / 2), .., -1] / (d n)`.
+/// The frequencies of `fft` of `n` samples at distance `d`, float32: `[0, 1, .., (n - 1) / 2, -(n /
+/// 2), .., -1] / (d n)`.
 #[track_caller]
 pub fn fftfreq(n: usize, d: f64) -> Tensor {
     let half = n / 2;
     let below = pw(Pw::Sub, &[&Tensor::arange(half, Dtype::F32), &constant(Dtype::F32, half as f64)]);
     per(&concatenate(&[Tensor::arange(n - half, Dtype::F32), below], 0), n, d)
 }
-/// The frequencies of `rfft` of `n` samples `d` apart, float32: `[0, 1, .., n / 2] / (d n)`.
+/// The frequencies of `rfft` of `n` samples at distance `d`, float32: `[0, 1, .., n / 2] / (d n)`.
 ///
 /// ```
 /// assert_eq!(ferrax::rfftfreq(4, 1.0).to_vec::<f32>()?, [0.0, 0.25, 0.5]);

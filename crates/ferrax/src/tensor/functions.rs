@@ -117,7 +117,7 @@ impl Tensor {
         let [x, y] = floats(self, o);
         where_(&y.signbit(), -x.abs(), x.abs())
     }
-    /// Elementwise larger one, of what is no nan.
+    /// Elementwise maximum, ignoring nan.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -129,7 +129,7 @@ impl Tensor {
         let o = o.into_tensor();
         where_(&(self.gt(&o) | o.is_nan()), self, &o)
     }
-    /// Elementwise smaller one, of what is no nan.
+    /// Elementwise minimum, ignoring nan.
     ///
     /// ```
     /// use ferrax::Tensor;

@@ -190,7 +190,7 @@ impl Tensor {
     pub fn dsplit(&self, n: usize) -> Vec<Tensor> {
         self.split(n, 2)
     }
-    /// Turned by a right angle `k` times, from the first of two axes to the second.
+    /// Rotated by a right angle `k` times, from the first of two axes to the second.
     ///
     /// ```
     /// use ferrax::Tensor;

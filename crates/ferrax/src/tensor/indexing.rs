@@ -50,7 +50,7 @@ pub enum Subscript {
         start: Option<i64>,
         /// After the last.
         stop: Option<i64>,
-        /// How far apart; backwards if negative.
+        /// The step; backwards if negative.
         step: Option<i64>,
     },
     /// The axes that no other entry takes, whole.
@@ -163,7 +163,7 @@ pub struct Spot {
     at: Vec<Subscript>,
 }
 
-/// An axis of what an index names, in the result's order.
+/// A group of axes of an index, in the result's order.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Label {
     /// Axis j of the index tensors' common shape.
@@ -222,7 +222,7 @@ fn explicit(x: &Tensor, at: &[Subscript]) -> Vec<Subscript> {
     }
     out
 }
-/// Where a boolean tensor holds, a vector for each axis.
+/// The positions where a boolean tensor holds, a vector for each axis.
 #[track_caller]
 pub(super) fn positions(t: &Tensor) -> Vec<Tensor> {
     let Some(v) = t.0.concrete() else { mistakes::raise(t.0.abstract_error(ErrorKind::NonConcreteBooleanIndex)) };
@@ -265,7 +265,8 @@ impl Region {
         };
         let tensors = at.iter().filter_map(|s| if let Subscript::Tensor(t) = s { Some(t.shape()) } else { None });
         let shared = ok(broadcast_shapes(tensors));
-        // index tensors and integers beside them stand together: their shape goes where they are, or first where they do not lie together
+        // index tensors and integers next to them form one group: their broadcast shape takes its
+        // position, or the first one if they are not adjacent
         let any = at.iter().any(|s| matches!(s, Subscript::Tensor(_)));
         let advanced = |s: &Subscript| matches!(s, Subscript::Tensor(_)) || (any && matches!(s, Subscript::Int(_)));
         let mut runs = 0;
@@ -643,7 +644,7 @@ impl Spot {
     pub fn max(&self, v: impl IntoTensor) -> Tensor {
         self.scatter(ScatterKind::Max, Some(Pw::Max), v)
     }
-    /// A copy where they are `f` of what they were.
+    /// A copy with `f` applied to these elements.
     ///
     /// ```
     /// use ferrax::{Tensor, s};

@@ -58,7 +58,7 @@ impl Labelled {
         let x = emit(Reduce { kind, axes }, &[&self.x]);
         Labelled { x, labels: self.labels.into_iter().filter(|c| !gone(*c)).collect() }
     }
-    /// Repeated labels reduced to one: what is off their diagonal is zeroed, then summed over.
+    /// Repeated labels reduced to one: elements off their diagonal are zeroed, then summed over.
     #[track_caller]
     fn diagonal(self, needed: &[char]) -> Labelled {
         let mut it = self;
@@ -181,7 +181,7 @@ pub fn einsum<T: Borrow<Tensor>>(subscripts: &str, operands: &[T]) -> Tensor {
         ));
     }
     let arrays = promote(&operands.iter().map(Borrow::<Tensor>::borrow).collect::<Vec<_>>());
-    // axes that dots stand for get labels no alphabet has
+    // the axes of an ellipsis get labels outside of every alphabet
     let hidden = |n: usize| (0..n).rev().map(|i| char::from_u32(0xE000 + i as u32).unwrap_or('?'));
     let mut longest = 0;
     let mut live: Vec<Labelled> = vec![];

@@ -28,7 +28,7 @@ pub trait IntoAxes {
     /// Which of `rank` axes, counted from the front.
     #[track_caller]
     fn axes(&self, rank: usize) -> Dims;
-    /// Whether all are meant, however many there are.
+    /// Whether it means all axes, however many there are.
     fn all(&self) -> bool {
         false
     }

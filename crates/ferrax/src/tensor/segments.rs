@@ -67,7 +67,7 @@ impl Tensor {
         emit(op, &[&out, &ids.expand_dims(-1), &rows.strong()])
     }
 }
-/// What changes nothing.
+/// The identity of the reduction.
 #[track_caller]
 fn neutral(d: Dtype, of: ReduceKind) -> Tensor {
     match (d.num().and_then(|n| of.identity(n)), of) {

@@ -34,7 +34,7 @@ impl Tensor {
     /// The elements, each once, ascending.
     ///
     /// # Panics
-    /// Where they are not known: see [`Tensor::unique_sized`].
+    /// If they are not known: see [`Tensor::unique_sized`].
     #[track_caller]
     pub fn unique(&self) -> Tensor {
         let (x, mask) = self.runs();
@@ -54,8 +54,9 @@ impl Tensor {
         let ends = where_(&more, after, n).astype(Dtype::I32);
         (x.take(&first, 0), ends - starts)
     }
-    /// `(values, indices, inverse, counts)`: the elements, each once, ascending; where each occurs first; which of them each element is, in this
-    /// one's shape; how often each occurs. nan differs from nan here.
+    /// `(values, indices, inverse, counts)`: the elements, each once, ascending; the first position
+    /// of each; for each element, in the tensor's shape, its index in `values`; how often each
+    /// occurs. nan differs from nan here.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -66,7 +67,7 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where they are not known.
+    /// If they are not known.
     #[track_caller]
     pub fn unique_all(&self) -> (Tensor, Tensor, Tensor, Tensor) {
         let flat = self.flatten();
@@ -94,7 +95,7 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where they are not known.
+    /// If they are not known.
     #[track_caller]
     pub fn unique_inverse(&self) -> (Tensor, Tensor) {
         let (values, _, inverse, _) = self.unique_all();
@@ -109,7 +110,7 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where they are not known.
+    /// If they are not known.
     #[track_caller]
     pub fn unique_counts(&self) -> (Tensor, Tensor) {
         let (values, _, _, counts) = self.unique_all();
@@ -151,7 +152,7 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where they are not known.
+    /// If they are not known.
     #[track_caller]
     pub fn union1d(&self, o: &Tensor) -> Tensor {
         concatenate(&[self.flatten(), o.flatten()], 0).unique()
@@ -165,23 +166,23 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where they are not known.
+    /// If they are not known.
     #[track_caller]
     pub fn intersect1d(&self, o: &Tensor) -> Tensor {
         let [x, o] = exactly(promote(&[self, o]));
         let x = x.unique();
         x.slice(crate::s![&x.is_in(&o)])
     }
-    /// The elements that the other lacks, each once, ascending.
+    /// The elements that do not occur in the other, each once, ascending.
     ///
     /// # Panics
-    /// Where they are not known.
+    /// If they are not known.
     #[track_caller]
     pub fn setdiff1d(&self, o: &Tensor) -> Tensor {
         let x = self.unique();
         x.slice(crate::s![&(!x.is_in(o))])
     }
-    /// The elements that are in one of the two alone, each once, ascending.
+    /// The elements that occur in exactly one of the two, each once, ascending.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -190,7 +191,7 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where they are not known.
+    /// If they are not known.
     #[track_caller]
     pub fn setxor1d(&self, o: &Tensor) -> Tensor {
         self.setdiff1d(o).union1d(&o.setdiff1d(self))
@@ -205,7 +206,7 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where the elements are not known: see [`Tensor::nonzero_sized`].
+    /// If the elements are not known: see [`Tensor::nonzero_sized`].
     #[track_caller]
     pub fn nonzero(&self) -> Vec<Tensor> {
         super::indexing::positions(&self.ne(constant(self.dtype(), 0.0)))
@@ -220,7 +221,7 @@ impl Tensor {
     /// ```
     ///
     /// # Panics
-    /// Where the condition is not known.
+    /// If the condition is not known.
     #[track_caller]
     pub fn extract(&self, condition: &Tensor) -> Tensor {
         self.slice(crate::s![&condition.astype(Dtype::BOOL)])

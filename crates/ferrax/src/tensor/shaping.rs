@@ -11,7 +11,8 @@ use ferrax_ir::ops::transpose::Transpose;
 use ferrax_ir::{Dims, Dtype, Error};
 
 impl Tensor {
-    /// The elements, row major, in another shape. One size may be -1: what is left.
+    /// The elements, row major, in another shape. One size may be -1: it is computed from the
+    /// others.
     ///
     /// # Panics
     /// If the sizes do not fit.
@@ -111,7 +112,7 @@ impl Tensor {
         let dims: Dims = (0..shape.len()).filter(|k| *k != axis).collect();
         emit(BroadcastInDim { broadcast_dimensions: dims, shape: shape.into() }, &[self])
     }
-    /// Without these axes, which have size 1; `..` for all that have.
+    /// Without these axes, which have size 1; `..` for all axes of size 1.
     ///
     /// ```
     /// use ferrax::Tensor;

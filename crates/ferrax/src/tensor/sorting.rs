@@ -93,7 +93,8 @@ impl Tensor {
         let [values, at] = exactly(emit_many(op, &[self]));
         (values, at)
     }
-    /// Where each of `values` would go in this ascending vector, nan last: before equal elements (int32).
+    /// The position at which each of `values` would be inserted in this ascending vector, nan last:
+    /// before equal elements (int32).
     ///
     /// ```
     /// use ferrax::Tensor;

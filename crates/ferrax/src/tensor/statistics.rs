@@ -46,7 +46,7 @@ impl Tensor {
     pub fn quantile(&self, q: impl IntoTensor, axis: i64) -> Tensor {
         self.quantiles(q.into_tensor(), axis, false)
     }
-    /// [`Tensor::quantile`] of what is no nan.
+    /// [`Tensor::quantile`], ignoring nan.
     #[track_caller]
     pub fn nanquantile(&self, q: impl IntoTensor, axis: i64) -> Tensor {
         self.quantiles(q.into_tensor(), axis, true)
@@ -71,7 +71,7 @@ impl Tensor {
     pub fn nanpercentile(&self, q: impl IntoTensor, axis: i64) -> Tensor {
         self.nanquantile(hundredth(q), axis)
     }
-    /// The middle element along an axis of what is no nan.
+    /// The median along an axis, ignoring nan.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -102,7 +102,7 @@ impl Tensor {
         let one = |q: &Tensor| sorted.at_share(q, &count, k).astype(x.dtype());
         if q.rank() == 0 { one(&q) } else { stack(&q.unstack(0).iter().map(one).collect::<Vec<_>>(), 0) }
     }
-    /// What lies at the share q of the first `count` elements of each ascending vector along axis k.
+    /// The quantile q of the first `count` elements of each ascending vector along axis k.
     #[track_caller]
     fn at_share(&self, q: &Tensor, count: &Tensor, k: usize) -> Tensor {
         let (zero, one) = (constant(q.dtype(), 0.0), constant(q.dtype(), 1.0));
@@ -119,7 +119,7 @@ impl Tensor {
         };
         pick(low) * (one.clone() - &share) + pick(high) * share
     }
-    /// The mean along axes, each element as often as its weight says; weights have this one's shape.
+    /// The mean along axes, weighted; weights have the tensor's shape.
     ///
     /// ```
     /// use ferrax::Tensor;
@@ -186,7 +186,8 @@ impl Tensor {
         let same = (&high - &low).eq(0.0);
         points(&where_(&same, &low - 0.5, &low), &where_(&same, &high + 0.5, &high), bins + 1)
     }
-    /// `(counts, edges)` of the elements in equal bins over `range`; the last edge belongs to the last bin, what is outside is not counted.
+    /// `(counts, edges)` of the elements in equal bins over `range`; the last edge belongs to the
+    /// last bin; elements outside are not counted.
     #[track_caller]
     pub fn histogram(&self, bins: usize, range: Option<(f64, f64)>) -> (Tensor, Tensor) {
         let x = inexact(self).strong().flatten();
@@ -220,7 +221,7 @@ impl Tensor {
             (where_(&column.eq(edges.narrow(0, *n, n + 1)), &at - 1, &at), edges)
         };
         let (at, edges): (Vec<Tensor>, Vec<Tensor>) = bins.iter().enumerate().map(one).unzip();
-        // a box more at each side, for what lies outside
+        // one more bin at each side, for elements outside
         let wide: Vec<usize> = bins.iter().map(|n| n + 2).collect();
         let counts = super::ravel_multi_index(&at, &wide).bincount(wide.iter().product()).reshape(&wide);
         (bins.iter().enumerate().fold(counts, |c, (k, n)| c.narrow(k, 1, n + 1)), edges)

@@ -6,8 +6,9 @@ use ferrax_ir::{Aval, Error, Res, Value};
 use ferrax_transform as transform;
 use std::cell::RefCell;
 
-/// Where the slices are. Axes are given once for all tensors, once for each of the outermost parts (of a tuple, say), or tensor by tensor;
-/// `None` stands for no slices: the same for all. Negative axes count from the end.
+/// The batch axes. Axes are given once for all tensors, once for each of the outermost parts (of a
+/// tuple, say), or tensor by tensor; `None` means no batch axis: the same for all. Negative axes
+/// count from the end.
 #[derive(Clone, Debug)]
 pub struct VmapOptions<'a> {
     /// The axes of the argument's tensors.

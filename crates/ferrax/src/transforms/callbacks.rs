@@ -35,11 +35,12 @@ use ferrax_kernel::plan::HostFn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What `f(x)` gives, of the structure, shapes and dtypes of `like`. It may be called any number of times, or not at all where nothing
-/// reads its result.
+/// The result of `f(x)`, of the structure, shapes and dtypes of `like`. `f` may be called any
+/// number of times, or not at all if nothing reads its result.
 ///
 /// # Errors
-/// When the result is read: what `f` returned as an error, a panic in it, a result of other types than were promised.
+/// When the result is read: an error that `f` returned, a panic in it, a result of other types than
+/// promised.
 pub fn pure_callback<X, Y, R>(f: impl Fn(&X) -> R + Send + Sync + 'static, like: &Y, x: &X) -> Res<Y>
 where
     X: Tree + Send + Sync + 'static,
@@ -48,7 +49,8 @@ where
 {
     called(CallbackKind::Pure, f, like, x)
 }
-/// The same for a function that does something besides: it is called as often as the program says, in the program's order.
+/// The same for a function with side effects: it is called as often as the program says, in the
+/// program's order.
 ///
 /// ```
 /// use ferrax::{Tensor, fori_loop, io_callback, jit};
@@ -73,7 +75,7 @@ where
 /// Calls `f` with the values that `x` has when the program runs, each time: to print them, say. [`effects_barrier`] waits for it.
 ///
 /// # Errors
-/// What is wrong with the transform around it.
+/// Errors of the surrounding transform.
 pub fn debug_callback<X: Tree + Send + Sync + 'static>(f: impl Fn(&X) + Send + Sync + 'static, x: &X) -> Res<()> {
     called(CallbackKind::Debug, f, &(), x)
 }
@@ -135,7 +137,7 @@ where
             Ok(Value::Array(array::from_bytes(Aval { weak: false, ..a.clone() }, b, host, false)?))
         };
         let x: Vec<Value> = self.ins.iter().zip(ins).map(one).collect::<Res<_>>()?;
-        // what it computes runs at once, whatever was current on this thread
+        // its operations are evaluated at once, whatever trace was current on this thread
         let y = ferrax_ir::cx::enter(ferrax_ir::cx::eval_root(), || catch(|| (self.f)(&unflat(&*self.x, x)).output()))?;
         let (want, got) = (Outline::of(&*self.like), Outline::of(&y));
         if want.text() != got.text() {

@@ -102,7 +102,8 @@ pub fn ppermute(x: impl IntoTensor, axis: &str, pairs: &[(usize, usize)]) -> Ten
     axis_size(axis);
     emit(Permute { axis_name: names(axis), perm: pairs.to_vec() }, &[&x.into_tensor()])
 }
-/// The sum over a named axis, each slice getting its part of it along an axis of `x` that is as long as there are slices.
+/// The sum over a named axis, of which each slice gets its part along an axis of `x` that is as
+/// long as there are slices.
 ///
 /// ```
 /// use ferrax::{Tensor, VmapOptions, all_to_all, psum_scatter, vmap_with};

@@ -37,7 +37,7 @@ impl<T: Tree> Returned<T> {
     fn new() -> Returned<T> {
         Returned(Arc::default())
     }
-    fn tell(&self, x: T) {
+    fn set(&self, x: T) {
         *self.0.lock().unwrap_or_else(|e| e.into_inner()) = Some(x);
     }
     fn with<U>(&self, f: impl FnOnce(&T) -> U) -> Res<U> {
@@ -113,9 +113,9 @@ where
         let leaves = flat(x);
         let types: Vec<Aval> = leaves.iter().map(Value::aval).collect();
         let like = Arc::new(x.map(Clone::clone));
-        let told = Returned::new();
-        let value = value_of(f.clone(), like.clone(), told.clone());
-        let (rule, seen) = (rule.clone(), told.clone());
+        let outputs = Returned::new();
+        let value = value_of(f.clone(), like.clone(), outputs.clone());
+        let (rule, seen) = (rule.clone(), outputs.clone());
         let jvp = Fun::user_tans("jvp", move |all| {
             let n = types.len();
             let x = all[..n].iter().flatten().cloned();
@@ -123,17 +123,17 @@ where
             let dx = unflat(&*like, spread(&types, &all[..n], all[n..].iter())?);
             let (y, dy) = catch(|| rule(&x, &dx).output())?;
             let (values, tangents) = (flat(&y), flat(&dy));
-            seen.tell(y);
+            seen.set(y);
             let types: Vec<Aval> = values.iter().map(Value::aval).collect();
             let tangents = differentiable("the rule of custom_jvp", &types, tangents)?;
             Ok(values.into_iter().map(Some).chain(tangents).collect())
         });
         let op = CustomJvp { name: "custom_jvp".into(), call_jaxpr: value, jvp, num_consts: 0, symbolic_zeros: false };
-        told.like(bind(&op.into(), &leaves)?)
+        outputs.like(bind(&op.into(), &leaves)?)
     }
 }
 /// A closure as a function of flat values, which tells what it returned.
-fn value_of<X, Y, R>(f: Arc<impl Fn(&X) -> R + Send + Sync + 'static>, like: Arc<X>, told: Returned<Y>) -> Fun
+fn value_of<X, Y, R>(f: Arc<impl Fn(&X) -> R + Send + Sync + 'static>, like: Arc<X>, outputs: Returned<Y>) -> Fun
 where
     X: Tree + Send + Sync + 'static,
     Y: Tree + Send + Sync + 'static,
@@ -142,7 +142,7 @@ where
     Fun::user("f", move |v| {
         let out = RefCell::new(None);
         let y = call(&|x: &X| f(x), &*like, v, &out)?;
-        told.tell(returned(out)?);
+        outputs.set(returned(out)?);
         Ok(y)
     })
 }
@@ -179,10 +179,10 @@ where
         mistakes::init();
         let leaves = flat(x);
         let like = Arc::new(x.map(Clone::clone));
-        let (told, kept): (Returned<Y>, Returned<Z>) = (Returned::new(), Returned::new());
+        let (outputs, kept): (Returned<Y>, Returned<Z>) = (Returned::new(), Returned::new());
         let outs = NumOuts::new(0);
         let value = {
-            let (inner, outs) = (value_of(f.clone(), like.clone(), told.clone()), outs.clone());
+            let (inner, outs) = (value_of(f.clone(), like.clone(), outputs.clone()), outs.clone());
             Fun::user("f", move |v| {
                 let y = inner.call(&*current(), v)?;
                 outs.set(y.len());
@@ -190,24 +190,24 @@ where
             })
         };
         let forward = {
-            let (fwd, outs, told, kept) = (fwd.clone(), outs.clone(), told.clone(), kept.clone());
+            let (fwd, outs, outputs, kept) = (fwd.clone(), outs.clone(), outputs.clone(), kept.clone());
             Fun::user("fwd", move |v| {
                 let (y, z) = catch(|| fwd(&unflat(&*like, v.iter().cloned())).output())?;
                 let (ys, zs) = (flat(&y), flat(&z));
                 outs.set(ys.len());
-                told.tell(y);
-                kept.tell(z);
+                outputs.set(y);
+                kept.set(z);
                 Ok(ys.into_iter().chain(zs).collect())
             })
         };
         let backward = {
-            let (bwd, told, kept) = (bwd.clone(), told.clone(), kept.clone());
+            let (bwd, outputs, kept) = (bwd.clone(), outputs.clone(), kept.clone());
             let of: Vec<Aval> = leaves.iter().map(Value::aval).collect();
             Fun::user_tans("bwd", move |all| {
                 let n = kept.with(|z| crate::tree::flat(z).len())?;
                 let z = kept.like(all[..n].iter().flatten().cloned())?;
-                let types: Vec<Aval> = told.with(|y| flat(y).iter().map(Value::aval).collect())?;
-                let ct = told.like(spread(&types, &[], all[n..].iter())?)?;
+                let types: Vec<Aval> = outputs.with(|y| flat(y).iter().map(Value::aval).collect())?;
+                let ct = outputs.like(spread(&types, &[], all[n..].iter())?)?;
                 differentiable("the bwd of custom_vjp", &of, flat(&catch(|| bwd(&z, &ct).output())?))
             })
         };
@@ -220,6 +220,6 @@ where
             num_outs: outs,
             symbolic_zeros: false,
         };
-        told.like(bind(&op.into(), &leaves)?)
+        outputs.like(bind(&op.into(), &leaves)?)
     }
 }

@@ -8,7 +8,7 @@ fn sized(shape: &[usize]) -> Tensor {
     Tensor::ones(shape)
 }
 /// Whether it gave a value; an error must have a message. Anything else is reported by name.
-fn told<T>(wrong: &mut Vec<String>, name: &str, f: impl FnOnce() -> Res<T>) -> bool {
+fn is_refused<T>(wrong: &mut Vec<String>, name: &str, f: impl FnOnce() -> Res<T>) -> bool {
     match catch_unwind(AssertUnwindSafe(|| catch(f))) {
         Ok(Ok(_)) => true,
         Ok(Err(e)) if e.message().len() > 10 => false,
@@ -25,7 +25,7 @@ fn told<T>(wrong: &mut Vec<String>, name: &str, f: impl FnOnce() -> Res<T>) -> b
 }
 macro_rules! probes {
     ($wrong:ident; $($e:expr;)*) => { $(
-        told(&mut $wrong, stringify!($e), || {
+        is_refused(&mut $wrong, stringify!($e), || {
             let made = $e;
             Ok(made)
         });
@@ -178,7 +178,7 @@ fn rules_that_return_what_does_not_belong() {
     assert_eq!(g.to_vec::<f32>().unwrap(), [1.0, 1.0]);
 }
 #[test]
-fn tracers_that_escape_are_told_wherever_they_are_used() {
+fn tracers_that_escape_are_reported_wherever_they_are_used() {
     let kept: Arc<Mutex<Vec<Tensor>>> = Arc::default();
     let keep = |x: &Tensor| {
         kept.lock().unwrap().push(x * 2.0);
@@ -215,7 +215,7 @@ fn threads_share_compiled_functions_and_each_hears_of_its_own_mistakes() {
                     let n = (n + k) % 6;
                     let y = f(&Tensor::ones(&[n]));
                     match n {
-                        3 => assert!(y.unwrap_err().message().contains("misuse.rs"), "the place is told"),
+                        3 => assert!(y.unwrap_err().message().contains("misuse.rs"), "the error names the place"),
                         n => assert!((y.unwrap().item() - n as f64 * 1f64.sin()).abs() < 1e-5),
                     }
                     let g = grad(|x: &Tensor| f(x).map(|y| y * 2.0))(&Tensor::ones(&[n]));

@@ -7,7 +7,7 @@ fn v(t: &Tensor) -> Vec<f32> {
 fn ints(t: &Tensor) -> Vec<i32> {
     t.astype(Dtype::I32).to_vec().unwrap()
 }
-fn told(f: impl FnOnce() -> Tensor) -> String {
+fn message(f: impl FnOnce() -> Tensor) -> String {
     catch(|| Ok(f())).expect_err("a mistake").to_string()
 }
 fn grid() -> Tensor {
@@ -86,9 +86,9 @@ fn indices_name_what_numpy_s_name() {
     let at = x.argmax(1).expand_dims(-1);
     assert_eq!(v(&x.take_along_axis(&at, 1)), [3.0, 7.0, 11.0]);
     assert_eq!(v(&x.dynamic_slice(&[1, 2], &[2, 2])), [6.0, 7.0, 10.0, 11.0]);
-    assert!(told(|| x.slice(s![3])).contains("index 3 is out of bounds for axis 0 with size 3"));
-    assert!(told(|| x.slice(s![0, 0, 0])).contains("Too many indices: array is 2-dimensional, but 3 were indexed"));
-    assert!(told(|| x.slice(s![&Tensor::from([0.5f32])])).contains("Indexer must have integer or boolean type"));
+    assert!(message(|| x.slice(s![3])).contains("index 3 is out of bounds for axis 0 with size 3"));
+    assert!(message(|| x.slice(s![0, 0, 0])).contains("Too many indices: array is 2-dimensional, but 3 were indexed"));
+    assert!(message(|| x.slice(s![&Tensor::from([0.5f32])])).contains("Indexer must have integer or boolean type"));
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn shapes_change() {
     assert_eq!(stack(&[&x, &x], -1).shape(), [3, 4, 2]);
     assert_eq!(x.split(2, 1)[1].shape(), [3, 2]);
     assert_eq!(x.unstack(0).len(), 3);
-    assert!(told(|| x.reshape(&[5, 5])).contains("cannot reshape array of shape (3, 4) (size 12)"));
-    assert!(told(|| x.split(5, 1).remove(0)).contains("equal division"));
+    assert!(message(|| x.reshape(&[5, 5])).contains("cannot reshape array of shape (3, 4) (size 12)"));
+    assert!(message(|| x.split(5, 1).remove(0)).contains("equal division"));
 }
 
 #[test]
@@ -157,9 +157,10 @@ fn reductions_and_order() {
     assert_eq!(Tensor::from([3.0f32, 4.0]).norm().item(), 5.0);
     assert_eq!(grad(|x: &Tensor| x.norm())(&Tensor::zeros(&[2])).unwrap().sum().item(), 0.0);
     assert!(
-        told(|| Tensor::zeros(&[0]).max()).contains("zero-size array to reduction operation max which has no identity")
+        message(|| Tensor::zeros(&[0]).max())
+            .contains("zero-size array to reduction operation max which has no identity")
     );
-    assert!(told(|| x.sum_axes(2)).contains("axis 2 is out of bounds for array of dimension 2"));
+    assert!(message(|| x.sum_axes(2)).contains("axis 2 is out of bounds for array of dimension 2"));
 }
 
 #[test]
@@ -172,8 +173,8 @@ fn products() {
     assert_eq!(einsum("ij->", &[&x]).item(), 66.0);
     assert_eq!(einsum("ab,bc,cd", &[&x, &x.t(), &x]).shape(), [3, 4]);
     assert_eq!(v(&Tensor::from([1.0f32, 2.0]).outer(Tensor::from([3.0f32]))), [3.0, 6.0]);
-    assert!(told(|| x.matmul(&x)).contains("contracting dimensions to have the same shape, got (4,) and (3,)"));
-    assert!(told(|| einsum("ij,jk", &[&x])).contains("Number of einsum subscripts, 2"));
+    assert!(message(|| x.matmul(&x)).contains("contracting dimensions to have the same shape, got (4,) and (3,)"));
+    assert!(message(|| einsum("ij,jk", &[&x])).contains("Number of einsum subscripts, 2"));
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn complex_numbers_and_transforms() {
 fn mistakes_say_where() {
     let (x, y) = (Tensor::zeros(&[2]), Tensor::zeros(&[3]));
     let line = line!() + 1;
-    let m = told(|| &x + &y);
+    let m = message(|| &x + &y);
     assert!(m.contains(&format!("tensor.rs:{line}:")), "{m}");
     let in_grad = grad(|x: &Tensor| (x + &y).sum())(&x).expect_err("shapes");
     assert_eq!(in_grad.kind(), Some(ErrorKind::Type));

@@ -62,13 +62,13 @@ fn what_python_wrote_is_read_and_written_again_bit_for_bit() {
     let path = std::env::temp_dir().join(format!("ferrax-weights-{}", std::process::id()));
     weights::save(&path, &read).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), FILE);
-    assert_eq!(weights::load(&path, &read.layers).map(|_| ()).unwrap_err().to_string(), told("0.w"));
+    assert_eq!(weights::load(&path, &read.layers).map(|_| ()).unwrap_err().to_string(), message("0.w"));
     std::fs::remove_file(&path).unwrap();
     let e = weights::load(&path, &read).map(|_| ()).unwrap_err();
     assert!(e.message().contains(&*path.to_string_lossy()), "{e}");
 }
 /// A part of a tree has other names than it has in the whole.
-fn told(name: &str) -> String {
+fn message(name: &str) -> String {
     let there = weights::parse(FILE).unwrap().into_keys().map(|k| format!("{k:?}")).collect::<Vec<_>>().join(", ");
     Error::value(format!("there is no tensor {name:?}; there are {there}")).to_string()
 }

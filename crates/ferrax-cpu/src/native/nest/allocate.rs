@@ -21,7 +21,7 @@ pub enum Held {
 }
 /// Words of a vector.
 const VECTOR_WORDS: u32 = 4;
-pub struct Allotted {
+pub struct NestAllocation {
     /// Of each value, array pointer and counter.
     pub places: Vec<Place>,
     pub spills: usize,
@@ -63,7 +63,7 @@ impl Classes {
     }
 }
 
-pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
+pub fn allocate(nest: &Nest, order: &Order) -> NestAllocation {
     let n = order.home.len();
     let mut classes = Classes { of: (0..n as u32).collect(), intervals: order.intervals.clone() };
     // A carry lives to the end of its loop, where it gets its next value.
@@ -137,7 +137,7 @@ pub fn allocate(nest: &Nest, order: &Order) -> Allotted {
     for v in 0..n as u32 {
         places[v as usize] = places[classes.root(v) as usize];
     }
-    Allotted { places, spills: spills as usize, kept }
+    NestAllocation { places, spills: spills as usize, kept }
 }
 /// Whether a class is just an array's pointer or a number that is read: it is in the frame already.
 fn given(nest: &Nest, order: &Order, v: u32) -> bool {

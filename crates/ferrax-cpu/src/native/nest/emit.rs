@@ -7,7 +7,7 @@ mod floats;
 mod vectors;
 mod wholes;
 
-use super::allocate::{Allotted, Held, Place};
+use super::allocate::{Held, NestAllocation, Place};
 use super::encode::{Encoder, Label, Rm, at, cc};
 use super::order::{Inst, Order};
 use super::{FrameLayout, OPERAND_WORDS};
@@ -48,7 +48,7 @@ fn kind(d: DType) -> RegisterKind {
 struct Emitter<'a> {
     nest: &'a Nest,
     order: &'a Order,
-    allotted: &'a Allotted,
+    allocation: &'a NestAllocation,
     layout: FrameLayout,
     e: Encoder,
     /// For each loop: the labels of an iteration's start and of the code after the loop.
@@ -68,16 +68,16 @@ enum NestSite {
     VectorFrame(i32),
 }
 
-pub fn emit(nest: &Nest, order: &Order, allotted: &Allotted, layout: FrameLayout) -> Vec<u8> {
+pub fn emit(nest: &Nest, order: &Order, allocation: &NestAllocation, layout: FrameLayout) -> Vec<u8> {
     let mut e = Encoder::default();
     let labels = order.loops.iter().map(|_| (e.label(), e.label())).collect();
     let cancelled = e.label();
     let has_vectors = nest.defs.iter().any(|d| d.lanes > 1);
-    let mut m = Emitter { nest, order, allotted, layout, e, labels, cancelled, has_vectors };
+    let mut m = Emitter { nest, order, allocation, layout, e, labels, cancelled, has_vectors };
     // push rbx, rbp, r12 to r15; sub rsp, 8; mov rbx, rdi
     m.e.bytes(&[0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57, 0x48, 0x83, 0xec, 8, 0x48, 0x89, 0xfb]);
     for k in 0..nest.arrays {
-        if let Place::Reg(r) = allotted.places[order.array(k) as usize] {
+        if let Place::Reg(r) = allocation.places[order.array(k) as usize] {
             let from = at(RBX, 8 * (layout.arrays as i32 + k as i32));
             m.e.whole(true, &[0x8b], r, from, &[]);
         }
@@ -109,7 +109,7 @@ impl Emitter<'_> {
     }
     fn word(&self, v: u32) -> i32 {
         let v = v as usize;
-        let word = match self.allotted.places[v] {
+        let word = match self.allocation.places[v] {
             Place::Spill(n) => self.layout.spills + n as usize,
             Place::Given if v < self.nest.defs.len() => match self.nest.defs[v].op {
                 NestOp::Input(k) => self.layout.inputs + k as usize,
@@ -128,7 +128,7 @@ impl Emitter<'_> {
             return NestSite::Bits(bits);
         }
         let lanes = self.nest.defs.get(v as usize).map_or(1, |d| d.lanes);
-        match self.allotted.places[v as usize] {
+        match self.allocation.places[v as usize] {
             Place::Reg(r) if lanes > 1 => NestSite::Vector(r),
             _ if lanes > 1 => NestSite::VectorFrame(self.word(v)),
             Place::Reg(r) if (v as usize) < self.nest.defs.len() && self.nest.def(v).is_float() => NestSite::Float(r),
@@ -398,7 +398,7 @@ impl Emitter<'_> {
     }
     /// The registers that a call may change, and where they are kept.
     fn kept(&self, pos: usize) -> Vec<(NestSite, NestSite)> {
-        self.allotted
+        self.allocation
             .kept
             .iter()
             .filter(|k| k.0.spans(pos))

@@ -106,13 +106,13 @@ impl<T: Copy + Default, const P: usize, const L: usize> Placement for PlacedGrou
                 let to = x.to.cast::<T>().add(r * row);
                 let sums = x.sums.cast::<[T; L]>().add(r).read();
                 if whole {
-                    let mut turned = [T::default(); L];
+                    let mut transposed = [T::default(); L];
                     for p in 0..P {
                         for o in 0..L / P {
-                            turned[p * (L / P) + o] = sums[o * P + p];
+                            transposed[p * (L / P) + o] = sums[o * P + p];
                         }
                     }
-                    to.cast::<[T; L]>().write_unaligned(turned);
+                    to.cast::<[T; L]>().write_unaligned(transposed);
                 } else {
                     for p in 0..x.live {
                         for o in 0..x.columns {

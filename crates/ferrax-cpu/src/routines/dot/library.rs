@@ -107,9 +107,10 @@ blocked!(f64, gemm_f64::gemm::f64);
 unsafe fn blocked<T: Blocked>(x: &Matrices) {
     let Matrices { a, b, c, m, n, k, a_strides: [a_row, a_column], b_strides: [b_row, b_column], c_row, .. } = *x;
     let (a, b, c): (*const T, *const T, *mut T) = (a.cast(), b.cast(), c.cast());
-    let turned = c_row > 1;
-    let (size, c_strides) = if turned { ([n, m, k], [c_row as isize, 1]) } else { ([m, n, k], [1, c_row as isize]) };
-    let (mut left, mut right) = match turned {
+    let transposed = c_row > 1;
+    let (size, c_strides) =
+        if transposed { ([n, m, k], [c_row as isize, 1]) } else { ([m, n, k], [1, c_row as isize]) };
+    let (mut left, mut right) = match transposed {
         true => ((b, [b_row, b_column]), (a, [a_row, a_column])),
         false => ((a, [a_column, a_row]), (b, [b_column, b_row])),
     };

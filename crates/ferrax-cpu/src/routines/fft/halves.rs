@@ -18,26 +18,27 @@ use std::sync::atomic::AtomicBool;
 pub struct RealHalves<T: FftNum> {
     m: usize,
     /// `w^k` from k = 1 on, for the first of each pair.
-    turns: Vec<Complex<T>>,
+    twiddles: Vec<Complex<T>>,
     inverse: bool,
     pairs: OnPairs,
 }
 
 impl<T: FftNum> RealHalves<T> {
-    /// Of `n` reals, an even number, with `turn(k)` for `w^k` forward and its conjugate backward.
-    pub fn new(n: usize, turn: impl Fn(usize) -> (f64, f64), tier: Tier, inverse: bool) -> RealHalves<T> {
+    /// Of `n` reals, an even number, with `twiddle(k)` for `w^k` forward and its conjugate backward.
+    pub fn new(n: usize, twiddle: impl Fn(usize) -> (f64, f64), tier: Tier, inverse: bool) -> RealHalves<T> {
         let m = n / 2;
         let number = |x| T::from_f64(x).unwrap_or_else(T::zero);
-        let turns = (1..m.div_ceil(2)).map(turn).map(|(re, im)| Complex { re: number(re), im: number(im) }).collect();
+        let twiddles =
+            (1..m.div_ceil(2)).map(twiddle).map(|(re, im)| Complex { re: number(re), im: number(im) }).collect();
         let on_rows = pairs::pick(size_of::<T>(), tier);
         let pairs = if inverse { on_rows.together } else { on_rows.apart };
-        RealHalves { m, turns, inverse, pairs }
+        RealHalves { m, twiddles, inverse, pairs }
     }
     /// Of `m + 1` numbers: forward from the first m, backward to them.
     pub fn run(&self, row: &mut [Complex<T>], scale: T) {
         self.ends(row, scale);
         // SAFETY: a row is as long.
-        unsafe { self.run_part(SharedPtr(row.as_mut_ptr().cast()), 0..self.turns.len(), scale) };
+        unsafe { self.run_part(SharedPtr(row.as_mut_ptr().cast()), 0..self.twiddles.len(), scale) };
     }
     /// The elements without a partner: the first with the last, and the middle.
     fn ends(&self, row: &mut [Complex<T>], scale: T) {
@@ -64,16 +65,16 @@ impl<T: FftNum> RealHalves<T> {
         let (scale, n) = (if self.inverse { scale } else { half }, pairs.len());
         let low = row.get().cast::<Complex<T>>().wrapping_add(1 + pairs.start);
         let high = row.get().cast::<Complex<T>>().wrapping_add(self.m - pairs.end);
-        // SAFETY: pairs lie below and above the middle; there are as many turns.
+        // SAFETY: pairs lie below and above the middle; there are as many twiddles.
         unsafe {
-            (self.pairs)(low.cast(), high.cast(), self.turns[pairs].as_ptr().cast(), (&raw const scale).cast(), n)
+            (self.pairs)(low.cast(), high.cast(), self.twiddles[pairs].as_ptr().cast(), (&raw const scale).cast(), n)
         };
     }
     /// Of rows that lie one after another, by all threads.
     pub fn run_rows(&self, rows: SharedPtr, count: usize, scale: T, cost: Option<&Cost>, cancel: &AtomicBool) {
         /// Pairs that are done together.
         const PAIRS: usize = 4096;
-        let pieces = self.turns.len().div_ceil(PAIRS).max(1);
+        let pieces = self.twiddles.len().div_ceil(PAIRS).max(1);
         threads::for_ranges(count * pieces, cost, cancel, &|units| {
             for unit in units {
                 let (row, from) = (unit / pieces, unit % pieces * PAIRS);
@@ -83,7 +84,7 @@ impl<T: FftNum> RealHalves<T> {
                     if from == 0 {
                         self.ends(slice_mut(row, 0, self.m + 1), scale);
                     }
-                    self.run_part(row, from..self.turns.len().min(from + PAIRS), scale);
+                    self.run_part(row, from..self.twiddles.len().min(from + PAIRS), scale);
                 }
             }
         });

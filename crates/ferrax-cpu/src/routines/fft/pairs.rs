@@ -6,7 +6,7 @@ use crate::tier::Tier;
 
 /// Replaces `a[k]` and `b[n - 1 - k]` by combinations of the sum and the difference of a and conj
 /// b, the latter times a twiddle factor; `scale` is one real number.
-pub type OnPairs = unsafe fn(low: *mut u8, high: *mut u8, turns: *const u8, scale: *const u8, n: usize);
+pub type OnPairs = unsafe fn(low: *mut u8, high: *mut u8, twiddles: *const u8, scale: *const u8, n: usize);
 /// `to[k] = a[k] b[k]`
 pub type ComplexProducts = unsafe fn(to: *mut u8, a: *const u8, b: *const u8, n: usize);
 
@@ -168,7 +168,7 @@ unsafe fn products<V: ComplexVector, O: ComplexVector<Part = V::Part>>(
 unsafe fn on_pairs<V: ComplexVector, O: ComplexVector<Part = V::Part>, const JOINED: bool>(
     low: *mut u8,
     high: *mut u8,
-    turns: *const u8,
+    twiddles: *const u8,
     scale: *const u8,
     n: usize,
 ) {
@@ -187,22 +187,22 @@ unsafe fn on_pairs<V: ComplexVector, O: ComplexVector<Part = V::Part>, const JOI
             let (sum, difference) = (x.add(y), x.sub(y));
             // times i, or divided by it
             let across = if JOINED { difference.swapped().mirrored() } else { difference.swapped().conj() };
-            let turned = across.times(V::load(w));
-            sum.add(turned).mul(V::splat(scale)).store(a);
-            sum.sub(turned).conj().mul(V::splat(scale)).reversed().store(b);
+            let rotated = across.times(V::load(w));
+            sum.add(rotated).mul(V::splat(scale)).store(a);
+            sum.sub(rotated).conj().mul(V::splat(scale)).reversed().store(b);
         }
     }
-    let (low, high, turns) = (low.cast::<V::Part>(), high.cast::<V::Part>(), turns.cast::<V::Part>());
+    let (low, high, twiddles) = (low.cast::<V::Part>(), high.cast::<V::Part>(), twiddles.cast::<V::Part>());
     let whole = n / V::NUMBERS * V::NUMBERS;
     // SAFETY: by the contract: numbers below n of each row.
     unsafe {
         let scale = *scale.cast::<V::Part>();
         for k in (0..whole).step_by(V::NUMBERS) {
             let back = n - k - V::NUMBERS;
-            some::<V, JOINED>(low.add(2 * k), high.add(2 * back), turns.add(2 * k), scale);
+            some::<V, JOINED>(low.add(2 * k), high.add(2 * back), twiddles.add(2 * k), scale);
         }
         for k in whole..n {
-            some::<O, JOINED>(low.add(2 * k), high.add(2 * (n - k - 1)), turns.add(2 * k), scale);
+            some::<O, JOINED>(low.add(2 * k), high.add(2 * (n - k - 1)), twiddles.add(2 * k), scale);
         }
     }
 }
@@ -360,12 +360,12 @@ mod tests {
                 let row = |by: usize| -> Vec<T> { (0..2 * n).map(|k| number(k, by)).collect() };
                 let done = |tier: Tier| {
                     let rows = pick(size_of::<T>(), tier);
-                    let (mut low, mut high, mut to, turns, scale) = (row(7), row(13), row(1), row(29), T::from(0.5));
+                    let (mut low, mut high, mut to, twiddles, scale) = (row(7), row(13), row(1), row(29), T::from(0.5));
                     let (a, b) = (low.as_mut_ptr().cast(), high.as_mut_ptr().cast());
                     // SAFETY: rows of n numbers each, and a machine of these tiers.
                     unsafe {
-                        (rows.apart)(a, b, turns.as_ptr().cast(), (&raw const scale).cast(), n);
-                        (rows.together)(a, b, turns.as_ptr().cast(), (&raw const scale).cast(), n);
+                        (rows.apart)(a, b, twiddles.as_ptr().cast(), (&raw const scale).cast(), n);
+                        (rows.together)(a, b, twiddles.as_ptr().cast(), (&raw const scale).cast(), n);
                         (rows.products)(to.as_mut_ptr().cast(), a, b, n);
                     }
                     (low, high, to)

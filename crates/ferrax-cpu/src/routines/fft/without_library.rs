@@ -51,7 +51,7 @@ pub enum FftDirection {
 pub struct Factored {
     n: usize,
     /// The powers of the root of unity.
-    turns: Vec<Complex<f64>>,
+    twiddles: Vec<Complex<f64>>,
     factors: Vec<usize>,
 }
 /// The name by which [`super`] refers to it; `T` is the type of the parts that it reads and writes.
@@ -64,7 +64,7 @@ pub trait Fft<T: FftNum>: Send + Sync {
 impl Factored {
     fn new(n: usize, direction: FftDirection) -> Factored {
         let sign = if matches!(direction, FftDirection::Forward) { -1.0 } else { 1.0 };
-        let turn = |k: usize| {
+        let twiddle = |k: usize| {
             let (im, re) = (sign * TAU * k as f64 / n as f64).sin_cos();
             Complex { re, im }
         };
@@ -79,7 +79,7 @@ impl Factored {
             }
             p += 1;
         }
-        Factored { n, turns: (0..n).map(turn).collect(), factors }
+        Factored { n, twiddles: (0..n).map(twiddle).collect(), factors }
     }
     /// Every `step`-th of `x`, transformed into `y`, whose length is the product of `factors`.
     fn transform(
@@ -99,15 +99,15 @@ impl Factored {
             self.transform(&x[r * step..], step * p, rest, &mut y[r * m..(r + 1) * m], part);
         }
         // element k of each part, times its twiddle factor, is a sum of p terms
-        let turns = self.n / y.len();
+        let twiddles = self.n / y.len();
         for k in 0..m {
             for (r, z) in part[..*p].iter_mut().enumerate() {
-                *z = times(y[r * m + k], self.turns[r * k * turns]);
+                *z = times(y[r * m + k], self.twiddles[r * k * twiddles]);
             }
             for q in 0..*p {
                 let mut sum = part[0];
                 for (r, z) in part[1..*p].iter().enumerate() {
-                    let z = times(*z, self.turns[(r + 1) * q % p * (self.n / p)]);
+                    let z = times(*z, self.twiddles[(r + 1) * q % p * (self.n / p)]);
                     sum = Complex { re: sum.re + z.re, im: sum.im + z.im };
                 }
                 y[q * m + k] = sum;

@@ -61,12 +61,12 @@ pub struct Stage {
     /// diagonal.
     pub square: *mut u8,
     /// The solved rows below, transposed and negated: `width` rows of `n`.
-    pub turned: *mut u8,
+    pub transposed: *mut u8,
     /// [`memory`] bytes of this thread's own.
     pub scratch: *mut u8,
     pub product: Rows,
 }
-/// The number of elements of `Stage::square`, and of `Stage::turned`.
+/// The number of elements of `Stage::square`, and of `Stage::transposed`.
 pub fn elements(n: usize) -> [usize; 2] {
     [(BLOCK + 1) * BLOCK, BLOCK * n]
 }
@@ -294,8 +294,8 @@ unsafe fn below<V: Divisible<Element: FactorElement>>(x: &Stage, from: usize, to
         for s in (0..x.width).step_by(STRIP) {
             let w = STRIP.min(x.width - s);
             take_off(x, row, to - from, s, w);
-            let turned = x.turned.cast::<V::Element>().add(s * x.n + from);
-            solve::<V>(x, row.add(s), to - from, s, w, turned, x.n);
+            let transposed = x.transposed.cast::<V::Element>().add(s * x.n + from);
+            solve::<V>(x, row.add(s), to - from, s, w, transposed, x.n);
         }
     }
 }
@@ -309,7 +309,7 @@ unsafe fn update<V: Divisible<Element: FactorElement>>(x: &Stage, from: usize, t
         let a = x.a.cast::<V::Element>();
         (x.product)(&Matrices {
             a: a.add(from * x.n + x.k).cast_const().cast(),
-            b: x.turned.cast::<V::Element>().add(end).cast_const().cast(),
+            b: x.transposed.cast::<V::Element>().add(end).cast_const().cast(),
             c: a.add(from * x.n + end).cast(),
             m: to - from,
             n: to - end,

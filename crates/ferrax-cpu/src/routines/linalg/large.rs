@@ -322,7 +322,7 @@ impl Portions {
 ///
 /// # Safety
 /// `from` has `m` rows of `n`, at distance `row`; `to` has as many columns, at distance `column`.
-unsafe fn turned<T: Copy>(
+unsafe fn transpose<T: Copy>(
     from: *const T,
     row: usize,
     [m, n]: [usize; 2],
@@ -439,8 +439,8 @@ impl Task<'_> {
     fn factor<T: Number>(&self, steps: factor::Steps, product: panel::Rows) -> Res<bool> {
         let n = self.of.n;
         let mut parts = self.parts();
-        let [square, turned] = factor::elements(n).map(|n| parts.take::<T>(n));
-        let (a, square, turned) = (SharedPtr(self.outs[0]), SharedPtr(square.cast()), SharedPtr(turned.cast()));
+        let [square, transposed] = factor::elements(n).map(|n| parts.take::<T>(n));
+        let (a, square, transposed) = (SharedPtr(self.outs[0]), SharedPtr(square.cast()), SharedPtr(transposed.cast()));
         let bytes = factor::memory(size_of::<T>());
         for k in (0..n).step_by(factor::BLOCK) {
             let width = factor::BLOCK.min(n - k);
@@ -451,7 +451,7 @@ impl Task<'_> {
                 k,
                 width,
                 square: square.get(),
-                turned: turned.get(),
+                transposed: transposed.get(),
                 scratch,
                 product,
             };
@@ -548,7 +548,7 @@ impl Task<'_> {
     fn substitute<T: Number>(&self, t: Triangle, solve: substitute::Solve, product: panel::Rows) -> Res<()> {
         let (m, k) = (self.of.m, self.of.n);
         let (n, sides) = if t.left { (m, k) } else { (k, m) };
-        let turned = t.transpose == t.left;
+        let transposed = t.transpose == t.left;
         let side = if t.left { 1 } else { k };
         let (a, x) = (SharedPtr(self.ins[0].cast_mut()), SharedPtr(self.outs[0]));
         let bytes = substitute::memory(n, size_of::<T>());
@@ -557,9 +557,9 @@ impl Task<'_> {
             unsafe {
                 solve(&substitute::System {
                     a: a.get(),
-                    a_strides: if turned { [1, n as isize] } else { [n as isize, 1] },
+                    a_strides: if transposed { [1, n as isize] } else { [n as isize, 1] },
                     n,
-                    lower: t.lower != turned,
+                    lower: t.lower != transposed,
                     unit: t.unit,
                     x: x.get().cast::<T>().add(r.start * side).cast(),
                     x_strides: if t.left { [k as isize, 1] } else { [1, k as isize] },

@@ -97,14 +97,14 @@ pub struct Sequence<T> {
     pub from: usize,
     pub taus: *const f64,
     /// For [`Sequence::prepare`]: `count` rows' worth of `n`, each a multiple of `BATCH` reflections, and their triangles.
-    pub turned: *mut T,
+    pub transposed: *mut T,
     pub triangles: *mut T,
 }
 // SAFETY: as its pointers, of which those who follow them prove that nothing writes there.
 unsafe impl<T> Sync for Sequence<T> {}
 
 impl<T: RowElement> Sequence<T> {
-    /// The number of elements of `turned` and of `triangles`.
+    /// The number of elements of `transposed` and of `triangles`.
     pub fn memory(count: usize, n: usize) -> [usize; 2] {
         let groups = count.div_ceil(BATCH);
         [groups * BATCH * n.next_multiple_of(T::GROUP), groups * BATCH * BATCH]
@@ -124,7 +124,7 @@ impl<T: RowElement> Sequence<T> {
     /// Computes the vectors as columns, and each group's triangle, negated and transposed.
     ///
     /// # Safety
-    /// All arrays have the stated sizes; `turned` and `triangles` belong to this caller.
+    /// All arrays have the stated sizes; `transposed` and `triangles` belong to this caller.
     pub unsafe fn prepare(&self, ops: &RowOperations<T>, workers: Workers) -> Res<()> {
         let (this, ops) = (*self, *ops);
         let nanos = (self.count * BATCH * self.n) as f64 * 0.05;
@@ -139,12 +139,12 @@ impl<T: RowElement> Sequence<T> {
         // SAFETY: by the contract of `prepare`.
         unsafe {
             let v = self.vectors.add(r.start * self.lead);
-            let turned = self.turned.add(g * n * BATCH);
+            let transposed = self.transposed.add(g * n * BATCH);
             const SIDE: usize = 16;
             for j0 in (first..n).step_by(SIDE) {
                 for i in 0..count {
                     for j in j0..(j0 + SIDE).min(n) {
-                        *turned.add(j * BATCH + i) = *v.add(i * self.lead + j);
+                        *transposed.add(j * BATCH + i) = *v.add(i * self.lead + j);
                     }
                 }
             }
@@ -260,7 +260,7 @@ impl<T: RowElement> Sequence<T> {
             let w = scratch.add(panel::MEMORY).cast::<T>();
             let by = w.add(ROWS * BATCH);
             let v = self.vectors.add(of.start * self.lead + first);
-            let turned = self.turned.add((g * n + first) * BATCH).cast_const();
+            let v_columns = self.transposed.add((g * n + first) * BATCH).cast_const();
             let triangle = self.triangles.add(g * BATCH * BATCH).cast_const();
             let c = c.add(first);
             let t_strides = if transposed { [BATCH as isize, 1] } else { [1, BATCH as isize] };
@@ -281,7 +281,7 @@ impl<T: RowElement> Sequence<T> {
                 };
             let row = |n: usize| [n as isize, 1];
             // w = c v;  by = -w t;  c += by v'
-            product(&Matrices { k: n - first, ..operands(c, lead, turned, row(BATCH), w, BATCH) });
+            product(&Matrices { k: n - first, ..operands(c, lead, v_columns, row(BATCH), w, BATCH) });
             product(&operands(w, BATCH, triangle, t_strides, by, BATCH));
             product(&Matrices { n: n - first, adds: true, ..operands(by, BATCH, v, row(self.lead), c, lead) });
         }

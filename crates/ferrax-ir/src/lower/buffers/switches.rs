@@ -79,12 +79,13 @@ impl Switches {
             if excluded(u) {
                 return false;
             }
-            // an iteration's end reads what stood before the loop
+            // the end of an iteration reads slots from before the loop
             let again = matches!(m, Moment::Leave(_, entered) if life.first[root as usize] < entered && entered < t);
             again || reads(&m, sets, root)
         })
     }
-    /// Lets the results of the switch that ends now take the places of operands that die with it, or of what the branches compute for them.
+    /// Lets results of the switch that ends now take the locations of operands that die with it, or
+    /// of values that branches compute for them.
     pub(super) fn join(
         &self,
         line: &Timeline,
@@ -95,7 +96,8 @@ impl Switches {
         t: u32,
     ) {
         let Some(span) = self.open.last().filter(|s| s.end == t) else { return };
-        // by result and branch: when it is first written, and what is copied there
+        // for each result and branch: the time of its first write, and the slot that is copied to
+        // it
         let mut writes: Vec<Vec<(u32, Option<SlotId>)>> = vec![vec![]; outs.len()];
         let mut begin = span.begin;
         for end in &span.branches {
@@ -124,7 +126,7 @@ impl Switches {
             }
         }
     }
-    /// Whether a result may stand in the place of this set, which a branch copies to it.
+    /// Whether a result may take the location of this set, which a branch copies to it.
     #[allow(clippy::too_many_arguments)]
     fn may_take(
         &self,

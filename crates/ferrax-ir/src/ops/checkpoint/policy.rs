@@ -37,7 +37,7 @@ pub struct Policy {
     host: Option<Arc<dyn Any + Send + Sync>>,
 }
 impl Policy {
-    /// `host`: the object that `keeps` asks, at the address `identity`.
+    /// `host`: the object that `keeps` calls, at the address `identity`.
     pub fn new(name: &str, identity: usize, host: Arc<dyn Any + Send + Sync>, keeps: Arc<Keeps>) -> Policy {
         Policy { name: name.into(), identity, keeps, host: Some(host) }
     }
@@ -120,7 +120,8 @@ type Arrange = Box<dyn Fn(&[Value], &[Value]) -> Vec<Value>>;
 /// An op with bodies, cut: `known` gives the known outputs and kept values; `rest` takes operands and kept values, and gives all outputs.
 struct CutOp {
     known: Op,
-    /// The operands that `known` does not take: unknown ones, and initial carries of what becomes unknown.
+    /// The operands that `known` does not take: unknown ones, and initial carries that become
+    /// unknown.
     ins_unk: Vec<bool>,
     rest: Op,
     out_unk: Vec<bool>,
@@ -189,7 +190,7 @@ fn known_atom(env: &[Option<Value>], a: &Atom) -> Option<Value> {
         Atom::Lit(l) => Some(Value::Lit(*l)),
     }
 }
-/// Emits what of an equation is known, adds what is kept, and says how the rest goes on.
+/// Emits the known part of an equation, records the values to keep, and adds the unknown part.
 #[allow(clippy::too_many_arguments)]
 fn known_step(
     cx: &dyn Cx,
@@ -219,7 +220,7 @@ fn known_step(
                 return Ok((RestStep::Kept(at..kept.len()), y.into_iter().map(Some).collect()));
             }
         }
-        // unknown operands that the body has no use for, as tangents of what a callback is given
+        // unknown operands that the body does not use, as tangents of a callback's operands
         if let (true, Some((smaller, used, _))) =
             (unk.contains(&true), op.body().and_then(|b| b.dce(&vec![true; n_out])))
         {
@@ -250,7 +251,7 @@ fn known_step(
     if op.body().is_none() {
         return Ok((RestStep::Again, vec![None; n_out]));
     }
-    // a body may know some of its outputs
+    // some outputs of the body may be known
     let avals: Vec<Aval> = atoms.iter().map(|a| p.atom_aval(a)).collect();
     let (one, _) = cx.recur().stage(&avals, &|cx, a| cx.record(op, a))?;
     let parts = cx.recur().split(&one, &unk, &vec![false; n_out], &vec![true; unk.len()])?;

@@ -63,7 +63,8 @@ pub(super) fn pick_lanes(cx: &dyn Cx, x: &Value, d: usize, lanes: &[Option<usize
     }
     if parts.len() == 1 { Ok(parts.remove(0)) } else { cx.bind1(Concatenate { dimension: d }, &parts) }
 }
-/// What `op` makes of the lanes of its axis, in each group of them: to `within` a group is an axis of its own.
+/// Applies `op` to each group of batch elements along its axis: `within` sees a group as an axis of
+/// its own.
 pub(super) fn by_groups(
     cx: &dyn Cx,
     ax: Axis,

@@ -48,7 +48,7 @@ impl Member for CastKind {
     ];
 }
 primitive! {
-    /// x, in a type that says something else of these axes.
+    /// x with another type concerning these axes.
     pub struct VaryCast = kind: CastKind {
         axes: Names,
     }

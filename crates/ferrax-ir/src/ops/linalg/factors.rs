@@ -59,7 +59,8 @@ primitive! {
     }
 }
 
-/// The lower triangle, half its diagonal: what of a Hermitian matrix `x + x'` is the share of a lower factor.
+/// The lower triangle with half its diagonal: the part of a Hermitian matrix `x + x'` that belongs
+/// to a lower factor.
 fn half(a: &Value) -> Value {
     only(Pw::Gt, a) + only(Pw::Eq, a) * 0.5
 }
@@ -274,7 +275,8 @@ impl Rules for TridiagonalSolve {
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         jvp(&self.clone().into(), cx, x, dx, &|y, x, dx| {
             let y = &y[0];
-            // what the first and last rows have not is not read, for there is nothing to meet it
+            // the missing elements of the first and last rows are not read, since no unknown
+            // belongs to them
             let parts = [
                 dx[0].as_ref().map(|d| columns(d, y) * moved(y, true)),
                 dx[1].as_ref().map(|d| columns(d, y) * y),
@@ -309,8 +311,9 @@ impl Rules for TridiagonalSolve {
     }
 }
 
-/// The tangent of both packed factors, where `da` is that of their product: with `inner = l^-1 da u^-1` of what is square, `dl = l low(inner)` and
-/// `du = up(inner) u` there; what is below or right of it is solved for by itself, so that nothing is larger than the matrix.
+/// The tangent of both packed factors, where `da` is that of their product. For the square part,
+/// with `inner = l^-1 da u^-1`, `dl = l low(inner)` and `du = up(inner) u`; the part below or right
+/// of it is solved separately, so that no intermediate is larger than the matrix.
 fn tangent_of_lu(lu: &Value, da: &Value, [m, n]: [usize; 2]) -> Value {
     let k = m.min(n);
     let top = block(lu, (0, k), (0, k));
@@ -410,7 +413,7 @@ impl SymmetricProduct {
             _ => 0.0,
         };
         let product = mm(&x[0], &transposed(&x[0])) * value(&self.alpha);
-        // what it is not to count is not read: it may be nan
+        // an operand times zero is not read: it may be nan
         Ok(smallvec![if value(&self.beta) == 0.0 { product } else { product + &x[1] * value(&self.beta) }])
     }
 }
@@ -448,7 +451,7 @@ impl Rules for SymmetricProduct {
     }
 }
 
-/// For what has no derivative: symbolic zeros in, zeros out.
+/// For ops without derivatives: symbolic zeros in, zeros out.
 pub(super) fn no_derivative(op: Op, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
     match dx.iter().all(Option::is_none) {
         true => zero_jvp(&op, cx, x),

@@ -148,7 +148,8 @@ impl Geqrf {
         let [Some(dq), Some(dr)] = &dy[..] else { return Ok(vec![None, None]) };
         let first = block(&all.v, (0, k), (0, k));
         let u = -mm(&all.t, &adjoint(&first));
-        // a reflection that is none has no row in U, and its vector, which is that of the identity, stays
+        // an identity reflection has no row in U, and its vector, which is that of the identity, is
+        // unchanged
         let size = f1(Pw::Abs, &diagonal(&u));
         let none = f2(Pw::Eq, &size, &fill(&size, 0.0));
         let there = emit(Select {}, &[none, fill(taus, 1.0), fill(taus, 0.0)]);
@@ -206,8 +207,9 @@ impl Rules for Geqrf {
     }
 }
 
-/// Reflections `1 - tau v v'` multiplied: `1 - V T V'`, where T = (1 + D U)^-1 D, D has the taus and U is what lies above the diagonal of V'V.
-/// (Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989), without the division by taus, which may be zero.)
+/// A product of reflections `1 - tau v v'`: `1 - V T V'`, where T = (1 + D U)^-1 D, D has the taus
+/// and U is the strict upper triangle of V'V. (Schreiber and Van Loan, SIAM J. Sci. Stat. Comput.
+/// 10 (1989), without the division by taus, which may be zero.)
 struct Reflections {
     v: Value,
     t: Value,

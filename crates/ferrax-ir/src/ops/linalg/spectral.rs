@@ -122,7 +122,7 @@ impl Rules for Eigh {
     }
 }
 impl Eigh {
-    /// Those of all vectors and values that are asked for.
+    /// The requested ones among all vectors and values.
     fn chosen(&self, cx: &dyn Cx, y: &[Value]) -> Res<Values> {
         let Some((from, to)) = self.subset_by_index else { return Ok(y.into()) };
         y.iter().map(|v| along_last(cx, v, from, to)).collect()
@@ -223,7 +223,7 @@ impl Svd {
             let r = reciprocal(&rows(s, &real(&a)), &rounding(s, &real(&a), units(s)));
             &a * raised(&r, &a)
         };
-        // what leaves the space of the vectors
+        // the component outside the space of the vectors
         let side = |x: &Value, turn: Value, moved: Value, rows: usize, all: &Value, count: usize| {
             let mut d = mm(x, &turn);
             if rows > k {

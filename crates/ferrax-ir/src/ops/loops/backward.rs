@@ -68,7 +68,7 @@ fn carried(a: &Aval, masked: bool) -> Support<Aval> {
         Support::everywhere()
     }
 }
-/// Where a selector of the cotangent of xs is, outside of the loop.
+/// The location of a selector of the cotangent of xs, outside of the loop.
 enum From {
     Operand(Value, bool),
     Result(usize),
@@ -109,7 +109,7 @@ pub(super) fn transpose(l: &Loop, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tan
     for i in (0..k.len()).filter(|i| k_nz[*i]) {
         carry.push(cx.inst(&last[i].0, &k_avals[i])?);
         if k_masked[i] {
-            // what has no cotangent is zero everywhere: its support is empty
+            // a missing cotangent is zero everywhere: its support is empty
             let (ct, support) = &last[i];
             let shape = &k_avals[i].shape;
             let mask = if ct.is_some() { support.mask(cx, shape)? } else { truth(false) };
@@ -149,7 +149,7 @@ pub(super) fn transpose(l: &Loop, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tan
     let (ct_k, rest) = rest.split_at(carry.len());
     let (masks, rest) = rest.split_at(masks.len());
     let (ct_s, selectors) = rest.split_at(n_s);
-    // what the same selectors mask in every step, they mask in the sum
+    // a mask by the same selectors in every step is a mask of the sum
     let mut summed = vec![];
     for (t, s) in ct_c.iter().zip(back.outs[..n_c].iter().flatten()) {
         let mut fixed = true;
@@ -246,7 +246,7 @@ impl Step<'_> {
             }
         }
     }
-    /// Where a selector is once the loop has run.
+    /// The location of a selector after the loop has run.
     fn found(&self, p: Place, kc: &[Value], ks: &[Value], ys: &Stacked) -> From {
         if let Some(at) = self.shown().iter().position(|q| *q == p) {
             return From::Result(at);

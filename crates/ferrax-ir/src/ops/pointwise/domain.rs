@@ -5,7 +5,7 @@ use Domain::*;
 #[derive(Clone, Copy, PartialEq)]
 pub enum Domain {
     Float,
-    /// float32, float64: what complex numbers are made of.
+    /// float32, float64: the dtypes of the parts of complex numbers.
     Wide,
     /// These and complex numbers.
     WideInexact,

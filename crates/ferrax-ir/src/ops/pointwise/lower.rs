@@ -160,7 +160,7 @@ fn integer_pow(
 fn zero_like(g: &mut Graph, x: TensorId) -> TensorId {
     g.constant(Scalar::zero(g.dtype(x)), g.shape(x))
 }
-/// Both at one shape, so that they can stand as a pair.
+/// Broadcasts both to one shape, so that they can form a pair.
 fn level(g: &mut Graph, a: TensorId, b: TensorId) -> (TensorId, TensorId) {
     let (sa, sb) = (g.shape(a), g.shape(b));
     let grow = |g: &mut Graph, v: TensorId, to: &Dims| if g.rank(v) == 0 { g.broadcast(v, to.clone(), &[]) } else { v };

@@ -5,7 +5,7 @@ use crate::error::Res;
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 
-/// What a row's term is made from.
+/// The inputs of a row's term.
 pub struct At<'a> {
     pub cx: &'a dyn Cx,
     pub x: &'a [Value],

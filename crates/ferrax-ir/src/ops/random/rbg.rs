@@ -71,11 +71,11 @@ fn repeated(x: &Value, shape: &Dims) -> Value {
     if *x.shape() == **shape {
         return x.clone();
     }
-    // a scalar's words stand in the last axes
+    // a scalar's words are along the last axes
     let broadcast_dimensions = (shape.len() - x.rank()..shape.len()).collect();
     emit(BroadcastInDim { broadcast_dimensions, shape: shape.clone().into() }, std::slice::from_ref(x))
 }
-/// Bits of the state that stands first.
+/// Bits of the first state.
 fn drawn(words: &Value, dtype: Dtype, shape: Dims) -> Res<Value> {
     let n = lead(words).size();
     let state = reshaped(&part(&reshaped(words, &[n, 4]), 0, 0, 1, 1), &[4]);

@@ -81,7 +81,8 @@ pub(super) fn incomplete(a: &Value, b: &Value, x: &Value) -> Value {
     let part = weight / (&first * &fraction(&first, &second, &choose(&near, &safe_x, &(1.0 - &safe_x))));
     let value = choose(&near, &part, &(1.0 - &part));
     let legal = all(&[with(Pw::Ge, a, 0.0), with(Pw::Ge, b, 0.0), with(Pw::Ge, x, 0.0), with(Pw::Le, x, 1.0)]);
-    // The whole weight stands at 0 where a is 0 or b infinite, and at 1 where b is 0 or a infinite; nothing stands below x = 0.
+    // The whole weight is at 0 if a is 0 or b infinite, and at 1 if b is 0 or a infinite; there is
+    // none below x = 0.
     let at = |v: &Value, w: &Value| f2(Pw::Or, &with(Pw::Eq, v, 0.0), &with(Pw::Eq, w, f64::INFINITY));
     let (at_zero, at_one) = (at(a, b), at(b, a));
     let beyond = f2(Pw::And, &at_zero, &with(Pw::Gt, x, 0.0));

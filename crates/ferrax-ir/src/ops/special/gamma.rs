@@ -94,7 +94,7 @@ fn log_weight(a: &Value, x: &Value) -> Value {
     choose(&large, &about, &(a * &f1(Pw::Log, x) - x - f1(Pw::Lgamma, a)))
 }
 
-/// Orders from which the first two terms of the uniform expansion are all there is to see.
+/// Orders from which the first two terms of the uniform expansion reach full precision.
 const LARGE: f64 = 1e6;
 /// P or Q of an order that is LARGE.
 fn uniform(a: &Value, x: &Value, upper: bool) -> Value {
@@ -103,7 +103,7 @@ fn uniform(a: &Value, x: &Value, upper: bool) -> Value {
     let t = (x - a) / a;
     let half_square = -log_less(&t, &(x / a));
     let eta = f1(Pw::Sign, &t) * f1(Pw::Sqrt, &(2.0 * &half_square));
-    // Farther away, what it is multiplied with is 0.
+    // Farther away, its factor is 0.
     let near = with(Pw::Min, &with(Pw::Max, &eta, -1.0), 1.0);
     let polynomial = |c: &[f64]| c.iter().rev().fold(fill(a, 0.0), |y, c| y * &near + *c);
     let rest =
@@ -170,7 +170,7 @@ pub(super) fn incomplete(a: &Value, x: &Value, upper: bool) -> Value {
     let last = f2(Pw::And, &with(Pw::Eq, x, f64::INFINITY), &positive);
     let none = f2(Pw::And, &with(Pw::Eq, a, 0.0), &with(Pw::Gt, x, 0.0));
     let edge = keep(&f2(Pw::Or, &last, &none), &fill(a, beyond), f64::NAN);
-    // of an infinite order the whole weight lies at infinity
+    // for an infinite order the whole weight is at infinity
     let start = f2(Pw::Or, &first, &bounded_below(a, x));
     choose(&within, &value, &choose(&start, &fill(a, at_zero), &edge))
 }

@@ -40,7 +40,8 @@ pub(super) fn zeta(x: &Value, q: &Value) -> Value {
     let below = and(&finite, &negative);
     let known = or(&above, &below);
     let safe = keep(&known, x, 2.0);
-    // Below zero: the terms after zero, and those before it, which are another such sum's first ones, up to the sign.
+    // Below zero: the terms after zero, and those before it, which are, up to the sign, the first
+    // terms of another such sum.
     let f = keep(&below, &(q - &f1(Pw::Floor, q)), 0.5);
     let (start, end) = (choose(&above, q, &f), keep(&below, &(1.0 - q), 1.5));
     let out = positive(&safe, &start);

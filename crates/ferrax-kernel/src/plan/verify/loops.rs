@@ -54,7 +54,7 @@ impl Check<'_> {
             self.stacked[cell] = true;
         }
         for c in &l.carries {
-            if self.cell(c.init) != self.cell(c.slot) && !self.stands(c.init) {
+            if self.cell(c.init) != self.cell(c.slot) && !self.is_live(c.init) {
                 return bad(format!("{c:?}: the initial value is overwritten as the loop begins"));
             }
         }
@@ -92,17 +92,17 @@ impl Check<'_> {
     }
     pub(super) fn leave(&mut self, l: &Loop) -> Res<()> {
         for c in &l.carries {
-            if !self.stands(c.next) {
+            if !self.is_live(c.next) {
                 return bad(format!("{c:?}: the body does not write what the carry becomes"));
             }
         }
-        if let Some(y) = l.ys.iter().find(|y| !self.stands(y.each)) {
+        if let Some(y) = l.ys.iter().find(|y| !self.is_live(y.each)) {
             return bad(format!("{y:?}: the body does not write it"));
         }
         l.xs.iter().try_for_each(|x| self.read(x.all))?;
         let Some(frame) = self.loops.pop() else { return bad("a loop ends that never began".into()) };
         for s in &frame.reads {
-            if !self.stands(*s) {
+            if !self.is_live(*s) {
                 return bad(format!("slot {s} is overwritten in a loop whose next iteration reads it"));
             }
             // for the loops around

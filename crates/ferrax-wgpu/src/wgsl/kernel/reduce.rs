@@ -39,7 +39,8 @@ pub fn of(k: &Kernel) -> Vec<Reduction> {
     k.nodes.iter().enumerate().filter_map(one).collect()
 }
 
-/// The elements of a level: what the kernel computes, or what the level before left in array `words`, `n` to a row.
+/// The elements of a level: those that the kernel computes, or the results of the level before in
+/// array `words`, `n` to a row.
 enum Elements {
     Nodes,
     Partial { words: String, rows: usize },
@@ -68,7 +69,7 @@ impl Reduction {
         };
         scalar::convert(self.acc, self.result, &one_nan)
     }
-    /// The accumulator to where the team sees it.
+    /// Copies the accumulator to memory that the team shares.
     fn share(&self) -> String {
         let id = self.node;
         format!("s{id}[slot] = a{id};\n")
@@ -162,7 +163,8 @@ impl Level<'_> {
         Ok(())
     }
 
-    /// One team for each block of each row, `then` what `sink` does with the results, which stand in `s{id}` at `team * 16`.
+    /// One team for each block of each row; then `sink` handles the results, which are in `s{id}`
+    /// at `team * 16`.
     fn team(&self, reads: usize, writes: usize, sink: &dyn Fn(&mut String) -> Res<()>) -> Res<(String, (u32, u32))> {
         let size = self.text.limits.workgroup;
         let teams = size as usize / LANES;

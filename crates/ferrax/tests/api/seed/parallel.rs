@@ -38,13 +38,13 @@ fn callbacks() {
     let rows = vmap(move |x: &Tensor| pure_callback(sine, x, x))(&zero_to(6).reshape(&[2, 3])).unwrap();
     close(&rows, &[0, 1, 2, 3, 4, 5].map(|x| (x as f32).sin()));
     // an error in one reaches the reader of its result
-    let told = |y: Res<Tensor>| y.and_then(|y| y.to_vec::<f32>()).unwrap_err().to_string();
+    let message = |y: Res<Tensor>| y.and_then(|y| y.to_vec::<f32>()).unwrap_err().to_string();
     let fails = |_: &Tensor| -> Res<Tensor> { Err(Error::value("nothing there")) };
-    assert!(told(jit(move |x: &Tensor| pure_callback(fails, x, x))(&f(1.0))).contains("nothing there"));
+    assert!(message(jit(move |x: &Tensor| pure_callback(fails, x, x))(&f(1.0))).contains("nothing there"));
     let other = |_: &Tensor| Tensor::ones(&[7]);
-    assert!(told(jit(move |x: &Tensor| pure_callback(other, x, x))(&f(1.0))).contains("float32[7]"));
+    assert!(message(jit(move |x: &Tensor| pure_callback(other, x, x))(&f(1.0))).contains("float32[7]"));
     let panics = |x: &Tensor| if x.item() > 0.0 { panic!("too large") } else { x.clone() };
-    assert!(told(jit(move |x: &Tensor| pure_callback(panics, x, x))(&f(1.0))).contains("too large"));
+    assert!(message(jit(move |x: &Tensor| pure_callback(panics, x, x))(&f(1.0))).contains("too large"));
 }
 
 /// The number of devices is settled at first use, so the program runs in a process of its own.

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: as in [`super`].
 #![allow(unsafe_code)]
-use super::{At, Number, PANEL, Task, lead, turned};
+use super::{At, Number, PANEL, Task, lead, transpose};
 use crate::kernels::Scratch;
 use crate::routines::linalg::elimination::{self, Columns, eliminate};
 use crate::routines::linalg::reflections::row_of;
@@ -72,14 +72,14 @@ impl Task<'_> {
             let own = &mut pivots[k..end];
             // SAFETY: the panel's columns, and as many elements of its rows.
             unsafe {
-                turned(a.ptr(k, k), n, [m - k, width], columns.add(k), lead, |x| x);
+                transpose(a.ptr(k, k), n, [m - k, width], columns.add(k), lead, |x| x);
                 let done = Scratch.with(elimination::memory(size_of::<T>()), |scratch| {
                     eliminate(&Columns { a: columns, lead, width, from: k, m, scratch }, own, Number::usable, &ops)
                 })?;
                 if done.is_none() {
                     return Ok(Some(false));
                 }
-                turned(columns.add(k), lead, [width, m - k], a.ptr(k, k), n, |x| x);
+                transpose(columns.add(k), lead, [width, m - k], a.ptr(k, k), n, |x| x);
                 for i in 0..width {
                     let below = std::slice::from_raw_parts_mut(columns.add(i * lead + end), m - end);
                     below.iter_mut().for_each(|x| *x = -*x);
@@ -145,7 +145,7 @@ impl Task<'_> {
         let p = parts.take::<T>(n * lead);
         // SAFETY: the operand has m rows of n; the parts have room for as many columns, and for four times m indices.
         let (place, row, pivots) = unsafe {
-            turned(self.input::<T>(0), n, [m, n], p, lead, |x| x);
+            transpose(self.input::<T>(0), n, [m, n], p, lead, |x| x);
             let mut indices = || std::slice::from_raw_parts_mut(parts.take::<u32>(m), m);
             (indices(), indices(), indices())
         };
@@ -198,7 +198,7 @@ impl Task<'_> {
         }
         // SAFETY: results: n columns of m, transposed into m rows of n; indices of exchanges.
         unsafe {
-            turned(p, lead, [n, m], self.output::<T>(0), n, |x| x);
+            transpose(p, lead, [n, m], self.output::<T>(0), n, |x| x);
             self.output::<u32>(1).copy_from_nonoverlapping(pivots.as_ptr(), least);
         }
         Ok(true)

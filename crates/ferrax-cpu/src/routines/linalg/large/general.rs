@@ -41,9 +41,9 @@ impl<T: RowElement> Sizes<T> {
     fn parts(&self) -> [usize; 8] {
         let Sizes { m, n, high, wide, lead, columns, .. } = *self;
         let strips = n.next_multiple_of(strip_of::<T>()) * m;
-        let [turned, triangles] = Sequence::<T>::memory(n, m);
+        let [transposed, triangles] = Sequence::<T>::memory(n, m);
         let work = bidiagonal::memory::<T>(high, wide);
-        [strips.max(n * lead), n * high, n * wide, columns * lead, n * lead, turned.max(n * lead), triangles, work]
+        [strips.max(n * lead), n * high, n * wide, columns * lead, n * lead, transposed.max(n * lead), triangles, work]
     }
 }
 
@@ -82,17 +82,17 @@ impl Task<'_> {
             // SAFETY: the result's values.
             unsafe { *self.output::<T>(0).add(i) = T::of(values[*k] / scale) };
         }
-        let (turned, taus) = (small, [left_taus.as_ptr(), right_taus.as_ptr()]);
+        let (transposed, taus) = (small, [left_taus.as_ptr(), right_taus.as_ptr()]);
         // SAFETY: as above; columns that were not in the matrix begin as unit vectors.
         unsafe {
             std::slice::from_raw_parts_mut(u.add(n * lead), (columns - n) * lead).fill(T::of(0.0));
             (n..columns).for_each(|i| *u.add(i * lead + i) = T::of(1.0));
             let of_u =
-                Sequence { vectors: left, lead: high, count: n, n: m, from: 0, taus: taus[0], turned, triangles };
+                Sequence { vectors: left, lead: high, count: n, n: m, from: 0, taus: taus[0], transposed, triangles };
             of_u.prepare(&ops, workers)?;
             of_u.apply_to_rows(&ops, u, lead, columns, false, workers)?;
             let of_v =
-                Sequence { vectors: right, lead: wide, count: n - 1, n, from: 1, taus: taus[1], turned, triangles };
+                Sequence { vectors: right, lead: wide, count: n - 1, n, from: 1, taus: taus[1], transposed, triangles };
             of_v.prepare(&ops, workers)?;
             of_v.apply_to_rows(&ops, v, lead, n, false, workers)?;
         }

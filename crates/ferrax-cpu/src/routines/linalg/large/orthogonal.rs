@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: as in [`super`]; matrices whose elements are far from 1 are scaled by a power of two first.
 #![allow(unsafe_code)]
-use super::{At, NARROW, Number, Portions, Task, WIDE, lead, reflections, turned};
+use super::{At, NARROW, Number, Portions, Task, WIDE, lead, reflections, transpose};
 use crate::routines::linalg::reflections::{Sequence, row_of};
 use crate::routines::linalg::rows::{RowElement, RowOperations};
 use crate::routines::linalg::triangular::{self, ByColumns};
@@ -33,8 +33,8 @@ impl QrSizes {
             Decomposition::Qr { .. } => least,
             _ => 0,
         };
-        let [turned, triangles] = Sequence::<T>::memory(least, l.m);
-        QrSizes { lead, least, parts: [l.n * lead, least * lead, inner * lead, turned, triangles] }
+        let [transposed, triangles] = Sequence::<T>::memory(least, l.m);
+        QrSizes { lead, least, parts: [l.n * lead, least * lead, inner * lead, transposed, triangles] }
     }
 }
 /// The result of the reduction in rows: columns of the triangle, the reflections, and memory for q.
@@ -79,14 +79,14 @@ impl Task<'_> {
             // SAFETY: columns of this piece; the operand has m rows of n.
             unsafe {
                 let (from, to) = (from.get().cast::<T>().add(r.start), to.get().cast::<T>().add(r.start * lead));
-                turned(from.cast_const(), n, [m, r.len()], to, lead, |x| x.scaled(scale));
+                transpose(from.cast_const(), n, [m, r.len()], to, lead, |x| x.scaled(scale));
                 (0..r.len())
                     .for_each(|j| std::slice::from_raw_parts_mut(to.add(j * lead + m), lead - m).fill(T::of(0.0)));
             }
         })?;
         let mut taus = vec![0.0; least];
         let to = taus.as_mut_ptr();
-        let all = Sequence { vectors, lead, count: least, n: m, from: 0, taus: to, turned: by_columns, triangles };
+        let all = Sequence { vectors, lead, count: least, n: m, from: 0, taus: to, transposed: by_columns, triangles };
         // SAFETY: this task's memory, as large as was taken.
         unsafe { triangular::reduce(&ByColumns { a, columns: n, all, vectors, taus: to }, &ops, self.workers())? };
         Ok(Some(Some(InRows { a, all, taus, q, scale, ops })))
@@ -150,7 +150,7 @@ impl Task<'_> {
                 true => {
                     (0..n * m).for_each(|i| *p.add(i / m * lead + i % m) = (*from.add(i)).scaled(scale).conjugated())
                 }
-                false => turned(from, n, [m, n], p, lead, |x| x.scaled(scale)),
+                false => transpose(from, n, [m, n], p, lead, |x| x.scaled(scale)),
             }
         }
         let (a, h) = (At::new(p, 1, lead), At::new(h, 1, width));
@@ -231,7 +231,7 @@ impl Task<'_> {
         // SAFETY: results: m rows of n, and as many coefficients as there are reflections, whose reciprocals lie on the diagonals of h.
         unsafe {
             let (packed, taus) = (self.output::<T>(0), self.output::<T>(1));
-            turned(a.ptr(0, 0), lead::<T>(m), [n, m], packed, n, |x| x);
+            transpose(a.ptr(0, 0), lead::<T>(m), [n, m], packed, n, |x| x);
             for i in 0..m.min(n) {
                 for j in i..n {
                     let x = packed.add(i * n + j);
@@ -261,7 +261,7 @@ impl Task<'_> {
         self.reflect(m, inner, least, true, [a, h, q])?;
         // SAFETY: results: m rows of q, and as many of r as q has columns.
         unsafe {
-            turned(q.ptr(0, 0), lead, [inner, m], self.output::<T>(0), inner, |x| x);
+            transpose(q.ptr(0, 0), lead, [inner, m], self.output::<T>(0), inner, |x| x);
             let r = self.output::<T>(1);
             for i in 0..inner {
                 for j in 0..n {

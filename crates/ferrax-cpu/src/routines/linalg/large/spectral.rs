@@ -3,7 +3,7 @@
 //! INVARIANT: as in [`super`]; matrices whose elements are far from 1 are scaled by a power of two first.
 #![allow(unsafe_code)]
 use super::orthogonal::Reflected;
-use super::{At, NARROW, Number, Task, lead, reflections, turned};
+use super::{At, NARROW, Number, Task, lead, reflections, transpose};
 use crate::tuning::LinalgTuning;
 use faer::diag::{DiagMut, DiagRef};
 use faer::dyn_stack::MemStack;
@@ -66,7 +66,7 @@ impl Task<'_> {
         let (a, vectors, h) = unsafe {
             let from = self.input::<T>(0);
             match lower {
-                true => turned(from, n, [n, n], a, lead, |x| x.scaled(scale)),
+                true => transpose(from, n, [n, n], a, lead, |x| x.scaled(scale)),
                 false => {
                     (0..n * n).for_each(|i| *a.add(i / n * lead + i % n) = (*from.add(i)).scaled(scale).conjugated())
                 }
@@ -111,7 +111,7 @@ impl Task<'_> {
         })?;
         // SAFETY: the result's vectors are rows of the same array, transposed, and it has n values.
         unsafe {
-            turned(vectors.ptr(0, 0), lead, [n, n], self.output::<T>(0), n, |x| x);
+            transpose(vectors.ptr(0, 0), lead, [n, n], self.output::<T>(0), n, |x| x);
             (0..n).for_each(|i| (*w.add(i)).scaled(1.0 / scale).put_real(self.outs[1], i));
         }
         Ok(true)
@@ -159,11 +159,11 @@ impl Task<'_> {
             };
             match wide {
                 true => {
-                    turned(v.ptr(0, 0), low, [least, least], left, least, |x| x);
+                    transpose(v.ptr(0, 0), low, [least, least], left, least, |x| x);
                     conjugated(q, most, columns, right);
                 }
                 false => {
-                    turned(q.ptr(0, 0), high, [columns, most], left, columns, |x| x);
+                    transpose(q.ptr(0, 0), high, [columns, most], left, columns, |x| x);
                     conjugated(v, least, least, right);
                 }
             }
@@ -190,7 +190,7 @@ impl Task<'_> {
         // SAFETY: the operand's m rows of n become columns; u is transposed into its result, and
         // the columns of v are the rows of its adjoint's, at distance n.
         unsafe {
-            turned(self.input::<T>(0), n, [m, n], a, lead, |x| x.scaled(scale));
+            transpose(self.input::<T>(0), n, [m, n], a, lead, |x| x.scaled(scale));
             let a = At::new(a, 1, lead).read(0..m, 0..n);
             (0..least).for_each(|i| *d.add(i) = T::of(0.0));
             let values = DiagMut::from_raw_parts_mut(d, least, 1);
@@ -207,7 +207,7 @@ impl Task<'_> {
             }
             (0..least).for_each(|i| (*d.add(i)).scaled(1.0 / scale).put_real(self.outs[0], i));
             if vectors {
-                turned(u, lead, [columns, m], self.output::<T>(1), columns, |x| x);
+                transpose(u, lead, [columns, m], self.output::<T>(1), columns, |x| x);
                 let v = self.output::<T>(2);
                 (0..n * rows).for_each(|i| *v.add(i) = (*v.add(i)).conjugated());
             }

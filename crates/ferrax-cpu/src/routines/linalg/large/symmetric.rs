@@ -20,8 +20,8 @@ pub fn elements<T: RowElement>(n: usize) -> usize {
 fn parts<T: RowElement>(n: usize) -> [usize; 6] {
     let lead = row_of::<T>(n);
     let square = n.next_multiple_of(T::GROUP) * lead;
-    let [turned, triangles] = Sequence::<T>::memory(n, n);
-    [square, square, square, square.max(turned), triangles, tridiagonal::memory(lead)]
+    let [transposed, triangles] = Sequence::<T>::memory(n, n);
+    [square, square, square, square.max(transposed), triangles, tridiagonal::memory(lead)]
 }
 
 impl Task<'_> {
@@ -63,7 +63,7 @@ impl Task<'_> {
                 return Ok(Some(false));
             }
             let taus = taus.as_ptr();
-            let reflections = Sequence { vectors, lead, count: n - 1, n, from: 1, taus, turned: small, triangles };
+            let reflections = Sequence { vectors, lead, count: n - 1, n, from: 1, taus, transposed: small, triangles };
             reflections.prepare(&ops, workers)?;
             reflections.apply_to_rows(&ops, q, lead, n, false, workers)?;
             order

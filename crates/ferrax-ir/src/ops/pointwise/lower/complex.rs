@@ -127,12 +127,12 @@ pub(super) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorI
             let sure = g.bin(Bin::Or, exp0, base1);
             (g.select(sure, one, p.0), g.select(sure, zero, p.1))
         }
-        Pw::Sin => turned(g, a, sinh),
+        Pw::Sin => rotated(g, a, sinh),
         Pw::Cos => {
             let t = turn(g, a);
             cosh(g, t)
         }
-        Pw::Tan => turned(g, a, tanh),
+        Pw::Tan => rotated(g, a, tanh),
         Pw::Sinh => sinh(g, a),
         Pw::Cosh => cosh(g, a),
         Pw::Tanh => tanh(g, a),
@@ -143,11 +143,11 @@ pub(super) fn lower(f: Pw, n: i32, g: &mut Graph, x: &[TensorId]) -> Res<TensorI
             div(g, one, d)
         }
         Pw::Asinh => asinh(g, a),
-        Pw::Asin => turned(g, a, asinh),
+        Pw::Asin => rotated(g, a, asinh),
         Pw::Acos => acos(g, a),
         Pw::Acosh => acosh(g, a),
         Pw::Atanh => atanh(g, a),
-        Pw::Atan => turned(g, a, atanh),
+        Pw::Atan => rotated(g, a, atanh),
         Pw::Atan2 => atan2(g, a, z[1]),
         Pw::Max | Pw::Min => {
             // lexicographic
@@ -218,7 +218,7 @@ fn turn(g: &mut Graph, a: C) -> C {
     (g.un(Un::Neg, a.1), a.0)
 }
 /// -i f(i z): the sine of the hyperbolic one, and so on.
-fn turned(g: &mut Graph, a: C, f: impl Fn(&mut Graph, C) -> C) -> C {
+fn rotated(g: &mut Graph, a: C, f: impl Fn(&mut Graph, C) -> C) -> C {
     let t = turn(g, a);
     let c = f(g, t);
     back(g, c)
@@ -232,7 +232,8 @@ fn mul(g: &mut Graph, a: C, b: C) -> C {
         (g.bin(Bin::Mul, a.0, b.0), g.bin(Bin::Mul, a.1, b.1), g.bin(Bin::Mul, a.0, b.1), g.bin(Bin::Mul, a.1, b.0));
     (g.bin(Bin::Sub, ac, bd), g.bin(Bin::Add, ad, bc))
 }
-/// Smith's division, scaled by the larger part of b; where that says nothing, that of C: by zero infinity, by infinity zero.
+/// Smith's division, scaled by the larger part of b; by zero it gives infinity and by infinity
+/// zero, as in C.
 fn div(g: &mut Graph, a: C, b: C) -> C {
     let (br, bi) = (g.un(Un::Abs, b.0), g.un(Un::Abs, b.1));
     let p = g.bin(Bin::Ge, br, bi);
@@ -252,7 +253,8 @@ fn div(g: &mut Graph, a: C, b: C) -> C {
     let (unknown, limit) = (g.bin(Bin::And, u, v), quotient_at_an_end(g, a, b));
     (g.select(unknown, limit.0, re), g.select(unknown, limit.1, im))
 }
-/// What a / b is where one of them is infinite and the other is not, or b is zero; elsewhere of no meaning.
+/// The value of a / b if exactly one of them is infinite, or b is zero; otherwise the result is
+/// meaningless.
 fn quotient_at_an_end(g: &mut Graph, a: C, b: C) -> C {
     let (inf, zero) = (g.scalar(a.0, f64::INFINITY), g.scalar(a.0, 0.0));
     let pole = with_sign(g, inf, b.0);
@@ -263,7 +265,7 @@ fn quotient_at_an_end(g: &mut Graph, a: C, b: C) -> C {
     let direction = mul(g, c, (d.0, minus));
     let scale = g.select(a_endless, inf, zero);
     let far = (g.bin(Bin::Mul, scale, direction.0), g.bin(Bin::Mul, scale, direction.1));
-    // infinity over infinity, and what is not known
+    // infinity over infinity, and nan
     let (p, q) = (finite(g, a), finite(g, b));
     let known = g.bin(Bin::Or, p, q);
     let nan = g.scalar(a.0, f64::NAN);
@@ -373,7 +375,7 @@ fn tanh(g: &mut Graph, a: C) -> C {
     let x = g.un(Un::Abs, a.0);
     let limit = g.scalar(x, if double { 20.0 } else { 10.0 });
     let far = g.bin(Bin::Gt, x, limit);
-    // sin y e^(-|x|) and cos y e^(-|x|) apart: the exponential alone may underflow
+    // sin y e^(-|x|) and cos y e^(-|x|) separately: the exponential alone may underflow
     let m = g.un(Un::Neg, x);
     let e = g.un(Un::Exp, m);
     let (sy, cy) = (g.un(Un::Sin, a.1), g.un(Un::Cos, a.1));
@@ -403,7 +405,8 @@ fn roots(g: &mut Graph, z: C, [a, b, c, d]: [f64; 4]) -> (C, C) {
     };
     (root(a, b), root(c, d))
 }
-// The inverse sines and cosines are Kahan's: no product cancels, and on a cut the sign of a zero says which side is meant.
+// The inverse sines and cosines are Kahan's: no product cancels, and on a cut the sign of a zero
+// selects the side.
 // W. Kahan, Branch Cuts for Complex Elementary Functions, 1987.
 
 /// With r, s = sqrt(1 + w), sqrt(1 - w) for w = -i z: asinh(re(r) im(s) - re(s) im(r)) + i atan2(im(z), re(r s)).
@@ -451,7 +454,8 @@ fn beside_nothing(g: &mut Graph, z: C) -> TensorId {
     let (none, unknown) = (g.bin(Bin::Eq, z.0, zero), g.bin(Bin::Ne, z.1, z.1));
     g.bin(Bin::And, none, unknown)
 }
-/// -i log((x + i y) / sqrt(x^2 + y^2)). Its imaginary part, a logarithm near 1, is that of atan(y / x), which is -atan(x / y) but for pi / 2.
+/// -i log((x + i y) / sqrt(x^2 + y^2)). Its imaginary part, a logarithm near 1, is that of atan(y /
+/// x), which is -atan(x / y) up to pi / 2.
 fn atan2(g: &mut Graph, y: C, x: C) -> C {
     let iy = turn(g, y);
     let (sum, xx, yy) = (both(g, Bin::Add, x, iy), mul(g, x, x), mul(g, y, y));
@@ -469,8 +473,9 @@ fn atan2(g: &mut Graph, y: C, x: C) -> C {
     let minus = g.un(Un::Neg, im);
     (g.bin(Bin::Atan2, q.1, q.0), g.select(flat, im, minus))
 }
-/// log1p(4x / ((1 - x)^2 + y^2)) / 4 for x >= 0, mirrored for x < 0; atan2(2y, (1 - x) (1 + x) - y^2) / 2.
-/// Where the squares would overflow, x / |z|^2; where they would vanish, log(|2 + iy| / |y|) / 2.
+/// log1p(4x / ((1 - x)^2 + y^2)) / 4 for x >= 0, mirrored for x < 0; atan2(2y, (1 - x) (1 + x) -
+/// y^2) / 2. Where the squares would overflow, x / |z|^2; where they would underflow, log(|2 + iy|
+/// / |y|) / 2.
 fn atanh(g: &mut Graph, a: C) -> C {
     let huge = if g.dtype(a.0) == DType::F64 { 1e150 } else { 1e18 };
     let (x, y) = (g.un(Un::Abs, a.0), g.un(Un::Abs, a.1));
