@@ -28,7 +28,7 @@ class ShapeDtypeStruct:
     Args:
       shape: a sequence of ints.
       dtype: a dtype or a value that numpy converts to one.
-      sharding: where the array lies: a sharding, or a `PartitionSpec` of the mesh that is in use when it is asked for.
+      sharding: where the array lies: a sharding, or a `PartitionSpec` of the mesh that is in use when it is read.
       weak_type: whether the dtype yields to the other operand's in promotion.
       manual_axis_type: what a type in a `shard_map` says of the axes of its mesh.
     """

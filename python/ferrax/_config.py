@@ -199,7 +199,7 @@ FLAGS = {
             "jax_default_matmul_precision",
             _one_of(*_PRECISIONS, optional=True),
             None,
-            "precision of matrix products; what is asked is always exceeded",
+            "precision of matrix products; the requested one is always exceeded",
             traced=True,
         ),
         Flag("jax_default_device", _device, None, "where new arrays are put"),
@@ -263,10 +263,10 @@ FLAGS = {
             _int,
             32,
             "larger constants are arguments of programs",
-            inert="constants of rank 0 stand in programs, others beside them",
+            inert="constants of rank 0 are part of programs, others are inputs",
         ),
         Flag(
-            "jax_use_simplified_jaxpr_constants", _bool, False, "constants stand in programs", inert="constants of rank 0 stand in programs, others beside them"
+            "jax_use_simplified_jaxpr_constants", _bool, False, "constants are part of programs", inert="constants of rank 0 are part of programs, others are inputs"
         ),
         Flag("jax_no_execution", _bool, False, "raise where a program would run", refused={True: "programs run when they are called; trace or lower them"}),
         Flag("jax_thread_guard", _bool, False, "raise where another thread runs programs", refused={True: "every thread may run programs"}),

@@ -37,7 +37,7 @@ class ShapedArray:
     def at_least_vspace(self) -> ShapedArray: ...
 
 class Array:
-    """An array, or a tracer that stands for one. Arrays do not change: `x.at[i].set(y)` is a new one."""
+    """An array, or a tracer in its place. Arrays do not change: `x.at[i].set(y)` is a new one."""
     __array_priority__: ClassVar[int]
     @property
     def __numpy_dtype__(self) -> np.dtype[Any]: ...
@@ -51,7 +51,7 @@ class Array:
         """The type of the elements."""
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype gives way to another's, as a Python number's does."""
+        """Whether the dtype yields to another's, as a Python number's does."""
     @property
     def ndim(self) -> int:
         """The number of axes."""
@@ -585,12 +585,12 @@ def linearize(fun: Flat, primals: Leaves) -> tuple[list[Any], Linear]: ...
 def linear_transpose(fun: Flat, in_avals: Sequence[ShapedArray]) -> tuple[list[ShapedArray], Linear]: ...
 def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: int, axis_name: Any,
          out_dims: Callable[[], Sequence[int | None]], manual: bool = ..., spmd: Sequence[str] = ...) -> list[Any]:
-    """`out_dims` is asked after `fun` has run. `manual`: lanes are the parts of a shard_map, and types say what varies over the axis."""
+    """`out_dims` is called after `fun` has run. `manual`: batch elements are the parts of a shard_map, and types say what varies over the axis."""
 def pmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], out_dims: Callable[[], Sequence[int | None]], axis_size: int,
          axis_name: Any, devices: Sequence[Device] | None = ..., donated: Sequence[bool] = ..., name: str = ...) -> list[Any]: ...
 def shard_map(fun: Flat, operands: Leaves, in_specs: Sequence[tuple[Any, Any, Any]], out_specs: Callable[[], Sequence[tuple[Any, Any, Any]]],
               mesh: DeviceMesh, manual: Sequence[int], check_vma: bool, within: Any = ...) -> list[Any]:
-    """Specs name the axes of the mesh by number: for each dimension, those of sums and those that are reduced. `out_specs` is asked after `fun` was traced."""
+    """Specs name the axes of the mesh by number: for each dimension, those of sums and those that are reduced. `out_specs` is called after `fun` was traced."""
 def checkpoint(program: Program, operands: Leaves, prevent_cse: bool = ..., policy: Callable[..., Any] | None = ...) -> list[Any]:
     """The program's captured values come before the operands."""
 def held_objects(program: Program) -> list[Any]:
@@ -608,7 +608,7 @@ def callback(fun: Callable[..., Leaves], operands: Leaves, out_avals: Sequence[S
              vmap_method: str | None) -> list[Any]:
     """`kind` is "pure", "io", "debug" or "print"; `fun` takes and returns numpy arrays."""
 def abstract_values(on: bool) -> bool:
-    """Whether a `ShapeDtypeStruct` stands for an array of its type on this thread, of which only types are asked. Returns what was before."""
+    """Whether a `ShapeDtypeStruct` is accepted as an array of zeros of its type on this thread. Returns the previous setting."""
 def eval_context() -> AbstractContextManager[None]:
     """Operations inside run at once, whatever trace is current."""
 

@@ -72,7 +72,7 @@ def _read(entries):
 
 
 def _axes_before(entries, index, rank):
-    """What stands before the mask, with an ellipsis written out."""
+    """The entries before the mask, with an ellipsis written out."""
     if not any(e is ... for e in entries):
         return list(entries)
     k = next(i for i, e in enumerate(entries) if e is ...)
@@ -86,7 +86,7 @@ def is_mask(e):
 
 
 def _placed(value, own, rank, axis, n):
-    """A value broadcast against x[index] as one against x[around]: the mask's own axis gives way to the axes that it covers."""
+    """A value broadcast against x[index] as one against x[around]: the mask's own axis is replaced by the axes that it covers."""
     value = value if isinstance(value, _core.Array) else _core.asarray(value)
     shape = (1,) * (rank - value.ndim) + tuple(value.shape)
     extra = len(shape) - rank

@@ -81,7 +81,7 @@ class ManualAxisType:
 
     @property
     def empty(self):
-        """Whether it says nothing."""
+        """Whether it names no axis."""
         return not (self.varying or self.unreduced or self.reduced)
 
     def to_ct_mat(self):

@@ -88,7 +88,7 @@ def _cut(x, place):
         place.check_type(np.shape(x))
         place = place._of_rank(np.ndim(x))
     if mesh is not None and not mesh.explicit_axes and isinstance(x, _core.Tracer):
-        x = _core.reshard(x, place)  # its type says nothing from now on
+        x = _core.reshard(x, place)  # its type has no cut from now on
     if mesh is None or (mesh.abstract_mesh is not mesh and not isinstance(x, _core.Tracer)):
         return _core.device_put(x, place)
     return _core.reshard(x, place) if mesh.explicit_axes else place._constrain(x)
@@ -128,7 +128,7 @@ def sharded(function, given):
 
 
 def _laid(out, place):
-    if getattr(getattr(place, "mesh", None), "axis_names", None) == ():  # of a type that says nothing
+    if getattr(getattr(place, "mesh", None), "axis_names", None) == ():  # a type without a cut
         return out
     leaves, tree = tree_flatten(out)
     return tree.unflatten([_cut(x, place) for x in leaves])
@@ -140,7 +140,7 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     Args:
         shape: of the whole array.
         sharding: where its parts lie.
-        data_callback: takes a tuple of slices, returns the elements there. A part that all devices hold is asked for once.
+        data_callback: takes a tuple of slices, returns the elements there. It is called once for a part that all devices hold.
         dtype: of the elements; by default that of the first part.
 
     Returns:

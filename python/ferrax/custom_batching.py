@@ -171,7 +171,7 @@ class _DerivativeRule:
             tangents = dict(zip(self.active, given[self.n :], strict=True))
             outs, flags = self._of_rule(axis_size, [False] * self.n, given[: self.n], [tangents.get(i) for i in range(self.n)])
             flags = [*(flags if self.with_outputs else ()), *[flags[i] for i in self.live]]
-            # What the rule has mapped by itself is taken apart again; where no value is mapped, all of an output's elements are the same.
+            # Outputs that the rule has mapped are split again; where no value is mapped, all of an output's elements are the same.
             n_same = len(outs) - len(self.live) if where[0] >= self.n else 0
             outs = [x[lane if i >= n_same else 0] if b else x for i, (x, b) in enumerate(zip(outs, flags, strict=True))]
             found[:] = [_core.trace_of(x) == _core.trace_of(lane) for x in outs]

@@ -3,7 +3,7 @@
     register_event_duration_secs_listener(lambda event, seconds, **kw: print(event, seconds))
     record_event_duration_secs("/mine/load", 0.25)
 
-While somebody listens to durations, the runtime reports what tracing and compiling take, as `/jax/core/compile/jaxpr_trace_duration` and
+While a listener of durations is registered, the runtime reports what tracing and compiling take, as `/jax/core/compile/jaxpr_trace_duration` and
 `/jax/core/compile/backend_compile_duration`, with the name of the function as `fun_name`.
 
 Invariant: a listener is called once for each report, in the order in which they were registered, on the thread that reports.

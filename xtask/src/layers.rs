@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::files::File;
 
-/// From the bottom up: a layer's name and its modules. A package stands for all its modules that are not named elsewhere.
+/// From the bottom up: a layer's name and its modules. A package means all its modules that are not named elsewhere.
 const LAYERS: &[(&str, &[&str])] = &[
     ("extension", &["_core"]),
     (

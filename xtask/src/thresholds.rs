@@ -1,4 +1,4 @@
-//! Numbers in the CPU's sources: thresholds stand in `tuning.rs`; other constants are listed here with their reasons.
+//! Numbers in the CPU's sources: thresholds are in `tuning.rs`; other constants are listed here with their reasons.
 //!
 //! Invariant: a numeric constant of `crates/ferrax-cpu/src` is a field of a `Tuning`, or one of the entries below, each of which exists.
 use crate::files::File;
@@ -125,7 +125,7 @@ pub fn thresholds_stand_in_tunings(files: &[File]) -> Vec<String> {
             found.push((file, name));
             if !CONSTANTS.iter().any(|c| c.0 == file && c.1.contains(&name)) {
                 out.push(format!(
-                    "{}:{}: {name} is a threshold, which stands in a Tuning of tuning.rs, or is listed in xtask/src/thresholds.rs with its reason",
+                    "{}:{}: {name} is a threshold: make it a field of a Tuning in tuning.rs, or it is listed in xtask/src/thresholds.rs with its reason",
                     f.path,
                     n + 1
                 ));

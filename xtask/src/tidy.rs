@@ -9,7 +9,7 @@ use crate::files::{ARROWS, File, tracked};
 use crate::shell::{Res, fail};
 use crate::{globals, layers, names, rooms, thresholds, words};
 
-/// The files in which `unsafe` may stand: kernels, routines and memory of the CPU, its own and what others lend, pipelines of the GPU, the interpreter's C interface,
+/// The files in which `unsafe` is allowed: kernels, routines and memory of the CPU, its own and other libraries', pipelines of the GPU, the interpreter's C interface,
 /// and tests that call one source compiled for several instruction sets, fork, count allocations, or fence memory in. What their blocks rely on,
 /// `Plan::verify` has established.
 const UNSAFE: &[&str] = &[
@@ -147,7 +147,7 @@ fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or("")
 }
 
-/// Whether `word` stands in `line` as a whole identifier.
+/// Whether `word` occurs in `line` as a whole identifier.
 fn has_word(line: &str, word: &str) -> bool {
     let ident = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -317,7 +317,7 @@ fn no_path_of_one_machine(files: &[File]) -> Vec<String> {
     out
 }
 
-/// What a user reads names no other compiler, and sends users to no other people's trackers. (One file says what JAX says, to those who wait for its words; one
+/// What a user reads names no other compiler, and sends users to no other people's trackers. (One file says what JAX says, for users who wait for its words; one
 /// reads a variable that programs set.)
 fn messages_speak_of_this_library(files: &[File]) -> Vec<String> {
     let words = ["XLA", "MLIR", "StableHLO", "open an issue"];

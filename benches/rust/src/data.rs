@@ -41,7 +41,7 @@ pub const SOFTMAX: [usize; 2] = [4096, 1024];
 pub const CHAIN: usize = 1 << 20;
 pub const SMALL: usize = 64;
 
-/// An array as everybody reads it.
+/// An array that all frameworks read.
 #[derive(Clone)]
 pub struct Numbers {
     pub shape: Vec<usize>,

@@ -155,7 +155,7 @@ fn many_entry() -> usize {
 /// # Safety
 /// The function's contract, of n elements.
 #[cfg(target_arch = "x86_64")]
-#[allow(improper_ctypes_definitions)] // the function is only handed on
+#[allow(improper_ctypes_definitions)] // the function is only passed on
 unsafe extern "sysv64" fn enter_many(d: *mut u8, a: *const u8, b: *const u8, f: OneFn, n: usize) {
     // SAFETY: by the contract.
     unsafe { f(d, a, b, b, n) }
@@ -163,7 +163,7 @@ unsafe extern "sysv64" fn enter_many(d: *mut u8, a: *const u8, b: *const u8, f: 
 /// # Safety
 /// The function's contract, of one element.
 #[cfg(target_arch = "x86_64")]
-#[allow(improper_ctypes_definitions)] // the function is only handed on
+#[allow(improper_ctypes_definitions)] // the function is only passed on
 unsafe extern "sysv64" fn enter_one(d: *mut u8, a: *const u8, b: *const u8, f: OneFn) {
     // SAFETY: by the contract.
     unsafe { f(d, a, b, b, 1) }

@@ -104,7 +104,7 @@ impl Def {
     pub fn is_float(&self) -> bool {
         matches!(lane(self.dtype), DType::F32 | DType::F64)
     }
-    /// Whether it stands in registers for floats.
+    /// Whether it is held in a register for floats.
     pub fn is_in_vectors(&self) -> bool {
         self.lanes > 1 || self.is_float()
     }
@@ -186,7 +186,7 @@ pub struct Nest {
     pub body: Vec<Stmt>,
     pub inputs: Vec<DType>,
     pub arrays: u32,
-    /// What is wanted after it.
+    /// The results of the nest.
     pub outs: Vec<NestValue>,
     /// The array that is working memory, and how many bytes it has.
     pub scratch: Option<(ArrayId, usize)>,

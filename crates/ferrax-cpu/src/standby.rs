@@ -91,7 +91,7 @@ impl Standby {
             rayon::yield_now(); // the pool may have work of its own
         }
     }
-    /// In a forked child: those who waited are not there.
+    /// Called in a forked child, which has no waiting threads.
     pub fn clear(&self) {
         self.waiting.store(0, Ordering::Relaxed);
         for s in &self.slots {

@@ -170,7 +170,7 @@ fn a_reduction_of_many_blocks_has_the_same_bits_on_any_number_of_threads() {
     }
 }
 
-/// Runs a kernel whose output k stands in the memory of input k, where `shared[k]`.
+/// Runs a kernel whose output k shares the memory of input k, where `shared[k]`.
 fn run_in_place(k: &Kernel, ins: &[Vec<u8>], shared: &[bool]) -> Vec<Vec<u8>> {
     let c = CompiledKernel::new(k, true, Tier::current()).unwrap();
     let ins: Vec<Block> = ins.iter().map(|b| Block::copy_of(b).unwrap()).collect();
@@ -288,7 +288,7 @@ fn rounds_of_words_mean_what_their_nodes_say() {
                 (push(&mut k, Node::Bin(Bin::Shl, y, left)), push(&mut k, Node::Bin(Bin::ShrLogical, y, right)));
             let turned = push(&mut k, Node::Bin(Bin::Or, l, r));
             let end = push(&mut k, Node::Bin(Bin::Xor, turned, sum));
-            // Now and then somebody reads a part, or the words change between two rounds.
+            // Sometimes a part is read, or the words change between two rounds.
             let parts = [x, y, sum, l, r, turned, end];
             if rng.below(4) == 0 && k.outputs.len() < 6 {
                 k.outputs.push(rng.pick(&parts));

@@ -464,7 +464,7 @@ fn reductions_of_comparisons_are_bools() {
         }
     }
 }
-/// Rows one after the other, whole vectors long or not, with an element of each row and rows that lie apart.
+/// Rows one after the other, whole vectors long or not, with an element of each row and rows that are not contiguous.
 #[test]
 fn rows_in_code_keep_their_bits() {
     let rng = &mut Rng(12);

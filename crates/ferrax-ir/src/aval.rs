@@ -19,7 +19,7 @@ pub struct Aval {
     pub tape: u8,
     /// Over which axes of a `shard_map` that checks it the value may differ.
     pub vary: Vary,
-    /// How it is cut among devices, where types say so. A type of another shape says nothing, until
+    /// How it is cut among devices, where types say so. A type of another shape has no cut, until
     /// the value that it describes is known.
     pub cut: TypedCut,
 }

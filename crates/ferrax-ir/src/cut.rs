@@ -31,7 +31,7 @@ pub struct MeshType {
     /// As the host prints it: meshes of which it says different things are not the same.
     pub label: Arc<str>,
 }
-/// What a [`TypedCut`] stands for.
+/// The mesh and the spec of a [`TypedCut`].
 #[derive(PartialEq, Eq, Debug)]
 pub struct Parted {
     pub mesh: Arc<MeshType>,

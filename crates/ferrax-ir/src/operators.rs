@@ -14,7 +14,7 @@ pub fn emit(op: impl Into<Op>, x: &[Value]) -> Value {
         Err(e) => panic_any(e),
     }
 }
-/// Runs `f`; an error that an operator panicked with comes out as an error.
+/// Runs `f`; a panic of an operator with an error becomes that error.
 pub fn catch<T>(f: impl FnOnce() -> Res<T>) -> Res<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(r) => r,

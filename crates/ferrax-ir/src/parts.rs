@@ -139,7 +139,7 @@ impl<'a> Here<'a> {
         let terms = to.unreduced.without(at.unreduced);
         if terms.is_empty() { Ok(v) } else { self.on_first(&v, &terms.axes()) }
     }
-    /// A dimension that is cut by axes along which terms are wanted: the parts are the terms, each among zeros.
+    /// A dimension that is cut by axes along which terms are required: the parts are the terms, each among zeros.
     fn among_zeros(&self, v: &Value, at: &mut Spec, to: &Spec, d: usize) -> Res<Value> {
         let keep = at.dims[d].iter().zip(&to.dims[d]).take_while(|(a, b)| a == b).count();
         let gone = CutAxes::from_slice(&at.dims[d][keep..]);
@@ -158,7 +158,7 @@ impl<'a> Here<'a> {
         at.unreduced = at.unreduced | AxisSet::of(gone);
         self.cx.bind1(DynamicUpdateSlice {}, &args)
     }
-    /// The value with the sums taken that `to` does not leave: of each device its part only, where that is what is wanted.
+    /// The value with the sums taken that `to` does not leave: each device gets only its part, if that is requested.
     fn summed(&self, v: &Value, from: &Spec, to: &Spec) -> Res<(Value, Spec)> {
         let (mut v, mut at) = (v.clone(), from.clone());
         let mut axes = from.unreduced.without(to.unreduced);

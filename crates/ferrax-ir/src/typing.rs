@@ -178,7 +178,7 @@ impl Typing<'_> {
         let told = self.specs.iter().filter(|s| !s.dims.is_empty()).map(|s| self.tuple(&s.dims));
         format!("{} got incompatible shardings for broadcasting: {}.", self.name, told.collect::<Vec<_>>().join(", "))
     }
-    /// Of element by element: a dimension of size 1 says nothing.
+    /// For elementwise ops: a dimension of size 1 is ignored.
     pub fn broadcasting(&self) -> Res<Specs> {
         let Some(rank) = self.out.first().map(Aval::rank) else { return Ok(Specs::new()) };
         let mut spec = Spec::whole(rank);

@@ -105,7 +105,7 @@ pub enum Step {
 /// `carry = init; for i in trip { [cond]; body }`.
 ///
 /// INVARIANT: a carry's `next` is a slot of its own, or its `slot` itself where the body passes it on or updates it in place; so at
-/// the end of an iteration `slot` and `next` trade places.
+/// the end of an iteration `slot` and `next` are exchanged.
 #[derive(Clone, Debug)]
 pub struct Loop {
     pub trip: Trip,

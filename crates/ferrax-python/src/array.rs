@@ -150,7 +150,7 @@ impl PyArray {
         if let Ok(getter) = class.getattr(name).and_then(|d| d.getattr("__get__")) {
             return getter.call1((slf, &class));
         }
-        // of a tracer its type tells more
+        // a tracer's type has more attributes
         if matches!(slf.get().value, Value::Tracer(_))
             && !name.starts_with('_')
             && let Some(found) = Bound::new(py, slf.get().aval())?.getattr_opt(name)?

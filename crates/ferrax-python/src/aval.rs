@@ -149,7 +149,7 @@ impl ShapedArray {
         let Some(parted) = self.0.cut.get() else {
             return crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), py.None(), py.None()));
         };
-        // of sums along axes that a body for parts names `mat` tells
+        // `mat` lists the sums along axes that a body for parts names
         let told = parted.mesh.axes(|m| &m.explicit);
         let spec = parted.spec.clone();
         let (unreduced, reduced) = (spec.unreduced & told, spec.reduced & told);

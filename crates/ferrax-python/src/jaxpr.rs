@@ -137,7 +137,7 @@ fn effects<'py>(py: Python<'py>, fx: &ferrax_ir::effects::Effects) -> PyResult<B
 #[pyclass(frozen, weakref, module = "ferrax.core", name = "Jaxpr")]
 pub struct Jaxpr(pub Arc<Program>);
 
-/// The variables that Python holds: one object for each, so that `is` tells whether two are the same.
+/// The variables that Python holds: one object for each, so that `is` compares variables.
 static HELD_VARS: Mutex<BTreeMap<(usize, u32), Py<PyWeakrefReference>>> = Mutex::new(BTreeMap::new());
 fn held_vars() -> MutexGuard<'static, BTreeMap<(usize, u32), Py<PyWeakrefReference>>> {
     HELD_VARS.lock().unwrap_or_else(|e| e.into_inner())

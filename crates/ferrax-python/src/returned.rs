@@ -14,7 +14,7 @@ use crate::whose;
 use ferrax_ir::value::Values;
 use pyo3::prelude::*;
 
-/// Tells the checks of this.
+/// Installs the handler of bad numbers.
 pub fn install() {
     debug::install(expect);
 }

@@ -45,7 +45,7 @@ thread_local! {
     static SEEN: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Tells the language of these lines.
+/// Installs the access to source lines.
 pub fn install() {
     let scopes = Scopes { open: scopes::open, enter: scopes::enter_transform, leave: scopes::scope_leave, moved };
     ferrax_ir::cx::install_lines(Lines { here, text, names, scopes: Some(scopes) });

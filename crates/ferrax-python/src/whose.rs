@@ -4,7 +4,7 @@
 //! The Python frames identify the caller. They are inspected only while such a setting is on, so
 //! calls cost nothing otherwise. Seen from the innermost frame outwards, a check applies
 //!
-//! - to an operator (`x + y`), if it stands in the user's code;
+//! - to an operator (`x + y`), if it is used in the user's code;
 //! - to a function's arguments (`promote_dtypes`, `elementwise`), if the first public function of this library on the way outwards was
 //!   called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not. (A function that passes its
 //!   arguments to another of the same name counts as one with it.) A function whose body promotes its arguments with other functions

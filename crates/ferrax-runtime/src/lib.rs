@@ -21,7 +21,7 @@
 //!
 //! INVARIANTS
 //! - One lock guards all state. No work, no host code and no drop of a work runs under it, but [`Work::fail`], which takes no lock that
-//!   anybody holds while calling here. It is the last lock of all: its holder takes no other of the library's.
+//!   a caller of this crate holds. It is the last lock of all: its holder takes no other of the library's.
 //! - A wait ends when its run has ended, or with the error of its `tick`, which is called every 50 ms. Then it cancels the run that it waited
 //!   for and nothing else ([`state::Schedule::cancel`]).
 //! - Members of pmaps are pushed together, and run in the order of pushing on each lane: all lanes have one order, so no two pmaps wait for
@@ -84,9 +84,9 @@ struct Inner<W: Work> {
 
 pub struct Runtime<W: Work> {
     inner: Mutex<Inner<W>>,
-    /// Something became ready, or the end is near: for those who serve.
+    /// A run became ready, or the runtime closes: wakes serving threads.
     work: Condvar,
-    /// Something ended: for those who wait.
+    /// A run ended: wakes waiting threads.
     done: Condvar,
     ids: AtomicU64,
 }

@@ -50,7 +50,7 @@ struct Run<W> {
     work: Arc<W>,
     token: Token,
     running: bool,
-    /// Those who wait for it with a thread of their own.
+    /// The number of threads that wait for it.
     waiters: usize,
     /// The runs that it still waits for.
     before: SmallVec<[(RunId, Edge); 4]>,

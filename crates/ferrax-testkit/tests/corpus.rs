@@ -1,4 +1,4 @@
-//! The corpus (`tests/corpus/*.toml`) on the reference evaluator and on every tier of the CPU. The GPU's runner stands in ferrax-wgpu.
+//! The corpus (`tests/corpus/*.toml`) on the reference evaluator and on every tier of the CPU. The GPU's runner is in ferrax-wgpu.
 use ferrax_cpu::{CpuBackend, Tier};
 use ferrax_kernel::reference::{self, ReferenceBackend};
 use ferrax_kernel::{Bin, ReduceKind, Scalar, Un};

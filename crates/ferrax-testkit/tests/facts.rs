@@ -296,7 +296,7 @@ fn a_panic_inside_restores_the_trace() {
     let r = std::panic::catch_unwind(|| make_program(&|_| panic!("user"), &[f64s(&[])]));
     assert!(r.is_err());
     near(num(&(sc(1.0) + 1.0)), 2.0); // eager again
-    // an operator's error comes out as an error
+    // an operator's error is returned
     assert!(matches!(catch(|| Ok(vec1(&[1.0, 2.0]) + vec1(&[1.0, 2.0, 3.0]))), Err(e) if e.kind().is_some()));
 }
 

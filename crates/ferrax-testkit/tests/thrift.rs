@@ -1,4 +1,4 @@
-//! What rules leave undone: zeros stay symbolic, results without lanes stay without, residuals that are operands are handed on.
+//! What rules leave undone: zeros stay symbolic, results without a batch axis keep none, residuals that are operands are passed on.
 use ferrax_ir::ops::callback::{Callable, Callback, CallbackKind};
 use ferrax_kernel::plan::HostFn;
 use ferrax_testkit::api::*;

@@ -9,7 +9,7 @@
 //! Two steps: every variable is given a spec, forwards and backwards through the factors of its equations ([`flow`]); then the equations are
 //! emitted on parts ([`emit`]), operands brought to where they must be ([`Here::reshard`](ferrax_ir::parts::Here::reshard)) when they are read, and no earlier.
 //!
-//! INVARIANT: no primitive is named: what is asked is their `factors`, `local`, `expanded` and `ties`. A primitive that says nothing is
+//! INVARIANT: no primitive is named: partitioning uses their `factors`, `local`, `expanded` and `ties`. A primitive without factors is
 //! given whole operands. All devices run the same equations, so they meet in the same order.
 mod annotations;
 mod emit;
@@ -60,7 +60,7 @@ pub fn partition(p: &Program, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) 
     Ok(Partitioned { program: Arc::new(program.with_consts(n_consts)), outs })
 }
 
-/// The same program with calls, and whatever else stands for a program, replaced by its equations.
+/// The same program with calls, and other ops that are equivalent to a program, replaced by its equations.
 fn expanded(p: &Program) -> Res<Arc<Program>> {
     let s = Trace::stage();
     let ins: Vec<Value> = p.in_avals().iter().map(|a| s.new_in(a.clone())).collect();

@@ -8,7 +8,7 @@
 //!          linearize(f) = Jvp over Record: the same jvp rules, their primal halves run, their tangent halves are kept
 //! Batch    values carry a batch axis
 //! Support  tangents carry where they are zero by structure; masks are applied last
-//! Fold     what is known is run by the root; the rest goes to the trace it stands in
+//! Fold     the root evaluates known operations; the others go to the enclosing trace
 //! ```
 //!
 //! INVARIANT: a trace looks only inside its own tracers; any other value is a constant to it and goes to the parent as it is.

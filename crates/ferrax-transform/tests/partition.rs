@@ -81,7 +81,7 @@ impl World for Member<'_> {
     }
 }
 
-/// What stands for a composition is traced, and runs nothing.
+/// An op that is a composition is traced, and runs nothing.
 struct Nothing;
 impl Executor for Nothing {
     fn run(&self, op: &Op, _: &[Value]) -> ferrax_ir::Res<Values> {

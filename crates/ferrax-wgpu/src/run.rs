@@ -426,7 +426,7 @@ impl Run<'_> {
                     _ => return Err(Error::Invalid(format!("slot {} cannot hold its elements", w.all))),
                 }
             }
-            // All are taken before any is put: carries may trade places.
+            // All are taken before any is put: carries may be exchanged.
             let next = l.carries.iter().map(|c| self.take(c.next)).collect::<Res<Vec<_>>>()?;
             l.carries.iter().zip(next).for_each(|(c, v)| self.set(c.slot, v));
             i += 1;

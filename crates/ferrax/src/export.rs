@@ -327,7 +327,7 @@ impl Exported {
     pub fn signature(&self) -> &Signature {
         &self.signature
     }
-    /// Its bytes without head and constants, for those who look inside: the code of the first program.
+    /// Its bytes without head and constants, for inspection: the code of the first program.
     pub fn code(&self) -> &[u8] {
         &self.stored[0].code
     }

@@ -24,7 +24,7 @@ thread_local! {
     static HERE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
 }
 
-/// Runs `f`; a mistake that an operation would panic with comes out as an [`Error`]. Other panics pass through.
+/// Runs `f`; a panic of an operation about a mistake becomes an [`Error`]. Other panics pass through.
 pub fn catch<T>(f: impl FnOnce() -> Res<T>) -> Res<T> {
     struct Depth;
     impl Drop for Depth {

@@ -26,7 +26,7 @@ pub type ProgramText = Arc<dyn Fn() -> String + Send + Sync>;
 pub trait Exchange: Send {
     /// The messages to this process in the order of the peers, once all are here and this process's own have left.
     fn poll(&mut self) -> ferrax_kernel::Res<Option<Vec<Vec<u8>>>>;
-    /// Tells the user that it takes long: who has not sent, since how many seconds. An error where it took too long.
+    /// Reports a long wait: the processes that have not sent, and the seconds. An error after the timeout.
     fn complain(&self, seconds: u64) -> ferrax_kernel::Res<()>;
     /// Gives the exchange up.
     fn cancel(&mut self);
@@ -50,7 +50,7 @@ pub struct Processes {
     pub transport: Arc<dyn Transport>,
     /// How many runs there were so far on devices of these processes.
     runs: Mutex<HashMap<Vec<usize>, u64>>,
-    /// Calls that this process has given up and has not told its peers yet, with the reason.
+    /// Calls that this process has given up and has not reported to its peers yet, with the reason.
     given_up: Mutex<Vec<(u64, String)>>,
 }
 impl Processes {

@@ -360,7 +360,7 @@ impl Spmd {
         }
         let order = |(i, ins): (&usize, RunArgs)| {
             let order = self.each[*i].order(ins, Some(world.member(*i)));
-            // other processes wait for it, whether or not anybody here reads its results
+            // other processes wait for it, whether or not its results are read here
             Order { lane: devices[*i].id, effects: order.effects || self.digest.is_some(), ..order }
         };
         let orders = local.iter().zip(ins).map(order);

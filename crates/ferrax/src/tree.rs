@@ -52,7 +52,7 @@ pub trait Tree: Sized {
     fn leaves(&self, f: &mut dyn FnMut(&Tensor));
     /// The same structure with every tensor replaced.
     fn rebuild(&self, f: &mut dyn FnMut(&Tensor) -> Tensor) -> Self;
-    /// Tells the structure: for each part its key, for what is no tensor what it is. By default the tensors are numbered.
+    /// Writes the structure: the key of each part, and the text of each part that is not a tensor. By default the tensors are numbered.
     fn outline(&self, out: &mut Outline) {
         let mut n = 0;
         self.leaves(&mut |_| {

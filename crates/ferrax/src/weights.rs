@@ -77,7 +77,7 @@ fn dotted(path: &str) -> String {
     }
     keys.join(".")
 }
-/// What stands before the closing quote of a string's `Debug` form, and how long that is, the quote included.
+/// The text before the closing quote of a string's `Debug` form, and its length with the quote.
 fn quoted(text: &str) -> (String, usize) {
     let mut key = String::new();
     let mut chars = text.char_indices();

@@ -29,7 +29,7 @@ pub struct Mesh {
     moved: Arc<Moved>,
 }
 
-/// What devices of this process have read of what others handed in.
+/// The amount that devices of this process have read from other devices' operands.
 #[derive(Default)]
 pub struct Moved {
     pub bytes: AtomicU64,
@@ -89,7 +89,7 @@ impl Mesh {
     pub fn size(&self) -> usize {
         self.axes.iter().map(|a| a.1).product()
     }
-    /// The bytes that the devices of this process have read of what others handed in.
+    /// The bytes that the devices of this process have read from other devices' operands.
     pub fn moved(&self) -> u64 {
         self.moved.bytes.load(Ordering::Relaxed)
     }
@@ -215,7 +215,7 @@ pub struct MeshMember {
 }
 
 impl MeshMember {
-    /// Tells the others that this device has failed.
+    /// Notifies the others that this device has failed.
     pub fn fail(&self, e: Error) {
         self.mesh.fail(e)
     }

@@ -153,7 +153,7 @@ def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[Any], instantiate: b
       instantiate: whether results that are known become outputs of the program all the same: one for all, or one for each.
 
     Returns:
-      (open program of the unknown inputs, whose outputs are the unknown results and whose constvars stand for what it takes of the known;
+      (open program of the unknown inputs, whose outputs are the unknown results and whose constvars are the known values that it needs;
       a `PartialVal` for each result; the values of the constvars).
     """
     places = [i for i, pv in enumerate(pvals) if not pv.is_known()]

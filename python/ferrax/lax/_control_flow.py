@@ -48,7 +48,7 @@ def _tuple(out):
 
 
 def _branches(what, index, funs, names, operands, order):
-    """The outputs of a branch, with references in its reach and among its operands handed on."""
+    """The outputs of a branch, with the values of references that it closes over or takes."""
     if _flat.references.seen and any(isinstance(x, _flat.references.Ref) for x in tree_flatten(operands)[0]):
         for fun in funs:
             _flat.references.check_aliases(what, fun, operands, {})

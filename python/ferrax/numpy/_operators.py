@@ -243,7 +243,7 @@ def _log_of_sum(name, x, y, exp, scale):
         (x, y), (dx, dy) = primals, tangents
         out = call(x, y)
 
-        # d/dx = exp(x - out), the share of x in the sum. Beside an infinite sum the difference says nothing: +inf is all of it, -inf nothing.
+        # d/dx = exp(x - out), the share of x in the sum. Beside an infinite sum the difference is nan: +inf is all of it, -inf nothing.
         def share(x):
             x, total = _same(x, out)
             v = bind("sub", x, total)

@@ -32,7 +32,7 @@ def in_single(f: _F) -> _F:
     def computed(*args, **kwargs):
         args, kwargs = [converted(x) for x in args], {name: converted(x) for name, x in kwargs.items()}
         arrays = [x for x in (*args, *kwargs.values()) if hasattr(x, "dtype")]
-        # A Python number is an array under `jit`, and gives way there too.
+        # A Python number is an array under `jit`, and is weak there too.
         if not any(_is_half(x.dtype) for x in arrays) or not _is_half(half := result_type(*arrays)):
             return f(*args, **kwargs)
         wide = lambda x: lax.convert_element_type(x, np.float32) if hasattr(x, "dtype") and x.dtype == half else x

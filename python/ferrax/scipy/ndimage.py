@@ -79,7 +79,7 @@ def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: i
         input: an array of any dtype, which is also the result's; integers are rounded, halves away from zero.
         coordinates: one array for each axis of input, real, broadcast together: where along that axis.
         order: 0 for the nearest element, 1 for linear interpolation between the two (along each axis) around a place.
-        mode: what stands outside: "constant" (`cval`), "nearest" (the outermost element), "wrap" (the array again), "mirror" (the array turned
+        mode: the elements outside: "constant" (`cval`), "nearest" (the outermost element), "wrap" (the array again), "mirror" (the array turned
             about its outermost elements) or "reflect" (about their edges).
         cval: the element outside where mode is "constant".
 

@@ -21,7 +21,7 @@ use crate::shell::{Res, fail, root};
 
 const RULES: &[&str] = &["infer", "jvp", "transpose", "batch", "lower", "split", "dce"];
 
-/// Signs, axes, comparisons, ends: `(from, to)`, tried wherever `from` stands in a rule's body.
+/// Signs, axes, comparisons, ends: `(from, to)`, tried wherever `from` occurs in a rule's body.
 const EDITS: &[(&str, &str)] = &[
     (" + 1", " - 1"),
     (" - 1", " + 1"),
@@ -49,7 +49,7 @@ pub struct Mutant {
     pub line: usize,
     /// The function that is edited: a rule, or one that picks a strategy.
     pub rule: &'static str,
-    /// What stands in place of `lines` (from 0), some of those of the body.
+    /// The replacement of `lines` (from 0) of the body.
     pub before: String,
     pub after: String,
     lines: Range<usize>,
@@ -113,7 +113,7 @@ pub fn find_picks(file: &str, text: &str, functions: &[&'static str]) -> Vec<Mut
 
 const BOUNDARIES: &[(&str, &str)] = &[(" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > ")];
 
-/// Where a text stands in code, outside of comments and strings.
+/// Where a text occurs in code, outside of comments and strings.
 fn code_matches<'a>(body: &'a str, what: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_code = |at: usize| {
         let line = &body[body[..at].rfind('\n').map_or(0, |n| n + 1)..at];

@@ -1,6 +1,6 @@
 //! Control steps: loops, branches, host functions, collectives, tapes.
 //!
-//! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries trade places instead of being
+//! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries are exchanged instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
 use super::nests;

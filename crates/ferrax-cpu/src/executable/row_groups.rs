@@ -444,7 +444,7 @@ impl RowGroup {
     pub fn nanos(&self) -> f64 {
         self.cost.estimate
     }
-    /// Runs so many times, all of a chunk before the next chunk; each time, these cells trade places.
+    /// Runs so many times, all of a chunk before the next chunk; after each run these cells are exchanged.
     pub fn run_times(
         &self,
         times: usize,

@@ -303,7 +303,7 @@ unsafe fn blocks<V: Vector, const M: usize>(x: &Matrices) {
     let (part, panels) = (x.scratch.cast::<V::Element>(), x.blocks.cast::<V::Element>());
     let (a, b, c) = (x.a.cast::<V::Element>(), x.b.cast::<V::Element>(), x.c.cast::<V::Element>());
     // SAFETY: depths, rows and columns lie inside the operands; blocks hold BLOCK_PANELS panels of BLOCK_DEPTH rows, then BLOCK_ROWS rows of as
-    // many elements, with what lies between them; `part` a tile.
+    // many elements, with the gaps between them; `part` a tile.
     unsafe {
         let rows = panels.add(BLOCK_PANELS * (BLOCK_DEPTH * width + PANEL_PADDING / size));
         debug_assert!(BLOCK_PANELS * width * size <= BLOCK_PANELS * 128);

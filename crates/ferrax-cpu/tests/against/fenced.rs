@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A page, or several where they may be of any size.
 const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
-/// What stands in the pages of a buffer beside it.
+/// The content of a buffer's pages around it.
 const UNTOUCHED: u8 = 0xa5;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -220,7 +220,7 @@ pub fn moved(line: u32, beneath: u32, transform: Option<&'static str>) -> u32 {
         _ => line,
     }
 }
-/// While it lives, equations come from the lines it is set to: a transform hands on those of the program it transforms.
+/// While it lives, equations come from the lines it is set to: a transform keeps those of the program it transforms.
 pub struct Line(u32);
 impl Line {
     /// The line as it is.
@@ -258,7 +258,7 @@ impl Drop for Line {
 }
 const TRACED_AT: &str = "The operation was traced at ";
 
-/// Tells which captured rank-0 arrays are written as literals. The frontend installs it, because only it can open an array without
+/// Decides which captured rank-0 arrays are written as literals. The frontend installs it, because only it can open an array without
 /// waiting for it; `None` keeps the array a captured input.
 pub type ToLit = fn(&Array) -> Option<Lit>;
 static TO_LIT: OnceLock<ToLit> = OnceLock::new();

@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// More inputs than this and a kernel takes no further member (GPUs bind 8 buffers or more, CPUs keep 16 pointers at hand).
+/// More inputs than this and a kernel takes no further member (GPUs bind 8 buffers or more, CPUs have 16 registers for pointers).
 const MAX_INPUTS: usize = 24;
 const MAX_OUTPUTS: usize = 8;
 /// Members of one kernel, most of which only others of it read.
@@ -190,7 +190,7 @@ fn decide(g: &mut Graph) -> Vec<Info> {
             g.tensors[t].apart = true;
         }
         if g.written(t as TensorId) {
-            // its own kernel may have the reduction; those who read it do not
+            // its own kernel may contain the reduction; its readers do not
             info[t] = Info::written(t as TensorId);
         }
     }

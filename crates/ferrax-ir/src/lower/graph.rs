@@ -542,7 +542,7 @@ impl Graph {
         self.tensors[x as usize].tape = s.tape;
         x
     }
-    /// Whether the value has not been given a place, nor is somebody else's.
+    /// Whether the value has no memory yet, neither its own nor that of another value.
     pub(super) fn fresh(&self, x: TensorId) -> bool {
         let t = &self.tensors[x as usize];
         t.slot.is_none() && !matches!(t.def, Def::Input | Def::Step(_) | Def::Pair(..))

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! With `axis_index_groups`, i runs over the group of j alone, in the order in which the group is given. What groups are and who
-//! is in which is asked of `ferrax_kernel::collective`, here for lanes and there for devices.
+//! is in which is defined by `ferrax_kernel::collective`, for batches and for devices.
 mod groups;
 mod vary;
 

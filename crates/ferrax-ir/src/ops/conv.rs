@@ -5,7 +5,7 @@
 //! out[n, o, p..] = sum_{c, i..} lhs[n, c, p * strides + i * rhs_dilation - padding_low] * rhs[o, c, i..]
 //! ```
 //!
-//! `dimension_numbers` say which axes are (n, c, space..), (o, c, window..) and (n, o, space..). What lies outside of lhs, or in a hole of it,
+//! `dimension_numbers` say which axes are (n, c, space..), (o, c, window..) and (n, o, space..). An element outside of lhs, or in a hole of it,
 //! is zero, also where it meets an infinite weight.
 use super::reduce::Monoid;
 use super::reshape::Reshape;

@@ -4,7 +4,7 @@
 //! out[p.., w..] = x[starts(p) + w]      starts(p)[start_index_map[j]] = indices[p.., j]
 //! ```
 //! `p` runs over the axes of `indices` but its last, `w` over `slice_sizes` without the collapsed and batching axes; `offset_dims`
-//! says where the window's axes stand in the output. Operand axis `operand_batching_dims[j]` goes along with axis
+//! gives the positions of the window's axes in the output. Operand axis `operand_batching_dims[j]` goes along with axis
 //! `start_indices_batching_dims[j]` of `indices`.
 use super::dot::free;
 use super::linear_jvp;

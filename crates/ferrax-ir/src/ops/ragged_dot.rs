@@ -5,7 +5,7 @@
 //! it is contracted:               each group is summed alone                    out[g, m, n] = sum over k in g of lhs[m, k] rhs[k, n]
 //! it is a batch axis:             the groups change nothing
 //! ```
-//! Every row meets every group, as zeros but its own: one product with groups as a batch axis. What lies outside of a group is left out of both
+//! Every row meets every group, as zeros but its own: one product with groups as a batch axis. Rows outside of a group are left out of both
 //! sides and of what is summed, in derivatives too, so that zeros there meet no infinity.
 use super::conv::Asked;
 use super::dot::{Dot, DotDims, free};

@@ -1,5 +1,5 @@
 //! PRNG keys and the bits they give: random_seed, random_wrap, random_unwrap, random_bits, random_split, random_fold_in, random_clone.
-//! Bits equal JAX's; the ciphers and threefry's two counter layouts stand in `ferrax-prng`, what keys of four words (rbg, unsafe_rbg) mean in
+//! Bits equal JAX's; the ciphers and threefry's two counter layouts are in `ferrax-prng`, what keys of four words (rbg, unsafe_rbg) mean in
 //! `random/rbg.rs`.
 //!
 //! ```text

@@ -1,5 +1,5 @@
-//! select_and_gather_add, select_and_scatter_add: of each window the element that `select_prim` prefers, the first of equals. What stands
-//! there in another array is read, or the window's source is added there: the derivative of reduce_window_max and min, and its transpose.
+//! select_and_gather_add, select_and_scatter_add: of each window the element that `select_prim` prefers, the first of equals. The element
+//! at that position of another array is read, or the window's source is added there: the derivative of reduce_window_max and min, and its transpose.
 //!
 //! ```text
 //! gather:  out[o] = tangents[p(o)]               operands: tangents, operand

@@ -224,7 +224,7 @@ impl<'a> Parser<'a> {
         self.at = at;
         more
     }
-    /// The value of the parameter `key`, which tells a shared program from a string or a function of the same name.
+    /// The value of the parameter `key`, which distinguishes a shared program from a string or a function of the same name.
     fn param(&mut self, key: &str) -> Res<Param> {
         if key == "name" {
             return Ok(Param::Str(self.run(|c| !c.is_whitespace() && c != ']').into()));
@@ -256,7 +256,7 @@ impl<'a> Parser<'a> {
             return Ok(Param::Aval(self.aval()?));
         }
         if !w.is_empty() && self.s[self.at..].starts_with('(') {
-            // a record: its fields come in order, so their names say nothing new
+            // a record: its fields come in order, so their names are redundant
             self.want("(")?;
             let mut fields = vec![];
             while !self.eat(")") {

@@ -161,7 +161,7 @@ pub fn tridiagonal_solve<T: RealOrComplex>(
             continue;
         }
         if d[i].size() < below.size() {
-            // rows i and i + 1 trade places
+            // exchanges rows i and i + 1
             let (pivot, next, after) = (below, d[i + 1], if i + 2 < n { upper[i + 1] } else { T::ZERO });
             let (x, y) = rows(b, k, i, i + 1);
             x.swap_with_slice(y);

@@ -159,7 +159,7 @@ impl Run<'_> {
             for (y, w) in ys.iter_mut().zip(&l.ys) {
                 y.push(self.get(w.each)?.clone());
             }
-            // All are read before any is written: carries may trade places.
+            // All are read before any is written: carries may be exchanged.
             let next: Vec<SlotValue> = l.carries.iter().map(|c| self.get(c.next).cloned()).collect::<Res<_>>()?;
             for (c, v) in l.carries.iter().zip(next) {
                 self.set(c.slot, v)?;

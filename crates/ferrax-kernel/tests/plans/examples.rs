@@ -90,7 +90,7 @@ fn static_loop(trip: Trip, carries: Vec<Carry>, body: Vec<Step>) -> Loop {
     Loop { trip, reverse: false, carries, xs: vec![], ys: vec![], count: None, body }
 }
 
-/// `a, b = b, a + b`, ten times: carries that trade places.
+/// `a, b = b, a + b`, ten times: carries that are exchanged.
 fn fibonacci() -> Example {
     let mut b = Build::default();
     let (x, y) = (b.input(DType::I32, 1), b.input(DType::I32, 1));

@@ -181,7 +181,7 @@ impl PyArray {
             strides[i - 1] = strides[i].saturating_mul(shape[i]);
         }
         let made = Box::into_raw(Box::new(Viewed { bytes, shape, strides }));
-        // SAFETY: `made` was leaked from a box just now, and is taken back by `__releasebuffer__` alone, once, when the view is released:
+        // SAFETY: `made` was leaked from a box just now, and only `__releasebuffer__` frees it, once, when the view is released:
         // until then its vectors do not move. `view` is not null, and the protocol hands it over for filling in. The bytes are
         // immutable and kept by `made`; the view takes a reference to `slf`.
         unsafe {

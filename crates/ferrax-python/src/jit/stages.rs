@@ -93,7 +93,7 @@ fn asked(leaves: &[Bound<PyAny>], ins: &[Aval]) -> PyResult<(Layouts, Option<&'s
             None => {
                 if let Some(s) = x.getattr_opt("sharding")?.filter(|s| !s.is_none()) {
                     found = placement::layout(&s, a.rank())?;
-                    // of a mesh without devices the type tells all
+                    // for a mesh without devices the type is sufficient
                     let of_mesh = s.getattr_opt("mesh")?.is_some();
                     if found.is_none() && !of_mesh {
                         device = device.map_or_else(|| device::from_py_object(&s), |d| Ok(Some(d)))?;

@@ -208,8 +208,8 @@ fn finish(py: Python, r: PyResult<Bound<PyAny>>) -> *mut PyObject {
     }
 }
 
-/// Runs `f` so that references to Python objects that it drops are given back at once: pyo3 puts off those that are dropped in a slot of
-/// a hand-made class, and a function that a deleted `jit` object was of would live until somebody calls in again. While the interpreter
+/// Runs `f` so that references to Python objects that it drops are released at once: pyo3 defers those that are dropped in a slot of
+/// a hand-made class, and a function that a deleted `jit` object was of would live until the next call into the extension. While the interpreter
 /// ends they are left to it.
 fn attached(f: impl FnOnce()) {
     let mut f = Some(f);

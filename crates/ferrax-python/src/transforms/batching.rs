@@ -24,7 +24,7 @@ use std::sync::Arc;
 ///
 /// `manual`: the lanes are the parts of a shard_map, and types say what varies over the axis.
 ///
-/// `out_dims()` is asked after `fun` has run; `out_dims(i)` is what an error calls the specification of output i.
+/// `out_dims()` is called after `fun` has run; `out_dims(i)` is the specification of output i in errors.
 #[pyfunction]
 #[pyo3(signature = (fun, operands, in_dims, axis_size, axis_name, out_dims, manual=false, spmd=vec![]))]
 pub fn vmap<'py>(

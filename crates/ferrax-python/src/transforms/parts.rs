@@ -27,7 +27,7 @@ fn named((cuts, unreduced, reduced): &SpecNumbers, rank: usize, grid: &Grid) -> 
 
 /// shard_map(fun, operands, in_specs, out_specs, mesh, manual, check_vma) -> outputs
 ///
-/// `manual`: the numbers of the mesh's axes that `fun` is mapped over. `out_specs()` is asked after `fun` was traced. `within`: the mesh as types know it
+/// `manual`: the numbers of the mesh's axes that `fun` is mapped over. `out_specs()` is called after `fun` was traced. `within`: the mesh as types know it
 /// there, and along which of its axes they say what is a sum.
 #[pyfunction]
 #[pyo3(signature = (fun, operands, in_specs, out_specs, mesh, manual, check_vma, within=None))]

@@ -129,7 +129,7 @@ impl Emitter<'_> {
         }
         Ok(())
     }
-    /// The fold of what the devices along `axes` have, on all of them; each only its part, if that is what is wanted.
+    /// The fold of what the devices along `axes` have, on all of them; each gets only its part, if that is requested.
     fn fold(&self, y: Value, mut spec: Spec, monoid: Monoid, axes: &[u8], wanted: &Spec) -> Res<(Value, Spec)> {
         let left = if monoid == Monoid::Sum { wanted.unreduced } else { AxisSet::NONE };
         spec.unreduced = spec.unreduced | (left & AxisSet::of(axes.iter().copied()));

@@ -130,7 +130,7 @@ impl Flow {
         let body = Flow::new(expanded(m.program)?, &own)?;
         Ok(Way::Manual(Box::new(Manual { body, grid: own, axes, ins, outs })))
     }
-    /// The result of a constraint: where it says nothing, anything may come. What does not divide evenly stays whole.
+    /// The result of a constraint: dimensions that it leaves open may be cut. A dimension that does not divide evenly stays whole.
     fn constrain(&mut self, v: usize, f: &Factors, grid: &Grid) -> Res<()> {
         let (Some(wanted), Some(own)) = (&f.wanted, &f.grid) else { return Ok(()) };
         let shape = &self.program.avals()[v].shape;
@@ -167,7 +167,7 @@ impl Flow {
         self.fixed[v] = wanted.iter().all(Option::is_some);
         Ok(())
     }
-    /// What is read only where terms of a sum are wanted need not be summed before.
+    /// A sum whose readers all accept its terms need not be taken before.
     fn leave_terms(&mut self) {
         let program = self.program.clone();
         let mut first = program.avals().len();

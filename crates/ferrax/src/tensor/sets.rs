@@ -4,7 +4,7 @@
 //! use ferrax::Tensor;
 //! let x = Tensor::from([3, 1, 3, 2]);
 //! assert_eq!(x.unique().to_vec::<i32>()?, [1, 2, 3]);
-//! let (values, counts) = x.unique_sized(5); // under jit: as many as are asked for, the least repeated
+//! let (values, counts) = x.unique_sized(5); // under jit: the requested number, the least repeated
 //! assert_eq!((values.to_vec::<i32>()?, counts.to_vec::<i32>()?), (vec![1, 2, 3, 1, 1], vec![1, 1, 2, 0, 0]));
 //! assert_eq!(x.is_in(&Tensor::from([1, 2])).to_vec::<bool>()?, [false, true, false, true]);
 //! assert_eq!(x.setdiff1d(&Tensor::from([3])).to_vec::<i32>()?, [1, 2]);

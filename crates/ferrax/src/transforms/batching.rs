@@ -17,7 +17,7 @@ pub struct VmapOptions<'a> {
     pub out_axes: &'a [Option<i64>],
     /// The name by which collectives ([`crate::psum`], ..) reach the axis.
     pub name: Option<&'a str>,
-    /// How many slices, where no argument tells.
+    /// The number of slices, if no argument determines it.
     pub size: Option<usize>,
 }
 impl Default for VmapOptions<'_> {

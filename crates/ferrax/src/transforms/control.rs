@@ -178,7 +178,7 @@ pub fn fori_loop<C: Tree, R: Output<C>>(
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ScanOptions {
-    /// How many steps, where nothing that is scanned over tells.
+    /// The number of steps, if nothing is scanned over.
     pub length: Option<usize>,
     /// From the end; what is stacked stays in place.
     pub reverse: bool,

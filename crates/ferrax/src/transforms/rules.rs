@@ -132,7 +132,7 @@ where
         outputs.like(bind(&op.into(), &leaves)?)
     }
 }
-/// A closure as a function of flat values, which tells what it returned.
+/// A closure as a function of flat values, which records its result.
 fn value_of<X, Y, R>(f: Arc<impl Fn(&X) -> R + Send + Sync + 'static>, like: Arc<X>, outputs: Returned<Y>) -> Fun
 where
     X: Tree + Send + Sync + 'static,

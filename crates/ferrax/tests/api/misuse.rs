@@ -1,5 +1,5 @@
 //! Every misuse is an error that says why: never a panic of another kind, a wrong result or a hang.
-#![allow(clippy::reversed_empty_ranges)] // such are asked for
+#![allow(clippy::reversed_empty_ranges)] // they are misuses to test
 use ferrax::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -168,7 +168,7 @@ fn rules_that_return_what_does_not_belong() {
     let tangent = custom_jvp(|x: &Tensor| x.clone(), |x: &Tensor, dx: &Tensor| (x.clone(), dx.sum()));
     let e = jvp(&tangent, &x.1, &x.1).unwrap_err();
     assert!(e.message().contains("expected float32[2], got float32[]"), "{e}");
-    // a rule is asked where nothing comes back, too
+    // rules without outputs are called, too
     let asked = custom_vjp(
         |x: &Tensor| (x.clone(), x * 2.0),
         |x: &Tensor| ((x.clone(), x * 2.0), ()),

@@ -151,7 +151,7 @@ class JAXSparse(abc.ABC):
         try:
             nse, dtype, shape = self.nse, self.dtype, list(self.shape)
         except Exception:
-            # while pytrees are taken apart and put together, the buffers may be anything
+            # while pytrees are flattened and unflattened, the buffers may be any objects
             return f"{name}(<invalid>)"
         extra = "".join(f", {k}={v}" for k in ("n_batch", "n_dense") if (v := getattr(self, k, 0)))
         text = f"{name}({dtype}{shape}, {nse=}{extra})"

@@ -248,7 +248,7 @@ impl TileProgram {
     /// one:
     /// - bools are bytes;
     /// - a function has more constants than there are registers (native code reads them from
-    /// memory);
+    ///   memory);
     /// - the call overwrites its operand, or an operand would be repeated first;
     /// - rows are short, so that there are many calls.
     fn pays(&self, calls: &[Replaced]) -> bool {

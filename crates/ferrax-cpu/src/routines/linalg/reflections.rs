@@ -100,7 +100,7 @@ pub struct Sequence<T> {
     pub transposed: *mut T,
     pub triangles: *mut T,
 }
-// SAFETY: as its pointers, of which those who follow them prove that nothing writes there.
+// SAFETY: each use of its pointers proves that nothing writes to the memory meanwhile.
 unsafe impl<T> Sync for Sequence<T> {}
 
 impl<T: RowElement> Sequence<T> {

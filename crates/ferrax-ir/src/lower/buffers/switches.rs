@@ -1,8 +1,8 @@
-//! Switches in the memory plan: only one branch runs, so what one branch reads does not keep memory from another, and a result may stand in the
-//! place of an operand that the branches pass on or update.
+//! Switches in the memory plan: only one branch runs, so a slot that one branch reads may be overwritten by another, and a result may take the
+//! location of an operand that the branches pass on or update.
 //!
 //! ```text
-//!     cond(p, |a| a, |a| a.at[i].set(0), a)      the result stands in the place of `a`; the first branch does nothing
+//!     cond(p, |a| a, |a| a.at[i].set(0), a)      the result has the location of `a`; the first branch does nothing
 //! ```
 use super::{MIN_BYTES_SHARED, Pin, Pinned, Sets};
 use ferrax_kernel::Step;

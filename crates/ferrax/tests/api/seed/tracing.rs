@@ -136,7 +136,7 @@ fn jit_on_a_named_backend() {
 }
 #[test]
 fn eval_shape_runs_nothing() {
-    // 40 GB, if somebody made them
+    // 40 GB, if they were allocated
     let out = eval_shape(|_: &()| Tensor::zeros(&[10_000_000, 1000]).matmul(Tensor::zeros(&[1000, 7])), &());
     assert_eq!(out.unwrap()[0].long(), "float32[10000000,7]");
 }
