@@ -266,7 +266,11 @@ FLAGS = {
             inert="constants of rank 0 are part of programs, others are inputs",
         ),
         Flag(
-            "jax_use_simplified_jaxpr_constants", _bool, False, "constants are part of programs", inert="constants of rank 0 are part of programs, others are inputs"
+            "jax_use_simplified_jaxpr_constants",
+            _bool,
+            False,
+            "constants are part of programs",
+            inert="constants of rank 0 are part of programs, others are inputs",
         ),
         Flag("jax_no_execution", _bool, False, "raise where a program would run", refused={True: "programs run when they are called; trace or lower them"}),
         Flag("jax_thread_guard", _bool, False, "raise where another thread runs programs", refused={True: "every thread may run programs"}),
