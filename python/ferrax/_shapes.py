@@ -31,10 +31,12 @@ def canonicalize_axis(axis, ndim) -> int:
 
 
 def hashable_axes(axis):
-    """An axis or axes as the key of a trace: an array or a list of several as a tuple, an array that is one number as an int."""
-    if isinstance(axis, _core.Tracer) or not (isinstance(axis, list) or hasattr(axis, "__array__")):
+    """An axis or axes as the key of a trace: several (an array, a list, a set ..) as a tuple of ints, an array that is one number as an int."""
+    if axis is None or isinstance(axis, (int, str, _core.Tracer)):
         return axis
-    return tuple(axis) if isinstance(axis, list) or axis.ndim else operator.index(axis)
+    if getattr(axis, "ndim", 1) == 0 or not hasattr(axis, "__iter__"):
+        return operator.index(axis)
+    return tuple([a if isinstance(a, _core.Tracer) else operator.index(a) for a in axis])
 
 
 def listed_axes(axis, ndim) -> tuple[int, ...]:

@@ -419,6 +419,11 @@ impl ParamValue for Aval {
 /// A float that is equal if its bits are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FloatParam(u64);
+impl FloatParam {
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
 impl From<f64> for FloatParam {
     fn from(x: f64) -> FloatParam {
         FloatParam(x.to_bits())

@@ -127,11 +127,12 @@ def approx_max_k(
         operand: array of floats.
         k: int, at most the size of the axis.
         reduction_dimension: int.
-        recall_target: without effect, being met.
-        reduction_input_size_override, aggregate_to_topk: without effect.
+        recall_target: float: decides how many candidates there are.
+        reduction_input_size_override: int: the number of elements that the recall is of, where the operand is a part of them; negative: the size of the axis.
+        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as the partial reduction of a TPU leaves.
 
     Returns:
-        (values, indices): two arrays of size k along the axis, of operand's dtype and int32.
+        (values, indices): two arrays of size k along the axis, or of as many as there are candidates, of operand's dtype and int32.
 
     Raises:
         ValueError: for other dtypes.
@@ -151,11 +152,12 @@ def approx_min_k(
         operand: array of floats.
         k: int, at most the size of the axis.
         reduction_dimension: int.
-        recall_target: without effect, being met.
-        reduction_input_size_override, aggregate_to_topk: without effect.
+        recall_target: float: decides how many candidates there are.
+        reduction_input_size_override: int: the number of elements that the recall is of, where the operand is a part of them; negative: the size of the axis.
+        aggregate_to_topk: bool: k results; otherwise the candidates for them, in order: as many as the partial reduction of a TPU leaves.
 
     Returns:
-        (values, indices): two arrays of size k along the axis, of operand's dtype and int32.
+        (values, indices): two arrays of size k along the axis, or of as many as there are candidates, of operand's dtype and int32.
 
     Raises:
         ValueError: for other dtypes.

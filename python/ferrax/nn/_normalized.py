@@ -15,7 +15,9 @@ import numpy as np
 from .. import _core, lax, numpy as jnp
 from .._dtypes import is_integer, requested
 from .._jit import jit
+from .._shapes import hashable_axes
 from ..errors import ConcretizationTypeError
+from ..numpy._arguments import jitted
 from ..scipy.special import logsumexp
 from ._activations import _inexact
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from ..typing import ArrayLike
 
 
-@jit(static_argnames=("axis", "keepdims"))
 def logmeanexp(x: ArrayLike, axis: int | Sequence[int] | None = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """log(mean(exp(x))), without overflow.
 
@@ -40,6 +41,11 @@ def logmeanexp(x: ArrayLike, axis: int | Sequence[int] | None = None, where: Arr
     >>> nn.logmeanexp(jnp.array([0.0, 0.0]))
     Array(0., dtype=float32)
     """
+    return _logmeanexp(x, axis=hashable_axes(axis), where=where, keepdims=bool(keepdims))
+
+
+@jitted("logmeanexp", static=("axis", "keepdims"))
+def _logmeanexp(x, axis, where, keepdims):
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
         axes = tuple(range(jnp.ndim(x))) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)

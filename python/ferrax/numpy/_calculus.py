@@ -15,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import is_bool, is_complex
-from .._shapes import canonicalize_axes, canonicalize_axis
+from .._shapes import canonicalize_axis, listed_axes
 from ..lax import slice_in_dim
 from . import _reductions
 from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, scalar_like, shape_of
@@ -165,7 +165,7 @@ def gradient(f, *varargs, axis=None, edge_order=None):
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
     check_arraylike("gradient", f, *varargs)
     f = _core.asarray(f)
-    axes = canonicalize_axes(axis, f.ndim)
+    axes = tuple(range(f.ndim)) if axis is None else listed_axes(axis, f.ndim)
     if any(f.shape[d] < 2 for d in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required.")
     if not axes:

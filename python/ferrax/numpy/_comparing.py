@@ -66,6 +66,11 @@ def array_equiv(a1, a2):
     return _reductions.all(same)
 
 
+def _flag(value):
+    """A flag that may be traced; anything else is true or false as Python has it."""
+    return value if isinstance(value, _core.Array) else bool(value)
+
+
 @jitted("isclose")
 def _isclose(a, b, rtol, atol, equal_nan):
     a, b = _core.promote_dtypes(a, b)
@@ -98,7 +103,7 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """
     check_arraylike("isclose", a, b)
     check_promotion(a, b, ranks=True)
-    return _isclose(a, b, rtol, atol, equal_nan)
+    return _isclose(a, b, rtol, atol, _flag(equal_nan))
 
 
 @jitted("allclose")
@@ -123,7 +128,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """
     check_arraylike("allclose", a, b)
     check_promotion(a, b, ranks=True)
-    return _allclose(a, b, rtol, atol, equal_nan)
+    return _allclose(a, b, rtol, atol, _flag(equal_nan))
 
 
 def iscomplexobj(x):

@@ -162,12 +162,12 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
     Array([1., 0.], dtype=float32)
     """
-    if not copy:
+    if isinstance(copy, (bool, np.bool_)) and not copy:
         inert("nan_to_num", "copy", "arrays are not written to")
     x = as_array("nan_to_num", x)
     if type(nan) is float and nan == 0 and posinf is None and neginf is None:
         return _nan_to_num_jit(x)
-    return _nan_to_num_jit(x, nan, posinf, neginf)
+    return _nan_to_num_jit(x, *[_core.asarray(v) if isinstance(v, list) else v for v in (nan, posinf, neginf)])
 
 
 def signbit(x, /):

@@ -324,7 +324,7 @@ def _split(name, ary, indices_or_sections, axis):
         if any(n < 0 for n in sizes):
             raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
     else:
-        sections = operator.index(
+        sections = int(
             concrete_or_error(indices_or_sections, f"in jax.numpy.{name} argument 1")[()] if isinstance(indices_or_sections, Array) else indices_or_sections
         )
         part, rest = divmod(n, sections)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import finfo
+from .._dtypes import finfo, to_inexact
 from .._shapes import common_shape
 from ..lax import scan
 from . import _reductions, linalg
@@ -284,7 +284,7 @@ def poly(seq_of_zeros):
     if seq.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
     if seq.shape[0] == 0:
-        return _core.asarray(constant(1, seq.dtype))
+        return _core.asarray(constant(1, to_inexact(seq.dtype)))
     return _poly(seq)
 
 
@@ -347,7 +347,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     Array([2., 1.], dtype=float32)
     """
     check_arraylike("polyfit", x, y)
-    deg = operator.index(deg)
+    deg = int(deg)
     if deg < 0:
         raise ValueError("expected deg >= 0")
     x, y = _core.promote_dtypes_inexact(x, y)

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_bool, is_complex, is_inexact
+from .._dtypes import canonicalize_dtype, finfo, is_bool, is_complex, is_inexact
 from ..lax import RoundingMethod
 from ._arguments import as_array, check_arraylike, convert, filled_like, jitted, promote_inexact, scalar_like, unsupported
 from ._selecting import where
@@ -114,6 +114,9 @@ def _round(a, decimals=0):
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return a
+
+    if decimals > np.log10(float(finfo(a.dtype).max)):
+        return a  # more decimals than any element has
 
     def nearest(x):
         if decimals == 0:

@@ -150,9 +150,9 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
     n = min(condition.shape[0], a.shape[0])
     extra = condition[a.shape[0] :]
     condition, a = condition[:n] if condition.shape[0] != n else condition, a[:n] if a.shape[0] != n else a
-    if not isinstance(extra, _core.Tracer) and np.asarray(extra).any():
-        raise ValueError("condition contains entries that are out of bounds")
     if size is None:
+        if not isinstance(extra, _core.Tracer) and np.asarray(extra).any():
+            raise ValueError("condition contains entries that are out of bounds")
         return moveaxis(a[concrete_or_error(condition, "the `size` argument of jnp.compress must be given inside of jit")], 0, axis)
     size = operator.index(size)
     if not 0 <= size <= a.shape[0]:

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._parts import sharded
-from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, listed_axes
+from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, hashable_axes, listed_axes
 from ..lax import broadcast_shapes as broadcast
 from ._arguments import Array, as_array, check_arraylike, jitted, shape_of
 
@@ -211,7 +211,8 @@ def expand_dims(a, axis):
     Array([[0, 1]], dtype=int32)
     """
     a = as_array("expand_dims", a)
-    axes = axis if isinstance(axis, (tuple, list, range)) or getattr(axis, "ndim", 0) else (axis,)
+    axes = hashable_axes(axis)
+    axes = axes if isinstance(axes, tuple) else (axes,)
     rank = a.ndim + len(axes)
     new = [canonicalize_axis(d, rank) for d in axes]
     if len(set(new)) != len(new):

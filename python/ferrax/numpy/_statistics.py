@@ -448,7 +448,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         raise TypeError("fweights must be integer.")
     if aweights is not None and is_inexact(m.dtype):
         check_promotion(m, aweights)
-    return _cov(m, y, rowvar=bool(rowvar), bias=bool(bias), ddof=ddof, fweights=fweights, aweights=aweights, dtype=requested("cov", dtype))
+    return _cov(m, y, rowvar=bool(rowvar), bias=bool(bias != 0), ddof=ddof, fweights=fweights, aweights=aweights, dtype=requested("cov", dtype))
 
 
 @jitted("corrcoef", static=("rowvar", "dtype"))

@@ -131,6 +131,37 @@ impl ApproxTopK {
     fn known_axis(&self, rank: usize) -> usize {
         self.axis(rank).unwrap_or_default()
     }
+    /// The first `k` in order, with lanes at `d`.
+    fn exactly(&self, k: usize, cx: &dyn Cx, x: &Value, d: usize) -> Res<(Values, Axes)> {
+        let exact = TopK { axis: self.known_axis(x.rank()), k }.into();
+        let turned = |v: &Value| if self.is_max_k { Ok(v.clone()) } else { cx.neg(v) };
+        let mut y = cx.bind(&exact, &[turned(x)?])?;
+        y[0] = turned(&y[0])?;
+        Ok((y, smallvec![Some(d); 2]))
+    }
+    /// How many of `n` elements there are: k, or, not aggregated, as many as XLA's partial reduction leaves. That halves the number of tiles while the
+    /// expected recall stays above the target.
+    fn size(&self, n: usize, rank: usize) -> usize {
+        let tile = if rank == 1 { 1024 } else { 128 };
+        if self.aggregate_to_topk || n <= tile {
+            return if self.aggregate_to_topk { self.k } else { n };
+        }
+        let tiles = n.div_ceil(tile);
+        let halvings = if self.k == 1 {
+            tiles.ilog2()
+        } else {
+            let wanted = ((1.0 - self.k as f64) / self.recall_target.get().ln()) as usize;
+            let whole = usize::try_from(self.reduction_input_size_override).unwrap_or(n).max(n);
+            (whole / wanted.max(tile).min(n)).ilog2().min(tiles.next_power_of_two().ilog2())
+        };
+        if self.k == 1 {
+            tile
+        } else if halvings == 0 {
+            n
+        } else {
+            tiles.div_ceil(1 << halvings) * tile
+        }
+    }
 }
 impl Rules for ApproxTopK {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
@@ -154,7 +185,7 @@ impl Rules for ApproxTopK {
                 a.shape[axis], self.k
             ));
         }
-        Ok(types(a, axis, self.k))
+        Ok(types(a, axis, self.size(a.shape[axis], a.rank())))
     }
     fn jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan]) -> Res<(Values, Tans)> {
         chosen(&self.clone().into(), self.known_axis(x[0].rank()), cx, x, dx)
@@ -164,9 +195,14 @@ impl Rules for ApproxTopK {
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let mut op = self.clone();
+        let axis = self.known_axis(x[0].rank() - d[0].is_some() as usize);
         if let Some(d) = d[0] {
-            let axis = self.known_axis(x[0].rank() - 1);
             op.reduction_dimension = (axis + (axis >= d) as usize) as i64;
+            let (now, n) = (op.known_axis(x[0].rank()), x[0].rank());
+            let size = self.size(x[0].aval().shape[now], n - 1);
+            if op.size(x[0].aval().shape[now], n) != size {
+                return op.exactly(size, cx, &x[0], d); // a size that depends on the rank, of which lanes are no part
+            }
         }
         Ok((cx.bind(&op.into(), x)?, smallvec![d[0]; 2]))
     }
@@ -175,7 +211,7 @@ impl Rules for ApproxTopK {
     }
     fn lower(&self, b: &mut Graph, x: &[TensorId], out: &[Aval]) -> Res<TensorIds> {
         let axis = self.known_axis(b.rank(x[0]));
-        let exact = TopK { axis, k: self.k };
+        let exact = TopK { axis, k: out[0].shape[axis] };
         if self.is_max_k {
             return exact.lower(b, x, out);
         }

@@ -10,6 +10,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ... import numpy as jnp, random
 from ..._batching import vmap
 from ._base import checked_index_dtype, checked_shape
@@ -26,7 +28,7 @@ def random_bcoo(
     key: Array,
     shape: Sequence[int],
     *,
-    dtype: Any = float,
+    dtype: Any = np.float64,
     indices_dtype: Any = None,
     nse: float | int = 0.2,
     n_batch: int = 0,

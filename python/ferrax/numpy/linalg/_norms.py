@@ -13,7 +13,7 @@ import numpy as np
 from ... import _core
 from ..._core import bind
 from ..._dtypes import is_complex
-from ..._shapes import canonicalize_axes, canonicalize_axis
+from ..._shapes import canonicalize_axes, canonicalize_axis, hashable_axes
 from .._arguments import as_array, check_arraylike, constant, jitted
 from .._averages import root
 from .._exponential import power, reciprocal
@@ -137,8 +137,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     Array([5., 2.], dtype=float32)
     """
     x = as_array("jnp.linalg.vector_norm", x)
-
-    if axis is None or isinstance(axis, (tuple, list)):
+    axis = hashable_axes(axis)
+    if axis is None or isinstance(axis, tuple):
         axes = canonicalize_axes(axis, x.ndim)
         kept = [d for d in range(x.ndim) if d not in axes]
         shape = tuple([1 if d in axes else n for d, n in enumerate(x.shape)])

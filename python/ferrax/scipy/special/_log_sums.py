@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
-from ..._jit import jit
+from ..._shapes import hashable_axes
+from ...numpy._arguments import jitted
 from .. import _softmax
 from ._arguments import _floats
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- reductions
 
 
-@jit(static_argnames=("axis", "keepdims", "return_sign"))
 def logsumexp(
     a: ArrayLike,
     axis: int | Sequence[int] | None = None,
@@ -48,6 +48,11 @@ def logsumexp(
     >>> logsumexp(jnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)
     """
+    return _logsumexp(a, axis=hashable_axes(axis), b=b, keepdims=bool(keepdims), return_sign=bool(return_sign), where=where)
+
+
+@jitted("logsumexp", static=("axis", "keepdims", "return_sign"))
+def _logsumexp(a, axis, b, keepdims, return_sign, where):
     if where is not None:
         # An infinite exponent that is left out must not reach the derivative.
         a = jnp.where(where, a, 0)
