@@ -71,10 +71,15 @@ def test_functions_of_constants_are_constants():
     np.testing.assert_array_equal(got[0], want)
 
 
+def is_one_loop(line):
+    """Whether a line of a plan is a loop that runs as one function: a nest, or scalar code on machines without native code."""
+    return "nest of" in line or "scalar loop" in line
+
+
 def test_choices_between_few_numbers_are_selections():
     f = lambda x: lax.fori_loop(0, 1000, lambda i, x: lax.cond(x > 1, lambda x: x * 0.5, lambda x: x * 3 + 0.1, x), x)
     text, got = plan(f, jnp.float32(0.3))
-    assert [line.strip() for line in text if "scalar loop" in line or "branch" in line] == [next(line for line in text if "scalar loop" in line)], text
+    assert [line for line in text if is_one_loop(line) or "branch" in line] == [next(filter(is_one_loop, text))], text
     x = np.float32(0.3)
     for _ in range(1000):
         x = x * np.float32(0.5) if x > 1 else x * np.float32(3) + np.float32(0.1)
@@ -111,7 +116,7 @@ def test_a_branch_that_is_not_taken_leaves_nothing():
 def test_sines_and_powers_are_called_from_native_code():
     f = lambda x, n: lax.while_loop(lambda s: s[1] < n, lambda s: (jnp.sin(s[0]) + jnp.abs(s[0]) ** jnp.float32(0.3), s[1] + 1), (x, 0))
     text, got = plan(f, jnp.float32(0.3), jnp.int32(500))
-    assert any("scalar loop" in line for line in text)
+    assert any(map(is_one_loop, text)), text
     x = jnp.float32(0.3)
     for _ in range(500):
         x = jnp.sin(x) + jnp.abs(x) ** jnp.float32(0.3)

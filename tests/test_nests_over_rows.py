@@ -37,7 +37,7 @@ def agree(f, *args):
     for _ in range(2):
         for x, y in zip(fx.tree_util.tree_leaves(jitted(*args)), want, strict=True):
             assert x.dtype == y.dtype
-            np.testing.assert_array_equal(np.asarray(x).view(np.uint8), np.asarray(y).view(np.uint8))
+            np.testing.assert_array_equal(np.atleast_1d(x).view(np.uint8), np.atleast_1d(y).view(np.uint8))
 
 
 @pytest.fixture(autouse=True)
@@ -246,3 +246,128 @@ def test_loops_take_vectors():
     assert in_vectors(lambda a: loop(5, lambda i, x: (a @ x) * 0.5, a[0]), a)
     assert in_vectors(lambda a: loop(5, lambda i, x: (x @ a) * 0.5, a[0]), a)
     assert in_vectors(lambda a: loop(5, lambda i, x: (a * x).sum(0) * 0.5, a[0]), a)
+
+
+# ---- numbers of all widths, reductions of all kinds, computed positions ----
+
+ALL_NUMBERS = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("name", ["mul", "max", "min", "less", "greater", "shift_left", "shift_right_logical", "shift_right_arithmetic", "extremes"])
+def test_whole_numbers_of_both_widths(dtype, name):
+    info = np.iinfo(dtype)
+    f = {
+        "mul": lambda a, b: a * b + a,
+        "max": fnp.maximum,
+        "min": fnp.minimum,
+        "less": lambda a, b: fnp.where(a < b, a + 1, b - 1),
+        "greater": lambda a, b: fnp.where((a > b) | (a == 3), b, a),
+        "shift_left": lambda a, b: lax.shift_left(a, b & 7),
+        "shift_right_logical": lambda a, b: lax.shift_right_logical(a, b & 31),
+        "shift_right_arithmetic": lambda a, b: lax.shift_right_arithmetic(a, b & 31),
+        "extremes": lambda a, b: fnp.where(a <= b, a * a, b) ^ (a >= b).astype(a.dtype),
+    }[name]
+    for n in SIZES:
+        a, b = (RANDOM.integers(info.min, info.max, n, dtype, endpoint=True) for _ in range(2))
+        a[: min(4, n)] = [info.min, info.max, 0, 3][: min(4, n)]
+        agree(lambda a, b: loop(3, lambda i, s: f(s, b), a), a, b)
+
+
+@pytest.mark.parametrize("stored, computed", [("float32", "float64"), ("int32", "int64"), ("uint32", "int64"), ("int32", "float64"), ("uint32", "uint64")])
+def test_numbers_that_are_stored_with_half_the_width(stored, computed):
+    for n in SIZES:
+        a, b = drawn(stored, n), drawn(computed, n)
+
+        def body(i, s):
+            x, y = s
+            y = y + x[::1].astype(computed) * 2
+            return y.astype(stored) if (stored, computed) != ("int32", "float64") else x + 1, y
+
+        agree(lambda a, b: loop(3, body, (a, b)), a, b)
+        agree(lambda a, b: loop(3, lambda i, s: (s[0], s[1] + s[0].astype(computed).sum()), (a, b)), a, b)
+        if (stored, computed) != ("int32", "float64"):
+            assert in_vectors(lambda a, b: loop(3, body, (a, b)), a, b)
+
+
+REDUCTIONS = {
+    "sum": lambda x, axis: fnp.sum(x, axis),
+    "prod": lambda x, axis: fnp.prod(x, axis),
+    "max": lambda x, axis: fnp.max(x, axis),
+    "min": lambda x, axis: fnp.min(x, axis),
+    "any": lambda x, axis: fnp.any(x, axis),
+    "all": lambda x, axis: fnp.all(x, axis),
+    "argmax": lambda x, axis: fnp.argmax(x, axis),
+    "argmin": lambda x, axis: fnp.argmin(x, axis),
+}
+
+
+@pytest.mark.parametrize("dtype", ALL_NUMBERS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_all_kinds(dtype, name):
+    for shape in [(9, 3), (9, 5), (12, 12), (3, 17), (20, 40), (2, 1)]:
+        x = drawn(dtype, *shape)
+        if np.dtype(dtype).kind == "f":
+            x.ravel()[RANDOM.integers(0, x.size, 3)] = [np.nan, np.inf, -np.inf] if shape[1] > 5 else [0.0, -0.0, 1.0]
+        for axis in (0, 1, None):
+
+            def body(i, s):
+                x, total = s
+                r = REDUCTIONS[name](x, axis)
+                return fnp.roll(x, 1, 0), total + r.astype(total.dtype)
+
+            start = np.zeros_like(np.asarray(REDUCTIONS["sum"](x, axis)), "float64")
+            agree(lambda x, t: loop(3, body, (x, t)), x, start)
+
+
+@pytest.mark.parametrize("mode", ["clip", "fill", "promise_in_bounds"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool"])
+def test_reads_at_computed_positions(dtype, mode):
+    for n, m in [(9, 12), (40, 100), (17, 1030)]:
+        x = drawn(dtype, n)
+        low, high = (0, n) if mode == "promise_in_bounds" else (-n - 3, n + 3)
+        at = RANDOM.integers(low, high, m)
+
+        def body(i, s):
+            x, y = s
+            y = x.at[(at + i) % n if mode == "promise_in_bounds" else at + i].get(mode=mode)
+            return fnp.roll(x, 1), y
+
+        agree(lambda x, y: loop(3, body, (x, y)), x, drawn(dtype, m))
+        rows = drawn(dtype, n, 3)
+        take = lambda i, s: (fnp.flip(s[0], 0), s[0].at[at % n if mode == "promise_in_bounds" else at].get(mode=mode))
+        agree(lambda x, y: loop(3, take, (x, y)), rows, drawn(dtype, m, 3))
+
+
+@pytest.mark.parametrize("mode", ["drop", "clip"])
+@pytest.mark.parametrize("name", ["set", "add", "multiply", "min", "max"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "bool"])
+def test_updates_at_computed_positions(dtype, name, mode):
+    if dtype == "bool" and name in ("add", "multiply"):
+        pytest.skip("sums of truth values are refused")
+    for n, m in [(9, 12), (40, 100), (17, 1030)]:
+        x, y, at = drawn(dtype, n), drawn(dtype, m), RANDOM.integers(-n - 2, n + 2, m)
+        update = lambda i, s: getattr(s.at[at + i], name)(y, mode=mode)
+        agree(lambda x: loop(3, update, x), x)
+        rows, parts = drawn(dtype, n, 3), drawn(dtype, m, 3)
+        agree(lambda x: loop(3, lambda i, s: getattr(s.at[at], name)(parts, mode=mode), x), rows)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_rolls_of_few_elements(dtype):
+    for n in [3, 5, 9, 40]:
+        x = drawn(dtype, n)
+        f = lambda x: (fnp.roll(x, -1) - fnp.roll(x, 2)) * fnp.roll(x, 1) - x
+        agree(lambda x: loop(3, lambda i, x: f(f(x)), x), x)
+
+
+def test_what_iterations_share_is_computed_before_them():
+    a, x = RANDOM.random((12, 12)) + 0.1, drawn("float64", 12)
+    step = lambda a: lambda i, s: fnp.max(s[:, None] + fnp.log(a), 0) + fnp.exp(fnp.sum(a, 1)) * s
+    f = lambda a, x: loop(4, step(a), x)
+    agree(f, a, x)
+    before, _, _ = text(f, a, x).rpartition("}\n")[2].partition("nest of")
+    assert "log.f64" in before and "exp.f64" in before, before
+    agree(lambda a, x: loop(0, step(a), x), a, x)
+    agree(lambda a, x: lax.while_loop(lambda s: (s < fnp.exp(a[0])).any(), lambda s: s + fnp.log1p(a[1]), x), a, x)
+    agree(lambda a, x: loop(3, lambda i, s: loop(2, lambda j, s: s * 0.5 + fnp.sin(a[0]) * fnp.cos(s[1]), s) + fnp.log(a[1]), x), a, x)

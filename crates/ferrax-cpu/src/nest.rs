@@ -65,13 +65,17 @@ pub enum NestOp {
     Call(Callee, u8),
     /// The element at `args[0]`, and so many further; of vectors, those that follow it.
     Load(ArrayId, i32),
-    /// A vector of elements that are so far apart.
-    LoadApart(ArrayId, i32, i32),
+    /// A vector of elements that are so far apart: so many of them in the first lanes, the other lanes hold no elements.
+    LoadApart(ArrayId, i32, i32, u8),
+    /// A vector of the elements from `args[0]` on, which in memory have this dtype of half the width.
+    LoadWide(ArrayId, i32, DType),
     /// A vector that holds a number in each lane; or that number, and so much more from lane to lane.
     Splat,
     Ramp(i8),
     /// The lanes of a vector, so many further down; those that come from above are of no use.
     Down(u8),
+    /// The first lanes of `args[0]`, so many, and the others of `args[1]`.
+    Blend(u8),
     /// The first lane of a vector.
     First,
 }
@@ -80,9 +84,9 @@ impl NestOp {
         match self {
             NestOp::Const(_) | NestOp::Input(_) | NestOp::Carry | NestOp::After => 0,
             NestOp::Un(_) | NestOp::Convert(_) | NestOp::Bits(_) | NestOp::Wrap | NestOp::Settle => 1,
-            NestOp::Load(..) | NestOp::LoadApart(..) | NestOp::Splat | NestOp::Ramp(_) => 1,
+            NestOp::Load(..) | NestOp::LoadApart(..) | NestOp::LoadWide(..) | NestOp::Splat | NestOp::Ramp(_) => 1,
             NestOp::Down(_) | NestOp::First => 1,
-            NestOp::Bin(_) => 2,
+            NestOp::Bin(_) | NestOp::Blend(_) => 2,
             NestOp::Select => 3,
             NestOp::Call(_, n) => n as usize,
         }
@@ -232,7 +236,7 @@ fn count(nest: &Nest, body: &[Stmt], c: &mut NestCounts) {
     for s in body {
         match s {
             Stmt::Let(v) => match nest.def(*v).op {
-                NestOp::Load(..) | NestOp::LoadApart(..) => c.loads += 1,
+                NestOp::Load(..) | NestOp::LoadApart(..) | NestOp::LoadWide(..) => c.loads += 1,
                 NestOp::Const(_) | NestOp::Input(_) => (),
                 NestOp::Call(..) => c.calls += 1,
                 _ => c.operations += 1,

@@ -217,9 +217,13 @@ pub struct ScalarTuning {
     pub max_loop_operations: usize,
     /// Values of a nest as it is written down, beyond which its steps run one by one.
     pub max_nest_values: usize,
-    /// Elements of a slot that such a nest keeps in registers; elements of a step up to which it is
-    /// part of one; elements of carries that are copied after each iteration; scalar iterations of
-    /// a loop; and bytes of results of called functions in a loop (kernels inline these).
+    /// Elements of a guard-free tile of a kernel in a nest, on the average, below which the steps run one by one; operations of a loop in it whose
+    /// iterations run one by one, and elements that it gathers or scatters at computed positions.
+    pub min_nest_piece: usize,
+    pub max_scalar_operations: usize,
+    pub max_scattered: usize,
+    /// Elements of a slot that such a nest keeps in registers; elements of a step up to which it is part of one; elements of carries that are
+    /// copied after each iteration; scalar iterations of a loop; and bytes of results of called functions in a loop (kernels inline these).
     pub max_nest_registers: usize,
     pub max_nest_elements: usize,
     pub max_nest_copies: usize,
@@ -232,6 +236,9 @@ pub struct ScalarTuning {
     pub max_column_operations: usize,
     /// Blocks of a reduction, each of which is a loop of its own in a nest.
     pub max_reduction_blocks: usize,
+    /// Elements of a reduction that are written out one by one; and elements of one that is no sum in vectors.
+    pub max_unrolled_reduction: usize,
+    pub max_scalar_reduction: usize,
     /// Loops and stores between two loops that become one.
     pub max_statements_between: usize,
 }
@@ -244,6 +251,9 @@ impl ScalarTuning {
         min_native_operations: 24,
         max_loop_operations: 20_000,
         max_nest_values: 8_000,
+        min_nest_piece: 3,
+        max_scalar_operations: 2048,
+        max_scattered: 1024,
         max_nest_registers: 8,
         max_nest_elements: 1 << 16,
         max_nest_copies: 1 << 11,
@@ -253,6 +263,8 @@ impl ScalarTuning {
         max_row_bytes: 16 << 10,
         max_column_operations: 24,
         max_reduction_blocks: 8,
+        max_unrolled_reduction: 4,
+        max_scalar_reduction: 1024,
         max_statements_between: 12,
     };
 }

@@ -489,7 +489,8 @@ fn iterations_take_no_memory() {
         };
         taken(1.0);
         let ((few_blocks, few), (many_blocks, many)) = (taken(1.0), taken(0.001));
-        assert!(many > 100 * few, "{many} launches against {few}");
+        // a loop of scalars is one native function, and so one launch
+        assert!(many > 100 * few || len == 1 && many == few, "{many} launches against {few}");
         assert_eq!(few_blocks, many_blocks);
     }
 }

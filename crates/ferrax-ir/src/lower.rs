@@ -12,6 +12,7 @@ mod control;
 mod convolution;
 mod fuse;
 mod graph;
+mod invariant;
 mod known;
 
 pub use contract::DotAxes;

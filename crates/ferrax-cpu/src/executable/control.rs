@@ -110,14 +110,15 @@ impl Compiler<'_> {
 
 pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
     Ok(match s {
-        Step::Loop(l) => match scalars::compile_loop(c, l) {
-            Some(s) if s.may_be_native() => Control::ScalarLoop(Box::new(s)),
-            interpreted => match (nests::compile(c, l), interpreted) {
-                (Some(nest), _) => Control::Nest(Box::new(nest)),
-                (None, Some(s)) => Control::ScalarLoop(Box::new(s)),
-                (None, None) => Control::Loop(compile_loop(c, l)?),
-            },
-        },
+        Step::Loop(l) => {
+            if let Some(nest) = nests::compile(c, l) {
+                Control::Nest(Box::new(nest))
+            } else if let Some(s) = scalars::compile_loop(c, l) {
+                Control::ScalarLoop(Box::new(s))
+            } else {
+                Control::Loop(compile_loop(c, l)?)
+            }
+        }
         Step::Switch { index, branches, .. } => Control::Switch {
             index: c.cell(*index),
             branches: branches.iter().map(|b| c.steps(b)).collect::<Res<_>>()?,

@@ -62,6 +62,7 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
             let t = &c.target.tuning.scalars;
             let limits = VectorLimits {
                 scalar_iterations: t.max_scalar_row,
+                scalar_operations: t.max_scalar_operations,
                 called_bytes: t.max_called_bytes,
                 column_operations: t.max_column_operations,
                 called_row: t.min_called_row,

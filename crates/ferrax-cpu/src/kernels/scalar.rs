@@ -354,11 +354,19 @@ pub fn pair(g: Bin, f: Bin, left: bool, d: DType, t: Tier) -> Option<BlockFn> {
 /// Scattered elements combined one by one, or windows of them, for dtypes that are their own lanes.
 pub fn put(f: Bin, d: DType, t: Tier) -> Option<PutFns> {
     let lane = Lane::of(d);
-    if !lane.is_storage_of(d) || lane == Lane::Bool {
+    if !lane.is_storage_of(d) {
         return None;
     }
     fn combine<F: F2<R = <F as F2>::A>>(t: Tier) -> PutFns {
         PutFns::of::<F>(t)
+    }
+    if lane == Lane::Bool {
+        return Some(match f {
+            Bin::Add | Bin::Max | Bin::Or => combine::<Or<u8>>(t),
+            Bin::Mul | Bin::Min | Bin::And => combine::<And<u8>>(t),
+            Bin::Xor => combine::<Xor<u8>>(t),
+            _ => return None,
+        });
     }
     Some(match f {
         Bin::Add => row!(combine t lane: AddF AddI number),

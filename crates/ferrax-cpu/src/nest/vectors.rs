@@ -19,12 +19,13 @@ const VECTOR: usize = 32;
 /// The number of column sums that stay in registers; others are needed for the terms.
 const VECTOR_SUMS: usize = 8;
 
-/// Limits of a loop: scalar iterations; bytes of results of functions that are called for a vector;
-/// operations of reductions whose sixteen elements are unrolled; iterations from which functions
-/// are called for a whole row; and bytes of working memory for that.
+/// Limits of a loop: scalar iterations, and operations of all scalar iterations; bytes of results of functions that are called for a vector;
+/// operations of reductions whose sixteen elements are unrolled; iterations from which functions are called for a whole row; and bytes of
+/// working memory for that.
 #[derive(Clone, Copy)]
 pub struct VectorLimits {
     pub scalar_iterations: usize,
+    pub scalar_operations: usize,
     pub called_bytes: usize,
     pub column_operations: usize,
     pub called_row: usize,
@@ -67,24 +68,35 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usi
         if let Some(before) = calls::by_rows(nest, &l, n, limits) {
             for s in before {
                 match s {
-                    Stmt::Loop(operands) => innermost(nest, operands, n, limits, &mut out)?,
+                    Stmt::Loop(operands) => innermost(nest, operands, n, limits, times, &mut out)?,
                     call => out.push(call),
                 }
             }
         } else if (called_bytes(nest, &l.body) * n).saturating_mul(times) > limits.called_bytes {
             return None;
         }
-        innermost(nest, l, n, limits, &mut out)?;
+        innermost(nest, l, n, limits, times, &mut out)?;
     }
     Some(out)
 }
-fn innermost(nest: &mut Nest, l: Box<NestLoop>, n: usize, limits: VectorLimits, out: &mut Vec<Stmt>) -> Option<()> {
+fn innermost(
+    nest: &mut Nest,
+    l: Box<NestLoop>,
+    n: usize,
+    limits: VectorLimits,
+    times: usize,
+    out: &mut Vec<Stmt>,
+) -> Option<()> {
     match in_vectors(nest, &l, n, limits) {
         Some(all) => out.extend(all),
-        None if l.kind == LoopKind::Free && n <= limits.scalar_iterations => out.push(Stmt::Loop(l)),
+        None if l.kind == LoopKind::Free && is_little(&l, n, limits, times) => out.push(Stmt::Loop(l)),
         None => return None,
     }
     Some(())
+}
+/// Whether a loop whose iterations run one by one still costs less than a step of its own.
+fn is_little(l: &NestLoop, n: usize, limits: VectorLimits, times: usize) -> bool {
+    n <= limits.scalar_iterations || n.saturating_mul(times).saturating_mul(l.body.len()) <= limits.scalar_operations
 }
 
 /// A loop that is being rewritten.
@@ -101,6 +113,8 @@ struct Vectorizer<'a> {
     scalars: FxHashMap<NestValue, NestValue>,
     vectors: FxHashMap<(NestValue, usize), NestValue>,
     limits: VectorLimits,
+    /// How many lanes have elements, where these are fewer than there are lanes.
+    last_lanes: Option<usize>,
 }
 
 /// The counter of a loop that is free or a fold: the last carry, which loops of these kinds are written with.
@@ -153,6 +167,7 @@ impl<'a> Vectorizer<'a> {
             scalars: FxHashMap::default(),
             vectors: FxHashMap::default(),
             limits,
+            last_lanes: None,
         };
         // from the last to the first: values that are used as data
         let mut data: FxHashSet<NestValue> = FxHashSet::default();
@@ -170,8 +185,9 @@ impl<'a> Vectorizer<'a> {
             match s {
                 Stmt::Store { value, dtype, index, .. } => {
                     v.stride(*index)?;
-                    v.sized(&mut size, *dtype)?;
-                    data.insert(*value);
+                    let (value, dtype) = v.narrowed(*value).map_or((*value, *dtype), |of| (of, v.nest.dtype(of)));
+                    v.sized(&mut size, dtype)?;
+                    data.insert(value);
                 }
                 Stmt::Let(x) if data.contains(x) => {
                     let def = *v.nest.def(*x);
@@ -179,7 +195,7 @@ impl<'a> Vectorizer<'a> {
                     if nexts.contains(x) {
                         return None;
                     }
-                    if v.stride(*x).is_some() {
+                    if v.stride(*x).is_some() || v.widened(&def).is_some() {
                         continue;
                     }
                     v.is_vector_op(&def)?;
@@ -222,6 +238,27 @@ impl<'a> Vectorizer<'a> {
         self.strides.insert(v, stride);
         stride
     }
+    /// What a number is made of that is stored with half its width.
+    fn narrowed(&self, v: NestValue) -> Option<NestValue> {
+        use DType::*;
+        let def = self.nest.def(v);
+        let NestOp::Convert(from) = def.op else { return None };
+        let is_half = matches!((from, def.dtype), (I64 | U64, I32 | U32) | (F64, F32));
+        (is_half && self.inside.contains(&v)).then_some(def.args[0])
+    }
+    /// The load of a number that has twice its width from there on: the array, the offset, the index and by how much that grows.
+    fn widened(&mut self, def: &Def) -> Option<(ArrayId, i32, NestValue, i64)> {
+        use DType::*;
+        let NestOp::Convert(from) = def.op else { return None };
+        let NestOp::Load(array, offset) = self.nest.def(def.args[0]).op else { return None };
+        let is_double = matches!((from, def.dtype), (I32, I64 | U64 | F64) | (U32, I64 | U64) | (F32, F64));
+        if !is_double || !self.inside.contains(&def.args[0]) {
+            return None;
+        }
+        let index = self.nest.def(def.args[0]).args[0];
+        let stride = self.stride(index)?;
+        (matches!(stride, 0 | 1) && offset.unsigned_abs() < 1 << 27).then_some((array, offset, index, stride))
+    }
     /// Whether there is an instruction, or a call, for vectors.
     fn is_vector_op(&mut self, def: &Def) -> Option<()> {
         let of = def.args().first().map_or(def.dtype, |a| self.nest.dtype(*a));
@@ -237,9 +274,7 @@ impl<'a> Vectorizer<'a> {
             NestOp::Un(Un::Neg | Un::Abs | Un::Floor | Un::Ceil | Un::RoundEven | Un::Trunc | Un::Sqrt | Un::Rsqrt) => {
                 def.is_float()
             }
-            NestOp::Bin(f) if f.is_comparison() => {
-                of.is_float() || of != DType::Bool && (of.is_signed() || matches!(f, Bin::Eq | Bin::Ne))
-            }
+            NestOp::Bin(f) if f.is_comparison() => of != DType::Bool,
             NestOp::Bin(f) => has_instruction(f, def.dtype),
             NestOp::Select | NestOp::Settle => true,
             NestOp::Bits(from) => from.size() == def.dtype.size() && from != DType::Bool,
@@ -319,6 +354,17 @@ impl<'a> Vectorizer<'a> {
                 first = self.push(NestOp::Bin(Bin::Add), def.dtype, &[first, more], 1);
             }
             self.grown(first, def.dtype, stride)?
+        } else if let Some((array, offset, index, stride)) = self.widened(&def) {
+            let (index, NestOp::Convert(from)) = (self.scalar(index), def.op) else { return None };
+            if stride == 0 {
+                let one = self.scalar(v);
+                self.push(NestOp::Splat, def.dtype, &[one], lanes)
+            } else if self.last_lanes.is_some() {
+                return None;
+            } else {
+                let offset = i32::try_from(offset as i64 + far).ok()?;
+                self.push(NestOp::LoadWide(array, offset, from), def.dtype, &[index], lanes)
+            }
         } else if let NestOp::Load(array, offset) = def.op {
             let (stride, index) = (self.stride(def.args[0])?, self.scalar(def.args[0]));
             let offset = i32::try_from(offset as i64 + far * stride).ok()?;
@@ -327,8 +373,13 @@ impl<'a> Vectorizer<'a> {
                     let one = self.push(NestOp::Load(array, offset), def.dtype, &[index], 1);
                     self.push(NestOp::Splat, def.dtype, &[one], lanes)
                 }
-                1 => self.push(NestOp::Load(array, offset), def.dtype, &[index], lanes),
-                s => self.push(NestOp::LoadApart(array, offset, s as i32), def.dtype, &[index], lanes),
+                1 if self.last_lanes.is_none() => self.push(NestOp::Load(array, offset), def.dtype, &[index], lanes),
+                // truth values are bytes in memory, of which no few are loaded
+                _ if def.dtype == DType::Bool => return None,
+                s => {
+                    let elements = self.last_lanes.unwrap_or(lanes) as u8;
+                    self.push(NestOp::LoadApart(array, offset, s as i32, elements), def.dtype, &[index], lanes)
+                }
             }
         } else {
             let args: Vec<NestValue> = def.args().iter().map(|a| self.vector(*a, behind)).collect::<Option<_>>()?;
@@ -343,8 +394,9 @@ impl<'a> Vectorizer<'a> {
         for s in l.body.iter().rev() {
             match s {
                 Stmt::Store { value, .. } => {
-                    wanted.insert(*value);
+                    wanted.insert(self.narrowed(*value).unwrap_or(*value));
                 }
+                Stmt::Let(v) if wanted.contains(v) && self.widened(&self.nest.def(*v).clone()).is_some() => (),
                 Stmt::Let(v) if wanted.contains(v) && !matches!(self.nest.def(*v).op, NestOp::Load(..)) => {
                     wanted.extend(self.nest.def(*v).args());
                 }
@@ -358,7 +410,11 @@ impl<'a> Vectorizer<'a> {
                 }
                 Stmt::Store { array, index, offset, value, dtype, .. } => {
                     let stride = self.stride(*index)?;
-                    let (index, value) = (self.scalar(*index), self.vector(*value, behind)?);
+                    let half = self.narrowed(*value);
+                    let (index, value) = (self.scalar(*index), self.vector(half.unwrap_or(*value), behind)?);
+                    if half.is_some() && stride != 1 {
+                        return None;
+                    }
                     if stride == 0 || stride != 1 && *dtype == DType::Bool || stride.unsigned_abs() >= 1 << 20 {
                         return None;
                     }
@@ -405,49 +461,46 @@ impl<'a> Vectorizer<'a> {
         slot: NestValue,
         folds: &[NestCarry],
     ) -> Option<Vec<Stmt>> {
-        let (scratch, _) = self.nest.scratch?;
-        let (groups, rest) = (order::LANES / self.lanes, n % order::LANES);
+        let (groups, whole, rest) = (order::LANES / self.lanes, n / order::LANES, n % order::LANES);
         if folds.len() * order::LANES * 8 > FOLD_SCRATCH {
             return None;
         }
-        let mut carries = vec![];
-        for c in folds {
-            let next = *self.nest.def(c.next);
-            let NestOp::Bin(f) = next.op else { return None };
-            let init = self.splat(c.init);
-            for g in 0..groups {
-                let of = self.vector(next.args[1], g)?;
-                let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| {
-                    let v = self.nest.add(op, next.dtype, &[]);
-                    self.nest.defs[v as usize].lanes = self.lanes as u8;
-                    v
-                });
-                let next = self.push(NestOp::Bin(f), next.dtype, &[slot, of], self.lanes);
-                carries.push(NestCarry { init, slot, next, after });
+        let inits: Vec<NestValue> = folds.iter().map(|c| self.splat(c.init)).collect();
+        let mut sums: Vec<NestValue> = inits.iter().flat_map(|init| vec![*init; groups]).collect();
+        let mut out = vec![];
+        if whole > 0 {
+            let mut carries = vec![];
+            for (k, c) in folds.iter().enumerate() {
+                let next = *self.nest.def(c.next);
+                for g in 0..groups {
+                    let of = self.vector(next.args[1], g)?;
+                    let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| {
+                        let v = self.nest.add(op, next.dtype, &[]);
+                        self.nest.defs[v as usize].lanes = self.lanes as u8;
+                        v
+                    });
+                    let next = self.push(next.op, next.dtype, &[slot, of], self.lanes);
+                    carries.push(NestCarry { init: inits[k], slot, next, after });
+                }
             }
+            sums = carries.iter().map(|c| c.after).collect();
+            let by = self.constant(order::LANES as i64);
+            let next = self.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by], 1);
+            let (init, after) = (self.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
+            carries.push(NestCarry { init, slot, next, after });
+            let body = std::mem::take(&mut self.body);
+            out.append(&mut self.before);
+            let (kind, trip) = (LoopKind::Sequential, NestTrip::Static(whole));
+            out.push(Stmt::Loop(Box::new(NestLoop { kind, trip, carries, body })));
         }
-        let sums: Vec<NestValue> = carries.iter().map(|c| c.after).collect();
-        let by = self.constant(order::LANES as i64);
-        let next = self.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by], 1);
-        let (init, after) = (self.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
-        carries.push(NestCarry { init, slot, next, after });
-        let trip = NestTrip::Static(n / order::LANES);
-        let body = std::mem::take(&mut self.body);
-        let mut out = std::mem::take(&mut self.before);
-        out.push(Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body })));
-        let mut sums = sums;
         if rest > 0 {
-            // in working memory, where the remaining elements are added to them
-            let first = self.constant(0);
-            let place = |k: usize| (k / groups * order::LANES + k % groups * self.lanes) as i32;
-            for (k, value) in sums.iter().enumerate() {
-                let (offset, dtype) = (place(k), self.nest.dtype(*value));
-                out.push(Stmt::Store { array: scratch, index: first, offset, value: *value, dtype, stride: 1 });
-            }
-            let places: Vec<i32> = (0..sums.len()).map(place).collect();
-            out.push(self.left_over(l, n, counter, folds));
-            for (sum, place) in sums.iter_mut().zip(places) {
-                *sum = self.push(NestOp::Load(scratch, place), self.nest.dtype(*sum), &[first], self.lanes);
+            match self.last_elements(n - rest, rest, counter, folds, &sums) {
+                Some(all) => sums = all,
+                None => {
+                    self.body.clear();
+                    out.append(&mut self.before);
+                    self.through_memory(l, n, counter, folds, &mut sums, &mut out)?;
+                }
             }
         }
         for (k, c) in folds.iter().enumerate() {
@@ -459,8 +512,63 @@ impl<'a> Vectorizer<'a> {
                 Def { op: NestOp::First, dtype: next.dtype, args: [sum, 0, 0], lanes: 1 };
             self.body.push(Stmt::Let(c.after));
         }
+        out.append(&mut self.before);
         out.append(&mut self.body);
         Some(out)
+    }
+    /// The last elements, fewer than there are sums: whole vectors of them, and one of which only the first lanes count.
+    fn last_elements(
+        &mut self,
+        first: usize,
+        rest: usize,
+        counter: &NestCarry,
+        folds: &[NestCarry],
+        sums: &[NestValue],
+    ) -> Option<Vec<NestValue>> {
+        let groups = order::LANES / self.lanes;
+        let first = self.constant(first as i64);
+        self.scalars = [(counter.slot, first)].into_iter().collect();
+        self.vectors.clear();
+        let mut sums = sums.to_vec();
+        for g in 0..rest.div_ceil(self.lanes) {
+            let lanes = self.lanes.min(rest - g * self.lanes);
+            self.last_lanes = (lanes < self.lanes).then_some(lanes);
+            for (k, c) in folds.iter().enumerate() {
+                let next = *self.nest.def(c.next);
+                let of = self.vector(next.args[1], g)?;
+                let sum = &mut sums[k * groups + g];
+                let new = self.push(next.op, next.dtype, &[*sum, of], self.lanes);
+                *sum = match self.last_lanes {
+                    Some(lanes) => self.push(NestOp::Blend(lanes as u8), next.dtype, &[new, *sum], self.lanes),
+                    None => new,
+                };
+            }
+        }
+        Some(sums)
+    }
+    /// The same where a vector cannot have fewer lanes: in working memory, where the last elements are added to the sums one by one.
+    fn through_memory(
+        &mut self,
+        l: &NestLoop,
+        n: usize,
+        counter: &NestCarry,
+        folds: &[NestCarry],
+        sums: &mut [NestValue],
+        out: &mut Vec<Stmt>,
+    ) -> Option<()> {
+        let (scratch, _) = self.nest.scratch?;
+        let (groups, first) = (order::LANES / self.lanes, self.constant(0));
+        let place = |k: usize| (k / groups * order::LANES + k % groups * self.lanes) as i32;
+        for (k, value) in sums.iter().enumerate() {
+            let (offset, dtype) = (place(k), self.nest.dtype(*value));
+            out.push(Stmt::Store { array: scratch, index: first, offset, value: *value, dtype, stride: 1 });
+        }
+        let places: Vec<i32> = (0..sums.len()).map(place).collect();
+        out.push(self.left_over(l, n, counter, folds));
+        for (sum, place) in sums.iter_mut().zip(places) {
+            *sum = self.push(NestOp::Load(scratch, place), self.nest.dtype(*sum), &[first], self.lanes);
+        }
+        Some(())
     }
     /// One vector whose first lane is the fold of all: by halves, as the written order has it.
     fn folded(&mut self, op: NestOp, dtype: DType, mut parts: Vec<NestValue>) -> NestValue {
@@ -513,8 +621,9 @@ fn has_instruction(f: Bin, d: DType) -> bool {
         DType::F32 | DType::F64 => matches!(f, Bin::Add | Bin::Sub | Bin::Mul | Bin::Div | Bin::Max | Bin::Min),
         DType::Bool => matches!(f, Bin::And | Bin::Or | Bin::Xor | Bin::Add | Bin::Mul | Bin::Max | Bin::Min),
         _ => match f {
-            Bin::Add | Bin::Sub | Bin::And | Bin::Or | Bin::Xor => d.size() >= 4,
-            Bin::Mul | Bin::Max | Bin::Min => d.size() == 4,
+            Bin::Add | Bin::Sub | Bin::And | Bin::Or | Bin::Xor | Bin::Mul | Bin::Max | Bin::Min => d.size() >= 4,
+            Bin::Shl | Bin::ShrLogical => d.size() >= 4,
+            Bin::ShrArithmetic => d.size() == 4,
             _ => false,
         },
     }

@@ -170,15 +170,18 @@ impl ScatterAxes<'_> {
             _ => ScatterStrategy::Windows,
         }
     }
-    /// The identity of the combination, twice in a word if elements are half of one, if updates may
-    /// be combined in any grouping and are many.
+    /// The identity of the combination, in each element of a word, if updates may be combined in any grouping and are many.
     fn identity(&self, target: &Target) -> Option<u64> {
         let s = self.s;
         let Combine::Reduce(k) = s.combine else { return None };
         let ordered = s.dtype.is_float() && matches!(k, ReduceKind::Sum | ReduceKind::Prod);
         let many = self.positions() >= target.tuning.scatter.min_updates_per_element * s.operand.size();
         let identity = k.identity(s.dtype).filter(|_| !ordered && many)?;
-        Some(if s.dtype.size() == 4 { identity.bits << 32 | identity.bits } else { identity.bits })
+        Some(match s.dtype.size() {
+            1 => identity.bits * 0x0101_0101_0101_0101,
+            4 => identity.bits << 32 | identity.bits,
+            _ => identity.bits,
+        })
     }
 }
 

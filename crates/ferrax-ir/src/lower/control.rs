@@ -9,7 +9,6 @@ use crate::error::Res;
 use crate::program::{Atom, Program};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
 use ferrax_kernel::{Affine, DType, Dims, Step};
-use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 
 /// The end condition of a loop, in terms of values.
@@ -114,8 +113,8 @@ impl Graph {
         }
     }
 
-    /// Lowers `p` as a block that reads `ins` and writes `outs`.
-    fn block(&mut self, p: &Program, ins: &[ValueSlots], outs: &[ValueSlots]) -> Res<Vec<Step>> {
+    /// Lowers `p` as a block that reads `ins` and writes `outs`; the first `constants` of `ins` are the same each time the block runs.
+    fn block(&mut self, p: &Program, ins: &[ValueSlots], constants: usize, outs: &[ValueSlots]) -> Res<Vec<Step>> {
         let mut sub = Graph { plan: std::mem::take(&mut self.plan), unfused: self.unfused, ..Graph::default() };
         let nodes: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in_from(a, s)).collect();
         let ys = sub.inline(&crate::simplify::simplify(p), &nodes);
@@ -131,6 +130,9 @@ impl Graph {
                         sub.write_to(y, place[0]);
                     }
                 }
+            }
+            if constants > 0 {
+                sub.materialize_invariant(&nodes[..constants]);
             }
             super::fuse::steps(&mut sub)
         });
@@ -176,7 +178,7 @@ impl Graph {
                 let head = self.operands(head);
                 let ins = [&head[..], &slots].concat();
                 let pred = self.plan.add_slot(DType::Bool, 1, 0);
-                let cond = self.block(p, &ins, &[smallvec![pred]])?;
+                let cond = self.block(p, &ins, head.len(), &[smallvec![pred]])?;
                 Trip::While { cond: self.invariant(cond, &head.concat(), &[pred]), pred }
             }
         };
@@ -188,7 +190,7 @@ impl Graph {
             (0..n_carry).map(|k| if passed[k] { &slots[k] } else { &nexts[k] }.clone()).collect();
         let ins: Vec<ValueSlots> = [&consts[..], &slots, &xs_each].concat();
         let made = [&nexts[..], &ys_each].concat();
-        let body = self.block(l.body, &ins, &made)?;
+        let body = self.block(l.body, &ins, consts.len(), &made)?;
         let body = self.invariant(body, &consts.concat(), &made.concat());
         let (carried, stacked) = l.outs.split_at(n_carry);
         let outs: Vec<(DType, Dims, u8)> =
@@ -219,40 +221,13 @@ impl Graph {
         Ok(values)
     }
 
-    /// Hoists loop-invariant steps, which read `consts` alone and do not write results of an
-    /// iteration, and returns the others. Fills stay, since the steps that update them would have
-    /// to copy them.
-    fn invariant(&mut self, steps: Vec<Step>, consts: &[SlotId], made: &[SlotId]) -> Vec<Step> {
-        let mut known: FxHashSet<SlotId> = consts.iter().copied().collect();
-        let mut left = vec![];
-        for s in steps {
-            let same = match &s {
-                Step::Kernel { kernel, ins, outs } if !kernel.outputs.iter().all(|o| kernel.known(*o).is_some()) => {
-                    Some((ins, outs))
-                }
-                Step::Routine { ins, outs, .. } => Some((ins, outs)),
-                _ => None,
-            };
-            match same {
-                Some((ins, outs))
-                    if ins.iter().all(|i| known.contains(i)) && !outs.iter().any(|o| made.contains(o)) =>
-                {
-                    known.extend(outs);
-                    self.steps.push(s);
-                }
-                _ => left.push(s),
-            }
-        }
-        left
-    }
-
     /// `branches[clamp(index)](xs)`; the index is a rank-0 i32.
     pub fn switch(&mut self, index: TensorId, branches: &[&Program], xs: &[TensorId], outs: &[Aval]) -> Res<TensorIds> {
         let index = self.convert(index, DType::I32);
         let index = self.force(index);
         let ins = self.operands(xs);
         let places: Vec<ValueSlots> = outs.iter().map(|a| self.place(a)).collect();
-        let blocks: Vec<Vec<Step>> = branches.iter().map(|p| self.block(p, &ins, &places)).collect::<Res<_>>()?;
+        let blocks: Vec<Vec<Step>> = branches.iter().map(|p| self.block(p, &ins, 0, &places)).collect::<Res<_>>()?;
         let out_slots = places.concat();
         let ys = self.step_into(
             &outs.iter().flat_map(placed).collect::<Vec<_>>(),

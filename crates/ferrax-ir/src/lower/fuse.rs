@@ -26,6 +26,8 @@ const MAX_MEMBERS: usize = 512;
 const MAX_ASKED: usize = 16;
 /// An expression above this cost with several uses is materialized instead of recomputed for each.
 const CHEAP: u32 = 4;
+/// Readers of a concatenation from which a reduction of its windows has it written.
+const MIN_WINDOWS: u32 = 3;
 
 pub(super) fn steps(g: &mut Graph) -> Vec<Step> {
     let info = decide(g);
@@ -76,7 +78,7 @@ impl Info {
     }
 }
 
-fn weight(n: &kernel::Node) -> u32 {
+pub(super) fn weight(n: &kernel::Node) -> u32 {
     match n {
         kernel::Node::Un(Un::Neg | Un::Abs | Un::Not | Un::Floor | Un::Ceil | Un::Trunc | Un::IsFinite, _) => 1,
         kernel::Node::Un(Un::Sqrt | Un::Sign | Un::RoundEven | Un::RoundAway, _) => 3,
@@ -179,6 +181,9 @@ fn decide(g: &mut Graph) -> Vec<Info> {
                 if info[of as usize].rdims.is_some() {
                     write(g, &mut info, of);
                 }
+                for joined in joined_beneath(g, of, &uses) {
+                    write(g, &mut info, joined);
+                }
                 (mine.cost, mine.reads) = (8, info[of as usize].reads.clone());
                 mine.rdims = Some(g.tensors[of as usize].shape.pick(&axes));
             }
@@ -197,6 +202,24 @@ fn decide(g: &mut Graph) -> Vec<Info> {
     // A later tensor may have had an earlier one written: expressions above it were costed before. Only rdims matter, and those are
     // settled at the time of use, because operands come first.
     info
+}
+
+/// Concatenated and padded values that an expression reads and that have several windows: the kernel of a reduction is not split at guards, so it
+/// would decide them at each element.
+fn joined_beneath(g: &Graph, t: TensorId, uses: &[u32]) -> Vec<TensorId> {
+    let (mut found, mut seen, mut todo) = (vec![], FxHashSet::default(), vec![t]);
+    while let Some(x) = todo.pop() {
+        if g.written(x) || !seen.insert(x) {
+            continue;
+        }
+        let is_guarded = matches!(&g.tensors[x as usize].def, Def::View(v) if !v.guards.is_empty());
+        if uses[x as usize] >= MIN_WINDOWS && (is_guarded || g.joined.contains_key(&x)) {
+            found.push(x);
+        } else {
+            todo.extend(operands(&g.tensors[x as usize].def));
+        }
+    }
+    found
 }
 
 /// All that the operands read.
@@ -243,6 +266,8 @@ struct Group {
     rdims: Option<Dims>,
     members: Vec<TensorId>,
     leaves: Vec<TensorId>,
+    /// Whether it is the same in each iteration of a loop: other members would keep it from being moved before the loop.
+    is_fixed: bool,
 }
 
 /// The materialized tensors that a materialized tensor reads, and whether at the very index that it
@@ -329,17 +354,18 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
             continue;
         }
         let (reads, rdims) = leaves(g, t, &mut seen);
-        let (grid, mut earliest) = (grid(&d.shape), 0);
+        let (grid, mut earliest, is_fixed) = (grid(&d.shape), 0, g.fixed.contains(&t));
         for (x, same) in &reads {
             let p = pos[*x as usize];
             if p != usize::MAX {
-                let joins = *same && matches!(&order[p], Item::Kernel(k) if k.grid == grid);
+                let joins = *same && matches!(&order[p], Item::Kernel(k) if k.grid == grid && k.is_fixed == is_fixed);
                 earliest = earliest.max(if joins { p } else { p + 1 });
             }
         }
         let fits = |k: &Group| {
             let new = reads.iter().filter(|(x, _)| !k.leaves.contains(x) && !k.members.contains(x)).count();
-            (k.rdims == rdims || k.rdims.is_none() || rdims.is_none())
+            k.is_fixed == is_fixed
+                && (k.rdims == rdims || k.rdims.is_none() || rdims.is_none())
                 && k.leaves.len() + new <= MAX_INPUTS
                 && k.members.len() < MAX_MEMBERS
                 && k.members.iter().filter(|m| all || g.tensors[**m as usize].slot.is_some()).count() < MAX_OUTPUTS
@@ -351,7 +377,7 @@ fn schedule(g: &Graph, info: &[Info], all: bool) -> (Vec<Item>, Vec<usize>) {
             matches!(&order[*p], Item::Kernel(k) if fits(k))
         });
         let at = home.unwrap_or_else(|| {
-            order.push(Item::Kernel(Group { grid, rdims: None, members: vec![], leaves: vec![] }));
+            order.push(Item::Kernel(Group { grid, rdims: None, members: vec![], leaves: vec![], is_fixed }));
             alike.push(order.len() - 1);
             order.len() - 1
         });

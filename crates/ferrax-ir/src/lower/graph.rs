@@ -16,6 +16,7 @@ use crate::aval::Lit;
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Routine;
 use ferrax_kernel::{Affine, Bin, DType, Dims, Plan, ReduceKind, Scalar, Step, Un, kernel, reference};
+use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -109,6 +110,8 @@ pub struct Graph {
     pub(super) plan: Plan,
     /// Concatenations: the axis, and the parts.
     pub(super) joined: HashMap<TensorId, (usize, TensorIds)>,
+    /// What depends on nothing but operands that are the same in each iteration of a loop.
+    pub(super) fixed: FxHashSet<TensorId>,
     /// Every computed or moved value is materialized.
     pub(super) unfused: bool,
 }

@@ -92,8 +92,7 @@ impl<'a, 'c> Builder<'a, 'c> {
             b.nest.arrays += 1;
         }
         b.nest.inputs = b.inputs.iter().map(|p| p.dtype).collect();
-        let is_nest = !b.arrays.is_empty() || b.nest.counts().loops > 1;
-        is_nest.then_some(WrittenNest { nest: b.nest, inputs: b.inputs, arrays: b.arrays, before, after, outs })
+        Some(WrittenNest { nest: b.nest, inputs: b.inputs, arrays: b.arrays, before, after, outs })
     }
     /// Finds the arrays that may share memory: an input that is given away and the output that
     /// takes its memory.

@@ -8,7 +8,7 @@ use crate::kernels::{moves, pieces};
 use crate::nest::{NestOp, NestValue};
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Dot;
-use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, order};
+use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, order};
 
 impl Builder<'_, '_> {
     pub fn kernel(&mut self, k: &Kernel, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
@@ -90,25 +90,54 @@ impl Builder<'_, '_> {
             at.push(match node {
                 _ if !wanted => 0,
                 Node::Reduce { kind, of } => {
+                    let dtype = k.dtype(*of);
                     let of: Vec<NestValue> = rows.iter().map(|row| row[*of as usize]).collect();
-                    self.reduce(*kind, *d, &of)?
+                    self.reduce(*kind, dtype, *d, &of)?
                 }
                 _ => self.node(k, *d, node, index, ins, &at)?,
             });
         }
         Some(at)
     }
-    /// In the order of [`order`], for at most as many elements as there are lanes.
-    fn reduce(&mut self, kind: ReduceKind, d: DType, of: &[NestValue]) -> Option<NestValue> {
+    /// In the order of [`order`], for at most as many elements as there are lanes; `of` has this dtype, the result has dtype `d`.
+    pub fn reduce(&mut self, kind: ReduceKind, dtype: DType, d: DType, of: &[NestValue]) -> Option<NestValue> {
+        let Some(f) = kind.bin() else {
+            let mut best = [*of.first()?, self.index(0)?];
+            for (i, x) in of.iter().enumerate().skip(1) {
+                let here = self.index(i as i64)?;
+                best = self.better(kind, dtype, best, [*x, here])?;
+            }
+            return self.converted(DType::I64, d, best[1]);
+        };
         let identity = self.constant(d, moves::lane_bits(kind.identity(d)?))?;
         if of.is_empty() || of.len() > order::LANES {
             return of.is_empty().then_some(identity);
         }
-        let f = kind.bin()?;
         let lanes: Vec<NestValue> = of.iter().map(|x| self.apply(f, d, identity, *x)).collect::<Option<_>>()?;
         let sum = fold_lanes(lanes, |a, b| self.apply(f, d, a, b))?;
         let settled = if d.is_float() { self.emit(NestOp::Settle, d, &[sum])? } else { sum };
         self.wrapped(settled, d)
+    }
+    /// The better of two elements with their positions: the greatest or least, the first of equals, the first nan if there is one.
+    pub fn better(
+        &mut self,
+        kind: ReduceKind,
+        d: DType,
+        best: [NestValue; 2],
+        next: [NestValue; 2],
+    ) -> Option<[NestValue; 2]> {
+        let is_max = kind == ReduceKind::ArgMax;
+        let is_better = if d.is_float() {
+            let is_worse = self.apply(if is_max { Bin::Le } else { Bin::Ge }, d, next[0], best[0])?;
+            let is_better = self.emit(NestOp::Un(Un::Not), DType::Bool, &[is_worse])?;
+            let is_number = self.apply(Bin::Eq, d, best[0], best[0])?;
+            self.bin(Bin::And, DType::Bool, is_better, is_number)?
+        } else {
+            self.apply(if is_max { Bin::Gt } else { Bin::Lt }, d, next[0], best[0])?
+        };
+        let value = self.emit(NestOp::Select, self.nest.dtype(best[0]), &[is_better, next[0], best[0]])?;
+        let position = self.emit(NestOp::Select, DType::I64, &[is_better, next[1], best[1]])?;
+        Some([value, position])
     }
     pub fn node(
         &mut self,

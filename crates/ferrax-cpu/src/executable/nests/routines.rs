@@ -3,7 +3,7 @@
 //! INVARIANT: each index is clamped as its routine clamps it, so that every position lies inside its array.
 use super::build::Builder;
 use crate::executable::Cell;
-use crate::nest::NestValue;
+use crate::nest::{LoopKind, NestValue};
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::{Combine, Gather, OutOfBounds, Scatter};
 use ferrax_kernel::{Affine, Bin, DType, Dims, Routine};
@@ -52,8 +52,12 @@ impl Builder<'_, '_> {
                 })
             }
             Routine::Gather(g) if g.out.size() <= most => self.gather(g, ins, outs),
+            Routine::Gather(g) if g.out.without(&g.offset_dims).size() > self.most() => self.gather_all(g, ins, outs),
             Routine::Gather(g) if self.is_array(self.c.cell(outs[0])) => self.gather_windows(g, ins, outs),
             Routine::Scatter(s) if s.updates.size() <= most => self.scatter(s, ins, outs),
+            Routine::Scatter(s) if s.updates.without(&s.update_window_dims).size() > self.most() => {
+                self.scatter_all(s, ins, outs)
+            }
             Routine::Scatter(s) if self.is_array(self.c.cell(ins[2])) => self.scatter_windows(s, ins, outs),
             _ => None,
         }
@@ -256,6 +260,85 @@ impl Builder<'_, '_> {
         }
         Some(())
     }
+    /// The windows of many positions, one after the other.
+    fn gather_all(&mut self, g: &Gather, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let (rank, (from, to)) = (g.operand.len(), (self.c.cell(ins[0]), self.c.cell(outs[0])));
+        let axes: Vec<usize> =
+            (0..rank).filter(|a| !g.collapsed_slice_dims.contains(a) && !g.operand_batching_dims.contains(a)).collect();
+        let (sizes, places) = (g.out.pick(&g.offset_dims), g.out.without(&g.offset_dims));
+        if g.out.size() > self.c.target.tuning.scalars.max_scattered || ![from, to].iter().all(|c| self.is_array(*c)) {
+            return None;
+        }
+        let others: Vec<usize> = (0..g.out.len()).filter(|a| !g.offset_dims.contains(a)).collect();
+        let (whole, part) = (picked(&g.operand, &axes), picked(&g.out, &g.offset_dims));
+        let of_places = picked(&g.out, &others);
+        let fill = self.constant(g.dtype, crate::kernels::moves::lane_bits(g.fill))?;
+        self.for_each(LoopKind::Sequential, &places, &mut vec![], &mut |b, position| {
+            let mut starts = vec![None; rank];
+            for (j, axis) in g.start_index_map.iter().enumerate() {
+                let (array, form) = index_of(&g.indices, j, g.start_index_map.len(), g.apart);
+                starts[*axis] = Some(b.index_at(b.c.cell(ins[array]), &form, position, g.index_dtype)?);
+            }
+            for (axis, of) in g.operand_batching_dims.iter().zip(g.start_indices_batching_dims.iter()) {
+                starts[*axis] = Some(position[*of]);
+            }
+            let asked = g.mode == OutOfBounds::FillOrDrop;
+            let (first, inside) = b.target(&g.operand, &g.slice_sizes, &starts, &vec![0; rank], asked)?;
+            let base = b.affine(&of_places, position)?;
+            b.window(&sizes, [&whole, &part], first, &mut |b, at, within| {
+                let mut v = b.load(from, at, g.dtype)?;
+                if let Some(inside) = inside {
+                    v = b.emit(crate::nest::NestOp::Select, g.dtype, &[inside, v, fill])?;
+                }
+                let within = b.bin(Bin::Add, DType::I64, base, within)?;
+                b.store(to, within, v, g.dtype)
+            })
+        })
+    }
+    /// The windows of many positions, one after the other.
+    fn scatter_all(&mut self, s: &Scatter, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let (cell, from, rank) = (self.c.cell(outs[0]), self.c.cell(ins[2]), s.operand.len());
+        let (sizes, places) = (s.updates.pick(&s.update_window_dims), s.updates.without(&s.update_window_dims));
+        let is_little = s.updates.size() <= self.c.target.tuning.scalars.max_scattered;
+        if cell != self.c.cell(ins[0]) || !is_little || ![cell, from].iter().all(|c| self.is_array(*c)) {
+            return None;
+        }
+        let axes: Vec<usize> =
+            (0..rank).filter(|a| !s.inserted_window_dims.contains(a) && !s.operand_batching_dims.contains(a)).collect();
+        let mut of_window = vec![1; rank];
+        axes.iter().zip(sizes.iter()).for_each(|(a, n)| of_window[*a] = *n);
+        let others: Vec<usize> = (0..s.updates.len()).filter(|a| !s.update_window_dims.contains(a)).collect();
+        let (whole, part) = (picked(&s.operand, &axes), picked(&s.updates, &s.update_window_dims));
+        let of_places = picked(&s.updates, &others);
+        self.for_each(LoopKind::Sequential, &places, &mut vec![], &mut |b, position| {
+            let mut starts = vec![None; rank];
+            for (j, axis) in s.scatter_dims_to_operand_dims.iter().enumerate() {
+                let (_, form) = index_of(&s.indices, j, s.scatter_dims_to_operand_dims.len(), false);
+                starts[*axis] = Some(b.index_at(b.c.cell(ins[1]), &form, position, s.index_dtype)?);
+            }
+            for (axis, of) in s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()) {
+                starts[*axis] = Some(position[*of]);
+            }
+            let asked = s.mode == OutOfBounds::FillOrDrop;
+            let (first, inside) = b.target(&s.operand, &of_window, &starts, &vec![0; rank], asked)?;
+            let base = b.affine(&of_places, position)?;
+            b.window(&sizes, [&whole, &part], first, &mut |b, at, within| {
+                let within = b.bin(Bin::Add, DType::I64, base, within)?;
+                let update = b.load(from, within, s.dtype)?;
+                let v = b.updated(s, cell, at, update, inside)?;
+                b.store(cell, at, v, s.dtype)
+            })
+        })
+    }
+    /// A component of an index at a position that is not known yet.
+    fn index_at(&mut self, cell: Cell, form: &Affine, position: &[NestValue], d: DType) -> Option<NestValue> {
+        if !self.is_array(cell) {
+            return None;
+        }
+        let place = self.affine(form, position)?;
+        let v = self.load(cell, place, d)?;
+        self.wide(v, d)
+    }
     /// The new value of an element.
     fn updated(
         &mut self,
@@ -284,6 +367,15 @@ impl Builder<'_, '_> {
     }
 }
 
+/// Where component `j` of an index stands by its position: which operand has it, and where in that.
+fn index_of(indices: &Dims, j: usize, components: usize, apart: bool) -> (usize, Affine) {
+    let strides = indices.strides();
+    let positions = &strides[..strides.len() - 1];
+    if apart {
+        return (1 + j, Affine::new(0, positions.iter().map(|s| *s as i64 / components as i64)));
+    }
+    (1, Affine::new(strides[strides.len() - 1] as i64 * j as i64, positions.iter().map(|s| *s as i64)))
+}
 /// The places of all elements, and of those along some axes.
 fn dense(dims: &Dims) -> Affine {
     Affine::new(0, dims.strides().iter().map(|s| *s as i64))

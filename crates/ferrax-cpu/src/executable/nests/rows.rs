@@ -3,8 +3,10 @@
 //! INVARIANT: a loop over a kernel's grid is free (parallel): each iteration writes its own elements, and reads no others of an array that is written.
 use super::build::{Builder, is_held};
 use crate::executable::Cell;
-use crate::kernels::pieces;
+use crate::kernels::lane::Lane;
+use crate::kernels::{moves, pieces};
 use crate::nest::{LoopKind, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use crate::tuning::KernelTuning;
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, NodeId, ReduceKind, order};
@@ -13,6 +15,24 @@ use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, NodeId, ReduceKind, order}
 struct NestPart<'k> {
     kernel: &'k Kernel,
     outs: Vec<(NodeId, u32, Affine)>,
+}
+
+/// A reduction of a kernel.
+struct NestReduction {
+    node: usize,
+    kind: ReduceKind,
+    of: NodeId,
+    dtype: DType,
+}
+impl NestReduction {
+    /// Whether another order of the elements gives other bits.
+    fn is_ordered(&self) -> bool {
+        self.dtype.is_float() && matches!(self.kind.bin(), Some(f) if !matches!(f, Bin::Max | Bin::Min))
+    }
+    /// Whether vectors hold its sums.
+    fn has_vectors(&self) -> bool {
+        self.kind.bin().is_some() && matches!(self.dtype, DType::F32 | DType::F64 | DType::I32 | DType::I64)
+    }
 }
 
 impl Builder<'_, '_> {
@@ -48,22 +68,23 @@ impl Builder<'_, '_> {
         Some(after)
     }
     /// Loops over all indices below these sizes.
-    fn for_each(
+    pub fn for_each(
         &mut self,
+        kind: LoopKind,
         sizes: &[usize],
         index: &mut Vec<NestValue>,
         f: &mut dyn FnMut(&mut Self, &[NestValue]) -> Option<()>,
     ) -> Option<()> {
         let Some(n) = sizes.get(index.len()) else { return f(self, &index[..]) };
-        self.repeat(LoopKind::Free, NestTrip::Static(*n), &[], &mut |b, i, _| {
+        self.repeat(kind, NestTrip::Static(*n), &[], &mut |b, i, _| {
             index.push(i);
-            b.for_each(sizes, index, f)?;
+            b.for_each(kind, sizes, index, f)?;
             index.pop();
             Some(vec![])
         })?;
         Some(())
     }
-    fn affine(&mut self, a: &Affine, index: &[NestValue]) -> Option<NestValue> {
+    pub fn affine(&mut self, a: &Affine, index: &[NestValue]) -> Option<NestValue> {
         let mut sum = self.index(a.offset)?;
         for (k, i) in index.iter().enumerate() {
             if a.stride(k) != 0 {
@@ -89,7 +110,8 @@ impl Builder<'_, '_> {
             let all = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, dense.clone())).collect();
             return self.part(&NestPart { kernel: k, outs: all }, ins, outs);
         }
-        for piece in pieces::pieces(k, &self.c.target.tuning.kernels, false) {
+        let tuning = KernelTuning { min_piece_elements: t.min_nest_piece, ..self.c.target.tuning.kernels };
+        for piece in pieces::pieces(k, &tuning, false) {
             let part = NestPart { kernel: piece.kernel.as_ref().unwrap_or(k), outs: piece.outs };
             self.part(&part, ins, outs)?;
         }
@@ -123,7 +145,7 @@ impl Builder<'_, '_> {
             Some(())
         };
         if outs.iter().all(|o| self.is_array(self.c.cell(*o))) {
-            return self.for_each(&k.grid, &mut vec![], &mut element);
+            return self.for_each(LoopKind::Free, &k.grid, &mut vec![], &mut element);
         }
         // results in registers are no more than a loop's worth, and of one part
         if k.grid.size() > self.most() || outs_of.len() != outs.len() {
@@ -146,24 +168,34 @@ impl Builder<'_, '_> {
         reduced: &[bool],
     ) -> Option<Vec<(usize, NestValue)>> {
         let n = k.rdims.size();
-        // no more than there are lanes, as which their results are folded
-        let max_blocks = self.c.target.tuning.scalars.max_reduction_blocks.min(order::LANES);
-        if k.rdims.len() != 1 || n == 0 || n.div_ceil(order::BLOCK) > max_blocks {
-            return None;
-        }
-        let mut inits = vec![];
-        let all: Vec<(usize, ReduceKind, NodeId)> = k
+        let t = &self.c.target.tuning.scalars;
+        let all: Vec<NestReduction> = k
             .nodes
             .iter()
             .enumerate()
-            .filter_map(|(i, n)| if let Node::Reduce { kind, of } = n.1 { Some((i, kind, of)) } else { None })
+            .filter_map(|(node, n)| match n.1 {
+                Node::Reduce { kind, of } => Some(NestReduction { node, kind, of, dtype: n.0 }),
+                _ => None,
+            })
             .collect();
-        for (node, kind, _) in &all {
-            let d = k.nodes[*node].0;
-            if kind.bin().is_none() || !matches!(d, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
-                return None;
+        if n <= t.max_unrolled_reduction {
+            return self.unrolled_sums(k, ins, index, reduced, &all);
+        }
+        if all.iter().all(|r| !r.is_ordered()) {
+            let is_little = n.saturating_mul(k.grid.size()) <= t.max_scalar_reduction;
+            let has_vectors = k.rdims.len() == 1 && all.iter().all(NestReduction::has_vectors);
+            if is_little && !has_vectors {
+                return self.scalar_reductions(k, ins, index, reduced, &all);
             }
-            inits.push(self.constant(d, crate::kernels::moves::lane_bits(kind.identity(d)?))?);
+        }
+        // no more than there are lanes, as which their results are folded
+        let max_blocks = t.max_reduction_blocks.min(order::LANES);
+        if k.rdims.len() != 1 || n.div_ceil(order::BLOCK) > max_blocks || !all.iter().all(NestReduction::has_vectors) {
+            return None;
+        }
+        let mut inits = vec![];
+        for r in &all {
+            inits.push(self.constant(r.dtype, moves::lane_bits(r.kind.identity(r.dtype)?))?);
         }
         let mut blocks: Vec<Vec<NestValue>> = vec![];
         for first in (0..n).step_by(order::BLOCK) {
@@ -179,7 +211,7 @@ impl Builder<'_, '_> {
                 let at = b.values_at(k, ins, &index, &[], reduced)?;
                 all.iter()
                     .zip(carried)
-                    .map(|((node, kind, of), sum)| b.apply(kind.bin()?, k.nodes[*node].0, *sum, at[*of as usize]))
+                    .map(|(r, sum)| b.apply(r.kind.bin()?, r.dtype, *sum, at[r.of as usize]))
                     .collect()
             })?);
         }
@@ -187,8 +219,8 @@ impl Builder<'_, '_> {
         let mut width = order::LANES / 2;
         while width > 0 {
             for j in 0..width.min(blocks.len().saturating_sub(width)) {
-                for (i, (node, kind, _)) in all.iter().enumerate() {
-                    blocks[j][i] = self.apply(kind.bin()?, k.nodes[*node].0, blocks[j][i], blocks[j + width][i])?;
+                for (i, r) in all.iter().enumerate() {
+                    blocks[j][i] = self.apply(r.kind.bin()?, r.dtype, blocks[j][i], blocks[j + width][i])?;
                 }
             }
             blocks.truncate(width);
@@ -196,12 +228,103 @@ impl Builder<'_, '_> {
         }
         let sums = blocks.swap_remove(0);
         let mut out = vec![];
-        for ((node, ..), sum) in all.iter().zip(sums) {
-            let d = k.nodes[*node].0;
-            let settled = if d.is_float() { self.emit(NestOp::Settle, d, &[sum])? } else { sum };
-            out.push((*node, settled));
+        for (r, sum) in all.iter().zip(sums) {
+            let settled = if r.dtype.is_float() { self.emit(NestOp::Settle, r.dtype, &[sum])? } else { sum };
+            out.push((r.node, settled));
         }
         Some(out)
+    }
+    /// Reductions of few elements, which are written out one by one.
+    fn unrolled_sums(
+        &mut self,
+        k: &Kernel,
+        ins: &[SlotId],
+        index: &[NestValue],
+        reduced: &[bool],
+        all: &[NestReduction],
+    ) -> Option<Vec<(usize, NestValue)>> {
+        let mut rows = vec![];
+        for r in 0..k.rdims.size() {
+            let mut whole = index.to_vec();
+            for i in k.rdims.unravel(r).iter() {
+                whole.push(self.index(*i as i64)?);
+            }
+            rows.push(self.values_at(k, ins, &whole, &[], reduced)?);
+        }
+        let mut out = vec![];
+        for r in all {
+            let of: Vec<NestValue> = rows.iter().map(|row| row[r.of as usize]).collect();
+            out.push((r.node, self.reduce(r.kind, k.dtype(r.of), r.dtype, &of)?));
+        }
+        Some(out)
+    }
+    /// Reductions whose results do not depend on the order of the elements, one element after the other.
+    fn scalar_reductions(
+        &mut self,
+        k: &Kernel,
+        ins: &[SlotId],
+        index: &[NestValue],
+        reduced: &[bool],
+        all: &[NestReduction],
+    ) -> Option<Vec<(usize, NestValue)>> {
+        let mut first = index.to_vec();
+        first.resize(index.len() + k.rdims.len(), self.index(0)?);
+        let at_first = self.values_at(k, ins, &first, &[], reduced)?;
+        // of a position: the extreme and where it is
+        let mut carried = vec![];
+        for r in all {
+            match r.kind.identity(r.dtype).filter(|_| r.kind.bin().is_some()) {
+                Some(identity) => carried.push(self.constant(Lane::of(r.dtype).dtype(), moves::lane_bits(identity))?),
+                None => carried.extend([at_first[r.of as usize], self.index(0)?]),
+            }
+        }
+        let place = Affine::new(0, k.rdims.strides().iter().map(|s| *s as i64));
+        let after = self.reduce_along(k, &mut vec![], &carried, &mut |b, along, carried| {
+            let whole: Vec<NestValue> = index.iter().chain(along).copied().collect();
+            let at = b.values_at(k, ins, &whole, &[], reduced)?;
+            let (mut next, mut carried) = (vec![], carried.iter().copied());
+            for r in all {
+                let (of, best) = (at[r.of as usize], carried.next()?);
+                match r.kind.bin() {
+                    Some(f) => next.push(b.apply(f, r.dtype, best, of)?),
+                    None => {
+                        let here = b.affine(&place, along)?;
+                        next.extend(b.better(r.kind, k.dtype(r.of), [best, carried.next()?], [of, here])?);
+                    }
+                }
+            }
+            Some(next)
+        })?;
+        let (mut out, mut after) = (vec![], after.into_iter());
+        for r in all {
+            let value = after.next()?;
+            let value = match r.kind.bin() {
+                Some(_) if r.dtype.is_float() => self.emit(NestOp::Settle, r.dtype, &[value])?,
+                Some(_) => self.wrapped(value, r.dtype)?,
+                None => {
+                    let position = after.next()?;
+                    self.converted(DType::I64, r.dtype, position)?
+                }
+            };
+            out.push((r.node, value));
+        }
+        Some(out)
+    }
+    /// Loops over all reduced indices, in row-major order.
+    fn reduce_along(
+        &mut self,
+        k: &Kernel,
+        along: &mut Vec<NestValue>,
+        carried: &[NestValue],
+        f: &mut dyn FnMut(&mut Self, &[NestValue], &[NestValue]) -> Option<Vec<NestValue>>,
+    ) -> Option<Vec<NestValue>> {
+        let Some(n) = k.rdims.get(along.len()) else { return f(self, along, carried) };
+        self.repeat(LoopKind::Sequential, NestTrip::Static(*n), carried, &mut |b, i, carried| {
+            along.push(i);
+            let next = b.reduce_along(k, along, carried, f);
+            along.pop();
+            next
+        })
     }
     /// The requested nodes at an index that is known only at run time.
     fn values_at(
@@ -251,7 +374,7 @@ impl Builder<'_, '_> {
         if from == to {
             return Some(());
         }
-        self.for_each(&[n], &mut vec![], &mut |b, index| {
+        self.for_each(LoopKind::Free, &[n], &mut vec![], &mut |b, index| {
             let v = b.load(from, index[0], d)?;
             b.store(to, index[0], v, d)
         })
@@ -269,7 +392,7 @@ impl Builder<'_, '_> {
         }
         let (sizes, mut both) = merged(sizes, &[whole, part]);
         let (part, whole) = (both.pop()?, both.pop()?);
-        self.for_each(&sizes, &mut vec![], &mut |b, index| {
+        self.for_each(LoopKind::Free, &sizes, &mut vec![], &mut |b, index| {
             let (at, within) = (b.affine(&whole, index)?, b.affine(&part, index)?);
             let at = b.bin(Bin::Add, DType::I64, first, at)?;
             f(b, at, within)
@@ -297,7 +420,7 @@ impl Builder<'_, '_> {
         }
         let (of_matrix, of_vector) = (Affine::new(0, [next, row, along]), Affine::new(0, [other, 0, step]));
         let of_result = Affine::new(0, [rows as i64, 1]);
-        self.for_each(&[d.b, rows], &mut vec![], &mut |b, index| {
+        self.for_each(LoopKind::Free, &[d.b, rows], &mut vec![], &mut |b, index| {
             let zero = b.constant(d.dtype, 0)?;
             let sum = b.repeat(LoopKind::Fold, NestTrip::Static(d.k), &[zero], &mut |b, p, carried| {
                 let index = [index[0], index[1], p];

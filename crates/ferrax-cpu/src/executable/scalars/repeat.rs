@@ -177,10 +177,6 @@ impl ScalarLoop {
         }
         range.len()
     }
-    /// Whether code is made of it once it has worked enough.
-    pub fn may_be_native(&self) -> bool {
-        self.lazy.is_some()
-    }
     pub fn text(&self) -> String {
         let is_native = self.lazy.as_ref().is_some_and(LazyLoop::is_native);
         let native = if is_native { ", native" } else { "" };

@@ -391,7 +391,15 @@ impl Emitter<'_> {
             }
             (NestOp::Settle, _) => self.settle(v),
             (NestOp::First, _) => self.first(v, def.args[0]),
-            (NestOp::LoadApart(..) | NestOp::Splat | NestOp::Ramp(_) | NestOp::Down(_), _) => {
+            (
+                NestOp::LoadApart(..)
+                | NestOp::LoadWide(..)
+                | NestOp::Splat
+                | NestOp::Ramp(_)
+                | NestOp::Down(_)
+                | NestOp::Blend(_),
+                _,
+            ) => {
                 unreachable!("{:?} is a vector", def.op)
             }
         }

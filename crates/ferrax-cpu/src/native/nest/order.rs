@@ -207,7 +207,8 @@ impl Order {
                     let mut uses = vec![];
                     self.operands(nest, &def, |a| uses.push(a));
                     uses.into_iter().for_each(|a| self.wanted(nest, a, pos));
-                    if let NestOp::Load(array, _) | NestOp::LoadApart(array, ..) = def.op {
+                    if let NestOp::Load(array, _) | NestOp::LoadApart(array, ..) | NestOp::LoadWide(array, ..) = def.op
+                    {
                         self.wanted(nest, self.array(array), pos);
                     }
                     let start = if matches!(def.op, NestOp::Input(_)) { 0 } else { pos };

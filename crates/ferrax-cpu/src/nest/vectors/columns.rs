@@ -217,6 +217,9 @@ impl Vectorizer<'_> {
             return Some(*known);
         }
         let (def, lanes, far) = (*self.nest.def(v), self.lanes, behind as i64);
+        if self.widened(&def).is_some() {
+            return None;
+        }
         let new = if let NestOp::Load(array, offset) = def.op {
             let index = def.args[0];
             let (across, along) = (self.stride(index)?, r.stride(self.nest, index)?);

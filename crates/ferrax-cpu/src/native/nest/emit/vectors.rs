@@ -131,10 +131,28 @@ impl Emitter<'_> {
                 }
                 self.made(v, d);
             }
-            NestOp::LoadApart(array, offset, stride) => {
+            NestOp::LoadApart(array, offset, stride, lanes) => {
                 let from = self.element(array, def.args[0], offset, def.dtype);
                 let d = self.target(v, V0);
-                self.load_apart(d, from, wide, stride);
+                self.load_apart(d, from, wide, stride, lanes as i32);
+                self.made(v, d);
+            }
+            NestOp::LoadWide(array, offset, from) => {
+                let place = self.element(array, def.args[0], offset, from);
+                let d = self.target(v, V0);
+                match (from, def.dtype) {
+                    (DType::F32, _) => self.e.vex(1, PS, false, 0x5a, d, 0, place, None),
+                    (_, DType::F64) => self.e.vex(1, PS | 2, false, 0xe6, d, 0, place, None),
+                    (DType::U32, _) => self.e.vex(2, PD, false, 0x35, d, 0, place, None),
+                    _ => self.e.vex(2, PD, false, 0x25, d, 0, place, None),
+                }
+                self.made(v, d);
+            }
+            NestOp::Blend(lanes) => {
+                let others = self.vec(def.args[1], V1);
+                let first = self.rm(def.args[0]);
+                let d = self.target(v, V0);
+                self.e.vex(3, PD, false, if wide { 0x0d } else { 0x0c }, d, others, first, Some((1 << lanes) - 1));
                 self.made(v, d);
             }
             NestOp::Un(f) => self.vector_un(v, &def, f),
@@ -181,22 +199,29 @@ impl Emitter<'_> {
         let to = self.site(v);
         self.copy(NestSite::Float(r), to);
     }
-    /// Loads strided elements one by one; a stride of -1 as a reversed vector.
-    fn load_apart(&mut self, d: u8, from: Rm, wide: bool, stride: i32) {
-        let size = if wide { 8 } else { 4 };
-        if stride == -1 {
+    /// The first `lanes` of a vector: elements that are `stride` apart, one by one; the other lanes are zero.
+    fn load_apart(&mut self, d: u8, from: Rm, wide: bool, stride: i32, lanes: i32) {
+        let (size, half) = if wide { (8, 2) } else { (4, 4) };
+        if stride == -1 && lanes == 2 * half {
             let first = further(from, -(32 - size));
             return self.turned(d, first, wide);
         }
+        if stride == 1 {
+            self.numbers(wide, V1, |k| if k < lanes as i64 { -1 } else { 0 });
+            return self.e.vex(2, PD, false, if wide { 0x2d } else { 0x2c }, d, V1, from, None);
+        }
         let place = |k: i32| further(from, k * stride * size);
-        for (half, to) in [(0, V0), (1, V1)] {
-            if wide {
-                self.e.vex(1, 3, false, 0x10, to, 0, place(2 * half), None);
-                self.e.vex(1, 1, false, 0x16, to, to, place(2 * half + 1), None);
-            } else {
-                self.e.vex(1, 2, false, 0x10, to, 0, place(4 * half), None);
-                for k in 1..4 {
-                    self.e.vex(3, 1, false, 0x21, to, to, place(4 * half + k), Some((k as u8) << 4));
+        for (first, to) in [(0, V0), (half, V1)] {
+            let end = lanes.min(first + half);
+            if first >= end {
+                return self.copy(NestSite::Vector(V0), NestSite::Vector(d));
+            }
+            self.e.vex(1, if wide { 3 } else { 2 }, false, 0x10, to, 0, place(first), None);
+            for k in first + 1..end {
+                if wide {
+                    self.e.vex(1, 1, false, 0x16, to, to, place(k), None);
+                } else {
+                    self.e.vex(3, 1, false, 0x21, to, to, place(k), Some((k - first) as u8 * 16));
                 }
             }
         }
@@ -226,6 +251,16 @@ impl Emitter<'_> {
             let bytes = self.e.pool(0x0101_0101_0101_0101);
             self.e.vex(2, 3, true, 0xf5, RDX, RDX, bytes, None);
             return self.e.whole(!wide, &[0x89], RDX, to, &[]);
+        }
+        if wide && dtype.size() == 4 {
+            // numbers of half the width
+            if dtype == DType::F32 {
+                self.e.vex(1, PD, false, 0x5a, V1, 0, Rm::Reg(x), None);
+            } else {
+                self.e.vex(3, PD, false, 0x19, x, 0, Rm::Reg(V1), Some(1));
+                self.e.vex(1, 0, false, 0xc6, V1, x, Rm::Reg(V1), Some(0x88));
+            }
+            return self.e.vex(1, 0, false, 0x11, V1, 0, to, None);
         }
         match stride {
             1 => self.e.vex(1, PS, false, 0x11, x, 0, to, None),
@@ -310,14 +345,18 @@ impl Emitter<'_> {
             return self.made(v, d);
         }
         if f.is_comparison() {
-            let (a, b, map, op, turn) = match f {
-                Bin::Eq | Bin::Ne => (a, b, if wide { 2 } else { 1 }, if wide { 0x29 } else { 0x76 }, f == Bin::Ne),
-                Bin::Gt | Bin::Le => (a, b, if wide { 2 } else { 1 }, if wide { 0x37 } else { 0x66 }, f == Bin::Le),
-                _ => (b, a, if wide { 2 } else { 1 }, if wide { 0x37 } else { 0x66 }, f == Bin::Ge),
+            let (a, b, is_equality, negated) = match f {
+                Bin::Eq | Bin::Ne => (a, b, true, f == Bin::Ne),
+                Bin::Gt | Bin::Le => (a, b, false, f == Bin::Le),
+                _ => (b, a, false, f == Bin::Ge),
             };
-            let (a, b) = (self.vec(a, V1), self.rm(b));
-            self.e.vex(map, PD, false, op, d, a, b, None);
-            if turn {
+            if is_equality {
+                let (a, b) = (self.vec(a, V1), self.rm(b));
+                self.e.vex(if wide { 2 } else { 1 }, PD, false, if wide { 0x29 } else { 0x76 }, d, a, b, None);
+            } else {
+                self.packed_greater(wide, of.is_signed(), d, a, b);
+            }
+            if negated {
                 self.ones(V1);
                 self.bits(XOR, d, d, Rm::Reg(V1));
             }
@@ -337,7 +376,24 @@ impl Emitter<'_> {
         }
         let is_truth = of == DType::Bool;
         let signed = of.is_signed();
+        if wide && !is_truth && matches!(f, Bin::Mul | Bin::Max | Bin::Min) {
+            return match f {
+                Bin::Mul => self.vector_product(v, a, b),
+                _ => self.vector_extreme_of_64_bits(v, f, signed, a, b),
+            };
+        }
         let (map, op) = match f {
+            // counts of the width or more leave nothing, or the sign
+            Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic => {
+                let op = match f {
+                    Bin::Shl => 0x47,
+                    Bin::ShrLogical => 0x45,
+                    _ => 0x46,
+                };
+                let (a, b) = (self.vec(a, V1), self.rm(b));
+                self.e.vex(2, PD, wide, op, d, a, b, None);
+                return self.made(v, d);
+            }
             Bin::Or => (1, 0xeb),
             Bin::And => (1, 0xdb),
             Bin::Xor => (1, 0xef),
@@ -352,6 +408,51 @@ impl Emitter<'_> {
         let (a, b) = (self.vec(a, V1), self.rm(b));
         self.e.vex(map, PD, false, op, d, a, b, None);
         self.made(v, d);
+    }
+    /// `d = a > b`, of whole numbers.
+    fn packed_greater(&mut self, wide: bool, signed: bool, d: u8, a: NestValue, b: NestValue) {
+        let (map, op) = if wide { (2, 0x37) } else { (1, 0x66) };
+        if signed {
+            let (a, b) = (self.vec(a, V1), self.rm(b));
+            return self.e.vex(map, PD, false, op, d, a, b, None);
+        }
+        // without their highest bits turned, greater numbers would be negative ones
+        self.repeated(wide, V2, if wide { 1 << 63 } else { 1 << 31 });
+        let a = self.vec(a, V1);
+        self.bits(XOR, V1, a, Rm::Reg(V2));
+        let b = self.rm(b);
+        self.bits(XOR, V2, V2, b);
+        self.e.vex(map, PD, false, op, d, V1, Rm::Reg(V2), None);
+    }
+    fn vector_extreme_of_64_bits(&mut self, v: NestValue, f: Bin, signed: bool, a: NestValue, b: NestValue) {
+        self.packed_greater(true, signed, V0, a, b);
+        let (greater, less) = if f == Bin::Max { (a, b) } else { (b, a) };
+        let less = self.vec(less, V1);
+        let greater = self.rm(greater);
+        let d = self.target(v, V1);
+        self.packed_blend(true, d, less, greater, V0);
+        self.made(v, d);
+    }
+    /// The low halves of products of 64-bit numbers: of the low words, and 2^32 times the sum of both crosswise.
+    fn vector_product(&mut self, v: NestValue, a: NestValue, b: NestValue) {
+        let (a, b) = (self.vec(a, V1), self.vec(b, V2));
+        // high words of one by low words of the other
+        self.e.vex(1, PD, false, 0x73, 2, V0, Rm::Reg(a), Some(32));
+        self.e.vex(1, PD, false, 0xf4, V0, V0, Rm::Reg(b), None);
+        self.copy(NestSite::Vector(V0), NestSite::VectorFrame(self.aside()));
+        self.e.vex(1, PD, false, 0x73, 2, V0, Rm::Reg(b), Some(32));
+        self.e.vex(1, PD, false, 0xf4, V0, V0, Rm::Reg(a), None);
+        let other = super::at(super::RBX, self.aside());
+        self.e.vex(1, PD, false, 0xd4, V0, V0, other, None);
+        self.e.vex(1, PD, false, 0x73, 6, V0, Rm::Reg(V0), Some(32));
+        self.e.vex(1, PD, false, 0xf4, V1, a, Rm::Reg(b), None);
+        let d = self.target(v, V1);
+        self.e.vex(1, PD, false, 0xd4, d, V0, Rm::Reg(V1), None);
+        self.made(v, d);
+    }
+    /// The place in the frame of a vector that is spilled for a moment: that of an operand of a call.
+    fn aside(&self) -> i32 {
+        8 * self.layout.calls as i32
     }
     /// As of single numbers (`floats.rs`).
     fn vector_extreme(&mut self, v: NestValue, def: &Def, f: Bin) {
