@@ -117,11 +117,16 @@ fn functions_in_chains_keep_their_bits() {
 #[test]
 fn quotients_by_constants_are_the_references() {
     let rng = &mut Rng(7);
-    for d in [DType::I32, DType::U32] {
-        let edges =
-            [0, 1, 2, 3, 5, 6, 7, 9, 10, 25, 125, 641, 1 << 16, (1 << 30) + 1, i32::MAX, i32::MIN, i32::MIN + 1];
-        let by: Vec<i64> = edges.iter().flat_map(|x| [*x as i64, x.wrapping_neg() as i64]).collect();
-        let random = (0..40).map(|_| rng.next() as i32 as i64 >> rng.below(31));
+    for d in [DType::I32, DType::U32, DType::I64, DType::U64] {
+        let edges = [0, 1, 2, 3, 5, 6, 7, 9, 10, 25, 125, 641, 1 << 16, (1 << 30) + 1];
+        let [least, greatest] = if d.size() == 4 { [i32::MIN as i64, i32::MAX as i64] } else { [i64::MIN, i64::MAX] };
+        let edges = edges.into_iter().chain([greatest, least, least + 1, 1 << 33, (1 << 41) + 3]).collect::<Vec<i64>>();
+        let by: Vec<i64> = edges.iter().flat_map(|x| [*x, x.wrapping_neg()]).collect();
+        let drawn = move |rng: &mut Rng| match d.size() {
+            4 => rng.next() as i32 as i64 >> rng.below(31),
+            _ => rng.next() as i64 >> rng.below(63),
+        };
+        let random: Vec<i64> = (0..40).map(|_| drawn(rng)).collect();
         for by in by.into_iter().chain(random).collect::<Vec<i64>>() {
             let by = Scalar::from_i64(d, by);
             let k = elementwise(&[d], 300, |x| {
@@ -133,9 +138,9 @@ fn quotients_by_constants_are_the_references() {
                 ]
             });
             let near = |m: i64| (-2..=2).map(move |e| Scalar::from_i64(d, by.to_i64().wrapping_mul(m).wrapping_add(e)));
-            let ends = edges.iter().map(|x| Scalar::from_i64(d, *x as i64));
+            let ends = edges.iter().map(|x| Scalar::from_i64(d, *x));
             let mut x: Vec<Scalar> = ends.chain([0, 1, -1, 2, 3, 1000].into_iter().flat_map(near)).collect();
-            x.resize_with(300, || Scalar::from_i64(d, rng.next() as i32 as i64 >> rng.below(31)));
+            x.resize_with(300, || Scalar::from_i64(d, drawn(rng)));
             let ins = [reference::write(&x)];
             same(&k, &ins, &[], false);
             let (want, got) = (reference::kernel(&k, &[&ins[0]]).unwrap(), run(&k, &ins, Tier::current(), &[], true));

@@ -55,7 +55,8 @@ fn width(d: DType) -> LaneWidth {
 impl Function {
     /// The function of a call whose last operand is, or is not, a constant.
     pub fn bin(f: Bin, d: DType, last: Option<Scalar>) -> Function {
-        let is_quotient = matches!(f, Bin::Div | Bin::Rem) && matches!(d, DType::I32 | DType::U32);
+        let is_whole = matches!(d, DType::I32 | DType::U32 | DType::I64 | DType::U64);
+        let is_quotient = matches!(f, Bin::Div | Bin::Rem) && is_whole;
         match last {
             Some(by) if is_quotient && !by.is_zero() => Function::Divide { by, rest: f == Bin::Rem },
             _ => Function::Bin(f, d),
@@ -68,7 +69,7 @@ impl Function {
             Function::Un(f, d) => (un_is_there(f, d), width(d)),
             Function::Bin(f, d) => (bin_is_there(f, d), width(d)),
             Function::Pair { g, f, of, .. } => (arithmetic(g) && arithmetic(f), width(of)),
-            Function::Divide { .. } => (true, LaneWidth::Narrow),
+            Function::Divide { by, .. } => (true, width(by.dtype)),
             Function::Select(1) => (true, LaneWidth::Any),
             Function::Select(4) => (true, LaneWidth::Narrow),
             Function::Select(_) => (true, LaneWidth::Wide),
@@ -157,7 +158,11 @@ impl Function {
             }
             Function::Divide { by, rest } => {
                 let quotient = divide(by, a);
-                if rest { op(Opcode::IntSub, a, op(Opcode::IntMul, quotient, constant(by.bits))) } else { quotient }
+                if !rest {
+                    return quotient;
+                }
+                let product = bin_int(Bin::Mul, by.dtype, quotient, constant(by.bits));
+                op(Opcode::IntSub, a, product)
             }
             Function::Select(_) => select(a, b, c),
             Function::Convert(from, to) => convert(from, to, a),
@@ -404,19 +409,42 @@ fn high_product(signed: bool, a: VecValue, by: u32) -> VecValue {
     let (even, odd) = (times(a), times(op1(Opcode::OddsDown, a)));
     op(Opcode::Odds, op1(Opcode::OddsDown, even), odd)
 }
+/// The same of 64 bits, from products of their halves.
+fn high_product_of_wide(signed: bool, a: VecValue, by: u64) -> VecValue {
+    let [low, high] = [by & 0xffff_ffff, by >> 32].map(constant);
+    let times = |x: VecValue, y: VecValue| op(Opcode::MulEvensUnsigned, x, y);
+    let add = |x: VecValue, y: VecValue| op(Opcode::IntAdd, x, y);
+    let shr = |x: VecValue| op1(Opcode::Shr(32), x);
+    let upper = shr(a);
+    let first = add(times(upper, low), shr(times(a, low)));
+    let second = add(times(a, high), op(Opcode::And, first, constant(0xffff_ffff)));
+    let product = add(times(upper, high), add(shr(first), shr(second)));
+    if !signed {
+        return product;
+    }
+    // a factor below zero is its bits less 2^64
+    let less = op(Opcode::IntSub, product, op(Opcode::And, graph::sar(a, 63), constant(by)));
+    if by >> 63 == 1 { op(Opcode::IntSub, less, a) } else { less }
+}
 /// Towards zero, as a product with the reciprocal: Granlund and Montgomery, "Division by invariant integers using multiplication" (1994).
 fn divide(by: Scalar, a: VecValue) -> VecValue {
+    let bits = by.dtype.bits();
     let shr = |x: VecValue, n: u32| if n == 0 { x } else { op1(Opcode::Shr(n as u8), x) };
-    let sign = |x: VecValue| op1(Opcode::Shr(31), x);
-    let divisor = by.to_i64().unsigned_abs() as u32;
-    let l = 32 - (divisor - 1).leading_zeros(); // 2^l is not less than it
-    if by.dtype == DType::U32 {
+    let sign = |x: VecValue| op1(Opcode::Shr(bits as u8 - 1), x);
+    let high = |signed: bool, by: u128| match bits {
+        32 => high_product(signed, a, by as u32),
+        _ => high_product_of_wide(signed, a, by as u64),
+    };
+    let is_signed = by.dtype.is_signed();
+    let divisor = u128::from(if is_signed { by.to_i64().unsigned_abs() } else { by.bits });
+    let l = 128 - (divisor - 1).leading_zeros(); // 2^l is not less than it
+    if !is_signed {
         if divisor.is_power_of_two() {
             return shr(a, l);
         }
-        // the reciprocal has 33 bits; its top bit contributes a itself
-        let reciprocal = ((1u64 << 32) * ((1u64 << l) - divisor as u64) / divisor as u64 + 1) as u32;
-        let high = high_product(false, a, reciprocal);
+        // the reciprocal has a bit more than a word; its top bit contributes a itself
+        let reciprocal = (1 << bits) * ((1 << l) - divisor) / divisor + 1;
+        let high = high(false, reciprocal);
         let half = shr(op(Opcode::IntSub, a, high), 1);
         return shr(op(Opcode::IntAdd, half, high), l - 1);
     }
@@ -424,13 +452,12 @@ fn divide(by: Scalar, a: VecValue) -> VecValue {
         a
     } else if divisor.is_power_of_two() {
         // numbers below zero go up to the next multiple
-        let below = shr(graph::sar(a, 31), 32 - l);
+        let below = shr(graph::sar(a, bits as u8 - 1), bits - l);
         graph::sar(op(Opcode::IntAdd, a, below), l as u8)
     } else {
-        // as a signed word it is less by 2^32, which adding a compensates
-        let reciprocal = (1u64 << (31 + l)) / divisor as u64 + 1;
-        let high = high_product(true, a, reciprocal as u32);
-        let quotient = graph::sar(op(Opcode::IntAdd, a, high), l as u8 - 1);
+        // as a signed word it is less by 2^bits, which adding a compensates
+        let reciprocal = (1 << (bits - 1 + l)) / divisor + 1;
+        let quotient = graph::sar(op(Opcode::IntAdd, a, high(true, reciprocal)), l as u8 - 1);
         op(Opcode::IntAdd, quotient, sign(a))
     };
     if by.to_i64() < 0 { op(Opcode::IntSub, constant(0), positive) } else { positive }
