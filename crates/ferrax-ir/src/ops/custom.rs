@@ -115,9 +115,12 @@ impl BatchedOutputs {
             false => Ok(batched),
         }
     }
-    fn axes(&self, n: usize) -> Axes {
-        let all = self.get().unwrap_or_else(|| vec![true; n]);
-        all.into_iter().map(|l| l.then_some(0)).collect()
+    /// The batched op on operands whose batch axis is moved to the front, and the batch axes of its results.
+    fn bind(&self, cx: &dyn Cx, op: &Op, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        let y = cx.bind(op, &fronts(cx, x, d)?)?;
+        let all = self.get().unwrap_or_else(|| vec![true; y.len()]);
+        let axes = all.into_iter().map(|l| l.then_some(0)).collect();
+        Ok((y, axes))
     }
 }
 fn fronts_or_alone(lanes: &[bool]) -> impl Iterator<Item = Put> + '_ {
@@ -192,9 +195,7 @@ impl Rules for CustomJvp {
             jvp: cx.recur().batch_fun(&self.jvp, ax, jvp),
             ..self.clone()
         };
-        let y = cx.bind(&op.into(), &fronts(cx, x, d)?)?;
-        let axes = batched.axes(y.len());
-        Ok((y, axes))
+        batched.bind(cx, &op.into(), x, d)
     }
     fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
         Ok(self.call_jaxpr.prog().map(|p| (p.clone(), (0..x.len()).collect())))
@@ -329,9 +330,7 @@ impl Rules for CustomVjp {
             bwd: cx.recur().batch_fun(&self.bwd, ax, bwd),
             ..self.clone()
         };
-        let y = cx.bind(&op.into(), &fronts(cx, x, d)?)?;
-        let axes = batched.axes(y.len());
-        Ok((y, axes))
+        batched.bind(cx, &op.into(), x, d)
     }
     fn expanded(&self, x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
         Ok(self.call_jaxpr.prog().map(|p| (p.clone(), (0..x.len()).collect())))

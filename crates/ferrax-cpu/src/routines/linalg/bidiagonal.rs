@@ -10,7 +10,7 @@
 //!
 //! INVARIANT: pieces are cut by size alone, and their sums are added in order: bits do not depend on threads.
 #![allow(unsafe_code)]
-use super::reflections::{BATCH, Workers, group_of, reflector};
+use super::reflections::{BATCH, Workers, group_of, reflect};
 use super::rows::{RowBlock, RowElement, RowOperations, STRIP, Strip};
 use crate::routines::panel::{self, Matrices};
 use crate::routines::strided::SharedPtr;
@@ -125,21 +125,6 @@ pub unsafe fn reduce<T: RowElement>(
         }
     }
     Ok(())
-}
-/// The reflection of a vector that is zero before its `from`-th of `n` elements, in its place; `some` holds a number.
-///
-/// # Safety
-/// Whole groups of it.
-unsafe fn reflect<T: RowElement>(x: *mut T, from: usize, n: usize, some: *mut T, ops: &RowOperations<T>) -> (f64, f64) {
-    let (first, whole) = (group_of::<T>(from), n.next_multiple_of(T::GROUP));
-    // SAFETY: by the contract.
-    unsafe {
-        let head = std::mem::take(&mut *x.add(from));
-        let own = RowBlock { a: x.add(first).cast_const(), lead: 0, count: 1, n: whole - first };
-        (ops.dots)(own, x.add(first), some);
-        *x.add(from) = head;
-        reflector(std::slice::from_raw_parts_mut(x.add(from), n - from), (*some).wide())
-    }
 }
 /// The `i`-th column and row of a panel: computes their reflections, and the changes by these.
 ///

@@ -12,7 +12,7 @@
 //!
 //! INVARIANT: as in [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
-use super::merged::{Deflated, Halves, Pieces, Reach, Vectors};
+use super::merged::{Deflated, Halves, Pieces, Reach, Vectors, merge_ascending};
 use super::reflections::Workers;
 use super::rows::RowElement;
 use super::secular::Secular;
@@ -255,14 +255,7 @@ unsafe fn merge<T: RowElement>(
     let rho = rho.abs() * square;
     let by = 1.0 / square.sqrt();
     z.iter_mut().for_each(|z| *z *= by);
-    let mut rising = Vec::with_capacity(n);
-    let (mut i, mut j) = (0, first);
-    while i < first || j < n {
-        let takes_top = j == n || i < first && d[order[i] - start] <= d[order[j] - start];
-        let from = if takes_top { &mut i } else { &mut j };
-        rising.push(order[*from] - start);
-        *from += 1;
-    }
+    let rising = merge_ascending(d, &order[..n], start, [first; 2]);
     let most = |x: &[f64]| x.iter().fold(0.0f64, |m, x| m.max(x.abs()));
     // z has length 1: the rank-one term scales it against the poles by norm
     let tolerance = 8.0 * T::ROUNDING * most(d).max(most(&z) * norm);

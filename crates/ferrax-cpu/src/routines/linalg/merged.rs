@@ -57,6 +57,21 @@ impl Pieces {
     }
 }
 
+/// The positions of two sorted parts in ascending order of their values: `order` has the positions, from `start` on, of the first `first` values in
+/// their order, then of those from `second` on.
+pub fn merge_ascending(values: &[f64], order: &[usize], start: usize, [first, second]: [usize; 2]) -> Vec<usize> {
+    let n = order.len();
+    let mut rising = Vec::with_capacity(n);
+    let (mut i, mut j) = (0, second);
+    while i < first || j < n {
+        let takes_first = j == n || i < first && values[order[i] - start] <= values[order[j] - start];
+        let from = if takes_first { &mut i } else { &mut j };
+        rising.push(order[*from] - start);
+        *from += 1;
+    }
+    rising
+}
+
 /// Vectors in rows, at distance `lead`, with twice as much working memory: for gathered vectors,
 /// and for the matrix they are multiplied by.
 #[derive(Clone, Copy)]

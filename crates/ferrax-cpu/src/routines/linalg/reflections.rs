@@ -85,6 +85,74 @@ pub fn reflector<T: RowElement>(x: &mut [T], below: f64) -> (f64, f64) {
     (beta, (beta - alpha) / beta)
 }
 
+/// Replaces a vector of `n` elements, zero before its `from`-th, by the vector of its reflection; returns the first element of the reflected vector and tau.
+/// `some` holds a number.
+///
+/// # Safety
+/// `x` has whole groups, and belongs to this caller.
+pub unsafe fn reflect<T: RowElement>(
+    x: *mut T,
+    from: usize,
+    n: usize,
+    some: *mut T,
+    ops: &RowOperations<T>,
+) -> (f64, f64) {
+    let (first, whole) = (group_of::<T>(from), n.next_multiple_of(T::GROUP));
+    // SAFETY: by the contract.
+    unsafe {
+        let head = std::mem::take(&mut *x.add(from));
+        let own = RowBlock { a: x.add(first).cast_const(), lead: 0, count: 1, n: whole - first };
+        (ops.dots)(own, x.add(first), some);
+        *x.add(from) = head;
+        reflector(std::slice::from_raw_parts_mut(x.add(from), n - from), (*some).wide())
+    }
+}
+/// `m` rows of `c`, at distance `lead`, times a block of `k` reflections: `c -= ((c v) t) v'`.
+///
+/// Each matrix is a pointer and its two strides. `v` has `n` rows and `k` columns; `adjoint` is `v'`, which may be stored separately; `negated` is `-t`.
+#[derive(Clone, Copy)]
+pub struct Block<T> {
+    pub k: usize,
+    pub n: usize,
+    pub v: (*const T, [isize; 2]),
+    pub adjoint: (*const T, [isize; 2]),
+    pub negated: (*const T, [isize; 2]),
+}
+impl<T> Block<T> {
+    /// # Safety
+    /// The matrices have the stated sizes; `c`, `w` and `by` (two of `m` rows at distance `row`) and `scratch` belong to this caller.
+    pub unsafe fn apply(
+        &self,
+        (c, lead, m): (*mut T, usize, usize),
+        ([w, by], row): ([*mut T; 2], usize),
+        product: panel::Rows,
+        scratch: *mut u8,
+    ) {
+        let operands =
+            |a: *const T, a_row: usize, (b, b_strides): (*const T, [isize; 2]), to: *mut T, c_row| Matrices {
+                a: a.cast(),
+                b: b.cast(),
+                c: to.cast(),
+                m,
+                n: self.k,
+                k: self.k,
+                a_strides: [a_row as isize, 1],
+                b_strides,
+                c_row,
+                adds: false,
+                scratch,
+                blocks: std::ptr::null_mut(),
+            };
+        // SAFETY: by the contract.
+        unsafe {
+            // w = c v;  by = -w t;  c += by v'
+            product(&Matrices { k: self.n, ..operands(c, lead, self.v, w, row) });
+            product(&operands(w, row, self.negated, by, row));
+            product(&Matrices { n: self.n, adds: true, ..operands(by, row, self.adjoint, c, lead) });
+        }
+    }
+}
+
 /// Reflections in their order: vectors in `count` rows of `n` elements, at distance `lead`, the
 /// k-th zero before `k + from`.
 #[derive(Clone, Copy)]
@@ -263,27 +331,15 @@ impl<T: RowElement> Sequence<T> {
             let v_columns = self.transposed.add((g * n + first) * BATCH).cast_const();
             let triangle = self.triangles.add(g * BATCH * BATCH).cast_const();
             let c = c.add(first);
-            let t_strides = if transposed { [BATCH as isize, 1] } else { [1, BATCH as isize] };
-            let operands =
-                |a: *const T, a_row: usize, b: *const T, b_strides: [isize; 2], to: *mut T, c_row| Matrices {
-                    a: a.cast(),
-                    b: b.cast(),
-                    c: to.cast(),
-                    m,
-                    n: k,
-                    k,
-                    a_strides: [a_row as isize, 1],
-                    b_strides,
-                    c_row,
-                    adds: false,
-                    scratch,
-                    blocks: std::ptr::null_mut(),
-                };
             let row = |n: usize| [n as isize, 1];
-            // w = c v;  by = -w t;  c += by v'
-            product(&Matrices { k: n - first, ..operands(c, lead, v_columns, row(BATCH), w, BATCH) });
-            product(&operands(w, BATCH, triangle, t_strides, by, BATCH));
-            product(&Matrices { n: n - first, adds: true, ..operands(by, BATCH, v, row(self.lead), c, lead) });
+            let block = Block {
+                k,
+                n: n - first,
+                v: (v_columns, row(BATCH)),
+                adjoint: (v, row(self.lead)),
+                negated: (triangle, if transposed { row(BATCH) } else { [1, BATCH as isize] }),
+            };
+            block.apply((c, lead, m), ([w, by], BATCH), product, scratch);
         }
     }
 }

@@ -12,7 +12,7 @@
 //! INVARIANT: as in [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
 use super::conquer::{in_turn, sort, tree};
-use super::merged::{Deflated, Halves, Pieces, Reach, Vectors};
+use super::merged::{Deflated, Halves, Pieces, Reach, Vectors, merge_ascending};
 use super::reflections::Workers;
 use super::rows::RowElement;
 use super::secular::{Secular, SecularRoot};
@@ -217,14 +217,7 @@ impl<T: RowElement> Both<'_, T> {
         }
         // SAFETY: an element of the middle's row, which is zero elsewhere.
         unsafe { *u.q.add(middle * u.lead + middle) = T::narrow(1.0) };
-        let mut rising = Vec::with_capacity(n);
-        let (mut i, mut j) = (0, at + 1);
-        while i < at || j < n {
-            let takes_top = j == n || i < at && values[order[i] - start] <= values[order[j] - start];
-            let from = if takes_top { &mut i } else { &mut j };
-            rising.push(order[*from] - start);
-            *from += 1;
-        }
+        let rising = merge_ascending(values, &order[..n], start, [at, at + 1]);
         let most = rising.last().map_or(0.0, |i| values[*i]);
         // of parts that are nothing beside the whole, less would vanish when squared
         let most = most.max(alpha.abs()).max(beta.abs()).max(self.norm / 1024.0);

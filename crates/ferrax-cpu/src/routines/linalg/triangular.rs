@@ -8,10 +8,10 @@
 //!
 //! INVARIANT: as in [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
-use super::reflections::{BATCH, Sequence, Workers, group_of, reflector};
+use super::reflections::{BATCH, Block, Sequence, Workers, group_of, reflect};
 use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::kernels::Scratch;
-use crate::routines::panel::{self, Matrices};
+use crate::routines::panel;
 use ferrax_kernel::Res;
 use std::ops::Range;
 
@@ -87,11 +87,7 @@ impl<T: RowElement> ByColumns<T> {
                 let first = group_of::<T>(group.start);
                 std::slice::from_raw_parts_mut(v.add(first), j - first).fill(T::default());
                 v.add(j).copy_from_nonoverlapping(x.add(j), whole - j);
-                let head = std::mem::take(&mut *v.add(j));
-                let one = RowBlock { a: v.add(from).cast_const(), lead, count: 1, n: whole - from };
-                (ops.dots)(one, v.add(from), some);
-                *v.add(j) = head;
-                let (beta, tau) = reflector(std::slice::from_raw_parts_mut(v.add(j), n - j), (*some).wide());
+                let (beta, tau) = reflect(v, j, n, some, ops);
                 std::slice::from_raw_parts_mut(x.add(j), n - j).fill(T::default());
                 *x.add(j) = T::narrow(beta);
                 *self.taus.add(j) = tau;
@@ -117,26 +113,15 @@ impl<T: RowElement> ByColumns<T> {
                 }
             }
             let c = self.a.add(own.end * lead + from);
-            let operands =
-                |a: *const T, a_row: usize, b: *const T, b_strides: [isize; 2], to: *mut T, c_row| Matrices {
-                    a: a.cast(),
-                    b: b.cast(),
-                    c: to.cast(),
-                    m,
-                    n: k,
-                    k,
-                    a_strides: [a_row as isize, 1],
-                    b_strides,
-                    c_row,
-                    adds: false,
-                    scratch,
-                    blocks: std::ptr::null_mut(),
-                };
-            // w = c v;  by = -w t;  c += by v'
-            (ops.product)(&Matrices { k: whole - from, ..operands(c, lead, v, [1, lead as isize], w, STRIP) });
-            (ops.product)(&operands(w, STRIP, triangle, [STRIP as isize, 1], by, STRIP));
-            let last = operands(by, STRIP, v, [lead as isize, 1], c, lead);
-            (ops.product)(&Matrices { n: whole - from, adds: true, ..last });
+            let lead_of_v = lead as isize;
+            let block = Block {
+                k,
+                n: whole - from,
+                v: (v, [1, lead_of_v]),
+                adjoint: (v, [lead_of_v, 1]),
+                negated: (triangle.cast_const(), [STRIP as isize, 1]),
+            };
+            block.apply((c, lead, m), ([w, by], STRIP), ops.product, scratch);
         }
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! INVARIANT: the sizes alone determine the pieces, whose sums are added in order: bits do not depend on threads.
 #![allow(unsafe_code)]
-use super::reflections::{BATCH, Workers, group_of, reflector};
+use super::reflections::{BATCH, Workers, group_of, reflect};
 use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::routines::panel::{self, Matrices};
 use crate::routines::strided::SharedPtr;
@@ -140,10 +140,7 @@ unsafe fn column<T: RowElement>(
         let from = group_of::<T>(j + 1);
         zero(v, first..j + 1);
         v.add(j + 1).copy_from_nonoverlapping(column.add(j + 1), whole - j - 1);
-        let head = std::mem::take(&mut *v.add(j + 1));
-        (ops.dots)(one(v, from), v.add(from), some);
-        *v.add(j + 1) = head;
-        let (beta, tau) = reflector(std::slice::from_raw_parts_mut(v.add(j + 1), n - j - 1), (*some).wide());
+        let (beta, tau) = reflect(v, j + 1, n, some, ops);
         (to.e[j], to.taus[j]) = (beta, tau);
         // w = tau (A v - V (W' v) - W (V' v)), less tau / 2 (w . v) v
         times_vector(x, from, v, w, sums, ops, workers)?;
