@@ -73,6 +73,7 @@ PROTOCOL = {
     ("numpy/_namespace_info.py:ArrayNamespaceInfo.default_dtypes", "device"),
     ("scipy/stats/_kde.py:gaussian_kde.tree_unflatten", "aux_data"),  # nodes without metadata
     ("_config.py:_device", "name"),
+    ("progress.py:_Bar.update", "n"),  # a protocol
     ("sharding.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
     ("_tree_proto.py:deserialize", "registry"),  # there is one

@@ -5,9 +5,12 @@
 Invariant: a function is traced on abstract values; nothing here computes.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import operator
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -15,6 +18,18 @@ from . import _core, _flat
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
 from ._transformed import restorable
 from .tree_util import tree_flatten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+    from ._core import ClosedJaxpr, ShapedArray
+    from .typing import DTypeLike
+
+
+_P = ParamSpec("_P")
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
 
 _get_aval = _core.get_aval
 
@@ -35,7 +50,9 @@ class ShapeDtypeStruct:
 
     __slots__ = ("_sharding", "dtype", "is_ref", "manual_axis_type", "shape", "weak_type")
 
-    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False):
+    def __init__(
+        self, shape: Any, dtype: DTypeLike, *, sharding: Any = None, weak_type: bool = False, manual_axis_type: Any = None, is_ref: bool = False
+    ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         in_context = hasattr(sharding, "in_context")
@@ -58,7 +75,7 @@ class ShapeDtypeStruct:
         self.weak_type, self._sharding, self.manual_axis_type = weak_type, sharding, manual_axis_type
 
     @classmethod
-    def like(cls, x):
+    def like(cls, x: Any) -> ShapeDtypeStruct:
         """The struct of an array, a scalar or another struct; a sharding that the user chose is kept."""
         if isinstance(x, ShapeDtypeStruct):
             return x
@@ -67,7 +84,7 @@ class ShapeDtypeStruct:
         return cls(aval.shape, aval.dtype, sharding=x.sharding if placed else None, weak_type=aval.weak_type)
 
     @property
-    def sharding(self):
+    def sharding(self) -> Any:
         """Where the array lies; None where that is not said.
 
         Raises:
@@ -81,16 +98,27 @@ class ShapeDtypeStruct:
             why = "the context mesh cannot be empty. Please use `jax.set_mesh` to set the mesh context."
             raise TypeError(f"When specifying PartitionSpec to `ShapeDtypeStruct`, {why}") from None
 
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: int(np.prod(self.shape, dtype=object)) if self.shape else 1)
-    aval = property(lambda self: _core.ShapedArray(self.shape, self.dtype, self.weak_type, sharding=self.sharding, manual_axis_type=self.manual_axis_type))
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
 
-    def __len__(self):
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type."""
+        return _core.ShapedArray(self.shape, self.dtype, self.weak_type, sharding=self.sharding, manual_axis_type=self.manual_axis_type)
+
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
-    def update(self, **kwargs):
+    def update(self, **kwargs: Any) -> Any:
         """A copy with some attributes changed."""
         return ShapeDtypeStruct(
             **{
@@ -149,7 +177,21 @@ def _program_html(self):
 _core.ClosedJaxpr._repr_html_ = _core.Jaxpr._repr_html_ = _program_html
 
 
-def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False):
+@overload
+def make_jaxpr(
+    fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: Literal[False] = False
+) -> Callable[_P, ClosedJaxpr]: ...
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[Any, int]] | None = None, *, return_shape: Literal[True]
+) -> Callable[_P, tuple[ClosedJaxpr, Any]]: ...
+
+
+def make_jaxpr(
+    fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: Any = False
+) -> Any:
     """The function that traces `fun` and returns its program.
 
     Args:
@@ -237,7 +279,7 @@ def without_static(fun, static, args):
 symbolic_shapes = []  # the implementation of `eval_shape` at symbolic sizes, set by `export`
 
 
-def eval_shape(fun, *args, **kwargs):
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The output's shapes and dtypes, without computing anything: a pytree of `ShapeDtypeStruct`.
 
     Args:
@@ -277,7 +319,7 @@ def eval_shape(fun, *args, **kwargs):
     return flat.out_tree.unflatten([next(traced_outs) if x is None else x for x in known])
 
 
-def typeof(x):
+def typeof(x: Any) -> ShapedArray:
     """The abstract value of an array, a scalar or a reference: shape, dtype, weak type.
 
     Args:
@@ -304,18 +346,18 @@ class named_scope(contextlib.ContextDecorator):
       TypeError: the name is no string.
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             raise TypeError("named_scope name argument must be a string.")
         self.name, self._outer = name, []
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._outer.append(_core.scope_enter(self.name))
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         _core.scope_leave(self._outer.pop())
 
-    def __call__(self, fun):
+    def __call__(self, fun: _F) -> _F:
         @restorable(named_scope(self.name), fun)
         @functools.wraps(fun)
         def inside(*args, **kwargs):
@@ -328,7 +370,7 @@ class named_scope(contextlib.ContextDecorator):
         return named_scope, (self.name,)
 
 
-def named_call(fun, *, name=None):
+def named_call(fun: _F, *, name: str | None = None) -> _F:
     """`fun`, run inside `named_scope(name)`; without a name, the function's own name is used.
 
     Args:
@@ -342,7 +384,7 @@ def named_call(fun, *, name=None):
 
 
 @contextlib.contextmanager
-def ensure_compile_time_eval():
+def ensure_compile_time_eval() -> AbstractContextManager[None]:
     """Context manager and decorator: operations on concrete values inside are run at once, even while a function is being traced.
 
     Returns:
@@ -360,7 +402,7 @@ def ensure_compile_time_eval():
         yield
 
 
-def clear_caches():
+def clear_caches() -> None:
     """Forgets all traced and compiled programs.
 
     Returns:
@@ -371,7 +413,7 @@ def clear_caches():
     _core.clear_caches()
 
 
-def effects_barrier():
+def effects_barrier() -> None:
     """Waits until all prints and callbacks that have been issued are done.
 
     Returns:

@@ -6,7 +6,10 @@ Invariant: each is `_core.jvp`, `_core.linearize` or `_core.vmap` of a flat func
     grad(lambda p: (p["w"] ** 2).sum())({"w": jnp.ones(3)})          # {'w': [2., 2., 2.]}
 """
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -19,6 +22,14 @@ from ._linear_maps import _get_aval, vjp
 from ._ref_backward import linearized, transposed
 from ._transformed import restorable
 from .tree_util import tree_flatten, tree_map, tree_structure, tree_transpose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 
 # ---------------------------------------------------------------- checks, in JAX's words
 
@@ -91,7 +102,43 @@ def _dtype_name(dtype):
 # ---------------------------------------------------------------- grad
 
 
-def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+@overload
+def grad(
+    fun: Callable[_P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: Literal[False] = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_P, Any]: ...
+
+
+@overload
+def grad(
+    fun: Callable[_P, tuple[Any, _R]],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_P, tuple[Any, _R]]: ...
+
+
+@overload
+def grad(
+    fun: Callable[_P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_P, Any]: ...
+
+
+def grad(
+    fun: Any, argnums: int | Sequence[int] = 0, has_aux: Any = False, holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = ()
+) -> Any:
     """The function that computes the gradient of a scalar function.
 
     Args:
@@ -129,7 +176,14 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
     return grad_f
 
 
-def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, reduce_axes=()):
+def value_and_grad(
+    fun: Callable[_P, _R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[_P, tuple[_R, Any]]:
     """The function that computes both a scalar function's value and its gradient.
 
     The arguments are those of `grad`.
@@ -230,7 +284,15 @@ def _scalar_aval(value):
 # ---------------------------------------------------------------- jvp
 
 
-def jvp(fun, primals, tangents, has_aux=False):
+@overload
+def jvp(fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False) -> tuple[_R, _R]: ...
+
+
+@overload
+def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
+
+
+def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any], has_aux: Any = False) -> Any:
     """The value of a function and its directional derivative (Jacobian-vector product), in one pass.
 
     Args:
@@ -290,7 +352,9 @@ def _checked_tangent(primal, tangent):
     return None if expected == float0 else tangent
 
 
-def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
+def fwd_and_bwd(
+    fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Forward and backward passes of a function as two functions.
 
     Args:
@@ -328,7 +392,7 @@ _JACOBIAN = (
 )
 
 
-def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
+def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[_P, Any]:
     """The Jacobian of a function, column by column in forward mode: the choice for more outputs than inputs.
 
     Args:
@@ -369,7 +433,9 @@ def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     return jacfun
 
 
-def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
+def jacrev(
+    fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
+) -> Callable[_P, Any]:
     """The Jacobian of a function, row by row in reverse mode: the choice for more inputs than outputs.
 
     The arguments are those of `jacfwd`; `allow_int` is as in `grad`.
@@ -412,7 +478,7 @@ def jacrev(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
 jacobian = jacrev
 
 
-def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
+def hessian(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[_P, Any]:
     """The Hessian of a function, forward over reverse.
 
     The arguments are those of `jacfwd`.

@@ -3,7 +3,10 @@
 vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row of xs
 """
 
+from __future__ import annotations
+
 import collections
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _core, _flat
 from ._config import refused
@@ -13,6 +16,14 @@ from ._tree_prefixes import spread_prefix
 from ._vmappable import concerns, spec_types, vmap_over, vmappables
 from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
 _get_aval = _core.get_aval
 
 
@@ -20,7 +31,15 @@ def _is_axis(x):
     return x is None or type(x) is int
 
 
-def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
+def vmap(
+    fun: Callable[_P, _R],
+    in_axes: int | Sequence[Any] | dict[str, Any] | None = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+    sum_match: bool = False,
+) -> Callable[_P, _R]:
     """Maps a function over array axes: `fun`, written for one element, applied to all of them at once.
 
     Args:

@@ -61,7 +61,9 @@ def _of_one_device(sharding):
     return sharding is None or len(getattr(sharding, "device_set", ())) == 1
 
 
-def pure_callback(callback, result_shape_dtypes, *args, sharding=None, vmap_method=None, **kwargs):
+def pure_callback(
+    callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Sharding | None = None, vmap_method: str | None = None, **kwargs: Any
+) -> Any:
     """Calls a pure Python function from inside a program.
 
     Args:

@@ -3,8 +3,11 @@
 jax.grad(jax.checkpoint(block))(x)     # keeps x, recomputes the intermediate values of `block`
 """
 
+from __future__ import annotations
+
 import functools
 import operator
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _core, _refs
 from ._differences import positional_names
@@ -14,10 +17,26 @@ from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix
 from .tree_util import tree_flatten
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
 _get_aval = _core.get_aval
 
 
-def checkpoint(fun, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=None):
+def checkpoint(
+    fun: Callable[_P, _R],
+    *,
+    prevent_cse: bool | Sequence[bool] = True,
+    policy: Callable[..., Any] | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | Iterable[str] = (),
+    concrete: Any = None,
+) -> Callable[_P, _R]:
     """`fun` with rematerialisation: reverse mode stores only its inputs and recomputes intermediate values.
 
     Args:

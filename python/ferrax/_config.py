@@ -7,15 +7,23 @@ their values live in the extension, where they are part of the keys of its cache
     with enable_x64(True): ...
 """
 
+from __future__ import annotations
+
 import functools
 import itertools
 import os
 import sys
 import warnings
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
 
-__version__ = _core.__version__  # that of the workspace, in Cargo.toml
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+__version__: str = _core.__version__  # that of the workspace, in Cargo.toml
 
 _NO_VALUE = type("_NoValue", (), {"__repr__": lambda self: "<no value>"})()
 _warned = set()
@@ -301,7 +309,72 @@ class Config:
 
     __slots__ = ()
 
-    def update(self, name, val):
+    if TYPE_CHECKING:  # the flags, which `__getattr__` finds in the table
+        jax_enable_x64: bool
+        jax_threefry_partitionable: bool
+        jax_debug_nans: bool
+        jax_debug_infs: bool
+        jax_numpy_rank_promotion: Any
+        jax_numpy_dtype_promotion: Any
+        jax_strict_bounds: bool
+        jax_disable_jit: bool
+        jax_num_cpu_devices: Any
+        jax_log_compiles: bool
+        jax_explain_cache_misses: bool
+        jax_check_tracer_leaks: bool
+        jax_no_tracing: bool
+        jax_default_matmul_precision: Any
+        jax_default_device: Any
+        jax_platforms: Any
+        jax_enable_checks: bool
+        jax_default_prng_impl: Any
+        jax_enable_custom_prng: bool
+        jax_legacy_prng_key: Any
+        jax_random_seed_offset: Any
+        jax_softmax_custom_jvp: bool
+        jax_high_dynamic_range_gumbel: bool
+        jax_explicit_x64_dtypes: Any
+        jax_debug_key_reuse: bool
+        jax_transfer_guard: Any
+        jax_transfer_guard_host_to_device: Any
+        jax_transfer_guard_device_to_host: Any
+        jax_transfer_guard_device_to_device: Any
+        jax_array_garbage_collection_guard: Any
+        jax_compilation_cache_dir: Any
+        jax_enable_compilation_cache: bool
+        jax_persistent_cache_min_compile_time_secs: Any
+        jax_persistent_cache_min_entry_size_bytes: Any
+        jax_persistent_cache_enable_xla_caches: Any
+        jax_raise_persistent_cache_errors: bool
+        jax_compilation_cache_max_size: Any
+        jax_traceback_filtering: Any
+        jax_include_full_tracebacks_in_locations: bool
+        jax_traceback_in_locations_limit: Any
+        jax_hlo_source_file_canonicalization_regex: Any
+        jax_cpu_enable_async_dispatch: bool
+        jax_cpu_collectives_implementation: Any
+        jax_distributed_debug: bool
+        jax_disable_bwd_checks: bool
+        jax_check_static_indices: bool
+        jax_embedded_constants_max_bytes: Any
+        jax_use_simplified_jaxpr_constants: bool
+        jax_no_execution: bool
+        jax_thread_guard: bool
+        jax_auto_pcast: bool
+        jax_remove_size_one_mesh_axis_from_type: bool
+        jax_allow_f16_reductions: bool
+        jax_use_direct_linearize: bool
+        jax_remat3: bool
+        jax_custom_vjp3: bool
+        jax_optimization_level: Any
+        jax_memory_fitting_level: Any
+        jax_exec_time_optimization_effort: Any
+        jax_memory_fitting_effort: Any
+        jax_use_shardy_partitioner: bool
+        jax_pgle_profiling_runs: Any
+        jax_compiler_enable_remat_pass: bool
+
+    def update(self, name: str, val: Any) -> None:
         """Sets a flag for the whole process.
 
         Raises:
@@ -316,23 +389,23 @@ class Config:
         else:
             raise AttributeError(f"Unrecognized config option: {name}")
 
-    def read(self, name):
+    def read(self, name: str) -> Any:
         """The flag's current value. Raises AttributeError if the flag does not exist."""
         if name not in FLAGS:
             raise AttributeError(f"Unrecognized config option: {name}")
         return FLAGS[name].get()
 
     @property
-    def values(self):
+    def values(self) -> dict[str, Any]:
         """All flags and their values."""
         return {name: flag.get() for name, flag in FLAGS.items()}
 
     @property
-    def x64_enabled(self):
+    def x64_enabled(self) -> bool:
         """Whether 64-bit types are on."""
         return FLAGS["jax_enable_x64"].get()
 
-    def config_with_absl(self):
+    def config_with_absl(self) -> None:
         """Defines each flag as a flag of absl, `--jax_enable_x64`; those on the command line are set when absl's `app.run` has parsed it.
 
         Raises:
@@ -354,13 +427,13 @@ class Config:
                 flags.register_validator(flag.name, functools.partial(fits, flag=flag))
         app.call_after_init(lambda: self.complete_absl_config(flags))
 
-    def complete_absl_config(self, absl_flags):
+    def complete_absl_config(self, absl_flags: Any) -> None:
         """Sets the flags that a command line named, which absl has read. absl_flags: the module `absl.flags`."""
         for name in FLAGS:
             if name in absl_flags.FLAGS and absl_flags.FLAGS[name].present:
                 self.update(name, absl_flags.FLAGS[name].value)
 
-    def parse_flags_with_absl(self):
+    def parse_flags_with_absl(self) -> None:
         """Sets the flags that this process's command line names, up to a `--`, for programs that do not run absl's `app`. The first call counts.
 
         Raises:
@@ -375,10 +448,12 @@ class Config:
         flags.FLAGS(list(itertools.takewhile(lambda a: a != "--", sys.argv)), known_only=True)
         self.complete_absl_config(flags)
 
-    def __getattr__(self, name):
-        if name in FLAGS:
-            return FLAGS[name].get()
-        raise AttributeError(f"'Config' object has no attribute '{name}'")
+    if not TYPE_CHECKING:  # a checker would take every name for a flag
+
+        def __getattr__(self, name):
+            if name in FLAGS:
+                return FLAGS[name].get()
+            raise AttributeError(f"'Config' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):
         if name in FLAGS:
@@ -424,11 +499,11 @@ class _Setting:
         return f"<{self.__name__}: {self.value!r}>"
 
     @property
-    def value(self):
+    def value(self) -> Any:
         """The present value."""
         return self._flag.get()
 
-    def __call__(self, new_val=_NO_VALUE):
+    def __call__(self, new_val: Any = _NO_VALUE) -> _Override:
         if new_val is _NO_VALUE:
             if self._flag.parse is not _bool:
                 raise TypeError(f"Context manager for {self._flag.name} config option requires an argument representing the new value for the config option.")
@@ -447,13 +522,13 @@ class _Override:
     def __repr__(self):
         return f"{self._flag.name.removeprefix('jax_')}({self._value!r})"
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _core.config_push(self._flag.name, self._value)
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         _core.config_pop(self._flag.name)
 
-    def __call__(self, fun):
+    def __call__(self, fun: _F, /) -> _F:
         @functools.wraps(fun)
         def with_the_value(*args, **kwargs):
             with self:
@@ -534,7 +609,7 @@ exporting_for = UserContext("export_platform", None)
 _contexts = itertools.count()
 
 
-def make_user_context(default_value=None):
+def make_user_context(default_value: Any = None) -> Any:
     """A `UserContext`, a value of the user's own that programs depend on.
 
     Args:
@@ -550,7 +625,7 @@ def make_user_context(default_value=None):
     return UserContext(f"user_context_{next(_contexts)}", default_value)
 
 
-def disable_jit(disable=True):
+def disable_jit(disable: bool = True) -> _Override:
     """Context manager and decorator: jitted functions and loops inside run operation by operation, so that values can be inspected.
 
     Args:
@@ -562,7 +637,7 @@ def disable_jit(disable=True):
     return _Override(FLAGS["jax_disable_jit"], bool(disable))
 
 
-def disable_x64():
+def disable_x64() -> _Override:
     """Context manager: the older spelling of `enable_x64(False)`.
 
     Returns:

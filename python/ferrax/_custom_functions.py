@@ -3,9 +3,12 @@
 Invariant: a call reaches the rules with all arguments by position, whether they were given by keyword or by default.
 """
 
+from __future__ import annotations
+
 import functools
 import inspect
 import operator
+from typing import Any
 
 from . import _core
 from ._flat import FlatFun, is_inexact, name_of
@@ -61,22 +64,22 @@ class CustomFunction:
         self._signature = self._made = None
 
     @property
-    def def_vmap(self):
+    def def_vmap(self) -> Any:
         """That of a `custom_vmap` function within."""
         return self.fun.def_vmap
 
     @property
-    def defjvp(self):
+    def defjvp(self) -> Any:
         """That of a `custom_jvp` function within."""
         return self.fun.defjvp
 
     @property
-    def defjvps(self):
+    def defjvps(self) -> Any:
         """That of a `custom_jvp` function within."""
         return self.fun.defjvps
 
     @property
-    def defvjp(self):
+    def defvjp(self) -> Any:
         """That of a `custom_vjp` function within."""
         return self.fun.defvjp
 
@@ -111,7 +114,7 @@ class CustomFunction:
             ) from None
         return call.args
 
-    def __get__(self, instance, owner=None):
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
         # A function of a class's body is a method; one that is only kept in a class, such as an activation, is not.
         inside = getattr(self.fun, "__qualname__", "").rpartition(".")[0]
         is_method = inside and not inside.endswith("<locals>")

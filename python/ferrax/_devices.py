@@ -6,12 +6,15 @@ Invariant: nothing here traces or computes; leaves of a pytree that are not arra
     True
 """
 
+from __future__ import annotations
+
 import copyreg
 import functools
 import gc
 import inspect
 import platform
 import sys
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +25,12 @@ from ._mesh import get_abstract_mesh
 from ._tree_prefixes import spread_prefix
 from .errors import JaxRuntimeError
 from .tree_util import tree_flatten, tree_leaves, tree_map
+
+if TYPE_CHECKING:
+    from ._core import Array, Device
+
+
+_T = TypeVar("_T")
 
 
 def is_place(x):
@@ -69,7 +78,7 @@ def check_fit(sharding, shape, what, uneven=False):
         sharding.shard_shape(shape)
 
 
-def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
     """A pytree's leaves as arrays on a device.
 
     Args:
@@ -132,7 +141,7 @@ def _is_on(x, device):
     return x.sharding == device if is_sharding(device) else x.device == device
 
 
-def device_get(x):
+def device_get(x: Any) -> Any:
     """A pytree with its arrays as numpy arrays. Other leaves are unchanged, and so are keys, for which numpy has no dtype.
 
     Args:
@@ -152,7 +161,7 @@ def device_get(x):
     return tree_map(fetched, x)
 
 
-def copy_to_host_async(x):
+def copy_to_host_async(x: _T) -> _T:
     """Starts to copy a pytree's arrays to the host, so that a later `device_get` need not wait.
 
     Args:
@@ -168,7 +177,7 @@ def copy_to_host_async(x):
     return x
 
 
-def block_until_ready(x):
+def block_until_ready(x: _T) -> _T:
     """Waits until a pytree's arrays are computed, and returns the pytree.
 
     Args:
@@ -187,7 +196,7 @@ def block_until_ready(x):
     return x
 
 
-def devices(backend=None):
+def devices(backend: Any = None) -> list[Device]:
     """All devices of a backend (the default one if None). Raises RuntimeError if the backend does not exist.
 
     Args:
@@ -202,7 +211,7 @@ def devices(backend=None):
     return _core.devices(backend)
 
 
-def local_devices(process_index=None, backend=None, host_id=None):
+def local_devices(process_index: int | None = None, backend: Any = None, host_id: int | None = None) -> list[Device]:
     """The devices of this process.
 
     Args:
@@ -218,7 +227,7 @@ def local_devices(process_index=None, backend=None, host_id=None):
     return [d for d in _core.devices(backend) if d.process_index == process_index]
 
 
-def device_count(backend=None):
+def device_count(backend: Any = None) -> int:
     """How many devices a backend has.
 
     Args:
@@ -233,7 +242,7 @@ def device_count(backend=None):
     return len(devices(backend))
 
 
-def local_device_count(backend=None):
+def local_device_count(backend: Any = None) -> int:
     """How many devices of a backend belong to this process.
 
     Args:
@@ -248,7 +257,7 @@ def local_device_count(backend=None):
     return len(local_devices(backend=backend))
 
 
-def default_backend():
+def default_backend() -> str:
     """The platform of the default device: "cpu" or "gpu".
 
     Returns:
@@ -321,7 +330,7 @@ def memory_of(device, kind):
     return Memory(device)
 
 
-def process_index(backend=None):
+def process_index(backend: Any = None) -> int:
     """This process's index in a distributed run; 0 in a single process. Raises RuntimeError if the backend does not exist.
 
     Args:
@@ -336,7 +345,7 @@ def process_index(backend=None):
     return _core.process_index() if backend is None else _core.devices(backend)[0].process_index
 
 
-def process_count(backend=None):
+def process_count(backend: Any = None) -> int:
     """The number of processes of a distributed run. Raises RuntimeError if the backend does not exist.
 
     Args:
@@ -351,7 +360,7 @@ def process_count(backend=None):
     return _core.process_count() if backend is None else 1 + max(d.process_index for d in _core.devices(backend))
 
 
-def process_indices(backend=None):
+def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes.
 
     Args:
@@ -366,7 +375,7 @@ def process_indices(backend=None):
 host_id, host_count, host_ids = process_index, process_count, process_indices
 
 
-def live_arrays(platform=None):
+def live_arrays(platform: str | None = None) -> list[Array]:
     """The live arrays that Python objects refer to (of one platform, if given), found from all containers and running frames.
 
     Creating an array is not slowed down by this; instead the whole heap is searched. Arrays that only programs refer to are not found.
@@ -412,7 +421,7 @@ def live_arrays(platform=None):
     ]
 
 
-def print_environment_info(return_string=False):
+def print_environment_info(return_string: bool = False) -> str | None:
     """The facts that a bug report needs: versions, platform, devices. Printed, or returned.
 
     Args:

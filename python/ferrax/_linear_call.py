@@ -6,6 +6,10 @@ Invariant: the equation is linear in its last operands. The operands before are 
 of the same kind; derivatives by the residuals are those of the first function.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from . import _core
 from ._batching import vmap
 from ._core import Primitive
@@ -13,8 +17,11 @@ from ._flat import FlatFun
 from .interpreters import ad, batching
 from .tree_util import tree_flatten
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-def linear_call(fun, fun_transpose, residual_args, linear_args):
+
+def linear_call(fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any) -> Any:
     """Calls `fun(residual_args, linear_args)`, linear in the latter, with a custom transpose.
 
     Args:

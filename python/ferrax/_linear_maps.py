@@ -6,6 +6,10 @@ Invariant: linear maps are pytrees of their residuals, so that they pass through
     f_vjp(1.0)                                                       # (1.,)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
 import numpy as np
 
 from . import _core, _flat, ad
@@ -14,13 +18,28 @@ from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexa
 from ._ref_backward import linearized, transposed
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_structure
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_R = TypeVar("_R")
+
+
 _get_aval = _core.get_aval
 
 
 # ---------------------------------------------------------------- linearize, vjp, linear_transpose
 
 
-def linearize(fun, *primals, has_aux=False):
+@overload
+def linearize(fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = False) -> tuple[_R, Callable[..., _R]]: ...
+
+
+@overload
+def linearize(fun: Callable[..., Any], *primals: Any, has_aux: Literal[True]) -> tuple[Any, Callable[..., Any], Any]: ...
+
+
+def linearize(fun: Any, *primals: Any, has_aux: Any = False) -> Any:
     """The value of a function at a point, and its derivative there as a linear function that can be applied many times.
 
     Args:
@@ -93,7 +112,15 @@ def _tangent_mismatch(got, primal):
     return text + " \nThis might be fixed by:\n" + "".join(f"{line};\n" for line in lines) if lines else text
 
 
-def vjp(fun, *primals, has_aux=False, reduce_axes=()):
+@overload
+def vjp(fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Any = ()) -> tuple[_R, Callable[[Any], tuple[Any, ...]]]: ...
+
+
+@overload
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: Literal[True], reduce_axes: Any = ()) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
+
+
+def vjp(fun: Any, *primals: Any, has_aux: Any = False, reduce_axes: Any = ()) -> Any:
     """The value of a function and its pullback (vector-Jacobian product).
 
     Args:
@@ -167,9 +194,20 @@ class VJP:
         args_res = spec.in_tree.unflatten([kept.get(k, NotNeeded()) for k in range(len(leaves))])
         return cls((spec, n_aux, linear, sources), list(args_res), [r for r, k in zip(residuals, sources, strict=True) if k is None])
 
-    in_tree = property(lambda self: self._fixed[0].in_tree)
-    out_tree = property(lambda self: self._fixed[0].out_tree)
-    jaxpr = property(lambda self: self._linear().program.jaxpr)
+    @property
+    def in_tree(self) -> Any:
+        """The structure of the arguments."""
+        return self._fixed[0].in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        """The structure of the results."""
+        return self._fixed[0].out_tree
+
+    @property
+    def jaxpr(self) -> Any:
+        """The program."""
+        return self._linear().program.jaxpr
 
     def _linear(self):
         _, _, linear, sources = self._fixed
@@ -264,7 +302,7 @@ arguments rather than in a tuple, this error can arise.
 """
 
 
-def linear_transpose(fun, *primals, reduce_axes=()):
+def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Callable[..., Any]:
     """The transpose of a linear function; cheaper than `vjp`, because nothing is evaluated.
 
     Args:

@@ -5,7 +5,10 @@ Invariant: outside another transformation the slices run on devices of their own
     pmap(lambda x: x / lax.psum(x, "d"), axis_name="d")(jnp.arange(4.0))
 """
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _core
 from ._api import without_static
@@ -14,6 +17,15 @@ from ._flat import FlatFun, check_callable, name_of, wraps
 from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix, prefix_errors, spread_prefix
 from .tree_util import tree_flatten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ._core import Device
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def _spread_in_axes(axes, args, kwargs):
@@ -35,7 +47,18 @@ def _spread_in_axes(axes, args, kwargs):
     )
 
 
-def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnums=(), devices=None, backend=None, axis_size=None, donate_argnums=()):
+def pmap(
+    fun: Callable[_P, _R],
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Iterable[int] = (),
+    devices: Sequence[Device] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Iterable[int] = (),
+) -> Callable[_P, _R]:
     """Maps a function over an array axis, with each element on a device of its own.
 
     Args:

@@ -5,10 +5,15 @@ A policy is called for every equation, `policy(primitive, *avals, **params)`, an
     checkpoint(f, policy=checkpoint_policies.dots_saveable)
 """
 
+from __future__ import annotations
+
 import types
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._transformed import restorable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _DOTS = {"dot_general", "conv_general_dilated", "ragged_dot_general"}
 
@@ -135,7 +140,26 @@ def offload_dot_with_no_batch_dims(offload_src, offload_dst):
     return policy
 
 
-checkpoint_policies = types.SimpleNamespace(
+if TYPE_CHECKING:
+
+    class _Policies:
+        """The attributes of `checkpoint_policies`."""
+
+        everything_saveable: Callable[..., Any]
+        nothing_saveable: Callable[..., Any]
+        dots_saveable: Callable[..., Any]
+        checkpoint_dots: Callable[..., Any]
+        dots_with_no_batch_dims_saveable: Callable[..., Any]
+        checkpoint_dots_with_no_batch_dims: Callable[..., Any]
+        save_only_these_names: Callable[..., Any]
+        save_any_names_but_these: Callable[..., Any]
+        save_anything_except_these_names: Callable[..., Any]
+        save_from_both_policies: Callable[..., Any]
+        save_and_offload_only_these_names: Callable[..., Any]
+        offload_dot_with_no_batch_dims: Callable[..., Any]
+
+
+checkpoint_policies: _Policies = types.SimpleNamespace(
     everything_saveable=everything_saveable,
     nothing_saveable=nothing_saveable,
     dots_saveable=dots_saveable,

@@ -11,11 +11,19 @@ Invariant: missing fields have the defaults of protocol buffers; a truncated fil
     ['host']
 """
 
+from __future__ import annotations
+
 import pathlib
 import re
 import struct
+from typing import TYPE_CHECKING, Any
 
 from .errors import JaxRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
 
 __all__ = ["ProfileData", "ProfileEvent", "ProfileLine", "ProfilePlane"]
 
@@ -208,27 +216,27 @@ class ProfileEvent(_Of):
     """Something that happened, with its times in nanoseconds."""
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The name of the event."""
         return _last(self._plane.events.get(_last(self._message[0], "metadata_id", 0), {}), "name", "")
 
     @property
-    def start_ns(self):
+    def start_ns(self) -> float:
         """When it began."""
         return float(self._message[1] + _last(self._message[0], "offset_ps", 0) // 1000)
 
     @property
-    def duration_ns(self):
+    def duration_ns(self) -> float:
         """How long it took."""
         return float(_last(self._message[0], "duration_ps", 0) // 1000)
 
     @property
-    def end_ns(self):
+    def end_ns(self) -> float:
         """When it ended."""
         return self.start_ns + self.duration_ns
 
     @property
-    def stats(self):
+    def stats(self) -> Iterator[tuple[str | None, Any]]:
         """(name, value) of the event's statistics."""
         return _stats(self._message[0], self._plane)
 
@@ -252,17 +260,17 @@ class ProfilePlane(_Of):
     """The events of a host or a device."""
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The plane's name, such as `/host:CPU`."""
         return _last(self._message, "name", "")
 
     @property
-    def lines(self):
+    def lines(self) -> Iterator[Any]:
         """Its threads."""
         return (ProfileLine(line, self._plane) for line in self._message.get("lines", ()))
 
     @property
-    def stats(self):
+    def stats(self) -> Iterator[tuple[str | None, Any]]:
         """(name, value) of the plane's statistics."""
         return _stats(self._message, self._plane)
 
@@ -274,19 +282,19 @@ class ProfileData:
       RuntimeError: the bytes are no profile, or cut.
     """
 
-    def __init__(self, serialized):
+    def __init__(self, serialized: bytes) -> None:
         try:
             self._space = _read("XSpace", serialized)
         except ValueError as e:
             raise RuntimeError(f"Failed to parse XSpace from array: {e}") from None
 
     @classmethod
-    def from_serialized_xspace(cls, serialized_xspace):
+    def from_serialized_xspace(cls, serialized_xspace: bytes) -> ProfileData:
         """The profile of a message's bytes."""
         return cls(serialized_xspace)
 
     @classmethod
-    def from_file(cls, proto_file_path):
+    def from_file(cls, proto_file_path: PathLike[str] | str) -> ProfileData:
         """The profile of a file.
 
         Raises:
@@ -299,12 +307,12 @@ class ProfileData:
         return cls(data)
 
     @classmethod
-    def from_text_proto(cls, text):
+    def from_text_proto(cls, text: str) -> ProfileData:
         """The profile of a message in protocol buffers' text form."""
         return cls(cls.text_proto_to_serialized_xspace(text))
 
     @staticmethod
-    def text_proto_to_serialized_xspace(text):
+    def text_proto_to_serialized_xspace(text: str) -> bytes:
         """A message's text as its bytes.
 
         Raises:
@@ -313,10 +321,10 @@ class ProfileData:
         return _write("XSpace", _parse("XSpace", _tokens(text), ("end", "")))
 
     @property
-    def planes(self):
+    def planes(self) -> Iterator[ProfilePlane]:
         """The hosts and devices."""
         return (ProfilePlane(plane, _Names(plane)) for plane in self._space.get("planes", ()))
 
-    def find_plane_with_name(self, name):
+    def find_plane_with_name(self, name: str) -> ProfilePlane | None:
         """The plane of a name, or None."""
         return next((plane for plane in self.planes if plane.name == name), None)

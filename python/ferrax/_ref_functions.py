@@ -3,15 +3,21 @@
 Invariant: each is a method of `Ref` or `Ref` itself under JAX's name.
 """
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
 from ._refs import NO_GRAD, Ref
 
+if TYPE_CHECKING:
+    from ._core import Array
 
-def new_ref(init_val, *, memory_space=None, kind=None):
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """A mutable reference whose first value is an array's.
 
     Args:
@@ -43,7 +49,7 @@ def new_ref(init_val, *, memory_space=None, kind=None):
     return Ref(init_val, kind)
 
 
-def empty_ref(ty, memory_space=None):
+def empty_ref(ty: Any, memory_space: Any = None) -> Any:
     """A reference of a type, anything with a shape and a dtype. Its value is zeros until it is written.
 
     Args:
@@ -57,7 +63,7 @@ def empty_ref(ty, memory_space=None):
     return new_ref(_core.broadcast_to(_core.asarray(zero), tuple(ty.shape)), memory_space=memory_space)
 
 
-def freeze(ref):
+def freeze(ref: Ref) -> Array:
     """The value of a reference, which is over.
 
     Args:
@@ -71,7 +77,7 @@ def freeze(ref):
     return value
 
 
-def free_ref(ref):
+def free_ref(ref: Ref) -> Any:
     """Ends a reference, value and all.
 
     Args:
@@ -83,7 +89,7 @@ def free_ref(ref):
     freeze(ref)
 
 
-def ref_get(ref, idx=None):
+def ref_get(ref: Any, idx: Any = None) -> Any:
     """`ref[idx]`; None: all of it.
 
     Args:
@@ -96,7 +102,7 @@ def ref_get(ref, idx=None):
     return ref[... if idx is None else idx]
 
 
-def ref_set(ref, idx, value):
+def ref_set(ref: Any, idx: Any, value: Any) -> None:
     """`ref[idx] = value`.
 
     Args:
@@ -110,7 +116,7 @@ def ref_set(ref, idx, value):
     ref[... if idx is None else idx] = value
 
 
-def ref_swap(ref, idx, value, _function_name="ref_swap"):
+def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
     """Sets the elements at `idx`, and returns the elements before.
 
     Args:
@@ -126,7 +132,7 @@ def ref_swap(ref, idx, value, _function_name="ref_swap"):
     return old
 
 
-def ref_addupdate(ref, idx, x):
+def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
     """Adds to the elements at `idx`.
 
     Args:
@@ -140,7 +146,7 @@ def ref_addupdate(ref, idx, x):
     ref.addupdate(x, ... if idx is None else idx)
 
 
-def ds(start, size=None, stride=None):
+def ds(start: int | Array | None, size: int | Array | None = None, stride: int | None = None) -> Any:
     """The index of `size` elements from `start`, each `stride` after the last: `ref[ds(i, 3)]`, `x[ds(i, 3)]`.
 
     Args:

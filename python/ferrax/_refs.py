@@ -13,17 +13,26 @@ makes the program in which the reference is defined then traces again, with the 
 Invariant: a reference belongs to one program under construction (or to none, outside); its value is read and set only there.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import os
 import sys
 import threading
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core, _flat
 from ._flat import argument_names, describe
 from .tree_util import tree_flatten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._core import ShapedArray
+
 
 __all__ = ["Ref", "RefType"]
 
@@ -50,13 +59,28 @@ class Captured(BaseException):
 class RefType:
     """The type of a reference: that of its value."""
 
-    def __init__(self, inner_aval):
+    def __init__(self, inner_aval: ShapedArray) -> None:
         self.inner_aval = inner_aval
 
-    shape = property(lambda self: tuple(self.inner_aval.shape))
-    dtype = property(lambda self: self.inner_aval.dtype)
-    sharding = property(lambda self: self.inner_aval.sharding)
-    weak_type = property(lambda self: self.inner_aval.weak_type)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return tuple(self.inner_aval.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self.inner_aval.dtype
+
+    @property
+    def sharding(self) -> Any:
+        """The sharding."""
+        return self.inner_aval.sharding
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype yields to other dtypes."""
+        return self.inner_aval.weak_type
 
     def __eq__(self, other):
         return type(other) is RefType and self.inner_aval == other.inner_aval
@@ -109,11 +133,31 @@ class Ref:
 
     # Attributes that a `ShapeDtypeStruct` of a reference has too.
     is_ref = True
-    shape = property(lambda self: tuple(self._aval.shape))
-    dtype = property(lambda self: self._aval.dtype)
-    ndim = property(lambda self: len(self._aval.shape))
-    size = property(lambda self: int(np.prod(self._aval.shape, dtype=object)) if self._aval.shape else 1)
-    aval = property(lambda self: RefType(self._aval))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return tuple(self._aval.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self._aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._aval.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self._aval.shape, dtype=object)) if self._aval.shape else 1
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type."""
+        return RefType(self._aval)
 
     def _type(self):
         return repr(self.aval)
@@ -126,14 +170,14 @@ class Ref:
             raise ValueError(f"a mutable reference of type {self._type()} was freed")
         return self._value
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         x = self._here()
         return _whole(x) if _is_all(idx) else x[_checked(idx, self.shape)]
 
-    def __setitem__(self, idx, value):
+    def __setitem__(self, idx: Any, value: Any) -> Any:
         self._update("set", idx, value)
 
-    def addupdate(self, value, idx=...):
+    def addupdate(self, value: Any, idx: Any = ...) -> Any:
         """Adds to the elements at `idx`."""
         self._update("add", idx, value)
 
@@ -169,21 +213,21 @@ class Ref:
         return Ref, (_whole(self._here()), self._kind)
 
     @property
-    def at(self):
+    def at(self) -> Any:
         """`ref.at[index]`: a part of it, which is read and written as the whole is."""
         return _At(self, ())
 
     @property
-    def sharding(self):
+    def sharding(self) -> Any:
         """Where its value is."""
         return self._here().sharding
 
-    def __len__(self):
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self):
@@ -199,11 +243,30 @@ class _Part:
     def __init__(self, ref, indices):
         self._ref, self._indices = ref, indices
 
-    shape = property(lambda self: functools.reduce(lambda shape, idx: _selected(shape, self.dtype, idx), self._indices, self._ref.shape))
-    dtype = property(lambda self: self._ref.dtype)
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: int(np.prod(self.shape, dtype=object)) if self.shape else 1)
-    at = property(lambda self: _At(self._ref, self._indices))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return functools.reduce(lambda shape, idx: _selected(shape, self.dtype, idx), self._indices, self._ref.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self._ref.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
+
+    @property
+    def at(self) -> Any:
+        """Views of parts: `x.at[i]`."""
+        return _At(self._ref, self._indices)
 
     def __repr__(self):
         return f"{self._ref!r}.at" + "".join(f"[{i}]" for i in self._indices)

@@ -12,9 +12,12 @@ Invariant: results do not depend on the number of devices; a result whose parts 
 refused.
 """
 
+from __future__ import annotations
+
 import inspect
 import math
 import threading
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +30,10 @@ from ._tree_prefixes import broadcast_prefix
 from .errors import ConcretizationTypeError
 from .sharding import NamedSharding, PartitionSpec
 from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_map
+
+if TYPE_CHECKING:
+    from collections.abc import Set
+
 
 __all__ = ["Infer", "shard_map", "smap"]
 
@@ -45,7 +52,16 @@ def _is_spec(x):
     return isinstance(x, PartitionSpec) or x is None
 
 
-def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=frozenset(), check_vma=True):
+def shard_map(
+    f: Any = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | AbstractMesh | None = None,
+    axis_names: Set[Any] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
     """Maps a function over the parts of arrays, with collectives between them along the axes of a mesh.
 
     Args:
@@ -248,7 +264,7 @@ def _inferred(args, names):
     return tree_map(of, args)
 
 
-def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
+def smap(f: Any = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Any:
     """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap` has them.
 
     Args:

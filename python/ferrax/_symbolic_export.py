@@ -187,8 +187,16 @@ class SymbolicAval:
     def __init__(self, shape, dtype, weak_type=False):
         self.shape, self.dtype, self.weak_type = tuple(shape), dtype, weak_type
 
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: math.prod(self.shape))
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
     sharding = None
 
     def __eq__(self, other):

@@ -3,14 +3,17 @@
 with set_num_threads(1): ...
 """
 
+from __future__ import annotations
+
 import operator
+from typing import Self, SupportsIndex
 
 from . import _core
 
 _MOST_THREADS = 1024
 
 
-def num_threads():
+def num_threads() -> int:
     """How many threads a large operation on the CPU is spread over. Without `set_num_threads`, FERRAX_NUM_THREADS or one for each core.
 
     Returns:
@@ -41,7 +44,7 @@ class set_num_threads:
 
     __slots__ = ("_before",)
 
-    def __init__(self, n=None):
+    def __init__(self, n: SupportsIndex | None = None) -> None:
         if n is not None:
             if isinstance(n, bool):
                 raise TypeError(f"set_num_threads requires an integer or None, got {n!r}")
@@ -54,8 +57,8 @@ class set_num_threads:
         self._before = _core.num_threads()
         _core.set_num_threads(n or 0)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         _core.set_num_threads(self._before)

@@ -9,9 +9,17 @@ import collections
 import functools
 import inspect
 import operator as _op
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Sequence
+
+
+_C = TypeVar("_C", bound=type[Any])
+
 
 _NODE_TYPES = {tuple, list, dict, collections.OrderedDict, collections.defaultdict, type(None)}
 
@@ -26,7 +34,7 @@ def simple_key(key):
     return str(key)
 
 
-def flatten_one_level(tree):
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """The children of a node, a list for a list and else a tuple, and its metadata.
 
     Args:
@@ -46,7 +54,7 @@ def flatten_one_level(tree):
     return list(children) if type(tree) is list else tuple(children), data
 
 
-def flatten_one_level_with_keys(tree):
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """The (key, child) pairs of a node and its metadata.
 
     Args:
@@ -69,7 +77,7 @@ def flatten_one_level_with_keys(tree):
     return tuple((path[0], x) for path, x in pairs), tuple(metadata) if isinstance(metadata, list) else metadata
 
 
-def is_tree_node(typ):
+def is_tree_node(typ: type[Any]) -> bool:
     """Whether values of this type are inner nodes of a pytree.
 
     Args:
@@ -84,7 +92,12 @@ def is_tree_node(typ):
     return typ in _NODE_TYPES or (issubclass(typ, tuple) and hasattr(typ, "_fields"))
 
 
-def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
+def register_pytree_node(
+    nodetype: type[Any],
+    flatten_func: Callable[[Any], tuple[Any, Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
+) -> None:
     """Makes a class an inner node.
 
     Args:
@@ -115,7 +128,7 @@ def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_ke
     _NODE_TYPES.add(nodetype)
 
 
-def register_pytree_node_class(cls):
+def register_pytree_node_class(cls: _C) -> _C:
     """Class decorator: registers a class with methods `tree_flatten(self)` and `tree_unflatten(cls, aux, children)`.
 
     Args:
@@ -138,7 +151,12 @@ def register_pytree_node_class(cls):
     return cls
 
 
-def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatten_func=None):
+def register_pytree_with_keys(
+    nodetype: type[Any],
+    flatten_with_keys: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten_func: Callable[[Any, Iterable[Any]], Any],
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+) -> None:
     """Makes a class an inner node whose children have keys.
 
     Args:
@@ -166,7 +184,7 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
     register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
 
 
-def register_pytree_with_keys_class(cls):
+def register_pytree_with_keys_class(cls: _C) -> _C:
     """Class decorator: registers a class with methods `tree_flatten_with_keys` and `tree_unflatten` (and, for speed, `tree_flatten`).
 
     Args:
@@ -190,7 +208,9 @@ def register_pytree_with_keys_class(cls):
     return cls
 
 
-def register_dataclass(nodetype, data_fields=None, meta_fields=None, drop_fields=()):
+def register_dataclass(
+    nodetype: Any, data_fields: Sequence[str] | None = None, meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = ()
+) -> Any:
     """Makes a dataclass (or a class made from its fields) an inner node.
 
     Args:
@@ -274,7 +294,7 @@ def _check_fields(init_fields, given, dropped):
         raise ValueError(head + lacking + (f" Unexpected fields: {unexpected}." if unexpected else ""))
 
 
-def register_static(cls):
+def register_static(cls: _C) -> _C:
     """Class decorator: values of the class are trees without leaves; they must be hashable and comparable, and are static under `jit`.
 
     Args:
@@ -318,7 +338,7 @@ class Partial(functools.partial):
     add_one = Partial(operator.add, jnp.ones(3))      # can be passed through jit as an argument
     """
 
-    def __new__(klass, func, *args, **kw):
+    def __new__(klass, func: Callable[..., Any], *args: Any, **kw: Any) -> Self:
         """The function with `args` and `kw` bound; a partial function as the argument remains one object, as metadata."""
         if isinstance(func, functools.partial):
             shim = _Opaque(func)

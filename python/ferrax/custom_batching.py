@@ -10,7 +10,10 @@ Invariant: a call is one equation until `vmap` maps over it; the rule gets and r
 tangent of a call is a call again, whose rule is the derivative of the rule. So `vmap` of a derivative also uses the rule.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +27,10 @@ from .interpreters import ad, batching
 from .lax import map as _map
 from .lax._bodies import Body, as_array
 from .tree_util import tree_flatten, tree_leaves, tree_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 
@@ -46,11 +53,11 @@ class custom_vmap(CustomFunction):
       Array([2., 3., 4.], dtype=float32)
     """
 
-    def __init__(self, fun):
+    def __init__(self, fun: Callable[..., Any]) -> None:
         super().__init__(fun)
         self.vmap_rule = None
 
-    def def_vmap(self, vmap_rule):
+    def def_vmap(self, vmap_rule: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
         """Sets the rule: `vmap_rule(axis_size, in_batched, *args) -> (out, out_batched)`. Returns it, so that it may decorate.
 
         in_batched: a list with a pytree of truths for each argument: whether the leaf has the mapped axis, which is then its first.
@@ -59,7 +66,7 @@ class custom_vmap(CustomFunction):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value; under `vmap`, by its rule."""
         if self.vmap_rule is None:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name_of(self.fun)} using def_vmap.")
@@ -242,7 +249,7 @@ ad.primitive_transposes[custom_vmap_p] = _transpose
 batching.primitive_batchers[custom_vmap_p] = _batch
 
 
-def sequential_vmap(f):
+def sequential_vmap(f: Any) -> Any:
     """A function that `vmap` evaluates for one element of the mapped axis after the other, by `lax.map`: the results of all bodies need not fit in memory at once.
 
     Args:

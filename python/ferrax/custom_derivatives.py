@@ -7,8 +7,11 @@ Invariant: a rule sees and returns the function's own pytrees; the core sees fla
     log1pexp.defjvp(lambda primals, tangents: (log1pexp(*primals), tangents[0] / (1 + jnp.exp(-primals[0]))))
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from . import _core
 from ._config import FLAGS
@@ -22,6 +25,19 @@ from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
 from .tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+
+    from ._core import ShapedArray
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
 
 __all__ = [
     "CustomVJPPrimal",
@@ -43,14 +59,25 @@ custom_jvp_call_p, custom_vjp_call_p = _core.primitive("custom_jvp_call"), _core
 class SymbolicZero:
     """A tangent or cotangent that is known to be zero, of type `aval`; passed to rules with `symbolic_zeros=True`."""
 
-    def __init__(self, aval):
+    def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
-    shape = property(lambda self: tuple(self.aval.shape))
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: len(self.aval.shape))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return tuple(self.aval.shape)
 
-    def instantiate(self):
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.aval.shape)
+
+    def instantiate(self) -> Any:
         """The zeros as an array."""
         return zeros(self.aval)
 
@@ -66,7 +93,7 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
-def custom_vjp_primal_tree_values(tree):
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """Replaces each `CustomVJPPrimal` of a pytree by its value.
 
     Args:
@@ -79,7 +106,7 @@ def custom_vjp_primal_tree_values(tree):
     return tree_map(lambda x: x.value if is_primal(x) else x, tree, is_leaf=is_primal)
 
 
-def zero_from_primal(val, symbolic_zeros=False):
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """Zeros of the tangent types of a pytree's leaves.
 
     Args:
@@ -96,7 +123,7 @@ def zero_from_primal(val, symbolic_zeros=False):
 # ---------------------------------------------------------------- custom_jvp
 
 
-class custom_jvp(CustomFunction):
+class custom_jvp(CustomFunction, Generic[_P, _R]):
     """A function with a custom forward-mode rule; reverse mode is its transposition.
 
     Args:
@@ -113,12 +140,12 @@ class custom_jvp(CustomFunction):
           return f(x, y), jnp.cos(x) * dx * y + jnp.sin(x) * dy
     """
 
-    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+    def __init__(self, fun: Callable[_P, _R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp = None
         self.symbolic_zeros = False
 
-    def defjvp(self, jvp, symbolic_zeros=False):
+    def defjvp(self, jvp: _F, symbolic_zeros: bool = False) -> _F:
         """Sets the rule: `jvp(*nondiff_args, primals, tangents) -> (out, out_tangent)`. Returns it, so that it may decorate.
 
         Args:
@@ -127,7 +154,7 @@ class custom_jvp(CustomFunction):
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
-    def defjvps(self, *jvps):
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Sets one rule per argument: `jvps[i](tangent_i, out, *primals) -> out_tangent`, or None for a zero derivative.
 
         Raises:
@@ -138,7 +165,7 @@ class custom_jvp(CustomFunction):
 
         self.defjvp(_sum_of_rules(self, jvps))
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """The function's value; under differentiation, with its own rule."""
         name = name_of(self.fun)
         if not self.jvp:
@@ -246,7 +273,7 @@ class _FlatJvpRule:
 # ---------------------------------------------------------------- custom_vjp
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction, Generic[_P, _R]):
     """A function with a custom reverse-mode rule. It cannot be differentiated in forward mode.
 
     Args:
@@ -260,12 +287,12 @@ class custom_vjp(CustomFunction):
                            lambda limit, g: (jnp.clip(g, -limit, limit), None))
     """
 
-    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+    def __init__(self, fun: Callable[_P, _R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()) -> None:
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd = self.bwd = None
         self.symbolic_zeros = False
 
-    def defvjp(self, fwd, bwd, symbolic_zeros=False, optimize_remat=False):
+    def defvjp(self, fwd: Callable[..., tuple[Any, Any]], bwd: Callable[..., Any], symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Sets the rule.
 
         Args:
@@ -276,11 +303,11 @@ class custom_vjp(CustomFunction):
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    def defvjp_all(self, *_):
+    def defvjp_all(self, *_: Any) -> NoReturn:
         """No longer there: raises AttributeError."""
         raise AttributeError("defvjp_all was replaced by defvjp(fwd, bwd)")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """The function's value; under differentiation, with its own rule."""
         name = name_of(self.fun)
         if not self.fwd or not self.bwd:
@@ -428,7 +455,7 @@ class _FlatVjpRule:
         return ct
 
 
-def custom_gradient(fun):
+def custom_gradient(fun: Callable[_P, tuple[_R, Any]]) -> Callable[_P, _R]:
     """A function that returns its value and its own pullback: `fun(*args) -> (out, vjp)`.
 
     `vjp(cotangent)` returns a tuple of one cotangent per argument; for a single argument it may return the cotangent itself.
@@ -487,7 +514,7 @@ def _closed(fun, avals):
     return converted, list(consts)
 
 
-def closure_convert(fun, *example_args):
+def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
     """`fun` with the differentiable arrays it closes over made arguments.
 
     Args:

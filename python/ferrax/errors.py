@@ -8,6 +8,13 @@ Invariant: this module imports nothing of the package, so that the extension may
         print(e)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._core import Tracer
+
 __all__ = [
     "ConcretizationTypeError",
     "InconclusiveDimensionOperation",
@@ -36,7 +43,7 @@ class _FromTracer:
 
     _words = ""
 
-    def __init__(self, tracer, context=""):
+    def __init__(self, tracer: Tracer | str, context: str = "") -> None:
         if isinstance(tracer, str):
             message = tracer
         else:

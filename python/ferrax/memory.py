@@ -3,6 +3,8 @@
 jax.device_put(x, memory.Space.Device)
 """
 
+from __future__ import annotations
+
 import enum
 
 __all__ = ["Space"]
@@ -11,11 +13,14 @@ __all__ = ["Space"]
 class Space(enum.Enum):
     """The memory of an array: of the device, of the host, any."""
 
-    Device = enum.auto()
-    Host = enum.auto()
-    Any = enum.auto()
+    Device = 1
+    Host = 2
+    Any = 3
 
-    is_memory = property(lambda self: True)
+    @property
+    def is_memory(self) -> bool:
+        """Whether it is a kind of memory: always."""
+        return True
 
     def __repr__(self):
         return f"MemorySpace.{self.name}"

@@ -10,6 +10,8 @@ when kernels ran is not in it.
 Invariant: one trace at a time; annotations outside of a trace cost next to nothing.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import functools
@@ -19,11 +21,17 @@ import os
 import pathlib
 import threading
 import time
+from typing import TYPE_CHECKING, Any, Self
 
 from ._compilations import Listener
 from ._config import inert, refused
 from ._devices import devices, live_arrays
 from ._profile_data import ProfileData, ProfileEvent, ProfilePlane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+
 
 __all__ = [
     "ProfileData",
@@ -75,7 +83,9 @@ class _Profile:
 _open = []
 
 
-def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
+def start_trace(
+    log_dir: PathLike[str] | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False, profiler_options: ProfileOptions | None = None
+) -> None:
     """Starts a trace, which `stop_trace` writes to a directory.
 
     Args:
@@ -102,7 +112,7 @@ def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False
     _open.append(_Profile(log_dir))
 
 
-def stop_trace():
+def stop_trace() -> Any:
     """Ends the trace and writes it.
 
     Returns:
@@ -117,7 +127,9 @@ def stop_trace():
 
 
 @contextlib.contextmanager
-def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
+def trace(
+    log_dir: PathLike[str] | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False, profiler_options: ProfileOptions | None = None
+) -> Any:
     """A context manager that takes a trace of its block.
 
     Args:
@@ -148,19 +160,19 @@ class TraceAnnotation(contextlib.ContextDecorator):
       **kwargs: data shown with the span.
     """
 
-    def __init__(self, name, **kwargs):
+    def __init__(self, name: Any, **kwargs: Any) -> None:
         self.name, self.kwargs, self._starts = name, kwargs, []
 
     @staticmethod
-    def is_enabled():
+    def is_enabled() -> bool:
         """Whether spans are written somewhere else than by `trace`: never."""
         return False
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._starts.append(time.perf_counter())
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: Any) -> None:
         start = self._starts.pop()
         if _open:
             _open[0].span(self.name, start, time.perf_counter() - start, "annotation", {k: str(v) for k, v in self.kwargs.items()})
@@ -173,7 +185,7 @@ class StepTraceAnnotation(TraceAnnotation):
     """A `TraceAnnotation` of one step of a loop: `step_num` says which."""
 
 
-def annotate_function(func, name=None, **decorator_kwargs):
+def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Any:
     """A function each call of which is a named span of the trace.
 
     Args:
@@ -194,7 +206,7 @@ def annotate_function(func, name=None, **decorator_kwargs):
     return wrapper
 
 
-def start_server(port, requires_backend=True):
+def start_server(port: int, requires_backend: bool = True) -> Any:
     """Not supported, because there is no server: use `start_trace` and `stop_trace` in the process itself.
 
     Args:
@@ -207,7 +219,7 @@ def start_server(port, requires_backend=True):
     raise NotImplementedError(f"start_server({port}, {requires_backend=}): nothing is served; use start_trace and stop_trace")
 
 
-def stop_server():
+def stop_server() -> Any:
     """Refused: no server was started.
 
     Raises:
@@ -216,7 +228,7 @@ def stop_server():
     raise ValueError("No active profiler server.")
 
 
-def device_memory_profile(backend=None):
+def device_memory_profile(backend: str | None = None) -> bytes:
     """The memory that arrays take on the devices of a platform.
 
     Args:
@@ -235,7 +247,7 @@ def device_memory_profile(backend=None):
     return json.dumps(out).encode()
 
 
-def save_device_memory_profile(filename, backend=None):
+def save_device_memory_profile(filename: Any, backend: str | None = None) -> None:
     """Writes `device_memory_profile(backend)` to a file.
 
     Args:
@@ -248,7 +260,7 @@ def save_device_memory_profile(filename, backend=None):
     pathlib.Path(filename).write_bytes(device_memory_profile(backend))
 
 
-def register_subprocess(pid, port):
+def register_subprocess(pid: int, port: int) -> None:
     """Accepted without effect: a profile contains only its own process.
 
     Args:

@@ -8,11 +8,14 @@ about ten times a second.
 Invariant: values, derivatives and errors are those of the loop without a bar.
 """
 
+from __future__ import annotations
+
 import importlib.util
 import itertools
 import sys
 import threading
 import time
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,10 +24,30 @@ from ._api import ShapeDtypeStruct
 from ._callback import io_callback
 from .tree_util import tree_leaves, tree_map
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_Carry = TypeVar("_Carry")
+_X = TypeVar("_X")
+_Y = TypeVar("_Y")
+_T = TypeVar("_T")
+
+
 __all__ = ["Line", "fori_loop", "scan", "while_loop"]
 
 _PER_SECOND = 10
 _INT = ShapeDtypeStruct((), np.int32)
+
+
+class _Bar(Protocol):
+    """What a loop reports to."""
+
+    def update(self, n: int, /) -> Any:
+        """`n` more steps are done."""
+
+    def close(self) -> Any:
+        """The loop is at its end."""
 
 
 class Line:
@@ -34,11 +57,11 @@ class Line:
     'training:   0% 0/1000'
     """
 
-    def __init__(self, total, desc=None, file=None):
+    def __init__(self, total: int | None, desc: str | None = None, file: IO[str] | None = None) -> None:
         self.total, self.desc, self.file = total, desc, sys.stderr if file is None else file
         self.start, self.n, self.width = time.monotonic(), 0, 0
 
-    def text(self, seconds):
+    def text(self, seconds: float) -> str:
         """The text of the line after so many seconds."""
         head = f"{self.desc}: " if self.desc else ""
         if self.total is None:
@@ -47,7 +70,7 @@ class Line:
         left = f"<{_clock(seconds * (self.total - self.n) / self.n)}" if 0 < self.n < self.total else ""
         return f"{head}{share:3d}% {self.n}/{self.total}" + (f" [{_clock(seconds)}{left}]" if seconds >= 1 else "")
 
-    def update(self, n):
+    def update(self, n: int) -> None:
         """`n` more steps are done."""
         self.n += n
         if self.file.isatty():
@@ -56,7 +79,7 @@ class Line:
             self.width = len(text)
             self.file.flush()
 
-    def close(self):
+    def close(self) -> None:
         """The loop is at its end."""
         self.file.write(("\r" if self.width else "") + self.text(time.monotonic() - self.start).ljust(self.width) + "\n")
         self.file.flush()
@@ -186,7 +209,17 @@ def _length(xs, length):
     return sizes[0] if sizes else length
 
 
-def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, desc=None, bar=None):
+def scan(
+    f: Callable[[_Carry, _X], tuple[_Carry, _Y]],
+    init: _Carry,
+    xs: _X | None = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    *,
+    desc: str | None = None,
+    bar: str | Callable[[int | None, str | None], _Bar] | None = None,
+) -> tuple[_Carry, _Y]:
     """`lax.scan` with a bar.
 
     Args:
@@ -230,7 +263,16 @@ def scan(f, init, xs=None, length=None, reverse=False, unroll=1, *, desc=None, b
     return carry[1], ys
 
 
-def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, desc=None, bar=None):
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, _T], _T],
+    init_val: _T,
+    *,
+    unroll: int | bool | None = None,
+    desc: str | None = None,
+    bar: str | Callable[[int | None, str | None], _Bar] | None = None,
+) -> _T:
     """`lax.fori_loop` with a progress bar. Where a bound is traced, the bar has no end.
 
     Args:
@@ -273,7 +315,15 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None, desc=None, bar=N
     return value
 
 
-def while_loop(cond_fun, body_fun, init_val, *, total=None, desc=None, bar=None):
+def while_loop(
+    cond_fun: Callable[[_T], Any],
+    body_fun: Callable[[_T], _T],
+    init_val: _T,
+    *,
+    total: int | None = None,
+    desc: str | None = None,
+    bar: str | Callable[[int | None, str | None], _Bar] | None = None,
+) -> _T:
     """`lax.while_loop` with a progress bar.
 
     Args:

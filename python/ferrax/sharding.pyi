@@ -2,13 +2,11 @@
 
 import numpy as np
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from enum import Enum
 from ferrax._core import Device
 from ferrax.typing import DTypeLike
 from typing import Any, Self, final
-
-from ferrax import set_mesh as set_mesh
-from ferrax import make_mesh as make_mesh
 
 __all__ = [
     "AbstractDevice",
@@ -200,3 +198,7 @@ def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any,
 def make_single_device_sharding(device: Any, *, memory_kind: Any = None) -> Any: ...
 def reshard(xs: Any, out_shardings: Any) -> Any: ...
 def use_abstract_mesh(mesh: AbstractMesh) -> Any: ...
+def make_mesh(
+    axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: tuple[AxisType, ...] | None = None, *, devices: Sequence[Device] | None = None
+) -> Mesh: ...
+def set_mesh(mesh: Mesh | None) -> AbstractContextManager[None]: ...

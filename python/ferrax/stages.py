@@ -5,8 +5,18 @@
 Invariant: each stage holds the one before it and can be printed.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from . import _core
 from ._core import Compiled, Executable, Lowered, PjitFunction as Wrapped, Traced
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ._core import ShapedArray
+
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Executable", "Lowered", "Traced", "Wrapped"]
 
@@ -18,11 +28,18 @@ class ArgInfo:
 
     __slots__ = ("_aval", "donated")
 
-    def __init__(self, _aval, donated):
+    def __init__(self, _aval: ShapedArray, donated: bool) -> None:
         self._aval, self.donated = _aval, donated
 
-    shape = property(lambda self: self._aval.shape)
-    dtype = property(lambda self: self._aval.dtype)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self._aval.dtype
 
     def __eq__(self, other):
         return isinstance(other, ArgInfo) and (self._aval, self.donated) == (other._aval, other.donated)

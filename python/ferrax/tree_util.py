@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator as _op
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
@@ -28,6 +28,10 @@ from ._tree_nodes import (
     simple_key,
 )
 from ._tree_prefixes import broadcast_prefix, prefix_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 
 __all__ = [
     "DictKey",
@@ -76,7 +80,7 @@ _MISSING = type("_Missing", (), {"__repr__": lambda self: "<no value>"})()
 # ---------------------------------------------------------------- flattening and unflattening
 
 
-def tree_flatten(tree, is_leaf=None):
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a pytree, in order, and its structure.
 
     Args:
@@ -95,7 +99,7 @@ def tree_flatten(tree, is_leaf=None):
     return _core.tree_flatten(tree, is_leaf)
 
 
-def tree_unflatten(treedef: Any, leaves: Any) -> Any:
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """The pytree of structure `treedef` with the given leaves; the inverse of `tree_flatten`.
 
     Args:
@@ -114,7 +118,7 @@ def tree_unflatten(treedef: Any, leaves: Any) -> Any:
     return treedef.unflatten(leaves)
 
 
-def tree_leaves(tree, is_leaf=None):
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves of a pytree, in order.
 
     Args:
@@ -130,7 +134,7 @@ def tree_leaves(tree, is_leaf=None):
     return _core.tree_flatten(tree, is_leaf)[0]
 
 
-def tree_structure(tree, is_leaf=None):
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """The structure of a pytree.
 
     Args:
@@ -146,7 +150,7 @@ def tree_structure(tree, is_leaf=None):
     return _core.tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(f, tree, *rest, is_leaf=None):
+def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """The pytree of `f(leaf, *others)` over the leaves of `tree` and the corresponding subtrees of `rest`.
 
     Args:
@@ -185,7 +189,7 @@ def _flatten_up_to(treedef, tree, other, is_leaf):
         raise
 
 
-def tree_reduce(function, tree, initializer=_MISSING, is_leaf=None):
+def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """`functools.reduce` over the leaves.
 
     Args:
@@ -209,7 +213,7 @@ def tree_reduce(function, tree, initializer=_MISSING, is_leaf=None):
     return functools.reduce(function, leaves, initializer)
 
 
-def tree_reduce_associative(operation, tree, *, identity=_MISSING, is_leaf=None):
+def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """The leaves combined pairwise by an associative operation, as a balanced tree of logarithmic depth.
 
     Args:
@@ -242,7 +246,7 @@ def _reduce_halves(operation, items):
     return operation(_reduce_halves(operation, items[:mid]), _reduce_halves(operation, items[mid:]))
 
 
-def tree_all(tree, *, is_leaf=None):
+def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether every leaf is true.
 
     Args:
@@ -258,7 +262,7 @@ def tree_all(tree, *, is_leaf=None):
     return all(tree_leaves(tree, is_leaf))
 
 
-def all_leaves(iterable, is_leaf=None):
+def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether every element is a leaf (None is not one).
 
     Args:
@@ -276,7 +280,7 @@ def all_leaves(iterable, is_leaf=None):
     return len(leaves) == len(items) and all(map(_op.is_, leaves, items))
 
 
-def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
     """A tree of trees turned inside out: outer of inner becomes inner of outer.
 
     Args:
@@ -304,7 +308,7 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
     return inner_treedef.unflatten(columns)
 
 
-def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
+def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """`full_tree`'s structure with, at each leaf, the leaf of `prefix_tree` above it.
 
     Args:
@@ -327,7 +331,7 @@ def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
 # ---------------------------------------------------------------- key paths
 
 
-def tree_flatten_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
+def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False) -> tuple[list[tuple[Any, Any]], PyTreeDef]:
     """As `tree_flatten`, with each leaf's path.
 
     Args:
@@ -358,7 +362,7 @@ def _walk_decisions(node, path, is_leaf, out):
             _walk_decisions(child, path + (key,), is_leaf, out)
 
 
-def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
+def tree_leaves_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False) -> list[tuple[Any, Any]]:
     """The (path, leaf) pairs of a pytree.
 
     Args:
@@ -375,7 +379,7 @@ def tree_leaves_with_path(tree, is_leaf=None, is_leaf_takes_path=False):
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
+def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False) -> Any:
     """As `tree_map`, calling `f(path, leaf, *others)`.
 
     Args:
@@ -398,7 +402,7 @@ def tree_map_with_path(f, tree, *rest, is_leaf=None, is_leaf_takes_path=False):
     return treedef.unflatten([f(*xs) for xs in zip(*columns, strict=True)])
 
 
-def keystr(keys, *, simple=False, separator=""):
+def keystr(keys: Any, *, simple: bool = False, separator: str = "") -> str:
     """A path as text.
 
     Args:
@@ -420,7 +424,7 @@ def keystr(keys, *, simple=False, separator=""):
 # ---------------------------------------------------------------- structures
 
 
-def treedef_children(treedef):
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of a node's children.
 
     Args:
@@ -435,7 +439,7 @@ def treedef_children(treedef):
     return treedef.children()
 
 
-def treedef_is_leaf(treedef):
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether the structure has one node: a leaf, None, or an empty container.
 
     Args:
@@ -450,7 +454,7 @@ def treedef_is_leaf(treedef):
     return treedef.num_nodes == 1
 
 
-def treedef_tuple(treedefs):
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple whose elements have the given structures.
 
     Args:

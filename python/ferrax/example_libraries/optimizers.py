@@ -8,14 +8,21 @@
 Invariant: an `OptimizerState` is a pytree whose leaves are the packed state's arrays, so it goes through `jit` and `grad` as it is.
 """
 
+from __future__ import annotations
+
 import collections
 import functools
 import typing
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import numpy as jnp
 from ..tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 
 __all__ = [
     "JoinPoint",
@@ -59,7 +66,7 @@ class Optimizer(typing.NamedTuple):
     params_fn: typing.Callable
 
 
-def optimizer(opt_maker):
+def optimizer(opt_maker: Callable[..., tuple[Callable[[Any], Any], Callable[[Any, Any, Any], Any], Callable[[Any], Any]]]) -> Callable[..., Optimizer]:
     """Decorator: makes an optimizer of pytrees from an optimizer of single arrays.
 
     Args:
@@ -123,7 +130,7 @@ def _first(state):
 
 
 @optimizer
-def sgd(step_size):
+def sgd(step_size: Any) -> Any:
     """Stochastic gradient descent.
 
     Args:
@@ -144,7 +151,7 @@ def sgd(step_size):
 
 
 @optimizer
-def momentum(step_size, mass):
+def momentum(step_size: Callable[[Any], Any], mass: float) -> Any:
     """Stochastic gradient descent with momentum: velocity = mass * velocity + g.
 
     Args:
@@ -165,7 +172,7 @@ def momentum(step_size, mass):
 
 
 @optimizer
-def nesterov(step_size, mass):
+def nesterov(step_size: Callable[[Any], Any], mass: float) -> Any:
     """Stochastic gradient descent with Nesterov's momentum.
 
     Args:
@@ -186,7 +193,7 @@ def nesterov(step_size, mass):
 
 
 @optimizer
-def adagrad(step_size, momentum=0.9):
+def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
     """Adagrad (Duchi, Hazan and Singer, 2011), with momentum.
 
     Args:
@@ -210,7 +217,7 @@ def adagrad(step_size, momentum=0.9):
 
 
 @optimizer
-def rmsprop(step_size, gamma=0.9, eps=1e-8):
+def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
     """RMSProp (Tieleman and Hinton, 2012).
 
     Args:
@@ -232,7 +239,7 @@ def rmsprop(step_size, gamma=0.9, eps=1e-8):
 
 
 @optimizer
-def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
+def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9) -> Any:
     """RMSProp with momentum.
 
     Args:
@@ -256,7 +263,7 @@ def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
 
 
 @optimizer
-def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
+def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
     """Adam (Kingma and Ba, 2014).
 
     Args:
@@ -282,7 +289,7 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 
 @optimizer
-def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
+def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
     """AdaMax, the variant of Adam that uses the infinity norm.
 
     Args:
@@ -306,7 +313,7 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 
 @optimizer
-def sm3(step_size, momentum=0.9):
+def sm3(step_size: Any, momentum: float = 0.9) -> Any:
     """SM3 (Anil et al., 2019): Adagrad with one accumulator for each index of an axis in place of one for each element.
 
     Args:
@@ -342,7 +349,7 @@ def sm3(step_size, momentum=0.9):
 # ---------------------------------------------------------------- schedules
 
 
-def constant(step_size):
+def constant(step_size: Any) -> Callable[[Any], Any]:
     """The same step size at every step.
 
     Args:
@@ -354,7 +361,7 @@ def constant(step_size):
     return lambda i: step_size
 
 
-def exponential_decay(step_size, decay_steps, decay_rate):
+def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Any:
     """The step size step_size * decay_rate ** (i / decay_steps) at step i.
 
     Args:
@@ -368,7 +375,7 @@ def exponential_decay(step_size, decay_steps, decay_rate):
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
-def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
+def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False) -> Any:
     """The step size step_size / (1 + decay_rate * i / decay_steps) at step i.
 
     Args:
@@ -385,7 +392,7 @@ def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
     return lambda i: step_size / (1 + decay_rate * i / decay_steps)
 
 
-def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
+def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0) -> Any:
     """The step size that decreases from `step_size` to `final_step_size` in `decay_steps` steps, along (1 - i / decay_steps) ** power.
 
     Args:
@@ -405,7 +412,7 @@ def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
     return schedule
 
 
-def piecewise_constant(boundaries, values):
+def piecewise_constant(boundaries: Any, values: Any) -> Any:
     """The step size values[k] at the steps after boundaries[k - 1], up to boundaries[k].
 
     Args:
@@ -426,7 +433,7 @@ def piecewise_constant(boundaries, values):
     return lambda i: values[jnp.sum(i > boundaries)]
 
 
-def make_schedule(scalar_or_schedule):
+def make_schedule(scalar_or_schedule: float | Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A step size as a function of the step.
 
     Args:
@@ -448,7 +455,7 @@ def make_schedule(scalar_or_schedule):
 # ---------------------------------------------------------------- norms, packing
 
 
-def l2_norm(tree):
+def l2_norm(tree: Any) -> Any:
     """The Euclidean norm of all leaves of a pytree together.
 
     Args:
@@ -460,7 +467,7 @@ def l2_norm(tree):
     return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree_leaves(tree)))
 
 
-def clip_grads(grad_tree, max_norm):
+def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     """A pytree scaled down so that its norm is at most `max_norm`.
 
     Args:
@@ -477,14 +484,14 @@ def clip_grads(grad_tree, max_norm):
 class JoinPoint:
     """Marks in a pytree where the parameters' tree ends and each parameter's state begins."""
 
-    def __init__(self, subtree):
+    def __init__(self, subtree: Any) -> None:
         self.subtree = subtree
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         yield self.subtree
 
 
-def unpack_optimizer_state(opt_state):
+def unpack_optimizer_state(opt_state: Any) -> Any:
     """An optimizer's state as a pytree like the parameters, with a `JoinPoint` around the state of each, for writing to a file.
 
     Args:
@@ -497,7 +504,7 @@ def unpack_optimizer_state(opt_state):
     return tree_unflatten(tree, [JoinPoint(tree_unflatten(d, s)) for d, s in zip(subtrees, flat, strict=True)])
 
 
-def pack_optimizer_state(marked_pytree):
+def pack_optimizer_state(marked_pytree: Any) -> Any:
     """The inverse of `unpack_optimizer_state`.
 
     Args:

@@ -6,7 +6,14 @@
 Invariant: `call_wrapped` runs the transformations from the outermost to the innermost; each gets the next one as a function.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
 
 __all__ = [
     "StoreException",
@@ -28,23 +35,23 @@ class StoreException(Exception):
 class Store:
     """A place for a value that a transformation learns while it runs."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._values = []
 
     @property
-    def val(self):
+    def val(self) -> Any:
         """The value."""
         if not self._values:
             raise StoreException("Store empty")
         return self._values[0]
 
-    def store(self, val):
+    def store(self, val: Any) -> None:
         """Sets it, once."""
         if self._values:
             raise StoreException("Store occupied")
         self._values.append(val)
 
-    def reset(self):
+    def reset(self) -> None:
         """Empties it."""
         self._values.clear()
 
@@ -52,18 +59,26 @@ class Store:
 class WrappedFun:
     """A function, the transformations around it (the outermost first) and its keyword arguments. Equal if these are."""
 
-    def __init__(self, f, transforms=(), stores=(), params=(), in_type=None, debug_info=None):
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        transforms: tuple[tuple[Callable[..., Any], tuple[Hashable, ...]], ...] = (),
+        stores: tuple[Any, ...] = (),
+        params: tuple[tuple[str, Hashable], ...] = (),
+        in_type: Any = None,
+        debug_info: Any = None,
+    ) -> None:
         self.f, self.transforms, self.stores, self.params, self.in_type, self.debug_info = f, transforms, stores, params, in_type, debug_info
 
     @property
     def __name__(self):
         return getattr(self.f, "__name__", "<unnamed wrapped function>")
 
-    def wrap(self, gen, gen_static_args, out_store):
+    def wrap(self, gen: Any, gen_static_args: Any, out_store: Any) -> WrappedFun:
         """With one more transformation around it: `gen(inner, *gen_static_args, *args)`."""
         return WrappedFun(self.f, ((gen, gen_static_args), *self.transforms), (out_store, *self.stores), self.params, None, self.debug_info)
 
-    def call_wrapped(self, *args, **kwargs):
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
         """Runs it."""
         run = self.f
         for (gen, static), store in reversed(list(zip(self.transforms, self.stores, strict=True))):
@@ -80,7 +95,7 @@ class WrappedFun:
         return hash(self._key())
 
 
-def wrap_init(f, params=None, *, debug_info=None):
+def wrap_init(f: Callable[..., Any], params: Any = None, *, debug_info: Any = None) -> WrappedFun:
     """A function as a `WrappedFun` without transformations.
 
     Args:
@@ -107,7 +122,7 @@ def _given_later(transformation):
 
 
 @_given_later
-def transformation2(gen, fun, *gen_static_args):
+def transformation2(gen: Any, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
     """A function with another one around it.
 
     Args:
@@ -122,7 +137,7 @@ def transformation2(gen, fun, *gen_static_args):
 
 
 @_given_later
-def transformation_with_aux2(gen, fun, *gen_static_args, use_eq_store=False):
+def transformation_with_aux2(gen: Any, fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """A function with another one around it that also stores a value.
 
     Args:
@@ -148,7 +163,7 @@ def _with_generator(gen, inner, *args, **kwargs):
 
 
 @_given_later
-def transformation(gen, fun, *gen_static_args):
+def transformation(gen: Any, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
     """A function with a generator around it.
 
     Args:
@@ -163,7 +178,7 @@ def transformation(gen, fun, *gen_static_args):
 
 
 @_given_later
-def transformation_with_aux(gen, fun, *gen_static_args, use_eq_store=False):
+def transformation_with_aux(gen: Any, fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False) -> WrappedFun:
     """A function with a generator around it that also stores a value.
 
     Args:
@@ -184,7 +199,7 @@ def transformation_with_aux(gen, fun, *gen_static_args, use_eq_store=False):
     return transformation_with_aux2(with_aux, fun, *gen_static_args, use_eq_store=use_eq_store)
 
 
-def merge_linear_aux(aux1, aux2):
+def merge_linear_aux(aux1: Any, aux2: Any) -> Any:
     """The value of the one of two stores that was set.
 
     Args:
@@ -202,7 +217,7 @@ def merge_linear_aux(aux1, aux2):
         return False, aux2()
 
 
-def cache(call, *, explain=None):
+def cache(call: Callable[..., Any], *, explain: Callable[[WrappedFun, bool, dict[Any, Any], tuple[Any, ...], float], None] | None = None) -> Any:
     """A function of a `WrappedFun` and further arguments that remembers its results.
 
     Args:

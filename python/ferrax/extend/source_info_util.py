@@ -5,6 +5,8 @@
 Invariant: the innermost line that is neither Ferrax's nor excluded. A user-defined line is that of the caller; names around operations are `jax.named_scope`'s.
 """
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import sys
@@ -35,7 +37,7 @@ class NameStack(tuple):
 
     __slots__ = ()
 
-    def extend(self, name):
+    def extend(self, name: Any) -> Any:
         """With one more."""
         return NameStack((*self, name))
 
@@ -51,12 +53,12 @@ class SourceInfo(NamedTuple):
     traceback: Any = None
     name_stack: NameStack = NameStack()
 
-    def replace(self, *, traceback=None, name_stack=None):
+    def replace(self, *, traceback: Any = None, name_stack: Any = None) -> Any:
         """With another line, or other names."""
         return SourceInfo(traceback or self.traceback, self.name_stack if name_stack is None else name_stack)
 
 
-def register_exclusion(path):
+def register_exclusion(path: Any) -> Any:
     """Excludes a file from the source lines that equations and errors name.
 
     Args:
@@ -68,7 +70,7 @@ def register_exclusion(path):
     exclude_source(path)
 
 
-def new_name_stack(name=""):
+def new_name_stack(name: str = "") -> Any:
     """Names around operations.
 
     Args:
@@ -80,7 +82,7 @@ def new_name_stack(name=""):
     return NameStack((name,) if name else ())
 
 
-def new_source_info():
+def new_source_info() -> Any:
     """An unknown source line.
 
     Returns:
@@ -89,7 +91,7 @@ def new_source_info():
     return SourceInfo()
 
 
-def current():
+def current() -> Any:
     """The source line of the caller.
 
     Returns:
@@ -98,7 +100,7 @@ def current():
     return SourceInfo(sys._getframe(1))
 
 
-def current_name_stack():
+def current_name_stack() -> Any:
     """The names around operations; always empty, because programs store the names of `jax.named_scope` themselves.
 
     Returns:
@@ -118,7 +120,7 @@ class Frame(NamedTuple):
     end_column: int
 
 
-def user_frames(source_info):
+def user_frames(source_info: Any) -> Any:
     """The places that an equation's `source_info`, a traceback or a frame names, the innermost first: one, or none where none is known."""
     at = getattr(source_info, "traceback", source_info)
     while getattr(at, "tb_next", None) is not None:
@@ -133,12 +135,12 @@ def user_frames(source_info):
     return [Frame(at.f_code.co_filename, at.f_code.co_qualname, line, column or 0, end or line, end_column or 0)]
 
 
-def user_frame(source_info):
+def user_frame(source_info: Any) -> Any:
     """The innermost location that it contains; None if there is none."""
     return next(iter(user_frames(source_info)), None)
 
 
-def summarize(source_info, num_frames=1):
+def summarize(source_info: Any, num_frames: int = 1) -> Any:
     """Source lines as text.
 
     Args:
@@ -152,7 +154,7 @@ def summarize(source_info, num_frames=1):
 
 
 @contextlib.contextmanager
-def user_context(tb=None, *, name_stack=None):
+def user_context(tb: Any = None, *, name_stack: Any = None) -> Any:
     """A context manager without effect: equations that are traced inside have their own source lines.
 
     Args:
@@ -165,7 +167,7 @@ def user_context(tb=None, *, name_stack=None):
     yield
 
 
-def extend_name_stack(name):
+def extend_name_stack(name: Any) -> Any:
     """A context manager that adds a name to the equations traced inside, as `jax.named_scope` does.
 
     Args:
@@ -181,7 +183,7 @@ transform_name_stack = extend_name_stack
 
 
 @contextlib.contextmanager
-def reset_name_stack():
+def reset_name_stack() -> Any:
     """A context manager without effect: the equations traced inside have the names around it.
 
     Yields:
@@ -191,7 +193,7 @@ def reset_name_stack():
 
 
 @contextlib.contextmanager
-def set_name_stack(name_stack):
+def set_name_stack(name_stack: Any) -> Any:
     """A context manager that adds names to the equations traced inside.
 
     Args:

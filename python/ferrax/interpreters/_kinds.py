@@ -3,6 +3,10 @@
 Invariant: all traced values are of one class; the kind of their transformation is read from their trace.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from .. import _core
@@ -119,11 +123,30 @@ class TypedNdArray:
     def __init__(self, val, weak_type=False):
         self.val, self.weak_type = np.asarray(val), weak_type
 
-    shape = property(lambda self: self.val.shape)
-    dtype = property(lambda self: self.val.dtype)
-    ndim = property(lambda self: self.val.ndim)
-    size = property(lambda self: self.val.size)
-    aval = property(lambda self: _core.ShapedArray(self.val.shape, self.val.dtype, weak_type=self.weak_type))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.val.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self.val.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.val.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.val.size
+
+    @property
+    def aval(self) -> Any:
+        """The type."""
+        return _core.ShapedArray(self.val.shape, self.val.dtype, weak_type=self.weak_type)
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.val, dtype=dtype, copy=copy)

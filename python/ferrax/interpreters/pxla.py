@@ -5,6 +5,10 @@
 Invariant: the mesh is the one that `set_mesh` or `with mesh:` said; an empty one where neither did.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from ..sharding import NamedSharding, PartitionSpec, get_mesh
 
 __all__ = ["Index", "MeshAxisName", "NamedSharding", "PartitionSpec", "ResourceEnv", "global_result_handlers", "thread_resources"]
@@ -18,7 +22,7 @@ class ResourceEnv:
     """The mesh in use."""
 
     @property
-    def physical_mesh(self):
+    def physical_mesh(self) -> Any:
         """The mesh; an empty one if there is none."""
         return get_mesh()
 

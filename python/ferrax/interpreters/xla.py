@@ -3,6 +3,10 @@
 Invariant: the table is for reading; entries that are added are not used. `__jax_array__` makes a user-defined type an argument.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from .._devices import Client as Backend
 from ..extend.core import array_types
 from ..numpy import asarray
@@ -12,7 +16,7 @@ __all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers"]
 canonicalize_dtype_handlers = dict.fromkeys(array_types, asarray)
 
 
-def apply_primitive(prim, *args, **params):
+def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     """Evaluates a primitive.
 
     Args:

@@ -7,6 +7,7 @@ Invariant: this file is only the list of public names.
     Array([0.        , 0.84147096, 0.9092974 ], dtype=float32)
 """
 import importlib as _importlib
+import typing as _typing
 
 from .._late import late as _late
 from numpy import (
@@ -486,22 +487,50 @@ from ._files import (
 from . import linalg as linalg
 from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended, numpys_dtype as _dtype
 
+if _typing.TYPE_CHECKING:
+    from numpy import dtype as dtype
+
+    from ._namespace_info import ArrayNamespaceInfo as __array_namespace_info__
+    from ._scalar_types import _ScalarMeta
+    from . import fft as fft
+
+    bfloat16: _ScalarMeta
+    float4_e2m1fn: _ScalarMeta
+    float6_e2m3fn: _ScalarMeta
+    float6_e3m2fn: _ScalarMeta
+    float8_e3m4: _ScalarMeta
+    float8_e4m3: _ScalarMeta
+    float8_e4m3b11fnuz: _ScalarMeta
+    float8_e4m3fn: _ScalarMeta
+    float8_e4m3fnuz: _ScalarMeta
+    float8_e5m2: _ScalarMeta
+    float8_e5m2fnuz: _ScalarMeta
+    float8_e8m0fnu: _ScalarMeta
+    int1: _ScalarMeta
+    int2: _ScalarMeta
+    int4: _ScalarMeta
+    uint1: _ScalarMeta
+    uint2: _ScalarMeta
+    uint4: _ScalarMeta
+
 __array_api_version__ = "2024.12"
 
 
-def __getattr__(name):
-    if name in _EXTENDED:
-        value = _extended(name)
-    elif name == "dtype":
-        value = _dtype()
-    elif name == "fft":
-        value = _importlib.import_module(f"{__name__}.fft")
-    elif name == "__array_namespace_info__":
-        value = _importlib.import_module(f"{__name__}._namespace_info").ArrayNamespaceInfo
-    else:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    globals()[name] = value
-    return value
+if not _typing.TYPE_CHECKING:  # a checker would take every name for one of the module's
+
+    def __getattr__(name):
+        if name in _EXTENDED:
+            value = _extended(name)
+        elif name == "dtype":
+            value = _dtype()
+        elif name == "fft":
+            value = _importlib.import_module(f"{__name__}.fft")
+        elif name == "__array_namespace_info__":
+            value = _importlib.import_module(f"{__name__}._namespace_info").ArrayNamespaceInfo
+        else:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        globals()[name] = value
+        return value
 
 
 def __dir__():
@@ -509,7 +538,8 @@ def __dir__():
 
 
 # `from .. import *` also reads names that are made at their first use, except dtypes that the installed ml_dtypes may lack.
-__all__ = [n for n in __dir__() if n not in _EXTENDED]
+if not _typing.TYPE_CHECKING:  # a checker takes what is listed above
+    __all__ = [n for n in __dir__() if n not in _EXTENDED]
 
 from . import _array_methods
 

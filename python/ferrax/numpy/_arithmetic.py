@@ -9,6 +9,8 @@ multiplication are `ufunc` objects, in `_ufuncs`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import _core
@@ -35,8 +37,12 @@ from ._logic import greater, less
 from ._operators import logical_or, multiply
 from ._selecting import where
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def absolute(x, /):
+
+def absolute(x: ArrayLike, /) -> Array:
     """|x|; the modulus of complex x, as a real.
 
     Args:
@@ -55,7 +61,7 @@ def absolute(x, /):
 abs = absolute
 
 
-def fabs(x, /):
+def fabs(x: ArrayLike, /) -> Array:
     """|x| as a float.
 
     Args:
@@ -76,7 +82,7 @@ def fabs(x, /):
     return bind("abs", x)
 
 
-def positive(x, /):
+def positive(x: ArrayLike, /) -> Array:
     """x itself.
 
     Args:
@@ -91,7 +97,7 @@ def positive(x, /):
     return as_array("positive", x)
 
 
-def sign(x, /):
+def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1 by the sign of x; x / |x| for complex x.
 
     Args:
@@ -119,7 +125,7 @@ def _heaviside(x, y):
     return where(negative_, zero, where(positive_, one, where(isnan(x), x, y)))
 
 
-def heaviside(x1, x2, /):
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0.
 
     Args:
@@ -138,7 +144,7 @@ def heaviside(x1, x2, /):
     return _heaviside(x1, x2)
 
 
-def true_divide(x1, x2, /):
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 / x2; integers become float.
 
     Args:
@@ -188,7 +194,7 @@ def _float_divmod(x, y):
     return bind("round", quotient, rounding_method=RoundingMethod.AWAY_FROM_ZERO), rest
 
 
-def floor_divide(x1, x2, /):
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The greatest integer not above x1 / x2, of the promoted dtype. Integers divided by zero give -1 or less, as in JAX.
 
     Args:
@@ -225,7 +231,7 @@ def _remainder(x, y):
     return bind("select_n", differ, rest, bind("add", rest, y))
 
 
-def remainder(x1, x2, /):
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 - x2 * floor(x1 / x2), which has the sign of x2; 0 for integers where x2 is 0.
 
     Args:
@@ -255,7 +261,7 @@ def _fmod(x, y):
     return bind("rem", x, y)
 
 
-def fmod(x1, x2, /):
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 / x2 with the sign of x1.
 
     Args:
@@ -281,7 +287,7 @@ def _divmod(x, y):
     return _floor_divide(x, y), _remainder(x, y)
 
 
-def divmod(x1, x2, /):
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """(x1 // x2, x1 % x2).
 
     Args:
@@ -305,7 +311,7 @@ def _fmax(x, y):
     return where(logical_or(greater(x, y), isnan(y)), x, y)
 
 
-def fmax(x1, x2):
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of x1 and x2; where one is nan, the other.
 
     Args:
@@ -327,7 +333,7 @@ def _fmin(x, y):
     return where(logical_or(less(x, y), isnan(y)), x, y)
 
 
-def fmin(x1, x2):
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of x1 and x2; where one is nan, the other.
 
     Args:
@@ -371,7 +377,7 @@ def _gcd(x, y):
     return d if is_unsigned(d.dtype) else bind("abs", d)
 
 
-def gcd(x1, x2):
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Greatest common divisor of |x1| and |x2|.
 
     Args:
@@ -399,7 +405,7 @@ def _lcm(x, y):
     return where(nothing, zero, multiply(x, floor_divide(y, where(nothing, scalar_like(1, x), d))))
 
 
-def lcm(x1, x2):
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """Least common multiple of |x1| and |x2|.
 
     Args:

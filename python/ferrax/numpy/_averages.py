@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -31,6 +32,12 @@ from ._complex import real
 from ._reductions import _named, _positions, _static_axis, check_mask, full_of, sum
 from ._selecting import where as choose
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core import Array
+    from ..typing import ArrayLike, DTypeLike
+
 
 def _count(a, axis):
     """How many elements a reduction over `axis` takes together."""
@@ -43,7 +50,15 @@ def _masked_count(where, a, axis, dtype, keepdims):
     return sum(convert(mask, canonicalize_dtype(int)), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
+def mean(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
     """Arithmetic mean over `axis`; integers become float, half precision is summed in float32.
 
     Args:
@@ -82,7 +97,19 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=None):
     return convert(out, result, weak=out.weak_type and out.dtype == result)
 
 
-def average(a, axis=None, weights=None, returned=False, keepdims=False):
+@overload
+def average(
+    a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None, returned: Literal[False] = False, keepdims: bool = False
+) -> Array: ...
+
+
+@overload
+def average(
+    a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None, *, returned: Literal[True], keepdims: bool = False
+) -> tuple[Array, Array]: ...
+
+
+def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None, returned: Any = False, keepdims: bool = False) -> Any:
     """Mean over `axis`, weighted: sum(a * weights) / sum(weights).
 
     Args:
@@ -186,7 +213,18 @@ def _spread(name, computation, a, axis, dtype, out, keepdims, where, **rest):
     return computation(a, axis=axis, dtype=dtype, keepdims=builtins.bool(keepdims), where=where, **rest)
 
 
-def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
+def var(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
     """Variance over `axis`: mean squared distance from the mean, the sum over n - ddof.
 
     Args:
@@ -226,7 +264,18 @@ def _std(a, axis, dtype, correction, keepdims, where=None, mean=None):
     return root(_var(a, axis=axis, dtype=dtype, correction=correction, keepdims=keepdims, where=where, mean=mean))
 
 
-def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=None, mean=None, correction=None):
+def std(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
     """Standard deviation over `axis`: the square root of `var`.
 
     Args:

@@ -8,6 +8,8 @@ Invariant: integers and booleans only. (`bitwise_and`, `bitwise_or` and `bitwise
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .._core import bind, elementwise
@@ -17,10 +19,15 @@ from . import _reductions
 from ._arguments import as_array, constant, convert, jitted, pointwise, promote
 from ._shaping import moveaxis, reshape
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
+
+
 _U8 = np.dtype(np.uint8)
 
 
-def bitwise_not(x, /):
+def bitwise_not(x: ArrayLike, /) -> Array:
     """Bitwise complement; logical not for bool.
 
     Args:
@@ -41,7 +48,7 @@ def bitwise_not(x, /):
 invert = bitwise_invert = bitwise_not
 
 
-def left_shift(x, y, /):
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x << y.
 
     Args:
@@ -63,7 +70,7 @@ def left_shift(x, y, /):
 bitwise_left_shift = left_shift
 
 
-def right_shift(x1, x2, /):
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 >> x2, repeating the sign bit of signed integers.
 
     Args:
@@ -94,7 +101,7 @@ def _bitwise_count(x):
     return convert(bind("population_count", x), np.uint8)
 
 
-def bitwise_count(x, /):
+def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of set bits of |x|, uint8.
 
     Args:
@@ -134,7 +141,7 @@ def _packbits(a, axis, bitorder):
     return moveaxis(out, -1, axis)
 
 
-def packbits(a, axis=None, bitorder="big"):
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight booleans (or integers, by being nonzero) to a byte along `axis` (flattened if None), padded with zeros.
 
     Raises TypeError for other dtypes, ValueError for another bitorder.
@@ -178,7 +185,7 @@ def _unpackbits(a, axis, count, bitorder):
     return moveaxis(out, -1, axis)
 
 
-def unpackbits(a, axis=None, count=None, bitorder="big"):
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of bytes along `axis` (flattened if None), as uint8; `count` of them, padded with zeros, negative: all but that many.
 
     Raises TypeError for other dtypes, ValueError for another bitorder.

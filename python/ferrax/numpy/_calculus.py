@@ -9,6 +9,7 @@ Invariant: other axes than the one that a function works along are batch axes.
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +27,12 @@ from ._logic import equal
 from ._searching import searchsorted
 from ._selecting import clip, where
 from ._shaping import broadcast_to, moveaxis, ravel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core import Array
+    from ..typing import ArrayLike
 
 
 def _along(axis, s):
@@ -51,7 +58,7 @@ def _diff(a, n, axis, prepend, append):
     return a
 
 
-def diff(a, n=1, axis=-1, prepend=None, append=None):
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None, append: ArrayLike | None = None) -> Array:
     """The n-th difference along an axis: a[i + 1] - a[i], n times.
 
     Args:
@@ -93,7 +100,7 @@ def _ediff1d(ary, to_end, to_begin):
     return out
 
 
-def ediff1d(ary, to_end=None, to_begin=None):
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """Differences of the flattened array, with values joined at the ends.
 
     Args:
@@ -141,7 +148,7 @@ def _gradient(f, spacing, axes):
     return [_gradient_along(f, None if h is None else next(rest), d) for d, h in zip(axes, spacing, strict=True)]
 
 
-def gradient(f, *varargs, axis=None, edge_order=None):
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None = None, edge_order: int | None = None) -> Any:
     """The derivative of f along axes, by central differences.
 
     Args:
@@ -201,7 +208,7 @@ def _trapezoid(y, x, dx, axis):
     return bind("mul", constant(0.5, y.dtype), _reductions.sum(bind("mul", *_core.promote_shapes(steps, pairs)), axis=-1))
 
 
-def trapezoid(y, x=None, dx=1.0, axis=-1):
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of y along `axis` by the trapezoidal rule, over coordinates x or steps dx.
 
     Args:
@@ -256,7 +263,9 @@ def _interp(x, xp, fp, left, right, period, outside):
     return f
 
 
-def interp(x, xp, fp, left=None, right=None, period=None):
+def interp(
+    x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None, right: ArrayLike | str | None = None, period: ArrayLike | None = None
+) -> Array:
     """Linear interpolation at x between the points (xp, fp).
 
     Args:
@@ -311,7 +320,7 @@ def _unwrap(p, discont, axis, period):
     return concatenate([p[_along(axis, slice(0, 1))], p[_along(axis, slice(1, None))] + cumsum(correction, axis=axis)], axis=axis)
 
 
-def unwrap(p, discont=None, axis=-1, period=2 * np.pi):
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
     """p with jumps of more than max(discont, period / 2) along an axis replaced by their complement to the period.
 
     Args:

@@ -8,6 +8,8 @@ Invariant: everything ends in select_n; branches are all computed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, overload
+
 import numpy as np
 
 from .. import _core
@@ -26,8 +28,27 @@ from ._searching import nonzero
 from ._selecting import clip
 from ._taking import take_along_axis
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
-def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
+    from ..typing import ArrayLike
+
+
+@overload
+def where(
+    condition: ArrayLike, x: None = None, y: None = None, /, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(
+    condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+) -> Array: ...
+
+
+def where(
+    condition: ArrayLike, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None
+) -> Any:
     """x where `condition` holds, else y.
 
     With only `condition`, the indices where it holds. Both x and y are computed; elements
@@ -58,7 +79,7 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None):
     return _selecting.where(condition, x, y)
 
 
-def select(condlist, choicelist, default=0):
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """The first choice whose condition holds, else `default`.
 
     Args:
@@ -90,7 +111,7 @@ def select(condlist, choicelist, default=0):
     return bind("select_n", which, parts[-1], *choices)
 
 
-def piecewise(x, condlist, funclist, *args, **kw):
+def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike], funclist: list[ArrayLike | Callable[..., Array]], *args: Any, **kw: Any) -> Array:
     """A piecewise function: funclist[i](x, *args, **kw) where condlist[i] holds. Every function is applied to all of x.
 
     Args:
@@ -132,7 +153,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     return bind("select_n", which, *values)
 
 
-def choose(a, choices, out=None, mode="raise"):
+def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None, mode: str = "raise") -> Array:
     """choices[a[i]][i] for every i.
 
     Args:

@@ -8,6 +8,8 @@ Invariant: a result that depends on values is an array of bool; one that depends
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
@@ -21,8 +23,11 @@ from ._logic import equal, less_equal
 from ._operators import add, logical_and, logical_or, multiply, subtract
 from ._selecting import where
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
 
-def array_equal(a1, a2, equal_nan=False):
+
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and elements.
 
     Args:
@@ -45,7 +50,7 @@ def array_equal(a1, a2, equal_nan=False):
     return _reductions.all(same)
 
 
-def array_equiv(a1, a2):
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays are equal once broadcast to a common shape; False where they do not broadcast.
 
     Args:
@@ -86,7 +91,7 @@ def _isclose(a, b, rtol, atol, equal_nan):
     return logical_or(out, logical_and(logical_and(isnan(a), isnan(b)), equal_nan))
 
 
-def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False) -> Array:
     """|a - b| <= atol + rtol |b|, elementwise; infinities are close to themselves.
 
     Args:
@@ -111,7 +116,7 @@ def _allclose(a, b, rtol, atol, equal_nan):
     return _reductions.all(isclose(a, b, rtol, atol, equal_nan))
 
 
-def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08, equal_nan: bool = False) -> Array:
     """Whether all elements are close (see `isclose`).
 
     Args:
@@ -131,7 +136,7 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     return _allclose(a, b, rtol, atol, _flag(equal_nan))
 
 
-def iscomplexobj(x):
+def iscomplexobj(x: Any) -> bool:
     """Whether x's dtype is complex, independent of its values.
 
     Args:
@@ -153,7 +158,7 @@ def iscomplexobj(x):
     return getattr(dtype, "kind", None) == "c"
 
 
-def isrealobj(x):
+def isrealobj(x: Any) -> bool:
     """Whether x's dtype is not complex.
 
     Args:
@@ -168,7 +173,7 @@ def isrealobj(x):
     return not iscomplexobj(x)
 
 
-def isscalar(element):
+def isscalar(element: Any) -> bool:
     """Whether element is a number or an array of rank 0 (or a string, as in numpy).
 
     Args:
@@ -185,7 +190,7 @@ def isscalar(element):
     return np.isscalar(element)
 
 
-def iterable(y):
+def iterable(y: Any) -> Any:
     """Whether y can be iterated over.
 
     Args:

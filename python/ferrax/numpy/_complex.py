@@ -8,13 +8,19 @@ Invariant: real arguments are complex numbers whose imaginary part is zero, and 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._core import bind
 from .._dtypes import is_complex, is_inexact
 from ._arguments import as_array, broadcast_constant, convert, filled_like, jitted, scalar_like
 from ._trigonometric import degrees
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def real(val, /):
+
+def real(val: ArrayLike, /) -> Array:
     """Real part.
 
     Args:
@@ -30,7 +36,7 @@ def real(val, /):
     return bind("real", val) if is_complex(val.dtype) else val
 
 
-def imag(val, /):
+def imag(val: ArrayLike, /) -> Array:
     """Imaginary part; zeros for real values.
 
     Args:
@@ -46,7 +52,7 @@ def imag(val, /):
     return bind("imag", val) if is_complex(val.dtype) else broadcast_constant(scalar_like(0, val), val.shape)
 
 
-def conjugate(x, /):
+def conjugate(x: ArrayLike, /) -> Array:
     """Complex conjugate; real x is itself.
 
     Args:
@@ -74,7 +80,7 @@ def _angle(z, deg=False):
     return degrees(out) if deg else out
 
 
-def angle(z, deg=False):
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex z, in (-pi, pi] radians.
 
     Args:
@@ -96,7 +102,7 @@ def _iscomplex(x):
     return bind("ne", im, filled_like(0, im))
 
 
-def iscomplex(x):
+def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part is not zero.
 
     Args:
@@ -117,7 +123,7 @@ def _isreal(x):
     return bind("eq", im, filled_like(0, im))
 
 
-def isreal(x):
+def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part is zero.
 
     Args:

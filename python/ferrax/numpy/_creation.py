@@ -9,6 +9,7 @@ Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; Python numbers alo
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,12 @@ from .._dtypes import canonicalize_dtype, float0, is_bool, is_complex, is_intege
 from .._mesh import place_in_use
 from .._parts import sharded
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike
+
+if TYPE_CHECKING:
+    from .._core import Device
+    from ..sharding import NamedSharding, PartitionSpec, Sharding
+    from ..typing import ArrayLike, DTypeLike
+
 
 _SCALARS = (bool, int, float, complex)
 
@@ -49,7 +56,16 @@ def _check_integers(x, dtype):
             raise OverflowError(f"Python integer {v} out of bounds for {dtype}")
 
 
-def array(object, dtype=None, *args, copy=True, order="K", ndmin=0, device=None, out_sharding=None):
+def array(
+    object: Any,
+    dtype: DTypeLike | None = None,
+    *args: Any,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """An array of `object`: a number, an array, nested lists of those, or anything with __array__.
 
     Args:
@@ -190,7 +206,15 @@ def _element(v, dtype):
     return convert(v, dtype) if isinstance(v, Array) else _core.asarray(v, dtype)
 
 
-def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=None):
+def asarray(
+    a: Any,
+    dtype: DTypeLike | None = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """a as an array; the same object if nothing changes.
 
     Args:
@@ -218,7 +242,7 @@ def asarray(a, dtype=None, order=None, *, copy=None, device=None, out_sharding=N
     return _made("asarray", a, dtype, bool(copy), order, 0, device)
 
 
-def copy(a, order=None):
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of a.
 
     Args:
@@ -238,7 +262,7 @@ def copy(a, order=None):
     return array(a, copy=True, order=order)
 
 
-def astype(x, dtype, /, *, copy=False, device=None):
+def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: Device | Sharding | None = None) -> Array:
     """x converted to `dtype`. Complex to real drops the imaginary part; keys are returned unchanged.
 
     Args:
@@ -284,7 +308,7 @@ def _real_if_needed(value, dtype):
     return value
 
 
-def frombuffer(buffer, dtype=float, count=-1, offset=0):
+def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
     """A vector of the bytes of a buffer.
 
     Args:
@@ -314,7 +338,7 @@ def frombuffer(buffer, dtype=float, count=-1, offset=0):
     )
 
 
-def fromstring(string, dtype=float, count=-1, *, sep):
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A vector of the numbers in a text.
 
     Args:
@@ -332,7 +356,7 @@ def fromstring(string, dtype=float, count=-1, *, sep):
     return array(np.fromstring(string, dtype=np.dtype(dtype), count=count, sep=sep))
 
 
-def fromfile(*args, **kwargs):
+def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Not offered: files are read outside; use numpy.fromfile and jnp.asarray.
 
     Args:
@@ -351,7 +375,7 @@ def fromfile(*args, **kwargs):
     )
 
 
-def fromiter(*args, **kwargs):
+def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not offered: iterators are consumed outside; use numpy.fromiter and jnp.asarray.
 
     Args:
@@ -370,7 +394,7 @@ def fromiter(*args, **kwargs):
     )
 
 
-def from_dlpack(x, /, *, device=None, copy=None):
+def from_dlpack(x: Any, /, *, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
     """An array sharing memory with any object that offers __dlpack__; a copy where it cannot be shared or `copy` is set.
 
     Args:

@@ -9,6 +9,8 @@ Invariant: axis is an integer, or None for the flattened array; no result is wea
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import _core
@@ -17,6 +19,10 @@ from .._dtypes import canonicalize_dtype, is_bool, is_inexact, is_integer, is_un
 from .._shapes import canonicalize_axis
 from ._arguments import as_array, constant, convert, jitted, unsupported
 from ._selecting import where as choose
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike, DTypeLike
 
 
 def _cumulate(a, axis, dtype, primitive, fill_nan, widen):
@@ -74,7 +80,7 @@ def _run(name, fun, a, axis, dtype):
     return fun(a, axis=axis, dtype=requested(name, dtype))
 
 
-def cumsum(a, axis=None, dtype=None, out=None):
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running sum along `axis` (flattened if None).
 
     Args:
@@ -96,7 +102,7 @@ def cumsum(a, axis=None, dtype=None, out=None):
     return _run("cumsum", _cumsum, a, axis, dtype)
 
 
-def cumprod(a, axis=None, dtype=None, out=None):
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Running product along `axis` (flattened if None).
 
     Args:
@@ -118,7 +124,7 @@ def cumprod(a, axis=None, dtype=None, out=None):
     return _run("cumprod", _cumprod, a, axis, dtype)
 
 
-def nancumsum(a, axis=None, dtype=None, out=None):
+def nancumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """`cumsum` with nan counted as 0.
 
     Args:
@@ -140,7 +146,7 @@ def nancumsum(a, axis=None, dtype=None, out=None):
     return _run("nancumsum", _nancumsum, a, axis, dtype)
 
 
-def nancumprod(a, axis=None, dtype=None, out=None):
+def nancumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """`cumprod` with nan counted as 1.
 
     Args:
@@ -184,7 +190,7 @@ def _cumulative(name, fun, x, axis, dtype, include_initial, identity):
     return out
 
 
-def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Running sum along `axis`, optional only for vectors; with a 0 in front if `include_initial`.
 
     Args:
@@ -205,7 +211,7 @@ def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
     return _cumulative("cumulative_sum", lambda a, d, t: _cumsum_with_promotion(a, axis=d, dtype=t), x, axis, dtype, include_initial, 0)
 
 
-def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False) -> Array:
     """Running product along `axis`, optional only for vectors; with a 1 in front if `include_initial`.
 
     Args:

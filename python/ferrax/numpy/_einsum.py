@@ -9,6 +9,8 @@ that occur once are summed. opt_einsum orders three or more operands; it is impo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
@@ -17,6 +19,13 @@ from .._dtypes import is_bool
 from .._parts import sharded
 from ..lax import dot_general
 from ._arguments import check_arraylike, constant, convert, converted, ndim_of, operands_of, shape_of, unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -180,7 +189,17 @@ def _order(x, labels, output):
     return bind("transpose", x, permutation=tuple([labels.index(c) for c in output]))
 
 
-def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None, _dot_general=None, out_sharding=None):
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: str | bool | list[tuple[int, ...]] = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    _dot_general: Callable[..., Array] | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Sum of products by Einstein's notation.
 
     einsum("ij,jk->ik", a, b) and einsum(a, [0, 1], b, [1, 2], [0, 2]) are the product of two matrices.
@@ -248,7 +267,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
     return convert(_order(x, labels, output), dtype, weak=weak)
 
 
-def einsum_path(subscripts, /, *operands, optimize="auto"):
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: bool | str | list[tuple[int, ...]] = "auto") -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` would contract, found by opt_einsum.
 
     Args:

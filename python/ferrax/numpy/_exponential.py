@@ -9,6 +9,7 @@ Invariant: all but `power` and `square` make integers float; an integer exponent
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +19,11 @@ from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
 from ._arguments import Array, check_arraylike, constant, convert, converted, filled_like, jitted, pointwise, promote_inexact, scalar_like, shape_of
 from ._selecting import where
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
 
-def exp(x, /):
+
+def exp(x: ArrayLike, /) -> Array:
     """e ** x.
 
     Args:
@@ -34,7 +38,7 @@ def exp(x, /):
     return pointwise("exp", "exp", x)
 
 
-def exp2(x, /):
+def exp2(x: ArrayLike, /) -> Array:
     """2 ** x.
 
     Args:
@@ -49,7 +53,7 @@ def exp2(x, /):
     return pointwise("exp2", "exp2", x)
 
 
-def expm1(x, /):
+def expm1(x: ArrayLike, /) -> Array:
     """e ** x - 1, accurate near zero.
 
     Args:
@@ -64,7 +68,7 @@ def expm1(x, /):
     return pointwise("expm1", "expm1", x)
 
 
-def log(x, /):
+def log(x: ArrayLike, /) -> Array:
     """Natural logarithm.
 
     Args:
@@ -79,7 +83,7 @@ def log(x, /):
     return pointwise("log", "log", x)
 
 
-def log1p(x, /):
+def log1p(x: ArrayLike, /) -> Array:
     """log(1 + x), accurate near zero.
 
     Args:
@@ -102,7 +106,7 @@ def _scaled_log(name, x, scale):
     return scale(out)[0]
 
 
-def log10(x, /):
+def log10(x: ArrayLike, /) -> Array:
     """Logarithm to base 10.
 
     Args:
@@ -117,7 +121,7 @@ def log10(x, /):
     return _scaled_log("log10", x, lambda *parts: [bind("mul", y, constant(1 / np.log(10), y.dtype)) for y in parts])
 
 
-def log2(x, /):
+def log2(x: ArrayLike, /) -> Array:
     """Logarithm to base 2.
 
     Args:
@@ -137,7 +141,7 @@ def log2(x, /):
     return _scaled_log("log2", x, scale)
 
 
-def sqrt(x, /):
+def sqrt(x: ArrayLike, /) -> Array:
     """Square root; nan for negative reals.
 
     Args:
@@ -152,7 +156,7 @@ def sqrt(x, /):
     return pointwise("sqrt", "sqrt", x)
 
 
-def cbrt(x, /):
+def cbrt(x: ArrayLike, /) -> Array:
     """Cube root.
 
     Args:
@@ -170,7 +174,7 @@ def cbrt(x, /):
     return pointwise("cbrt", "cbrt", x)
 
 
-def square(x, /):
+def square(x: ArrayLike, /) -> Array:
     """x * x.
 
     Args:
@@ -185,7 +189,7 @@ def square(x, /):
     return pointwise("square", "square", x)
 
 
-def reciprocal(x, /):
+def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x; integers become float.
 
     Args:
@@ -201,7 +205,7 @@ def reciprocal(x, /):
     return bind("integer_pow", x, y=-1)
 
 
-def power(x1, x2, /):
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 ** x2. An integer exponent that is known, a number or an array of rank 0, is exact by repeated multiplication.
 
     Args:
@@ -268,7 +272,7 @@ def _integer_power(x, y):
     return out
 
 
-def float_power(x, y, /):
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ** y with integers made float first.
 
     Args:
@@ -308,7 +312,7 @@ def _i0(x):
     return _core.custom_jvp_call("_i0", value, rule, [x])[0]
 
 
-def i0(x):
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind of order 0.
 
     Args:

@@ -8,10 +8,18 @@ Invariant: numpy does the work; bfloat16 and its like survive the round trip.
 
 from __future__ import annotations
 
+from typing import IO, TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
 from .._dtypes import is_key
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from .._core import Array
+
 
 # The .npy format has no names for these: such arrays are written as void of their size, and read back by it.
 _VOID = {np.dtype("V2"): "bfloat16"}
@@ -44,7 +52,7 @@ class _Archive(np.lib.npyio.NpzFile):
         return _restored(super().__getitem__(key))
 
 
-def save(file, arr, allow_pickle=True):
+def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     """Writes one array to a .npy file.
 
     Args:
@@ -62,7 +70,7 @@ def save(file, arr, allow_pickle=True):
     np.save(file, _storable(arr), allow_pickle=allow_pickle)
 
 
-def savez(file, *args, allow_pickle=True, **kwds):
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Writes several arrays to an uncompressed .npz file.
 
     Args:
@@ -80,7 +88,7 @@ def savez(file, *args, allow_pickle=True, **kwds):
     np.savez(file, *[_storable(a) for a in args], allow_pickle=allow_pickle, **{k: _storable(v) for k, v in kwds.items()})
 
 
-def load(file, *args, **kwargs):
+def load(file: IO[bytes] | str | PathLike[Any], *args: Any, **kwargs: Any) -> Array:
     """Reads an array from a .npy file, or a mapping of them from an .npz file.
 
     Args:
@@ -109,7 +117,7 @@ def load(file, *args, **kwargs):
     return out
 
 
-def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
+def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
     """numpy.array_repr of the array.
 
     Args:
@@ -125,7 +133,7 @@ def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
     return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
 
 
-def array_str(a, max_line_width=None, precision=None, suppress_small=None):
+def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
     """numpy.array_str of the array.
 
     Args:

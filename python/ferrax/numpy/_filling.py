@@ -8,6 +8,8 @@ Invariant: 64-bit dtypes become 32-bit ones unless x64 is on; an array like anot
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
 import numpy as np
 
 from .. import _core
@@ -18,6 +20,13 @@ from .._shapes import canonicalize_shape
 from ..lax._creation import beside, integer_scalar, keys_of, varying_like
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike, ndim_of, shape_of
 from ._creation import _SCALARS, _placed, _real_if_needed, _scalar, array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core import Device
+    from ..sharding import NamedSharding, PartitionSpec, Sharding
+    from ..typing import ArrayLike
 
 
 def _uniform(value, shape, dtype, device):
@@ -44,7 +53,13 @@ def _dtype_beside(name, shape, dtype):
     return requested(name, dtype, float)
 
 
-def zeros(shape, dtype=None, *, device=None, out_sharding=None):
+def zeros(
+    shape: SupportsIndex | Sequence[SupportsIndex] | np.ndarray,
+    dtype: Any = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Zeros of `shape` (an integer or a sequence of them) and `dtype` (default float).
 
     Args:
@@ -69,7 +84,13 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None):
     return _uniform(0, canonicalize_shape(shape), dtype, device)
 
 
-def ones(shape, dtype=None, *, device=None, out_sharding=None):
+def ones(
+    shape: SupportsIndex | Sequence[SupportsIndex] | np.ndarray,
+    dtype: Any = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Ones of `shape` and `dtype` (default float).
 
     Args:
@@ -93,7 +114,13 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None):
     return _uniform(1, canonicalize_shape(shape), dtype, device)
 
 
-def empty(shape, dtype=None, *, device=None, out_sharding=None):
+def empty(
+    shape: SupportsIndex | Sequence[SupportsIndex] | np.ndarray,
+    dtype: Any = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """The same as `zeros`.
 
     Args:
@@ -117,7 +144,14 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None):
     return _uniform(0, canonicalize_shape(shape), dtype, device)
 
 
-def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None):
+def full(
+    shape: SupportsIndex | Sequence[SupportsIndex] | np.ndarray,
+    fill_value: ArrayLike,
+    dtype: Any = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """One value in every place.
 
     Args:
@@ -199,7 +233,14 @@ def _weak_constant(value, dtype):
     return {"f": float, "c": complex}.get(dtype.kind, int)(value)
 
 
-def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Zeros of a's shape and dtype, unless given.
 
     Args:
@@ -221,7 +262,14 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     return _filled_like(a, 0, dtype, shape, weak, device)
 
 
-def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Ones of a's shape and dtype, unless given.
 
     Args:
@@ -243,7 +291,9 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None):
     return _filled_like(a, 1, dtype, shape, weak, device)
 
 
-def empty_like(prototype, dtype=None, shape=None, *, device=None):
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: SupportsIndex | Sequence[SupportsIndex] | None = None, *, device: Device | Sharding | None = None
+) -> Array:
     """The same as `zeros_like`.
 
     Args:
@@ -262,7 +312,15 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None):
     return _filled_like(prototype, 0, dtype, shape, weak, device)
 
 
-def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_sharding=None):
+def full_like(
+    a: Any,
+    fill_value: ArrayLike,
+    dtype: Any = None,
+    shape: SupportsIndex | Sequence[SupportsIndex] | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """One value in an array shaped like a.
 
     Args:

@@ -8,6 +8,8 @@ Invariant: exact: bits of a number are read and written without rounding.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
@@ -19,8 +21,11 @@ from ._arguments import Array, as_array, broadcast_constant, check_arraylike, co
 from ._operators import logical_or
 from ._selecting import where
 
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
 
-def isfinite(x, /):
+
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether x is neither infinite nor nan.
 
     Args:
@@ -47,7 +52,7 @@ def _isinf(x):
     return bind("eq", bind("abs", x), constant(np.inf, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
-def isinf(x, /):
+def isinf(x: ArrayLike, /) -> Array:
     """Whether x is infinite.
 
     Args:
@@ -62,7 +67,7 @@ def isinf(x, /):
     return _isinf(as_array("isinf", x))
 
 
-def isnan(x, /):
+def isnan(x: ArrayLike, /) -> Array:
     """Whether x is not a number.
 
     Args:
@@ -85,7 +90,7 @@ def _isposneginf(name, x, infinity):
     return bind("eq", x, constant(infinity, x.dtype)) if is_inexact(x.dtype) else broadcast_constant(np.bool_(False), x.shape)
 
 
-def isposinf(x, /, out=None):
+def isposinf(x: Any, /, out: Any = None) -> Any:
     """Whether x is positive infinity.
 
     Args:
@@ -106,7 +111,7 @@ def isposinf(x, /, out=None):
     return _isposneginf("isposinf", x, np.inf)
 
 
-def isneginf(x, /, out=None):
+def isneginf(x: Any, /, out: Any = None) -> Any:
     """Whether x is negative infinity.
 
     Args:
@@ -146,7 +151,7 @@ def _nan_to_num_jit(x, nan=0.0, posinf=None, neginf=None):
     return _nan_to_num(x, nan, posinf, neginf)
 
 
-def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None, neginf: ArrayLike | None = None) -> Array:
     """x with nan, inf and -inf replaced.
 
     Args:
@@ -170,7 +175,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return _nan_to_num_jit(x, *[_core.asarray(v) if isinstance(v, list) else v for v in (nan, posinf, neginf)])
 
 
-def signbit(x, /):
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set, -0 and negative nan included.
 
     Args:
@@ -213,7 +218,7 @@ def _copysign(x, y):
     return where(signbit(y), bind("neg", bind("abs", x)), bind("abs", x))
 
 
-def copysign(x1, x2, /):
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """|x1| with the sign of x2.
 
     Args:
@@ -234,7 +239,7 @@ def copysign(x1, x2, /):
     return _copysign(x1, x2)
 
 
-def nextafter(x, y, /):
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The float next to x in the direction of y.
 
     Args:
@@ -252,7 +257,7 @@ def nextafter(x, y, /):
     return pointwise("nextafter", "nextafter", x, y)
 
 
-def spacing(x, /):
+def spacing(x: ArrayLike, /) -> Array:
     """The distance from |x| to the next float, with x's sign.
 
     Args:
@@ -322,7 +327,7 @@ def _frexp(x):
     return tuple(_core.custom_jvp_call("_frexp", lambda v: _frexp_of(v), rule, [x]))
 
 
-def frexp(x, /):
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """(mantissa, exponent) with x = mantissa * 2 ** exponent and 0.5 <= |mantissa| < 1.
 
     Args:
@@ -356,7 +361,7 @@ def _ldexp(x, n):
     return where(bind("or", isinf(x), bind("eq", x, constant(0, dtype))), x, out)
 
 
-def ldexp(x1, x2, /):
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 * 2 ** x2, of x1's dtype made float.
 
     Args:

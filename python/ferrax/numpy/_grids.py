@@ -8,6 +8,8 @@ Invariant: sizes are known when traced; a slice with a complex step counts point
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy import index_exp, s_
 
@@ -21,8 +23,14 @@ from ._filling import zeros
 from ._joining import concatenate, stack
 from ._ranges import arange, linspace
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    from .._core import Array
+    from ..typing import ArrayLike, DTypeLike
+
+
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """Coordinate arrays of the grid that vectors span.
 
     Args:
@@ -63,7 +71,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     return out
 
 
-def indices(dimensions, dtype=None, sparse=False):
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False) -> Any:
     """The index of every position of a grid.
 
     Args:
@@ -115,7 +123,7 @@ class _Grid:
     def __repr__(self):
         return f"<ferrax.numpy.{self.name}>"
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _range(key)
         parts = _core.promote_dtypes(*[_range(k) for k in key])
@@ -135,7 +143,7 @@ class _Joiner:
     def __repr__(self):
         return f"<ferrax.numpy.{self.name}>"
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Array:
         key = key if isinstance(key, tuple) else (key,)
         axis, ndmin, trans1d, matrix = self.axis, self.ndmin, self.trans1d, None
         if isinstance(key[0], str):

@@ -9,6 +9,7 @@ Invariant: bins are half-open but the last; values outside are not counted.
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,8 +29,16 @@ from ._searching import searchsorted
 from ._selecting import clip, where
 from ._shaping import ravel, reshape
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike
+
+
+def bincount(
+    x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """How often each integer occurs, or the sum of its weights.
 
     Args:
@@ -71,7 +80,7 @@ def bincount(x, weights=None, minlength=0, *, length=None, out_sharding=None):
     return zeros(length, dtype).at[clip(x, 0)].add(weights, mode="drop")
 
 
-def histogram_bin_edges(a, bins=10, range=None, weights=None):
+def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: Array | Sequence[ArrayLike] | None = None, weights: ArrayLike | None = None) -> Array:
     """The edges of equal bins.
 
     Args:
@@ -116,7 +125,9 @@ def _pair(range_, dtype):
     return _core.asarray(range_[0], dtype), _core.asarray(range_[1], dtype)
 
 
-def histogram(a, bins=10, range=None, weights=None, density=None):
+def histogram(
+    a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | None = None, weights: ArrayLike | None = None, density: bool | None = None
+) -> tuple[Array, Array]:
     """How many values fall into each bin.
 
     Args:
@@ -158,7 +169,14 @@ def histogram(a, bins=10, range=None, weights=None, density=None):
     return counts, edges
 
 
-def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
+def histogram2d(
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike | list[ArrayLike] = 10,
+    range: Sequence[Array | Sequence[ArrayLike] | None] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:
     """How many points of the plane fall into each box.
 
     Args:
@@ -189,7 +207,13 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density=None):
     return counts, edges[0], edges[1]
 
 
-def histogramdd(sample, bins=10, range=None, weights=None, density=None):
+def histogramdd(
+    sample: ArrayLike,
+    bins: ArrayLike | list[ArrayLike] = 10,
+    range: Sequence[Array | Sequence[ArrayLike] | None] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
     """How many points fall into each box.
 
     Args:

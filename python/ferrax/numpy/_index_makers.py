@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,10 +29,17 @@ from ._ranges import arange
 from ._searching import nonzero
 from ._selecting import clip, where
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core import Array
+    from ..typing import ArrayLike, DTypeLike
+
+
 # ---- makers of indices
 
 
-def diag_indices(n, ndim=2):
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the diagonal of an array of `ndim` axes of size n.
 
     Args:
@@ -55,7 +63,7 @@ def diag_indices(n, ndim=2):
     return (arange(n),) * ndim
 
 
-def diag_indices_from(arr):
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of arr's diagonal.
 
     Args:
@@ -98,7 +106,7 @@ def _tri_mask(n, k, m, lower):
     return nonzero(truth if lower else bind("not", truth), size=count)
 
 
-def tril_indices(n, k=0, m=None):
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the lower triangle of an [n, m] array, up to the k-th diagonal.
 
     Args:
@@ -118,7 +126,7 @@ def tril_indices(n, k=0, m=None):
     return _tri_mask(n, operator.index(k), m, True)
 
 
-def triu_indices(n, k=0, m=None):
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the upper triangle of an [n, m] array, from the k-th diagonal.
 
     Args:
@@ -138,7 +146,7 @@ def triu_indices(n, k=0, m=None):
     return _tri_mask(n, operator.index(k), m, False)
 
 
-def tril_indices_from(arr, k=0):
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """The indices of the lower triangle of arr, a matrix.
 
     Args:
@@ -160,7 +168,7 @@ def tril_indices_from(arr, k=0):
     return tril_indices(arr.shape[0], k=k, m=arr.shape[1])
 
 
-def triu_indices_from(arr, k=0):
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """The indices of the upper triangle of arr, a matrix.
 
     Args:
@@ -182,7 +190,7 @@ def triu_indices_from(arr, k=0):
     return triu_indices(arr.shape[0], k=k, m=arr.shape[1])
 
 
-def mask_indices(n, mask_func, k=0, *, size=None):
+def mask_indices(n: int, mask_func: Callable[[ArrayLike, int], Array], k: int = 0, *, size: int | None = None) -> tuple[Array, Array]:
     """The indices where mask_func(ones((n, n)), k) is nonzero.
 
     Args:
@@ -200,7 +208,7 @@ def mask_indices(n, mask_func, k=0, *, size=None):
     return nonzero(mask_func(ones((n, n)), k), size=size)
 
 
-def ix_(*args):
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """The arrays that index the grid spanned by vectors of indices or booleans.
 
     Args:
@@ -233,7 +241,7 @@ def ix_(*args):
     return tuple(out)
 
 
-def unravel_index(indices, shape):
+def unravel_index(indices: ArrayLike, shape: Sequence[int]) -> tuple[Array, ...]:
     """The position in an array of each flat index; out of bounds is clipped.
 
     Args:
@@ -272,7 +280,7 @@ def unravel_index(indices, shape):
     return tuple(out[::-1])
 
 
-def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
+def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: DTypeLike | None = None) -> Array:
     """The flat index of positions in an array.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,13 +26,18 @@ from ._selecting import clip, where
 from ._shaping import broadcast_to, moveaxis, ravel, reshape
 from ._sorting import argsort
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..typing import ArrayLike
+
 
 @jitted("append", static=("axis",))
 def _append(arr, values, axis):
     return concatenate([ravel(arr), ravel(values)] if axis is None else [arr, values], axis=0 if axis is None else axis)
 
 
-def append(arr, values, axis=None):
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`values` joined behind `arr`, along `axis` or, by default, both flattened.
 
     Args:
@@ -56,7 +62,7 @@ def append(arr, values, axis=None):
     return _append(arr, values, axis=axis)
 
 
-def insert(arr, obj, values, axis=None):
+def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
     """arr with `values` inserted before the positions `obj` along an axis.
 
     Args:
@@ -106,7 +112,7 @@ def insert(arr, obj, values, axis=None):
     return out.at[(*lead, places)].set(broadcast_to(new, (*a.shape[:axis], count, *a.shape[axis + 1 :])))
 
 
-def delete(arr, obj, axis=None, *, assume_unique_indices=False):
+def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
     """arr without the positions `obj` along an axis.
 
     Args:
@@ -165,7 +171,7 @@ def _resize(a, new_shape):
     return reshape(tile(a, -(-n // a.size))[:n], new_shape)
 
 
-def resize(a, new_shape):
+def resize(a: ArrayLike, new_shape: Sequence[int]) -> Array:
     """The elements of a, repeated or cut, in `new_shape`.
 
     Args:
@@ -188,7 +194,7 @@ def resize(a, new_shape):
     return _resize(a, new_shape=new_shape)
 
 
-def trim_zeros(filt, trim="fb", axis=None):
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Array:
     """An array without the zeros at its ends.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,11 @@ from .._shapes import canonicalize_axis
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, converted, jitted, ndim_of, shape_of, unsupported
 from ._shaping import atleast_1d, atleast_2d, atleast_3d, moveaxis, ravel, reshape
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..typing import ArrayLike, DTypeLike
+
 
 def _sequence(arrays):
     if isinstance(arrays, (np.ndarray, Array)):
@@ -27,7 +33,7 @@ def _sequence(arrays):
     return list(arrays)
 
 
-def concatenate(arrays, axis=0, dtype=None):
+def concatenate(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int | None = 0, dtype: DTypeLike | None = None) -> Array:
     """The arrays joined along an axis.
 
     Args:
@@ -71,7 +77,7 @@ def concatenate(arrays, axis=0, dtype=None):
     return arrays[0] if len(arrays) == 1 else bind("concatenate", *arrays, dimension=axis)
 
 
-def concat(arrays, /, *, axis=0):
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """The same as `concatenate`.
 
     Args:
@@ -93,7 +99,7 @@ def concat(arrays, /, *, axis=0):
     return concatenate(arrays, axis=axis)
 
 
-def stack(arrays, axis=0, out=None, dtype=None):
+def stack(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int = 0, out: None = None, dtype: DTypeLike | None = None) -> Array:
     """The arrays, all of one shape, joined along a new axis.
 
     Args:
@@ -141,7 +147,7 @@ def _rows(name, tup, fun, dtype=None):
     return [fun(a) for a in tup]
 
 
-def vstack(tup, dtype=None):
+def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays, vectors as rows, joined along the first axis.
 
     Args:
@@ -161,7 +167,7 @@ def vstack(tup, dtype=None):
     return concatenate(_rows("vstack", tup, atleast_2d, dtype), axis=0, dtype=dtype)
 
 
-def hstack(tup, dtype=None):
+def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays joined along the second axis, vectors along their only one.
 
     Args:
@@ -181,7 +187,7 @@ def hstack(tup, dtype=None):
     return concatenate(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1, dtype=dtype)
 
 
-def dstack(tup, dtype=None):
+def dstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """The arrays joined along the third axis.
 
     Args:
@@ -201,7 +207,7 @@ def dstack(tup, dtype=None):
     return concatenate(_rows("dstack", tup, atleast_3d, dtype), axis=2, dtype=dtype)
 
 
-def column_stack(tup):
+def column_stack(tup: np.ndarray | Array | Sequence[ArrayLike]) -> Array:
     """Vectors as columns, and matrices, joined along the second axis.
 
     Args:
@@ -220,7 +226,7 @@ def column_stack(tup):
     return concatenate(_rows("column_stack", tup, lambda a: atleast_2d(a).T if ndim_of(a) < 2 else as_array("column_stack", a)), axis=1)
 
 
-def block(arrays):
+def block(arrays: ArrayLike | list[ArrayLike]) -> Array:
     """Concatenates nested lists of arrays: innermost lists along the last axis, the next along the one before.
 
     Args:
@@ -287,7 +293,7 @@ def _flatten_list(x):
     return [v for y in x for v in _flatten_list(y)] if isinstance(x, list) else [x]
 
 
-def unstack(x, /, *, axis=0):
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of x along `axis`, as a tuple.
 
     Args:
@@ -334,7 +340,7 @@ def _split(name, ary, indices_or_sections, axis):
     return list(bind("split", ary, sizes=tuple(sizes), axis=axis))
 
 
-def split(ary, indices_or_sections, axis=0):
+def split(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
     """ary cut along `axis`, into equal parts or at the given indices.
 
     Args:
@@ -354,7 +360,7 @@ def split(ary, indices_or_sections, axis=0):
     return _split("split", ary, indices_or_sections, axis)
 
 
-def array_split(ary, indices_or_sections, axis=0):
+def array_split(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
     """`split` that allows unequal parts: the first ones are longer by 1.
 
     Args:
@@ -371,7 +377,7 @@ def array_split(ary, indices_or_sections, axis=0):
     return _split("array_split", ary, indices_or_sections, axis)
 
 
-def vsplit(ary, indices_or_sections):
+def vsplit(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the first axis.
 
     Args:
@@ -390,7 +396,7 @@ def vsplit(ary, indices_or_sections):
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
-def hsplit(ary, indices_or_sections):
+def hsplit(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the second axis (the first, for vectors).
 
     Args:
@@ -409,7 +415,7 @@ def hsplit(ary, indices_or_sections):
     return _split("hsplit", ary, indices_or_sections, 0 if ndim_of(ary) == 1 else 1)
 
 
-def dsplit(ary, indices_or_sections):
+def dsplit(ary: ArrayLike, indices_or_sections: Sequence[int] | ArrayLike) -> list[Array]:
     """`split` along the third axis.
 
     Args:

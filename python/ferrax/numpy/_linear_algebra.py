@@ -9,6 +9,7 @@ Invariant: each contraction is one dot_general whose result has the promoted dty
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,13 @@ from ._selecting import where
 from ._shaping import broadcast_arrays, moveaxis, ravel
 from ._vectorizing import vectorize
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
+
 
 def _operands(name, a, b, preferred):
     """The operands for one product, its dtype and whether that is weak. dot_general accepts operands of different dtypes."""
@@ -45,7 +53,9 @@ def _default_precision(precision):
     return _core.config_get("jax_default_matmul_precision") if precision is None else precision
 
 
-def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+def dot(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """Product of scalars, vectors and matrices; for more axes, the last of a against the second last of b.
 
     Args:
@@ -79,7 +89,9 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
 _MATRICES = (((1,), (0,)), ((), ()))
 
 
-def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None):
+def matmul(
+    a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """Matrix product over the last two axes; vectors count as one row or one column.
 
     Args:
@@ -176,7 +188,7 @@ def _check_product(preferred, *xs):
         check_promotion(*xs)
 
 
-def vdot(a, b, *, precision=None, preferred_element_type=None):
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Product of two arrays flattened to vectors, a conjugated.
 
     Args:
@@ -199,7 +211,7 @@ def vdot(a, b, *, precision=None, preferred_element_type=None):
     return dot(ravel(conj(a) if is_complex(a.dtype) else a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
-def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Products of vectors along `axis`, x1 conjugated, the other axes broadcasting.
 
     Args:
@@ -234,7 +246,7 @@ def _matvec(x1, x2):
     return vectorize(matmul, signature="(m,n),(n)->(m)")(x1, x2)
 
 
-def matvec(x1, x2, /):
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of matrices and vectors, leading axes broadcasting.
 
     Args:
@@ -260,7 +272,7 @@ def _vecmat(x1, x2):
     return vectorize(matmul, signature="(n),(n,m)->(m)")(conj(x1), x2)
 
 
-def vecmat(x1, x2, /):
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Products of conjugated vectors and matrices, leading axes broadcasting.
 
     Args:
@@ -281,7 +293,7 @@ def vecmat(x1, x2, /):
     return _vecmat(_core.asarray(x1), _core.asarray(x2))
 
 
-def inner(a, b, *, precision=None, preferred_element_type=None):
+def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Sum of products over the last axes.
 
     Args:
@@ -306,7 +318,7 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
     return tensordot(a, b, (-1, -1), precision=precision, preferred_element_type=preferred_element_type)
 
 
-def outer(a, b, out=None):
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """a[:, None] * b[None, :] of two vectors (other arrays are flattened).
 
     Args:
@@ -329,7 +341,15 @@ def outer(a, b, out=None):
     return multiply(ravel(a)[:, None], ravel(b)[None, :])
 
 
-def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None):
+def tensordot(
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Sum of products over paired axes.
 
     Args:
@@ -391,7 +411,7 @@ def _kron(a, b):
     return bind("reshape", out, new_sizes=tuple([m * n for m, n in zip(a_shape, b_shape, strict=True)]), dimensions=None)
 
 
-def kron(a, b):
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Kronecker product: every element of a times all of b.
 
     Args:
@@ -436,7 +456,7 @@ def _cross(a, b, axisa, axisb, axisc, axis):
     return moveaxis(bind("concatenate", *rows, dimension=0), 0, axisc)
 
 
-def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """Cross product of vectors of 3 (or 2: the scalar z component) along `axis`, or along axisa, axisb into axisc.
 
     Args:
@@ -470,7 +490,7 @@ def _trace(a, offset, axis1, axis2, dtype):
     return _reductions.sum(where(mask, a, zeros), axis=(-2, -1), dtype=dtype)
 
 
-def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+def trace(a: ArrayLike, offset: ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """Sum of the diagonal of two axes.
 
     Args:
@@ -548,7 +568,7 @@ def _convolve(a, v, mode, precision, dtype):
     return _conv(a, v, mode=mode, op="convolve", precision=precision, dtype=dtype)
 
 
-def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """Convolution of two vectors: sum over m of a[m] v[n - m].
 
     Args:
@@ -575,7 +595,7 @@ def _correlate(a, v, mode, precision, dtype):
     return _conv(a, v, mode=mode, op="correlate", precision=precision, dtype=dtype)
 
 
-def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """Correlation of two vectors: sum over n of a[n + k] conj(v[n]).
 
     Args:

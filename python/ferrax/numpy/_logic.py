@@ -8,12 +8,18 @@ Invariant: the result is an array of bool. (`logical_and`, `logical_or` and `log
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .._core import bind
 from .._dtypes import is_bool
 from ._arguments import as_array, filled_like, pointwise
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def equal(x, y, /):
+
+def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x == y as bool.
 
     Args:
@@ -28,7 +34,7 @@ def equal(x, y, /):
     return pointwise("equal", "eq", x, y)
 
 
-def not_equal(x, y, /):
+def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x != y as bool.
 
     Args:
@@ -43,7 +49,7 @@ def not_equal(x, y, /):
     return pointwise("not_equal", "ne", x, y)
 
 
-def less(x, y, /):
+def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x < y as bool; complex numbers compare by real, then imaginary part.
 
     Args:
@@ -58,7 +64,7 @@ def less(x, y, /):
     return pointwise("less", "lt", x, y)
 
 
-def less_equal(x, y, /):
+def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x <= y as bool; complex numbers compare by real, then imaginary part.
 
     Args:
@@ -73,7 +79,7 @@ def less_equal(x, y, /):
     return pointwise("less_equal", "le", x, y)
 
 
-def greater(x, y, /):
+def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x > y as bool; complex numbers compare by real, then imaginary part.
 
     Args:
@@ -88,7 +94,7 @@ def greater(x, y, /):
     return pointwise("greater", "gt", x, y)
 
 
-def greater_equal(x, y, /):
+def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x >= y as bool; complex numbers compare by real, then imaginary part.
 
     Args:
@@ -108,7 +114,7 @@ def logical_truth(x):
     return x if is_bool(x.dtype) else bind("ne", x, filled_like(0, x))
 
 
-def logical_not(x, /):
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero.
 
     Args:

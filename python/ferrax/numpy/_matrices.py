@@ -10,6 +10,7 @@ Invariant: `k` counts diagonals from the main one, upwards; but for `eye` and `t
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,11 @@ from ._operators import add, multiply
 from ._ranges import arange
 from ._selecting import where
 from ._shaping import moveaxis, ravel
+
+if TYPE_CHECKING:
+    from .._core import Device
+    from ..sharding import Sharding
+    from ..typing import ArrayLike, DTypeLike
 
 
 def _diagonal_mask(shape, k, compare):
@@ -63,7 +69,7 @@ def _sizes(name, N, M):
     return tuple(sizes)
 
 
-def eye(N, M=None, k=0, dtype=None, *, device=None):
+def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None = None, *, device: Device | Sharding | None = None) -> Array:
     """Zeros with ones on a diagonal.
 
     Args:
@@ -89,7 +95,7 @@ def eye(N, M=None, k=0, dtype=None, *, device=None):
     return out if device is None else _core.device_put(out, device)
 
 
-def identity(n, dtype=None):
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The [n, n] identity matrix.
 
     Args:
@@ -106,7 +112,7 @@ def identity(n, dtype=None):
     return eye(n, dtype=requested("identity", dtype, float))
 
 
-def tri(N, M=None, k=0, dtype=None):
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Zeros with ones on and below a diagonal.
 
     Args:
@@ -144,7 +150,7 @@ def _triu(m, k=0):
     return _triangle(m, k, False)
 
 
-def tril(m, k=0):
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """m with zeros above the k-th diagonal of its last two axes.
 
     Args:
@@ -167,7 +173,7 @@ def tril(m, k=0):
     return _tril(m, k=operator.index(k))
 
 
-def triu(m, k=0):
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """m with zeros below the k-th diagonal of its last two axes.
 
     Args:
@@ -206,7 +212,7 @@ def _diagonal(a, offset, axis1, axis2):
     return a[..., i, j]
 
 
-def diagonal(a, offset=0, axis1=0, axis2=1):
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements a[..., i, i + offset] of the two axes, along a last axis.
 
     Args:
@@ -240,7 +246,7 @@ def _diag(v, k):
     return where(mask, bind("broadcast_in_dim", v, shape=(n, 1), broadcast_dimensions=(0,)), _core.asarray(zero))
 
 
-def diag(v, k=0):
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with v on its k-th diagonal, or the k-th diagonal of a matrix.
 
     Args:
@@ -263,7 +269,7 @@ def diag(v, k=0):
     return _diag(v, k=operator.index(k))
 
 
-def diagflat(v, k=0):
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with v, flattened, on its k-th diagonal.
 
     Args:
@@ -295,7 +301,7 @@ def _vander(x, N, increasing):
     return power(x[:, None], exponents[None, :])
 
 
-def vander(x, N=None, increasing=False):
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix of powers of x: column j is x ** (N - 1 - j), or x ** j if `increasing`.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +31,12 @@ from ._complex import real
 from ._reductions import all, argmax, argmin, check_mask, max, min, prod, sum
 from ._selecting import where as choose
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core import Array
+    from ..typing import ArrayLike, DTypeLike
+
 
 def _nanarg(a, axis, keepdims, fill, fun):
     if not is_inexact(a.dtype):
@@ -49,7 +56,7 @@ def _nanargmin(a, axis, keepdims):
     return _nanarg(a, axis, keepdims, float("inf"), argmin)
 
 
-def nanargmax(a, axis=None, out=None, keepdims=None):
+def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """`argmax` of the elements that are not nan; -1 if all are nan.
 
     Args:
@@ -73,7 +80,7 @@ def nanargmax(a, axis=None, out=None, keepdims=None):
     return _nanargmax(as_array("nanargmax", a), axis=None if axis is None else operator.index(axis), keepdims=builtins.bool(keepdims))
 
 
-def nanargmin(a, axis=None, out=None, keepdims=None):
+def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """`argmin` of the elements that are not nan; -1 if all are nan.
 
     Args:
@@ -137,7 +144,15 @@ def _nanmin(a, axis, keepdims, initial=None, where=None):
     return _nanextreme(a, axis, keepdims, initial, where, min, np.inf)
 
 
-def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+def nansum(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """`sum` with nan counted as 0.
 
     Args:
@@ -171,7 +186,15 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, whe
     )
 
 
-def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None):
+def nanprod(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """`prod` with nan counted as 1.
 
     Args:
@@ -205,7 +228,14 @@ def nanprod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, wh
     )
 
 
-def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+def nanmax(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """`max` of the elements that are not nan; nan if all are nan.
 
     Args:
@@ -231,7 +261,14 @@ def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     return _nanmax(as_array("nanmax", a), axis=_tuple_axis(axis), keepdims=builtins.bool(keepdims), initial=initial, where=where)
 
 
-def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+def nanmin(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """`min` of the elements that are not nan; nan if all are nan.
 
     Args:
@@ -268,7 +305,14 @@ def _nanmean(a, axis, dtype, keepdims, where=None):
     return bind("div", total, count)
 
 
-def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
+def nanmean(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> Array:
     """`mean` of the elements that are not nan.
 
     Args:
@@ -317,7 +361,16 @@ def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     return convert(choose(nothing, float("nan"), bind("div", total, safe)), result)
 
 
-def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
+def nanvar(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """`var` of the elements that are not nan.
 
     Args:
@@ -347,7 +400,16 @@ def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     return root(nanvar(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
 
 
-def nanstd(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
+def nanstd(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+) -> Array:
     """`std` of the elements that are not nan.
 
     Args:

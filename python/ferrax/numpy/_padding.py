@@ -8,6 +8,8 @@ Invariant: `pad` reads and checks its arguments; `_pad` gets static widths and t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
@@ -24,6 +26,11 @@ from ._ranges import linspace
 from ._rearranging import flip, repeat
 from ._shaping import broadcast_to, squeeze
 from ._vectorizing import apply_along_axis
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..typing import ArrayLike
 
 
 def _pairs(name, value, n):
@@ -181,7 +188,7 @@ def _pad_jit(array, values, widths, mode, static):
     return _pad_statistic(array, widths, static, mode)
 
 
-def pad(array, pad_width, mode="constant", **kwargs):
+def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
     """An array extended at its edges.
 
     Args:

@@ -9,6 +9,7 @@ Invariant: only `roots` and `polyfit` need a decomposition, from `linalg` and `l
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,10 @@ from ._matrices import diag, vander
 from ._operators import add, multiply, negative
 from ._shaping import atleast_1d
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
+
 
 @jitted("polyval", static=("unroll",))
 def _polyval(p, x, unroll):
@@ -38,7 +43,7 @@ def _polyval(p, x, unroll):
     return out
 
 
-def polyval(p, x, *, unroll=16):
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The polynomial with coefficients p at x, by Horner's rule.
 
     Args:
@@ -69,7 +74,7 @@ def _polyadd(a1, a2):
     return low if n == k else concatenate([a1[: n - k], low])
 
 
-def polyadd(a1, a2):
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Args:
@@ -94,7 +99,7 @@ def _polysub(a1, a2):
     return polyadd(a1, negative(a2))
 
 
-def polysub(a1, a2):
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
     Args:
@@ -117,7 +122,7 @@ def _trimmed(*arrays):
     return [trim_zeros(a, trim="f") if a.size > 1 else a for a in arrays]
 
 
-def polymul(a1, a2, *, trim_leading_zeros=False):
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     Args:
@@ -155,7 +160,7 @@ def _polydiv(u, v):
     return quotient, u
 
 
-def polydiv(u, v, *, trim_leading_zeros=False):
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """(quotient, remainder) of two polynomials.
 
     Args:
@@ -191,7 +196,7 @@ def _polyder(p, m):
     return bind("mul", p[:-m], convert(np.asarray(factors), p.dtype))
 
 
-def polyder(p, m=1):
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The m-th derivative of a polynomial.
 
     Args:
@@ -231,7 +236,7 @@ def _polyint(p, k, m):
     return bind("div", out, convert(np.asarray(divisors), p.dtype))
 
 
-def polyint(p, m=1, k=None):
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """The m-th integral of a polynomial, with integration constants k (0).
 
     Args:
@@ -263,7 +268,7 @@ def _poly(seq):
     return out
 
 
-def poly(seq_of_zeros):
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with these zeros, or of a square matrix's characteristic polynomial.
 
     Args:
@@ -288,7 +293,7 @@ def poly(seq_of_zeros):
     return _poly(seq)
 
 
-def roots(p, *, strip_zeros=True):
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, as eigenvalues of its companion matrix.
 
     Args:
@@ -324,7 +329,7 @@ def roots(p, *, strip_zeros=True):
     return concatenate([out, zeros(trailing, out.dtype)]) if trailing else out
 
 
-def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None, cov: bool = False) -> Any:
     """The polynomial nearest to points (x, y) in the least-squares sense.
 
     Args:

@@ -9,6 +9,7 @@ Invariant: the number of elements is known when a program is traced.
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -25,6 +26,13 @@ from ._filling import _filled, _on
 from ._rounding import floor
 from ._shaping import moveaxis
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._core import Device
+    from ..sharding import NamedSharding, PartitionSpec, Sharding
+    from ..typing import ArrayLike, DTypeLike
+
 
 def _static_number(x, name):
     if isinstance(x, Array):
@@ -32,7 +40,15 @@ def _static_number(x, name):
     return x
 
 
-def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
+def arange(
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Device | Sharding | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """start, start + step, ... up to stop, which is not included.
 
     Args:
@@ -152,7 +168,45 @@ def _mul(x, y):
     return bind("mul", x, y)
 
 
-def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Device | Sharding | None = None,
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: Device | Sharding | None = None,
+) -> tuple[Array, Array]: ...
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Any = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Device | Sharding | None = None,
+) -> Any:
     """Numbers evenly spaced from start to stop.
 
     Args:
@@ -192,7 +246,7 @@ def _logspace(start, stop, base, num, endpoint, dtype, axis):
     return astype(out, inner if dtype is None else dtype)
 
 
-def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0, dtype: Any = None, axis: int = 0) -> Array:
     """base ** linspace(start, stop, num, ...).
 
     Args:
@@ -237,7 +291,7 @@ def _div(x, y):
     return bind("div", *_core.promote_shapes(x, y))
 
 
-def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Array:
     """`num` numbers from start to stop, each a constant multiple of the one before.
 
     Args:
@@ -261,7 +315,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     return _geomspace(start, stop, num=operator.index(num), endpoint=bool(endpoint), dtype=dtype, axis=operator.index(axis))
 
 
-def fromfunction(function, shape, *, dtype=float, **kwargs):
+def fromfunction(function: Callable[..., Array], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
     """function(i, j, ...) of the index arrays of a grid of `shape`.
 
     Args:

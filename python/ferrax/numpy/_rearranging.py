@@ -9,6 +9,7 @@ Invariant: no element changes value, and sizes are known when traced.
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,8 +27,14 @@ from ._joining import concatenate
 from ._shaping import broadcast_to, ravel, reshape, transpose
 from ._taking import take
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def tile(A, reps):
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike
+
+
+def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """A repeated along each axis.
 
     Args:
@@ -50,7 +57,14 @@ def tile(A, reps):
     return bind("tile", A, reps=reps) if rank else A
 
 
-def repeat(a, repeats, axis=None, *, total_repeat_length=None, out_sharding=None):
+def repeat(
+    a: ArrayLike,
+    repeats: ArrayLike,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Each element, or slice along an axis, repeated.
 
     Args:
@@ -121,7 +135,7 @@ def _flip(m, axis):
     return bind("rev", m, dimensions=tuple(range(m.ndim)) if axis is None else listed_axes(axis, m.ndim))
 
 
-def flip(m, axis=None):
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """m with the order of elements reversed.
 
     Args:
@@ -141,7 +155,7 @@ def flip(m, axis=None):
     return _flip(m, axis=hashable_axes(axis))
 
 
-def fliplr(m):
+def fliplr(m: ArrayLike) -> Array:
     """m reversed along its second axis.
 
     Args:
@@ -161,7 +175,7 @@ def fliplr(m):
     return flip(m, 1)
 
 
-def flipud(m):
+def flipud(m: ArrayLike) -> Array:
     """m reversed along its first axis.
 
     Args:
@@ -193,7 +207,7 @@ def _rot90(m, k, axes):
     return transpose(flip(m, j), permutation) if k == 1 else flip(transpose(m, permutation), j)
 
 
-def rot90(m, k=1, axes=(0, 1)):
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """m turned k times by 90 degrees in the plane of two axes, from the first towards the second.
 
     Args:
@@ -244,7 +258,7 @@ def _roll_dynamic(a, shift, axis):
     return a
 
 
-def roll(a, shift, axis=None):
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
     """a with its elements shifted; elements shifted out at one end are inserted at the other.
 
     Args:

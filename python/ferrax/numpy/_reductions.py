@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +33,11 @@ from .._shapes import canonicalize_axes, canonicalize_axis, hashable_axes
 from ..lax import pmax, pmin, psum
 from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, ndim_of, shape_of, unsupported
 from ._selecting import where as choose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..typing import ArrayLike, DTypeLike
 
 
 def _keep(out, shape, axes):
@@ -135,7 +141,16 @@ def _weak_free(dtype):
     return constant(0, dtype)
 
 
-def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
+def sum(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
     """Sum over `axis`.
 
     Args:
@@ -165,7 +180,16 @@ def sum(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=
     return _reduce("sum", "reduce_sum", a, axis, keepdims, initial, where, lambda x, y: bind("add", x, y), _weak_free, dtype, widen=True)
 
 
-def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None, promote_integers=True):
+def prod(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    promote_integers: bool = True,
+) -> Array:
     """Product over `axis`.
 
     Args:
@@ -195,7 +219,14 @@ def prod(a, axis=None, dtype=None, out=None, keepdims=False, initial=None, where
     return _reduce("prod", "reduce_prod", a, axis, keepdims, initial, where, lambda x, y: bind("mul", x, y), lambda d: constant(1, d), dtype, widen=True)
 
 
-def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+def max(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """Maximum over `axis`; nan if any element is nan.
 
     Args:
@@ -220,7 +251,14 @@ def max(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     return _reduce("max", "reduce_max", a, axis, keepdims, initial, where, lambda x, y: bind("max", x, y), lowest, need_identity=True)
 
 
-def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+def min(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """Minimum over `axis`; nan if any element is nan.
 
     Args:
@@ -245,7 +283,14 @@ def min(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     return _reduce("min", "reduce_min", a, axis, keepdims, initial, where, lambda x, y: bind("min", x, y), highest, need_identity=True)
 
 
-def amax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+def amax(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The same as `max`.
 
     Args:
@@ -268,7 +313,14 @@ def amax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
     return max(a, axis, out, keepdims, initial, where)
 
 
-def amin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
+def amin(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The same as `min`.
 
     Args:
@@ -296,7 +348,7 @@ def _logical(name, primitive, a, axis, keepdims, where, identity):
     return _reduce(name, primitive, convert(a, bool), axis, keepdims, None, where, None, lambda d: np.bool_(identity))
 
 
-def all(a, axis=None, out=None, keepdims=False, *, where=None):
+def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether all elements along `axis` are nonzero.
 
     Args:
@@ -320,7 +372,7 @@ def all(a, axis=None, out=None, keepdims=False, *, where=None):
     return _logical("all", "reduce_and", a, axis, keepdims, where, True)
 
 
-def any(a, axis=None, out=None, keepdims=False, *, where=None):
+def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False, *, where: ArrayLike | None = None) -> Array:
     """Whether any element along `axis` is nonzero.
 
     Args:
@@ -354,7 +406,7 @@ def _ptp(a, axis, keepdims):
     return bind("sub", max(a, axis=axis, keepdims=keepdims), min(a, axis=axis, keepdims=keepdims))
 
 
-def ptp(a, axis=None, out=None, keepdims=False):
+def ptp(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False) -> Array:
     """Maximum minus minimum over `axis`.
 
     Args:
@@ -383,7 +435,7 @@ def _count_nonzero(a, axis, keepdims):
     return sum(nonzero, axis=axis, dtype=canonicalize_dtype(int), keepdims=keepdims)
 
 
-def count_nonzero(a, axis=None, keepdims=False):
+def count_nonzero(a: ArrayLike, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Array:
     """How many elements along `axis` are nonzero.
 
     Args:
@@ -424,7 +476,7 @@ def _arg(name, primitive, a, axis, keepdims):
     return _keep(out, shape, axes) if keepdims else out
 
 
-def argmax(a, axis=None, out=None, keepdims=None):
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the first maximum along `axis` (in the flattened array if None), nan counting as largest.
 
     Args:
@@ -448,7 +500,7 @@ def argmax(a, axis=None, out=None, keepdims=None):
     return _arg("argmax", "argmax", a, axis, keepdims)
 
 
-def argmin(a, axis=None, out=None, keepdims=None):
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the first minimum along `axis` (in the flattened array if None), nan counting as smallest.
 
     Args:

@@ -9,6 +9,7 @@ Invariant: integers are returned unchanged, except by `rint`, which converts the
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +19,12 @@ from ..lax import RoundingMethod
 from ._arguments import as_array, check_arraylike, convert, filled_like, jitted, promote_inexact, scalar_like, unsupported
 from ._selecting import where
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def ceil(x, /):
+
+def ceil(x: ArrayLike, /) -> Array:
     """The least integer not below x, of x's dtype.
 
     Args:
@@ -38,7 +43,7 @@ def ceil(x, /):
     return x if not is_inexact(x.dtype) else bind("ceil", x)
 
 
-def floor(x, /):
+def floor(x: ArrayLike, /) -> Array:
     """The greatest integer not above x, of x's dtype.
 
     Args:
@@ -64,7 +69,7 @@ def _trunc(x):
     return where(bind("lt", x, scalar_like(0, x)), bind("ceil", x), bind("floor", x))
 
 
-def trunc(x):
+def trunc(x: ArrayLike) -> Array:
     """x rounded towards zero, of x's dtype.
 
     Args:
@@ -91,7 +96,7 @@ def _rint(x):
     return bind("round", x, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
 
 
-def rint(x, /):
+def rint(x: ArrayLike, /) -> Array:
     """x rounded to the nearest integer, ties to even; integers become float.
 
     Args:
@@ -135,7 +140,7 @@ def _round(a, decimals=0):
     return nearest(a)
 
 
-def round(a, decimals=0, out=None):
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """a rounded to `decimals` decimals, ties to even.
 
     Args:
@@ -162,7 +167,7 @@ def _around(a, decimals):
     return round(a, decimals)
 
 
-def around(a, decimals=0, out=None):
+def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """The same as `round`.
 
     Args:
@@ -190,7 +195,7 @@ def _modf(x):
     return bind("sub", x, whole), whole
 
 
-def modf(x, /, out=None):
+def modf(x: ArrayLike, /, out: Any = None) -> tuple[Array, Array]:
     """(fractional part, whole part), both of x's sign.
 
     Args:

@@ -8,6 +8,8 @@ Invariant: a scalar type is a class whose `dtype` is its dtype and which, called
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 
 from .. import _core
@@ -15,11 +17,15 @@ from .._config import enable_x64
 from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo, issubdtype, requested, scalar_class
 from ._creation import asarray
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import DTypeLike
+
 
 class _ScalarMeta(type):
-    dtype: np.dtype
+    dtype: np.dtype[Any]
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.dtype.type)
 
     def __eq__(self, other):
@@ -29,7 +35,7 @@ class _ScalarMeta(type):
     def __ne__(self, other):
         return not self == other
 
-    def __call__(self, x):
+    def __call__(self, x: Any = 0) -> Array:
         if isinstance(x, str):
             x = self.dtype.type(x)
         return asarray(x, dtype=self.dtype)
@@ -38,7 +44,7 @@ class _ScalarMeta(type):
         return isinstance(instance, self.dtype.type)
 
 
-def _make(name, dtype):
+def _make(name, dtype) -> _ScalarMeta:
     return _ScalarMeta(
         name,
         (object,),
@@ -60,7 +66,7 @@ EXTENDED = (
 )  # fmt: skip
 
 
-def extended(name):
+def extended(name) -> _ScalarMeta:
     """The scalar type of an ml_dtypes dtype."""
     import ml_dtypes
 
@@ -80,7 +86,7 @@ def numpys_dtype():
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
 
-def result_type(*args):
+def result_type(*args: Any) -> np.dtype[Any]:
     """The dtype that arrays, numbers and dtypes promote to.
 
     Args:
@@ -108,7 +114,7 @@ def _for_promotion(a):
     return requested("dtype", a) if isinstance(a, (str, type, np.dtype)) else a
 
 
-def promote_types(a, b):
+def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype[Any]:
     """The dtype that two dtypes promote to; Python's int, float and complex are weak.
 
     Args:
@@ -140,7 +146,7 @@ def _number(t):
     return {bool: True, int: 0, float: 0.0, complex: 0j}[t]
 
 
-def can_cast(from_, to, casting="safe"):
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
     """Whether a cast is allowed under a rule, as numpy.can_cast.
 
     Args:
@@ -165,7 +171,7 @@ def can_cast(from_, to, casting="safe"):
     return np.can_cast(np.dtype(scalar_class(from_)), np.dtype(scalar_class(to)), casting=casting)
 
 
-def isdtype(dtype, kind):
+def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> bool:
     """Whether dtype is of a kind.
 
     Args:
@@ -204,14 +210,14 @@ def isdtype(dtype, kind):
 class finfo(np.finfo):
     """Limits of a float dtype: eps, max, min, tiny, bits, ... ml_dtypes' dtypes too."""
 
-    def __new__(cls, dtype):
+    def __new__(cls, dtype: DTypeLike) -> Self:
         return _finfo(scalar_class(dtype))
 
 
 class iinfo(np.iinfo):
     """Limits of an integer dtype: max, min, bits. ml_dtypes' dtypes too."""
 
-    def __new__(cls, int_type):
+    def __new__(cls, int_type: DTypeLike) -> Self:
         if hasattr(int_type, "dtype") and not isinstance(int_type, type):
             int_type = int_type.dtype
         return _iinfo(scalar_class(int_type)) if not isinstance(int_type, int) else _iinfo(canonicalize_dtype(int))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,8 +30,12 @@ from ._selecting import clip, where
 from ._shaping import atleast_1d, moveaxis, ravel
 from ._sorting import argsort
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def nonzero(a, *, size=None, fill_value=None):
+
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]:
     """The indices of nonzero elements.
 
     Args:
@@ -78,7 +83,7 @@ def nonzero(a, *, size=None, fill_value=None):
     return tuple(out)
 
 
-def flatnonzero(a, *, size=None, fill_value=None):
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array:
     """The indices of nonzero elements of the flattened array.
 
     Args:
@@ -95,7 +100,7 @@ def flatnonzero(a, *, size=None, fill_value=None):
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a, *, size=None, fill_value=None):
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The indices of nonzero elements as rows.
 
     Args:
@@ -117,7 +122,7 @@ def argwhere(a, *, size=None, fill_value=None):
     return out
 
 
-def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
+def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, size: int | None = None, fill_value: ArrayLike = 0, out: None = None) -> Array:
     """The slices of a along an axis where `condition` holds.
 
     Args:
@@ -162,7 +167,7 @@ def compress(condition, a, axis=None, *, size=None, fill_value=0, out=None):
     return moveaxis(values[argsort(condition, descending=True)][:size], 0, axis)
 
 
-def extract(condition, arr, *, size=None, fill_value=0):
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of arr where `condition` holds, both flattened; see `compress` for size and fill_value.
 
     Args:
@@ -266,7 +271,7 @@ def _searchsorted(a, v, side, method, dtype):
     return {"sort": _search_sort, "compare_all": _search_all}[method](a, v, side=side, dtype=dtype)
 
 
-def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *, method: str = "scan") -> Array:
     """Where elements would be inserted into a sorted vector.
 
     Args:
@@ -304,7 +309,7 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
     return _searchsorted(a, v, side=side, method=method, dtype=dtype)
 
 
-def digitize(x, bins, right=False, *, method=None):
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The index of the bin each element of x falls into.
 
     Args:

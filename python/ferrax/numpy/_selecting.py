@@ -8,12 +8,17 @@ Invariant: everything ends in select_n (or max and min for clip); both are compu
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_complex
 from .._shapes import common_shape
 from ._arguments import Array, check_arraylike, check_promotion, constant, jitted
 from ._operators import maximum, minimum
+
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
 
 
 @jitted("_where")
@@ -49,7 +54,7 @@ def _clip(arr, min=None, max=None):
     return arr
 
 
-def clip(arr=None, /, min=None, max=None):
+def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """arr limited to [min, max]; where min > max, max.
 
     Args:

@@ -6,10 +6,13 @@ Invariant: without `size` the values must be known; with it, results are padded:
     Array([1, 3], dtype=int32)
 """
 
-# No deferred annotations here: typing compiles those of a NamedTuple one by one, at import.
+from __future__ import annotations
+
 import math
 import operator
-from typing import NamedTuple
+
+# No deferred annotations here: typing compiles those of a NamedTuple one by one, at import.
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -32,6 +35,9 @@ from ._searching import nonzero, searchsorted
 from ._selecting import clip, where
 from ._shaping import moveaxis, ravel
 from ._sorting import argsort, lexsort
+
+if TYPE_CHECKING:
+    from ..typing import ArrayLike
 
 
 @jitted("_unique_sorted_mask", static=("axis",))
@@ -107,7 +113,48 @@ def _plain_unique_mask(ar, axis):
     return rows, mask, order
 
 
-def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, size=None, fill_value=None, sorted=True):
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array: ...
+
+
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any: ...
+
+
+def unique(
+    ar: ArrayLike,
+    return_index: Any = False,
+    return_inverse: Any = False,
+    return_counts: Any = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any:
     """The sorted unique elements of ar, or its unique slices along an axis.
 
     Args:
@@ -167,7 +214,7 @@ class _UniqueInverseResult(NamedTuple):
     inverse_indices: object
 
 
-def unique_all(x, /, *, size=None, fill_value=None):
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
     """(values, indices, inverse_indices, counts) of `unique`, nan differing from nan.
 
     Args:
@@ -185,7 +232,7 @@ def unique_all(x, /, *, size=None, fill_value=None):
     return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_counts(x, /, *, size=None, fill_value=None):
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
     """(values, counts) of `unique`, nan differing from nan.
 
     Args:
@@ -203,7 +250,7 @@ def unique_counts(x, /, *, size=None, fill_value=None):
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_inverse(x, /, *, size=None, fill_value=None):
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
     """(values, inverse_indices) of `unique`, nan differing from nan.
 
     Args:
@@ -221,7 +268,7 @@ def unique_inverse(x, /, *, size=None, fill_value=None):
     return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_values(x, /, *, size=None, fill_value=None):
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The values of `unique`, nan differing from nan.
 
     Args:
@@ -239,7 +286,7 @@ def unique_values(x, /, *, size=None, fill_value=None):
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-def union1d(ar1, ar2, *, size=None, fill_value=None):
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The sorted unique elements of both.
 
     Args:
@@ -281,7 +328,7 @@ def _in1d_sorted(ar1, ar2, invert):
     return ~found if invert else found
 
 
-def isin(element, test_elements, assume_unique=False, invert=False, *, method="auto"):
+def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *, method: str = "auto") -> Array:
     """Whether each element is among others.
 
     Args:
@@ -329,7 +376,7 @@ def _need_size(name, size, *arrays):
     return operator.index(size)
 
 
-def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
+def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The unique elements of ar1 that are not in ar2.
 
     Args:
@@ -362,7 +409,9 @@ def setdiff1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
     return _fill(values, mask, size, fill)
 
 
-def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
+def intersect1d(
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Any:
     """The sorted elements that are in both.
 
     Args:
@@ -433,7 +482,7 @@ def _fill_first(values, mask, size, fill_value):
     return _fill(values, mask, size, fill_value)
 
 
-def setxor1d(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
+def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The sorted elements that are in exactly one of the two.
 
     Args:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 import warnings
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -21,8 +22,14 @@ from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, 
 from ..lax import broadcast_shapes as broadcast
 from ._arguments import Array, as_array, check_arraylike, jitted, shape_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def shape(a):
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike
+
+
+def shape(a: Any) -> tuple[int, ...]:
     """The shape of an array or of nested lists (which is deprecated), a tuple of ints.
 
     Args:
@@ -49,7 +56,7 @@ def _shape(name, a):
     return shape_of(a)
 
 
-def ndim(a):
+def ndim(a: Any) -> int:
     """The number of axes.
 
     Args:
@@ -64,7 +71,7 @@ def ndim(a):
     return len(_shape("ndim", a))
 
 
-def size(a, axis=None):
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements, in all or along `axis` (one or several).
 
     Args:
@@ -105,7 +112,9 @@ def _resolve(a, newshape):
     return new
 
 
-def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
+def reshape(
+    a: ArrayLike, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None, out_sharding: NamedSharding | PartitionSpec | None = None
+) -> Array:
     """The elements of a in a new shape.
 
     Args:
@@ -143,7 +152,7 @@ def reshape(a, shape, order="C", *, copy=None, out_sharding=None):
     raise ValueError(f"Unexpected value for 'order' argument: {order}.")
 
 
-def ravel(a, order="C", *, out_sharding=None):
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """a flattened to one axis.
 
     Args:
@@ -170,7 +179,7 @@ def ravel(a, order="C", *, out_sharding=None):
     return reshape(a, (a.size,), "C" if order == "F" else order)
 
 
-def squeeze(a, axis=None):
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """a without axes of size 1.
 
     Args:
@@ -194,7 +203,7 @@ def squeeze(a, axis=None):
     return bind("squeeze", a, dimensions=tuple(sorted(axes))) if axes else a
 
 
-def expand_dims(a, axis):
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """a with new axes of size 1 at the positions `axis` of the result.
 
     Args:
@@ -233,7 +242,15 @@ def _atleast_1d(x):
     return x if x.ndim >= 1 else bind("broadcast_in_dim", x, shape=(1,), broadcast_dimensions=())
 
 
-def atleast_1d(*arys):
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_1d(*arys: ArrayLike) -> Any: ...
+
+
+def atleast_1d(*arys: Any) -> Any:
     """Each argument with at least one axis; one array or a list.
 
     Args:
@@ -255,7 +272,15 @@ def _atleast_2d(x):
     return bind("broadcast_in_dim", x, shape=(1,) * (2 - x.ndim) + tuple(x.shape), broadcast_dimensions=(1,) if x.ndim else ())
 
 
-def atleast_2d(*arys):
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_2d(*arys: ArrayLike) -> Any: ...
+
+
+def atleast_2d(*arys: Any) -> Any:
     """Each argument with at least two axes, new ones in front.
 
     Args:
@@ -278,7 +303,15 @@ def _atleast_3d(x):
     return bind("broadcast_in_dim", x, shape=tuple(shape), broadcast_dimensions=dims)
 
 
-def atleast_3d(*arys):
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_3d(*arys: ArrayLike) -> Any: ...
+
+
+def atleast_3d(*arys: Any) -> Any:
     """Each argument with at least three axes: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
 
     Args:
@@ -293,7 +326,7 @@ def atleast_3d(*arys):
     return _atleast("atleast_3d", _atleast_3d, arys)
 
 
-def transpose(a, axes=None):
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """a with its axes in the order `axes`, or reversed.
 
     Args:
@@ -318,7 +351,7 @@ def transpose(a, axes=None):
     return a if permutation == tuple(range(a.ndim)) else bind("transpose", a, permutation=permutation)
 
 
-def permute_dims(a, /, axes):
+def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """The same as `transpose`.
 
     Args:
@@ -338,7 +371,7 @@ def permute_dims(a, /, axes):
     return transpose(a, axes)
 
 
-def matrix_transpose(x, /):
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two axes swapped.
 
     Args:
@@ -360,7 +393,7 @@ def matrix_transpose(x, /):
     return transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def swapaxes(a, axis1, axis2):
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """a with two axes exchanged.
 
     Args:
@@ -383,7 +416,7 @@ def swapaxes(a, axis1, axis2):
     return transpose(a, axes)
 
 
-def moveaxis(a, source, destination):
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """a with the axes `source` moved to the positions `destination`; the other axes keep their order.
 
     Args:
@@ -416,7 +449,7 @@ def _rollaxis(a, axis, start):
     return moveaxis(a, axis, start)
 
 
-def rollaxis(a, axis, start=0):
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """a with `axis` moved to the position before `start`.
 
     Args:
@@ -443,7 +476,7 @@ def rollaxis(a, axis, start=0):
     return _rollaxis(a, axis=axis, start=start - 1 if start > axis else start)
 
 
-def broadcast_shapes(*shapes):
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that arrays of `shapes` broadcast to.
 
     Args:
@@ -461,7 +494,7 @@ def broadcast_shapes(*shapes):
     return broadcast(*[(s,) if isinstance(s, (int, np.integer)) else tuple(s) for s in shapes])
 
 
-def broadcast_to(array, shape, *, out_sharding=None):
+def broadcast_to(array: ArrayLike, shape: int | Sequence[int], *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """`array` spread over `shape` by numpy's rules.
 
     Args:
@@ -495,7 +528,7 @@ def broadcast_to(array, shape, *, out_sharding=None):
     return _core.broadcast_to(array, shape)
 
 
-def broadcast_arrays(*args):
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """All arguments spread over their common shape, as a list.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,11 @@ from ..lax import index_in_dim
 from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, shape_of
 from ._filling import ones
 from ._shaping import moveaxis
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..typing import ArrayLike
 
 
 def _flat(a):
@@ -44,7 +50,7 @@ def _refuse(name, kind, order):
         raise TypeError(f"'order' argument to {name} is not supported.")
 
 
-def sort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False):
+def sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False) -> Array:
     """a sorted along an axis, nan last.
 
     Args:
@@ -82,7 +88,9 @@ def _argsort(a, axis, stable, descending, dtype):
     return bind("rev", index, dimensions=(axis,)) if descending else index
 
 
-def argsort(a, axis=-1, *, kind=None, order=None, stable=True, descending=False, dtype=None):
+def argsort(
+    a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True, descending: bool = False, dtype: Any = None
+) -> Array:
     """The indices that sort a along an axis.
 
     Args:
@@ -121,7 +129,7 @@ def _lexsort(keys, axis):
     return bind("sort", *keys[::-1], index, dimension=axis, is_stable=True, num_keys=len(keys))[-1]
 
 
-def lexsort(keys, axis=-1):
+def lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The indices that sort by several keys, the last first.
 
     Args:
@@ -164,7 +172,7 @@ def sort_last(a):
     return out[0] if isinstance(out, (tuple, list)) else out
 
 
-def sort_complex(a):
+def sort_complex(a: ArrayLike) -> Array:
     """a sorted by real, then imaginary part, as complex.
 
     Args:
@@ -205,7 +213,7 @@ def _partition(a, kth, axis):
     return bind("concatenate", low, high, dimension=axis)
 
 
-def partition(a, kth, axis=-1):
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """a with the kth element along `axis` where sorting would put it, smaller ones before and larger ones after, in any order.
 
     Args:
@@ -244,7 +252,7 @@ def _argpartition(a, kth, axis):
     return bind("concatenate", low, high, dimension=axis)
 
 
-def argpartition(a, kth, axis=-1):
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that partition a (see `partition`) along `axis`.
 
     Args:

@@ -8,6 +8,8 @@ Invariant: everything but nan-skipping forms gives nan where there is a nan.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import _core
@@ -34,6 +36,12 @@ from ._reductions import argmax
 from ._selecting import clip, where
 from ._shaping import atleast_2d, broadcast_to, expand_dims, moveaxis, reshape
 from ._taking import take_along_axis
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
+
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -201,7 +209,17 @@ def _checked(name, fun, a, q, axis, out, overwrite_input, method, keepdims, weig
     return fun(a if hasattr(a, "ndim") else _core.asarray(a), q, weights, axis=axis, method=method, keepdims=bool(keepdims))
 
 
-def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+def quantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The quantiles of a over an axis.
 
     Args:
@@ -226,7 +244,17 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
     return _checked("quantile", _quantile_jit, a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
-def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+def nanquantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The quantiles of a over an axis.
 
     Args:
@@ -259,7 +287,18 @@ def _hundredth(name, q):
     return bind("div", q, constant(100, q.dtype))
 
 
-def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None, out_sharding=None):
+def percentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """`quantile` with q in percent.
 
     Args:
@@ -288,7 +327,17 @@ def percentile(a, q, axis=None, out=None, overwrite_input=False, method="linear"
     return quantile(a, _hundredth("percentile", q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+def nanpercentile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: ArrayLike | None = None,
+) -> Array:
     """`nanquantile` with q in percent.
 
     Args:
@@ -314,7 +363,7 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input=False, method="line
     return nanquantile(a, _hundredth("nanpercentile", q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+def median(a: ArrayLike, axis: int | tuple[int, ...] | None = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle of the sorted elements over `axis`; the mean of the two middle ones if their number is even.
 
     Args:
@@ -337,7 +386,7 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     return quantile(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims)
 
 
-def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+def nanmedian(a: ArrayLike, axis: int | tuple[int, ...] | None = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """`median` of the elements that are not nan.
 
     Args:
@@ -403,7 +452,16 @@ def _check_inexact(name, dtype):
         raise ValueError(f"{name}: dtype must be a subclass of float or complex; got dtype={dtype!r}")
 
 
-def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, dtype=None):
+def cov(
+    m: ArrayLike,
+    y: ArrayLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Covariance matrix of variables: mean products of the deviations from the means, with sums divided by n - ddof.
 
     Args:
@@ -463,7 +521,7 @@ def _corrcoef(x, y, rowvar, dtype):
     return clip(out, -1, 1)
 
 
-def corrcoef(x, y=None, rowvar=True, dtype=None):
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """Correlation matrix: covariances over the product of standard deviations.
 
     Args:

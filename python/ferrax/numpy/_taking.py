@@ -9,6 +9,8 @@ writing is dropped or clipped or wraps.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import _bounds, _core
@@ -22,6 +24,10 @@ from ._ranges import arange
 from ._searching import nonzero
 from ._selecting import clip, where
 from ._shaping import broadcast_to, ravel, reshape
+
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
 
 def _wide(indices, n):
@@ -68,7 +74,16 @@ def _take(a, indices, axis, mode, unique_indices, indices_are_sorted, fill_value
     return gather(a, columns, numbers, tuple(sizes), unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, mode=parsed, fill_value=fill_value)
 
 
-def take(a, indices, axis=None, out=None, mode=None, unique_indices=False, indices_are_sorted=False, fill_value=None):
+def take(
+    a: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The elements of a at indices along an axis. Negative indices count from the end, booleans are 0 and 1.
 
     Args:
@@ -148,7 +163,15 @@ def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
     return gather(arr, columns, numbers, tuple(sizes), mode="fill" if mode is None else mode, fill_value=fill_value)
 
 
-def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=True):
+def take_along_axis(
+    arr: ArrayLike,
+    indices: ArrayLike,
+    axis: int | None = -1,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: ArrayLike | None = None,
+    *,
+    wrap_negative_indices: bool | None = True,
+) -> Array:
     """arr at indices along an axis, the other axes running together.
 
     Args:
@@ -209,7 +232,7 @@ def _put_along_axis(arr, indices, values, axis, mode):
     return reshape(out, shape)
 
 
-def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
+def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *, mode: str | None = None) -> Array:
     """arr with values written at indices along an axis, the other axes running together.
 
     Args:
@@ -242,7 +265,7 @@ def put_along_axis(arr, indices, values, axis, inplace=True, *, mode=None):
     return _put_along_axis(arr, indices, values, axis=axis, mode=mode)
 
 
-def put(a, ind, v, mode=None, *, inplace=True):
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """a with values written at flat positions.
 
     Args:
@@ -281,7 +304,7 @@ def put(a, ind, v, mode=None, *, inplace=True):
     return reshape(ravel(a).at[ind].set(v, mode=scatter_mode), a.shape)
 
 
-def place(arr, mask, vals, *, inplace=True):
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """arr with values written where a mask holds.
 
     Args:
@@ -313,7 +336,7 @@ def place(arr, mask, vals, *, inplace=True):
     return reshape(ravel(a).at[index].set(v, mode="drop"), a.shape)
 
 
-def fill_diagonal(a, val, wrap=False, *, inplace=True):
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """a with values on its diagonal.
 
     Args:

@@ -8,6 +8,8 @@ Invariant: angles are in radians; integers become float; each is accurate for co
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import _core
@@ -19,8 +21,12 @@ from ._logic import less
 from ._operators import negative
 from ._selecting import where
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
 
-def sin(x, /):
+
+def sin(x: ArrayLike, /) -> Array:
     """Sine of x radians.
 
     Args:
@@ -35,7 +41,7 @@ def sin(x, /):
     return pointwise("sin", "sin", x)
 
 
-def cos(x, /):
+def cos(x: ArrayLike, /) -> Array:
     """Cosine of x radians.
 
     Args:
@@ -50,7 +56,7 @@ def cos(x, /):
     return pointwise("cos", "cos", x)
 
 
-def tan(x, /):
+def tan(x: ArrayLike, /) -> Array:
     """Tangent of x radians.
 
     Args:
@@ -65,7 +71,7 @@ def tan(x, /):
     return pointwise("tan", "tan", x)
 
 
-def arcsin(x, /):
+def arcsin(x: ArrayLike, /) -> Array:
     """Arc sine in radians.
 
     Args:
@@ -80,7 +86,7 @@ def arcsin(x, /):
     return pointwise("arcsin", "asin", x)
 
 
-def arccos(x, /):
+def arccos(x: ArrayLike, /) -> Array:
     """Arc cosine in radians.
 
     Args:
@@ -95,7 +101,7 @@ def arccos(x, /):
     return pointwise("arccos", "acos", x)
 
 
-def arctan(x, /):
+def arctan(x: ArrayLike, /) -> Array:
     """Arc tangent in radians.
 
     Args:
@@ -110,7 +116,7 @@ def arctan(x, /):
     return pointwise("arctan", "atan", x)
 
 
-def arctan2(x1, x2, /):
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant.
 
     Args:
@@ -125,7 +131,7 @@ def arctan2(x1, x2, /):
     return pointwise("arctan2", "atan2", x1, x2)
 
 
-def sinh(x, /):
+def sinh(x: ArrayLike, /) -> Array:
     """Hyperbolic sine.
 
     Args:
@@ -140,7 +146,7 @@ def sinh(x, /):
     return pointwise("sinh", "sinh", x)
 
 
-def cosh(x, /):
+def cosh(x: ArrayLike, /) -> Array:
     """Hyperbolic cosine.
 
     Args:
@@ -155,7 +161,7 @@ def cosh(x, /):
     return pointwise("cosh", "cosh", x)
 
 
-def tanh(x, /):
+def tanh(x: ArrayLike, /) -> Array:
     """Hyperbolic tangent.
 
     Args:
@@ -170,7 +176,7 @@ def tanh(x, /):
     return pointwise("tanh", "tanh", x)
 
 
-def arcsinh(x, /):
+def arcsinh(x: ArrayLike, /) -> Array:
     """Inverse hyperbolic sine.
 
     Args:
@@ -193,7 +199,7 @@ def _arccosh(x):
     return where(less(bind("real", out), constant(0, to_real(out.dtype))), negative(out), out) if is_complex(out.dtype) else out
 
 
-def arccosh(x, /):
+def arccosh(x: ArrayLike, /) -> Array:
     """Inverse hyperbolic cosine, with non-negative real part.
 
     Args:
@@ -209,7 +215,7 @@ def arccosh(x, /):
     return _arccosh(x)
 
 
-def arctanh(x, /):
+def arctanh(x: ArrayLike, /) -> Array:
     """Inverse hyperbolic tangent.
 
     Args:
@@ -227,7 +233,7 @@ def arctanh(x, /):
 acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
 
 
-def deg2rad(x, /):
+def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees to radians.
 
     Args:
@@ -243,7 +249,7 @@ def deg2rad(x, /):
     return bind("mul", x, filled_like(np.pi / 180, x))
 
 
-def rad2deg(x, /):
+def rad2deg(x: ArrayLike, /) -> Array:
     """Radians to degrees.
 
     Args:
@@ -295,7 +301,7 @@ def _hypot(x, y):
     return call(x, y)
 
 
-def hypot(x1, x2, /):
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1 ** 2 + x2 ** 2) without overflow.
 
     Args:
@@ -339,7 +345,7 @@ def _sinc(x):
     return where(zero, _sinc_maclaurin(0, y), bind("div", bind("sin", safe), safe))
 
 
-def sinc(x, /):
+def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), 1 at 0.
 
     Args:

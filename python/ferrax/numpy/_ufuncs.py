@@ -8,6 +8,8 @@ Invariant: a call costs as much as one of the plain function.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from .. import _core
@@ -28,6 +30,12 @@ from ._shaping import expand_dims, moveaxis, ravel, reshape
 from ._taking import take
 from ._vectorizing import vectorize
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._core import Array
+    from ..typing import ArrayLike, DTypeLike
+
 
 class ufunc:
     """A function of `nin` scalars that applies to arrays, elementwise.
@@ -35,7 +43,19 @@ class ufunc:
     identity: the starting value of reductions; None if there is none. Made by `frompyfunc`, or one of `jnp.add` and others.
     """
 
-    def __init__(self, func, nin, nout, *, name=None, nargs=None, identity=None, call=None, reductions=None, primitive=None):
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable[..., Any] | None = None,
+        reductions: Any = None,
+        primitive: Any = None,
+    ) -> None:
         self.__name__ = self.__qualname__ = name or getattr(func, "__name__", "func")
         self.__doc__ = getattr(func, "__doc__", None)
         self._func, self._nin, self._nout, self._identity = func, nin, nout, identity
@@ -43,22 +63,22 @@ class ufunc:
         self._reductions, self._prim, self._jits = reductions or {}, primitive, {}
 
     @property
-    def nin(self):
+    def nin(self) -> int:
         """The number of inputs."""
         return self._nin
 
     @property
-    def nout(self):
+    def nout(self) -> int:
         """The number of outputs."""
         return self._nout
 
     @property
-    def identity(self):
+    def identity(self) -> Any:
         """The starting value of reductions; None if there is none."""
         return self._identity
 
     @property
-    def nargs(self):
+    def nargs(self) -> int:
         """The number of inputs."""
         return self._nin
 
@@ -74,7 +94,7 @@ class ufunc:
     def __eq__(self, other):
         return isinstance(other, ufunc) and self._func == other._func and self.__name__ == other.__name__
 
-    def __call__(self, *args, out=None, where=None):
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
         if out is not None:
             raise NotImplementedError(f"out argument of {self}")
         if where is not None:
@@ -103,7 +123,16 @@ class ufunc:
         if self.nout != 1:
             raise ValueError(f"{method} only supported for functions returning a single value")
 
-    def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    def reduce(
+        self,
+        a: ArrayLike,
+        axis: int | None = 0,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         """The function folded over `axis` (None: all), from the left. where: the elements to include; requires `initial` or an identity."""
         self._binary("reduce")
         if out is not None:
@@ -167,7 +196,7 @@ class ufunc:
                 (_, out), _ = scan(step, (np.int32(at), start), None, length=n - 1)
         return reshape(out, final) if keepdims else out
 
-    def accumulate(self, a, axis=0, dtype=None, out=None):
+    def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """The running fold along `axis`."""
         self._binary("accumulate")
         if out is not None:
@@ -194,7 +223,7 @@ class ufunc:
         _, rest = scan(step, rows[0], rows[1:])
         return moveaxis(concatenate([rows[:1], rest]), 0, axis)
 
-    def at(self, a, indices, b=None, /, *, inplace=True):
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """a with a[indices] replaced by the function of it (and of b), once for each mention. `inplace` must be False."""
         if inplace:
             raise NotImplementedError(
@@ -221,7 +250,7 @@ class ufunc:
 
         return scan(step, a, (positions, values))[0]
 
-    def outer(self, A, B, /):
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of every pair of elements; shape A.shape + B.shape."""
         self._binary("outer")
         check_arraylike(f"{self.__name__}.outer", A, B)
@@ -235,7 +264,7 @@ class ufunc:
             A = bind("broadcast_in_dim", A, shape=tuple(A.shape) + (1,) * (rank - A.ndim), broadcast_dimensions=tuple(range(A.ndim)))
         return self(A, B)
 
-    def reduceat(self, a, indices, axis=0, dtype=None, out=None):
+    def reduceat(self, a: ArrayLike, indices: Any, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """Folds of a[indices[i]:indices[i + 1]] along `axis` for every i; the last runs to the end."""
         self._binary("reduceat")
         if out is not None:
@@ -287,7 +316,7 @@ def _lifted(func, nin, name):
     return call
 
 
-def frompyfunc(func, /, nin, nout, *, identity=None):
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """A `ufunc` from a function of scalars.
 
     Args:
@@ -312,6 +341,19 @@ def frompyfunc(func, /, nin, nout, *, identity=None):
 
 def _again(func, nin, nout, identity):
     return frompyfunc(func, nin, nout, identity=identity)
+
+
+if TYPE_CHECKING:
+
+    class _Binary(ufunc):
+        """A ufunc of two arguments, as checkers of types see it."""
+
+        def __call__(self, x: ArrayLike, y: ArrayLike, /, out: None = None, where: None = None) -> Array: ...
+
+    class _Unary(ufunc):
+        """A ufunc of one argument, as checkers of types see it."""
+
+        def __call__(self, x: ArrayLike, /, out: None = None, where: None = None) -> Array: ...
 
 
 # ---- the functions that JAX makes ufuncs of
@@ -345,22 +387,22 @@ def _scatter(method):
     return at
 
 
-def _make(name, nin, identity, **reductions):
+def _make(name, nin, identity, **reductions) -> Any:
     fun = getattr(_operators, name)
     return ufunc(fun, nin, 1, name=name, identity=identity, call=fun, reductions=reductions)
 
 
-add = _make("add", 2, 0, reduce=_reduction("sum"), accumulate=_running("cumsum"), at=_scatter("add"))
-subtract = _make("subtract", 2, None, at=_scatter("subtract"))
-multiply = _make("multiply", 2, 1, reduce=_reduction("prod"), accumulate=_running("cumprod"), at=_scatter("multiply"))
-maximum = _make("maximum", 2, None, reduce=_reduction("max"), at=_scatter("max"))
-minimum = _make("minimum", 2, None, reduce=_reduction("min"), at=_scatter("min"))
-negative = _make("negative", 1, None)
-bitwise_and = _make("bitwise_and", 2, -1)
-bitwise_or = _make("bitwise_or", 2, 0)
-bitwise_xor = _make("bitwise_xor", 2, 0)
-logical_and = _make("logical_and", 2, True, reduce=_reduction("all"))
-logical_or = _make("logical_or", 2, False, reduce=_reduction("any"))
-logical_xor = _make("logical_xor", 2, False)
-logaddexp = _make("logaddexp", 2, -np.inf)
-logaddexp2 = _make("logaddexp2", 2, -np.inf)
+add: _Binary = _make("add", 2, 0, reduce=_reduction("sum"), accumulate=_running("cumsum"), at=_scatter("add"))
+subtract: _Binary = _make("subtract", 2, None, at=_scatter("subtract"))
+multiply: _Binary = _make("multiply", 2, 1, reduce=_reduction("prod"), accumulate=_running("cumprod"), at=_scatter("multiply"))
+maximum: _Binary = _make("maximum", 2, None, reduce=_reduction("max"), at=_scatter("max"))
+minimum: _Binary = _make("minimum", 2, None, reduce=_reduction("min"), at=_scatter("min"))
+negative: _Unary = _make("negative", 1, None)
+bitwise_and: _Binary = _make("bitwise_and", 2, -1)
+bitwise_or: _Binary = _make("bitwise_or", 2, 0)
+bitwise_xor: _Binary = _make("bitwise_xor", 2, 0)
+logical_and: _Binary = _make("logical_and", 2, True, reduce=_reduction("all"))
+logical_or: _Binary = _make("logical_or", 2, False, reduce=_reduction("any"))
+logical_xor: _Binary = _make("logical_xor", 2, False)
+logaddexp: _Binary = _make("logaddexp", 2, -np.inf)
+logaddexp2: _Binary = _make("logaddexp2", 2, -np.inf)

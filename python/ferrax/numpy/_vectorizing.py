@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +23,13 @@ from .._transformed import restorable
 from ..tree_util import tree_map
 from ._arguments import as_array, check_arraylike
 from ._shaping import expand_dims
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._core import Array
+    from ..typing import ArrayLike
+
 
 _NAME = r"\w+"
 _AXES = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
@@ -37,7 +45,7 @@ def _parse_signature(signature):
     return read(left), read(right)
 
 
-def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
+def vectorize(pyfunc: Any, *, excluded: Any = frozenset(), signature: Any = None) -> Callable[..., Any]:
     """A function over broadcast leading axes of its arguments.
 
     Args:
@@ -159,7 +167,7 @@ def _checked(fun, outs, sizes, error):
     return wrapped
 
 
-def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
     """A function of every vector of arr along an axis.
 
     Args:
@@ -184,7 +192,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     return fun(arr)
 
 
-def apply_over_axes(func, a, axes):
+def apply_over_axes(func: Callable[[ArrayLike, int], Array], a: ArrayLike, axes: Sequence[int]) -> Array:
     """func(a, axis) over several axes in turn, each kept with size 1.
 
     Args:

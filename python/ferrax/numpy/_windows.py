@@ -9,6 +9,7 @@ Invariant: M points, symmetric, of the default float.
 from __future__ import annotations
 
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from ._arguments import constant
 from ._exponential import i0
 from ._filling import ones
 
+if TYPE_CHECKING:
+    from .._core import Array
+    from ..typing import ArrayLike
+
 
 def _points(M):
     M = operator.index(M)
@@ -28,7 +33,7 @@ def _points(M):
     return M, dtype, bind("iota", dtype=dtype, shape=(M,), dimension=0)
 
 
-def bartlett(M):
+def bartlett(M: int) -> Array:
     """The triangular window with zeros at its ends.
 
     Args:
@@ -53,7 +58,7 @@ def _cosine(n, k, M, dtype):
     return bind("cos", bind("div", bind("mul", c(2 * k * np.pi), n), c(M - 1)))
 
 
-def blackman(M):
+def blackman(M: int) -> Array:
     """0.42 - 0.5 cos(2 pi n / (M - 1)) + 0.08 cos(4 pi n / (M - 1)).
 
     Args:
@@ -73,7 +78,7 @@ def blackman(M):
     return bind("add", first, bind("mul", c(0.08), _cosine(n, 2, M, dtype)))
 
 
-def hamming(M):
+def hamming(M: int) -> Array:
     """0.54 - 0.46 cos(2 pi n / (M - 1)).
 
     Args:
@@ -90,7 +95,7 @@ def hamming(M):
     return n if M <= 1 else bind("sub", c(0.54), bind("mul", c(0.46), _cosine(n, 1, M, dtype)))
 
 
-def hanning(M):
+def hanning(M: int) -> Array:
     """0.5 (1 - cos(2 pi n / (M - 1))).
 
     Args:
@@ -107,7 +112,7 @@ def hanning(M):
     return n if M <= 1 else bind("mul", c(0.5), bind("sub", c(1), _cosine(n, 1, M, dtype)))
 
 
-def kaiser(M, beta):
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """I0(beta sqrt(1 - ((n - a) / a) ** 2)) / I0(beta), a = (M - 1) / 2.
 
     Args:

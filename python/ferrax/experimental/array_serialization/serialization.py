@@ -8,12 +8,15 @@
 Invariant: `serialize` returns once the values are copied; later failures are raised by the next call.
 """
 
+from __future__ import annotations
+
 import abc
 import asyncio
 import functools
 import logging
 import re
 import threading
+from typing import TYPE_CHECKING, Any
 
 from ..._devices import process_count
 from .tensorstore_impl import (
@@ -24,6 +27,12 @@ from .tensorstore_impl import (
     run_deserialization,
     run_serialization,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._core import Array
+
 
 __all__ = [
     "TS_CONTEXT",
@@ -42,7 +51,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 
-def get_tensorstore_spec(ckpt_path, ocdbt=False, process_idx=None, arr=None, driver="zarr"):
+def get_tensorstore_spec(ckpt_path: Any, ocdbt: bool = False, process_idx: int | None = None, arr: Array | None = None, driver: str = "zarr") -> dict[str, Any]:
     """Like `tensorstore_impl.get_tensorstore_spec`, for the older format: each array in its own folder.
 
     Args:
@@ -62,7 +71,7 @@ class BarrierTimeoutError(Exception):
     """Processes did not meet in time."""
 
 
-def is_remote_storage(tspec):
+def is_remote_storage(tspec: dict[str, Any] | str) -> bool:
     """Whether a specification, or the URL of a store, names a bucket.
 
     Args:
@@ -83,19 +92,19 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
     """The interface of checkpoint managers: one checkpoint is written at a time, and the next one waits for it."""
 
     @abc.abstractmethod
-    def check_for_errors(self):
+    def check_for_errors(self) -> None:
         """Raises the failure of an earlier write, if any."""
 
     @abc.abstractmethod
-    def wait_until_finished(self):
+    def wait_until_finished(self) -> None:
         """Waits until all is written."""
 
     @abc.abstractmethod
-    def serialize(self, arrays, tensorstore_specs, *, on_commit_callback):
+    def serialize(self, arrays: Sequence[Array], tensorstore_specs: Sequence[Any], *, on_commit_callback: Callable[[], None]) -> None:
         """Starts to write arrays."""
 
     @abc.abstractmethod
-    def deserialize(self, shardings, tensorstore_specs, global_shapes=None, dtypes=None):
+    def deserialize(self, shardings: Sequence[Any], tensorstore_specs: Sequence[Any], global_shapes: Any = None, dtypes: Any = None) -> list[Array]:
         """Reads arrays."""
 
 
@@ -109,7 +118,7 @@ class AsyncManager:
         NotImplementedError: there are several processes.
     """
 
-    def __init__(self, timeout_secs=300):
+    def __init__(self, timeout_secs: float = 300) -> None:
         if process_count() > 1:
             raise NotImplementedError("a checkpoint manager waits for the writes of one process here: use orbax.checkpoint, or flax.serialization")
         self._timeout_secs = timeout_secs
@@ -136,13 +145,13 @@ class AsyncManager:
     def _add_futures(self, futures):
         self._commit_futures = futures
 
-    def check_for_errors(self):
+    def check_for_errors(self) -> None:
         """Raises the failure of an earlier write, if any."""
         failed, self._exception = self._exception, None
         if failed is not None:
             raise failed
 
-    def wait_until_finished(self):
+    def wait_until_finished(self) -> None:
         """Waits until all arrays are written; raises failures."""
         if self._thread is not None:
             self._thread.join()
@@ -153,7 +162,9 @@ class AsyncManager:
 class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBase):
     """Writes arrays with TensorStore in the background."""
 
-    def serialize(self, arrays, tensorstore_specs, *, on_commit_callback=None, transaction=None):
+    def serialize(
+        self, arrays: Sequence[Array], tensorstore_specs: Sequence[Any], *, on_commit_callback: Callable[[], None] | None = None, transaction: Any = None
+    ) -> None:
         """Starts to write arrays, after those of the previous call; returns when their values are copied.
 
         Args:
@@ -173,7 +184,9 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         self._add_futures(commits)
         self._start_async_commit(on_commit_callback)
 
-    def serialize_with_paths(self, arrays, paths, *, on_commit_callback=None, transaction=None):
+    def serialize_with_paths(
+        self, arrays: Sequence[Array], paths: Sequence[str], *, on_commit_callback: Callable[[], None] | None = None, transaction: Any = None
+    ) -> None:
         """`serialize`, with each array in its own folder.
 
         Args:
@@ -184,7 +197,9 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         """
         self.serialize(arrays, [get_tensorstore_spec(p) for p in paths], on_commit_callback=on_commit_callback, transaction=transaction)
 
-    def deserialize(self, shardings, tensorstore_specs, global_shapes=None, dtypes=None, concurrent_gb=32):
+    def deserialize(
+        self, shardings: Sequence[Any], tensorstore_specs: Sequence[Any], global_shapes: Any = None, dtypes: Any = None, concurrent_gb: int = 32
+    ) -> list[Array]:
         """Reads arrays, once all is written.
 
         Args:
@@ -200,7 +215,9 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         self.wait_until_finished()
         return run_deserialization(shardings, tensorstore_specs, global_shapes, dtypes, concurrent_gb)
 
-    def deserialize_with_paths(self, shardings, paths, global_shapes=None, dtypes=None, concurrent_gb=32):
+    def deserialize_with_paths(
+        self, shardings: Sequence[Any], paths: Sequence[str], global_shapes: Any = None, dtypes: Any = None, concurrent_gb: int = 32
+    ) -> list[Array]:
         """`deserialize` of folders.
 
         Args:

@@ -114,7 +114,10 @@ class KernelRef(Ref):
 
     __slots__ = ()
 
-    at = property(lambda self: _At(self))
+    @property
+    def at(self) -> Any:
+        """Views of parts: `x.at[i]`."""
+        return _At(self)
 
     def __getitem__(self, idx):
         block = _block(idx, self.shape)
@@ -180,11 +183,30 @@ class View:
         """The type of the part."""
         return _core.get_aval(self._whole[self._idx])
 
-    ref = property(lambda self: self._whole)
-    shape = property(lambda self: tuple(self.aval.shape))
-    dtype = property(lambda self: self._whole.dtype)
-    ndim = property(lambda self: len(self.shape))
-    at = property(lambda self: _At(self))
+    @property
+    def ref(self) -> Any:
+        """The whole reference."""
+        return self._whole
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return tuple(self.aval.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self._whole.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def at(self) -> Any:
+        """Views of parts: `x.at[i]`."""
+        return _At(self)
 
     def __getitem__(self, idx):
         return KernelRef(self._whole[self._idx])[idx]

@@ -6,6 +6,8 @@ Invariant: a specification says which elements a block has, not where its memory
 and parameters of a compiler change no result.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import enum
 from collections.abc import Callable, Mapping, Sequence
@@ -99,8 +101,15 @@ class Slice:
     size: Any
     stride: int = 1
 
-    is_dynamic_start = property(lambda self: not isinstance(self.start, int))
-    is_dynamic_size = property(lambda self: not isinstance(self.size, int))
+    @property
+    def is_dynamic_start(self) -> bool:
+        """Whether the start is an array."""
+        return not isinstance(self.start, int)
+
+    @property
+    def is_dynamic_size(self) -> bool:
+        """Whether the size is an array."""
+        return not isinstance(self.size, int)
 
     @classmethod
     def from_slice(cls, slc, size):
@@ -143,8 +152,15 @@ class MemoryRef:
     inner_aval: Any
     memory_space: Any
 
-    shape = property(lambda self: tuple(self.inner_aval.shape))
-    dtype = property(lambda self: self.inner_aval.dtype)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return tuple(self.inner_aval.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self.inner_aval.dtype
 
     def get_array_aval(self):
         """The type of the array."""

@@ -6,6 +6,8 @@
 Invariant: memory spaces, semaphores and compiler parameters change no result; a copy is complete when it has been started. Functions that need a TPU raise errors.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import enum
@@ -118,8 +120,15 @@ class SemaphoreType(enum.Enum):
     DMA = "dma"
     BARRIER = "barrier"
 
-    counts = property(lambda self: True)
-    shape = property(lambda self: ())
+    @property
+    def counts(self) -> bool:
+        """Whether it counts: always."""
+        return True
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return ()
 
     def __call__(self, shape=()):
         """An array of such semaphores."""

@@ -9,10 +9,17 @@ Invariant: a batch dimension of data or of indices may be 1 where the shape has 
            [2., 0.]], dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ... import numpy as jnp
 from ..._core import Tracer
 from ...tree_util import register_pytree_node_class
 from ._base import JAXSparse, Layout, checked_shape
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["BCOO"]
 
@@ -43,11 +50,30 @@ class BCOO(JAXSparse):
         super().__init__(args, shape=shape)
         _validate(self.data, self.indices, self.shape)
 
-    nse = property(lambda self: self.indices.shape[-2])
-    dtype = property(lambda self: self.data.dtype)
-    n_batch = property(lambda self: self.indices.ndim - 2)
-    n_sparse = property(lambda self: self.indices.shape[-1])
-    n_dense = property(lambda self: self.data.ndim - 1 - self.n_batch)
+    @property
+    def nse(self) -> int:
+        """The number of stored elements."""
+        return self.indices.shape[-2]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self.data.dtype
+
+    @property
+    def n_batch(self) -> int:
+        """The number of leading batch axes."""
+        return self.indices.ndim - 2
+
+    @property
+    def n_sparse(self) -> int:
+        """The number of sparse axes."""
+        return self.indices.shape[-1]
+
+    @property
+    def n_dense(self) -> int:
+        """The number of trailing dense axes."""
+        return self.data.ndim - 1 - self.n_batch
 
     def tree_flatten(self):
         """(data, indices), and the rest as a dictionary."""

@@ -8,6 +8,10 @@ Invariant: row i of a batch has the elements indptr[i] to indptr[i + 1]; those b
     Array([0, 1, 2], dtype=int32)
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ... import lax, numpy as jnp
@@ -54,11 +58,30 @@ class BCSR(JAXSparse):
         super().__init__(args, shape=shape)
         _validate(self.data, self.indices, self.indptr, self.shape)
 
-    nse = property(lambda self: self.indices.shape[-1])
-    dtype = property(lambda self: self.data.dtype)
-    n_batch = property(lambda self: self.indices.ndim - 1)
-    n_sparse = property(lambda self: 2)
-    n_dense = property(lambda self: self.data.ndim - self.indices.ndim)
+    @property
+    def nse(self) -> int:
+        """The number of stored elements."""
+        return self.indices.shape[-1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self.data.dtype
+
+    @property
+    def n_batch(self) -> int:
+        """The number of leading batch axes."""
+        return self.indices.ndim - 1
+
+    @property
+    def n_sparse(self) -> int:
+        """The number of sparse axes."""
+        return 2
+
+    @property
+    def n_dense(self) -> int:
+        """The number of trailing dense axes."""
+        return self.data.ndim - self.indices.ndim
 
     def tree_flatten(self):
         """(data, indices, indptr), and the rest as a dictionary."""

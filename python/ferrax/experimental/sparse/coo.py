@@ -8,6 +8,10 @@ Invariant: elements with equal indices are summed; those outside the shape do no
     Array([6.], dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 from ... import numpy as jnp
@@ -25,7 +29,10 @@ __all__ = ["COO", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense"]
 class Matrix(JAXSparse):
     """The common base of COO, CSR and CSC: a matrix that can be multiplied by vectors and matrices from the right."""
 
-    dtype = property(lambda self: self.data.dtype)
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype."""
+        return self.data.dtype
 
     def to_bcoo(self):
         """The same elements as a BCOO array."""
@@ -94,7 +101,10 @@ class COO(Matrix):
             if not jnp.issubdtype(x.dtype, jnp.integer):
                 raise TypeError(f"COO: row and col must be of an integer dtype, got {x.dtype}")
 
-    nse = property(lambda self: self.data.shape[0])
+    @property
+    def nse(self) -> int:
+        """The number of stored elements."""
+        return self.data.shape[0]
 
     def tree_flatten(self):
         """(data, row, col), and the rest as a dictionary."""

@@ -8,6 +8,8 @@ Invariant: the transposed of one is the other, of the same buffers.
     CSC(float32[2, 1], nse=1)
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from ... import numpy as jnp
@@ -40,7 +42,10 @@ class _Compressed(Matrix):
             if not jnp.issubdtype(x.dtype, jnp.integer):
                 raise TypeError(f"{name}: indices and indptr must be of an integer dtype, got {x.dtype}")
 
-    nse = property(lambda self: self.data.shape[0])
+    @property
+    def nse(self) -> int:
+        """The number of stored elements."""
+        return self.data.shape[0]
 
     def tree_flatten(self):
         """(data, indices, indptr), and the shape in a dictionary."""

@@ -7,8 +7,15 @@ Invariant: this file is only the list of public names; a name's module is import
 """
 
 import importlib as _importlib
+import typing as _typing
 
 from ..._late import late as _late
+
+if _typing.TYPE_CHECKING:
+    from ._factorizations import cholesky as cholesky, eig as eig, eigh as eigh, eigvals as eigvals, eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals
+    from ._norms import matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm
+    from ._products import cross as cross, diagonal as diagonal, matmul as matmul, matrix_power as matrix_power, matrix_transpose as matrix_transpose, multi_dot as multi_dot, outer as outer, tensordot as tensordot, trace as trace, vecdot as vecdot
+    from ._solving import cond as cond, det as det, inv as inv, lstsq as lstsq, matrix_rank as matrix_rank, pinv as pinv, slogdet as slogdet, solve as solve, tensorinv as tensorinv, tensorsolve as tensorsolve
 
 __all__ = [
     "cholesky",
@@ -64,12 +71,14 @@ _NAMES = {
 _MODULE = {name: module for module, names in _NAMES.items() for name in names}
 
 
-def __getattr__(name):
-    if name not in _MODULE:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(_importlib.import_module(f"{__name__}.{_MODULE[name]}"), name)
-    globals()[name] = value
-    return value
+if not _typing.TYPE_CHECKING:  # a checker would take every name for one of the module's
+
+    def __getattr__(name):
+        if name not in _MODULE:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        value = getattr(_importlib.import_module(f"{__name__}.{_MODULE[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__():

@@ -9,6 +9,7 @@ Invariant: each is one primitive of `lax.linalg` on operands promoted to floatin
 from __future__ import annotations
 
 import typing
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ... import _core
 from ...lax import linalg as _lax, sort
@@ -16,6 +17,9 @@ from .._arguments import Array, check_arraylike, jitted
 from .._complex import conj
 from .._shaping import swapaxes
 from .._taking import take_along_axis
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 
 class QRResult(typing.NamedTuple):
@@ -61,7 +65,7 @@ def _cholesky(a, upper, symmetrize_input):
     return conj(swapaxes(low, -1, -2)) if upper else low
 
 
-def cholesky(a, *, upper=False, symmetrize_input=True):
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The triangular factor l with a positive diagonal and ``l @ l.T.conj() == a``.
 
     Args:
@@ -97,7 +101,15 @@ def _packed_qr(a):
     return QRResult(swapaxes(h, -1, -2), taus)
 
 
-def qr(a, mode="reduced"):
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "full"] = "reduced") -> QRResult: ...
+
+
+@overload
+def qr(a: ArrayLike, mode: str) -> Any: ...
+
+
+def qr(a: ArrayLike, mode: Any = "reduced") -> Any:
     """``a == Q @ R``, Q with orthonormal columns and R upper triangular.
 
     Args:
@@ -147,7 +159,23 @@ def _svd(a, full_matrices, compute_uv, hermitian, subset_by_index):
     return SVDResult(u, s, vh) if compute_uv else s
 
 
-def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None):
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False, subset_by_index: tuple[int, int] | None = None
+) -> SVDResult: ...
+
+
+@overload
+def svd(
+    a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False, subset_by_index: tuple[int, int] | None = None
+) -> Array: ...
+
+
+@overload
+def svd(a: ArrayLike, full_matrices: bool, compute_uv: bool, hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any: ...
+
+
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: Any = True, hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any:
     """``a == U * S[..., None, :] @ Vh``, with orthonormal columns of U and rows of Vh, S descending.
 
     Args:
@@ -173,7 +201,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index
     return _svd(a, full_matrices=bool(full_matrices), compute_uv=bool(compute_uv), hermitian=bool(hermitian), subset_by_index=subset)
 
 
-def svdvals(x, /):
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of x, shape (..., m, n), in descending order.
 
     Args:
@@ -194,7 +222,7 @@ def _eig(a):
     return EigResult(w, v)
 
 
-def eig(a):
+def eig(a: ArrayLike) -> EigResult:
     """Eigenvalues and right eigenvectors of square matrices: ``a @ v == v * w[..., None, :]``, complex.
 
     Args:
@@ -218,7 +246,7 @@ def _eigvals(a):
     return _lax.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
 
 
-def eigvals(a):
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices (..., n, n), complex, in no order.
 
     Args:
@@ -249,7 +277,7 @@ def _eigh(a, lower, symmetrize_input):
     return EighResult(w, v)
 
 
-def eigh(a, UPLO=None, symmetrize_input=True):
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices.
 
     Args:
@@ -272,7 +300,7 @@ def eigh(a, UPLO=None, symmetrize_input=True):
     return _eigh(a, lower=_lower(UPLO), symmetrize_input=bool(symmetrize_input))
 
 
-def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices (..., n, n), ascending; options as `eigh` has them.
 
     Args:

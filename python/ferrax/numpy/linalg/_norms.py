@@ -8,6 +8,8 @@ Invariant: the result is real; spectral and nuclear norms come from singular val
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import _core
@@ -20,6 +22,10 @@ from .._exponential import power, reciprocal
 from .._reductions import max as maximum, min as minimum, sum
 from .._shaping import moveaxis, ravel, reshape
 from ._factorizations import svdvals
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 
 def _frobenius(x, axes, keepdims):
@@ -94,7 +100,7 @@ def _norm(x, ord, axis, keepdims):
     raise ValueError(f"Improper number of axes for norm: axis={axis}. Pass one axis to compute a vector-norm, or two axes to compute a matrix-norm.")
 
 
-def norm(x, ord=None, axis=None, keepdims=False):
+def norm(x: ArrayLike, ord: int | str | None = None, axis: tuple[int, ...] | int | None = None, keepdims: bool = False) -> Array:
     """The norm of a vector (one axis) or matrix (two axes); by default the square root of the sum of squares of all elements.
 
     Args:
@@ -121,7 +127,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     return _norm(x, ord=ord, axis=axis, keepdims=bool(keepdims))
 
 
-def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+def vector_norm(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: int | str = 2) -> Array:
     """The norm of x as a vector along `axis` (one, several, or all).
 
     Args:
@@ -158,7 +164,7 @@ def _matrix_norm(x, keepdims, ord):
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
-def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
     """The norm of the matrices in the last two axes.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +20,15 @@ from .. import _linear_algebra, _matrices, _shaping
 from .._arguments import as_array, check_arraylike, check_promotion, jitted
 from ._solving import inv
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def cross(x1, x2, /, *, axis=-1):
+    from ..._core import Array
+    from ...sharding import NamedSharding, PartitionSpec
+    from ...typing import ArrayLike, DTypeLike
+
+
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Cross product of vectors of 3 along `axis`.
 
     Args:
@@ -45,7 +53,7 @@ def cross(x1, x2, /, *, axis=-1):
     return _linear_algebra.cross(x1, x2, axis=axis)
 
 
-def diagonal(x, /, *, offset=0):
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two axes.
 
     Args:
@@ -61,7 +69,7 @@ def diagonal(x, /, *, offset=0):
     return _matrices.diagonal(as_array("jnp.linalg.diagonal", x), offset=offset, axis1=-2, axis2=-1)
 
 
-def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
+def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """Matrix product, as ferrax.numpy.matmul.
 
     Args:
@@ -80,7 +88,7 @@ def matmul(x1, x2, /, *, precision=None, preferred_element_type=None):
     return _linear_algebra.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def matrix_transpose(x, /):
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The matrices in the last two axes transposed.
 
     Args:
@@ -100,7 +108,7 @@ def matrix_transpose(x, /):
     return _shaping.matrix_transpose(x)
 
 
-def outer(x1, x2, /):
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The outer product of two vectors.
 
     Args:
@@ -125,7 +133,16 @@ def outer(x1, x2, /):
     return x1[:, None] * x2[None, :]
 
 
-def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None):
+def tensordot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """Sum of products over paired axes, as ferrax.numpy.tensordot.
 
     Args:
@@ -148,7 +165,7 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
     return _linear_algebra.tensordot(x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def trace(x, /, *, offset=0, dtype=None):
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The traces of the matrices in the last two axes.
 
     Args:
@@ -165,7 +182,7 @@ def trace(x, /, *, offset=0, dtype=None):
     return _linear_algebra.trace(as_array("jnp.linalg.trace", x), offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
-def vecdot(x1, x2, /, *, axis=-1, precision=None, preferred_element_type=None):
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """Products of vectors along `axis`, as ferrax.numpy.vecdot.
 
     Args:
@@ -208,7 +225,7 @@ def _matrix_power(a, n):
     return out
 
 
-def matrix_power(a, n):
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """The n-th power of the square matrices in the last two axes. A negative one is that of the inverse, a float.
 
     Integers have powers that are integers.
@@ -239,7 +256,7 @@ def matrix_power(a, n):
     return _matrix_power(a, n=n)
 
 
-def multi_dot(arrays, *, precision=None):
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     """The product of several matrices (the first and last may be vectors), in the order that costs least.
 
     Args:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import typing
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from .._shaping import moveaxis, swapaxes
 from .._taking import take_along_axis
 from ._factorizations import eigh, floating, qr, svd
 from ._norms import norm
+
+if TYPE_CHECKING:
+    from ...typing import ArrayLike
 
 
 class SlogdetResult(typing.NamedTuple):
@@ -90,7 +94,7 @@ def _solve(a, b):
     return _solve_matrices(_core.broadcast_to(a, (*lead, *a.shape[-2:])), _core.broadcast_to(b, (*lead, *b.shape[-2:])))
 
 
-def solve(a, b):
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x of ``a @ x == b``.
 
     Args:
@@ -129,7 +133,7 @@ def _inv(a):
     return solve(a, _core.broadcast_to(eye, a.shape))
 
 
-def inv(a):
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices (..., n, n); inf and nan if there is none.
 
     Args:
@@ -216,7 +220,7 @@ def _det(a):
     return _det_by_factors(a)
 
 
-def det(a):
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices (..., n, n); differentiable at singular ones too.
 
     Args:
@@ -270,7 +274,7 @@ def _slogdet(a, method):
     return SlogdetResult(*_slogdet_by_lu(a))
 
 
-def slogdet(a, *, method=None):
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """Sign and logarithm of the absolute value of determinants: ``det == sign * exp(logabsdet)``.
 
     Args:
@@ -345,7 +349,7 @@ def _pinv(a, rtol, hermitian):
     return _pinv_of((a + adjoint(a)) / 2, rtol)
 
 
-def pinv(a, rtol=None, hermitian=False, *, rcond=None):
+def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *, rcond: ArrayLike | None = None) -> Array:
     """The pseudo-inverses of Moore and Penrose.
 
     Args:
@@ -403,7 +407,7 @@ def _lstsq(a, b, rcond, numpy_resid):
     return x[:, 0] if vector else x, residuals, rank, s
 
 
-def lstsq(a, b, rcond=None, *, numpy_resid=False):
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Array, Array, Array, Array]:
     """The x of least norm that makes ``norm(b - a @ x)`` least.
 
     Args:
@@ -446,7 +450,7 @@ def _cond_number(x, p):
     return where((r != r) & ~bad, r.dtype.type(np.inf), r)
 
 
-def cond(x, p=None):
+def cond(x: ArrayLike, p: Any = None) -> Array:
     """Condition numbers: ``norm(x, p) * norm(inv(x), p)``, by default the ratio of the largest to the smallest singular value.
 
     Args:
@@ -480,7 +484,7 @@ def _matrix_rank(a, tol, rtol, hermitian):
     return _reductions.sum(s > tol[..., None], axis=-1)
 
 
-def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
+def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: ArrayLike | None = None) -> Array:
     """How many singular values of matrices (..., m, n) are above tol, or above rtol times the largest; by default max(m, n) eps.
 
     Args:
@@ -513,7 +517,7 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
 # ---- of tensors
 
 
-def tensorinv(a, ind=2):
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of a as a map from its axes `ind`.. to its first `ind` axes.
 
     Args:
@@ -539,7 +543,7 @@ def tensorinv(a, ind=2):
     return inv(a.reshape(math.prod(rows), math.prod(columns))).reshape(*columns, *rows)
 
 
-def tensorsolve(a, b, axes=None):
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
     """x with ``tensordot(a, x, x.ndim) == b``.
 
     Args:

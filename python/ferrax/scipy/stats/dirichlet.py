@@ -4,15 +4,23 @@
 Array(0., dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..._jit import jit
 from .._domains import nan_outside
 from ..special import gammaln, xlogy
 from . import _families
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 
 @jit
-def logpdf(x, alpha):
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density: sum over i of (alpha_i - 1) log(x_i) - log(B(alpha)), B(alpha) = prod gamma(alpha_i) / gamma(sum alpha).
 
     Args:
@@ -47,7 +55,7 @@ def logpdf(x, alpha):
 
 
 @jit
-def pdf(x, alpha):
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The density, exp(logpdf(x, alpha)).
 
     Args:

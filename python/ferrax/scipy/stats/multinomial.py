@@ -4,15 +4,23 @@
 Array(0.5, dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..._jit import jit
 from ...numpy import _arguments
 from ..special import gammaln, xlogy
 from . import _families
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 
 @jit
-def logpmf(x, n, p):
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithm of the probability: log(n!) + sum over i of x_i log(p_i) - log(x_i!).
 
     Args:
@@ -43,7 +51,7 @@ def logpmf(x, n, p):
 
 
 @jit
-def pmf(x, n, p):
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The probability, exp(logpmf(x, n, p)).
 
     Args:

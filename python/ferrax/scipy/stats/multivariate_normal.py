@@ -4,6 +4,10 @@
 Array(0., dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import _shapes, numpy as jnp
@@ -11,10 +15,15 @@ from ..._jit import jit
 from ...lax import linalg
 from . import _families
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
+
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
-def logpdf(x, mean, cov, allow_singular=None):
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> ArrayLike:
     """The logarithm of the density.
 
     Args:
@@ -76,7 +85,7 @@ def _whitened(factor, vectors):
     return linalg.triangular_solve(jnp.broadcast_to(factor, (*batch, n, n)), columns, left_side=True, lower=True)[..., 0]
 
 
-def pdf(x, mean, cov):
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """The density, exp(logpdf(x, mean, cov)).
 
     Args:
