@@ -111,14 +111,14 @@ pub unsafe fn reflect<T: RowElement>(
 ///
 /// Each matrix is a pointer and its two strides. `v` has `n` rows and `k` columns; `adjoint` is `v'`, which may be stored separately; `negated` is `-t`.
 #[derive(Clone, Copy)]
-pub struct Block<T> {
+pub struct BlockReflector<T> {
     pub k: usize,
     pub n: usize,
     pub v: (*const T, [isize; 2]),
     pub adjoint: (*const T, [isize; 2]),
     pub negated: (*const T, [isize; 2]),
 }
-impl<T> Block<T> {
+impl<T> BlockReflector<T> {
     /// # Safety
     /// The matrices have the stated sizes; `c`, `w` and `by` (two of `m` rows at distance `row`) and `scratch` belong to this caller.
     pub unsafe fn apply(
@@ -332,7 +332,7 @@ impl<T: RowElement> Sequence<T> {
             let triangle = self.triangles.add(g * BATCH * BATCH).cast_const();
             let c = c.add(first);
             let row = |n: usize| [n as isize, 1];
-            let block = Block {
+            let block = BlockReflector {
                 k,
                 n: n - first,
                 v: (v_columns, row(BATCH)),

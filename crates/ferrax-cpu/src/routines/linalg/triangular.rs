@@ -8,7 +8,7 @@
 //!
 //! INVARIANT: as in [`reflections`](super::reflections): bits depend on sizes alone.
 #![allow(unsafe_code)]
-use super::reflections::{BATCH, Block, Sequence, Workers, group_of, reflect};
+use super::reflections::{BATCH, BlockReflector, Sequence, Workers, group_of, reflect};
 use super::rows::{RowBlock, RowElement, RowOperations};
 use crate::kernels::Scratch;
 use crate::routines::panel;
@@ -114,7 +114,7 @@ impl<T: RowElement> ByColumns<T> {
             }
             let c = self.a.add(own.end * lead + from);
             let lead_of_v = lead as isize;
-            let block = Block {
+            let block = BlockReflector {
                 k,
                 n: whole - from,
                 v: (v, [1, lead_of_v]),
