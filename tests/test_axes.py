@@ -86,3 +86,22 @@ def test_compress_with_a_size_drops_what_is_beyond(jnp):
 def test_the_polynomial_without_zeros(jnp, dtype, want):
     one = jnp.poly(np.zeros(0, dtype))
     assert one.shape == () and one.dtype == want and one == 1
+
+
+@pytest.mark.parametrize("form", [*TWO, "jax vector"])
+@pytest.mark.parametrize("name", ["fftshift", "ifftshift"])
+def test_axes_of_shifts_in_any_form(jnp, name, form):
+    f = getattr(jnp.fft, name)
+    axes = jnp.array([0, 1]) if form == "jax vector" else TWO[form]
+    np.testing.assert_array_equal(f(X, axes), f(X, (0, 1)))
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft"])
+def test_a_transform_along_no_axis_is_along_all(jnp, name):
+    f, many = getattr(jnp.fft, name), getattr(jnp.fft, name + "n")
+    np.testing.assert_allclose(f(X, axis=None), many(X), rtol=1e-6)
+    np.testing.assert_allclose(f(X, 4, axis=None), f(X, 4), rtol=1e-6)
+
+
+def test_repeats_of_any_shape_are_a_list(jnp):
+    np.testing.assert_array_equal(jnp.repeat(X, np.arange(6).reshape(3, 2)), np.repeat(X.ravel(), np.arange(6)))

@@ -123,6 +123,7 @@ _ROWS = (
     ("jax._src.numpy.vectorize", "_parse_input_dimensions", "compat._gufuncs.parse_input_dimensions", "quaxed"),
     ("jax._src.pjit", "JitWrapped", "_core.PjitFunction", "stoix"),
     ("jax._src.pjit", "UNSPECIFIED", "compat._meshes.UNSPECIFIED", "oryx"),
+    ("jax._src.random", "Shape", "compat._core_names.Shape", "evermore"),
     ("jax._src.random", "PRNGKeyArray", "Array", "libraries that name the type of keys"),
     ("jax._src.random.prng", "PRNGImpl", "extend.random.PRNGImpl", "libraries that name generators"),
     ("jax._src.random.prng", "PRNGKeyArray", "Array", "libraries that name the type of keys"),

@@ -104,9 +104,9 @@ def repeat(
                 "When jit-compiling jnp.repeat, the total number of repeats must be static. To fix this, either specify a static value for `repeats`, "
                 "or pass a static value to `total_repeat_length`.",
             )
-        counts = np.asarray(repeats)
-        if counts.ndim == 0 or counts.size == 1:
-            r = operator.index(counts.ravel()[0].item() if counts.dtype.kind in "iub" else counts.ravel()[0])
+        counts = np.asarray(repeats).ravel()
+        if counts.size == 1:
+            r = operator.index(counts[0].item() if counts.dtype.kind in "iub" else counts[0])
             wide = (*a.shape[: axis + 1], r, *a.shape[axis + 1 :])
             if r < 0:
                 raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {wide}.")

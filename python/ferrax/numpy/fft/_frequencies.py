@@ -18,6 +18,7 @@ from ... import _core
 from ..._core import bind
 from ..._devices import device_put
 from ..._dtypes import canonicalize_dtype, requested
+from ..._shapes import hashable_axes
 from .._arguments import as_array
 from .._arithmetic import divide, multiply
 from .._joining import concatenate
@@ -103,8 +104,9 @@ def _shifted(name, x, axes, by):
     x = as_array(name, x)
     if axes is None:
         axes = tuple(range(x.ndim))
-    elif not isinstance(axes, (tuple, list)):
-        axes = (operator.index(axes),)
+    else:
+        axes = hashable_axes(axes)
+        axes = axes if isinstance(axes, tuple) else (axes,)
     for a in axes:
         if not -x.ndim <= a < x.ndim:
             raise IndexError(f"axis {a} is out of bounds for array of dimension {x.ndim}")

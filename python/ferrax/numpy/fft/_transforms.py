@@ -118,7 +118,8 @@ def _converted(x, dtype):
 def _along(name, kind, a, n, axis, norm):
     if isinstance(axis, (tuple, list)):
         raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. Got axis = {axis!r}.")
-    return _transform(name, kind, a, None if n is None else (n,), (-1,) if axis is None else (axis,), norm)
+    # As in JAX no axis is all of them, or the last if n is given.
+    return _transform(name, kind, a, None if n is None else (n,), None if axis is None else (axis,), norm)
 
 
 def _plane(name, kind, a, s, axes, norm):
