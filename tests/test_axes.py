@@ -105,3 +105,10 @@ def test_a_transform_along_no_axis_is_along_all(jnp, name):
 
 def test_repeats_of_any_shape_are_a_list(jnp):
     np.testing.assert_array_equal(jnp.repeat(X, np.arange(6).reshape(3, 2)), np.repeat(X.ravel(), np.arange(6)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "complex64"])
+def test_the_angle_of_a_scalar_is_of_the_default_precision(jnp, dtype):
+    x = jnp.ones((2,), dtype)
+    assert jnp.angle(x[0]).dtype == "float32"
+    assert jnp.angle(x).dtype == (dtype if "16" in dtype else "float32")

@@ -624,6 +624,14 @@ def traces() -> list[TraceTag]:
     """The traces that operations pass through now, the innermost first."""
 def trace_of(x: Any) -> TraceTag | None:
     """The trace that a traced value belongs to; None for any other value."""
+def note_read(home: TraceTag | None) -> None:
+    """Says that a reference of the program `home` was read as a constant."""
+def reading_forbidden() -> bool:
+    """Whether a program under construction is to have references as inputs."""
+def read_mark() -> int:
+    """How many such reads there were."""
+def reads_outside(mark: int) -> bool:
+    """Whether a reference was read since that belongs to none of the programs that were begun since."""
 def at_root() -> bool:
     """Whether nothing is traced on this thread."""
 

@@ -7,8 +7,9 @@
 A reference is a name for a value; reads and writes happen in the order in which the code runs. The runtime has no references: a program that uses one takes its value as an
 input and returns the new value, and so does each loop and branch around the use. The input is donated, so that the update is in place.
 
-A program that captures a reference is traced twice: in the first trace the access raises `Captured`, which passes through the user's code; the function that
-makes the program in which the reference is defined then traces again, with the value as an input.
+A program that writes to a captured reference is traced twice: in the first trace the access raises `Captured`, which passes through the user's code; the function that
+makes the program in which the reference is defined then traces again, with the value as an input. One that only reads has the value as a constant in its first call, whose
+trace is not kept; from the second call on the value is an input there too.
 
 Invariant: a reference belongs to one program under construction (or to none, outside); its value is read and set only there.
 """
@@ -108,6 +109,11 @@ def passes():
     return _LOCAL.passes
 
 
+def _readable(home):
+    """Whether a reference of the program `home` (None: of none) may be a constant here: its program is under construction still, around this one."""
+    return not _core.reading_forbidden() and (home is None or home in _core.traces())
+
+
 def _caller():
     """The innermost running line outside this package, as text; None if there is none."""
     frame = sys._getframe(1)
@@ -170,8 +176,15 @@ class Ref:
             raise ValueError(f"a mutable reference of type {self._type()} was freed")
         return self._value
 
+    def _read(self) -> Any:
+        """Its value, to be read alone: in a program around which it was made, a constant of that program, which is not kept for later calls."""
+        if self._value is None or self._staging is ANYWHERE or self._staging == _core.staging() or not _readable(self._staging):
+            return self._here()
+        _core.note_read(self._staging)
+        return self._value
+
     def __getitem__(self, idx: Any) -> Any:
-        x = self._here()
+        x = self._read()
         return _whole(x) if _is_all(idx) else x[_checked(idx, self.shape)]
 
     def __setitem__(self, idx: Any, value: Any) -> Any:

@@ -186,8 +186,9 @@ def remembered(fun, key, make):
     found = kept.get(key)
     if found is not None and _same(found[0], reach):
         return found[1]
+    mark = _core.read_mark()
     result, keep = make()
-    if keep:
+    if keep and not _core.reads_outside(mark):
         while len(kept) >= _MOST_PROGRAMS:
             kept.pop(next(iter(kept)), None)
         kept[key] = [_held(x) for x in reach], result

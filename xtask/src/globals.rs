@@ -83,6 +83,12 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax-python/src/process.rs", "GATED", "whether forks gate threads, decided once"),
     ("crates/ferrax-python/src/process.rs", "STILL", "locks held over a fork"),
     ("crates/ferrax-python/src/process.rs", "LOST", "what a forked child drops later"),
+    (
+        "crates/ferrax-python/src/reads.rs",
+        "FORBIDDEN",
+        "open traces of this thread whose program takes references as inputs",
+    ),
+    ("crates/ferrax-python/src/reads.rs", "READS", "references that this thread's traces read as constants"),
     ("crates/ferrax-python/src/source.rs", "EXCLUSIONS", "how often paths were excluded from source lines"),
     ("crates/ferrax-python/src/source.rs", "TABLE", "interned source lines"),
     ("crates/ferrax-python/src/source.rs", "LAST", "the source line seen last on this thread"),

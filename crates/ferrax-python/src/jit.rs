@@ -26,6 +26,7 @@ pub use stages::{PyCompiled, PyExecutable, PyJit, PyLowered, PyTraced};
 use crate::array::value::{self, argument, held, operand, type_text, wrap};
 use crate::config::{self, Flags};
 use crate::error::{IntoPyResult, from_py};
+use crate::reads;
 use crate::source::{describe, name_of};
 use crate::trace::Pins;
 use crate::trace_errors;
@@ -75,6 +76,8 @@ pub struct Jit {
     cache: Arc<Mutex<TraceCache>>,
     /// It closes over mutable references, or was given some: `ferrax._refs` makes values of them. Such a function has no traces of its own.
     refers: AtomicBool,
+    /// A trace had the value of a surrounding program's reference as a constant: the next one is to have it as an input.
+    read: AtomicBool,
 }
 
 /// One traced signature.
@@ -133,6 +136,7 @@ impl Jit {
             options,
             cache,
             refers: AtomicBool::new(false),
+            read: AtomicBool::new(false),
         }
     }
     pub fn function(&self) -> &Py<PyAny> {
@@ -367,8 +371,14 @@ impl Jit {
         if flags.explain_misses() {
             self.explain(py, flat, &ins, flags)?;
         }
-        let made = Arc::new(self.trace(py, flat, ins, flags, axes)?);
-        if !made.consts.iter().any(Value::is_tracer) {
+        let mark = reads::read_mark();
+        let made = {
+            let _inputs = self.read.load(Ordering::Relaxed).then(reads::Forbidden::begin);
+            Arc::new(self.trace(py, flat, ins, flags, axes)?)
+        };
+        if reads::reads_outside(mark) {
+            self.read.store(true, Ordering::Relaxed);
+        } else if !made.consts.iter().any(Value::is_tracer) {
             let dropped = lock(&flat.structure.variants).insert(key, made.clone());
             drop(dropped);
         }

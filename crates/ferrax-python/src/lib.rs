@@ -43,6 +43,7 @@ mod primitive;
 mod process;
 mod processes;
 mod program;
+mod reads;
 mod returned;
 mod source;
 mod trace;
@@ -100,6 +101,8 @@ mod core {
     use crate::processes::{given_up_calls, process_count, process_index, set_processes, wanted_cpus};
     #[pymodule_export]
     use crate::program::PyProgram;
+    #[pymodule_export]
+    use crate::reads::{note_read, read_mark, reading_forbidden, reads_outside};
     #[pymodule_export]
     use crate::source::exclude_source;
     #[pymodule_export]

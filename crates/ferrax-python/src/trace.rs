@@ -244,6 +244,11 @@ pub fn eval_context() -> EvalContext {
 /// One trace: the level of one transformation. Equal only to itself.
 #[pyclass(frozen, module = "ferrax._core")]
 pub struct TraceTag(Arc<Tag>);
+impl TraceTag {
+    pub fn tag(&self) -> Arc<Tag> {
+        self.0.clone()
+    }
+}
 #[pymethods]
 impl TraceTag {
     /// Which transformation: "jit", "vmap", "grad", ..

@@ -75,7 +75,8 @@ conj = conjugate
 def _angle(z, deg=False):
     re, im = real(z), imag(z)
     if not is_complex(z.dtype):
-        re, im = (convert(v, v.dtype if is_inexact(v.dtype) else float) for v in (re, im))
+        # As in NumPy a scalar is of the default precision.
+        re, im = (convert(v, v.dtype if is_inexact(v.dtype) and v.ndim else float) for v in (re, im))
     out = bind("atan2", im, re)
     return degrees(out) if deg else out
 

@@ -173,7 +173,7 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
            [ 928981903, 3453687069]], dtype=uint32)
     """
     keys, raw = single("split", key)
-    shape = tuple(map(operator.index, num)) if isinstance(num, (tuple, list)) else (operator.index(num),)
+    shape = tuple(map(operator.index, num)) if isinstance(num, (tuple, list, range)) else (operator.index(num),)
     if any(n < 0 for n in shape):
         raise ValueError(f"split cannot make a negative number of keys: num={num}")
     return like(_core.bind("random_split", keys, shape=shape), raw)

@@ -46,6 +46,7 @@ def permutation(key: ArrayLike, x: ArrayLike, axis: int = 0, independent: bool =
     if out_sharding is not None:
         return sharded(permutation, locals())
     key, _ = single("permutation", key)
+    axis = operator.index(axis)
     if isinstance(x, (list, tuple)):
         raise TypeError(f"permutation requires ndarray or scalar arguments, got {type(x)} at position 0.")
     if not ndim_of(x):

@@ -43,6 +43,7 @@ impl PyJit {
         let flags = config::flags().placed();
         let (given, device) = asked(&flat.leaves, &ins)?;
         let device = jit.options.device.or(device);
+        let _inputs = crate::reads::Forbidden::begin();
         let variant = if jit.refers() {
             Arc::new(guarded(|| jit.trace(py, &flat, ins, flags, ferrax_ir::cx::axes()))?)
         } else {
