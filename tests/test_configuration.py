@@ -1,5 +1,6 @@
 """Flags and devices: leaks are found, programs are verified, platforms are chosen, pmap's devices are used, live arrays are listed."""
 
+import ast
 import functools
 import importlib
 import inspect
@@ -435,7 +436,7 @@ OBEYED = {"jax_no_tracing", "jax_explicit_x64_dtypes"}
 @pytest.mark.ours
 @pytest.mark.parametrize("name", OTHERS.split())
 def test_flags_of_other_programs(jax, name):
-    configuration = importlib.import_module(f"{jax.__name__}._config")
+    configuration = importlib.import_module(f"{jax.__name__}._flags")
     configuration._warned.discard(name)
     default = jax.config.read(name)
     jax.config.update(name, default)  # as it is: nothing to say
@@ -489,16 +490,23 @@ def test_wrong_values_of_flags(jax):
 @pytest.mark.ours
 def test_every_flag_says_what_its_values_do(jax):
     """Each flag is read by somebody, or says that it is not: inert, or with values that are refused."""
-    configuration = importlib.import_module(f"{jax.__name__}._config")
+    configuration = importlib.import_module(f"{jax.__name__}._flags")
     root = pathlib.Path(inspect.getfile(jax)).parent
-    here = pathlib.Path(configuration.__file__)
-    # a module that sets a flag for its user does not read it
-    read = "".join(p.read_text() for p in root.rglob("*.py") if p != here and "compilation_cache" not in str(p))
+    # the table, the list for checkers of types, and a module that sets a flag for its user do not read it
+    read = "".join(p.read_text() for p in root.rglob("*.py") if p.name not in ("_flags.py", "_config.py") and "compilation_cache" not in str(p))
     native = pathlib.Path(__file__).parent.parent / "crates" / "ferrax-python" / "src"
     read += "".join(p.read_text() for p in native.rglob("*.rs"))
     for name, flag in configuration.FLAGS.items():
         says = flag.inert or flag.refused
         assert flag.doc and (f'"{name}"' in read or f"config.{name}" in read) != bool(says), name
+
+
+@pytest.mark.ours
+def test_checkers_of_types_know_every_flag(jax):
+    source = pathlib.Path(inspect.getfile(type(jax.config))).read_text()
+    config = next(n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == "Config")
+    known = {n.target.id for block in config.body if isinstance(block, ast.If) for n in block.body if isinstance(n, ast.AnnAssign)}
+    assert known == {name for name in dir(jax.config) if name.startswith("jax_")}
 
 
 @pytest.mark.ours

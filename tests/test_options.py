@@ -72,7 +72,7 @@ PROTOCOL = {
     ("numpy/_namespace_info.py:ArrayNamespaceInfo.dtypes", "device"),  # all devices have them
     ("numpy/_namespace_info.py:ArrayNamespaceInfo.default_dtypes", "device"),
     ("scipy/stats/_kde.py:gaussian_kde.tree_unflatten", "aux_data"),  # nodes without metadata
-    ("_config.py:_device", "name"),
+    ("_flags.py:_device", "name"),
     ("progress.py:_Bar.update", "n"),  # a protocol
     ("sharding.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
@@ -100,6 +100,7 @@ PROTOCOL = {
     ("nn/initializers.py:Initializer.__call__", "shape"),
     ("nn/initializers.py:Initializer.__call__", "dtype"),
     ("nn/initializers.py:Initializer.__call__", "out_sharding"),
+    *{("nn/initializers.py:_Scaled.__call__", p) for p in ("in_axis", "out_axis", "batch_axis", "dtype")},
     ("nn/initializers.py:zeros", "key"),
     ("nn/initializers.py:ones", "key"),
     ("numpy/_scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
@@ -313,8 +314,8 @@ def test_refused(jax, case):
 
 @pytest.mark.parametrize("case", INERT, ids=lambda c: f"{c[0].split(':')[1]}-{c[1]}")
 def test_inert_options_warn_once_and_change_nothing(jax, case):
-    configuration = importlib.import_module(f"{jax.__name__}._config")
-    configuration._warned.clear()
+    flags = importlib.import_module(f"{jax.__name__}._flags")
+    flags._warned.clear()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         plain = INERT[case](jax)

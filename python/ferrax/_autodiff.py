@@ -15,7 +15,8 @@ import numpy as np
 
 from . import _core
 from ._batching import vmap
-from ._config import exporting_for, refused
+from ._config import exporting_for
+from ._flags import refused
 from ._flat import FlatFun, check_callable, float0, is_inexact, looked_at, tangent_dtype, unit, vary_as, wraps, zeros
 from ._jit import jit
 from ._linear_maps import _get_aval, vjp

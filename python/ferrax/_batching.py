@@ -9,7 +9,7 @@ import collections
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _core, _flat
-from ._config import refused
+from ._flags import refused
 from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
 from ._transformed import restorable
 from ._tree_prefixes import spread_prefix

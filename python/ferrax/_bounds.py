@@ -12,7 +12,7 @@ Invariant: with the flag on, an index out of bounds is clamped, dropped or fille
 import numpy as np
 
 from . import _core
-from ._config import FLAGS
+from ._flags import FLAGS
 from .errors import OutOfBoundsError
 
 _FLAG, _STATIC = FLAGS["jax_strict_bounds"], FLAGS["jax_check_static_indices"]

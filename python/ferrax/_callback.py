@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from ._config import refused
+from ._flags import refused
 from ._flat import describe
 from .dtypes import canonicalize_dtype
 from .errors import JaxRuntimeError

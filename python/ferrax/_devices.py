@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from . import _core
-from ._config import __version__, inert
+from ._config import __version__
 from ._dtypes import float0, is_key
+from ._flags import inert
 from ._mesh import get_abstract_mesh
 from ._tree_prefixes import spread_prefix
 from .errors import JaxRuntimeError

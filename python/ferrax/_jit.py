@@ -16,8 +16,8 @@ import re
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from . import _core
-from ._config import NO_OTHER_COMPILER, warn_once
 from ._devices import check_fit, is_place, is_sharding, said
+from ._flags import NO_OTHER_COMPILER, warn_once
 from ._flat import check_callable
 from ._transformed import public_name, restorable
 from ._tree_prefixes import broadcast_prefix

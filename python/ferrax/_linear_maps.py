@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 
 from . import _core, _flat, ad
-from ._config import refused
+from ._flags import refused
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, zeros
 from ._ref_backward import linearized, transposed
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_structure

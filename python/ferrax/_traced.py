@@ -17,7 +17,7 @@ import weakref
 import numpy as np
 
 from . import _core
-from ._config import FLAGS
+from ._flags import FLAGS
 from ._flat import on_clear
 from ._transformed import Transformed, plain
 

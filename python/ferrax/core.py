@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
 from ._api import ensure_compile_time_eval
-from ._config import inert
 from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, get_aval
+from ._flags import inert
 from .extend import core as _extended
 from .extend.core import Primitive, _eval, _former, array_types, check_jaxpr, jaxpr_as_fun
 

@@ -14,8 +14,8 @@ import functools
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from . import _core
-from ._config import FLAGS
 from ._custom_functions import CustomFunction, PlainText, RuledFunction, named, split_nondiff, without_gradient
+from ._flags import FLAGS
 from ._flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
 from ._forward_of_vjp import is_within, jvp_rule, within
 from ._linear_call import linear_call

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _callback, _core
-from ._config import inert, refused
+from ._flags import inert, refused
 from .tree_util import tree_leaves
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ import time
 from typing import TYPE_CHECKING, Any, Self
 
 from ._compilations import Listener
-from ._config import inert, refused
 from ._devices import devices, live_arrays
+from ._flags import inert, refused
 from ._profile_data import ProfileData, ProfileEvent, ProfilePlane
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "values",
         &[
+            "_flags",
             "_config",
             "_threads",
             "_differences",

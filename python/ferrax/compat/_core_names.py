@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core, lax
-from .._config import refused
 from .._core import Literal, Tracer
+from .._flags import refused
 from .._ref_functions import new_ref, ref_addupdate, ref_get, ref_set, ref_swap
 from .._refs import RefType as AbstractRef
 from .._shapes import canonicalize_shape

@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from .. import _config, _core
+from .. import _config, _core, _flags
 from ._distributions import FOLLOWS
 
 
@@ -59,7 +59,7 @@ def report():
         f"{cores} of {os.cpu_count()} cores may be used, FERRAX_NUM_THREADS={os.environ.get('FERRAX_NUM_THREADS', 'not set')}",
         f"integers of indices: {np.iinfo(np.intp).bits} bits; 64-bit types are {'on' if _core.config_get('jax_enable_x64') else 'off'}",
     ]
-    changed = [f"{name} = {value!r}" for name, value in _config.config.values.items() if value != _config.FLAGS[name].default]
+    changed = [f"{name} = {value!r}" for name, value in _config.config.values.items() if value != _flags.FLAGS[name].default]
     variables = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("FERRAX_")]
     helpers = [f"{n} {_version(n)}" for n in ("tqdm", "rich", "matplotlib", "jax", "jaxlib") if importlib.util.find_spec(n)]
     return [

@@ -15,8 +15,8 @@ import numpy as np
 
 from .. import lax, nn, numpy as jnp, random
 from .._batching import vmap
-from .._config import refused
 from .._core import Array
+from .._flags import refused
 
 __all__ = ["get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._config import refused
+from .._flags import refused
 from .._vmappable import (
     from_elt_handlers as from_elt_handlers,
     is_vmappable as is_vmappable,

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _core, _flat
-from .._config import inert
 from .._core import bind
 from .._differences import is_leaf_structure, tree_differences
 from .._dtypes import dtype_of, is_bool, is_integer
+from .._flags import inert
 from .._flat import describe
 from ..errors import ConcretizationTypeError
 from ..tree_util import keystr, tree_map

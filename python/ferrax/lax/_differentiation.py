@@ -15,10 +15,11 @@ import numpy as np
 
 from .. import _core
 from .._autodiff import jvp
-from .._config import exporting_for, inert
+from .._config import exporting_for
 from .._core import bind
 from .._devices import check_fit
 from .._dtypes import is_inexact
+from .._flags import inert
 from .._linear_maps import linear_transpose, linearize
 from .._tree_prefixes import broadcast_prefix
 from ..tree_util import tree_map

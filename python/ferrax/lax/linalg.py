@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._config import inert
 from .._core import bind, primitive as _primitive
 from .._dtypes import is_complex, is_inexact
+from .._flags import inert
 from .._late import late as _late
 from ._reductions import reduce_max
 

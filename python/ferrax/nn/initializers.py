@@ -3,14 +3,25 @@
 w = initializers.glorot_uniform()(key, (784, 128))
 """
 
+from __future__ import annotations
+
 import math
 import typing
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from .. import numpy as jnp, random
 from .._dtypes import is_complex, requested
 from .._parts import sharded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core import Array
+    from ..sharding import NamedSharding, PartitionSpec
+    from ..typing import ArrayLike, DTypeLike
+
 
 __all__ = [
     "Initializer",
@@ -39,11 +50,11 @@ __all__ = [
 class Initializer(typing.Protocol):
     """The type of initializers."""
 
-    def __call__(self, key, shape, dtype=None, out_sharding=None):
+    def __call__(self, key: Array, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
         """An array of `shape` and `dtype`, drawn with `key`."""
 
 
-def zeros(key, shape, dtype=None, out_sharding=None):
+def zeros(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """Zeros of a shape and dtype; the key is not used.
 
     Args:
@@ -63,7 +74,7 @@ def zeros(key, shape, dtype=None, out_sharding=None):
     return jnp.zeros(shape, requested("zeros", dtype, float))
 
 
-def ones(key, shape, dtype=None, out_sharding=None):
+def ones(key: Array, shape: Sequence[int], dtype: DTypeLike | None = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
     """Ones of a shape and dtype; the key is not used.
 
     Args:
@@ -83,7 +94,7 @@ def ones(key, shape, dtype=None, out_sharding=None):
     return jnp.ones(shape, requested("ones", dtype, float))
 
 
-def constant(value, dtype=None):
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer that fills arrays with a value, which broadcasts to their shape.
 
     Args:
@@ -105,7 +116,7 @@ def constant(value, dtype=None):
     return init
 
 
-def uniform(scale=1e-2, dtype=None):
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer that draws uniformly from [0, scale).
 
     Args:
@@ -128,7 +139,7 @@ def uniform(scale=1e-2, dtype=None):
     return init
 
 
-def normal(stddev=1e-2, dtype=None):
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer that draws from a normal distribution with mean 0.
 
     Args:
@@ -151,7 +162,7 @@ def normal(stddev=1e-2, dtype=None):
     return init
 
 
-def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0):
+def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0, upper: ArrayLike = 2.0) -> Initializer:
     """The initializer that draws from a normal distribution with mean 0, truncated at `lower` and `upper` standard deviations.
 
     Args:
@@ -188,7 +199,15 @@ def _fans(shape, in_axis, out_axis, batch_axis):
     return n_in * field, n_out * field
 
 
-def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
+def variance_scaling(
+    scale: ArrayLike,
+    mode: Literal["fan_in"] | Literal["fan_out"] | Literal["fan_avg"] | Literal["fan_geo_avg"],
+    distribution: Literal["truncated_normal"] | Literal["normal"] | Literal["uniform"],
+    in_axis: int | Sequence[int] = -2,
+    out_axis: int | Sequence[int] = -1,
+    batch_axis: int | Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
     """The initializer whose draws have variance scale / fan.
 
     Args:
@@ -260,7 +279,19 @@ def _complex_truncated_normal(key, upper, shape, dtype):
     return r * jnp.exp(1j * theta)
 
 
-def _scaled(name, scale, mode, distribution, words):
+class _Scaled(typing.Protocol):
+    """The type of `glorot_uniform` and its kind."""
+
+    def __call__(
+        self,
+        in_axis: int | Sequence[int] = -2,
+        out_axis: int | Sequence[int] = -1,
+        batch_axis: int | Sequence[int] = (),
+        dtype: DTypeLike | None = None,
+    ) -> Initializer: ...
+
+
+def _scaled(name, scale, mode, distribution, words) -> _Scaled:
     def make(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None):
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
@@ -288,7 +319,7 @@ he_uniform = kaiming_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform", "
 he_normal = kaiming_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal", "of He et al. (2015), normal")
 
 
-def orthogonal(scale=1.0, column_axis=-1, dtype=None):
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of matrices with orthonormal rows or columns (whichever are fewer), times `scale`.
 
     Args:
@@ -320,7 +351,7 @@ def orthogonal(scale=1.0, column_axis=-1, dtype=None):
     return init
 
 
-def delta_orthogonal(scale=1.0, column_axis=-1, dtype=None):
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """The initializer of convolution kernels that are orthogonal at the centre and 0 elsewhere (Xiao et al., 2018).
 
     Args:

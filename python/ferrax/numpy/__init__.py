@@ -393,9 +393,11 @@ from ._taking import (
     take as take,
     take_along_axis as take_along_axis,
 )
-from ._linear_algebra import (
+from ._convolving import (
     convolve as convolve,
     correlate as correlate,
+)
+from ._linear_algebra import (
     cross as cross,
     dot as dot,
     inner as inner,

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import _core
-from .._config import FLAGS, numpy_dtype_promotion
+from .._config import numpy_dtype_promotion
 from .._core import bind, elementwise
 from .._dtypes import canonicalize_dtype, is_inexact, is_key, requested
+from .._flags import FLAGS
 from .._shapes import common_shape
 from ..errors import ConcretizationTypeError
 

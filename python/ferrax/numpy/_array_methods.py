@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 
 from .. import _core, lax
-from .._config import refused
 from .._dtypes import is_inexact, requested
+from .._flags import refused
 from .._parts import sharded
 from . import (
     _averages,

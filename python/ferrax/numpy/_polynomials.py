@@ -20,11 +20,12 @@ from .._shapes import common_shape
 from ..lax import scan
 from . import _reductions, linalg
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of
+from ._convolving import convolve
 from ._exponential import sqrt
 from ._filling import full_like, ones, zeros
 from ._inserting import trim_zeros
 from ._joining import concatenate, stack
-from ._linear_algebra import convolve, dot
+from ._linear_algebra import dot
 from ._matrices import diag, vander
 from ._operators import add, multiply, negative
 from ._shaping import atleast_1d

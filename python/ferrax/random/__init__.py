@@ -8,8 +8,9 @@ The generator is threefry2x32, in both of JAX's counter layouts (`jax_threefry_p
 `lax.rng_bit_generator` draws, by philox4x32. Under `vmap` those draw for all lanes from the first lane's key, as in JAX.
 """
 
+from ._discrete import binomial, multinomial, poisson
 from ._gamma import (
-    ball, beta, binomial, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, multinomial, poisson, random_gamma_p as random_gamma_p, t,
+    ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, random_gamma_p as random_gamma_p, t,
 )
 from ._keys import PRNGKey, _unpickled as _unpickled, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data
 from ._multivariate import multivariate_normal, orthogonal

@@ -13,7 +13,7 @@ import operator
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._config import no_sharding
+from ..._flags import no_sharding
 from ._base import column, ends, inside, masked
 from .bcoo import BCOO, check_bcoo, like, made, props
 

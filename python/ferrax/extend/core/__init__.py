@@ -19,7 +19,7 @@ import itertools
 import numpy as np
 
 from ... import _core
-from ..._config import refused
+from ..._flags import refused
 from ..._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
 from ..._dtypes import NUMPY_NUMBERS
 from ..._flat import tangent_dtype

@@ -12,10 +12,18 @@ import typing as _typing
 from ..._late import late as _late
 
 if _typing.TYPE_CHECKING:
-    from ._factorizations import cholesky as cholesky, eig as eig, eigh as eigh, eigvals as eigvals, eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals
+    from ._factorizations import (
+        cholesky as cholesky, eig as eig, eigh as eigh, eigvals as eigvals, eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals,
+    )
     from ._norms import matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm
-    from ._products import cross as cross, diagonal as diagonal, matmul as matmul, matrix_power as matrix_power, matrix_transpose as matrix_transpose, multi_dot as multi_dot, outer as outer, tensordot as tensordot, trace as trace, vecdot as vecdot
-    from ._solving import cond as cond, det as det, inv as inv, lstsq as lstsq, matrix_rank as matrix_rank, pinv as pinv, slogdet as slogdet, solve as solve, tensorinv as tensorinv, tensorsolve as tensorsolve
+    from ._products import (
+        cross as cross, diagonal as diagonal, matmul as matmul, matrix_power as matrix_power, matrix_transpose as matrix_transpose,
+        multi_dot as multi_dot, outer as outer, tensordot as tensordot, trace as trace, vecdot as vecdot,
+    )
+    from ._solving import (
+        cond as cond, det as det, inv as inv, lstsq as lstsq, matrix_rank as matrix_rank, pinv as pinv, slogdet as slogdet, solve as solve,
+        tensorinv as tensorinv, tensorsolve as tensorsolve,
+    )
 
 __all__ = [
     "cholesky",

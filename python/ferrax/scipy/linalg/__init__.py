@@ -8,23 +8,25 @@ Invariant: this file is only the list of public names.
 
 from ._decompositions import (
     cho_factor as cho_factor,
-    cho_solve as cho_solve,
     cholesky as cholesky,
-    det as det,
     eigh as eigh,
     eigh_tridiagonal as eigh_tridiagonal,
     hessenberg as hessenberg,
-    inv as inv,
     lu as lu,
     lu_factor as lu_factor,
-    lu_solve as lu_solve,
     qr as qr,
     qr_multiply as qr_multiply,
     rsf2csf as rsf2csf,
     schur as schur,
+    svd as svd,
+)
+from ._solving import (
+    cho_solve as cho_solve,
+    det as det,
+    inv as inv,
+    lu_solve as lu_solve,
     solve as solve,
     solve_triangular as solve_triangular,
-    svd as svd,
 )
 from ._functions import (
     expm as expm,
