@@ -358,7 +358,7 @@ def page(table):
         f"- `{HOLDS}`: an example ran, and its values are those of eager evaluation; derivatives are those of differences in double precision, forward and",
         "  reverse mode agree, and lanes are a loop.",
         f"- `{NONE}`: there is nothing to differentiate: operands or results are integers, booleans, keys.",
-        f"- `{REFUSED}`: refused; the reason stands below. `{HOLDS}*`: by a convention, which stands below.",
+        f"- `{REFUSED}`: refused; the reason is given below. `{HOLDS}*`: by a convention, given below.",
         f"- Classes: {classes}. A class that is not listed is refused by the primitive itself. `no data`: it has no operands to take to other dtypes.",
         "",
         f"| primitive | of | {' | '.join(TRANSFORMS)} |",
