@@ -66,7 +66,7 @@ pub struct KernelTuning {
     pub min_rows_sharing: usize,
     /// Bytes of a row from which native code uses the longest vectors.
     pub min_long_vector_bytes: usize,
-    /// Loads that may precede the calls: each holds a register until it is read.
+    /// Loads that may precede the calls: each holds a register until it is read. Those of 8- and 16-bit elements count half.
     pub max_early_loads: usize,
     /// The guard-free tiles of a kernel, and the nodes of all of them, beyond which it is not
     /// split.

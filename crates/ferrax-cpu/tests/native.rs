@@ -152,7 +152,8 @@ fn quotients_by_constants_are_the_references() {
 /// Chains over a few dtypes, broadcast operands among them.
 fn chain(rng: &mut Rng, n: usize) -> Kernel {
     let mut k = Kernel { grid: [n].into(), ..Kernel::default() };
-    let dtypes = [DType::F32, DType::F32, DType::F32, DType::F64, DType::I32, DType::U32, DType::Bool];
+    use DType::*;
+    let dtypes = [F32, F32, F32, F64, I32, U32, Bool, I8, U8, I16, U16, BF16, F16];
     let d = rng.pick(&dtypes);
     for _ in 0..1 + rng.below(4) {
         let d = if rng.below(3) > 0 { d } else { rng.pick(&dtypes) };

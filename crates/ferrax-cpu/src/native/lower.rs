@@ -29,6 +29,8 @@ pub enum Function {
     Convert(DType, DType),
     /// The same lanes.
     Copy(DType),
+    /// A lane of 32 bits brought back to a value of a narrow dtype.
+    Narrow(DType),
     /// The nan that a reduction gives for any.
     Settle(DType),
     /// Of 32-bit words, by a constant; then exclusive or.
@@ -52,9 +54,19 @@ fn width(d: DType) -> LaneWidth {
     }
 }
 
+/// The dtype as which a function of a narrow one is recorded: that of its lanes, unless the function depends on the width.
+fn recorded(d: DType, depends_on_width: bool) -> DType {
+    if depends_on_width || d == DType::Bool { d } else { d.lane() }
+}
+
 impl Function {
+    pub fn un(f: Un, d: DType) -> Function {
+        Function::Un(f, recorded(d, matches!(f, Un::Popcnt | Un::Clz)))
+    }
     /// The function of a call whose last operand is, or is not, a constant.
     pub fn bin(f: Bin, d: DType, last: Option<Scalar>) -> Function {
+        let d = recorded(d, matches!(f, Bin::Shl | Bin::ShrLogical | Bin::ShrArithmetic | Bin::NextAfter));
+        let last = last.filter(|by| by.dtype.is_int()).map(|by| Scalar::from_i64(d, by.to_i64()));
         let is_whole = matches!(d, DType::I32 | DType::U32 | DType::I64 | DType::U64);
         let is_quotient = matches!(f, Bin::Div | Bin::Rem) && is_whole;
         match last {
@@ -77,6 +89,7 @@ impl Function {
             Function::Convert(from, to) => (convert_is_there(from, to), width(from)),
             Function::Copy(d) => (d == DType::Bool || d.size() >= 4, width(d)),
             Function::Settle(d) => (matches!(d, DType::F32 | DType::F64), width(d)),
+            Function::Narrow(d) => (d != DType::F16, LaneWidth::Narrow),
             Function::Rotate | Function::RotateXor => (true, LaneWidth::Narrow),
         };
         is_there.then_some(width)
@@ -100,6 +113,7 @@ impl Function {
             Function::Pair { .. }
             | Function::Divide { .. }
             | Function::Settle(_)
+            | Function::Narrow(_)
             | Function::Rotate
             | Function::RotateXor => ([false; 3], false),
             Function::Select(bytes) => ([true, bytes == 1, bytes == 1], bytes == 1),
@@ -120,6 +134,7 @@ impl Function {
             Function::Select(bytes) => format!("select.{bytes}"),
             Function::Convert(from, to) => format!("convert.{from}.{to}"),
             Function::Copy(d) => format!("copy.{d}"),
+            Function::Narrow(d) => format!("narrow.{d}"),
             Function::Settle(d) => format!("one_nan.{d}"),
             Function::Rotate => "rotate".into(),
             Function::RotateXor => "rotate_xor".into(),
@@ -132,6 +147,7 @@ impl Function {
             | Function::Divide { .. }
             | Function::Convert(..)
             | Function::Copy(_)
+            | Function::Narrow(_)
             | Function::Settle(_) => 1,
             Function::Bin(..) | Function::Rotate => 2,
             Function::Pair { .. } | Function::Select(_) | Function::RotateXor => 3,
@@ -167,6 +183,7 @@ impl Function {
             Function::Select(_) => select(a, b, c),
             Function::Convert(from, to) => convert(from, to, a),
             Function::Copy(_) => a,
+            Function::Narrow(d) => narrow(d, a),
             Function::Settle(d) => {
                 let nan = constant(Scalar::from_f64(d, f64::NAN).bits);
                 select(op(Opcode::Compare(NE), a, a), nan, a)
@@ -207,16 +224,20 @@ fn bin_is_there(f: Bin, d: DType) -> bool {
 }
 fn convert_is_there(from: DType, to: DType) -> bool {
     use DType::*;
-    matches!(
-        (from, to),
-        (Bool, F32 | F64 | I32 | U32 | I64 | U64)
-            | (F32 | I32 | U32 | F64 | I64 | U64, Bool)
-            | (I32, F32 | U32)
-            | (U32, I32)
-            | (F32, I32)
-            | (I64, U64)
-            | (U64, I64)
-    )
+    let is_narrow = |d: DType| matches!(d, I8 | U8 | I16 | U16);
+    let is_32 = |d: DType| is_narrow(d) || matches!(d, I32 | U32);
+    match (from, to) {
+        (Bool, F32 | F64 | I64 | U64 | BF16) | (F32 | F64 | I64 | U64 | BF16 | F16, Bool) => true,
+        (Bool, to) => is_32(to),
+        (from, Bool) => is_32(from),
+        (I64, U64) | (U64, I64) | (F32, I32) => true,
+        (F32 | BF16 | F16, to) if is_narrow(to) => true,
+        (BF16 | F16, I32) => true,
+        (F32, BF16) | (BF16 | F16, F32) | (F16, BF16) => true,
+        (U32, to) => is_32(to),
+        (from, F32 | BF16) => is_32(from),
+        (from, to) => is_32(from) && is_32(to),
+    }
 }
 
 fn rotate(a: VecValue, by: VecValue) -> VecValue {
@@ -463,7 +484,40 @@ fn divide(by: Scalar, a: VecValue) -> VecValue {
     if by.to_i64() < 0 { op(Opcode::IntSub, constant(0), positive) } else { positive }
 }
 
+/// Brings a lane back to a value of a narrow dtype.
+fn narrow(d: DType, a: VecValue) -> VecValue {
+    let bits = d.bits() as u8;
+    match d {
+        DType::U8 | DType::U16 => op(Opcode::And, a, constant((1 << bits) - 1)),
+        DType::I8 | DType::I16 => graph::sar(op1(Opcode::Shl(32 - bits), a), 32 - bits),
+        _ => {
+            // to the nearest, of two the even one; a nan stays one
+            let odd = op(Opcode::And, op1(Opcode::Shr(16), a), constant(1));
+            let sum = op(Opcode::IntAdd, a, op(Opcode::IntAdd, odd, constant(0x7fff)));
+            let quiet = op(Opcode::Or, a, constant(0x40_0000));
+            let rounded = select(op(Opcode::Compare(NE), a, a), quiet, sum);
+            op(Opcode::And, rounded, constant(0xffff_0000))
+        }
+    }
+}
 fn convert(from: DType, to: DType, a: VecValue) -> VecValue {
+    let is_narrow = |d: DType| d.is_int() && d.size() < 4;
+    let of_floats = matches!(from, DType::F32 | DType::BF16 | DType::F16);
+    match to {
+        DType::BF16 if from == DType::BF16 => return a,
+        DType::BF16 => return narrow(to, convert(from, DType::F32, a)),
+        _ => (),
+    }
+    if is_narrow(to) && of_floats {
+        // what does not fit gives the nearest that does; nan gives 0
+        let [least, greatest] = [to.least(), to.greatest()].map(|x| constant((x as f32).to_bits() as u64));
+        let near = op(Opcode::Max, op(Opcode::Min, a, greatest), least);
+        return op(Opcode::And, op(Opcode::Compare(EQ), a, a), op1(Opcode::ToI32, near));
+    }
+    if is_narrow(to) && from != DType::Bool {
+        return if from == to { a } else { narrow(to, a) };
+    }
+    let (from, to) = (recorded(from, false), recorded(to, false));
     let one = match to {
         DType::F32 => 1f32.to_bits() as u64,
         DType::F64 => 1f64.to_bits(),
@@ -474,6 +528,8 @@ fn convert(from: DType, to: DType, a: VecValue) -> VecValue {
         (DType::F32 | DType::F64, DType::Bool) => op(Opcode::Compare(NE), a, constant(0)),
         (_, DType::Bool) => not(op(Opcode::IntEq, a, constant(0))),
         (DType::I32, DType::F32) => op1(Opcode::FromI32, a),
+        // of 16 bits at most
+        (DType::U32, DType::F32) => op1(Opcode::FromI32, a),
         (DType::F32, DType::I32) => {
             // a number that is too large gives the least integer and must give the greatest; nan
             // gives 0

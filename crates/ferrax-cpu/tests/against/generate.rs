@@ -268,7 +268,8 @@ pub fn push_nodes(rng: &mut Rng, k: &mut Kernel, from: usize, most: usize) {
             }
             2 if !bools.is_empty() => (d, Node::Select { p: rng.pick(&bools), t: x, f: y }),
             3 => {
-                let to = rng.pick(&[DType::F32, DType::I32, DType::F16, DType::U8, DType::F64, DType::Bool]);
+                use DType::*;
+                let to = rng.pick(&[F32, F32, I32, I32, F16, U8, F64, Bool, I8, I16, U16, U32, BF16]);
                 (to, Node::Convert(x))
             }
             4 => (DType::Bool, Node::Bin(rng.pick(&[Bin::Lt, Bin::Eq, Bin::Ge]), x, y)),

@@ -365,7 +365,7 @@ impl TileBuilder<'_> {
             Node::Load(a) => self.load_node(n, a)?,
             Node::Un(f, x) => {
                 let fs = scalar::un(*f, k.dtype(*x), tier).ok_or_else(|| undefined(f.name()))?;
-                let what = Some(Function::Un(*f, k.dtype(*x)));
+                let what = Some(Function::un(*f, k.dtype(*x)));
                 let d = self.calls(fs, what, bytes, at(*x), un_cost(*f).max(simple))?;
                 let keeps = matches!(f, Un::IsFinite | Un::Popcnt | Un::Clz | Un::Floor | Un::Ceil | Un::Trunc);
                 if keeps { d } else { self.canonical(dtype, d)? }
@@ -403,7 +403,7 @@ impl TileBuilder<'_> {
     }
     fn canonical(&mut self, d: DType, op: Op) -> Res<Op> {
         match scalar::canonical(d, self.spec.target.tier) {
-            Some(f) => self.call(f, None, 4, &[op], 0.1),
+            Some(f) => self.call(f, Some(Function::Narrow(d)), 4, &[op], 0.1),
             None => Ok(op),
         }
     }

@@ -14,6 +14,13 @@ impl TileBuilder<'_> {
         let fit = t.max_tile_bytes / (self.wide * (n_regs + self.directs.len()).max(1)) / 64 * 64;
         fit.clamp(t.min_tile, t.max_tile).min(self.spec.max_tile).min(self.total.max(1).next_multiple_of(16))
     }
+    /// Loads that would run before the calls. Those of elements of 8 and 16 bits, which are never read in place, count half: between the calls
+    /// they would cut what becomes one segment.
+    fn early_loads(&self) -> usize {
+        let loads = |i: &&Ins| matches!(i, Ins::Load { .. } | Ins::Index { .. });
+        let is_converted = |i: &&Ins| matches!(**i, Ins::Load { load, .. } if !self.loads[load as usize].is_storage);
+        self.body.iter().filter(loads).count() - self.body.iter().filter(is_converted).count() / 2
+    }
     /// Gives virtual registers real ones, and directs their place behind them.
     pub(super) fn finish(mut self, keep: Vec<Op>, given: Vec<Op>) -> Res<(TileProgram, Vec<Op>, Vec<Op>)> {
         // Loads depend on no computed value: they run before the calls.
@@ -21,7 +28,7 @@ impl TileBuilder<'_> {
         let in_code = |l: &super::Loads| l.in_code || self.by_rows && l.is_of_row();
         let is_in_code = |i: &Ins| matches!(*i, Ins::Load { load, .. } if in_code(&self.loads[load as usize]));
         let of_rows = self.body.iter().filter(|i| loads(i)).all(is_in_code);
-        if of_rows || self.body.iter().filter(|i| loads(i)).count() <= self.spec.target.tuning.kernels.max_early_loads {
+        if of_rows || self.early_loads() <= self.spec.target.tuning.kernels.max_early_loads {
             self.body.sort_by_key(|i| !loads(i));
         }
         let alone = |l: &super::Loads| l.in_place || in_code(l);
