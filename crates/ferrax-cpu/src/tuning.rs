@@ -256,7 +256,7 @@ impl ScalarTuning {
         max_scattered: 1024,
         max_nest_registers: 8,
         max_nest_elements: 1 << 16,
-        max_nest_copies: 1 << 11,
+        max_nest_copies: 3 << 10,
         max_scalar_row: 32,
         max_called_bytes: 256,
         min_called_row: 8,
