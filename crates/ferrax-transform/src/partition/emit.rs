@@ -3,6 +3,7 @@
 //!
 //! INVARIANT: a value is brought to another spec when it is read so, and once: each variable keeps the versions there are.
 use super::flow::{Bodies, Flow, Manual, Way, join, project, typed, unstacked};
+use super::late::late;
 use crate::trace::Trace;
 use ferrax_ir::cx::{Cx, Line};
 use ferrax_ir::factors::{DimFactors, Factors, Tie};
@@ -19,7 +20,7 @@ pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Re
     let s = Trace::stage();
     let p = &flow.program;
     let here = Here::new(&*s, grid);
-    let mut e = Emitter { flow, grid, here, env: vec![] };
+    let mut e = Emitter { flow, grid, here, env: vec![], late: late(flow) };
     for (a, spec) in p.in_avals().iter().zip(ins) {
         e.env.push(vec![(spec.clone(), s.new_in(spec.shard(grid, a)))]);
     }
@@ -44,6 +45,8 @@ struct Emitter<'a> {
     here: Here<'a>,
     /// The versions of each variable, the one it was made as first.
     env: Vec<Vec<(Spec, Value)>>,
+    /// Which variables stay terms of a sum that is not taken.
+    late: Vec<bool>,
 }
 
 impl Emitter<'_> {
@@ -103,7 +106,8 @@ impl Emitter<'_> {
         let kind = e.op.rules().sums();
         let linear = (0..avals.len()).any(|i| !kind.term(i, AxisSet::NONE, all(wanted)).is_empty());
         let typed = outs.iter().fold(AxisSet::NONE, |all, a| all | typed(a, self.grid).unreduced);
-        let terms = (if linear { all(wanted) | typed } else { typed }) & all(&made);
+        let asked = if linear { all(wanted) | typed } else { typed };
+        let terms = (asked | self.left(e, &made)) & all(&made);
         let chosen = choose(f, (&avals, &made), (outs, wanted), terms, self.grid);
         let cut = |dims: &[DimFactors]| Spec::new(dims.iter().map(|ids| join(ids, &chosen, f, self.grid)));
         let of_terms = |i: usize| cut(&f.ins[i]).summed(kind.term(i, made[i].unreduced, terms), AxisSet::NONE);
@@ -120,18 +124,37 @@ impl Emitter<'_> {
         let op = e.op.rules().local(&local, &parts).unwrap_or_else(|| e.op.clone());
         let y = self.cx().bind(&op, &x)?;
         for ((y, spec), wanted) in y.into_iter().zip(natural).zip(wanted) {
-            let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes)));
+            let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes.clone())));
             let (mut y, mut spec) = (y, spec);
-            for (monoid, axes) in folded.filter(|(_, axes)| !axes.is_empty()) {
-                (y, spec) = self.fold(y, spec, monoid, axes, wanted)?;
+            let left = if self.late[self.env.len()] { all_axes(self.grid) } else { wanted.unreduced };
+            let taken = spec.unreduced.without(asked | left);
+            spec.unreduced = spec.unreduced.without(taken);
+            for (monoid, axes) in [(Monoid::Sum, taken.axes())].into_iter().chain(folded) {
+                if !axes.is_empty() {
+                    (y, spec) = self.fold(y, spec, monoid, &axes, wanted, left)?;
+                }
             }
             self.env.push(vec![(spec, y)]);
         }
         Ok(())
     }
-    /// The fold of what the devices along `axes` have, on all of them; each gets only its part, if that is requested.
-    fn fold(&self, y: Value, mut spec: Spec, monoid: Monoid, axes: &[u8], wanted: &Spec) -> Res<(Value, Spec)> {
-        let left = if monoid == Monoid::Sum { wanted.unreduced } else { AxisSet::NONE };
+    /// The axes along which all operands that an equation is linear in are terms of sums that were left for it.
+    fn left(&self, e: &Eqn, made: &[Spec]) -> AxisSet {
+        let late = |a: &Atom| matches!(a, Atom::Var(v) if self.late[*v as usize]);
+        let terms = e.args.iter().zip(made).filter(|(a, _)| late(a)).map(|(_, s)| s.unreduced);
+        terms.reduce(|a, b| a & b).unwrap_or(AxisSet::NONE)
+    }
+    /// The fold of what the devices along `axes` have, on all of them; each gets only its part, if that is requested. Sums along the axes of `left` are not taken.
+    fn fold(
+        &self,
+        y: Value,
+        mut spec: Spec,
+        monoid: Monoid,
+        axes: &[u8],
+        wanted: &Spec,
+        left: AxisSet,
+    ) -> Res<(Value, Spec)> {
+        let left = if monoid == Monoid::Sum { left } else { AxisSet::NONE };
         spec.unreduced = spec.unreduced | (left & AxisSet::of(axes.iter().copied()));
         let axes: CutAxes = axes.iter().copied().filter(|a| !left.contains(*a)).collect();
         if axes.is_empty() {
@@ -204,6 +227,10 @@ impl Emitter<'_> {
         self.env.extend(y.into_iter().zip(outs).map(|(v, s)| vec![(s, v)]));
         Ok(())
     }
+}
+
+fn all_axes(grid: &Grid) -> AxisSet {
+    AxisSet::of(0..grid.axes.len() as u8)
 }
 
 /// Which axes cut each factor: those that cut most bytes already, so that least moves; of equals, a factor that results have. An axis cuts one.
