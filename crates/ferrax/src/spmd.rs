@@ -321,12 +321,27 @@ impl Spmd {
         let out = self.each[0].run(args, donated)?;
         Ok(vec![out.iter().map(|a| Ok(array::single(a)?.buffer)).collect::<Res<_>>()?])
     }
+    /// Which of the arguments that are given up have parts as large as those of a result, each of another one.
+    fn usable(&self, donated: &[bool]) -> SmallVec<[bool; 16]> {
+        if !donated.contains(&true) {
+            return SmallVec::new();
+        }
+        let part = &self.each[0];
+        let bytes = |a: &Aval| a.shape.size().saturating_mul(a.dtype.size());
+        let mut free: SmallVec<[usize; 16]> = part.out_avals().iter().map(bytes).collect();
+        let mut takes = |(a, donated): (&Aval, &bool)| {
+            let found = free.iter().position(|n| *n == bytes(a)).filter(|_| *donated);
+            found.map(|k| free.swap_remove(k)).is_some()
+        };
+        part.program.in_avals().iter().zip(donated).map(&mut takes).collect()
+    }
     fn together<V: Borrow<Value>>(&self, args: &[V], donated: &[bool]) -> Res<Vec<Buffers>> {
         let devices = &self.mesh.devices;
         let local = &self.local;
         let first_device = *local.first().ok_or_else(|| Error::value("this process has no device of the mesh"))?;
         let mut ins: Vec<RunArgs> = local.iter().map(|_| RunArgs::with_capacity(args.len())).collect();
         let (mut ready, mut gone) = (true, SmallVec::<[Array; 4]>::new());
+        let donated = self.usable(donated);
         for (i, (x, layout)) in args.iter().map(V::borrow).zip(&self.ins).enumerate() {
             let donated = donated.get(i) == Some(&true);
             let a = match x {
@@ -335,11 +350,15 @@ impl Spmd {
                 Value::Tracer(_) => return Err(x.leaked()),
             };
             let placed = if same(Some(layout), layout_of(x)) { a.clone() } else { lay_out(&a, layout)? };
+            // an array none of whose buffers is passed as it is was copied, and stays
+            let own = if donated { array::shards(&a)? } else { array::Shards::new() };
+            let mut passed = false;
             for (to, Shard { buffer, .. }) in ins.iter_mut().zip(array::shards(&placed)?) {
                 ready &= buffer.is_ready();
+                passed |= own.iter().any(|o| o.buffer.same(&buffer));
                 to.push(RunArg { buffer, donated });
             }
-            if donated {
+            if passed {
                 gone.push(a);
             }
         }

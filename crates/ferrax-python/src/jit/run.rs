@@ -265,8 +265,9 @@ fn uses(p: &Program, i: usize) -> bool {
     let is = |a: &Atom| matches!(a, Atom::Var(v) if *v as usize == i);
     p.outs().iter().any(is) || p.eqns().iter().any(|e| e.args.iter().any(is))
 }
-/// Which inputs are donated: those given up that are used and fit a result. The user is warned of others.
-pub(super) fn usable(py: Python, p: &Program, given_up: &[bool]) -> PyResult<Vec<bool>> {
+/// Which inputs are donated: those given up that are used and fit a result. The user is warned of others. Over `several` devices parts fit parts, which is
+/// seen when it is known how arguments lie.
+pub(super) fn usable(py: Python, p: &Program, given_up: &[bool], several: bool) -> PyResult<Vec<bool>> {
     if !given_up.contains(&true) {
         return Ok(vec![]);
     }
@@ -276,6 +277,10 @@ pub(super) fn usable(py: Python, p: &Program, given_up: &[bool]) -> PyResult<Vec
         let i = p.n_consts() + k;
         let a = &p.in_avals()[i];
         if !uses(p, i) {
+            continue;
+        }
+        if several {
+            donated[i] = true;
             continue;
         }
         match outs.iter().position(|o| o.dtype == a.dtype && o.shape == a.shape) {
