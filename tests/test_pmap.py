@@ -91,11 +91,10 @@ def test_donated_arguments_are_given_up(on_four):
             old, s = s, step(s)
             assert old.is_deleted()
         assert s.tolist() == [i * 2**20 + i * (2**20 - 1) for i in range(4)]
-        # one array as two arguments; derivatives give up nothing
+        # one array as two arguments is refused, as by `jit`; derivatives give up nothing
         both = jax.pmap(lambda x, y: x + y, donate_argnums=0)
         x = spread()
-        assert both(x, x).tolist() == [0.0, 2.0, 4.0, 6.0] and x.is_deleted()
-        x = spread()
+        assert "f(donate(a), a)" in raises(RuntimeError, lambda: both(x, x)) and not x.is_deleted()
         assert jax.grad(lambda x: f(x, x)[0].sum())(x).tolist() == [1.0] * 4 and not x.is_deleted()
         """
     )
@@ -125,6 +124,40 @@ def test_ordered_effects_are_refused_on_several_devices(on_four):
         assert f(jnp.arange(1.0)).tolist() == [0.0]
         jax.pmap(lambda x: (jax.debug.print("any order", ordered=False), x)[1])(jnp.arange(4.0))
         jax.effects_barrier()
+        """
+    )
+
+
+def test_it_is_a_jitted_shard_map(on_four):
+    """It runs on the devices inside of `jit` too, is traced once, and results lie along its axis, wherever the arguments were."""
+    on_four(
+        """
+        Mesh, NamedSharding, P = jax.sharding.Mesh, jax.sharding.NamedSharding, jax.P
+        D, x, traces = np.array(jax.devices()), jnp.arange(8.0).reshape(4, 2), []
+        f = jax.pmap(lambda v: (traces.append(0), jax.lax.psum(v, "i"))[1], axis_name="i")
+        four = Mesh(D, ("i",))
+        for y in (f(x), f(x + 1), jax.jit(f)(x), f.lower(x).compile()(x)):
+            assert y.sharding == NamedSharding(four, P("i")) and len({s.device for s in y.addressable_shards}) == 4
+        assert len(traces) == 1, traces
+        assert "shard_map" in str(jax.make_jaxpr(f)(x)) and "check_vma=False" in str(jax.make_jaxpr(f)(x))
+        g = jax.pmap(lambda v, w: v + w, in_axes=(-1, None), out_axes=-1)
+        for place in (D[2], NamedSharding(Mesh(D[::-1], ("k",)), P(None, "k")), NamedSharding(Mesh(D[:2], ("k",)), P("k"))):
+            y = g(jax.device_put(x.T, place), jax.device_put(jnp.ones(2), D[1]))
+            assert y.tolist() == (x.T + 1).tolist() and y.sharding.spec == P(None, "_internal_pmap_axis_name"), y.sharding
+            assert list(y.sharding.mesh.devices.flat) == list(D)
+        # one device: there
+        for run in (lambda f: f, jax.jit):
+            y = run(jax.pmap(lambda v: v * 2, devices=[D[3]]))(x[:1])
+            assert y.devices() == {D[3]} and y.sharding.spec == P("_internal_pmap_axis_name")
+            y = run(jax.shard_map(lambda v: v * 2, mesh=Mesh(D[3:], ("i",)), in_specs=P("i"), out_specs=P("i")))(x)
+            assert y.devices() == {D[3]} and y.sharding == NamedSharding(Mesh(D[3:], ("i",)), P("i"))
+        # the first device's result, on all
+        y = jax.pmap(lambda v: v + jax.lax.axis_index("i"), axis_name="i", out_axes=None)(x)
+        assert y.tolist() == x[0].tolist() and y.sharding.is_fully_replicated and len(y.devices()) == 4
+        # trees of axes; keywords
+        out = jax.pmap(lambda t, *, k: {"s": t["a"] + k, "m": t["b"].sum()}, in_axes=({"a": 1, "b": 0},), out_axes={"s": 1, "m": 0})(
+            {"a": x.T, "b": x}, k=jnp.ones(4))
+        assert out["s"].shape == (2, 4) and out["m"].tolist() == [1.0, 5.0, 9.0, 13.0]
         """
     )
 

@@ -586,11 +586,10 @@ def linear_transpose(fun: Flat, in_avals: Sequence[ShapedArray]) -> tuple[list[S
 def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: int, axis_name: Any,
          out_dims: Callable[[], Sequence[int | None]], manual: bool = ..., spmd: Sequence[str] = ...) -> list[Any]:
     """`out_dims` is called after `fun` has run. `manual`: batch elements are the parts of a shard_map, and types say what varies over the axis."""
-def pmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], out_dims: Callable[[], Sequence[int | None]], axis_size: int,
-         axis_name: Any, devices: Sequence[Device] | None = ..., donated: Sequence[bool] = ..., name: str = ...) -> list[Any]: ...
 def shard_map(fun: Flat, operands: Leaves, in_specs: Sequence[tuple[Any, Any, Any]], out_specs: Callable[[], Sequence[tuple[Any, Any, Any]]],
-              mesh: DeviceMesh, manual: Sequence[int], check_vma: bool, within: Any = ...) -> list[Any]:
-    """Specs name the axes of the mesh by number: for each dimension, those of sums and those that are reduced. `out_specs` is called after `fun` was traced."""
+              mesh: DeviceMesh, manual: Sequence[int], check_vma: bool, within: Any = ..., unordered: str | None = ...) -> list[Any]:
+    """Specs name the axes of the mesh by number: for each dimension, those of sums and those that are reduced. `out_specs` is called after `fun` was traced.
+    `unordered`: the name of a function whose ordered effects are refused."""
 def checkpoint(program: Program, operands: Leaves, prevent_cse: bool = ..., policy: Callable[..., Any] | None = ...) -> list[Any]:
     """The program's captured values come before the operands."""
 def held_objects(program: Program) -> list[Any]:

@@ -1,8 +1,8 @@
-"""`pmap`: one program on several devices, each with its slice of the mapped axes.
-
-Invariant: outside another transformation the slices run on devices of their own, with real collectives between them.
+"""`pmap`: one program on several devices, each with its slice of the mapped axes: a jitted `shard_map` over a mesh of one axis.
 
     pmap(lambda x: x / lax.psum(x, "d"), axis_name="d")(jnp.arange(4.0))
+
+Invariant: results lie along the mapped axis, over the devices that the call ran on.
 """
 
 from __future__ import annotations
@@ -10,13 +10,23 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from . import _core
 from ._api import without_static
-from ._batching import _axis_leaves, _is_axis, mapped_size
-from ._flat import FlatFun, check_callable, name_of, wraps
+from ._batching import _axis_leaves, _is_axis, mapped_size, vmap
+from ._flat import check_callable, name_of, wraps
+from ._jit import jit
+from ._mesh import Mesh, current
+from ._shard_map import over_mesh
 from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix, prefix_errors, spread_prefix
-from .tree_util import tree_flatten
+from .lax import expand_dims, squeeze
+from .sharding import NamedSharding, PartitionSpec
+from .tree_util import tree_flatten, tree_leaves
+
+# The mesh axis of a map without a name.
+_UNNAMED = "_internal_pmap_axis_name"
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -73,7 +83,8 @@ def pmap(
       donate_argnums: positional arguments whose arrays may be overwritten; those that are already on the devices are deleted.
 
     Returns:
-      the mapped function; its results are spread over the devices. Its `lower(*args)` is that of `jit` of it, which runs on one device.
+      the mapped function; its results are spread over the devices. It has a method `lower`, as jitted functions have. In the body of another `pmap` or `shard_map`
+      it is a `vmap`.
 
     Raises:
       ValueError: no argument is mapped, sizes differ, there are fewer devices than the axis is long, or one is given twice.
@@ -91,7 +102,7 @@ def pmap(
     static_argnums, donated_argnums = _numbers(static_broadcasted_argnums), _numbers(donate_argnums)
     if set(static_argnums) & set(donated_argnums):
         raise ValueError(f"`static_argnums` {sorted(static_argnums)} and `donate_argnums` {sorted(donated_argnums)} cannot intersect.")
-    compiled = {}
+    compiled, name = {}, _UNNAMED if axis_name is None else axis_name
 
     @restorable(
         pmap,
@@ -107,21 +118,56 @@ def pmap(
     )
     @wraps(fun, "{fun}")
     def pmap_f(*args, **kwargs):
-        static = _static(fun, static_argnums, args)
-        donated = {i + len(args) if i < 0 else i for i in donated_argnums}
-        dyn_args, dyn_fun = without_static(fun, static, args)
+        run, args = prepared(args)
+        try:
+            return run(*args, **kwargs)
+        except ValueError:
+            # arguments on other devices are moved
+            there = _moved(run.__wrapped__.mesh_for, args, kwargs)
+            if there is None:
+                raise
+        return run(*there[0], **there[1])
+
+    def prepared(args):
+        """The jitted function of the arguments that are not static, one for each set of static values, and those arguments."""
+        static = _static(fun, static_argnums, args) if static_argnums else ()
+        donated = tuple(i + len(args) if i < 0 else i for i in donated_argnums)
+        key = donated, tuple((i, type(args[i]), args[i]) for i in static)
+        args, dyn_fun = without_static(fun, static, args)
+        if key not in compiled:
+            axes = tuple(a for i, a in enumerate(in_axes) if i not in static) if isinstance(in_axes, tuple) else in_axes
+            spread = _spread(dyn_fun, name, axes, out_axes, None if devices is None else list(devices), backend, axis_size)
+            compiled[key] = jit(spread, donate_argnums=tuple(i - sum(k < i for k in static) for i in donated))
+        return compiled[key], args
+
+    def lower(*args, **kwargs):
+        """Traces and lowers for arguments of these types."""
+        run, args = prepared(args)
+        return run.lower(*args, **kwargs)
+
+    pmap_f.lower = lower
+    return pmap_f
+
+
+def _spread(fun, name, in_axes, out_axes, devices, backend, axis_size):
+    """The function of whole arguments: a `shard_map` over a mesh of one axis, in whose body each argument has lost its mapped axis.
+
+    In the body of another map over devices, which are taken then, it is a `vmap`.
+    """
+
+    def mesh_for(args, kwargs):
+        """The mapped axes of the leaves, and the mesh of as many devices as those are long."""
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             _spread_in_axes(in_axes, args, kwargs)
-        axes = tuple(a for i, a in enumerate(in_axes) if i not in static) if isinstance(in_axes, tuple) else in_axes
-        leaves, in_tree = tree_flatten((dyn_args, kwargs))
-        dims = _spread_in_axes(axes, dyn_args, kwargs)
+        leaves = tree_leaves((args, kwargs))
+        dims = _spread_in_axes(in_axes, args, kwargs)
         dims += [0] * (len(leaves) - len(dims))
         if all(d is None for d in dims):
             raise ValueError("pmap requires at least one argument with a mapped axis.")
-        size = mapped_size("pmap", fun, dyn_args, kwargs, leaves, dims)
+        size = mapped_size("pmap", fun, args, kwargs, leaves, dims)
         if axis_size is not None and size != axis_size:
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received axis_size {size}.")
-        available = _core.devices(backend) if devices is None else list(devices)
+        available = _core.devices(backend) if devices is None else devices
         if len(set(available[:size])) < len(available[:size]):
             raise ValueError(f"pmap: each device of 'devices' runs one slice, but some are given twice: {available}")
         if size > len(available):
@@ -129,38 +175,48 @@ def pmap(
                 f"pmap over an axis of size {size} needs as many devices, but only {len(available)} are available."
                 " Set FERRAX_NUM_CPU_DEVICES, or jax_num_cpu_devices, to have more CPU devices."
             )
-        # One jitted function per set of static values: the trace is remembered between calls.
-        key = tuple((i, type(args[i]), args[i]) for i in static)
-        if key not in compiled:
-            compiled[key] = _core.jit(dyn_fun)
-        flat = FlatFun(compiled[key], in_tree)
+        return [None if d is None else d % np.ndim(x) for d, x in zip(dims, leaves, strict=True)], Mesh(np.array(available[:size]), (name,))
 
-        def out_dims():
-            if _is_axis(out_axes):
-                return [out_axes] * flat.out_tree.num_leaves
-            return spread_prefix(out_axes, flat.out_tree.unflatten([0] * flat.out_tree.num_leaves), "pmap out_axes")
+    @wraps(fun, "{fun}")
+    def spread(*args, **kwargs):
+        around = current()
+        if around is not None and around.manual_axes:
+            return vmap(fun, in_axes, out_axes, name)(*args, **kwargs)
+        dims, mesh = mesh_for(args, kwargs)
+        leaves, tree = tree_flatten((args, kwargs))
 
-        gone = [i in donated for i, x in enumerate(args) if i not in static for _ in tree_flatten(x)[0]]
-        outs = _core.pmap(
-            flat,
-            leaves,
-            dims,
-            out_dims,
-            size,
-            axis_name,
-            None if devices is None and backend is None else available[:size],
-            gone + [False] * (len(leaves) - len(gone)),
-            name_of(fun),
-        )
-        return flat.out_tree.unflatten(outs)
+        @wraps(fun, "{fun}")
+        def slices(*parts):
+            given, named = tree.unflatten([x if d is None else squeeze(x, (d,)) for x, d in zip(parts, dims, strict=True)])
+            out = fun(*given, **named)
+            leaves, out_tree = tree_flatten(out)
+            axes = [out_axes] * len(leaves) if _is_axis(out_axes) else spread_prefix(out_axes, out, "pmap out_axes")
+            leaves = [x if d is None else expand_dims(x, (d,)) for x, d in zip(map(_core.asarray, leaves), axes, strict=True)]
+            specs = [_spec(name, None if d is None else d % x.ndim) for x, d in zip(leaves, axes, strict=True)]
+            return out_tree.unflatten(leaves), out_tree.unflatten(specs)
 
-    def lower(*args, **kwargs):
-        """Traces and lowers for arguments of these types, as `jit` of the mapped function does: for one device."""
-        one = wraps(fun, "{fun}")(lambda *args, **kwargs: pmap_f(*args, **kwargs))
-        return _core.jit(one, static_argnums=list(static_argnums), donate_argnums=list(donated_argnums)).lower(*args, **kwargs)
+        return over_mesh(slices, [_spec(name, d) for d in dims], mesh, name_of(fun))(*leaves)
 
-    pmap_f.lower = lower
-    return pmap_f
+    spread.mesh_for = mesh_for
+    return spread
+
+
+def _spec(name, axis):
+    """The specification of an array that is cut along one axis, or whole."""
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
+def _moved(mesh_for, args, kwargs):
+    """The arguments where they are needed; None where all arrays are there already."""
+    leaves, tree = tree_flatten((args, kwargs))
+    if any(isinstance(x, _core.Tracer) for x in leaves):
+        return None
+    dims, mesh = mesh_for(args, kwargs)
+    places = [NamedSharding(mesh, _spec(mesh.axis_names[0], d)) for d in dims]
+    elsewhere = [isinstance(x, _core.Array) and x.committed and x.sharding != s for x, s in zip(leaves, places, strict=True)]
+    if not any(elsewhere):
+        return None
+    return tree.unflatten([_core.device_put(x, s) if e else x for x, s, e in zip(leaves, places, elsewhere, strict=True)])
 
 
 def _static(fun, numbers, args):

@@ -89,15 +89,34 @@ def shard_map(
     return restorable(shard_map, f, **options)(wraps(f, "{fun}")(_mapped(f, **options)))
 
 
-def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=False):
-    """The function of whole arrays; `smapped`: errors speak of `smap`."""
+# in place of specifications of results: the function gives them with the results
+_WITH_SPECS = object()
+
+
+def over_mesh(f, in_specs, mesh, name):
+    """`shard_map` over all axes of a mesh, types unchecked, of a function that returns its results and their specifications.
+
+    Args:
+        f: function of parts.
+        in_specs: sequence of specifications, one for each argument.
+        mesh: Mesh.
+        name: what errors call it; ordered effects on several devices are refused.
+
+    Returns:
+        Function of whole arrays.
+    """
+    return _mapped(f, out_specs=_WITH_SPECS, in_specs=tuple(in_specs), mesh=mesh, axis_names=frozenset(), check_vma=False, unordered=name)
+
+
+def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=False, unordered=None):
+    """The function of whole arrays; `smapped`: errors speak of `smap`; `unordered`: the name by which ordered effects are refused."""
 
     def shard_map_f(*args):
         grid, names = _mesh_and_names(mesh, axis_names)
         if in_specs is Infer:
             _check_inferable(grid, names, smapped)
         given_specs = _inferred(args, names) if in_specs is Infer else in_specs
-        for what, tree in (("in_specs", given_specs), ("out_specs", out_specs)):
+        for what, tree in (("in_specs", given_specs), ("out_specs", () if out_specs is _WITH_SPECS else out_specs)):
             _check_names(what, tree, names)
             _check_sums(what, tree, grid, names)
         leaves, tree = tree_flatten(args)
@@ -109,19 +128,20 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
         operands = [x for x, spec in zip(arrays, specs, strict=True) if spec is not None]
         _check_types(grid, names, operands, cuts)
         inside = grid.abstract_mesh.update_axis_types(dict.fromkeys(names, AxisType.Manual))
-        there, found = _on_devices(grid, operands), {}
+        there, found, taken = _on_devices(grid, operands), {}, current() is not None and current().manual_axes
 
         def local(*parts):
             given = iter(parts)
             with use_abstract_mesh(inside):
                 out = f(*tree.unflatten([x if s is None else next(given) for x, s in zip(leaves, specs, strict=True)]))
+            out, told = out if out_specs is _WITH_SPECS else (out, out_specs)
             results, found["tree"] = tree_flatten(out)
-            joins = broadcast_prefix(out_specs, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
+            joins = broadcast_prefix(told, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
             found["joins"] = joins = [PartitionSpec() if s is None else s for s in joins]
             results = [x if isinstance(x, _core.Array) else _core.asarray(x) for x in results]
-            _check_ranks(f, "out", _labels(out_specs, out), results, joins)
+            _check_ranks(f, "out", _labels(told, out), results, joins)
             if check_vma:
-                paths = [label for label, _ in _labels(out_specs, out)]
+                paths = [label for label, _ in _labels(told, out)]
                 _check_replicated(f, grid, names, [(p, s, x.aval.mat) for p, s, x in zip(paths, joins, results, strict=True)])
                 results = [_as_joined(x, s, names, there is not None) for x, s in zip(results, joins, strict=True)]
             return results
@@ -133,19 +153,25 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
 
         if there is None:
             results = on_one_device()
+            if isinstance(grid, Mesh) and not taken:
+                results = [_laid_out(x, NamedSharding(grid, s)) for s, x in zip(found["joins"], results, strict=True)]
             return found["tree"].unflatten(results)
         try:
-            results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma, inside._typed_body(check_vma))
+            results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma, inside._typed_body(check_vma), unordered)
         except ConcretizationTypeError:
             # Python code may look at values that are the same everywhere, where nothing is being traced
             if not _core.at_root() or any(isinstance(x, _core.Tracer) for x in operands):
                 raise
             results = on_one_device()
         shardings = [_as_it_lies(there, s, x) for s, x in zip(found["joins"], results, strict=True)]
-        results = [x if isinstance(x, _core.Tracer) else _core.device_put(x, s) for x, s in zip(results, shardings, strict=True)]
+        results = [x if isinstance(x, _core.Tracer) else _laid_out(x, s) for x, s in zip(results, shardings, strict=True)]
         return found["tree"].unflatten(results)
 
     return shard_map_f
+
+
+def _laid_out(x, sharding):
+    return sharding._constrain(x) if isinstance(x, _core.Tracer) else _core.device_put(x, sharding)
 
 
 def _as_it_lies(mesh, spec, x):
@@ -189,7 +215,7 @@ def _on_devices(mesh, operands):
     return mesh if mesh is not None and len(set(mesh.devices.flat)) > 1 else None
 
 
-def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma, within):
+def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma, within, unordered):
     """`local`, a flat function of parts, on the devices of the mesh."""
     number = {name: i for i, name in enumerate(mesh.axis_names)}
     of = lambda axes: [number[a] for a in axes]
@@ -206,7 +232,7 @@ def _over_devices(f, local, names, mesh, operands, cuts, joins, check_vma, withi
     traced.fun = f  # errors name the user's function
     manual = [number[a] for a in names]
     return _core.shard_map(
-        traced, operands, [numbers(s) for s in cuts], lambda: [numbers(s) for s in joins()], mesh._for_extension(), manual, check_vma, within
+        traced, operands, [numbers(s) for s in cuts], lambda: [numbers(s) for s in joins()], mesh._for_extension(), manual, check_vma, within, unordered
     )
 
 

@@ -58,7 +58,6 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_linear_call",
             "_mesh",
             "_parts",
-            "_pmap",
             "_policies",
             "_ref_backward",
             "_ref_calls",
@@ -81,6 +80,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "the rest",
         &[
             "_profile_data",
+            "_pmap",
             "_shard_map",
             "_export_trees",
             "_symbolic",

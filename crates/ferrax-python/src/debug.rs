@@ -98,21 +98,6 @@ pub fn check_program(
     let error = again(py, program, x, flags).err();
     expect(py, error.unwrap_or(whole))
 }
-/// As `check` for operations on several devices: if a result is bad, runs the operation again on
-/// one, equation by equation.
-pub fn check_spread(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
-    let Err(whole) = found(py, &format!("pmap({name})"), out, flags) else { return Ok(()) };
-    let staged = match op.body() {
-        Some(b) => b.stage(&*ferrax_ir::current(), x).py(py)?,
-        None => None,
-    };
-    if let Some((call, x)) = &staged
-        && let Some(program) = call.inlined()
-    {
-        again(py, program, x, flags)?;
-    }
-    Err(whole)
-}
 /// As `check` for one operation: where a result is bad, its bodies run again equation by equation.
 pub fn check_op(py: Python, name: &str, op: &Op, x: &[Value], out: &[Value], flags: Flags) -> PyResult<()> {
     let Err(whole) = found(py, name, out, flags) else { return Ok(()) };
@@ -149,6 +134,8 @@ fn inside(py: Python, op: &Op, args: &[Value], flags: Flags) -> PyResult<()> {
             again(py, &c.branches[k], &args[1..], flags)?;
         }
         Op::Loop(l) => iterations(py, l, args, flags)?,
+        // its body is written for parts
+        Op::ShardMap(s) => drop(again(py, &*s.alone().py(py)?, args, flags)?),
         op => {
             if let [body, ..] = op.bodies()[..]
                 && body.n_ins() == args.len()

@@ -7,7 +7,7 @@
 //! | [`mod@array`] | `Array`, `ArrayImpl`, `PyTracer`, their operators, indexing and conversions; `install_methods` |
 //! | [`bind`] | `bind`, `elementwise`, promotion, `asarray`, `get_aval` |
 //! | [`trace`], [`function`] | `make_program`; Python functions that are traced |
-//! | [`transforms`] | `jvp`, `linearize`, `vmap`, `pmap`, `checkpoint`, custom rules |
+//! | [`transforms`] | `jvp`, `linearize`, `vmap`, `shard_map`, `checkpoint`, custom rules |
 //! | [`program`], [`jaxpr`], [`held`], [`primitive`], [`plain`] | programs as objects, what they hold; primitives defined in Python, what their parameters are |
 //! | [`jit`] | the function that `jit` returns |
 //! | [`export`] | programs in files |
@@ -115,7 +115,7 @@ mod core {
     #[pymodule_export]
     use crate::transfer::{array_of_parts, constrain, device_put, reshard, resolved, use_mesh};
     #[pymodule_export]
-    use crate::transforms::batching::{pmap, vmap};
+    use crate::transforms::batching::vmap;
     #[pymodule_export]
     use crate::transforms::derivatives::{
         _linear_flatten, _linear_from_pickle, _linear_unflatten, PyLinear, jvp, linear_transpose, linearize,

@@ -243,7 +243,7 @@ impl ShardMap {
         Ok(a.with_shape(shape).varying(a.vary.without(Vary::of(self.manual_axes.0.iter().cloned()))))
     }
     /// The same on one device: the positions along each axis are lanes, those of the first axis outermost.
-    fn alone(&self) -> Res<Arc<Program>> {
+    pub fn alone(&self) -> Res<Arc<Program>> {
         let root = eval_root();
         let names = &self.manual_axes.0;
         let mut body = self.jaxpr.clone();

@@ -15,6 +15,7 @@ use ferrax_ir::ops::pmap::Places;
 use ferrax_ir::ops::shard_map::{MeshTypes, NamedSpec, ShardMap};
 use ferrax_ir::value::Value;
 use ferrax_ir::vary::{self, Vary};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Arc;
@@ -28,9 +29,9 @@ fn named((cuts, unreduced, reduced): &SpecNumbers, rank: usize, grid: &Grid) -> 
 /// shard_map(fun, operands, in_specs, out_specs, mesh, manual, check_vma) -> outputs
 ///
 /// `manual`: the numbers of the mesh's axes that `fun` is mapped over. `out_specs()` is called after `fun` was traced. `within`: the mesh as types know it
-/// there, and along which of its axes they say what is a sum.
+/// there, and along which of its axes they say what is a sum. `unordered`: what errors call a function whose ordered effects are refused.
 #[pyfunction]
-#[pyo3(signature = (fun, operands, in_specs, out_specs, mesh, manual, check_vma, within=None))]
+#[pyo3(signature = (fun, operands, in_specs, out_specs, mesh, manual, check_vma, within=None, unordered=None))]
 pub fn shard_map<'py>(
     fun: &Bound<'py, PyAny>,
     operands: &Bound<'py, PyAny>,
@@ -40,6 +41,7 @@ pub fn shard_map<'py>(
     manual: Vec<u8>,
     check_vma: bool,
     within: Option<(MeshFacts, Vec<bool>)>,
+    unordered: Option<&str>,
 ) -> PyResult<Bound<'py, PyList>> {
     let py = fun.py();
     let mesh = &mesh.get().0;
@@ -73,6 +75,12 @@ pub fn shard_map<'py>(
         let user = fun.getattr("fun").unwrap_or_else(|_| fun.clone());
         trace(py, fun, &ins, &user, "shard_map", trace::paths(None))?
     };
+    if let (Some(name), true) = (unordered, program.effects().ordered) {
+        return Err(PyValueError::new_err(format!(
+            "The ordered effects of {name} are not supported for more than 1 device: pmap runs it on {}",
+            mesh.devices.len()
+        )));
+    }
     let outs: Vec<SpecNumbers> = out_specs.call0()?.extract()?;
     let all = consts.iter().map(|v| named(&SpecNumbers::default(), v.rank(), grid));
     let op: Op = ShardMap {
