@@ -174,3 +174,19 @@ def test_pmap_gives_parts(on_devices):
         assert replicated.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
         """
     )
+
+
+def test_a_constraint_that_does_not_divide_a_dimension_leaves_it_whole(on_devices):
+    """The program runs on the mesh all the same, as in JAX; other dimensions are cut."""
+    on_devices(
+        """
+        mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        lay = lambda *spec: lambda v: jax.lax.with_sharding_constraint(v, jax.sharding.NamedSharding(mesh, jax.P(*spec)))
+        x = np.arange(80.0, dtype=np.float32).reshape(10, 8)
+        for spec, found in ((("x",), ()), ((None, "x"), (None, "x")), (("x", None), ())):
+            for run in (jax.jit(lay(*spec)), jax.jit(lambda v: jnp.sin(lay(*spec)(v) * 0) + v), jax.jit(lambda v: jax.vmap(lay(*spec))(v[None])[0])):
+                y = run(x)
+                assert y.sharding.spec == jax.P(*found) and len(y.devices()) == 8, (spec, y.sharding)
+                assert y.tolist() == x.tolist()
+        """
+    )

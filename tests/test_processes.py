@@ -213,3 +213,54 @@ def test_random_programs_give_what_one_device_gives(processes):
         timeout=400,
     )
     assert out == ["done"] * processes
+
+
+def test_parts_of_processes_become_one_array_and_back():
+    out = lines(
+        """
+        from ferrax.sharding import NamedSharding, PartitionSpec as P, AxisType
+        n, k = jax.device_count(), jax.local_device_count()
+        mesh = jax.make_mesh((n,), ("x",), axis_types=(AxisType.Auto,))
+        mine = {"rows": np.arange(6.0 * k).reshape(2 * k, 3) + 100 * i, "columns": np.full((2, k), i), "same": np.ones(3)}
+        specs = {"rows": P("x"), "columns": P(None, "x"), "same": P()}
+        whole = m.host_local_array_to_global_array(mine, mesh, specs)
+        assert [whole[a].shape for a in ("rows", "columns", "same")] == [(2 * n, 3), (2, n), (3,)]
+        assert all(whole[a].sharding == NamedSharding(mesh, specs[a]) for a in whole)
+        assert float(whole["rows"].sum()) == sum((np.arange(6.0 * k) + 100 * j).sum() for j in range(jax.process_count()))
+        back = m.global_array_to_host_local_array(whole, mesh, specs)
+        assert all(back[a].is_fully_addressable and np.array_equal(back[a], mine[a]) for a in mine)
+        assert m.host_local_array_to_global_array(whole["rows"], mesh, P("x")) is whole["rows"]
+        print("same")
+        """,
+        processes=3,
+        devices=2,
+    )
+    assert out == ["same"] * 3
+
+
+def test_pmap_over_processes():
+    """Each process has the slices of its devices; collectives are over all."""
+    out = lines(
+        """
+        k, lax = jax.local_device_count(), jax.lax
+        f = jax.pmap(lambda v: (lax.psum(v, "i"), lax.axis_index("i"), v), axis_name="i", donate_argnums=0)
+        total, at, own = f(np.arange(1.0 * k, dtype=np.float32) + 10 * i)
+        assert total.tolist() == [sum(10 * j + d for j in range(3) for d in range(k))] * k and at.tolist() == [k * i + d for d in range(k)]
+        assert own.is_fully_addressable and own.tolist() == [10 * i + d for d in range(k)]
+        columns = jax.pmap(lambda v, w: v * w["a"], axis_name="i", in_axes=(1, None), out_axes=1)(np.ones((2, k)), {"a": 3.0 + i * 0})
+        assert columns.shape == (2, k) and np.asarray(columns).max() == 3
+        step = jax.pmap(lambda p, x: p - 0.1 * lax.pmean(jax.grad(lambda p: ((p * x) ** 2).mean())(p), "i"), axis_name="i", in_axes=(None, 0), out_axes=None)
+        p = np.float32(1)
+        for _ in range(3):
+            p = step(p, np.full((k, 4), 1.0 + i, np.float32))
+        assert len(set(np.asarray(m.process_allgather(np.asarray(p))).tolist())) == 1
+        for bad in (k + 1, k - 1):
+            try:
+                f(np.ones(bad))
+            except ValueError as e:
+                print("refused", "devices" in str(e))
+        """,
+        processes=3,
+        devices=2,
+    )
+    assert out == ["refused True"] * 6

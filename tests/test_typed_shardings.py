@@ -119,3 +119,38 @@ def test_out_sharding_is_obeyed(on_mesh):
                         assert jax.typeof(got).sharding.spec == spec and got.sharding.spec == spec, (name, got.sharding)
                         assert name == "empty" or (np.asarray(got) == np.asarray(f())).all(), name
     """)
+
+
+def test_zero_derivatives_have_their_types(child):
+    """Those of arguments that are not used lie as the arguments do; along axes along which an argument is reduced, as terms of a sum. JAX's types."""
+    child(
+        """
+        P, NamedSharding = jax.P, jax.sharding.NamedSharding
+        mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+        with jax.set_mesh(mesh):
+            values = {
+                "float32[4]{U:x}": jax.device_put(jnp.arange(4.0), P(None, reduced={"x"})),
+                "float32[4@x]": jax.device_put(jnp.arange(4.0), P("x")),
+                "float32[4,2@x]": jax.device_put(jnp.ones((4, 2)), P(None, "x")),
+                "float32[3]": jnp.ones(3),
+                "float32[]": jnp.float32(1),
+            }
+            other = jnp.ones(2)
+            f = lambda x, y: (y * 2).sum()
+            ways = {
+                "grad": jax.grad(f),
+                "grad in jit": jax.jit(jax.grad(f)),
+                "vjp": lambda x, y: jax.vjp(f, x, y)[1](jnp.float32(1))[0],
+                "vjp in jit": jax.jit(lambda x, y: jax.vjp(f, x, y)[1](jnp.float32(1))[0]),
+            }
+            for name, x in values.items():
+                for way, run in ways.items():
+                    zero = run(x, other)
+                    assert jax.typeof(zero).str_short() == name, (way, name, jax.typeof(zero))
+                    assert not np.asarray(jax.reshard(zero, P())).any()
+                if "U" not in name:
+                    y, dy = jax.jvp(jax.lax.stop_gradient, (x,), (x,))
+                    assert jax.typeof(dy) == jax.typeof(x) and not np.asarray(dy).any()
+        """,
+        NUM_CPU_DEVICES="2",
+    )

@@ -243,7 +243,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
             except FloatingPointError:
                 jit(lambda: run(args, kwargs))()  # which knows its operations, and names the one that did it
                 raise
-        grads = [zeros(_get_aval(x)) if ct is None else ct for ct, x in zip(cts, leaves, strict=True)]
+        grads = [zeros(_get_aval(x), cotangent=True) if ct is None else ct for ct, x in zip(cts, leaves, strict=True)]
         g = in_tree.unflatten(grads)[0]
         if not isinstance(argnums, tuple):
             g = g[0]

@@ -181,8 +181,8 @@ def unit(aval, value=1):
     return _WEAK[dtype.kind](value) if aval.weak_type else dtype.type(value)
 
 
-def zeros(aval):
-    """Zeros of the aval's tangent type: float0 where the type is integer, boolean or a key."""
+def zeros(aval, cotangent=False):
+    """Zeros of the aval's tangent type, or of its cotangents': float0 where the type is integer, boolean or a key."""
     if not is_inexact(aval.dtype):
         return np.zeros(aval.shape, float0)
     zero = unit(aval, 0)
@@ -190,7 +190,21 @@ def zeros(aval):
         out = _core.asarray(zero, weak_type=aval.weak_type)
     else:
         out = _core.bind("broadcast_in_dim", zero, shape=tuple(aval.shape), broadcast_dimensions=(), sharding=None)
-    return vary_as(out, aval)
+    return _laid_as(vary_as(out, aval), aval, cotangent)
+
+
+def _laid_as(x, aval, cotangent):
+    """`x` laid out as a type says: in a cotangent's, sums are left where the primal's were taken."""
+    sharding = aval.sharding
+    spec, mesh = sharding.spec, sharding.mesh
+    if mesh.empty or not mesh.explicit_axes:
+        return x
+    # where nothing is traced, what is whole lies on the mesh too
+    if not (any(spec.axes_of(d) for d in range(len(spec))) or spec.unreduced or spec.reduced or _core.at_root()):
+        return x
+    if cotangent and (spec.unreduced or spec.reduced):
+        sharding = type(sharding)(mesh, spec.update(unreduced=spec.reduced, reduced=spec.unreduced))
+    return _core.reshard(x, sharding)
 
 
 def vary_as(x, aval):

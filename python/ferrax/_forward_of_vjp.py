@@ -47,7 +47,7 @@ def jvp_rule(custom, static, merge, primal_of):
             full = out_tree.unflatten([next(given) if i else zeros(_core.get_aval(x)) for x, i in zip(outs, inexact, strict=True)])
             grads = custom.bwd(*static, residuals, full)
             grads = broadcast_prefix(tuple(grads), in_tree.unflatten(range(len(leaves))), prefix_is_leaf=lambda x: x is None)
-            made = lambda g, x: zeros(_core.get_aval(x)) if g is None else g.instantiate() if hasattr(g, "instantiate") else g
+            made = lambda g, x: zeros(_core.get_aval(x), cotangent=True) if g is None else g.instantiate() if hasattr(g, "instantiate") else g
             return [made(g, x) for g, x, m in zip(grads, leaves, moving, strict=True) if m]
 
         avals = [_core.get_aval(x).to_tangent_aval() for x, i in zip(outs, inexact, strict=True) if i]

@@ -261,7 +261,7 @@ def _pull_back(spec, n_aux, linear, *cotangents):
         )
     cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals, strict=True)]
     grads = looked_at("vjp", spec, transposed(linear, cts + [None] * n_aux, spec.refs))
-    return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(grads, spec.in_avals, strict=True)])
+    return spec.in_tree.unflatten([zeros(a, cotangent=True) if g is None else g for g, a in zip(grads, spec.in_avals, strict=True)])
 
 
 def _checked_cotangent(ct, aval):
@@ -343,4 +343,4 @@ def _transposed(spec, linear, out_cotangent):
         got = _get_aval(ct)
         if got.dtype != aval.dtype or tuple(got.shape) != tuple(aval.shape):
             raise TypeError(f"cotangent type does not match function output, expected {tuple(spec.out_avals)} but got {cts}")
-    return spec.in_tree.unflatten([zeros(a) if g is None else g for g, a in zip(linear.transpose(cts), spec.in_avals, strict=True)])
+    return spec.in_tree.unflatten([zeros(a, cotangent=True) if g is None else g for g, a in zip(linear.transpose(cts), spec.in_avals, strict=True)])

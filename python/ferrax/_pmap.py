@@ -21,9 +21,10 @@ from ._mesh import Mesh, current
 from ._shard_map import over_mesh
 from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix, prefix_errors, spread_prefix
+from .experimental.multihost_utils import global_array_to_host_local_array as local, host_local_array_to_global_array as joined
 from .lax import expand_dims, squeeze
 from .sharding import NamedSharding, PartitionSpec
-from .tree_util import tree_flatten, tree_leaves
+from .tree_util import tree_flatten, tree_leaves, tree_map
 
 # The mesh axis of a map without a name.
 _UNNAMED = "_internal_pmap_axis_name"
@@ -119,6 +120,8 @@ def pmap(
     @wraps(fun, "{fun}")
     def pmap_f(*args, **kwargs):
         run, args = prepared(args)
+        if devices is None and _core.process_count() > 1:
+            return _over_processes(run, args, kwargs)
         try:
             return run(*args, **kwargs)
         except ValueError:
@@ -155,8 +158,8 @@ def _spread(fun, name, in_axes, out_axes, devices, backend, axis_size):
     In the body of another map over devices, which are taken then, it is a `vmap`.
     """
 
-    def mesh_for(args, kwargs):
-        """The mapped axes of the leaves, and the mesh of as many devices as those are long."""
+    def mesh_for(args, kwargs, processes=1):
+        """The mapped axes of the leaves, and the mesh of as many devices as those of all `processes` are long."""
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             _spread_in_axes(in_axes, args, kwargs)
         leaves = tree_leaves((args, kwargs))
@@ -164,7 +167,7 @@ def _spread(fun, name, in_axes, out_axes, devices, backend, axis_size):
         dims += [0] * (len(leaves) - len(dims))
         if all(d is None for d in dims):
             raise ValueError("pmap requires at least one argument with a mapped axis.")
-        size = mapped_size("pmap", fun, args, kwargs, leaves, dims)
+        size = processes * mapped_size("pmap", fun, args, kwargs, leaves, dims)
         if axis_size is not None and size != axis_size:
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received axis_size {size}.")
         available = _core.devices(backend) if devices is None else devices
@@ -204,6 +207,18 @@ def _spread(fun, name, in_axes, out_axes, devices, backend, axis_size):
 def _spec(name, axis):
     """The specification of an array that is cut along one axis, or whole."""
     return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
+def _over_processes(run, args, kwargs):
+    """The call in one of several processes, each of which has the slices of its own devices, and gets theirs of the results."""
+    leaves, tree = tree_flatten((args, kwargs))
+    if any(isinstance(x, _core.Tracer) for x in leaves):
+        return run(*args, **kwargs)
+    dims, mesh = run.__wrapped__.mesh_for(args, kwargs, _core.process_count())
+    if mesh.devices.size != len(_core.devices()):
+        raise ValueError(f"pmap over several processes: the mapped axis is as long as each has devices, {len(mesh.local_devices)}")
+    args, kwargs = tree.unflatten([joined(x, mesh, _spec(mesh.axis_names[0], d)) for x, d in zip(leaves, dims, strict=True)])
+    return tree_map(lambda y: local(y, mesh, y.sharding.spec), run(*args, **kwargs))
 
 
 def _moved(mesh_for, args, kwargs):

@@ -319,15 +319,25 @@ def _mentions(spec, name):
 
 
 def _check_names(what, tree, names):
-    for spec in tree_leaves(tree, is_leaf=_is_spec):
-        if spec is not None and not isinstance(spec, PartitionSpec):
-            raise TypeError(f"shard_map {what} must be a pytree of `jax.sharding.PartitionSpec` instances, but it contains {spec!r} of type {type(spec)}")
-        for axis in [] if spec is None else [a for d in range(len(spec)) for a in spec.axes_of(d)]:
-            if axis not in names:
-                raise ValueError(
-                    f"shard_map {what} argument must refer to an axis marked as manual ({frozenset(names)}), but:\n\n  {what} refers to {axis!r}\n\n"
-                    f"Check the {what} values passed to shard_map."
-                )
+    """Raises, in JAX's words, for what is no specification, and for specifications that name other axes than these."""
+    if what == "in_specs" and tree is None:
+        raise TypeError(
+            "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was None.\nInstead of `in_specs=None`, did you mean"
+            " `in_specs=P()`, where `P = jax.sharding.PartitionSpec`?"
+        )
+    specs = [(keystr(path), s) for path, s in tree_flatten_with_path(tree, is_leaf=_is_spec)[0] if s is not None]
+    lines = [f"  {what}{path} is {s} of type {type(s).__name__}, " for path, s in specs if not isinstance(s, PartitionSpec)]
+    if lines:
+        listed = "\n\n".join(lines)
+        raise TypeError(
+            f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but:\n\n{listed}\n\nCheck the {what} values passed to shard_map."
+        )
+    lines = [f"  {what}{path} refers to {a!r}" for path, s in specs for d in range(len(s)) for a in s.axes_of(d) if a not in names]
+    if lines:
+        listed = "\n\n".join(lines)
+        raise ValueError(
+            f"shard_map {what} argument must refer to an axis marked as manual ({frozenset(names)}), but:\n\n{listed}\n\nCheck the {what} values passed to shard_map."
+        )
 
 
 def _check_sums(what, tree, mesh, names):

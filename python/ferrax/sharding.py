@@ -517,12 +517,10 @@ class NamedSharding(Sharding):
         return (*typed, self._numbers())
 
     def _constrain(self, x):
-        """A traced value that is to lie so where the program is partitioned: where dimensions cannot be cut evenly, as it comes."""
+        """A traced value that is to lie so where the program is partitioned: dimensions that cannot be cut evenly stay whole."""
         shape = np.shape(x)
-        if any(n % math.prod(self._cuts(d)) for d, n in enumerate(shape)):
-            return x
         concrete = isinstance(self.mesh, Mesh) and not self.mesh.empty
-        spec = [[str(a) for a in self.spec.axes_of(d)] for d in range(len(shape))]
+        spec = [[] if n % math.prod(self._cuts(d)) else [str(a) for a in self.spec.axes_of(d)] for d, n in enumerate(shape)]
         free = [d for d, p in enumerate(self.spec.partitions) if p is PartitionSpec.UNCONSTRAINED]
         axes = [(str(name), n) for name, n in self.mesh.shape.items()]
         return _core.constrain(x, axes, spec, free, list(self.mesh.devices.flat) if concrete else [])
