@@ -290,6 +290,20 @@ def test_numbers_that_are_stored_with_half_the_width(stored, computed):
             assert in_vectors(lambda a, b: loop(3, body, (a, b)), a, b)
 
 
+@pytest.mark.parametrize("stored", ["int8", "int16", "uint8", "uint16", "bool"])
+def test_sums_of_small_numbers_in_wide_ones(stored):
+    for n in SIZES:
+        x = drawn(stored, n)
+
+        def body(i, s):
+            x, total = s
+            wide = x.astype("int32").astype("int64")
+            return fnp.roll(x, 1), total + wide.sum() + wide.max() + x.astype("int32").astype("float64").sum().astype("int64")
+
+        agree(lambda x, t: loop(3, body, (x, t)), x, np.int64(0))
+        agree(lambda x, y: loop(3, lambda i, s: (fnp.flip(s[0]), s[1] + s[0].astype("int32").astype("int64")), (x, y)), x, drawn("int64", n))
+
+
 REDUCTIONS = {
     "sum": lambda x, axis: fnp.sum(x, axis),
     "prod": lambda x, axis: fnp.prod(x, axis),

@@ -36,7 +36,7 @@ def hashable_axes(axis):
         return axis
     if getattr(axis, "ndim", 1) == 0 or not hasattr(axis, "__iter__"):
         return operator.index(axis)
-    return tuple([a if isinstance(a, _core.Tracer) else operator.index(a) for a in axis])
+    return tuple([a if isinstance(a, (str, _core.Tracer)) else operator.index(a) for a in axis])
 
 
 def listed_axes(axis, ndim) -> tuple[int, ...]:

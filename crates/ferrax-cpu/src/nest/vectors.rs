@@ -252,7 +252,9 @@ impl<'a> Vectorizer<'a> {
         let NestOp::Convert(from) = def.op else { return None };
         let NestOp::Load(array, offset) = self.nest.def(def.args[0]).op else { return None };
         let is_double = matches!((from, def.dtype), (I32, I64 | U64 | F64) | (U32, I64 | U64) | (F32, F64));
-        if !is_double || !self.inside.contains(&def.args[0]) {
+        // a lane of 32 bits may be an element of 8 or 16
+        let is_stored = self.nest.dtype(def.args[0]) == from;
+        if !is_double || !is_stored || !self.inside.contains(&def.args[0]) {
             return None;
         }
         let index = self.nest.def(def.args[0]).args[0];
