@@ -11,14 +11,19 @@ A module reads:
     _family = Continuous(low=0, valid=lambda a: a > 0, a="the shape, positive")
 
     @_family
-    def logpdf(x, a):
+    def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
         return xlogy(a - 1, x) - x - gammaln(a)
 
     pdf = _family.density(logpdf, "Array([0.36787945], dtype=float32)")
+
+A signature is that of the public function. The body computes with the standard variable, so it does not read `loc` and `scale`: the decorator applies them.
 """
+
+from __future__ import annotations
 
 import functools
 import inspect
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +32,11 @@ from ..._jit import jit
 from ...numpy._arguments import promote_inexact
 from .._domains import nan_outside
 from .._halves import in_single
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
 
 inf = np.inf
 # A function's values below and above the support.
@@ -60,8 +70,6 @@ Raises:
 
 {example}
 """
-_LOC = inspect.Parameter("loc", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=0)
-_SCALE = inspect.Parameter("scale", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=1)
 
 
 def reals(name, *xs):
@@ -80,59 +88,57 @@ class _Family:
     """Makes the public functions of a distribution from its mathematics.
 
     low, high: the support of the standard variable: numbers, or functions of the shape parameters.
-    valid: of the shape parameters, whether they are in their domain.
-    moved: whether there are parameters of location (and scale).
+    valid: a function of the shape parameters; the result is true where they are in their domain.
     shapes: descriptions of the shape parameters, for the documentation.
     """
 
-    placed, lowest = (), -inf
+    lowest = -inf
 
-    def __init__(self, low=None, high=inf, valid=None, moved=True, **shapes):
+    def __init__(self, low=None, high=inf, valid=None, **shapes):
         self.low, self.high = self.lowest if low is None else low, high
-        self.valid, self.moved, self.shapes = valid, moved, shapes
+        self.valid, self.shapes = valid, shapes
 
-    def __call__(self, f):
+    def __call__(self, f: _F) -> _F:
         compute = self.quantile if f.__name__ in ("ppf", "isf") else self.masked
-        parameters = [*inspect.signature(f).parameters.values(), *(self.placed if self.moved else ())]
-        return self.published(f, f.__name__, f.__doc__, parameters, functools.partial(compute, f))
+        return self.published(f, f.__name__, f.__doc__, functools.partial(compute, f))
 
-    def density(self, logarithm, prints, end=None):
+    def density(self, logarithm: _F, prints: str, end: Callable[..., Any] | None = None) -> _F:
         """exp of a log density: the function `pdf` or `pmf`. Its example is derived from the logarithm's; prints: the output of the example.
 
         end: the density at the ends of the support as a product of powers, where it is 0 or infinite and the slope of exp(-inf) would be 0 * inf.
         """
-        name, parameters = logarithm.__name__.removeprefix("log"), inspect.signature(logarithm).parameters.values()
+        name = logarithm.__name__.removeprefix("log")
         call = next(line for line in logarithm.__doc__.splitlines() if line.startswith(f">>> {logarithm.__name__}("))
         doc = f"exp({logarithm.__name__})\n{call.replace('log', '', 1)}\n{prints}"
         if end is None:
-            return self.published(logarithm, name, doc, parameters, lambda _, arguments: jnp.exp(logarithm(**arguments)))
-        return self.published(logarithm, name, doc, parameters, functools.partial(self.closed, logarithm, end))
+            return self.published(logarithm, name, doc, lambda _, bound: jnp.exp(logarithm(**bound.arguments)))
+        return self.published(logarithm, name, doc, functools.partial(self.closed, logarithm, end))
 
-    def closed(self, logarithm, end, name, arguments):
+    def closed(self, logarithm, end, name, bound):
         """The density on the closed support; at its ends it has the derivatives from the inside."""
-        x, *shapes, loc, scale = self.split(name, arguments)
+        x, *shapes, loc, scale = self.split(name, bound)
         z = x if loc is None else x - loc
         z = z if scale is None else z / scale
         low, high = self.ends(shapes)
         at_end = ((z == low) | (z == high)) & jnp.isfinite(z) & self.known(z, shapes, scale)
         there = end(jnp.where(at_end, z, low), *shapes)
         there = there if scale is None else there / scale
-        y = jnp.exp(logarithm(**{**arguments, "x": jnp.where(at_end, np.nan, x)}))
+        y = jnp.exp(logarithm(**{**bound.arguments, "x": jnp.where(at_end, np.nan, x)}))
         return jnp.where(at_end, there, y)
 
-    def published(self, f, name, doc, parameters, compute):
-        """compute(full name, arguments by name) as a jitted function of these parameters, documented."""
-        signature = inspect.Signature(list(parameters))
+    def published(self, f, name, doc, compute):
+        """The public function `name`: compute(full name, bound arguments), jitted and documented, with f's signature."""
+        signature = inspect.signature(f)
         full = f"{f.__module__.rsplit('.', 1)[-1]}.{name}"
 
         def function(*args, **kwargs):
-            return compute(full, signature.bind(*args, **kwargs).arguments)
+            return compute(full, signature.bind(*args, **kwargs))
 
         function.__name__ = function.__qualname__ = name
         function.__module__, function.__signature__ = f.__module__, signature
-        told = "\n".join(f"  {p}: {self.shapes.get(p) or _ARGUMENTS[p]}." for p in signature.parameters)
+        described = "\n".join(f"  {p}: {self.shapes.get(p) or _ARGUMENTS[p]}." for p in signature.parameters)
         formula, _, example = doc.partition("\n")
-        function.__doc__ = _TEMPLATE.format(what=_WHAT[name], formula=formula.rstrip("."), arguments=told, example=inspect.cleandoc(example))
+        function.__doc__ = _TEMPLATE.format(what=_WHAT[name], formula=formula.rstrip("."), arguments=described, example=inspect.cleandoc(example))
         return jit(in_single(function))
 
     def known(self, x, shapes, scale=None):
@@ -144,14 +150,14 @@ class _Family:
             conditions.append(scale > 0)
         return functools.reduce(jnp.logical_and, conditions)
 
-    def split(self, name, arguments):
+    def split(self, name, bound):
         """Points, shape parameters, location and scale (None where they are not given), of one float dtype."""
-        # Defaults have a say in the dtype: with them booleans are weak, as in JAX.
-        missing = {p.name: p.default for p in (self.placed if self.moved else ()) if p.name not in arguments}
-        xs = _core.promote_shapes(*reals(name, *arguments.values(), *missing.values()))
-        xs = dict(zip([*arguments, *missing], xs, strict=True))
-        places = [None if name in missing or not self.moved else xs[name] for name in ("loc", "scale")[: len(self.placed)]]
-        return *[x for name, x in xs.items() if not (self.moved and name in ("loc", "scale"))], *places
+        # Defaults take part in promotion: with them booleans are weak, as in JAX.
+        missing = {p.name: p.default for p in bound.signature.parameters.values() if p.name not in bound.arguments}
+        arguments = {**bound.arguments, **missing}
+        xs = dict(zip(arguments, _core.promote_shapes(*reals(name, *arguments.values())), strict=True))
+        loc, scale = xs.pop("loc", None), xs.pop("scale", None)
+        return *xs.values(), None if "loc" in missing else loc, None if "scale" in missing else scale
 
     def ends(self, shapes):
         """The ends of the support, numbers or arrays."""
@@ -168,20 +174,18 @@ class _Family:
 class Continuous(_Family):
     """Distributions with a density, of the standard variable (x - loc) / scale."""
 
-    placed = (_LOC, _SCALE)
-
-    def masked(self, f, name, arguments):
+    def masked(self, f, name, bound):
         """A function of the standard variable as a function of any point, shapes, location and scale.
 
         Args:
             f: `f(z, *shapes)`, finite inside the support.
             name: str, the function's name in errors.
-            arguments: tuple (x, *shapes, loc, scale).
+            bound: the bound arguments (x, *shapes, loc, scale).
 
         Returns:
             Float array of the common shape: nan for invalid parameters, and the limits of `f` outside the support.
         """
-        x, *shapes, loc, scale = self.split(name, arguments)
+        x, *shapes, loc, scale = self.split(name, bound)
         z = x if loc is None else x - loc
         z = z if scale is None else z / scale
         low, high = self.ends(shapes)
@@ -195,18 +199,18 @@ class Continuous(_Family):
         y = jnp.where(under, below, jnp.where(over, above, y))
         return nan_outside(self.known(z, shapes, scale), y, z, *shapes)
 
-    def quantile(self, f, name, arguments):
+    def quantile(self, f, name, bound):
         """A quantile function of the standard variable as one for any shapes, location and scale.
 
         Args:
             f: `f(q, *shapes)`, for q from 0 to 1.
             name: str, the function's name in errors.
-            arguments: tuple (q, *shapes, loc, scale).
+            bound: the bound arguments (q, *shapes, loc, scale).
 
         Returns:
             Float array of the common shape: nan for invalid parameters and for q outside [0, 1].
         """
-        q, *shapes, loc, scale = self.split(name, arguments)
+        q, *shapes, loc, scale = self.split(name, bound)
         inside = (q >= 0) & (q <= 1)
         y = f(jnp.where(inside, q, 0.5), *shapes)
         y = y if scale is None else y * scale
@@ -217,20 +221,20 @@ class Continuous(_Family):
 class Discrete(_Family):
     """Distributions on integers k - loc, from `low` to `high`."""
 
-    placed, lowest = (_LOC,), 0
+    lowest = 0
 
-    def masked(self, f, name, arguments):
+    def masked(self, f, name, bound):
         """A function of the variable at location 0 as a function of any number, shapes and location.
 
         Args:
             f: `f(k, *shapes)`, finite inside the support.
             name: str, the function's name in errors.
-            arguments: tuple (k, *shapes, loc).
+            bound: the bound arguments (k, *shapes, loc).
 
         Returns:
             Float array of the common shape: nan for invalid parameters, and the limits of `f` outside the support.
         """
-        k, *shapes, loc = self.split(name, arguments)
+        k, *shapes, loc, _ = self.split(name, bound)
         k = k if loc is None else k - loc
         below, above = _OUTSIDE[f.__name__]
         whole = jnp.floor(k)
@@ -241,17 +245,17 @@ class Discrete(_Family):
         y = jnp.where(under, below, jnp.where(over, above, y))
         return nan_outside(self.known(k, shapes), y, k, *shapes)
 
-    def quantile(self, f, name, arguments):
+    def quantile(self, f, name, bound):
         """A quantile function as a function of any shapes; it has no location, as in JAX.
 
         Args:
             f: `f(q, *shapes)`, for q from 0 to 1.
             name: str, the function's name in errors.
-            arguments: tuple (q, *shapes, loc).
+            bound: the bound arguments (q, *shapes, loc).
 
         Returns:
             Float array of the common shape: nan for invalid parameters and for q outside [0, 1].
         """
-        q, *shapes, _ = self.split(name, arguments)
+        q, *shapes, _, _ = self.split(name, bound)
         inside = (q >= 0) & (q <= 1)
         return nan_outside(inside & self.known(q, shapes), f(q, *shapes), q, *shapes)

@@ -4,17 +4,23 @@
 Array(0.25, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..special import xlog1py, xlogy
 from ._families import Discrete
 
-_valid = lambda p: (p >= 0) & (p <= 1)
-_family = Discrete(high=1, valid=_valid, p="the probability of 1")
-_unmoved = Discrete(high=1, valid=_valid, moved=False, p="the probability of 1")
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
+_family = Discrete(high=1, valid=lambda p: (p >= 0) & (p <= 1), p="the probability of 1")
 
 
 @_family
-def logpmf(k, p):
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """k log(p) + (1 - k) log(1 - p).
 
     >>> logpmf(jnp.array([0, 1]), 0.25)
@@ -26,8 +32,8 @@ def logpmf(k, p):
 pmf = _family.density(logpmf, "Array([0.75, 0.25], dtype=float32, weak_type=True)")
 
 
-@_unmoved
-def cdf(k, p):
+@_family
+def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """1 - p at 0, 1 at 1.
 
     >>> cdf(jnp.array([0, 1]), 0.25)
@@ -36,8 +42,8 @@ def cdf(k, p):
     return jnp.where(k < 1, 1 - p, 1)
 
 
-@_unmoved
-def ppf(q, p):
+@_family
+def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """0 up to 1 - p, then 1.
 
     >>> ppf(jnp.array([0.5, 0.9]), 0.25)

@@ -4,16 +4,24 @@
 Array(0.25, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..special import betainc, betaln, xlog1py, xlogy
 from . import _tails
 from ._families import Continuous
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 _family = Continuous(low=0, high=1, valid=lambda a, b: (a > 0) & (b > 0), a="the first shape, positive", b="the second shape, positive")
 
 
 @_family
-def logpdf(x, a, b):
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """(a - 1) log(x) + (b - 1) log(1 - x) - log(B(a, b)).
 
     >>> logpdf(jnp.array([0.25, 0.5]), 2.0, 2.0)
@@ -32,7 +40,7 @@ pdf = _family.density(logpdf, "Array([1.125, 1.5  ], dtype=float32)", _at_ends)
 
 
 @_family
-def cdf(x, a, b):
+def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """the regularised incomplete beta function.
 
     >>> cdf(jnp.array([0.25, 0.5]), 2.0, 2.0)
@@ -42,7 +50,7 @@ def cdf(x, a, b):
 
 
 @_family
-def logcdf(x, a, b):
+def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(betainc(a, b, x)).
 
     >>> logcdf(jnp.array([0.25, 0.5]), 2.0, 2.0)
@@ -52,7 +60,7 @@ def logcdf(x, a, b):
 
 
 @_family
-def sf(x, a, b):
+def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """betainc(b, a, 1 - x).
 
     >>> sf(jnp.array([0.25, 0.5]), 2.0, 2.0)
@@ -62,7 +70,7 @@ def sf(x, a, b):
 
 
 @_family
-def logsf(x, a, b):
+def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(betainc(b, a, 1 - x)).
 
     >>> logsf(jnp.array([0.25, 0.5]), 2.0, 2.0)

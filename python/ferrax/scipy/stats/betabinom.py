@@ -4,9 +4,17 @@
 Array(0.25, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..special import betaln
 from ._families import Discrete
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _family = Discrete(
     high=lambda n, a, b: n, valid=lambda n, a, b: (n >= 0) & (a > 0) & (b > 0),
@@ -15,7 +23,7 @@ _family = Discrete(
 
 
 @_family
-def logpmf(k, n, a, b):
+def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """log(n over k) + log(B(k + a, n - k + b)) - log(B(a, b)).
 
     >>> logpmf(jnp.array([0, 1]), 2, 1.0, 1.0)

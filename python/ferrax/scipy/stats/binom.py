@@ -4,9 +4,17 @@
 Array(0.375, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..special import betaln, xlog1py, xlogy
 from ._families import Discrete
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _family = Discrete(
     high=lambda n, p: n, valid=lambda n, p: (n >= 0) & (p >= 0) & (p <= 1), n="the number of trials, not negative", p="the probability of success"
@@ -14,7 +22,7 @@ _family = Discrete(
 
 
 @_family
-def logpmf(k, n, p):
+def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """log(n over k) + k log(p) + (n - k) log(1 - p).
 
     >>> logpmf(jnp.array([0, 1]), 2, 0.5)

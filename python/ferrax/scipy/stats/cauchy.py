@@ -4,17 +4,25 @@
 Array(3.183099e-11, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import lax, numpy as jnp
 from . import _tails
 from ._families import Continuous
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 _family = Continuous()
 
 
 @_family
-def logpdf(x):
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-log(pi) - log(1 + x^2).
 
     >>> logpdf(jnp.array([0.0, 1.0]))
@@ -32,7 +40,7 @@ def _below(x):
 
 
 @_family
-def cdf(x):
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """arctan(x) / pi + 1/2.
 
     >>> cdf(jnp.array([0.0, 1.0]))
@@ -42,7 +50,7 @@ def cdf(x):
 
 
 @_family
-def logcdf(x):
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(cdf(x)).
 
     >>> logcdf(jnp.array([0.0, 1.0]))
@@ -52,7 +60,7 @@ def logcdf(x):
 
 
 @_family
-def sf(x):
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """cdf(-x).
 
     >>> sf(jnp.array([0.0, 1.0]))
@@ -62,7 +70,7 @@ def sf(x):
 
 
 @_family
-def logsf(x):
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """logcdf(-x).
 
     >>> logsf(jnp.array([0.0, 1.0]))
@@ -72,7 +80,7 @@ def logsf(x):
 
 
 @_family
-def ppf(q):
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """tan(pi (q - 1/2)).
 
     >>> ppf(jnp.array([0.5, 0.75]))
@@ -85,7 +93,7 @@ def ppf(q):
 
 
 @_family
-def isf(q):
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-ppf(q).
 
     >>> isf(jnp.array([0.25, 0.75]))

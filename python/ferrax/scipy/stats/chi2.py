@@ -4,6 +4,10 @@
 Array(0.3678795, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import numpy as jnp
@@ -11,11 +15,15 @@ from ..special import gammainc, gammaincc, gammaln, xlogy
 from . import _tails
 from ._families import Continuous
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 _family = Continuous(low=0, valid=lambda df: df > 0, df="the degrees of freedom, positive")
 
 
 @_family
-def logpdf(x, df):
+def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """(df/2 - 1) log(x) - x/2 - log(gamma(df/2)) - df/2 log(2).
 
     >>> logpdf(jnp.array([1.0, 2.0]), 3.0)
@@ -33,7 +41,7 @@ pdf = _family.density(logpdf, "Array([0.24197073, 0.20755376], dtype=float32)", 
 
 
 @_family
-def cdf(x, df):
+def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """gammainc(df/2, x/2).
 
     >>> cdf(jnp.array([1.0, 2.0]), 3.0)
@@ -43,7 +51,7 @@ def cdf(x, df):
 
 
 @_family
-def logcdf(x, df):
+def logcdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(gammainc(df/2, x/2)).
 
     >>> logcdf(jnp.array([1.0, 2.0]), 3.0)
@@ -53,7 +61,7 @@ def logcdf(x, df):
 
 
 @_family
-def sf(x, df):
+def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """gammaincc(df/2, x/2).
 
     >>> sf(jnp.array([1.0, 2.0]), 3.0)
@@ -63,7 +71,7 @@ def sf(x, df):
 
 
 @_family
-def logsf(x, df):
+def logsf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(gammaincc(df/2, x/2)).
 
     >>> logsf(jnp.array([1.0, 2.0]), 3.0)

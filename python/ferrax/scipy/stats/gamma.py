@@ -4,16 +4,24 @@
 Array(0.3678795, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..special import gammainc, gammaincc, gammaln, xlogy
 from . import _tails
 from ._families import Continuous
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 _family = Continuous(low=0, valid=lambda a: a > 0, a="the shape, positive")
 
 
 @_family
-def logpdf(x, a):
+def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """(a - 1) log(x) - x - log(gamma(a)).
 
     >>> logpdf(jnp.array([1.0, 2.0]), 3.0)
@@ -30,7 +38,7 @@ pdf = _family.density(logpdf, "Array([0.18393973, 0.27067056], dtype=float32)", 
 
 
 @_family
-def cdf(x, a):
+def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """the regularised lower incomplete gamma function.
 
     >>> cdf(jnp.array([1.0, 2.0]), 3.0)
@@ -40,7 +48,7 @@ def cdf(x, a):
 
 
 @_family
-def logcdf(x, a):
+def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(gammainc(a, x)).
 
     >>> logcdf(jnp.array([1.0, 2.0]), 3.0)
@@ -50,7 +58,7 @@ def logcdf(x, a):
 
 
 @_family
-def sf(x, a):
+def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """the regularised upper incomplete gamma function.
 
     >>> sf(jnp.array([1.0, 2.0]), 3.0)
@@ -60,7 +68,7 @@ def sf(x, a):
 
 
 @_family
-def logsf(x, a):
+def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(gammaincc(a, x)).
 
     >>> logsf(jnp.array([1.0, 2.0]), 3.0)

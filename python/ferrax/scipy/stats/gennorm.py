@@ -4,6 +4,10 @@
 Array(0.5, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import numpy as jnp
@@ -12,11 +16,15 @@ from ...custom_derivatives import custom_jvp
 from ..special import gammaincc, gammaln
 from ._families import Continuous
 
-_family = Continuous(valid=lambda beta: beta > 0, moved=False, beta="the shape, positive: 1 for Laplace, 2 for a normal of variance 1/2")
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
+_family = Continuous(valid=lambda beta: beta > 0, beta="the shape, positive: 1 for Laplace, 2 for a normal of variance 1/2")
 
 
 @_family
-def logpdf(x, beta):
+def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """log(beta / 2) - log(gamma(1 / beta)) - |x|^beta.
 
     >>> logpdf(jnp.array([0.0, 1.0]), 2.0)
@@ -29,7 +37,7 @@ pdf = _family.density(logpdf, "Array([0.5641896 , 0.20755376], dtype=float32)")
 
 
 @_family
-def cdf(x, beta):
+def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """gammaincc(1 / beta, |x|^beta) / 2 below 0, one less that above.
 
     >>> cdf(jnp.array([0.0, 1.0]), 2.0)

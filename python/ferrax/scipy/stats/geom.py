@@ -4,15 +4,23 @@
 Array(0.25, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..special import xlog1py
 from ._families import Discrete
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _family = Discrete(low=1, valid=lambda p: (p > 0) & (p <= 1), p="the probability of success, positive")
 
 
 @_family
-def logpmf(k, p):
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """(k - 1) log(1 - p) + log(p).
 
     >>> logpmf(jnp.array([1, 2]), 0.5)

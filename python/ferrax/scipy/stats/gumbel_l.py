@@ -4,15 +4,23 @@
 Array(0.36787945, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from . import _tails
 from ._families import Continuous
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _family = Continuous()
 
 
 @_family
-def logpdf(x):
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """x - exp(x).
 
     >>> logpdf(jnp.array([0.0, 1.0]))
@@ -25,7 +33,7 @@ pdf = _family.density(logpdf, "Array([0.36787945, 0.1793741 ], dtype=float32)")
 
 
 @_family
-def cdf(x):
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """1 - exp(-exp(x)).
 
     >>> cdf(jnp.array([0.0, 1.0]))
@@ -35,7 +43,7 @@ def cdf(x):
 
 
 @_family
-def logcdf(x):
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(1 - exp(-exp(x))).
 
     >>> logcdf(jnp.array([0.0, 1.0]))
@@ -45,7 +53,7 @@ def logcdf(x):
 
 
 @_family
-def sf(x):
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """exp(-exp(x)).
 
     >>> sf(jnp.array([0.0, 1.0]))
@@ -55,7 +63,7 @@ def sf(x):
 
 
 @_family
-def logsf(x):
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-exp(x).
 
     >>> logsf(jnp.array([0.0, 1.0]))
@@ -65,7 +73,7 @@ def logsf(x):
 
 
 @_family
-def ppf(p):
+def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(-log(1 - p)).
 
     >>> ppf(jnp.array([0.5, 0.75]))

@@ -4,16 +4,24 @@
 Array(0.5, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import numpy as jnp
 from ._families import Continuous
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 _family = Continuous()
 
 
 @_family
-def logpdf(x):
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-|x| - log(2).
 
     >>> logpdf(jnp.array([0.0, 1.0]))
@@ -26,7 +34,7 @@ pdf = _family.density(logpdf, "Array([0.5       , 0.18393973], dtype=float32)")
 
 
 @_family
-def cdf(x):
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """exp(x) / 2 below 0, 1 - exp(-x) / 2 above.
 
     >>> cdf(jnp.array([0.0, 1.0]))

@@ -4,15 +4,23 @@
 Array(2., dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..special import expit, logit
 from ._families import Continuous
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _family = Continuous()
 
 
 @_family
-def logpdf(x):
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-x - 2 log(1 + exp(-x)), which is even.
 
     >>> logpdf(jnp.array([0.0, 1.0]))
@@ -25,7 +33,7 @@ pdf = _family.density(logpdf, "Array([0.25      , 0.19661194], dtype=float32)")
 
 
 @_family
-def cdf(x):
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """1 / (1 + exp(-x)).
 
     >>> cdf(jnp.array([0.0, 1.0]))
@@ -35,7 +43,7 @@ def cdf(x):
 
 
 @_family
-def sf(x):
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """cdf(-x).
 
     >>> sf(jnp.array([0.0, 1.0]))
@@ -45,7 +53,7 @@ def sf(x):
 
 
 @_family
-def ppf(x):
+def ppf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(x / (1 - x)).
 
     >>> ppf(jnp.array([0.5, 0.75]))
@@ -55,7 +63,7 @@ def ppf(x):
 
 
 @_family
-def isf(x):
+def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-ppf(x).
 
     >>> isf(jnp.array([0.25, 0.75]))

@@ -4,9 +4,17 @@
 Array(0.25, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from ..special import betaln, xlog1py
 from ._families import Discrete
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _family = Discrete(
     valid=lambda n, p: (n > 0) & (p > 0) & (p <= 1), n="the number of successes, positive", p="the probability of success, positive"
@@ -14,7 +22,7 @@ _family = Discrete(
 
 
 @_family
-def logpmf(k, n, p):
+def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """log(k + n - 1 over k) + n log(p) + k log(1 - p).
 
     >>> logpmf(jnp.array([0, 1]), 2, 0.5)

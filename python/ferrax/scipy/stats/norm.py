@@ -4,16 +4,24 @@
 Array(-1.6120857, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ..special import log_ndtr, ndtr, ndtri
 from ._families import Continuous
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 _family = Continuous()
 
 
 @_family
-def logpdf(x):
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-x^2 / 2 - log(2 pi) / 2.
 
     >>> logpdf(jnp.array([0.0, 1.0]))
@@ -26,7 +34,7 @@ pdf = _family.density(logpdf, "Array([0.3989423 , 0.24197073], dtype=float32)")
 
 
 @_family
-def cdf(x):
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """erfc(-x / sqrt(2)) / 2.
 
     >>> cdf(jnp.array([0.0, 1.0]))
@@ -36,7 +44,7 @@ def cdf(x):
 
 
 @_family
-def logcdf(x):
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(ndtr(x)).
 
     >>> logcdf(jnp.array([0.0, 1.0]))
@@ -46,7 +54,7 @@ def logcdf(x):
 
 
 @_family
-def sf(x):
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """cdf(-x).
 
     >>> sf(jnp.array([0.0, 1.0]))
@@ -56,7 +64,7 @@ def sf(x):
 
 
 @_family
-def logsf(x):
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """logcdf(-x).
 
     >>> logsf(jnp.array([0.0, 1.0]))
@@ -66,7 +74,7 @@ def logsf(x):
 
 
 @_family
-def ppf(q):
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """ndtri(q).
 
     >>> ppf(jnp.array([0.5, 0.75]))
@@ -76,7 +84,7 @@ def ppf(q):
 
 
 @_family
-def isf(q):
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-ndtri(q).
 
     >>> isf(jnp.array([0.25, 0.75]))

@@ -4,15 +4,23 @@
 Array(0.125, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import numpy as jnp
 from . import _tails
 from ._families import Continuous
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _family = Continuous(low=1, valid=lambda b: b > 0, b="the shape, positive")
 
 
 @_family
-def logpdf(x, b):
+def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(b) - (b + 1) log(x).
 
     >>> logpdf(jnp.array([1.0, 2.0]), 2.0)
@@ -25,7 +33,7 @@ pdf = _family.density(logpdf, "Array([2.  , 0.25], dtype=float32)")
 
 
 @_family
-def cdf(x, b):
+def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """1 - x^-b.
 
     >>> cdf(jnp.array([1.0, 2.0]), 2.0)
@@ -35,7 +43,7 @@ def cdf(x, b):
 
 
 @_family
-def logcdf(x, b):
+def logcdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(1 - x^-b).
 
     >>> logcdf(jnp.array([1.0, 2.0]), 2.0)
@@ -45,7 +53,7 @@ def logcdf(x, b):
 
 
 @_family
-def sf(x, b):
+def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """x^-b.
 
     >>> sf(jnp.array([1.0, 2.0]), 2.0)
@@ -55,7 +63,7 @@ def sf(x, b):
 
 
 @_family
-def logsf(x, b):
+def logsf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-b log(x).
 
     >>> logsf(jnp.array([1.0, 2.0]), 2.0)
@@ -65,7 +73,7 @@ def logsf(x, b):
 
 
 @_family
-def ppf(q, b):
+def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """(1 - q)^(-1 / b).
 
     >>> ppf(jnp.array([0.0, 0.75]), 2.0)

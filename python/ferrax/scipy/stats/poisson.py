@@ -4,6 +4,10 @@
 Array(0.3678795, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import _shapes, lax, numpy as jnp
@@ -14,6 +18,10 @@ from ..special import gammaincc, gammaln, xlogy
 from . import _families
 from ._families import Discrete
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 _family = Discrete(valid=lambda mu: mu >= 0, mu="the mean, not negative")
 # Up to which mean the sum is taken, and of how many terms; above it the expansion. The second pair is for less than 64 bits.
 _FAR, _FAR_32 = (100, 260), (16, 64)
@@ -22,7 +30,7 @@ _EXPANSION = (1 / 12, 1 / 24, 19 / 360, 9 / 80, 863 / 2520, 1375 / 1008, 33953 /
 
 
 @_family
-def logpmf(k, mu):
+def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """k log(mu) - mu - log(k!).
 
     >>> logpmf(jnp.array([0, 1]), 2.0)
@@ -35,7 +43,7 @@ pmf = _family.density(logpmf, "Array([0.13533528, 0.27067056], dtype=float32, we
 
 
 @_family
-def cdf(k, mu):
+def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """gammaincc(k + 1, mu), k being rounded down.
 
     >>> cdf(jnp.array([0, 1]), 2.0)
@@ -46,7 +54,7 @@ def cdf(k, mu):
 
 @jit
 @_halves.in_single
-def entropy(mu, loc=0):
+def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy in nats: -sum over k of P(k) log(P(k)).
 
     Args:

@@ -4,6 +4,10 @@
 Array(0.3183099, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import numpy as jnp
@@ -11,11 +15,15 @@ from ..special import betaln
 from . import _tails
 from ._families import Continuous
 
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
 _family = Continuous(valid=lambda df: df > 0, df="the degrees of freedom, positive; the normal distribution where infinite")
 
 
 @_family
-def logpdf(x, df):
+def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-(df + 1)/2 log(1 + x^2 / df) - log(df)/2 - log(B(1/2, df/2)).
 
     >>> logpdf(jnp.array([0.0, 1.0]), 3.0)

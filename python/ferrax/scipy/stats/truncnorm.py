@@ -4,12 +4,20 @@
 Array(0.5, dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import numpy as jnp
 from ..special import log_ndtr, ndtr
 from . import _tails
 from ._families import Continuous
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
 
 _family = Continuous(
     low=lambda a, b: a, high=lambda a, b: b, valid=lambda a, b: a < b, a="the lower bound of the standard variable", b="its upper bound"
@@ -32,7 +40,7 @@ def _log_share(part, rest, whole):
 
 
 @_family
-def logpdf(x, a, b):
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """-x^2 / 2 - log(2 pi) / 2 - log(ndtr(b) - ndtr(a)).
 
     >>> logpdf(jnp.array([0.0, 1.0]), -1.0, 1.0)
@@ -45,7 +53,7 @@ pdf = _family.density(logpdf, "Array([0.5843686 , 0.35443747], dtype=float32)")
 
 
 @_family
-def logcdf(x, a, b):
+def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(ndtr(x) - ndtr(a)) - log(ndtr(b) - ndtr(a)).
 
     >>> logcdf(jnp.array([0.0, 1.0]), -1.0, 1.0)
@@ -55,7 +63,7 @@ def logcdf(x, a, b):
 
 
 @_family
-def cdf(x, a, b):
+def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """(ndtr(x) - ndtr(a)) / (ndtr(b) - ndtr(a)).
 
     >>> cdf(jnp.array([0.0, 1.0]), -1.0, 1.0)
@@ -65,7 +73,7 @@ def cdf(x, a, b):
 
 
 @_family
-def logsf(x, a, b):
+def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """log(ndtr(b) - ndtr(x)) - log(ndtr(b) - ndtr(a)).
 
     >>> logsf(jnp.array([-1.0, 0.0]), -1.0, 1.0)
@@ -75,7 +83,7 @@ def logsf(x, a, b):
 
 
 @_family
-def sf(x, a, b):
+def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """(ndtr(b) - ndtr(x)) / (ndtr(b) - ndtr(a)).
 
     >>> sf(jnp.array([-1.0, 0.0]), -1.0, 1.0)

@@ -4,17 +4,25 @@
 Array(1.0000001, dtype=float32, weak_type=True)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import numpy as jnp
 from ..special import i0e
 from ._families import Continuous
 
-_family = Continuous(valid=lambda kappa: kappa >= 0, moved=False, kappa="the concentration, not negative")
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
+_family = Continuous(valid=lambda kappa: kappa >= 0, kappa="the concentration, not negative")
 
 
 @_family
-def logpdf(x, kappa):
+def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     """kappa (cos(x) - 1) - log(2 pi I0(kappa) exp(-kappa)).
 
     >>> logpdf(jnp.array([0.0, 1.0]), 2.0)

@@ -1,7 +1,0 @@
-"""The binomial distribution: successes among n trials of probability p."""
-
-from ferrax._core import Array
-from ferrax.typing import ArrayLike
-
-def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array: ...
-def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array: ...
