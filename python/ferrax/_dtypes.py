@@ -10,10 +10,14 @@ ones, which they do unless `jax_enable_x64` is set.
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
+
+if TYPE_CHECKING:
+    from .typing import DTypeLike
 
 _python_scalars = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
 _narrow = {
@@ -79,7 +83,7 @@ def scalar_class(dtype):
     return _named(dtype).type
 
 
-def issubdtype(arg1, arg2):
+def issubdtype(arg1, arg2) -> bool:
     """Whether a dtype is at or below another in the hierarchy; ml_dtypes' are floating or integer.
 
     Args:
@@ -109,7 +113,7 @@ def issubdtype(arg1, arg2):
     return np.issubdtype(a, b)
 
 
-def canonicalize_dtype(dtype) -> np.dtype:
+def canonicalize_dtype(dtype: Any) -> np.dtype:
     """The dtype that arrays get when `dtype` is requested."""
     known = _python_scalars.get(dtype) if isinstance(dtype, type) else None
     if known is None:
@@ -257,7 +261,7 @@ def to_complex(dtype) -> np.dtype:
     return canonicalize_dtype(np.complex128) if dtype.itemsize == 8 else np.dtype(np.complex64)
 
 
-def finfo(dtype):
+def finfo(dtype: DTypeLike) -> Any:
     """The limits of a floating-point dtype, including the small floats of ml_dtypes.
 
     Args:
@@ -280,7 +284,7 @@ def finfo(dtype):
     return np.finfo(dtype)
 
 
-def iinfo(dtype):
+def iinfo(dtype: DTypeLike) -> Any:
     """The limits of an integer dtype, including the small integers of ml_dtypes.
 
     Args:

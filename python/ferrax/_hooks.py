@@ -52,7 +52,7 @@ def mesh_of_devices():
 
 
 def sharding_of_cuts():
-    from .sharding import _of_cuts
+    from ._shardings import _of_cuts
 
     return _of_cuts
 
@@ -88,7 +88,7 @@ def global_shards():
 
 
 def sharding_of_type():
-    from .sharding import _of_type
+    from ._shardings import _of_type
 
     return _of_type
 

@@ -6,15 +6,24 @@
 Invariant: a mesh is a value: equal ones compare equal and hash alike. The mesh in use belongs to a thread.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
 import enum
 import threading
 import weakref
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from . import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence, Set
+    from contextlib import AbstractContextManager
+
+    from ._core import Device
 
 __all__ = [
     "AbstractDevice",
@@ -64,9 +73,9 @@ class ManualAxisType:
     frozenset({'x'})
     """
 
-    varying: frozenset = frozenset()
-    unreduced: frozenset = frozenset()
-    reduced: frozenset = frozenset()
+    varying: frozenset[Any] = frozenset()
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
 
     def __post_init__(self):
         for name in ("varying", "unreduced", "reduced"):
@@ -75,20 +84,20 @@ class ManualAxisType:
             if self.varying & getattr(self, name):
                 raise ValueError(f"varying and {name} cannot have common mesh axes. Got varying={self.varying} and {name}={getattr(self, name)}")
 
-    def invarying(self, mesh):
+    def invarying(self, mesh: Mesh | AbstractMesh) -> frozenset[Any]:
         """The Manual axes of a mesh along which the value is the same, and so are its derivatives."""
         return frozenset(mesh.manual_axes) - (self.varying | self.unreduced | self.reduced)
 
     @property
-    def empty(self):
+    def empty(self) -> bool:
         """Whether it names no axis."""
         return not (self.varying or self.unreduced or self.reduced)
 
-    def to_ct_mat(self):
+    def to_ct_mat(self) -> ManualAxisType:
         """That of cotangents."""
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
-    def update(self, **changes):
+    def update(self, **changes: Set[Any]) -> ManualAxisType:
         """A copy with some of the sets changed."""
         return dataclasses.replace(self, **changes)
 
@@ -97,34 +106,57 @@ class _Axes:
     """What concrete and abstract meshes have in common: axes of names, sizes and types."""
 
     @property
-    def axis_sizes(self):
+    def axis_sizes(self) -> tuple[int, ...]:
         """The sizes of the axes."""
         return tuple(self.shape.values())
 
     @property
-    def shape_tuple(self):
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
         """Pairs (name, size)."""
         return tuple(self.shape.items())
 
     @property
-    def size(self):
+    def size(self) -> int:
         """How many places the mesh has."""
         return int(np.prod(self.axis_sizes, dtype=object)) if self.axis_names else 0
 
     @property
-    def empty(self):
+    def empty(self) -> bool:
         """Whether there is no axis."""
         return not self.axis_names
 
     def _of_type(self, kind):
         return tuple(a for a, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
 
-    auto_axes = property(lambda self: self._of_type(AxisType.Auto))
-    explicit_axes = property(lambda self: self._of_type(AxisType.Explicit))
-    manual_axes = property(lambda self: self._of_type(AxisType.Manual))
-    are_all_axes_auto = property(lambda self: all(t is AxisType.Auto for t in self.axis_types))
-    are_all_axes_explicit = property(lambda self: all(t is AxisType.Explicit for t in self.axis_types))
-    are_all_axes_manual = property(lambda self: all(t is AxisType.Manual for t in self.axis_types))
+    @property
+    def auto_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type Auto."""
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type Explicit."""
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple[Any, ...]:
+        """The names of the axes of type Manual."""
+        return self._of_type(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether all axes have the type Auto."""
+        return all(t is AxisType.Auto for t in self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether all axes have the type Explicit."""
+        return all(t is AxisType.Explicit for t in self.axis_types)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether all axes have the type Manual."""
+        return all(t is AxisType.Manual for t in self.axis_types)
 
     def __eq__(self, other):
         return type(self) is type(other) and self._key() == other._key()
@@ -154,7 +186,7 @@ class Mesh(_Axes):
     Also a context manager: inside, it is the mesh that specifications without one mean.
     """
 
-    def __new__(cls, devices, axis_names, axis_types=None):
+    def __new__(cls, devices: np.ndarray | Sequence[Device], axis_names: str | Sequence[Any], axis_types: tuple[AxisType, ...] | None = None) -> Self:
         """Equal meshes are one object."""
         devices = np.array(devices, dtype=object)
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -183,17 +215,17 @@ class Mesh(_Axes):
         return self._devices_there
 
     @property
-    def shape(self):
+    def shape(self) -> dict[Any, int]:
         """An ordered dict from names to sizes."""
         return collections.OrderedDict(zip(self.axis_names, self.devices.shape, strict=True))
 
     @property
-    def device_ids(self):
+    def device_ids(self) -> np.ndarray:
         """The devices' numbers, in the grid's shape."""
         return np.array([d.id for d in self.devices.flat], dtype=int).reshape(self.devices.shape)
 
     @property
-    def local_devices(self):
+    def local_devices(self) -> list[Device]:
         """The devices of this process."""
         return [d for d in self.devices.flat if d.process_index == _core.process_index()]
 
@@ -202,12 +234,12 @@ class Mesh(_Axes):
         return tuple(self.devices.flat)
 
     @property
-    def is_multi_process(self):
+    def is_multi_process(self) -> bool:
         """Whether its devices belong to several processes."""
         return len({d.process_index for d in self.devices.flat}) > 1
 
     @property
-    def local_mesh(self):
+    def local_mesh(self) -> Mesh:
         """The part of the mesh that belongs to this process.
 
         Raises:
@@ -223,19 +255,19 @@ class Mesh(_Axes):
         return Mesh(grid, self.axis_names, self.axis_types)
 
     @property
-    def is_scalar(self):
+    def is_scalar(self) -> bool:
         """Whether it has one place and no axis."""
         return not self.axis_names and self.devices.size == 1
 
     @property
-    def abstract_mesh(self):
+    def abstract_mesh(self) -> AbstractMesh:
         """The mesh without its devices."""
         first = self.devices.flat[0] if self.devices.size else None
         return AbstractMesh(
             self.devices.shape, self.axis_names, self.axis_types, abstract_device=first and AbstractDevice(first.device_kind, None, first.platform)
         )
 
-    def update(self, devices=None, axis_names=None, axis_types=None):
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
         """A mesh with some attributes changed."""
         given = (devices, axis_names, axis_types)
         return Mesh(*[old if new is None else new for new, old in zip(given, (self.devices, self.axis_names, self.axis_types), strict=True)])
@@ -251,11 +283,11 @@ class Mesh(_Axes):
     def __deepcopy__(self, _memo):
         return self
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._outer.append(_enter(self))
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: Any) -> None:
         _restore(self._outer.pop())
 
     def __repr__(self):
@@ -282,7 +314,7 @@ def _mesh_again(named, shape, axis_names, axis_types):
 class AbstractDevice:
     """What an abstract mesh knows of its devices: their kind, how many cores they have, their platform."""
 
-    def __init__(self, device_kind, num_cores, platform):
+    def __init__(self, device_kind: str, num_cores: int | None, platform: str) -> None:
         self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
 
     def _key(self):
@@ -310,7 +342,14 @@ class AbstractMesh(_Axes):
       abstract_device: what is known of the devices.
     """
 
-    def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device=None):
+    def __init__(
+        self,
+        axis_sizes: tuple[int, ...],
+        axis_names: tuple[str, ...],
+        axis_types: AxisType | tuple[AxisType, ...] | None = None,
+        *,
+        abstract_device: Any = None,
+    ) -> None:
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         sizes = tuple(axis_sizes)
         if len(sizes) != len(names):
@@ -318,7 +357,10 @@ class AbstractMesh(_Axes):
         self.axis_names, self.axis_types, self.abstract_device = names, _axis_types(axis_types, names), abstract_device
         self.shape = collections.OrderedDict(zip(names, sizes, strict=True))
 
-    abstract_mesh = property(lambda self: self)
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The mesh itself."""
+        return self
 
     def _typed(self):
         """Axes, which of them types speak of, and the name that types know the mesh by; None where they speak of none."""
@@ -341,18 +383,18 @@ class AbstractMesh(_Axes):
         _by_label.setdefault(label, self)
         return (self._facts(), [t is AxisType.Explicit for t in self.axis_types], label), manual
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: Any) -> Any:
         if name in ("devices", "device_ids", "local_devices", "local_mesh", "is_multi_process"):
             raise RuntimeError(f"AbstractMesh does not implement {name}")
         raise AttributeError(f"'AbstractMesh' object has no attribute '{name}'")
 
-    def update(self, axis_sizes=None, axis_names=None, axis_types=None, **kwargs):
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, **kwargs: Any) -> AbstractMesh:
         """A mesh with some attributes changed."""
         given = (axis_sizes, axis_names, axis_types)
         old = (self.axis_sizes, self.axis_names, self.axis_types)
         return AbstractMesh(*[b if a is None else a for a, b in zip(given, old, strict=True)], **{"abstract_device": self.abstract_device, **kwargs})
 
-    def update_axis_types(self, name_to_type):
+    def update_axis_types(self, name_to_type: dict[Any, AxisType]) -> AbstractMesh:
         """A mesh with the types of some axes changed; `name_to_type`: from names to types."""
         return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)))
 
@@ -427,7 +469,8 @@ class _UsingDevices(_Using):
         super().__exit__(*exc)
 
 
-shardings = {}  # "whole": makes the sharding of whole arrays on each device of a mesh; the module of shardings builds on this one
+# `_shardings`, which imports this module, fills it: "named" is NamedSharding, "whole" a function from a mesh to the sharding of replicated arrays.
+shardings = {}
 
 
 def _use_place(sharding):
@@ -440,7 +483,7 @@ def place_in_use():
     return getattr(_local, "place", None)
 
 
-def set_mesh(mesh):
+def set_mesh(mesh: Mesh | None) -> AbstractContextManager[None]:
     """Makes a mesh the one in use: from now on, or, as a context manager, in the block. None: no mesh.
 
     Args:
@@ -466,7 +509,7 @@ def set_mesh(mesh):
     return _UsingDevices(mesh)
 
 
-def use_abstract_mesh(mesh):
+def use_abstract_mesh(mesh: AbstractMesh) -> Any:
     """A context manager in which a mesh without devices is the one in use.
 
     Args:
@@ -488,7 +531,7 @@ def use_abstract_mesh(mesh):
     return _Using(mesh)
 
 
-def get_abstract_mesh():
+def get_abstract_mesh() -> AbstractMesh:
     """The mesh in use without its devices: the one that `set_mesh` or `use_abstract_mesh` set, or that of the `shard_map` being traced.
 
     Returns:
@@ -498,7 +541,7 @@ def get_abstract_mesh():
     return _EMPTY_ABSTRACT if mesh is None else mesh.abstract_mesh
 
 
-def get_mesh():
+def get_mesh() -> Mesh:
     """The mesh that `set_mesh` set.
 
     Returns:
@@ -508,7 +551,9 @@ def get_mesh():
     return mesh if isinstance(mesh, Mesh) else Mesh(np.empty((), object), ())
 
 
-def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
+def make_mesh(
+    axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types: tuple[AxisType, ...] | None = None, *, devices: Sequence[Device] | None = None
+) -> Mesh:
     """A mesh of the first devices there are.
 
     Args:

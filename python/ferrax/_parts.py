@@ -6,8 +6,11 @@ Invariant: nothing here computes. A sharding is known by its methods, not by its
     [s.data.shape for s in x.addressable_shards]   # [(4,), (4,)]
 """
 
+from __future__ import annotations
+
 import inspect
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +21,12 @@ from ._tree_prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
 from .tree_util import tree_flatten
 
+if TYPE_CHECKING:
+    from ._core import Array
+    from .typing import DTypeLike
 
-def reshard(xs, out_shardings):
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
     """A pytree's arrays laid out by `out_shardings`, a tree prefix of shardings or of `PartitionSpec`s in the mesh in use.
 
     Args:
@@ -134,7 +141,7 @@ def _laid(out, place):
     return tree.unflatten([_cut(x, place) for x in leaves])
 
 
-def make_array_from_callback(shape, sharding, data_callback, dtype=None):
+def make_array_from_callback(shape: Any, sharding: Any, data_callback: Any, dtype: DTypeLike | None = None) -> Array:
     """An array whose part on each device is `data_callback(index)`, for the index of that part.
 
     Args:
@@ -166,7 +173,7 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     return _assembled(shape, sharding, arrays, _dtype_of(arrays, dtype, "make_array_from_callback"), first is not None and first.weak_type)
 
 
-def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
+def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any, *, dtype: DTypeLike | None = None) -> Array:
     """An array of parts that lie where `sharding` says.
 
     Args:
@@ -206,7 +213,7 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
     return _assembled(shape, sharding, [by_device[d] for d in devices], dtype, False)
 
 
-def make_array_from_process_local_data(sharding, local_data, global_shape=None):
+def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
     """A pytree of arrays of which this process has the part `local_data`: the whole, where there is one process.
 
     Args:
@@ -310,7 +317,7 @@ class Shard:
       data: the part as an array.
     """
 
-    def __init__(self, device, index, data, replica_id=0):
+    def __init__(self, device: Any, index: Any, data: Any, replica_id: int = 0) -> None:
         self.device, self.index, self.data, self.replica_id = device, index, data, replica_id
 
     def __repr__(self):

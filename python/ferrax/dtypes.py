@@ -3,11 +3,20 @@
 Invariant: numpy's dtypes, and those of ml_dtypes that numpy lacks. ml_dtypes is imported when the first of them is used.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from . import _core
 from ._dtypes import canonicalize_dtype as _canonicalize, extended, finfo, iinfo, is_key, issubdtype as _issubdtype, prng_key, requested
 from ._flat import float0
+
+if TYPE_CHECKING:
+    from ml_dtypes import bfloat16 as bfloat16
+
+    from .typing import DTypeLike
 
 __all__ = [
     "TypePromotionError",
@@ -46,7 +55,7 @@ class TypePromotionError(ValueError):
     """Dtypes do not promote to a common one under the rules in force."""
 
 
-def issubdtype(a, b):
+def issubdtype(a: Any, b: Any) -> bool:
     """Whether one dtype is at or below another in NumPy's hierarchy; the small floats and integers of ml_dtypes are floating or integer.
 
     Args:
@@ -62,15 +71,17 @@ def issubdtype(a, b):
     return _issubdtype(a, b)
 
 
-def __getattr__(name):
-    if name in _ML_DTYPES:
-        import ml_dtypes
+if not TYPE_CHECKING:  # a checker would take every name for one of the module's
 
-        return getattr(ml_dtypes, name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    def __getattr__(name):
+        if name in _ML_DTYPES:
+            import ml_dtypes
+
+            return getattr(ml_dtypes, name)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-def canonicalize_dtype(dtype, allow_extended_dtype=False):
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype that arrays get when `dtype` is requested: 64-bit types become 32-bit ones unless `jax_enable_x64` is set.
 
     Args:
@@ -93,7 +104,7 @@ def canonicalize_dtype(dtype, allow_extended_dtype=False):
     return _canonicalize(dtype)
 
 
-def itemsize_bits(dtype):
+def itemsize_bits(dtype: DTypeLike) -> int:
     """The number of bits of an element.
 
     Args:
@@ -111,7 +122,7 @@ def itemsize_bits(dtype):
     return 4 if name in ("int4", "uint4", "float4_e2m1fn") else np.dtype(dtype).itemsize * 8
 
 
-def result_type(*args, return_weak_type_flag=False):
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """The dtype to which the arguments promote.
 
     Args:
@@ -133,7 +144,7 @@ def result_type(*args, return_weak_type_flag=False):
     return dtype, all(type(x) in (int, float, complex) or getattr(x, "weak_type", False) for x in args)
 
 
-def scalar_type_of(x):
+def scalar_type_of(x: Any) -> type[Any]:
     """The Python scalar type of an array's kind.
 
     Args:

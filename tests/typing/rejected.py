@@ -3,6 +3,9 @@
 import ferrax as jax
 import ferrax.numpy as jnp
 from ferrax import Array, lax, random
+from ferrax.example_libraries import stax
+from ferrax.experimental.sparse import BCOO
+from ferrax.scipy.stats import gamma, norm
 
 x = jnp.ones(3)
 
@@ -43,6 +46,14 @@ def show() -> None:
     jax.config.update(3, True)  # error
     lax.reduce_precision(x, exponent=3)  # error
     jax.tree.map(3, x)  # error
+    norm.pdf(x, scal=2.0)  # error
+    gamma.cdf(x, 2.0, beta=3.0)  # error
+    BCOO.fromdense(x, nsee=3)  # error
+    BCOO.fromdense(x).todens()  # error
+    stax.serial(stax.Dense("ten"))  # error
+    jax.make_mesh((1,), axis_name=("x",))  # error
+    jax.P("x").updated()  # error
+    jax.dtypes.itemsize_bits(3.5)  # error
     n: int = x.shape  # error
     s: str = jnp.sin(x)  # error
     print(n, s)

@@ -53,7 +53,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "types",
         usage: "[ARGS]",
-        about: "stubs beside the library, and programs that use it, under mypy and basedpyright",
+        about: "the package's annotations, and programs that use it, under mypy and basedpyright",
         run: types,
     },
     Task { name: "tidy", usage: "", about: "the rules of the house that no compiler knows", run: tidy::run },

@@ -121,6 +121,7 @@ const RULES: &[Rule] = &[
     facts_stand_once,
     hooks_alone_name_the_package,
     cpu_functions_are_short,
+    annotations_are_inline,
     globals::globals_are_listed,
     layers::python_imports_point_down,
     names::types_have_names_of_their_own,
@@ -416,6 +417,17 @@ fn cpu_functions_are_short(files: &[File]) -> Vec<String> {
     out
 }
 
+/// The extension's stub: the one module whose annotations cannot be in its source.
+const STUB: &str = "python/ferrax/_core.pyi";
+
+fn annotations_are_inline(files: &[File]) -> Vec<String> {
+    files
+        .iter()
+        .filter(|f| f.path.starts_with("python/") && f.path.ends_with(".pyi") && f.path != STUB)
+        .map(|f| format!("{}: annotations are inline; the only stub is {STUB}", f.path))
+        .collect()
+}
+
 fn report_long_files(files: &[File]) {
     let mut long: Vec<(usize, &str)> = files
         .iter()
@@ -470,6 +482,12 @@ mod tests {
             unsafe_lives_in_named_modules(&one("crates/ferrax-cpu/src/tape.rs", "// SAFETY: x is.\nunsafe { x() }"))
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn a_stub_beside_a_python_module_is_refused() {
+        assert!(annotations_are_inline(&one(STUB, "class Array: ...")).is_empty());
+        assert_eq!(annotations_are_inline(&one("python/ferrax/dtypes.pyi", "")).len(), 1);
     }
 
     #[test]

@@ -7,14 +7,33 @@
 Invariant: `init(rng, input_shape) -> (output_shape, params)` and `apply(params, inputs, **kwargs) -> outputs`; -1 in a shape is the batch size.
 """
 
+from __future__ import annotations
+
 import functools
 import operator as _op
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import lax, numpy as jnp, random
 from ..nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from ..nn.initializers import glorot_normal, normal, ones, zeros
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Protocol, TypeAlias
+
+    _Layer: TypeAlias = tuple[Callable[..., Any], Callable[..., Any]]
+
+    class _Pooling(Protocol):
+        def __call__(
+            self,
+            window_shape: Sequence[int],
+            strides: Sequence[int] | None = None,
+            padding: str | Sequence[tuple[int, int]] = "VALID",
+            spec: str | None = None,
+        ) -> _Layer: ...
+
 
 __all__ = [
     "AvgPool",
@@ -71,7 +90,7 @@ __all__ = [
 logsoftmax, randn, glorot = log_softmax, normal, glorot_normal
 
 
-def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):
+def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> _Layer:
     """An affine map of the last axis, from (..., n) to (..., out_dim). Its parameters are (W, b), of shapes (n, out_dim) and (out_dim,).
 
     Args:
@@ -94,7 +113,15 @@ def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):
     return init_fun, apply_fun
 
 
-def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
+def GeneralConv(
+    dimension_numbers: Any,
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    W_init: Any = None,
+    b_init: Any = normal(1e-06),
+) -> _Layer:
     """A convolution. Its parameters are (W, b): the kernel, and one number for each output channel.
 
     Args:
@@ -136,7 +163,15 @@ def _convolution(convolve, shape_tuple, dimension_numbers, out_chan, filter_shap
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 
 
-def GeneralConvTranspose(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):
+def GeneralConvTranspose(
+    dimension_numbers: Any,
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    W_init: Any = None,
+    b_init: Any = normal(1e-06),
+) -> _Layer:
     """A transposed convolution, which enlarges the spatial axes by its strides. Its parameters are (W, b), like those of `GeneralConv`.
 
     Args:
@@ -158,7 +193,9 @@ Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
 
 
-def BatchNorm(axis=(0, 1, 2), epsilon=1e-5, center=True, scale=True, beta_init=zeros, gamma_init=ones):
+def BatchNorm(
+    axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-05, center: bool = True, scale: bool = True, beta_init: Any = zeros, gamma_init: Any = ones
+) -> _Layer:
     """Normalisation to mean 0 and variance 1 over some axes, then scale and shift. Its parameters are (beta, gamma), of the shape of the other axes.
 
     Args:
@@ -189,7 +226,7 @@ def BatchNorm(axis=(0, 1, 2), epsilon=1e-5, center=True, scale=True, beta_init=z
     return init_fun, apply_fun
 
 
-def elementwise(fun, **fun_kwargs):
+def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> _Layer:
     """A layer without parameters that applies a function to each element.
 
     Args:
@@ -215,7 +252,7 @@ Selu = elementwise(selu)
 Gelu = elementwise(gelu)
 
 
-def _pooling(reducer, init_val, rescaler=None):
+def _pooling(reducer, init_val, rescaler=None) -> _Pooling:
     def Pool(window_shape, strides=None, padding="VALID", spec=None):
         """Pooling over windows, a layer without parameters.
 
@@ -284,7 +321,7 @@ Flatten = _flatten()
 Identity = (lambda rng, input_shape: (input_shape, ())), (lambda params, inputs, **kwargs: inputs)
 
 
-def FanOut(num):
+def FanOut(num: int) -> _Layer:
     """A layer without parameters that returns a list of `num` copies of its input.
 
     Args:
@@ -299,7 +336,7 @@ def FanOut(num):
 FanInSum = (lambda rng, input_shape: (input_shape[0], ())), (lambda params, inputs, **kwargs: sum(inputs))
 
 
-def FanInConcat(axis=-1):
+def FanInConcat(axis: int = -1) -> _Layer:
     """A layer without parameters that concatenates the arrays of a list.
 
     Args:
@@ -320,7 +357,7 @@ def FanInConcat(axis=-1):
     return init_fun, apply_fun
 
 
-def Dropout(rate, mode="train"):
+def Dropout(rate: float, mode: str = "train") -> _Layer:
     """A layer without parameters that, in mode "train", keeps each element with probability `rate` and divides it by `rate`. Other elements become 0.
 
     Args:
@@ -349,7 +386,7 @@ def Dropout(rate, mode="train"):
     return init_fun, apply_fun
 
 
-def serial(*layers):
+def serial(*layers: _Layer) -> _Layer:
     """Layers applied in sequence. The parameters are a list with an entry for each layer; `rng` is split among them.
 
     Args:
@@ -376,7 +413,7 @@ def serial(*layers):
     return init_fun, apply_fun
 
 
-def parallel(*layers):
+def parallel(*layers: _Layer) -> _Layer:
     """Layers side by side, from a list of inputs to a list of outputs. The parameters are a tuple with an entry for each layer.
 
     Args:
@@ -403,7 +440,7 @@ def _rngs(kwargs, n):
     return (None,) * n if rng is None else random.split(rng, n)
 
 
-def shape_dependent(make_layer):
+def shape_dependent(make_layer: Any) -> Any:
     """A layer that is constructed when the shape of its input is known.
 
     Args:

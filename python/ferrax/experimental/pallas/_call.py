@@ -11,8 +11,11 @@ kernel on references to them, and stores the blocks that it wrote. So a kernel i
 Invariant: blocks that are partly outside are padded with uninitialized elements; nothing outside is ever written.
 """
 
+from __future__ import annotations
+
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -268,22 +271,22 @@ def _merged(grid_spec, grid, in_specs, out_specs, scratch_shapes):
 
 
 def pallas_call(
-    kernel,
-    out_shape,
+    kernel: Any,
+    out_shape: Any,
     *,
-    grid_spec=None,
-    grid=(),
-    in_specs=no_block_spec,
-    out_specs=no_block_spec,
-    scratch_shapes=(),
-    input_output_aliases={},  # noqa: B006 - the signature of JAX; it is not written to
-    debug=False,
-    interpret=False,
-    name=None,
-    compiler_params=None,
-    cost_estimate=None,
-    metadata=None,
-):
+    grid_spec: Any = None,
+    grid: Any = (),
+    in_specs: Any = no_block_spec,
+    out_specs: Any = no_block_spec,
+    scratch_shapes: Any = (),
+    input_output_aliases: Any = {},  # noqa: B006 - the signature of JAX; it is not written to
+    debug: bool = False,
+    interpret: bool = False,
+    name: Any = None,
+    compiler_params: Any = None,
+    cost_estimate: Any = None,
+    metadata: Any = None,
+) -> Any:
     """A function that runs a kernel over the blocks of its arguments.
 
     Args:

@@ -5,8 +5,11 @@
 Invariant: only a kernel, or an index map, that runs now is somewhere.
 """
 
+from __future__ import annotations
+
 import contextlib
 import threading
+from typing import Any
 
 __all__ = ["at", "num_programs", "program_id"]
 
@@ -38,7 +41,7 @@ def _here(what, axis):
     return ids[axis], grid[axis]
 
 
-def program_id(axis):
+def program_id(axis: Any) -> Any:
     """The index of this call of the kernel along an axis of the grid.
 
     Args:
@@ -53,7 +56,7 @@ def program_id(axis):
     return _here("program_id", axis)[0]
 
 
-def num_programs(axis):
+def num_programs(axis: Any) -> Any:
     """The size of the grid along an axis, in a kernel.
 
     Args:

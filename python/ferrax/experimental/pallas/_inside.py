@@ -7,8 +7,11 @@
 Invariant: each is a composition of other primitives; functions that need separate cores, or another compiler, raise errors that say so.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +60,7 @@ __all__ = [
 ]
 
 
-def when(condition, /):
+def when(condition: Any, /) -> Any:
     """A decorator that calls a function without arguments at once if a condition holds.
 
     Args:
@@ -77,7 +80,7 @@ def when(condition, /):
     return call
 
 
-def loop(lower, upper, *, init_carry=None, step=1, unroll=None):
+def loop(lower: Any, upper: Any, *, init_carry: Any = None, step: int = 1, unroll: Any = None) -> Any:
     """A decorator that calls a function with each number of a range, and with its last result.
 
     Args:
@@ -98,7 +101,7 @@ def loop(lower, upper, *, init_carry=None, step=1, unroll=None):
     return call
 
 
-def run_scoped(f, *types, collective_axes=(), **kw_types):
+def run_scoped(f: Any, *types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
     """Calls a function with references to scratch memory, which exists while the function runs.
 
     Args:
@@ -113,7 +116,7 @@ def run_scoped(f, *types, collective_axes=(), **kw_types):
     return f(*made(list(types)), **made(kw_types))
 
 
-def with_scoped(*types, collective_axes=(), **kw_types):
+def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
     """A decorator that gives a function references to scratch memory behind its other arguments.
 
     Args:
@@ -130,7 +133,7 @@ def with_scoped(*types, collective_axes=(), **kw_types):
     return decorator
 
 
-def run_state(f):
+def run_state(f: Any) -> Any:
     """A function of references as a function of values.
 
     Args:
@@ -148,7 +151,7 @@ def run_state(f):
     return run
 
 
-def select_ref(idx, *refs):
+def select_ref(idx: Any, *refs: Any) -> Any:
     """One of several references, selected by an index.
 
     Args:
@@ -166,7 +169,7 @@ def select_ref(idx, *refs):
     return refs[int(idx)]
 
 
-def empty_like(x):
+def empty_like(x: Any) -> Any:
     """Arrays whose elements have no particular values.
 
     Args:
@@ -178,7 +181,7 @@ def empty_like(x):
     return tree_map(lambda leaf: lax.empty(tuple(leaf.shape), leaf.dtype), x)
 
 
-def empty_ref_like(x):
+def empty_ref_like(x: Any) -> Any:
     """A reference to an array whose elements have no particular values.
 
     Args:
@@ -198,7 +201,7 @@ def empty_ref_like(x):
 # ---------------------------------------------------------------- semaphores: counters, as calls run one after another
 
 
-def semaphore_read(sem_or_view):
+def semaphore_read(sem_or_view: Any) -> Any:
     """The count of a semaphore.
 
     Args:
@@ -210,7 +213,7 @@ def semaphore_read(sem_or_view):
     return lax.convert_element_type(sem_or_view[...], np.int32)
 
 
-def semaphore_signal(sem_or_view, inc=1, *, device_id=None, device_id_type=None, core_index=None):
+def semaphore_signal(sem_or_view: Any, inc: int = 1, *, device_id: Any = None, device_id_type: Any = None, core_index: Any = None) -> Any:
     """Adds to the count of a semaphore.
 
     Args:
@@ -229,7 +232,7 @@ def semaphore_signal(sem_or_view, inc=1, *, device_id=None, device_id_type=None,
     sem_or_view.addupdate(lax.convert_element_type(inc, sem_or_view.dtype))
 
 
-def semaphore_wait(sem_or_view, value=1, *, decrement=True):
+def semaphore_wait(sem_or_view: Any, value: int = 1, *, decrement: bool = True) -> Any:
     """Subtracts from the count of a semaphore. It does not wait, because the iterations of a kernel run in sequence.
 
     Args:
@@ -247,7 +250,7 @@ def semaphore_wait(sem_or_view, value=1, *, decrement=True):
 # ---------------------------------------------------------------- sizes and numbers
 
 
-def cdiv(a, b):
+def cdiv(a: Any, b: Any) -> Any:
     """The quotient of two positive integers, rounded up.
 
     Args:
@@ -265,7 +268,7 @@ def cdiv(a, b):
     return lax.div(a + (b - 1), b)
 
 
-def align_to(x, a):
+def align_to(x: Any, a: Any) -> Any:
     """The least multiple of a number that is at least another number.
 
     Args:
@@ -278,7 +281,7 @@ def align_to(x, a):
     return cdiv(x, a) * a
 
 
-def next_power_of_2(x):
+def next_power_of_2(x: int) -> int:
     """The least power of two that is at least a number.
 
     Args:
@@ -290,7 +293,7 @@ def next_power_of_2(x):
     return 1 if x == 0 else 2 ** (x - 1).bit_length()
 
 
-def strides_from_shape(shape):
+def strides_from_shape(shape: Any) -> Any:
     """The distance between neighbours along each axis of an array in row-major order.
 
     Args:
@@ -305,7 +308,7 @@ def strides_from_shape(shape):
     return tuple(strides)
 
 
-def multiple_of(x, values):
+def multiple_of(x: Any, values: Any) -> Any:
     """Declares that a number is a multiple of others. It makes no difference.
 
     Args:
@@ -319,7 +322,7 @@ def multiple_of(x, values):
     return x
 
 
-def reciprocal(x, *, approx=False):
+def reciprocal(x: Any, *, approx: bool = False) -> Any:
     """The reciprocal, 1 / x.
 
     Args:
@@ -332,7 +335,7 @@ def reciprocal(x, *, approx=False):
     return lax.div(_core.asarray(1, x.dtype), x) if isinstance(x, _core.Array) else 1 / x
 
 
-def delay(nanos):
+def delay(nanos: Any) -> Any:
     """Accepted without effect: waits on hardware.
 
     Args:
@@ -344,7 +347,7 @@ def delay(nanos):
     del nanos
 
 
-def debug_print(fmt, *args):
+def debug_print(fmt: Any, *args: Any) -> Any:
     """Prints values each time the kernel runs.
 
     Args:
@@ -389,7 +392,7 @@ enable_debug_checks = _Switch("enable_debug_checks")
 enable_poison_buffers = _Switch("enable_poison_buffers")
 
 
-def debug_checks_enabled():
+def debug_checks_enabled() -> bool:
     """Whether `enable_debug_checks` is on.
 
     Returns:
@@ -398,7 +401,7 @@ def debug_checks_enabled():
     return enable_debug_checks.value
 
 
-def debug_check(condition, message):
+def debug_check(condition: Any, message: Any) -> Any:
     """A `checkify.check` that is active only while `enable_debug_checks` is on.
 
     Args:
@@ -413,7 +416,7 @@ def debug_check(condition, message):
 
 
 @contextlib.contextmanager
-def pallas_export_experimental(dynamic_shapes):
+def pallas_export_experimental(dynamic_shapes: Any) -> Any:
     """Context manager without effect: kernels are exported as other programs are, at symbolic sizes too.
 
     Args:
@@ -426,7 +429,7 @@ def pallas_export_experimental(dynamic_shapes):
     yield
 
 
-def estimate_cost(fun, *args, **kwargs):
+def estimate_cost(fun: Any, *args: Any, **kwargs: Any) -> Any:
     """The cost of a function: its operations as counted before it is compiled, and the bytes of its arguments and results.
 
     Args:
@@ -449,7 +452,7 @@ def estimate_cost(fun, *args, **kwargs):
 # ---------------------------------------------------------------- missing functions
 
 
-def core_map(mesh, **options):
+def core_map(mesh: Any, **options: Any) -> Any:
     """Refused: kernels over the cores of an accelerator, each with its own program counter.
 
     Args:
@@ -462,7 +465,7 @@ def core_map(mesh, **options):
     raise NotImplementedError("core_map: there are no cores to map over here; `pallas_call` with a grid runs anywhere")
 
 
-def kernel(body=None, out_type=(), *, mesh, **options):
+def kernel(body: Any = None, out_type: Any = (), *, mesh: Any, **options: Any) -> Any:
     """Refused: kernels over a mesh of cores.
 
     Args:
@@ -477,7 +480,7 @@ def kernel(body=None, out_type=(), *, mesh, **options):
     raise NotImplementedError(f"pallas.kernel: there is no mesh of cores here ({mesh!r}); `pallas_call` with a grid runs anywhere")
 
 
-def get_global(what):
+def get_global(what: Any) -> Any:
     """Refused: memory that several kernels share.
 
     Args:
@@ -489,7 +492,7 @@ def get_global(what):
     raise NotImplementedError("get_global: kernels share no memory here; hand the array on")
 
 
-def lower_as_mlir(f, *args, **kwargs):
+def lower_as_mlir(f: Any, *args: Any, **kwargs: Any) -> Any:
     """Refused: kernels are not lowered to the text of another compiler.
 
     Args:

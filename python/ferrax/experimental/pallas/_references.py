@@ -22,7 +22,7 @@ from ._specs import Slice
 __all__ = ["KernelRef", "View", "ds", "dslice", "uninitialized"]
 
 
-def ds(start, size=None, stride=None):
+def ds(start: Any, size: Any = None, stride: Any = None) -> Any:
     """The index of a range of elements.
 
     Args:

@@ -112,7 +112,7 @@ class Slice:
         return not isinstance(self.size, int)
 
     @classmethod
-    def from_slice(cls, slc, size):
+    def from_slice(cls, slc: Any, size: Any) -> Any:
         """A Python slice of a dimension of this size."""
         start, stop, step = slc.indices(size)
         return cls(start, max((stop - start + step - 1) // step, 0), step)
@@ -162,7 +162,7 @@ class MemoryRef:
         """The dtype."""
         return self.inner_aval.dtype
 
-    def get_array_aval(self):
+    def get_array_aval(self) -> Any:
         """The type of the array."""
         return self.inner_aval
 
@@ -205,7 +205,7 @@ class CostEstimate:
     bytes_accessed: int
     remote_bytes_transferred: int = 0
 
-    def to_json(self):
+    def to_json(self) -> Any:
         """As JSON."""
         return f'{{"flops": {self.flops}, "transcendentals": {self.transcendentals}, "bytes_accessed": {self.bytes_accessed}}}'.encode("ascii")
 
@@ -278,7 +278,7 @@ class GridSpec:
 
     num_scalar_prefetch = 0
 
-    def __init__(self, grid=(), in_specs=no_block_spec, out_specs=no_block_spec, scratch_shapes=()):
+    def __init__(self, grid: Any = (), in_specs: Any = no_block_spec, out_specs: Any = no_block_spec, scratch_shapes: Any = ()) -> None:
         if in_specs is not no_block_spec and not isinstance(in_specs, Sequence):
             raise ValueError(f"`in_specs` must be a tuple or a list. Found: {in_specs}")
         self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
@@ -302,6 +302,8 @@ class PrefetchScalarGridSpec(GridSpec):
       grid, in_specs, out_specs, scratch_shapes: as for `GridSpec`, without the prefetched inputs.
     """
 
-    def __init__(self, num_scalar_prefetch, grid=(), in_specs=no_block_spec, out_specs=no_block_spec, scratch_shapes=()):
+    def __init__(
+        self, num_scalar_prefetch: Any, grid: Any = (), in_specs: Any = no_block_spec, out_specs: Any = no_block_spec, scratch_shapes: Any = ()
+    ) -> None:
         super().__init__(grid, in_specs, out_specs, scratch_shapes)
         self.num_scalar_prefetch = num_scalar_prefetch

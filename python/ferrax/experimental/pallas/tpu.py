@@ -130,7 +130,7 @@ class SemaphoreType(enum.Enum):
         """The shape."""
         return ()
 
-    def __call__(self, shape=()):
+    def __call__(self, shape: Any = ()) -> Any:
         """An array of such semaphores."""
         return _Counter(tuple(shape))
 
@@ -201,7 +201,7 @@ class _Copy:
     wait_send = wait_recv = wait
 
 
-def make_async_copy(src_ref, dst_ref, sem, *, add=False):
+def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, add: bool = False) -> Any:
     """A copy between references that its method `start` starts and its method `wait` waits for.
 
     Args:
@@ -216,7 +216,7 @@ def make_async_copy(src_ref, dst_ref, sem, *, add=False):
     return _Copy(src_ref, dst_ref, sem, add)
 
 
-def async_copy(src_ref, dst_ref, sem, *, priority=0, add=False):
+def async_copy(src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False) -> Any:
     """Starts a copy between references.
 
     Args:
@@ -234,7 +234,7 @@ def async_copy(src_ref, dst_ref, sem, *, priority=0, add=False):
     return copy
 
 
-def sync_copy(src_ref, dst_ref, *, add=False):
+def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> Any:
     """Copies the elements of one reference to another.
 
     Args:
@@ -248,7 +248,7 @@ def sync_copy(src_ref, dst_ref, *, add=False):
     make_async_copy(src_ref, dst_ref, None, add=add).start()
 
 
-def load(ref, *, mask=None):
+def load(ref: Any, *, mask: Any = None) -> Any:
     """The elements of a reference.
 
     Args:
@@ -261,7 +261,7 @@ def load(ref, *, mask=None):
     return _load(ref, mask=mask)
 
 
-def store(ref, val, *, mask=None):
+def store(ref: Any, val: Any, *, mask: Any = None) -> Any:
     """Sets elements of a reference.
 
     Args:
@@ -278,7 +278,7 @@ def store(ref, val, *, mask=None):
 # ---------------------------------------------------------------- arrays
 
 
-def roll(x, shift, axis, *, stride=None, stride_axis=None):
+def roll(x: Any, shift: Any, axis: Any, *, stride: Any = None, stride_axis: Any = None) -> Any:
     """An array moved cyclically along an axis, towards higher indices.
 
     Args:
@@ -314,7 +314,7 @@ def roll(x, shift, axis, *, stride=None, stride_axis=None):
     return _take_along_axis(x, source, axis)
 
 
-def bitcast(x, ty):
+def bitcast(x: Any, ty: Any) -> Any:
     """The bits of an array as another dtype. Where elements become narrower or wider, the last axis but one grows or shrinks.
 
     Args:
@@ -350,7 +350,7 @@ def _moved(x, start, end):
     return lax.transpose(x, order)
 
 
-def touch(ref):
+def touch(ref: Any) -> Any:
     """Accepted without effect: keeps a reference from being removed.
 
     Args:
@@ -362,7 +362,7 @@ def touch(ref):
     del ref
 
 
-def with_memory_space_constraint(x, memory_space):
+def with_memory_space_constraint(x: Any, memory_space: Any) -> Any:
     """Requests a memory space for an array. A device has only one, so it has no effect.
 
     Args:
@@ -380,7 +380,7 @@ def with_memory_space_constraint(x, memory_space):
 
 
 @contextlib.contextmanager
-def force_tpu_interpret_mode(params=None):
+def force_tpu_interpret_mode(params: Any = None) -> Any:
     """Context manager without effect: kernels run on the device as programs in any case.
 
     Args:
@@ -393,7 +393,7 @@ def force_tpu_interpret_mode(params=None):
     yield
 
 
-def set_tpu_interpret_mode(params=None):
+def set_tpu_interpret_mode(params: Any = None) -> Any:
     """Accepted without effect: kernels run on the device as programs in any case.
 
     Args:
@@ -405,7 +405,7 @@ def set_tpu_interpret_mode(params=None):
     del params
 
 
-def reset_tpu_interpret_mode_state():
+def reset_tpu_interpret_mode_state() -> None:
     """Accepted without effect.
 
     Returns:
@@ -413,7 +413,7 @@ def reset_tpu_interpret_mode_state():
     """
 
 
-def is_tpu_device():
+def is_tpu_device() -> bool:
     """Whether the default device is a TPU.
 
     Returns:

@@ -3,9 +3,12 @@
 Invariant: an element whose indices are outside the shape does not exist: it gathers zero, and scatters nothing.
 """
 
+from __future__ import annotations
+
 import abc
 import math
 import operator
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,6 +18,11 @@ from ..._core import Tracer, trace_of
 from ..._devices import block_until_ready
 from ..._dtypes import canonicalize_dtype
 from ...tree_util import tree_map
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._core import Array
 
 __all__ = ["CuSparseEfficiencyWarning", "JAXSparse", "SparseEfficiencyError", "SparseEfficiencyWarning"]
 
@@ -49,6 +57,15 @@ def _tracer_name(x):
     return _TRACERS.get(owner and owner.what, type(x).__name__)
 
 
+def _refuses(name: str) -> Callable[..., Any]:
+    def method(self, *args, **kwargs):
+        raise NotImplementedError(f"{type(self)}.{name}")
+
+    method.__name__ = name
+    method.__doc__ = f"Refused: a format that has `{name}` defines it."
+    return method
+
+
 class JAXSparse(abc.ABC):
     """A sparse array: a shape, a dtype and a few buffers; a pytree.
 
@@ -64,8 +81,8 @@ class JAXSparse(abc.ABC):
     # NumPy's arrays leave `x @ sparse` to the sparse array
     __array_ufunc__ = None
 
-    def __init__(self, args, *, shape):
-        self.shape = checked_shape(shape)
+    def __init__(self, args: tuple[Array, ...], *, shape: Sequence[int]) -> None:
+        self.shape: tuple[int, ...] = checked_shape(shape)
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -74,14 +91,14 @@ class JAXSparse(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def nse(self): ...
+    def nse(self) -> int: ...
 
     @property
     @abc.abstractmethod
-    def dtype(self): ...
+    def dtype(self) -> np.dtype[Any]: ...
 
     @abc.abstractmethod
-    def todense(self):
+    def todense(self) -> Array:
         """The array with all elements stored.
 
         Returns:
@@ -90,7 +107,7 @@ class JAXSparse(abc.ABC):
         ...
 
     @abc.abstractmethod
-    def transpose(self, axes=None):
+    def transpose(self, axes: Any = None) -> Any:
         """The array with its dimensions in another order.
 
         Args:
@@ -102,7 +119,7 @@ class JAXSparse(abc.ABC):
         ...
 
     @abc.abstractmethod
-    def tree_flatten(self):
+    def tree_flatten(self) -> Any:
         """The buffers of the array, and the static data to rebuild it.
 
         Returns:
@@ -112,7 +129,7 @@ class JAXSparse(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def tree_unflatten(cls, aux_data, children):
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
         """The array of given buffers.
 
         Args:
@@ -125,23 +142,36 @@ class JAXSparse(abc.ABC):
         ...
 
     @property
-    def size(self):
+    def size(self) -> int:
         return math.prod(self.shape)
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         return len(self.shape)
 
     @property
-    def T(self):
+    def T(self) -> Self:
         return self.transpose()
 
-    def block_until_ready(self):
+    def block_until_ready(self) -> Any:
         """Waits for the buffers. Returns the array."""
         block_until_ready(self.tree_flatten()[0])
         return self
 
-    def __len__(self):
+    __getitem__ = _refuses("__getitem__")
+    __neg__ = _refuses("__neg__")
+    __pos__ = _refuses("__pos__")
+    __matmul__ = _refuses("__matmul__")
+    __rmatmul__ = _refuses("__rmatmul__")
+    __mul__ = _refuses("__mul__")
+    __rmul__ = _refuses("__rmul__")
+    __add__ = _refuses("__add__")
+    __radd__ = _refuses("__radd__")
+    __sub__ = _refuses("__sub__")
+    __rsub__ = _refuses("__rsub__")
+    sum = _refuses("sum")
+
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
@@ -156,19 +186,6 @@ class JAXSparse(abc.ABC):
         extra = "".join(f", {k}={v}" for k in ("n_batch", "n_dense") if (v := getattr(self, k, 0)))
         text = f"{name}({dtype}{shape}, {nse=}{extra})"
         return f"{_tracer_name(self.data)}[{text}]" if isinstance(self.data, Tracer) else text
-
-
-def _refuses(name):
-    def method(self, *args, **kwargs):
-        raise NotImplementedError(f"{type(self)}.{name}")
-
-    method.__name__ = name
-    method.__doc__ = f"Refused: a format that has `{name}` defines it."
-    return method
-
-
-for _name in ("__getitem__", "__neg__", "__pos__", "__matmul__", "__rmatmul__", "__mul__", "__rmul__", "__add__", "__radd__", "__sub__", "__rsub__", "sum"):
-    setattr(JAXSparse, _name, _refuses(_name))
 
 
 def checked_shape(shape):

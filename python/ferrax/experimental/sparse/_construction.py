@@ -6,13 +6,20 @@ Invariant: derivatives pass through the elements. Which elements are specified d
     Array([0., 2.], dtype=float32)
 """
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING
 
 from ... import lax, numpy as jnp
 from ...extend.core import concrete_or_error
 from ._base import add_at, checked_index_dtype, checked_shape, columns, ends, expanded, over_batch, take_at
 from ._duplicates import first_occurrences
 from .bcoo import BCOO, check_bcoo, made, props
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike, DTypeLike
 
 __all__ = ["bcoo_empty", "bcoo_extract", "bcoo_eye", "bcoo_from_scipy_sparse", "bcoo_fromdense", "bcoo_todense", "count_specified"]
 
@@ -50,7 +57,7 @@ def checked_nse(name, nse):
     return nse
 
 
-def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=jnp.int32):
+def bcoo_fromdense(mat: Array, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = jnp.int32) -> BCOO:
     """The BCOO array of a dense one.
 
     Args:
@@ -93,7 +100,7 @@ def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=jnp.int32
     return made(data, indices, mat.shape, True, True)
 
 
-def bcoo_todense(mat):
+def bcoo_todense(mat: BCOO) -> Array:
     """The dense array of a BCOO one.
 
     Args:
@@ -115,7 +122,7 @@ def bcoo_todense(mat):
     return jnp.broadcast_to(out, (*batch, *sparse, *dense))
 
 
-def bcoo_extract(sparr, arr, *, assume_unique=None):
+def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
     """A dense array's elements at a sparse array's indices.
 
     Args:

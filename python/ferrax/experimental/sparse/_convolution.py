@@ -5,7 +5,10 @@
 Invariant: the result has an element for each pair, those outside included; equal indices are summed where there are more pairs than places.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 from ... import _core, lax, numpy as jnp
 from ..._core import ShapedArray
@@ -15,24 +18,27 @@ from ._duplicates import bcoo_sum_duplicates
 from ._slicing import bcoo_update_layout
 from .bcoo import BCOO, made
 
+if TYPE_CHECKING:
+    from ...sharding import NamedSharding, PartitionSpec
+
 __all__ = ["bcoo_conv_general_dilated"]
 
 
 def bcoo_conv_general_dilated(
-    lhs,
-    rhs,
+    lhs: Any,
+    rhs: Any,
     *,
-    window_strides,
-    padding,
-    lhs_dilation=None,
-    rhs_dilation=None,
-    dimension_numbers=None,
-    feature_group_count=1,
-    batch_group_count=1,
-    precision=None,
-    preferred_element_type=None,
-    out_sharding=None,
-):
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any = None,
+    rhs_dilation: Any = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> BCOO:
     """`lax.conv_general_dilated` of BCOO arrays.
 
     Args:

@@ -8,12 +8,19 @@ Invariant: indices are compared column by column, never as one number, so shapes
     Array([2., 4.], dtype=float32)
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._core import Tracer
 from ._base import columns, ends, inside, masked, over_batch
 from .bcoo import check_bcoo, made, props
+
+if TYPE_CHECKING:
+    from .bcoo import BCOO
 
 __all__ = ["bcoo_sort_indices", "bcoo_sum_duplicates", "first_occurrences", "positions_of"]
 
@@ -34,7 +41,7 @@ def _differs(cols, n):
     return jnp.concatenate([head, tail])
 
 
-def bcoo_sort_indices(mat):
+def bcoo_sort_indices(mat: BCOO) -> BCOO:
     """A BCOO array with its indices in lexicographic order.
 
     Args:
@@ -53,7 +60,7 @@ def bcoo_sort_indices(mat):
     return made(over_batch(take, nb, mat.data, perm), over_batch(take, nb, mat.indices, perm), mat.shape, True, mat.unique_indices)
 
 
-def bcoo_sum_duplicates(mat, nse=None):
+def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     """A BCOO array with sorted indices, each once: elements with equal indices are summed.
 
     Args:

@@ -3,7 +3,10 @@
 Invariant: this file alone adds methods to the classes. It is imported after the functions, which use the classes.
 """
 
+from __future__ import annotations
+
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +21,9 @@ from ._slicing import bcoo_update_layout
 from .bcoo import BCOO
 from .bcsr import BCSR
 from .transform import sparsify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = []
 
@@ -74,12 +80,12 @@ def _iter(self):
         yield self[i]
 
 
-def _astype(self, *args, **kwargs):
+def _astype(self: BCOO, *args: Any, **kwargs: Any) -> Any:
     """The array with elements of another dtype. Args: as for an array's `astype`."""
     return sparsify(lambda x: x.astype(*args, **kwargs))(self)
 
 
-def _reshape(self, *args, **kwargs):
+def _reshape(self: BCOO, *args: Any, **kwargs: Any) -> Any:
     """The array with another shape. Args: as for an array's `reshape`; see `bcoo_reshape` for the restrictions of BCOO arrays."""
     return sparsify(lambda x: x.reshape(*args, **kwargs))(self)
 
@@ -133,23 +139,23 @@ def _eye(cls, N, M, k, *, dtype=None, index_dtype="int32", n_batch=0, n_dense=0)
     return bcoo_eye(N, M, k, dtype=dtype, index_dtype=index_dtype, n_batch=n_batch, n_dense=n_dense)
 
 
-def _todense(self):
+def _todense(self: BCOO) -> Array:
     """The dense array."""
     return bcoo_todense(self)
 
 
-def _transpose(self, axes=None):
+def _transpose(self: BCOO, axes: Sequence[int] | None = None) -> BCOO:
     """The array with its dimensions in reverse, or in the order of `axes`; see `bcoo_transpose`."""
     axes = range(self.ndim)[::-1] if axes is None else [a + self.ndim if -self.ndim <= a < 0 else a for a in map(operator.index, axes)]
     return bcoo_transpose(self, permutation=axes)
 
 
-def _sort_indices(self):
+def _sort_indices(self: BCOO) -> BCOO:
     """The array with its indices in order; see `bcoo_sort_indices`."""
     return bcoo_sort_indices(self)
 
 
-def _sum_duplicates(self, nse=None, remove_zeros=True):
+def _sum_duplicates(self: BCOO, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
     """The array with sorted indices, each once: elements with equal indices are summed.
 
     Args:
@@ -165,7 +171,7 @@ def _sum_duplicates(self, nse=None, remove_zeros=True):
     return sum_duplicates(self, nse, remove_zeros)
 
 
-def _update_layout(self, *, n_batch=None, n_dense=None, on_inefficient="error"):
+def _update_layout(self: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error") -> BCOO:
     """The same elements with other numbers of batch and dense dimensions; see `bcoo_update_layout`."""
     return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
 

@@ -10,8 +10,11 @@ that infinities there have no effect.
     Array([1., 2.], dtype=float32)
 """
 
+from __future__ import annotations
+
 import math
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +26,9 @@ from ._duplicates import bcoo_sum_duplicates, positions_of
 from ._shaping import bcoo_broadcast_in_dim, materialized
 from ._slicing import bcoo_update_layout
 from .bcoo import BCOO, check_bcoo, like, made, props
+
+if TYPE_CHECKING:
+    from ...sharding import NamedSharding, PartitionSpec
 
 __all__ = ["bcoo_dot_general", "bcoo_dot_general_sampled", "bcoo_multiply_dense", "bcoo_multiply_sparse", "checked_dot"]
 
@@ -47,7 +53,15 @@ def checked_dot(lhs, rhs, dimension_numbers):
     return (lc, rc), (lb, rb)
 
 
-def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+def bcoo_dot_general(
+    lhs: BCOO | Array,
+    rhs: BCOO | Array,
+    *,
+    dimension_numbers: Any,
+    precision: None = None,
+    preferred_element_type: None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> BCOO | Array:
     """`lax.dot_general` where one operand or both are BCOO arrays.
 
     Args:
@@ -192,7 +206,7 @@ def _counted(index, size):
     return jnp.where(index < 0, index + size, index)
 
 
-def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
+def bcoo_dot_general_sampled(A: Array, B: Array, indices: Array, *, dimension_numbers: Any) -> Array:
     """The elements at some indices of what `lax.dot_general` gives for two arrays; the others are not computed.
 
     Args:
@@ -243,7 +257,7 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
     return masked(out, jnp.broadcast_to(there, out.shape[: nb + 1]), nb)
 
 
-def bcoo_multiply_dense(sp_mat, v):
+def bcoo_multiply_dense(sp_mat: BCOO, v: Array) -> Array:
     """The data of a BCOO array times a dense one, element by element.
 
     Args:
@@ -289,7 +303,7 @@ def multiply_dense(sp_mat, v, product=times):
     return masked(out, jnp.broadcast_to(there, out.shape[: nb + 1]), nb)
 
 
-def bcoo_multiply_sparse(lhs, rhs):
+def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     """The product of two BCOO arrays, element by element.
 
     Args:

@@ -4,8 +4,11 @@ Invariant: `RULES[name](eqn, values, params)` takes arrays and BCOO arrays, at l
 has several results).
 """
 
+from __future__ import annotations
+
 import functools
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +33,9 @@ from ._shaping import (
 from ._slicing import bcoo_dynamic_slice, bcoo_gather, bcoo_slice, bcoo_update_layout
 from .bcoo import BCOO, like, made, props
 
+if TYPE_CHECKING:
+    from ..._core import Array
+
 __all__ = ["KEEPS_ROWS", "RULES", "as_bcoo", "dense"]
 
 RULES = {}
@@ -40,7 +46,7 @@ def as_bcoo(x):
     return x if isinstance(x, BCOO) else x.to_bcoo()
 
 
-def todense(arr):
+def todense(arr: JAXSparse | Array) -> Array:
     """The dense array of a sparse one; an array is returned unchanged.
 
     Within a function that `sparsify` is applied to, it marks the conversion of a sparse array to a dense one.

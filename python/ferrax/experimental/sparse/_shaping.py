@@ -7,8 +7,11 @@ Invariant: an element outside the shape remains outside, with every index at the
     BCOO(float32[3, 2], nse=2)
 """
 
+from __future__ import annotations
+
 import math
 import operator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +19,9 @@ from ... import lax, numpy as jnp
 from ..._flags import no_sharding
 from ._base import column, ends, inside, masked
 from .bcoo import BCOO, check_bcoo, like, made, props
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_squeeze", "bcoo_transpose"]
 
@@ -38,7 +44,7 @@ def materialized(mat):
     return jnp.broadcast_to(mat.data, (*batch, *mat.data.shape[len(batch) :])), jnp.broadcast_to(mat.indices, (*batch, *mat.indices.shape[len(batch) :]))
 
 
-def bcoo_transpose(mat, *, permutation):
+def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """A BCOO array with its dimensions in another order.
 
     Args:
@@ -73,7 +79,7 @@ def bcoo_transpose(mat, *, permutation):
     return made(data, indices, shape, mat.indices_sorted and order == list(range(ns)), mat.unique_indices)
 
 
-def bcoo_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
+def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None) -> BCOO:
     """`lax.broadcast_in_dim` of a BCOO array.
 
     New dimensions before the first sparse one are batch dimensions, those behind the first dense one are dense, the others sparse; elements are repeated along
@@ -143,7 +149,7 @@ def bcoo_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
     return made(data, indices, shape, False, mat.unique_indices)
 
 
-def bcoo_concatenate(operands, *, dimension):
+def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """`lax.concatenate` of BCOO arrays.
 
     Args:
@@ -208,7 +214,7 @@ def bcoo_concatenate(operands, *, dimension):
     return made(data, indices, shape, dimension < nb and all(op.indices_sorted for op in operands), whole and all(op.unique_indices for op in operands))
 
 
-def bcoo_reduce_sum(mat, *, axes):
+def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """The sum of a BCOO array over some dimensions.
 
     Args:
@@ -283,7 +289,7 @@ def _groups(old, new):
         yield range(a, i), range(b, j), m
 
 
-def bcoo_reshape(mat, *, new_sizes, dimensions=None, sharding=None):
+def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None) -> BCOO:
     """`lax.reshape` of a BCOO array.
 
     Args:
@@ -341,7 +347,7 @@ def bcoo_reshape(mat, *, new_sizes, dimensions=None, sharding=None):
     return made(data, indices.reshape(*lead, mat.nse, len(new_sparse)), new, mat.indices_sorted and new_sparse == sparse, mat.unique_indices)
 
 
-def bcoo_squeeze(arr, *, dimensions):
+def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """A BCOO array without some of its dimensions of size 1.
 
     Args:
@@ -372,7 +378,7 @@ def bcoo_squeeze(arr, *, dimensions):
     return made(data, indices, [d for i, d in enumerate(arr.shape) if i not in axes], arr.indices_sorted and not gone, arr.unique_indices)
 
 
-def bcoo_rev(operand, dimensions):
+def bcoo_rev(operand: Any, dimensions: Any) -> Any:
     """`lax.rev` of a BCOO array.
 
     Args:

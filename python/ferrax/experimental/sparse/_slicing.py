@@ -7,9 +7,12 @@ Invariant: elements that a slice leaves out stay in the buffers, as elements out
     Array([[0., 1., 0.]], dtype=float32)
 """
 
+from __future__ import annotations
+
 import math
 import operator
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +22,13 @@ from ._base import SparseEfficiencyError, SparseEfficiencyWarning, add_at, colum
 from ._duplicates import bcoo_sum_duplicates
 from ._shaping import bcoo_squeeze, bcoo_transpose, materialized, with_columns
 from .bcoo import check_bcoo, made, props
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._core import Array
+    from ...lax import GatherDimensionNumbers, GatherScatterMode
+    from .bcoo import BCOO
 
 __all__ = ["bcoo_dynamic_slice", "bcoo_gather", "bcoo_slice", "bcoo_update_layout"]
 
@@ -34,7 +44,7 @@ def _cut(mat, keep, cols, shape):
     return bcoo_sum_duplicates(out, nse=size) if size < mat.nse else out
 
 
-def bcoo_slice(mat, *, start_indices, limit_indices, strides=None):
+def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None) -> BCOO:
     """`lax.slice` of a BCOO array.
 
     Args:
@@ -85,7 +95,7 @@ def bcoo_slice(mat, *, start_indices, limit_indices, strides=None):
     return _cut(mat, keep, cols, shape)
 
 
-def bcoo_dynamic_slice(mat, start_indices, slice_sizes):
+def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
     """`lax.dynamic_slice` of a BCOO array.
 
     Args:
@@ -140,7 +150,17 @@ def bcoo_dynamic_slice(mat, start_indices, slice_sizes):
     return _cut(mat, keep, cols, sizes)
 
 
-def bcoo_gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices=False, indices_are_sorted=False, mode=None, fill_value=None):
+def bcoo_gather(
+    operand: BCOO,
+    start_indices: Array,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> BCOO:
     """`lax.gather` of a BCOO array: a slice for each of the start indices.
 
     Args:
@@ -211,7 +231,7 @@ def _leading(mat, lead):
     return made(split(mat.data), split(mat.indices), (*lead, *mat.shape[1:]), mat.indices_sorted, mat.unique_indices)
 
 
-def bcoo_update_layout(mat, *, n_batch=None, n_dense=None, on_inefficient="error"):
+def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error") -> BCOO:
     """The same elements with another number of batch and dense dimensions.
 
     Args:

@@ -19,7 +19,13 @@ from ...tree_util import register_pytree_node_class
 from ._base import JAXSparse, Layout, checked_shape
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import numpy as np
+
+    from ..._core import Array
+    from ...typing import ArrayLike, DTypeLike
+    from . import _methods
 
 __all__ = ["BCOO"]
 
@@ -43,7 +49,7 @@ class BCOO(JAXSparse):
         BCOO(float32[2, 3], nse=3)
     """
 
-    def __init__(self, args, *, shape, indices_sorted=False, unique_indices=False):
+    def __init__(self, args: tuple[Array, Array], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False) -> None:
         data, indices = args
         self.data, self.indices = jnp.asarray(data), jnp.asarray(indices)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
@@ -75,12 +81,42 @@ class BCOO(JAXSparse):
         """The number of trailing dense axes."""
         return self.data.ndim - 1 - self.n_batch
 
-    def tree_flatten(self):
+    if TYPE_CHECKING:
+        # `_methods` attaches these: they call functions whose modules import this class.
+        def __abs__(self) -> Array: ...
+        def __lt__(self, other: Any) -> Array: ...
+        def __le__(self, other: Any) -> Array: ...
+        def __gt__(self, other: Any) -> Array: ...
+        def __ge__(self, other: Any) -> Array: ...
+        def __truediv__(self, other: Any) -> Array: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __rpow__(self, other: Any) -> Any: ...
+        def __iter__(self) -> Iterator[Any]: ...
+
+        @classmethod
+        def fromdense(  # noqa: D102
+            cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = ..., n_dense: int = 0, n_batch: int = 0
+        ) -> BCOO: ...
+        @classmethod
+        def from_scipy_sparse(  # noqa: D102
+            cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0
+        ) -> BCOO: ...
+
+        astype = _methods._astype
+        reshape = _methods._reshape
+        sort_indices = _methods._sort_indices
+        sum_duplicates = _methods._sum_duplicates
+        todense = _methods._todense
+        transpose = _methods._transpose
+        update_layout = _methods._update_layout
+
+    def tree_flatten(self) -> Any:
         """(data, indices), and the rest as a dictionary."""
         return (self.data, self.indices), Layout(shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
 
     @classmethod
-    def tree_unflatten(cls, aux_data, children):
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
         """The array of two buffers. If `vmap` or a loop has removed or added a batch dimension of the buffers, the shape is adapted."""
         if aux_data.keys() != {"shape", "indices_sorted", "unique_indices"}:
             raise ValueError(f"BCOO.tree_unflatten: invalid {aux_data=}")

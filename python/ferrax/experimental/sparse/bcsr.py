@@ -10,7 +10,7 @@ Invariant: row i of a batch has the elements indptr[i] to indptr[i + 1]; those b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,12 @@ from ._duplicates import bcoo_sort_indices, sum_duplicates
 from ._products import bcoo_dot_general, checked_dot
 from ._shaping import bcoo_broadcast_in_dim, bcoo_concatenate, materialized
 from .bcoo import BCOO, made, reshaped_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...sharding import NamedSharding, PartitionSpec
+    from ...typing import ArrayLike, DTypeLike
 
 __all__ = [
     "BCSR",
@@ -52,7 +58,7 @@ class BCSR(JAXSparse):
       ValueError: the shapes do not fit together. TypeError: the indices are no integers.
     """
 
-    def __init__(self, args, *, shape, indices_sorted=False, unique_indices=False):
+    def __init__(self, args: tuple[Array, Array, Array], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False) -> None:
         self.data, self.indices, self.indptr = map(jnp.asarray, args)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         super().__init__(args, shape=shape)
@@ -83,13 +89,13 @@ class BCSR(JAXSparse):
         """The number of trailing dense axes."""
         return self.data.ndim - self.indices.ndim
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> Any:
         """(data, indices, indptr), and the rest as a dictionary."""
         layout = Layout(shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
         return (self.data, self.indices, self.indptr), layout
 
     @classmethod
-    def tree_unflatten(cls, aux_data, children):
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
         """The array of three buffers, with a batch dimension more or fewer if they have it."""
         if aux_data.keys() != {"shape", "indices_sorted", "unique_indices"}:
             raise ValueError(f"BCSR.tree_unflatten: invalid {aux_data=}")
@@ -100,34 +106,34 @@ class BCSR(JAXSparse):
             self.shape = reshaped_batch(self.shape, self.data.ndim + 1 - len(self.shape), self.n_batch, children)
         return self
 
-    def sum_duplicates(self, nse=None, remove_zeros=True):
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
         """The array with elements of equal indices summed, rows in order; see `BCOO.sum_duplicates`."""
         return self.from_bcoo(sum_duplicates(self.to_bcoo(), nse, remove_zeros))
 
-    def todense(self):
+    def todense(self) -> Any:
         """The dense array."""
         return bcsr_todense(self)
 
-    def transpose(self, *args, **kwargs):
+    def transpose(self, *args: Any, **kwargs: Any) -> Any:
         """Not there: its rows would be compressed columns. `to_bcoo().transpose()` has a meaning."""
         raise NotImplementedError("Transpose is not implemented.")
 
-    def to_bcoo(self):
+    def to_bcoo(self) -> BCOO:
         """The same elements as a BCOO array."""
         return _to_bcoo(self)
 
     @classmethod
-    def from_bcoo(cls, arr):
+    def from_bcoo(cls, arr: BCOO) -> BCSR:
         """The BCSR array of a BCOO one with two sparse dimensions."""
         return _from_bcoo(arr)
 
     @classmethod
-    def fromdense(cls, mat, *, nse=None, index_dtype=np.int32, n_dense=0, n_batch=0):
+    def fromdense(cls, mat: Any, *, nse: Any = None, index_dtype: Any = np.int32, n_dense: int = 0, n_batch: int = 0) -> Any:
         """The BCSR array of a dense one; see `bcsr_fromdense`."""
         return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
-    def from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense=0, n_batch=0):
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0) -> Any:
         """The BCSR array of a matrix of scipy.sparse.
 
         Raises:
@@ -230,7 +236,7 @@ def _check(name, *mats):
             raise TypeError(f"{name}: expected a BCSR array, got {type(mat)}")
 
 
-def bcsr_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=jnp.int32):
+def bcsr_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype: DTypeLike = jnp.int32) -> BCSR:
     """The BCSR array of a dense one.
 
     Args:
@@ -256,7 +262,7 @@ def bcsr_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=jnp.int32
     return _from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
 
 
-def bcsr_todense(mat):
+def bcsr_todense(mat: BCSR) -> Array:
     """The dense array of a BCSR one.
 
     Args:
@@ -272,7 +278,7 @@ def bcsr_todense(mat):
     return bcoo_todense(_to_bcoo(mat))
 
 
-def bcsr_extract(indices, indptr, mat):
+def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
     """A dense array's elements at the places of a BCSR array.
 
     Args:
@@ -297,7 +303,7 @@ def bcsr_extract(indices, indptr, mat):
     return over_batch(one, n_batch, indices, indptr, mat)
 
 
-def bcsr_sum_duplicates(mat, nse=None):
+def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     """A BCSR array with elements of equal indices summed, and columns in order.
 
     Args:
@@ -314,7 +320,15 @@ def bcsr_sum_duplicates(mat, nse=None):
     return _from_bcoo(sum_duplicates(_to_bcoo(mat), nse, remove_zeros=False))
 
 
-def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+def bcsr_dot_general(
+    lhs: BCSR | Array,
+    rhs: Array,
+    *,
+    dimension_numbers: Any,
+    precision: None = None,
+    preferred_element_type: None = None,
+    out_sharding: NamedSharding | PartitionSpec | None = None,
+) -> Array:
     """`lax.dot_general` of a BCSR array and an array.
 
     Args:
@@ -341,7 +355,7 @@ def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
     return bcoo_dot_general(_to_bcoo(lhs), rhs, dimension_numbers=dimension_numbers, out_sharding=out_sharding, **options)
 
 
-def bcsr_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
+def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None) -> BCSR:
     """`lax.broadcast_in_dim` of a BCSR array: new dimensions before the rows are batch dimensions.
 
     Args:
@@ -361,7 +375,7 @@ def bcsr_broadcast_in_dim(mat, *, shape, broadcast_dimensions, sharding=None):
     return _from_bcoo(out)
 
 
-def bcsr_concatenate(operands, *, dimension):
+def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """`lax.concatenate` of BCSR arrays, along a batch or a sparse dimension.
 
     Args:

@@ -10,7 +10,7 @@ Invariant: elements with equal indices are summed; those outside the shape do no
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,13 @@ from ._duplicates import bcoo_sort_indices
 from ._products import bcoo_dot_general
 from .bcoo import made
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._core import Array
+    from ...typing import ArrayLike, DTypeLike
+    from .bcoo import BCOO
+
 __all__ = ["COO", "coo_fromdense", "coo_matmat", "coo_matvec", "coo_todense"]
 
 
@@ -34,15 +41,15 @@ class Matrix(JAXSparse):
         """The dtype."""
         return self.data.dtype
 
-    def to_bcoo(self):
+    def to_bcoo(self) -> BCOO:
         """The same elements as a BCOO array."""
         raise NotImplementedError
 
-    def todense(self):
+    def todense(self) -> Array:
         """The dense matrix."""
         return bcoo_todense(self.to_bcoo())
 
-    def __matmul__(self, other):
+    def __matmul__(self, other: ArrayLike) -> Array:
         if isinstance(other, JAXSparse):
             raise NotImplementedError("matmul between two sparse objects.")
         other = jnp.asarray(other)
@@ -90,7 +97,7 @@ class COO(Matrix):
       ValueError: the lengths differ, or the shape has not two dimensions. TypeError: the indices are no integers.
     """
 
-    def __init__(self, args, *, shape, rows_sorted=False, cols_sorted=False):
+    def __init__(self, args: tuple[Array, Array, Array], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False) -> None:
         self.data, self.row, self.col = map(jnp.asarray, args)
         self._rows_sorted, self._cols_sorted = bool(rows_sorted), bool(cols_sorted)
         super().__init__(args, shape=checked_matrix("COO", shape))
@@ -106,12 +113,12 @@ class COO(Matrix):
         """The number of stored elements."""
         return self.data.shape[0]
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], dict[str, Any]]:
         """(data, row, col), and the rest as a dictionary."""
         return (self.data, self.row, self.col), Layout(shape=self.shape, rows_sorted=self._rows_sorted, cols_sorted=self._cols_sorted)
 
     @classmethod
-    def tree_unflatten(cls, aux_data, children):
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
         """The matrix of three vectors."""
         if aux_data.keys() != {"shape", "rows_sorted", "cols_sorted"}:
             raise ValueError(f"COO.tree_unflatten: invalid {aux_data=}")
@@ -121,11 +128,11 @@ class COO(Matrix):
         return self
 
     @classmethod
-    def fromdense(cls, mat, *, nse=None, index_dtype=np.int32):
+    def fromdense(cls, mat: Array, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> COO:
         """The COO matrix of a dense one; see `coo_fromdense`."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
-    def transpose(self, axes=None):
+    def transpose(self, axes: tuple[int, ...] | None = None) -> COO:
         """The matrix with rows and columns exchanged.
 
         Raises:
@@ -135,7 +142,7 @@ class COO(Matrix):
             raise NotImplementedError("axes argument to transpose()")
         return COO((self.data, self.col, self.row), shape=self.shape[::-1], rows_sorted=self._cols_sorted, cols_sorted=self._rows_sorted)
 
-    def to_bcoo(self):
+    def to_bcoo(self) -> Any:
         """The same elements as a BCOO array."""
         dtype = jnp.result_type(self.row.dtype, self.col.dtype)
         return made(self.data, jnp.stack([self.row.astype(dtype), self.col.astype(dtype)], axis=-1), self.shape)
@@ -167,7 +174,7 @@ def fromdense_parts(name, mat, nse, index_dtype):
     return out.data, out.indices[:, 0], out.indices[:, 1]
 
 
-def coo_fromdense(mat, *, nse=None, index_dtype=jnp.int32):
+def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike = jnp.int32) -> COO:
     """The COO matrix of a dense one.
 
     Args:
@@ -184,7 +191,7 @@ def coo_fromdense(mat, *, nse=None, index_dtype=jnp.int32):
     return COO(fromdense_parts("coo_fromdense", mat, nse, index_dtype), shape=jnp.shape(mat), rows_sorted=True)
 
 
-def coo_todense(mat):
+def coo_todense(mat: COO) -> Array:
     """The dense matrix of a COO one.
 
     Args:
@@ -196,7 +203,7 @@ def coo_todense(mat):
     return mat.todense()
 
 
-def coo_matvec(mat, v, transpose=False):
+def coo_matvec(mat: COO, v: Array, transpose: bool = False) -> Array:
     """The product of a COO matrix and a vector.
 
     Args:
@@ -213,7 +220,7 @@ def coo_matvec(mat, v, transpose=False):
     return checked_product("coo_matvec", mat, COO, v, 1, transpose)
 
 
-def coo_matmat(mat, B, *, transpose=False):
+def coo_matmat(mat: COO, B: Array, *, transpose: bool = False) -> Array:
     """The product of a COO matrix and a matrix.
 
     Args:

@@ -10,6 +10,8 @@ Invariant: the transposed of one is the other, of the same buffers.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ... import numpy as jnp
@@ -20,6 +22,13 @@ from .bcoo import made
 from .bcsr import rows_of, starts_of
 from .coo import Matrix, checked_matrix, checked_product, fromdense_parts
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..._core import Array
+    from ...typing import ArrayLike, DTypeLike
+    from .bcoo import BCOO
+
 __all__ = ["CSC", "CSR", "csr_fromdense", "csr_matmat", "csr_matvec", "csr_todense"]
 
 
@@ -28,7 +37,7 @@ class _Compressed(Matrix):
 
     _major = 0
 
-    def __init__(self, args, *, shape):
+    def __init__(self, args: Sequence[ArrayLike], *, shape: Sequence[int]) -> None:
         self.data, self.indices, self.indptr = map(jnp.asarray, args)
         name = type(self).__name__
         super().__init__(args, shape=checked_matrix(name, shape))
@@ -47,12 +56,12 @@ class _Compressed(Matrix):
         """The number of stored elements."""
         return self.data.shape[0]
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> tuple[tuple[Array, Array, Array], dict[str, Any]]:
         """(data, indices, indptr), and the shape in a dictionary."""
         return (self.data, self.indices, self.indptr), Layout(shape=self.shape)
 
     @classmethod
-    def tree_unflatten(cls, aux_data, children):
+    def tree_unflatten(cls, aux_data: Any, children: Any) -> Any:
         """The matrix of three vectors."""
         if aux_data.keys() != {"shape"}:
             raise ValueError(f"{cls.__name__}.tree_unflatten: invalid {aux_data=}")
@@ -66,7 +75,7 @@ class _Compressed(Matrix):
             raise NotImplementedError("axes argument to transpose()")
         return kind((self.data, self.indices, self.indptr), shape=self.shape[::-1])
 
-    def to_bcoo(self):
+    def to_bcoo(self) -> BCOO:
         """The same elements as a BCOO array."""
         major = rows_of(self.indptr, self.nse).astype(self.indices.dtype)
         there = major < self.shape[self._major]
@@ -106,11 +115,11 @@ class CSR(_Compressed):
     """
 
     @classmethod
-    def fromdense(cls, mat, *, nse=None, index_dtype=np.int32):
+    def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
         """The CSR matrix of a dense one; see `csr_fromdense`."""
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
-    def transpose(self, axes=None):
+    def transpose(self, axes: None = None) -> CSC:
         """The transposed matrix, as CSC.
 
         Raises:
@@ -137,11 +146,11 @@ class CSC(_Compressed):
     _major = 1
 
     @classmethod
-    def fromdense(cls, mat, *, nse=None, index_dtype=np.int32):
+    def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSC:
         """The CSC matrix of a dense one, in order of columns."""
         return csr_fromdense(jnp.transpose(mat) if jnp.ndim(mat) == 2 else mat, nse=nse, index_dtype=index_dtype).T
 
-    def transpose(self, axes=None):
+    def transpose(self, axes: None = None) -> CSR:
         """The transposed matrix, as CSR.
 
         Raises:
@@ -150,7 +159,7 @@ class CSC(_Compressed):
         return self._transposed(CSR, axes)
 
 
-def csr_fromdense(mat, *, nse=None, index_dtype=np.int32):
+def csr_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> CSR:
     """The CSR matrix of a dense one.
 
     Args:
@@ -168,7 +177,7 @@ def csr_fromdense(mat, *, nse=None, index_dtype=np.int32):
     return CSR._of_sorted(data, row, col, jnp.shape(mat))
 
 
-def csr_todense(mat):
+def csr_todense(mat: CSR) -> Array:
     """The dense matrix of a CSR one.
 
     Args:
@@ -180,7 +189,7 @@ def csr_todense(mat):
     return mat.todense()
 
 
-def csr_matvec(mat, v, transpose=False):
+def csr_matvec(mat: CSR, v: Array, transpose: bool = False) -> Array:
     """The product of a CSR matrix and a vector.
 
     Args:
@@ -197,7 +206,7 @@ def csr_matvec(mat, v, transpose=False):
     return checked_product("csr_matvec", mat, CSR, v, 1, transpose)
 
 
-def csr_matmat(mat, B, *, transpose=False):
+def csr_matmat(mat: CSR, B: Array, *, transpose: bool = False) -> Array:
     """The product of a CSR matrix and a matrix.
 
     Args:

@@ -1,0 +1,144 @@
+"""`auto_axes` and `explicit_axes`: functions in which mesh axes have another type.
+
+Invariant: outside the function the mesh in use and the types of its arguments and results are unchanged.
+
+    >>> f = auto_axes(lambda x: x.T @ x, out_sharding=jax.P())
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(jax.typeof(f(jnp.ones((2, 3)))))
+    float32[3,3]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any
+
+from . import _core
+from ._mesh import AxisType, get_abstract_mesh, use_abstract_mesh
+from ._partition_spec import PartitionSpec
+from ._parts import reshard
+from ._shardings import NamedSharding
+from .tree_util import tree_flatten, tree_leaves, tree_map
+
+__all__ = ["auto_axes", "explicit_axes"]
+
+
+def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Any:
+    """A function inside which types do not say how arrays are divided along `axes`: the compiler decides.
+
+    Args:
+        f: the function, of pytrees of arrays; without it, a decorator is returned.
+        axes: names of mesh axes, a string or a tuple; by default all axes of the mesh in use.
+        out_sharding: tree prefix of the result, of shardings or of `PartitionSpec`s, that says how the result is laid out; if None, each call gives it.
+
+    Returns:
+        A function of the same arguments, and of `out_sharding` where none is given here. Its results have types with shardings again.
+
+    Raises:
+        TypeError: a call has no `out_sharding` and none is given here.
+
+    >>> f = auto_axes(lambda x: x.T @ x, out_sharding=jax.P())
+    >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(jax.typeof(f(jnp.ones((2, 3)))))
+    float32[3,3]
+    """
+    if f is None:
+        return lambda f: auto_axes(f, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        wanted = _given("out_sharding", out_sharding, kwargs)
+        outer, inner = _meshes(axes, AxisType.Auto, "auto_axes", wanted)
+        if inner is None or inner == outer:
+            return f(*args, **kwargs)
+        return _reshard_all(_with_types(f, args, kwargs, inner, None), wanted, outer)
+
+    return decorated
+
+
+def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None) -> Any:
+    """A function inside which types say how arrays are divided along `axes`.
+
+    Args:
+        f: the function, of pytrees of arrays; without it, a decorator is returned.
+        axes: names of mesh axes, a string or a tuple; by default all axes of the mesh in use.
+        in_sharding: tree prefix of the arguments, of shardings or of `PartitionSpec`s, to which they are resharded; if None, each call gives it.
+
+    Returns:
+        A function of the same arguments, and of `in_sharding` where none is given here.
+
+    Raises:
+        ValueError: no mesh is in use.
+        TypeError: a call has no `in_sharding` and none is given here.
+
+    >>> f = explicit_axes(lambda x: x, in_sharding=jax.P("x"))
+    >>> with jax.set_mesh(jax.sharding.Mesh(jax.devices()[:1], "x")): print(f(jnp.ones(3)))
+    [1. 1. 1.]
+    """
+    if f is None:
+        return lambda f: explicit_axes(f, axes=axes, in_sharding=in_sharding)
+
+    @functools.wraps(f)
+    def decorated(*args, **kwargs):
+        wanted = _given("in_sharding", in_sharding, kwargs)
+        outer, inner = _meshes(axes, AxisType.Explicit, "explicit_axes", None)
+        if inner is None:
+            raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context when using `explicit_axes` API.")
+        out = _with_types(f, args, kwargs, inner, wanted)
+        return tree_map(lambda x: _core.reshard(x, _narrowed(x, outer)), out)
+
+    return decorated
+
+
+def _given(name, sharding, kwargs):
+    if sharding is not None:
+        return sharding
+    if name not in kwargs:
+        raise TypeError(f"Missing required keyword argument: '{name}'")
+    return kwargs.pop(name)
+
+
+def _meshes(axes, kind, name, shardings):
+    """The abstract mesh in use, or else that of the shardings, and the same with axes of another type."""
+    outer = get_abstract_mesh()
+    if outer.empty:
+        found = {s.mesh.abstract_mesh for s in tree_leaves(shardings, is_leaf=lambda s: isinstance(s, PartitionSpec)) if isinstance(s, NamedSharding)}
+        if len(found) != 1:
+            return outer, None
+        (outer,) = found
+    axes = outer.axis_names if axes is None else axes if isinstance(axes, tuple) else (axes,)
+    types = dict(zip(outer.axis_names, outer.axis_types, strict=True))
+    for a in axes:
+        if types.get(a) is AxisType.Manual:
+            raise NotImplementedError(f"Going from `Manual` AxisType to `Auto` or `Explicit` AxisType inside {name} is not supported. Please file a bug.")
+    return outer, outer.update_axis_types(dict.fromkeys(axes, kind))
+
+
+def _narrowed(x, mesh):
+    """The sharding of x's type, of another mesh: along the axes of which its types speak."""
+    spec, kept = _core.asarray(x).aval.sharding.spec, set(mesh.explicit_axes)
+    names = [tuple(a for a in spec.axes_of(d) if a in kept) for d in range(len(spec))]
+    return NamedSharding(mesh, PartitionSpec(*[n[0] if len(n) == 1 else n or None for n in names]))
+
+
+def _with_types(f, args, kwargs, mesh, wanted):
+    """`f` in another abstract mesh. Where arguments are concrete it is traced, so that the compiler sees all of it."""
+    leaves, tree = tree_flatten((args, kwargs))
+    is_array = [isinstance(x, _core.Array) for x in leaves]
+
+    def inside(*arrays):
+        rest = iter(arrays)
+        args, kwargs = tree.unflatten([next(rest) if a else x for x, a in zip(leaves, is_array, strict=True)])
+        if wanted is None:
+            args, kwargs = tree_map(lambda x: _core.reshard(x, _narrowed(x, mesh)) if isinstance(x, _core.Array) else x, (args, kwargs))
+        else:
+            args = _reshard_all(args, wanted, mesh)
+        return f(*args, **kwargs)
+
+    with use_abstract_mesh(mesh):
+        return _core.jit(inside)(*[x for x, a in zip(leaves, is_array, strict=True) if a])
+
+
+def _reshard_all(x, wanted, mesh):
+    """`reshard`, for a tree prefix of specifications in a mesh."""
+    with use_abstract_mesh(mesh) if get_abstract_mesh().empty else contextlib.nullcontext():
+        return reshard(x, wanted)
