@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _core, _flat
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
+from ._shapes import Shaped
 from ._transformed import restorable
 from .tree_util import tree_flatten
 
@@ -37,7 +38,7 @@ _get_aval = _core.get_aval
 # ---------------------------------------------------------------- programs and shapes
 
 
-class ShapeDtypeStruct:
+class ShapeDtypeStruct(Shaped):
     """A shape and a dtype, standing for an array that need not exist.
 
     Args:
@@ -97,16 +98,6 @@ class ShapeDtypeStruct:
         except RuntimeError:
             why = "the context mesh cannot be empty. Please use `jax.set_mesh` to set the mesh context."
             raise TypeError(f"When specifying PartitionSpec to `ShapeDtypeStruct`, {why}") from None
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
 
     @property
     def aval(self) -> ShapedArray:

@@ -27,6 +27,7 @@ import numpy as np
 
 from . import _core, _flat
 from ._flat import argument_names, describe
+from ._shapes import Shaped
 from .tree_util import tree_flatten
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _caller():
     return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
-class Ref:
+class Ref(Shaped):
     """A mutable reference to an array, made by `new_ref`. `ref[index]` reads, `ref[index] = value` writes; `ref[...]` is all of it."""
 
     __slots__ = ("__weakref__", "_aval", "_back", "_home", "_kind", "_made", "_place", "_staging", "_traces", "_value")
@@ -149,16 +150,6 @@ class Ref:
     def dtype(self) -> np.dtype[Any]:
         """The dtype."""
         return self._aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self._aval.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return int(np.prod(self._aval.shape, dtype=object)) if self._aval.shape else 1
 
     @property
     def aval(self) -> ShapedArray:
@@ -248,7 +239,7 @@ class Ref:
         return f"Ref{value!s}" if value is None or isinstance(value, _core.Tracer) else "Ref" + repr(value).removeprefix("Array")
 
 
-class _Part:
+class _Part(Shaped):
     """A part of a reference, selected by several indices in turn."""
 
     __slots__ = ("_indices", "_ref")
@@ -265,16 +256,6 @@ class _Part:
     def dtype(self) -> np.dtype[Any]:
         """The dtype."""
         return self._ref.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return int(np.prod(self.shape, dtype=object)) if self.shape else 1
 
     @property
     def at(self) -> Any:

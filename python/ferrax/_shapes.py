@@ -8,12 +8,30 @@ Invariant: all functions parse axes and shapes here; traced values are refused i
 
 from __future__ import annotations
 
+import math
 import operator
 
 import numpy as np
 
 from . import _core
 from .errors import ConcretizationTypeError
+
+
+class Shaped:
+    """The rank and the size of a class with an attribute `shape`, a tuple of ints."""
+
+    __slots__ = ()
+    shape: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(math.prod(self.shape))
 
 
 def _check_static(axis):

@@ -236,11 +236,10 @@ from ._loops import (
     map as map,
     scan as scan,
 )
+from ._axis_names import axis_index as axis_index, axis_size as axis_size
 from ._collectives import (
     all_gather as all_gather,
     all_to_all as all_to_all,
-    axis_index as axis_index,
-    axis_size as axis_size,
     pbroadcast as pbroadcast,
     pcast as pcast,
     pmax as pmax,

@@ -19,8 +19,9 @@ from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed
 from ..numpy._arguments import ndim_of, shape_of
+from ._described import described
 from ._keys import _core, clone, single
-from ._transformed import described, exponential, normal, rademacher
+from ._transformed import exponential, normal, rademacher
 from ._uniform import _pair, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
 
 if TYPE_CHECKING:
