@@ -187,7 +187,7 @@ def test_who_waits_says_for_whom_and_where_both_are():
         MESH
         + """
 from ferrax import _processes
-_processes.TOLD = 1.0
+_processes.REPORT_AFTER = 1.0
 def loads_data():
     time.sleep(4)
 if i == 1:
@@ -206,7 +206,7 @@ def test_a_process_that_computes_long_is_no_error():
         """
 import time
 from ferrax import _processes
-_processes.TOLD, _processes.engine().timeout = 0.5, 3.0
+_processes.REPORT_AFTER, _processes.engine().timeout = 0.5, 3.0
 if i == 1:
     time.sleep(7)
 print(m.process_allgather(i).tolist())

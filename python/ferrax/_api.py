@@ -39,12 +39,12 @@ _get_aval = _core.get_aval
 
 
 class ShapeDtypeStruct(Shaped):
-    """A shape and a dtype, standing for an array that need not exist.
+    """The shape and the dtype of an array, without its elements.
 
     Args:
       shape: a sequence of ints.
       dtype: a dtype or a value that numpy converts to one.
-      sharding: where the array lies: a sharding, or a `PartitionSpec` of the mesh that is in use when it is read.
+      sharding: the array's sharding, or a `PartitionSpec` over the mesh that is in use when the attribute is read.
       weak_type: whether the dtype yields to the other operand's in promotion.
       manual_axis_type: what a type in a `shard_map` says of the axes of its mesh.
     """
@@ -86,7 +86,7 @@ class ShapeDtypeStruct(Shaped):
 
     @property
     def sharding(self) -> Any:
-        """Where the array lies; None where that is not said.
+        """The array's sharding; None if it is not specified.
 
         Raises:
             TypeError: it is a `PartitionSpec`, and no mesh is in use.
@@ -334,7 +334,7 @@ class named_scope(contextlib.ContextDecorator):
     They show it in `jaxpr.pretty_print(name_stack=True)`, in `eqn.source_info.name_stack` and in `lowered.as_text(debug_info=True)`.
 
     Raises:
-      TypeError: the name is no string.
+      TypeError: the name is not a string.
     """
 
     def __init__(self, name: str) -> None:

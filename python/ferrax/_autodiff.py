@@ -32,7 +32,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-# ---------------------------------------------------------------- checks, in JAX's words
+# ---------------------------------------------------------------- checks, with JAX's message
 
 
 def _argnums(argnums):

@@ -50,14 +50,14 @@ def vmap(
             of the output.
         axis_name: a name for the axis, for collectives such as `lax.psum`.
         axis_size: the size of the axis, needed where no argument is mapped.
-        spmd_axis_name: a mesh axis, or a tuple of them, that cuts the lanes: constraints and `shard_map`s in `fun` say so of theirs.
+        spmd_axis_name: a mesh axis, or a tuple of them, that partitions the batch: constraints and `shard_map`s in `fun` are extended by it.
         sum_match: not supported; must be False.
 
     Returns:
         the mapped function.
 
     Raises:
-        ValueError: sizes differ or cannot be found, an axis is out of range, a specification is no prefix.
+        ValueError: sizes differ or cannot be found, an axis is out of range, a specification is not a prefix.
         TypeError: a specification is neither int, None nor a container of them.
 
     >>> vmap(lambda x: (x ** 2).sum())(jnp.ones((3, 2)))
@@ -122,7 +122,7 @@ def vmap(
 
 
 def _lane_axes(leaves, dims):
-    """The mesh axes that types say cut the mapped dimensions."""
+    """The mesh axes that partition the mapped dimensions according to their types."""
     for x, d in zip(leaves, dims, strict=True):
         if d is not None and isinstance(x, _core.Array) and (axes := x.aval.sharding.spec.axes_of(d % x.ndim)):
             return axes
@@ -143,10 +143,10 @@ def _check_unmapped(leaves, dims):
 
 
 def _named_lanes(spmd, leaves, dims):
-    """The mesh axes that the user says cut the lanes, where types do not say so already.
+    """The mesh axes of `spmd_axis_name`, without those that types contain already.
 
     Raises:
-        ValueError: types say another thing.
+        ValueError: they differ from the axes in the types.
     """
     axes = _lane_axes(leaves, dims) if spmd else ()
     if axes and axes != spmd:

@@ -6,7 +6,7 @@
 A concrete index is checked before it is used. A traced index is checked by a callback when the program runs; its error is raised where the result
 is read.
 
-Invariant: with the flag on, an index out of bounds is clamped, dropped or filled only if a mode says so.
+Invariant: with the flag on, an index out of bounds is clamped, dropped or filled only under an explicit mode.
 """
 
 import numpy as np

@@ -67,7 +67,7 @@ def pure_callback(
     """Calls a pure Python function from inside a program.
 
     Args:
-        callback: a function of arrays, which lie on the host. It may be called any number of times, or never if its result is not used.
+        callback: a function of arrays on the host. It may be called any number of times, or never if its result is not used.
         result_shape_dtypes: a pytree of `ShapeDtypeStruct`s or arrays. Only its leaves matter, not its structure: what the callback returns
             may be another pytree of the same leaves.
         *args, **kwargs: its arguments, pytrees of arrays.

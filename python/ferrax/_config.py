@@ -216,7 +216,7 @@ class _Setting:
 
         Raises:
             ValueError: for a value that the flag does not have.
-            NotImplementedError: for one that asks for what there is not.
+            NotImplementedError: for a value that requires an unsupported feature.
             TypeError: if the value is left out and the flag is more than on or off.
         """
 

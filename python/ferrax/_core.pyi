@@ -182,7 +182,7 @@ class Array:
     def nonzero(self, *, size: int | None = None, fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]:
         """The indices of nonzero elements, one vector for each axis."""
     def prod(self, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-        """Product over `axis`. initial: multiplied into the result; where: which elements take part."""
+        """Product over `axis`. initial: multiplied into the result; where: true for the elements to include."""
     def ptp(self, axis: int | Sequence[int] | None = None, out: None = None, keepdims: bool = False) -> Array:
         """Maximum minus minimum over `axis`."""
     def ravel(self, order: str = 'C', *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
@@ -202,7 +202,7 @@ class Array:
     def std(self, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0, keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None, correction: int | float | None = None) -> Array:
         """Standard deviation over `axis`: the square root of `var`."""
     def sum(self, axis: int | Sequence[int] | None = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-        """Sum over `axis`. initial: added to the result; where: which elements take part."""
+        """Sum over `axis`. initial: added to the result; where: true for the elements to include."""
     def swapaxes(self, axis1: int, axis2: int) -> Array:
         """a with two axes exchanged."""
     def take(self, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: ArrayLike | None = None) -> Array:
@@ -572,7 +572,7 @@ Flat = Callable[..., Leaves]
 def axis_size(name: Any) -> int:
     """The size of the named axis in scope. NameError where there is none."""
 def is_manual(name: Any) -> bool:
-    """Whether types say what varies over the named axis in scope, as those of a shard_map's do."""
+    """Whether types track variation over the named axis in scope, as in a checked shard_map."""
 def varying(x: Any, names: Iterable[Any]) -> Any:
     """x as a value that varies over these axes too, where they are manual."""
 def make_program(fun: Flat, avals: Sequence[ShapedArray], axis_env: Sequence[tuple[Any, int]] | None = ..., user_fun: Any = ...,
@@ -585,7 +585,7 @@ def linearize(fun: Flat, primals: Leaves) -> tuple[list[Any], Linear]: ...
 def linear_transpose(fun: Flat, in_avals: Sequence[ShapedArray]) -> tuple[list[ShapedArray], Linear]: ...
 def vmap(fun: Flat, operands: Leaves, in_dims: Sequence[int | None], axis_size: int, axis_name: Any,
          out_dims: Callable[[], Sequence[int | None]], manual: bool = ..., spmd: Sequence[str] = ...) -> list[Any]:
-    """`out_dims` is called after `fun` has run. `manual`: batch elements are the parts of a shard_map, and types say what varies over the axis."""
+    """`out_dims` is called after `fun` has run. `manual`: batch elements are the parts of a shard_map, and types track variation over the axis."""
 def shard_map(fun: Flat, operands: Leaves, in_specs: Sequence[tuple[Any, Any, Any]], out_specs: Callable[[], Sequence[tuple[Any, Any, Any]]],
               mesh: DeviceMesh, manual: Sequence[int], check_vma: bool, within: Any = ..., unordered: str | None = ...) -> list[Any]:
     """Specs name the axes of the mesh by number: for each dimension, those of sums and those that are reduced. `out_specs` is called after `fun` was traced.

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 def is_place(x):
-    """Whether x says where an array may be: a device, a sharding, or None for anywhere."""
+    """Whether x is a device, a sharding or None (no constraint)."""
     named = any(hasattr(x, a) for a in ("is_fully_replicated", "in_context", "is_memory"))
     return x is None or isinstance(x, _core.Device) or named or _is_format(x)
 
@@ -51,12 +51,12 @@ UNSPECIFIED = UnspecifiedValue()
 
 
 def said(places):
-    """A pytree of places with None where it says that none is specified."""
+    """A pytree of devices and shardings, with None where none is specified."""
     return places if places is None else tree_map(lambda p: None if p is UNSPECIFIED else p, places, is_leaf=is_place)
 
 
 def _is_format(x):
-    """Whether x is a layout with a sharding (experimental.layout.Format). There is one layout, so that only the sharding says anything."""
+    """Whether x is a layout with a sharding (experimental.layout.Format). There is only one layout, so only the sharding has an effect."""
     return hasattr(x, "layout") and hasattr(x, "sharding")
 
 

@@ -1,6 +1,6 @@
-"""Dtypes as Python sees them: canonical widths, kinds, weak types.
+"""Dtypes in Python: canonical widths, kinds, weak types.
 
-Invariant: nothing here reads an array's elements. `canonicalize_dtype` is the one place in Python where 64-bit names become 32-bit
+Invariant: no function reads an array's elements. `canonicalize_dtype` is the one place in Python where 64-bit names become 32-bit
 ones, which they do unless `jax_enable_x64` is set.
 
     >>> canonicalize_dtype(float)
@@ -28,7 +28,7 @@ _narrow = {
 }
 _NARROWED = frozenset(_narrow.values())
 
-# numpy's own types of numbers, of which arrays may be.
+# NumPy's own number types that arrays may have.
 NUMPY_NUMBERS = (
     *(np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
     *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
@@ -56,7 +56,7 @@ def _named(dtype) -> np.dtype:
 
 
 class extended(np.generic):
-    """The kind of dtypes that numpy does not know, for `issubdtype`."""
+    """The abstract type of dtypes that NumPy does not have, for `issubdtype`."""
 
 
 class prng_key(extended):
@@ -218,7 +218,7 @@ def is_inexact(dtype) -> bool:
 
 
 def is_narrow(dtype) -> bool:
-    """Whether the dtype takes part in no promotion: integers of up to 4 bits, floats of up to 8."""
+    """Whether the dtype promotes with no other: integers of up to 4 bits, floats of up to 8."""
     dtype = np.dtype(dtype)
     return dtype.itemsize == 1 and _is_extended(dtype)
 
@@ -294,7 +294,7 @@ def iinfo(dtype: DTypeLike) -> Any:
         iinfo, with the attributes `bits`, `max` and `min`.
 
     Raises:
-        ValueError: the dtype is no integer.
+        ValueError: the dtype is not an integer.
 
     >>> jnp.iinfo("int8").max
     127
@@ -308,7 +308,7 @@ def iinfo(dtype: DTypeLike) -> Any:
 
 
 def _has_inf(dtype):
-    # What is cast to a format without inf becomes nan, or the greatest value.
+    # In a format without inf, values out of range become nan or the greatest value.
     return not dtype.name.endswith(("fn", "fnuz", "fnu"))
 
 

@@ -24,18 +24,18 @@ __all__ = ["auto_axes", "explicit_axes"]
 
 
 def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Any:
-    """A function inside which types do not say how arrays are divided along `axes`: the compiler decides.
+    """A function inside which `axes` have the type Auto: the compiler decides how arrays are partitioned along them.
 
     Args:
         f: the function, of pytrees of arrays; without it, a decorator is returned.
         axes: names of mesh axes, a string or a tuple; by default all axes of the mesh in use.
-        out_sharding: tree prefix of the result, of shardings or of `PartitionSpec`s, that says how the result is laid out; if None, each call gives it.
+        out_sharding: tree prefix of shardings or `PartitionSpec`s, the layout of the result; if None, each call passes it.
 
     Returns:
-        A function of the same arguments, and of `out_sharding` where none is given here. Its results have types with shardings again.
+        A function of the same arguments, and of `out_sharding` if it is None here. The types of its results have shardings.
 
     Raises:
-        TypeError: a call has no `out_sharding` and none is given here.
+        TypeError: `out_sharding` is passed neither here nor to the call.
 
     >>> f = auto_axes(lambda x: x.T @ x, out_sharding=jax.P())
     >>> with jax.set_mesh(jax.make_mesh((1,), ("x",))): print(jax.typeof(f(jnp.ones((2, 3)))))
@@ -56,19 +56,19 @@ def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, ou
 
 
 def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None) -> Any:
-    """A function inside which types say how arrays are divided along `axes`.
+    """A function inside which `axes` have the type Explicit: types contain how arrays are partitioned along them.
 
     Args:
         f: the function, of pytrees of arrays; without it, a decorator is returned.
         axes: names of mesh axes, a string or a tuple; by default all axes of the mesh in use.
-        in_sharding: tree prefix of the arguments, of shardings or of `PartitionSpec`s, to which they are resharded; if None, each call gives it.
+        in_sharding: tree prefix of shardings or `PartitionSpec`s, to which the arguments are resharded; if None, each call passes it.
 
     Returns:
-        A function of the same arguments, and of `in_sharding` where none is given here.
+        A function of the same arguments, and of `in_sharding` if it is None here.
 
     Raises:
         ValueError: no mesh is in use.
-        TypeError: a call has no `in_sharding` and none is given here.
+        TypeError: `in_sharding` is passed neither here nor to the call.
 
     >>> f = explicit_axes(lambda x: x, in_sharding=jax.P("x"))
     >>> with jax.set_mesh(jax.sharding.Mesh(jax.devices()[:1], "x")): print(f(jnp.ones(3)))
@@ -98,7 +98,7 @@ def _given(name, sharding, kwargs):
 
 
 def _meshes(axes, kind, name, shardings):
-    """The abstract mesh in use, or else that of the shardings, and the same with axes of another type."""
+    """The abstract mesh in use (or else that of the shardings), and the same mesh with `axes` of type `kind`."""
     outer = get_abstract_mesh()
     if outer.empty:
         found = {s.mesh.abstract_mesh for s in tree_leaves(shardings, is_leaf=lambda s: isinstance(s, PartitionSpec)) if isinstance(s, NamedSharding)}
@@ -114,14 +114,14 @@ def _meshes(axes, kind, name, shardings):
 
 
 def _narrowed(x, mesh):
-    """The sharding of x's type, of another mesh: along the axes of which its types speak."""
+    """The sharding of x's type restricted to the explicit axes of another mesh."""
     spec, kept = _core.asarray(x).aval.sharding.spec, set(mesh.explicit_axes)
     names = [tuple(a for a in spec.axes_of(d) if a in kept) for d in range(len(spec))]
     return NamedSharding(mesh, PartitionSpec(*[n[0] if len(n) == 1 else n or None for n in names]))
 
 
 def _with_types(f, args, kwargs, mesh, wanted):
-    """`f` in another abstract mesh. Where arguments are concrete it is traced, so that the compiler sees all of it."""
+    """Calls `f` in another abstract mesh. It is traced if the arguments are concrete, so that one program contains all of it."""
     leaves, tree = tree_flatten((args, kwargs))
     is_array = [isinstance(x, _core.Array) for x in leaves]
 
@@ -139,6 +139,6 @@ def _with_types(f, args, kwargs, mesh, wanted):
 
 
 def _reshard_all(x, wanted, mesh):
-    """`reshard`, for a tree prefix of specifications in a mesh."""
+    """`reshard` for a tree prefix of specifications over a mesh."""
     with use_abstract_mesh(mesh) if get_abstract_mesh().empty else contextlib.nullcontext():
         return reshard(x, wanted)

@@ -66,7 +66,7 @@ def register_namedtuple_serialization(nodetype: type[Any], *, serialized_name: s
         The class.
 
     Raises:
-        ValueError: the class is no named tuple, or it or the name is registered already.
+        ValueError: the class is not a named tuple, or it or the name is registered already.
     """
     if not _is_namedtuple(nodetype):
         raise ValueError("Use `jax.export.register_pytree_node_serialization` for types other than `collections.namedtuple`.")

@@ -1,6 +1,6 @@
 """Conversion between functions of pytrees and the flat functions that the core transforms.
 
-Invariant: a `FlatFun` is called with exactly `in_tree.num_leaves` leaves, and knows `out_tree` afterwards.
+Invariant: a `FlatFun` is called with exactly `in_tree.num_leaves` leaves, and has `out_tree` set afterwards.
 """
 
 import functools
@@ -73,7 +73,7 @@ def name_of(fun):
 
 
 def wraps(fun, namestr, docstr=None):
-    """Gives a transformed function the name, signature and docstring that `namestr` and `docstr` say, of `fun`."""
+    """Sets the name, the signature and the docstring of a transformed function from `fun`, by the formats `namestr` and `docstr`."""
 
     def decorate(out):
         name = name_of(fun)
@@ -109,7 +109,7 @@ class FlatFun:
         outs, self.out_tree = _core.tree_flatten(out[0])
         aux_leaves, aux_tree = _core.tree_flatten(out[1])
         self.n_outs = len(outs)
-        # Leaves that are no arrays (strings, functions, Python numbers) pass by the transform untouched.
+        # Leaves that are not arrays (strings, functions, Python numbers) are passed unchanged.
         is_array = [isinstance(x, _core.Array) for x in aux_leaves]
         self._aux = aux_tree, is_array, [None if a else x for x, a in zip(aux_leaves, is_array, strict=True)]
         return [*outs, *(x for x, a in zip(aux_leaves, is_array, strict=True) if a)]
@@ -194,12 +194,12 @@ def zeros(aval, cotangent=False):
 
 
 def _laid_as(x, aval, cotangent):
-    """`x` laid out as a type says: in a cotangent's, sums are left where the primal's were taken."""
+    """`x` with the sharding of a type; the cotangent of a reduced axis is unreduced."""
     sharding = aval.sharding
     spec, mesh = sharding.spec, sharding.mesh
     if mesh.empty or not mesh.explicit_axes:
         return x
-    # where nothing is traced, what is whole lies on the mesh too
+    # outside of traces, a replicated value is on the devices of the mesh too
     if not (any(spec.axes_of(d) for d in range(len(spec))) or spec.unreduced or spec.reduced or _core.at_root()):
         return x
     if cotangent and (spec.unreduced or spec.reduced):

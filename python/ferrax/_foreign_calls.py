@@ -40,7 +40,7 @@ def capsule_address(capsule):
     """The address in a capsule.
 
     Raises:
-      TypeError: it is no capsule.
+      TypeError: it is not a capsule.
     """
     if type(capsule).__name__ != "PyCapsule":
         raise TypeError(f"a foreign function is a PyCapsule (jax.ffi.pycapsule), got {type(capsule).__name__}")

@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 def parse(shape, index):
-    """(entries, axes of size 1 to insert into the operand first). Raises TypeError and IndexError in JAX's words."""
+    """(entries, axes of size 1 to insert into the operand first). Raises TypeError and IndexError with JAX's message."""
     if not isinstance(index, tuple):
         if isinstance(index, list) and any(e is None or e is Ellipsis or isinstance(e, slice) or (isinstance(e, np.ndarray) and e.ndim) for e in index):
             raise TypeError(_LIST_INDEX.format("tuple"))

@@ -199,7 +199,7 @@ def _device_of_shardings(in_shardings, out_shardings):
 
 
 def _with_prefixes(fun, in_shardings, out_shardings, static):
-    """`fun`, which says when it is traced whether the shardings are prefixes of its arguments and its result."""
+    """`fun` with a check, at tracing, that the shardings are prefixes of its arguments and its result."""
 
     @restorable(_with_prefixes, fun, in_shardings, out_shardings, static)
     @functools.wraps(fun, updated=())
@@ -244,7 +244,7 @@ def input_places(in_shardings, static, args, kwargs):
     """A sharding or None for each leaf of the arguments of a jitted function that are not static, or None for all of them.
 
     Raises:
-      ValueError: `in_shardings` is no prefix of the arguments, or does not fit one.
+      ValueError: `in_shardings` is not a prefix of the arguments, or does not fit one.
     """
     places = _input_leaves(in_shardings, static, args, kwargs)
     if places is None:
@@ -256,7 +256,7 @@ def output_places(out_shardings, out):
     """A sharding or None for each leaf of the result of a jitted function, or None for all of them.
 
     Raises:
-      ValueError: `out_shardings` is no prefix of the result, or does not fit a leaf.
+      ValueError: `out_shardings` is not a prefix of the result, or does not fit a leaf.
     """
     if out_shardings is None:
         return None
@@ -302,7 +302,7 @@ def check_compiler_options(options):
 
 
 def _reduce_jit(f):
-    """How a jitted function is pickled and copied: by its name if it has one, else by what it was made of."""
+    """Pickles and copies a jitted function: by its name if it has one, else by the arguments of `jit`."""
     if name := public_name(f):
         return name
     return _jit_again, (f.__wrapped__, f._options())

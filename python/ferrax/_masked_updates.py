@@ -16,7 +16,7 @@ from ._dtypes import is_bool
 
 
 def traced_mask(index):
-    """The place in an index, a tuple, of its one mask that is traced; None where that is not how it is: no other array may stand beside it."""
+    """The position of the only traced mask in an index, a tuple; None if it has no such mask, or contains another array."""
     masks = [k for k, e in enumerate(index) if isinstance(e, _core.Tracer) and is_bool(e.dtype)]
     if len(masks) != 1 or not index[masks[0]].ndim:
         return None
@@ -42,7 +42,7 @@ def _stand_in(index, place, n):
 def masked_update(x, index, place, value, read, write, update):
     """x updated where a mask holds.
 
-    index, place: a tuple and where in it the mask stands. value: what is set, of size 1 along the mask's own axis; None for what needs none.
+    index, place: a tuple, and the position of the mask in it. value: the operand of the update, of size 1 along the mask's axis; None if the update has no operand.
     read(x, index), write(x, index, y): indexing. update(part, value): the part as the operation makes it, all of it.
     """
     mask = index[place]

@@ -40,7 +40,7 @@ __all__ = [
 
 
 class AxisType(enum.Enum):
-    """Who decides how arrays lie along a mesh axis: the compiler, their types, or the user's code (`shard_map`)."""
+    """How arrays are partitioned along a mesh axis: by the compiler, by their types, or by the user's code (`shard_map`)."""
 
     Auto = enum.auto()
     Explicit = enum.auto()
@@ -64,7 +64,7 @@ def _axis_types(types, names):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ManualAxisType:
-    """What a type says of the axes of the `shard_map` that a value is in: over which it varies, is a part of a sum, or was a part of one.
+    """The part of a type that concerns the mesh axes of a `shard_map`: the axes over which a value varies, is unreduced, or is reduced.
 
     Raises:
       ValueError: an axis is in more than one of the sets.
@@ -103,7 +103,7 @@ class ManualAxisType:
 
 
 class _Axes:
-    """What concrete and abstract meshes have in common: axes of names, sizes and types."""
+    """The common base of concrete and abstract meshes: axes with names, sizes and types."""
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:
@@ -117,12 +117,12 @@ class _Axes:
 
     @property
     def size(self) -> int:
-        """How many places the mesh has."""
+        """The number of positions of the mesh."""
         return int(np.prod(self.axis_sizes, dtype=object)) if self.axis_names else 0
 
     @property
     def empty(self) -> bool:
-        """Whether there is no axis."""
+        """Whether the mesh has no axis."""
         return not self.axis_names
 
     def _of_type(self, kind):
@@ -183,7 +183,7 @@ class Mesh(_Axes):
       ValueError: there are not as many names as axes, or one is given twice.
       TypeError: an axis type is none.
 
-    Also a context manager: inside, it is the mesh that specifications without one mean.
+    A mesh is also a context manager: inside, specifications without a mesh refer to it.
     """
 
     def __new__(cls, devices: np.ndarray | Sequence[Device], axis_names: str | Sequence[Any], axis_types: tuple[AxisType, ...] | None = None) -> Self:
@@ -243,7 +243,7 @@ class Mesh(_Axes):
         """The part of the mesh that belongs to this process.
 
         Raises:
-          ValueError: the devices of this process are no grid of the mesh.
+          ValueError: the devices of this process do not form a grid of the mesh.
         """
         if not self.is_multi_process:
             return self
@@ -256,7 +256,7 @@ class Mesh(_Axes):
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it has one place and no axis."""
+        """Whether the mesh has one device and no axis."""
         return not self.axis_names and self.devices.size == 1
 
     @property
@@ -312,7 +312,7 @@ def _mesh_again(named, shape, axis_names, axis_types):
 
 
 class AbstractDevice:
-    """What an abstract mesh knows of its devices: their kind, how many cores they have, their platform."""
+    """The description of the devices of an abstract mesh: kind, number of cores, platform."""
 
     def __init__(self, device_kind: str, num_cores: int | None, platform: str) -> None:
         self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
@@ -330,7 +330,7 @@ class AbstractDevice:
         return f"AbstractDevice(device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform})"
 
 
-_by_label = {}  # the meshes that types name
+_by_label = {}  # abstract meshes by the name that types use
 
 
 class AbstractMesh(_Axes):
@@ -339,7 +339,7 @@ class AbstractMesh(_Axes):
     Args:
       axis_sizes, axis_names: one of each for each axis.
       axis_types: an `AxisType` for each axis, or one for all; Auto by default.
-      abstract_device: what is known of the devices.
+      abstract_device: the description of the devices; None if it is unknown.
     """
 
     def __init__(
@@ -363,7 +363,7 @@ class AbstractMesh(_Axes):
         return self
 
     def _typed(self):
-        """Axes, which of them types speak of, and the name that types know the mesh by; None where they speak of none."""
+        """The axes, a flag for each whether it is explicit, and the mesh's name in types; None if no axis is explicit."""
         if not self.explicit_axes:
             return None
         label = repr(self)
@@ -374,7 +374,7 @@ class AbstractMesh(_Axes):
         return [(str(name), n) for name, n in self.shape.items()]
 
     def _typed_body(self, check):
-        """The mesh as types know it in a body for parts, and along which axes they say what is a sum: those that are Manual, of a body that is checked."""
+        """The mesh as types refer to it in the body of a `shard_map`, and a flag for each axis whether types track sums along it: the Manual axes of a checked body."""
         manual = [check and t is AxisType.Manual for t in self.axis_types]
         if not any(manual):
             typed = self._typed()
@@ -434,12 +434,12 @@ def _restore(mesh):
 
 
 def current():
-    """The mesh in use, concrete or abstract; None where there is none."""
+    """The mesh in use, concrete or abstract; None if no mesh is set."""
     return getattr(_local, "mesh", None)
 
 
 class _Using:
-    """Has set the mesh already; as a context manager, it sets the one before again."""
+    """Sets the mesh when it is created. As a context manager, it restores the previous mesh at exit."""
 
     def __init__(self, mesh):
         self._mesh, self._outer = mesh, _enter(mesh)
@@ -452,7 +452,7 @@ class _Using:
 
 
 class _UsingDevices(_Using):
-    """Also has values that ask for no place go to the devices of the mesh."""
+    """The same; values without an explicit device are placed on the devices of the mesh."""
 
     def __init__(self, mesh):
         place = None if mesh is None or mesh.empty else shardings["whole"](mesh)
@@ -469,7 +469,8 @@ class _UsingDevices(_Using):
         super().__exit__(*exc)
 
 
-# `_shardings`, which imports this module, fills it: "named" is NamedSharding, "whole" a function from a mesh to the sharding of replicated arrays.
+# Filled by `_shardings`, which imports this module: "named" is NamedSharding, "whole" a function
+# from a mesh to the sharding of replicated arrays.
 shardings = {}
 
 
@@ -479,7 +480,7 @@ def _use_place(sharding):
 
 
 def place_in_use():
-    """The sharding of values that ask for no place; None where `set_mesh` set no mesh."""
+    """The sharding of values without an explicit device; None if `set_mesh` set no mesh."""
     return getattr(_local, "place", None)
 
 
@@ -493,7 +494,7 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[None]:
         Context manager that restores the mesh before.
 
     Raises:
-        ValueError: `mesh` is no concrete mesh, or a transformation is at work.
+        ValueError: `mesh` is not a concrete mesh, or a transformation is at work.
 
     >>> with set_mesh(make_mesh((1,), ("x",))) as mesh: print(get_mesh() == mesh)
     True
@@ -519,7 +520,7 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Any:
         The context manager.
 
     Raises:
-        ValueError: `mesh` is no AbstractMesh.
+        ValueError: `mesh` is not an AbstractMesh.
     """
     if not isinstance(mesh, AbstractMesh):
         raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type: {type(mesh)}")

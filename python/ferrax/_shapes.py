@@ -1,6 +1,6 @@
 """Canonical axes and shapes: axes counted from the front, shapes as tuples of ints.
 
-Invariant: all functions parse axes and shapes here; traced values are refused in JAX's words.
+Invariant: all functions parse axes and shapes here; traced values are refused with JAX's message.
 
     >>> canonicalize_axes((-1, 0), 3)
     (2, 0)

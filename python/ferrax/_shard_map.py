@@ -5,7 +5,7 @@
 
 Over a mesh of several devices the function is traced to the body of an equation, which the partitioning pass runs on every device. Over one device, or a
 mesh without devices, each mesh axis is a mapped axis: arrays are split along it as their specifications say, and collectives work as they would over
-devices. Types say over which axes a value varies. An operation makes its operands vary over the same axes by
+devices. The type of a value contains the axes over which it varies. An operation makes its operands vary over the same axes by
 `pvary`, whose transpose is a sum over the added axes, so that the derivative by a replicated value is the sum over all members.
 
 Invariant: results do not depend on the number of devices; a result whose parts differ along an axis that its specification leaves out is
@@ -67,7 +67,7 @@ def shard_map(
     Args:
       f: a function of parts.
       out_specs: how the results' parts are put together: a pytree prefix of `PartitionSpec`s. Along mesh axes that one leaves out all parts must be equal.
-      in_specs: how the arguments are cut, a tuple with a prefix for each argument; along axes left out each part is the whole. By default nothing is cut.
+      in_specs: the specifications of the arguments, a tuple with a tree prefix for each argument; along other axes arguments are replicated. By default all are replicated.
       mesh: a mesh, concrete or abstract; by default that in use (`set_mesh`).
       axis_names: the mesh axes that `f` is mapped over; by default all.
       check_vma: refuse results that may differ along axes left out. If not, the first part is taken.
@@ -76,7 +76,7 @@ def shard_map(
       a function of whole arrays. It works under `jit`, `grad` and `vmap`.
 
     Raises:
-      ValueError: there is no mesh, a specification names an axis that is not mapped, or a dimension cannot be cut evenly.
+      ValueError: no mesh is given or in use, a specification names an axis that is not mapped, or a dimension cannot be divided evenly.
 
     >>> mesh = jax.sharding.AbstractMesh((2,), ("x",))
     >>> shard_map(lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec())(jnp.arange(4.0))
@@ -109,7 +109,7 @@ def over_mesh(f, in_specs, mesh, name):
 
 
 def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=False, unordered=None):
-    """The function of whole arrays; `smapped`: errors speak of `smap`; `unordered`: the name by which ordered effects are refused."""
+    """The function of whole arrays. `smapped`: errors name `smap`. `unordered`: the name of the function in the error for ordered effects."""
 
     def shard_map_f(*args):
         grid, names = _mesh_and_names(mesh, axis_names)
@@ -134,14 +134,14 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
             given = iter(parts)
             with use_abstract_mesh(inside):
                 out = f(*tree.unflatten([x if s is None else next(given) for x, s in zip(leaves, specs, strict=True)]))
-            out, told = out if out_specs is _WITH_SPECS else (out, out_specs)
+            out, specs_of_results = out if out_specs is _WITH_SPECS else (out, out_specs)
             results, found["tree"] = tree_flatten(out)
-            joins = broadcast_prefix(told, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
+            joins = broadcast_prefix(specs_of_results, out, name="shard_map out_specs", prefix_is_leaf=_is_spec)
             found["joins"] = joins = [PartitionSpec() if s is None else s for s in joins]
             results = [x if isinstance(x, _core.Array) else _core.asarray(x) for x in results]
-            _check_ranks(f, "out", _labels(told, out), results, joins)
+            _check_ranks(f, "out", _labels(specs_of_results, out), results, joins)
             if check_vma:
-                paths = [label for label, _ in _labels(told, out)]
+                paths = [label for label, _ in _labels(specs_of_results, out)]
                 _check_replicated(f, grid, names, [(p, s, x.aval.mat) for p, s, x in zip(paths, joins, results, strict=True)])
                 results = [_as_joined(x, s, names, there is not None) for x, s in zip(results, joins, strict=True)]
             return results
@@ -159,7 +159,7 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
         try:
             results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma, inside._typed_body(check_vma), unordered)
         except ConcretizationTypeError:
-            # Python code may look at values that are the same everywhere, where nothing is being traced
+            # outside of traces, Python code may read values that are equal on all devices
             if not _core.at_root() or any(isinstance(x, _core.Tracer) for x in operands):
                 raise
             results = on_one_device()
@@ -175,7 +175,7 @@ def _laid_out(x, sharding):
 
 
 def _as_it_lies(mesh, spec, x):
-    """The sharding of a result: as its specification says, and as its type says of explicit axes that the function was not mapped over."""
+    """The sharding of a result: from its specification, and from its type along explicit axes over which the function was not mapped."""
     if isinstance(x, _core.Tracer) or not mesh.explicit_axes:
         return NamedSharding(mesh, spec)
     typed, dims = x.aval.sharding.spec, []
@@ -188,7 +188,7 @@ def _as_it_lies(mesh, spec, x):
 
 
 def _check_inferable(mesh, names, smapped):
-    """Raises TypeError where specifications are left out along axes whose types do not say how arrays are divided."""
+    """Raises TypeError if specifications are omitted and an axis is not explicit."""
     types = [t for a, t in zip(mesh.axis_names, mesh.axis_types, strict=True) if a in names and t is not AxisType.Explicit]
     if not types:
         return
@@ -270,17 +270,17 @@ def _mesh_and_names(mesh, axis_names):
     if not set(axis_names) <= set(grid.axis_names):
         raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of mesh.axis_names={frozenset(grid.axis_names)}")
     if not axis_names:
-        # those that a `shard_map` around has not taken yet
+        # the axes that no enclosing `shard_map` maps
         taken = set(around.manual_axes) if around is not None else set()
         axis_names = [a for a in grid.axis_names if a not in taken] or grid.axis_names
     return grid, [a for a in grid.axis_names if a in axis_names]
 
 
 def _inferred(args, names):
-    """A tree of specifications for the arguments, by what their shardings say of these axes."""
+    """A tree of specifications for the arguments: their shardings along these axes."""
 
     def of(x):
-        # of a traced value its type says it
+        # the sharding of a traced value is in its type
         sharding = x.aval.sharding if isinstance(x, _core.Tracer) else getattr(x, "sharding", None)
         spec = getattr(sharding, "spec", PartitionSpec())
         dims = [tuple(a for a in spec.axes_of(d) if a in names) for d in range(len(spec))]
@@ -319,7 +319,7 @@ def _mentions(spec, name):
 
 
 def _check_names(what, tree, names):
-    """Raises, in JAX's words, for what is no specification, and for specifications that name other axes than these."""
+    """Raises, with JAX's message, for what is not a specification, and for specifications that name other axes than these."""
     if what == "in_specs" and tree is None:
         raise TypeError(
             "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was None.\nInstead of `in_specs=None`, did you mean"
@@ -341,7 +341,7 @@ def _check_names(what, tree, names):
 
 
 def _check_sums(what, tree, mesh, names):
-    """Raises, in JAX's words, where specifications name sums that types cannot know."""
+    """Raises, with JAX's message, if a specification has unreduced or reduced axes and types do not track sums."""
     for spec in tree_leaves(tree, is_leaf=_is_spec):
         if spec is None or not (spec.unreduced or spec.reduced):
             continue
@@ -358,8 +358,8 @@ def _check_sums(what, tree, mesh, names):
 
 
 def _check_types(mesh, names, operands, specs):
-    """Raises ValueError, in JAX's words, where types say how arrays lie and specifications say otherwise."""
-    told = [x.aval.sharding.spec for x in operands]
+    """Raises ValueError, with JAX's message, if the sharding in a type differs from the specification."""
+    typed_specs = [x.aval.sharding.spec for x in operands]
     if mesh.are_all_axes_explicit and len(names) == len(mesh.axis_names):
         ones = [a for a, n in mesh.shape.items() if n == 1] if remove_size_one_mesh_axis_from_type.value else []
 
@@ -367,7 +367,7 @@ def _check_types(mesh, names, operands, specs):
             dims = [tuple(a for a in spec.axes_of(d) if a not in ones) if d < len(spec) else () for d in range(ndim)]
             return spec.update(partitions=[None if not d else d[0] if len(d) == 1 else d for d in dims])
 
-        for x, spec, typed in zip(operands, specs, told, strict=True):
+        for x, spec, typed in zip(operands, specs, typed_specs, strict=True):
             spec = full(spec, x.ndim)
             if spec != full(typed, x.ndim):
                 raise ValueError(
@@ -375,7 +375,7 @@ def _check_types(mesh, names, operands, specs):
                     " argument so you can omit specifying it and shard_map will infer the in_specs from the arguments. If you want to reshard your inputs, you"
                     " can use `jax.reshard` on the arguments and then pass those args to shard_map."
                 )
-    for x, spec, typed in zip(operands, specs, told, strict=True):
+    for x, spec, typed in zip(operands, specs, typed_specs, strict=True):
         for word in ("unreduced", "reduced"):
             if getattr(spec, word) != getattr(typed, word):
                 raise ValueError(
@@ -384,7 +384,7 @@ def _check_types(mesh, names, operands, specs):
 
 
 def _as_joined(x, spec, names, typed):
-    """A result that varies along the axes that cut it, and is a term of the sums that its specification names. `typed`: whether types know of sums."""
+    """A result made to vary along the axes that partition it, as a term of the sums in its specification. `typed`: whether types track sums."""
     apart = [a for a in names if _mentions(spec, a)]
     if not typed:
         return _core.varying(x, [*apart, *[a for a in names if a in spec.unreduced]])
@@ -408,7 +408,7 @@ def _as_joined(x, spec, names, typed):
 
 
 def _cut(x, spec, mesh, names):
-    """x with an axis in front for each mesh axis that it is cut along, and of which it is a sum: there the first has it; in the mesh's order."""
+    """x with a leading axis for each mesh axis that partitions it, and for each axis along which it is a sum (where only the first member has the value), in the mesh's order."""
     terms, sizes = [a for a in names if a in spec.unreduced], x.shape
     for a in reversed(terms):
         first = _core.bind("reshape", x, new_sizes=(1, *x.shape), dimensions=None, sharding=None)
@@ -456,7 +456,7 @@ def _labels(specs, tree):
 
 
 def _parameter(f, path):
-    """The clause that says which parameter of `f` an argument is; nothing where that cannot be known."""
+    """A clause for errors that names the parameter of `f`; empty if it cannot be determined."""
     try:
         parameters = [p for p in inspect.signature(f).parameters.values() if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
         index = int(path[1 : path.index("]")])
@@ -475,7 +475,7 @@ def _listed(lines):
 
 
 def _check_ranks(f, side, labels, values, specs):
-    """Raises ValueError, in JAX's words, for specifications that are longer than their values' ranks."""
+    """Raises ValueError, with JAX's message, if a specification has more entries than its value has dimensions."""
     base = "the passed args" if side == "in" else f"{name_of(f)}(*args)"
     long = [(label, path, x.aval, s) for (label, path), x, s in zip(labels, values, specs, strict=True) if s is not None and len(s) > x.ndim]
     if not long:
@@ -501,7 +501,7 @@ def _check_ranks(f, side, labels, values, specs):
 
 
 def _check_arguments(f, mesh, in_specs, args, arrays, specs):
-    """Raises ValueError, in JAX's words, for arguments that cannot be cut as their specifications say."""
+    """Raises ValueError, with JAX's message, if a dimension of an argument cannot be divided evenly."""
     labels = _labels(in_specs, args)
     _check_ranks(f, "in", labels, arrays, specs)
     lines = []
@@ -528,7 +528,7 @@ def _check_arguments(f, mesh, in_specs, args, arrays, specs):
 
 
 def _check_replicated(f, mesh, names, outs):
-    """Raises ValueError, in JAX's words, where a result varies along an axis that its specification leaves out. outs: (path, specification, what its type says)."""
+    """Raises ValueError, with JAX's message, if a result varies along an axis that is not in its specification. outs: (path, specification, its type's axes)."""
     shown = lambda axes: ",".join(str(a) for a in mesh.axis_names if a in axes)
     lines = []
     for path, spec, mat in outs:

@@ -44,12 +44,12 @@ class Sharding:
 
     @property
     def device_set(self) -> set[Device]:
-        """The devices that hold a part."""
+        """The devices that hold a shard."""
         return set(self._devices)
 
     @property
     def addressable_devices(self) -> set[Device]:
-        """The devices of this process that hold a part."""
+        """The devices of this process that hold a shard."""
         return set(self._addressable_device_assignment)
 
     @property
@@ -63,27 +63,27 @@ class Sharding:
 
     @property
     def num_devices(self) -> int:
-        """How many devices hold a part."""
+        """The number of devices that hold a shard."""
         return len(self._devices)
 
     def devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Any]:
-        """Which slice of an array of `global_shape` each device holds."""
+        """The slice of an array of `global_shape` that each device holds."""
         return {d: tuple(slice(None) for _ in global_shape) for d in self._devices}
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> Mapping[Device, Any]:
-        """Which slice of an array of `global_shape` each device of this process holds."""
+        """The slice of an array of `global_shape` that each device of this process holds."""
         here = _core.process_index()
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if d.process_index == here}
 
     def shard_shape(self, global_shape: Sequence[int]) -> Sequence[int]:
-        """The shape of one device's part."""
+        """The shape of one device's shard."""
         return tuple(global_shape)
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
-        """Raises ValueError unless arrays of the shape can be laid out so."""
+        """Raises ValueError if arrays of the shape cannot have this sharding."""
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether arrays of that rank are laid out alike."""
+        """Whether arrays of rank `ndim` have the same layout under both shardings."""
         if self.num_devices == other.num_devices == 1:
             return self.device_set == other.device_set
         shape = (math.lcm(self.num_devices, other.num_devices) ** 2,) * ndim
@@ -101,10 +101,10 @@ _MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
 
 
 def _memory_kind(kind):
-    """The kind, of those that JAX knows; they name one memory here.
+    """The memory kind, if it is one of JAX's. All kinds denote the same memory.
 
     Raises:
-      ValueError: there is no such kind.
+      ValueError: the kind does not exist.
     """
     if kind is not None and kind not in _MEMORY_KINDS:
         raise ValueError(f"Got invalid memory kind: {kind}. Valid memory kinds are: {set(_MEMORY_KINDS)}")
@@ -133,7 +133,7 @@ class SingleDeviceSharding(Sharding):
 
 
 class IndivisibleError(ValueError):
-    """A dimension of an array cannot be cut into as many equal parts as a sharding says."""
+    """A dimension of an array cannot be divided into the number of equal parts that a sharding requires."""
 
 
 class DuplicateSpecError(ValueError):
@@ -141,12 +141,12 @@ class DuplicateSpecError(ValueError):
 
 
 class NamedSharding(Sharding):
-    """Parts over a mesh, as a `PartitionSpec` says.
+    """An array partitioned over a mesh along the axes of a `PartitionSpec`.
 
     Raises:
-      ValueError: the specification names an axis that the mesh has not, or one twice.
+      ValueError: the specification names an axis that is not an axis of the mesh, or names one twice.
 
-    Over an abstract mesh it can be asked for shapes, not for devices.
+    Over an abstract mesh, shapes are available and devices are not.
     """
 
     def __init__(self, mesh: Any, spec: Any, *, memory_kind: Any = None, _logical_device_ids: Any = None) -> None:
@@ -182,11 +182,11 @@ class NamedSharding(Sharding):
 
     @property
     def num_devices(self):
-        """How many devices hold a part."""
+        """The number of devices that hold a shard."""
         return self.mesh.size
 
     def is_equivalent_to(self, other, ndim):
-        """Whether arrays of that rank are laid out alike."""
+        """Whether arrays of rank `ndim` have the same layout under both shardings."""
         if isinstance(self.mesh, AbstractMesh) and type(other) is NamedSharding and self.mesh == other.mesh:
             return self._sums() == other._sums() and all(self.spec.axes_of(d) == other.spec.axes_of(d) for d in range(ndim))
         sums = other._sums() if type(other) is NamedSharding else (frozenset(), frozenset())
@@ -205,12 +205,12 @@ class NamedSharding(Sharding):
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
-        """The mesh axes along which the parts are equal."""
+        """The mesh axes along which the shards are equal."""
         used = {a for d in range(len(self.spec)) for a in self.spec.axes_of(d)} | self.spec.unreduced | self.spec.reduced
         return frozenset(a for a in self.mesh.axis_names if a not in used)
 
     def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
-        """Raises ValueError unless arrays of the shape have the specification's dimensions."""
+        """Raises ValueError if the shape has fewer dimensions than the specification."""
         if len(self.spec) > len(aval_shape):
             extra = "" if aval_shape else " For scalars the PartitionSpec should be P()"
             raise ValueError(
@@ -218,11 +218,11 @@ class NamedSharding(Sharding):
             )
 
     def shard_shape(self, global_shape):
-        """The shape of one device's part.
+        """The shape of one device's shard.
 
         Raises:
-          IndivisibleError: a dimension cannot be cut evenly.
-          ValueError: a dimension is to be cut that the shape has not; those that are not cut may be more than it has.
+          IndivisibleError: a dimension cannot be divided evenly.
+          ValueError: the specification partitions a dimension that the shape does not have. Entries that partition nothing may exceed the rank.
         """
         global_shape = tuple(global_shape)
         if any(self.spec.axes_of(d) for d in range(len(global_shape), len(self.spec))):
@@ -237,7 +237,7 @@ class NamedSharding(Sharding):
         return tuple(n // k for n, k in zip(global_shape, pieces, strict=True))
 
     def check_type(self, shape: Sequence[int]) -> None:
-        """Raises ValueError unless types of the shape can say that arrays lie so: in JAX's words."""
+        """Raises ValueError, with JAX's message, if a type of the shape cannot have this sharding."""
         self.check_compatible_aval(shape)
         for d, n in enumerate(shape):
             k = math.prod(self._cuts(d))
@@ -248,12 +248,12 @@ class NamedSharding(Sharding):
                 )
 
     def _of_rank(self, ndim):
-        """The same, of which the specification has an entry for each dimension."""
+        """The same sharding with one entry of the specification for each dimension."""
         entries = self.spec.partitions[:ndim] + (None,) * (ndim - len(self.spec))
         return self if entries == self.spec.partitions else self.update(spec=self.spec.update(partitions=entries))
 
     def devices_indices_map(self, global_shape):
-        """Which slice of an array of `global_shape` each device holds."""
+        """The slice of an array of `global_shape` that each device holds."""
         if isinstance(self.mesh, AbstractMesh):
             raise ValueError("_device_assignment is not implemented for `jax.sharding.AbstractMesh`.")
         if self.spec.unreduced:
@@ -261,7 +261,7 @@ class NamedSharding(Sharding):
         return self._regions(global_shape)
 
     def _regions(self, global_shape):
-        """The slices that the parts of each device have the shapes of."""
+        """The slice whose shape is that of each device's shard."""
         part, out = self.shard_shape(global_shape), {}
         for place, device in np.ndenumerate(self.mesh.devices):
             at = dict(zip(self.mesh.axis_names, place, strict=True))
@@ -276,11 +276,11 @@ class NamedSharding(Sharding):
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether a device of this process holds a part."""
+        """Whether a device of this process holds a shard."""
         return bool(self._addressable_device_assignment)
 
     def _cuts_of_devices(self):
-        """The devices, and the numbers of the axes that cut each dimension, as the extension wants them; None where the mesh has no devices."""
+        """The devices, and the numbers of the axes that partition each dimension, in the extension's format; None if the mesh has no devices."""
         if self._known_cuts is None:
             if isinstance(self.mesh, AbstractMesh) or self.mesh.empty:
                 return None
@@ -288,20 +288,24 @@ class NamedSharding(Sharding):
         return self._known_cuts
 
     def _numbers(self):
-        """The numbers of the mesh axes that cut each dimension, of those that are unreduced and of those that are reduced."""
+        """The numbers of the mesh axes that partition each dimension, of the unreduced axes and of the reduced axes."""
         number = {name: i for i, name in enumerate(self.mesh.axis_names)}
         of = lambda axes: [number[a] for a in axes]
         return [of(self.spec.axes_of(d)) for d in range(len(self.spec))], of(self.spec.unreduced), of(self.spec.reduced)
 
     def _typed(self):
-        """What a type of arrays that lie so says: axes, which are explicit, the mesh's name and the axes that cut each dimension; None where it says nothing."""
+        """The part of a type that describes this sharding; None if no axis is explicit.
+
+        Returns:
+            Tuple of the axes, a flag for each whether it is explicit, the mesh's name, and the axes that partition each dimension.
+        """
         typed = self.mesh.abstract_mesh._typed()
         if typed is None:
             return None
         return (*typed, self._numbers())
 
     def _constrain(self, x):
-        """A traced value that is to lie so where the program is partitioned: dimensions that cannot be cut evenly stay whole."""
+        """A traced value constrained to this sharding when the program is partitioned. Dimensions that cannot be divided evenly are not partitioned."""
         shape = np.shape(x)
         concrete = isinstance(self.mesh, Mesh) and not self.mesh.empty
         spec = [[] if n % math.prod(self._cuts(d)) else [str(a) for a in self.spec.axes_of(d)] for d, n in enumerate(shape)]
@@ -316,7 +320,7 @@ class NamedSharding(Sharding):
         return self
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
-        """The same in another kind of memory."""
+        """The same sharding with another memory kind."""
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def update(self, **kwargs: Any) -> NamedSharding:
@@ -339,7 +343,7 @@ shardings["whole"] = lambda mesh: NamedSharding(mesh, PartitionSpec())
 
 
 def _check_sums(mesh, spec, name, axes):
-    """Raises ValueError where parts are to be summed along axes that the mesh has not, or of which its types say nothing."""
+    """Raises ValueError if `axes` contains a name that is not an explicit axis of the mesh."""
     for a in axes:
         if a not in mesh.axis_names:
             raise ValueError(f"{name} axes {a} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}")
@@ -348,7 +352,7 @@ def _check_sums(mesh, spec, name, axes):
 
 
 def make_single_device_sharding(device: Any, *, memory_kind: Any = None) -> SingleDeviceSharding:
-    """The sharding of arrays that one device holds whole.
+    """The sharding of arrays on a single device.
 
     Args:
         device: Device.
@@ -358,7 +362,7 @@ def make_single_device_sharding(device: Any, *, memory_kind: Any = None) -> Sing
         SingleDeviceSharding.
 
     Raises:
-        NotImplementedError: another kind of memory is asked for.
+        ValueError: the memory kind does not exist.
     """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
@@ -370,7 +374,7 @@ def _of_type(ndim, label, dims, unreduced=(), reduced=()):
 
 
 def _of_cuts(mesh, dims, unreduced, reduced):
-    """The sharding of a computed array: `dims` has the numbers of the mesh axes that cut each dimension."""
+    """The sharding of a computed array: `dims` contains the numbers of the mesh axes that partition each dimension."""
     names = [None if not d else mesh.axis_names[d[0]] if len(d) == 1 else tuple(mesh.axis_names[i] for i in d) for d in dims]
     while names and names[-1] is None and not mesh.explicit_axes:
         names.pop()

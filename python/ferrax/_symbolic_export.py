@@ -2,7 +2,7 @@
 
     sizes 601, 653 ..: iota[shape=(601,)]  iota[shape=(653,)]   ->   iota[shape=(b,)]
 
-Python code sees the sizes of traced arrays as symbolic ones (`TracedSize`), whose comparisons raise where the answer depends on the sizes.
+In Python code the sizes of traced arrays are symbolic (`TracedSize`); a comparison raises an error if its result depends on the sizes.
 Where code of this package compares sizes, the result at large sizes is assumed, and becomes a condition that the exported program checks.
 
 Invariant: the expression of a size agrees with all traces, and is the only one of its form that does; a function whose programs differ in
@@ -83,7 +83,7 @@ class TracedSize(int):
         return _sized(found, {"max": max, "min": min}[name](int.__index__(self), int.__index__(other)))
 
     def slicing(self, s):
-        """Assumes, for a slice of an axis of this size, on which side of its bounds the size lies."""
+        """Assumes, for a slice of an axis of this size, whether the size is below or above its bounds."""
         for v in (s.start, s.stop):
             if isinstance(v, int):
                 _ = v <= self if v >= 0 else -v <= self
@@ -275,7 +275,7 @@ def _value(n, sample):
 
 
 class Samples:
-    """Values for the names of a scope that satisfy its constraints: first one at which user code sees symbolic sizes, then as many as requested."""
+    """Values for the names of a scope that satisfy its constraints: first those with which user code is traced, then as many as requested."""
 
     def __init__(self, scope, sizes):
         self.names = sorted({n for e in sizes for n in e.names()})
@@ -307,9 +307,9 @@ class Samples:
 
     def _draw(self):
         for low, high in _RANGES:
-            # primes are no multiples of each other, and no sizes that programs name
+            # primes are not multiples of each other, and do not occur as sizes in programs
             primes = [n for n in range(low, high + 1) if n > 16 and all(n % k for k in range(2, math.isqrt(n) + 1))]
-            # for the others any numbers will do: odd ones alone would not tell halves apart
+            # for the others any numbers are suitable: odd numbers alone would not distinguish halves
             for pool in filter(None, (() if self.made else primes, range(low, high + 1))):
                 for _ in range(400):
                     sample = {n: self._random.choice(pool) for n in self.names}
@@ -358,7 +358,7 @@ def family_of(names, trace_at, samples, sizes):
       The core's `ProgramFamily` and the expressions of its sizes.
 
     Raises:
-      InconclusiveDimensionOperation: the programs differ in more than sizes, or a size is no expression that was found.
+      InconclusiveDimensionOperation: the programs differ in more than sizes, or a size is not an expression that was found.
     """
     known = list(dict.fromkeys(sizes))
     at, n = [samples[i] for i in range(_FEWEST)], _FEWEST
@@ -425,7 +425,8 @@ class Fit:
         """For each size, given by its values, an expression as text; None if no unique expression was found."""
         found = [self._expression(v) for v in sizes]
         if None in found:
-            # a number that is no expression of the names may be one of the expressions found, such as the size of an array
+            # a number that is not an expression of the names may be one of the expressions found,
+            # such as the size of an array
             new = symbolic_shape(",".join(filter(None, found)), scope=self.scope)
             new = list(dict.fromkeys(e for e in new if isinstance(e, SizeExpr)))[:40]
             self._extend([*new, *(e * f for e, f in itertools.combinations_with_replacement(new, 2))])

@@ -35,7 +35,7 @@ class set_num_threads:
       n: from 1 to 1024, or None for the default: FERRAX_NUM_THREADS, else one for each core.
 
     Raises:
-      TypeError: `n` is no integer.
+      TypeError: `n` is not an integer.
       ValueError: there are fewer or more.
 
     >>> with jax.set_num_threads(1): jax.num_threads()

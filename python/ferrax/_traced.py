@@ -116,7 +116,7 @@ def traced(fun, what, flat_fun, avals, paths, in_tree, static):
     """(program, output tree) of `fun` as the function of leaves `flat_fun`, for arguments of these types and structure.
 
     what: the name of the transformation, for errors. paths: makes the names of the leaves for errors. static: the values of the arguments that
-    are no leaves, by position or name.
+    are not leaves, by position or name.
     """
 
     def make():
@@ -169,7 +169,8 @@ def _leads_to(objects, fun):
 def remembered(fun, key, make):
     """`make()`, or its earlier result for this function and key. `make` returns (result, whether it may be stored)."""
     fun = plain(fun)
-    # Cached traces may keep arrays that the function closes over, also tracers of a surrounding trace. This is no leak in the user's code.
+    # Cached traces may keep arrays that the function closes over, also tracers of a surrounding
+    # trace. This is not a leak in the user's code.
     if type(fun) is not types.FunctionType or (_LEAKS.asked and _LEAKS.get()):
         return make()[0]
     try:

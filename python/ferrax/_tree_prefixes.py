@@ -25,7 +25,7 @@ def broadcast_prefix(prefix_tree, full_tree, is_leaf=None, *, name="broadcast_pr
         List of leaves.
 
     Raises:
-        ValueError: where `prefix_tree` is no prefix.
+        ValueError: where `prefix_tree` is not a prefix.
     """
     leaves, treedef = _core.tree_flatten(prefix_tree, prefix_is_leaf or is_leaf)
     try:
@@ -44,7 +44,7 @@ def spread_prefix(prefix, tree, name):
     """A specification called `name`, a prefix of `tree` with None among its leaves, as one entry per leaf of `tree`.
 
     Raises:
-      ValueError: it is no prefix; the message lists each mismatch.
+      ValueError: it is not a prefix; the message lists each mismatch.
     """
 
     def is_none(x):

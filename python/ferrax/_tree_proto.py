@@ -24,7 +24,7 @@ def _counted(field, data):
 
 
 def serialize(self):
-    """The structure as bytes. Raises ValueError for nodes of a user's class and keys that are no strings."""
+    """The structure as bytes. Raises ValueError for nodes of a user's class and keys that are not strings."""
     nodes, strings = [], {}
 
     def visit(treedef):

@@ -22,10 +22,10 @@ from collections.abc import Callable
 
 from . import _core
 
-LOOK = 0.2  # seconds between two looks at the others
-ASK = 5.0  # seconds after which a waiting process asks again
-KEPT = 256  # calls with one process that are remembered
-TEXTS = 32  # of which so many with their programs
+LOOK = 0.2  # seconds between two polls of the other processes
+ASK = 5.0  # seconds after which a waiting process repeats its request
+KEPT = 256  # number of calls with one process whose digests are kept
+TEXTS = 32  # number of those calls whose program texts are kept
 
 logger = logging.getLogger("ferrax.distributed")
 
@@ -62,7 +62,7 @@ class Peer:
     died: bool = False
     differs: int | None = None  # the index of the first call that is another there
     text: str | None = None  # of its program there
-    told: bool = False  # whether it has this process's
+    informed: bool = False  # whether it has this process's
 
 
 def here():
@@ -129,7 +129,7 @@ def first_difference(mine, theirs):
 
 
 class Watch:
-    """The others, as this process sees them.
+    """The state of the other processes in this process.
 
     Args:
       mpi: the module `mpi4py.MPI`.
@@ -253,8 +253,8 @@ class Watch:
             peer = self.peers[p]
             if peer.differs is None:
                 peer.differs = index
-            if not peer.told:
-                peer.told = True
+            if not peer.informed:
+                peer.informed = True
                 mine = peer.made.get(index)
                 text = mine.text() if mine is not None and mine.text is not None else None
                 self._tell(p, {"differs": index, "text": text})
@@ -281,7 +281,7 @@ class Watch:
                 return
 
     def look(self):
-        """Hears the others, and sees which of them are no more."""
+        """Receives messages of the other processes and detects which of them have ended."""
         self._heard()
         for number, why in _core.given_up_calls():
             self.give_up(number, why)
@@ -294,7 +294,7 @@ class Watch:
                     sys.stderr.write(f"ferrax: {self.died()}, as process {self.rank} of {self.size} sees{user_line()}\n")
 
     def ask(self, exchange):
-        """Asks the peers that an exchange waits for whether they make the same call, and for their location."""
+        """Sends a request to the peers that an exchange waits for: whether they make the same call, and their location."""
         with self._state:
             for p in exchange.missing():
                 if (mine := self.peers[p].made.get(self.place(exchange.call, p))) is not None:
@@ -401,7 +401,7 @@ class Watch:
         self._mpi.COMM_WORLD.Abort(1)
 
     def on_terminate(self):
-        """From now on a request to end says which process is no more, as launchers end the others then."""
+        """From now on, the report of a termination signal names the process that has ended, because launchers terminate the other processes then."""
         if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             return
 

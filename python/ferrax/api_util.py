@@ -187,7 +187,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
         List of axes, one for each leaf.
 
     Raises:
-        ValueError: the tree is no prefix of the structure.
+        ValueError: the tree is not a prefix of the structure.
     """
     whole = treedef.unflatten([object()] * treedef.num_leaves)
     try:

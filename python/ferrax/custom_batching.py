@@ -61,7 +61,7 @@ class custom_vmap(CustomFunction):
         """Sets the rule: `vmap_rule(axis_size, in_batched, *args) -> (out, out_batched)`. Returns it, so that it may decorate.
 
         in_batched: a list with a pytree of truths for each argument: whether the leaf has the mapped axis, which is then its first.
-        out_batched: such a pytree for the result.
+        out_batched: a pytree of the same kind for the result.
         """
         self.vmap_rule = vmap_rule
         return vmap_rule
@@ -108,7 +108,7 @@ class _Rule:
             raise AttributeError(f"No batching rule defined for custom_vmap function {name_of(self.custom.fun)} using def_vmap.")
         if any(in_batched[: self.n_consts]):
             raise ValueError(
-                f"custom_vmap function {name_of(self.custom.fun)} closes over an array that is mapped, of which its rule cannot be told.\n"
+                f"custom_vmap function {name_of(self.custom.fun)} closes over an array that is mapped, which is not an argument of its rule.\n"
                 "help: make it an argument"
             )
         args, flags = self.in_tree.unflatten(values[self.n_consts :]), self.in_tree.unflatten(in_batched[self.n_consts :])
@@ -199,8 +199,8 @@ custom_vmap_p.def_abstract_eval(lambda *_, call, **__: call.out_avals)
 def _jvp(primals, tangents, *, call, rule, **trees):
     active = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
     n, live = len(primals), []
-    # In forward mode one call gives both, so that its rule says how the outputs hang on the tangents. Reverse mode, which programs may come to, wants the
-    # outputs without these.
+    # In forward mode one call computes both: the rule determines how outputs depend on tangents.
+    # Reverse mode, which programs may be used in later, needs the outputs without the tangents.
     together = all((owner := _core.trace_of(tangents[i])) is None or owner.what in ("vmap", "jvp") for i in active)
     outs = [] if together else custom_vmap_p.bind(*primals, call=call, rule=rule, **trees)
 

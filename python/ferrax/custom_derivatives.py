@@ -1,6 +1,6 @@
 """Derivative rules given by the user: `custom_jvp`, `custom_vjp`, `custom_gradient`, `linear_call`.
 
-Invariant: a rule sees and returns the function's own pytrees; the core sees flat lists, with None for a zero.
+Invariant: a rule takes and returns the function's own pytrees; the core uses flat lists, with None for a zero.
 
     @custom_jvp
     def log1pexp(x): return jnp.log(1.0 + jnp.exp(x))
@@ -425,7 +425,7 @@ class _FlatVjpRule:
         return [self._cotangent(ct, i) for i, ct in enumerate(spread)]
 
     def _path(self, i):
-        """The place of argument leaf i, as errors say it."""
+        """The path of argument leaf i, for errors."""
         return "".join(map(str, _core.tree_flatten_with_path(self.dyn_tree.unflatten(list(range(len(self.in_avals)))), None)[0][i][0]))
 
     def _cotangent(self, ct, i):

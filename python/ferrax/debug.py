@@ -132,7 +132,7 @@ def print(
         None; in the two-call form, the function that takes the format and the values.
 
     Raises:
-        TypeError: `fmt` is no string.
+        TypeError: `fmt` is not a string.
         ValueError: the format does not use one of the values (most likely an f-string was given).
         IndexError: the format names more positional values than there are.
         KeyError: the format names a value that is not given.

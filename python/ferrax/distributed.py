@@ -45,10 +45,10 @@ def initialize(
         num_processes: int, the number of processes; checked against the launcher's.
         process_id: int, the number of this process; checked against the launcher's.
         local_device_ids: int or sequence of ints: this process has as many CPU devices as there are numbers.
-        cluster_detection_method: "mpi4py" asks MPI even if no launcher's variables are set; other methods read the variables.
+        cluster_detection_method: "mpi4py" uses MPI even if no launcher's variables are set; other methods read the variables.
         initialization_timeout: seconds after which it is an error that other processes have not appeared.
-        heartbeat_timeout_seconds: seconds. While one process waits for another of which it hears nothing for this long, it raises an error; so it does when both wait
-            for this long. A process that computes or sleeps is heard. 0: never.
+        heartbeat_timeout_seconds: seconds. If nothing is received from an awaited process for this long, or if both
+            processes wait for each other for this long, an error is raised. A computing or sleeping process responds. 0: never.
         shutdown_timeout_seconds: accepted without effect.
         coordinator_bind_address: accepted without effect.
         slice_index: accepted without effect.
@@ -67,7 +67,7 @@ def initialize(
     if cluster_detection_method == "mpi4py" or (launched is not None and launched[1] > 1):
         if _core.has_cpus():
             raise RuntimeError(
-                "distributed.initialize() must be called before the first computation, and before devices are asked for (jax.devices, jax.device_put and others)"
+                "distributed.initialize() must be called before the first computation, and before devices are listed (jax.devices, jax.device_put and others)"
             )
         _join(num_processes, process_id, local_device_ids, initialization_timeout, heartbeat_timeout_seconds)
     elif num_processes not in (None, 1) or process_id not in (None, 0):
@@ -87,7 +87,7 @@ def _join(num_processes, process_id, local_device_ids, timeout, heartbeat):
         ids = [local_device_ids] if isinstance(local_device_ids, int) else list(local_device_ids)
         _core.config_set("jax_num_cpu_devices", len(ids))
     mine = {"cpus": _core.wanted_cpus(), **_watch.here()}
-    begun = engine.begin(0, 0, engine.everybody(), [json.dumps(mine).encode()] * (engine.size - 1))
+    begun = engine.begin(0, 0, engine.others(), [json.dumps(mine).encode()] * (engine.size - 1))
     found = [json.loads(n) for n in _processes.wait(begun, timeout)]
     people = [*found[: engine.rank], mine, *found[engine.rank :]]
     _core.set_processes(engine.rank, [p["cpus"] for p in people], engine)

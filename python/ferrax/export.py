@@ -75,7 +75,7 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Lets a program be serialized that calls this target of a compiler's. There are no such calls here: it has no effect."""
+        """Allows custom calls with this target in serialized programs. Programs have no custom calls, so this has no effect."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
@@ -149,7 +149,7 @@ class Exported:
 
         Raises:
           ValueError: the arguments have another structure, rank, dtype or size; or the program is for other platforms.
-          TypeError: an argument is no array.
+          TypeError: an argument is not an array.
         """
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self.in_tree:
@@ -228,7 +228,7 @@ def export(
         A function of the arguments of `fun_jit`, given as arrays or as `ShapeDtypeStruct`s (whose sizes may be symbolic), that returns an `Exported`.
 
     Raises:
-        ValueError: `fun_jit` is no jitted function; when called, symbolic sizes cannot be solved for.
+        ValueError: `fun_jit` is not a jitted function; when called, symbolic sizes cannot be solved for.
         NotImplementedError: when called, the function calls the host.
 
     >>> from ferrax import export, jit, numpy as jnp
@@ -245,7 +245,7 @@ def export(
       disabled_checks: checks to leave out, see `DisabledSafetyCheck`.
 
     Raises:
-      ValueError: `fun_jit` is no jitted function; symbolic sizes cannot be solved for.
+      ValueError: `fun_jit` is not a jitted function; symbolic sizes cannot be solved for.
       NotImplementedError: the function calls the host.
     """
     if not isinstance(fun_jit, _core.PjitFunction):
@@ -457,7 +457,7 @@ def deserialize(blob: bytearray) -> Exported:
 
     Raises:
         ValueError: the bytes are no exported program, were damaged, or were written by a later version of the format.
-        TypeError: `blob` is no bytes.
+        TypeError: `blob` is not of type bytes.
     """
     return _wrapped(_core.ExportedProgram.load(bytes(memoryview(blob))))
 

@@ -111,7 +111,7 @@ def register_ffi_type(name: Any, type_registration: Any, platform: str = "cpu") 
         None.
 
     Raises:
-        TypeError: a value of the dict is no capsule.
+        TypeError: a value of the dict is not a capsule.
     """
     _types[name, platform] = {key: capsule_address(c) for key, c in type_registration.items()}
 

@@ -72,7 +72,7 @@ def dot(program: Any) -> str:
         str.
 
     Raises:
-        TypeError: `program` is no program.
+        TypeError: `program` is not a program.
     """
     lines = ["digraph program {", '  node [shape=box, fontname="monospace", fontsize=10];', '  edge [fontname="monospace", fontsize=8];']
     _dot(_open(program), lines, itertools.count(), "  ")
@@ -135,7 +135,7 @@ def svg(program: Any) -> str:
         str.
 
     Raises:
-        TypeError: `program` is no program.
+        TypeError: `program` is not a program.
     """
     labels, tips, arrows = _nodes(_open(program))
     rows = _rows(len(labels), arrows, last=[k for k, label in enumerate(labels) if label.startswith("out ")])

@@ -95,7 +95,7 @@ def segment_sum(
         Array of shape (num_segments, ...), of data's dtype.
 
     Raises:
-        ValueError: for ids that are no integers, and a negative num_segments.
+        ValueError: for ids that are not integers, and a negative num_segments.
 
     >>> jax.ops.segment_sum(jnp.array([1, 2, 3]), jnp.array([0, 0, 2]), num_segments=3)
     Array([3, 0, 3], dtype=int32)
@@ -134,7 +134,7 @@ def segment_prod(
         Array of shape (num_segments, ...), of data's dtype.
 
     Raises:
-        ValueError: for ids that are no integers, and a negative num_segments.
+        ValueError: for ids that are not integers, and a negative num_segments.
 
     >>> jax.ops.segment_prod(jnp.array([2, 3, 4]), jnp.array([0, 0, 1]))
     Array([6, 4], dtype=int32)
@@ -173,7 +173,7 @@ def segment_max(
         Array of shape (num_segments, ...), of data's dtype.
 
     Raises:
-        ValueError: for ids that are no integers, and a negative num_segments.
+        ValueError: for ids that are not integers, and a negative num_segments.
 
     >>> jax.ops.segment_max(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
     Array([5, 3], dtype=int32)
@@ -212,7 +212,7 @@ def segment_min(
         Array of shape (num_segments, ...), of data's dtype.
 
     Raises:
-        ValueError: for ids that are no integers, and a negative num_segments.
+        ValueError: for ids that are not integers, and a negative num_segments.
 
     >>> jax.ops.segment_min(jnp.array([1, 5, 3]), jnp.array([0, 0, 1]))
     Array([1, 3], dtype=int32)

@@ -182,7 +182,7 @@ class TraceAnnotation(contextlib.ContextDecorator):
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A `TraceAnnotation` of one step of a loop: `step_num` says which."""
+    """A `TraceAnnotation` of step `step_num` of a loop."""
 
 
 def annotate_function(func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any) -> Any:

@@ -202,7 +202,7 @@ def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any
         The last value.
 
     Raises:
-        TypeError: there is no leaf and no initializer.
+        TypeError: the tree has no leaf, and no initializer is given.
 
     >>> jax.tree_util.tree_reduce(lambda x, y: x + y, [1, (2, 3)])
     6
@@ -226,7 +226,7 @@ def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *, 
         The combined value.
 
     Raises:
-        TypeError: there is no leaf and no identity.
+        TypeError: the tree has no leaf, and no identity is given.
 
     >>> jax.tree_util.tree_reduce_associative(lambda x, y: x + y, [1, (2, 3)])
     6
@@ -354,7 +354,7 @@ def tree_flatten_with_path(tree: Any, is_leaf: Callable[..., bool] | None = None
 
 
 def _walk_decisions(node, path, is_leaf, out):
-    """The predicate's results in the order in which flattening asks for them: parents before children."""
+    """The predicate's results in the order of flattening: parents before children."""
     stop = bool(is_leaf(path, node))
     out.append(stop)
     if not stop and is_tree_node(type(node)):
@@ -504,7 +504,7 @@ register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func), lambda f
 
 
 def _serialize(self):
-    """The structure as bytes of a protocol buffer. Raises ValueError for nodes of a user's class and keys that are no strings."""
+    """The structure as bytes of a protocol buffer. Raises ValueError for nodes of a user's class and keys that are not strings."""
     from ._tree_proto import serialize
 
     return serialize(self)

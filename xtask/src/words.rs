@@ -40,8 +40,8 @@ const WORDS: &[(&str, &str)] = &[
     ("is told", "gets, is called with"),
     ("are told", "get, are called with"),
 ];
-/// The same for comments of Rust alone, whose words were replaced later.
-const IN_RUST: &[(&str, &str)] = &[
+/// The same for comments of Rust and for the Python package, whose words were replaced later.
+const IN_SOURCES: &[(&str, &str)] = &[
     ("gives way", "yields, is spilled, is replaced"),
     ("give way", "yield, are spilled, are replaced"),
     ("is asked", "is called, is read"),
@@ -72,6 +72,20 @@ const IN_RUST: &[(&str, &str)] = &[
     ("everybody", "all threads, all callers, all readers"),
     ("somebody", "a thread, a caller, a reader"),
     ("those who", "the callers, the readers, threads that"),
+];
+/// The same for the Python package alone.
+const IN_PACKAGE: &[(&str, &str)] = &[
+    ("in jax's words", "with JAX's message"),
+    ("takes part", "is included, is promoted"),
+    ("take part", "are included, are promoted"),
+    ("types speak", "types contain, types track"),
+    ("types say", "types contain, types track"),
+    ("types know", "types contain, types track"),
+    ("speaks of", "names, describes"),
+    ("speak of", "name, describe"),
+    ("knows of", "has, contains"),
+    ("is no more", "has ended, is deleted"),
+    ("hears", "receives"),
 ];
 /// Names of constants that say neither a limit of what nor a threshold for what.
 const NAMES: &[&str] = &["MOST", "WORTH", "LEAST", "TOGETHER", "LONG"];
@@ -108,8 +122,10 @@ pub fn words_are_the_fields(files: &[File]) -> Vec<String> {
     for f in files.iter().filter(|f| is_text(f)) {
         for (n, line) in f.text.lines().enumerate() {
             let said = prose(&f.path, line).to_lowercase();
-            let in_rust = if f.path.ends_with(".rs") { IN_RUST } else { &[] };
-            for (word, say) in WORDS.iter().chain(in_rust).filter(|w| has_phrase(&said, w.0)) {
+            let package = f.path.starts_with("python/");
+            let later = if package || f.path.ends_with(".rs") { IN_SOURCES } else { &[] };
+            let of_package = if package { IN_PACKAGE } else { &[] };
+            for (word, say) in WORDS.iter().chain(later).chain(of_package).filter(|w| has_phrase(&said, w.0)) {
                 match EXCEPTIONS.iter().position(|e| f.path.starts_with(e.0) && e.1 == *word) {
                     Some(k) => used[k] = true,
                     None => out.push(format!("{}:{}: \"{word}\": say {say}", f.path, n + 1)),
@@ -143,5 +159,7 @@ mod tests {
         assert_eq!(found.iter().filter(|c| c.starts_with("crates/a")).count(), 1);
         let found = words_are_the_fields(&one("docs/a.md", "the surface of a skin\nIts kin.\n"));
         assert_eq!(found.iter().filter(|c| c.starts_with("docs/a.md:2")).count(), 1);
+        let found = words_are_the_fields(&one("python/ferrax/a.py", "# in JAX's words\ntold = 1\n"));
+        assert_eq!(found.iter().filter(|c| c.starts_with("python/ferrax/a.py")).count(), 2);
     }
 }

@@ -7,7 +7,7 @@
 `python -m ferrax program.py` does the same for a whole program, and `python -m ferrax adopt` for an environment (docs/libraries.md).
 
 Invariant: an installed JAX is never touched, and never half used: `jax.x.y` is the module `ferrax.x.y` itself or, for internals that libraries
-touch, a module of the names listed or mirrored in `_standins`; any other import fails with an error that says which module asked for which name.
+touch, a module of the names listed or mirrored in `_standins`; any other import fails with an error that contains the importing module and the name.
 """
 
 import dis
@@ -38,7 +38,7 @@ _MACHINERY = ("<frozen importlib", "importlib/__init__.py", "importlib\\__init__
 
 
 def absent(what, library):
-    """The error message for a name or module of JAX that Ferrax does not have. library: the module that asked for it, or None."""
+    """The error message for a name or module of JAX that Ferrax does not have. library: the importing module, or None."""
     asked = f", which {library} asked for" if library else ""
     return f"Ferrax has no {what}{asked}. Please report it with the library's version; docs/libraries.md lists what is known."
 
@@ -77,7 +77,7 @@ def _target(path):
 
 
 def _says(sentence, module, name, frame):
-    """The error for an absent name, for the frame that asked: `from m import name` replaces the message of an AttributeError."""
+    """The error for an absent name, by the importing frame: `from m import name` replaces the message of an AttributeError."""
     if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM:
         return ImportError(sentence, name=module.__name__)
     return AttributeError(sentence, name=name, obj=module)
@@ -247,7 +247,7 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 class _Finder(importlib.metadata.DistributionFinder):
-    """Finds `jax`, `jaxlib` and what is below them."""
+    """Finds `jax`, `jaxlib` and their submodules."""
 
     def find_spec(self, name, path=None, target=None):
         root, _, below = name.partition(".")
@@ -286,7 +286,7 @@ class _Finder(importlib.metadata.DistributionFinder):
 
 
 def looked_up(name):
-    """The object that a dotted name gives under `import jax`: `ABSENT` if there is none, True if the name is too deep to tell."""
+    """The object that a dotted name gives under `import jax`: `ABSENT` if it does not exist, True if the name is too deep to be resolved."""
     parts = name.split(".")
     value = importlib.import_module(parts[0])
     for i, part in enumerate(parts[1:], 1):

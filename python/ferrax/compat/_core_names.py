@@ -234,7 +234,7 @@ def positional_effects(closed_jaxpr):
 
 
 def jaxpr_const_args(jaxpr):
-    """(value, type) of constants that are no inputs: none."""
+    """(value, type) of constants that are not inputs: none."""
     return []
 
 

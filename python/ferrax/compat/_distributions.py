@@ -1,7 +1,7 @@
 """The distributions `jax` and `jaxlib` that lead to Ferrax, and their installation: `python -m ferrax adopt`.
 
 Invariant: `pip uninstall jax jaxlib` removes all files that are written, and no file of another distribution is ever overwritten. The record
-by which pip and `importlib.metadata` know a distribution is put in place last, so that one that was cut short is no distribution, and the next call mends it.
+by which pip and `importlib.metadata` know a distribution is put in place last, so that one that was cut short is not a distribution, and the next call mends it.
 """
 
 import base64

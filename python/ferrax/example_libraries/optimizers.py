@@ -514,7 +514,7 @@ def pack_optimizer_state(marked_pytree: Any) -> Any:
         OptimizerState.
 
     Raises:
-        TypeError: a leaf is no `JoinPoint`.
+        TypeError: a leaf is not a `JoinPoint`.
     """
     sentinels, tree = tree_flatten(marked_pytree)
     if not all(isinstance(s, JoinPoint) for s in sentinels):

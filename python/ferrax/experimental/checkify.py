@@ -113,7 +113,7 @@ def check(pred: bool, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwarg
         None.
 
     Raises:
-        TypeError: `pred` is no boolean scalar, or a value for the format is no array.
+        TypeError: `pred` is not a boolean scalar, or a value for the format is not an array.
         IndexError, KeyError: the format names a value that is not given.
         JaxRuntimeError: outside of programs, the check failed.
 
@@ -161,7 +161,7 @@ def debug_check(pred: bool, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None
         None.
 
     Raises:
-        TypeError: `pred` is no boolean scalar, or a value for the format is no array.
+        TypeError: `pred` is not a boolean scalar, or a value for the format is not an array.
         IndexError, KeyError: the format names a value that is not given.
     """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
@@ -177,7 +177,7 @@ def check_error(error: Error) -> None:
         None.
 
     Raises:
-        TypeError: `error` is no `Error`.
+        TypeError: `error` is not an `Error`.
         JaxRuntimeError: outside of programs, the error says that a check failed.
     """
     if not isinstance(error, Error):

@@ -31,7 +31,7 @@ def compute_on(compute_type: str) -> Iterator[None]:
         None.
 
     Raises:
-        TypeError: `compute_type` is no string.
+        TypeError: `compute_type` is not a string.
         ValueError: it is none of these.
 
     >>> with compute_on("device_host"): print(jnp.arange(3) + 1)
@@ -54,7 +54,7 @@ def compute_on2(f: Any = None, *, compute_type: str, out_memory_spaces: Any, com
         A function of the same arguments and results.
 
     Raises:
-        TypeError: `compute_type` is no string.
+        TypeError: `compute_type` is not a string.
         ValueError: it is none of these.
     """
     _check(compute_type)

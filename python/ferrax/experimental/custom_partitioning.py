@@ -69,7 +69,7 @@ class custom_partitioning:
 
     Args:
       fun: the function.
-      static_argnums: which arguments are no arrays.
+      static_argnums: which arguments are not arrays.
     """
 
     def __init__(self, fun: Any, static_argnums: Any = ()) -> None:

@@ -89,7 +89,7 @@ def jet(fun: Any, primals: Any, series: Any, factorial_scaled: bool = True, **_:
       (out, out_series): the latter has the structure of the former, with a list of n arrays for each leaf.
 
     Raises:
-      ValueError: a primal is no array, or lists of several lengths are given.
+      ValueError: a primal is not an array, or lists of several lengths are given.
       TypeError: a primal is of integers, or a term has another shape than its primal.
 
     >>> jet(jnp.exp, (0.0,), ((1.0, 0.0),))
@@ -456,7 +456,7 @@ def _root(primals, series, **params):
 
 
 def _integer_power(primals, series, *, y):
-    """By products, so that a base of 0 is no pole."""
+    """By products, so that a base of 0 is not a pole."""
     order = len(series[0])
     value = bind("integer_pow", primals[0], y=y)
     if y == 0:

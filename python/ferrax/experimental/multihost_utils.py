@@ -137,7 +137,7 @@ def sync_global_devices(name: str) -> Any:
         None.
 
     Raises:
-        TypeError: the name is no string.
+        TypeError: the name is not a string.
         AssertionError: another process waits at another name.
     """
     if not isinstance(name, str):
@@ -198,14 +198,14 @@ def _each(convert, arrays, mesh, pspecs):
 
 
 def _shapes(mesh, spec, shape, of_process):
-    """The shape of an array of a process's part of a mesh, or that of the mesh, where the other one's is given."""
+    """The shape of a process's part of an array, from the shape of the whole array; or the reverse."""
     local = mesh.local_mesh
     times = [math.prod(mesh.shape[a] // local.shape[a] for a in (spec.axes_of(d) if d < len(spec) else ())) for d in range(len(shape))]
     return tuple(n // k if of_process else n * k for n, k in zip(shape, times, strict=True))
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over a mesh, made of the part of each process: what lies on its devices. One process gives the whole.
+    """Arrays over a mesh, made of each process's part: the shards of its devices. A single process passes the whole array.
 
     Args:
         local_inputs: pytree of arrays; of a dimension that is cut along processes each has its rows.
@@ -277,7 +277,7 @@ def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Mesh, pspec:
 
 
 def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> Any:
-    """The type of an array of which this process has a part.
+    """The type of the whole array, from the type of this process's part.
 
     Args:
         arr: ShapedArray, the type of the part.

@@ -30,7 +30,7 @@ def serialize(compiled: Any) -> tuple[bytes, Any, Any]:
         (bytes, PyTreeDef of the arguments, PyTreeDef of the results), which `deserialize_and_load` takes.
 
     Raises:
-        ValueError: `compiled` is no compiled program.
+        ValueError: `compiled` is not a compiled program.
         NotImplementedError: the program calls the host.
     """
     if not isinstance(compiled, _core.Compiled):

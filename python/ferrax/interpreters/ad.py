@@ -3,7 +3,7 @@
     defjvp(sin_p, lambda t, x: t * cos_p.bind(x))
     deflinear2(scale_p, lambda ct, x, *, by: [scale_p.bind(ct, by=by)])
 
-Invariant: a rule stands under its primitive in `primitive_jvps` (`rule(primals, tangents, **params) -> (out, out_tangent)`) or
+Invariant: the key of a rule is its primitive, in `primitive_jvps` (`rule(primals, tangents, **params) -> (out, out_tangent)`) or
 `primitive_transposes` (`rule(cotangent, *inputs, **params) -> cotangents`, `UndefinedPrimal` marking the linear inputs). A zero is a `Zero`.
 """
 

@@ -2,7 +2,7 @@
 
     primitive_batchers[p] = lambda xs, dims, **params: (p.bind(*xs, **params), dims[0])
 
-Invariant: a rule stands under its primitive in `primitive_batchers`: `rule(args, dims, **params) -> (out, out_dim)` (lists, if the
+Invariant: `primitive_batchers[primitive]` is a rule `rule(args, dims, **params) -> (out, out_dim)` (lists, if the
 primitive has multiple results); `not_mapped` (None) is the dim of an argument without lanes.
 """
 

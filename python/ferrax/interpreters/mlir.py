@@ -65,7 +65,7 @@ def register_lowering(prim: Primitive, rule: Any, platform: str | None = None) -
 
     Raises:
       TypeError: `rule` was made by `lower_fun`, and does not return as many results as the primitive.
-      ValueError: `prim` is no primitive that Python defines.
+      ValueError: `prim` is not a primitive that Python defines.
     """
     if prim.is_builtin:
         raise ValueError(f"{prim} is a primitive of the language: its lowering cannot be replaced.")

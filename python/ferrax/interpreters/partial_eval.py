@@ -1,9 +1,9 @@
-"""Programs made from functions, and reduced to what is used.
+"""Traces functions to programs, and removes unused parts of programs.
 
     jaxpr, out_avals, consts = trace_to_jaxpr_dynamic(wrap_init(f), avals)      # f: of leaves
     dce_jaxpr(jaxpr, [True, False])                                              # without equations that only the second output needs
 
-Invariant: programs are the extension's; nothing here changes one.
+Invariant: programs are objects of the extension; no function changes one in place.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bo
         instantiate: sequence of bools, one for each input, or one bool for all: whether the input stays though it is not used.
 
     Returns:
-        Pair: the Jaxpr, and the list of bools that says which inputs it has.
+        Pair: the Jaxpr, and a list of bools, true for the inputs that it keeps.
     """
     cut, kept = jaxpr._dce(_each(used_outputs, len(jaxpr.outvars)), _each(instantiate, len(jaxpr.invars)))
     return cut, kept
@@ -95,7 +95,7 @@ def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bo
         instantiate: sequence of bools, one for each input, or one bool for all: whether the input stays though it is not used.
 
     Returns:
-        (Jaxpr, list of bools that says which `constvars` it has, list of bools that says which inputs it has).
+        (Jaxpr, list of bools for the `constvars` that it keeps, list of bools for the inputs that it keeps).
     """
     cut, kept = dce_jaxpr(jaxpr, used_outputs, instantiate)
     read = {v for eqn in cut.eqns for v in eqn.invars if not isinstance(v, Literal)} | {v for v in cut.outvars if not isinstance(v, Literal)}

@@ -2,7 +2,7 @@
 
     thread_resources.env.physical_mesh
 
-Invariant: the mesh is the one that `set_mesh` or `with mesh:` said; an empty one where neither did.
+Invariant: the mesh is that of `set_mesh` or `with mesh:`; an empty mesh outside of both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ResourceEnv:
 
     @property
     def physical_mesh(self) -> Any:
-        """The mesh; an empty one if there is none."""
+        """The mesh; an empty mesh if none is set."""
         return get_mesh()
 
     mesh = physical_mesh

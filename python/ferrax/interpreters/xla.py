@@ -1,4 +1,4 @@
-"""How values of each type become arrays, and how one operation runs.
+"""The conversion of values of each type to arrays, and the eager evaluation of one operation.
 
 Invariant: the table is for reading; entries that are added are not used. `__jax_array__` makes a user-defined type an argument.
 """

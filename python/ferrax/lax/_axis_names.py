@@ -27,7 +27,7 @@ def _names(axis_name):
 
 
 def _varying(v, names):
-    """A value as collectives along these axes of a checked `shard_map` require it: varying over them."""
+    """A value made to vary over these axes of a checked `shard_map`, as collectives require."""
     return _core.varying(as_array(v), names)
 
 
@@ -35,7 +35,7 @@ _WORDS = "can only accept axis_name which corresponds to one of varying, unreduc
 
 
 def _state(v, names, name):
-    """What the type of a value in a checked `shard_map` says of axes: varying, unreduced, reduced or invarying. ValueError where it says two things."""
+    """The state of axes in the type of a value in a checked `shard_map`: varying, unreduced, reduced or invarying. Raises ValueError if the axes have two states."""
     mat = v.aval.mat
     of = lambda a: next((word for word in ("varying", "unreduced", "reduced") if a in getattr(mat, word)), "invarying")
     states = {of(str(a)) for a in names}
@@ -45,12 +45,12 @@ def _state(v, names, name):
 
 
 def _manual(v, names):
-    """Those of the axes along which types say what varies, of a value of a body."""
+    """The manual axes among `names` for a traced value; empty for others."""
     return [a for a in names if _core.is_manual(a)] if isinstance(v, _core.Tracer) else []
 
 
 def _check_states(what, v, names, wanted, arrow):
-    """Raises ValueError, in JAX's words, unless a value is in the state that a collective starts from, along one of the axes at least."""
+    """Raises ValueError, with JAX's message, unless a value has the state `wanted` along at least one of the axes."""
     there = getattr(v.aval.mat, wanted)
     if not there:
         raise ValueError(f"{what} only accepts inputs that are {wanted}. Got {v.aval.str_short(True)}")
@@ -66,7 +66,7 @@ def _is_position(axis):
 
 
 def _bound(names, call):
-    """The product of the sizes of axes. NameError, in JAX's words, for one that is not in scope."""
+    """The product of the sizes of axes. Raises NameError, with JAX's message, for an axis that is not in scope."""
     for name in names:
         try:
             axis_size(name)
@@ -76,9 +76,9 @@ def _bound(names, call):
 
 
 def _scope(axis_name, groups=None, call=None, several=False):
-    """The names, the groups as tuples, and how many positions meet: None where groups differ in size.
+    """The names, the groups as tuples, and the number of positions of a group: None if groups differ in size.
 
-    call: what errors advise to call elsewhere. several: whether groups may be of positions of several axes.
+    call: the function that errors name. several: whether groups may contain positions of several axes.
     """
     names = _names(axis_name)
     n = axis_size(names) if call is None else _bound(names, call)
@@ -96,7 +96,7 @@ def _scope(axis_name, groups=None, call=None, several=False):
 
 
 def _even(name, axis_name, groups):
-    """As `_scope`, for a collective that needs groups of one size; `all_gather` and `psum_scatter` take groups of positions of several axes."""
+    """The same for a collective that requires groups of one size; `all_gather` and `psum_scatter` accept groups over several axes."""
     names, groups, n = _scope(axis_name, groups, several=name in ("all_gather", "psum_scatter"))
     if n is None:
         raise ValueError(f"{name} needs axis_index_groups of one size, but they have sizes {[len(group) for group in groups]}")

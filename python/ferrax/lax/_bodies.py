@@ -1,6 +1,6 @@
 """Functions given to control flow, traced to programs.
 
-Invariant: a `Body`'s program takes its captured values first, then the flat arguments; `forwards` says which outputs are arguments
+Invariant: a `Body`'s program takes its captured values first, then the flat arguments; `forwards` lists the outputs that are arguments
 returned unchanged.
 
     captured        arguments
@@ -120,7 +120,7 @@ class Body:
         where = {i: k for k, i in enumerate(moved)} | {i: m + k for k, i in enumerate(kept)}
 
         def flat(*args):
-            # nothing reads them, so each key can represent itself
+            # these are not read, so each key can represent itself
             stand_in = lambda x: x if is_key(x.dtype) else _core.asarray(np.zeros(x.shape, x.dtype))
             unread = {i: stand_in(init[i]) for i in range(len(init)) if i not in where}
             carry = [args[where[i]] if i in where else unread[i] for i in range(len(init))]
@@ -210,7 +210,7 @@ def type_string(aval) -> str:
 
 
 def why_differ(a, b) -> str:
-    """The clause that says how two avals differ."""
+    """The clause of an error that describes the difference of two avals."""
     shapes, dtypes = tuple(a.shape) != tuple(b.shape), a.dtype != b.dtype
     if shapes and dtypes:
         return "so the dtypes do not match, and the shapes do not match"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def _of_group(v, names, groups):
-    """The values of the positions of one's group, stacked along a new leading axis, and one's place among them; positions are those of several axes, row-major."""
+    """The values of all members of the own group, stacked along a new leading axis, and the own position among them. Positions are row-major over several axes."""
     members = np.zeros((sum(map(len, groups)), len(groups[0])), np.int32)
     places = np.zeros(len(members), np.int32)
     for group in groups:

@@ -179,7 +179,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         The result of the chosen function.
 
     Raises:
-        TypeError: if the branches differ in type, one is not callable, or pred is no scalar.
+        TypeError: if the branches differ in type, one is not callable, or pred is not a scalar.
 
     >>> jax.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5.0)
     Array(6., dtype=float32, weak_type=True)
@@ -228,7 +228,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         The result of the chosen branch.
 
     Raises:
-        TypeError: for an index that is no integer scalar, or branches that differ in type.
+        TypeError: for an index that is not an integer scalar, or branches that differ in type.
         ValueError: for no branches.
 
     >>> jax.lax.switch(1, [lambda x: x, lambda x: 10 * x], 5.0)

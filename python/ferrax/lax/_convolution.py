@@ -1,6 +1,6 @@
 """Convolution: one primitive, its shapes, its axis orders and its wrappers.
 
-Invariant: axis orders are turned into `ConvDimensionNumbers` and paddings into (low, high) pairs before the primitive sees them.
+Invariant: axis orders are turned into `ConvDimensionNumbers` and paddings into (low, high) pairs before the primitive is bound.
 
     >>> lax.conv(jnp.ones((1, 1, 5)), jnp.ones((1, 1, 3)), (1,), "VALID").shape
     (1, 1, 3)
@@ -426,7 +426,7 @@ def conv_general_dilated_patches(
     precision: Precision | None = None,
     preferred_element_type: np.dtype | None = None,
 ) -> Array:
-    """The windows that a convolution with kernels of `filter_shape` sees, as features: C * prod(filter_shape) of them, C varying slowest.
+    """The windows of a convolution with kernels of `filter_shape`, as features: C * prod(filter_shape) of them, C varying slowest.
 
     Args:
         lhs: array of batch, features and spatial axes.
@@ -452,7 +452,7 @@ def conv_general_dilated_patches(
     unit = bind("eq", broadcasted_iota(np.int32, (size, size), 0), broadcasted_iota(np.int32, (size, size), 1))
     kernel = broadcast(convert_element_type(unit, dtype_of(lhs)), (channels,))
     kernel = reshape(kernel, (channels * size, 1, *filter_shape))
-    # The kernel above is (O, I, spatial); put its axes where rhs_spec says.
+    # The kernel above is (O, I, spatial); its axes are transposed to rhs_spec.
     order = np.argsort(numbers.rhs_spec)
     if tuple(order) != tuple(range(len(order))):
         kernel = bind("transpose", kernel, permutation=tuple(int(i) for i in order))
@@ -508,7 +508,7 @@ def conv_general_dilated_local(
     lhs_c, rhs_c = (numbers.out_spec[1],), (numbers.rhs_spec[1],)
     lhs_b, rhs_b = numbers.out_spec[2:], numbers.rhs_spec[2:]
     out = dot_general(patches, rhs, ((lhs_c, rhs_c), (lhs_b, rhs_b)), precision)
-    # The product has (spatial..., N, O); the output wants them where out_spec says.
+    # The product has (spatial..., N, O); they are transposed to out_spec.
     n = len(lhs_b)
     source = (n, n + 1, *range(n))
     permutation = [0] * (n + 2)

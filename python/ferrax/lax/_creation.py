@@ -125,7 +125,7 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = 
         Array of `shape` and `dtype`.
 
     Raises:
-        TypeError: for a value that is no scalar.
+        TypeError: for a value that is not a scalar.
 
     >>> lax.full((2,), 7.0)
     Array([7., 7.], dtype=float32, weak_type=True)

@@ -116,7 +116,7 @@ def custom_root(
         raise TypeError(f"tangent_solve() output pytree structure must match x, got {slope.out_tree} and {tree}.")
     captured = [*body.consts, *solver.consts, *slope.consts]
     n, m, n_captured, n_guess = len(body.consts), len(body.consts) + len(solver.consts), len(captured), len(guess)
-    # The rules stay in programs: they hold programs, and nothing that was captured.
+    # The rules are kept in programs: they refer to programs, and to no captured value.
     residual, solving, sloping = body.program.jaxpr, solver.program.jaxpr, slope.program.jaxpr
 
     def run(*args):
@@ -304,22 +304,22 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 def _asserted(v, place):
     """If the mesh has explicit axes, the constraint is an assertion: the type must already have the sharding."""
-    told, wanted = tuple(v.aval.sharding.spec), tuple(place.spec)
-    if told != wanted + (None,) * (len(told) - len(wanted)):
+    typed, wanted = tuple(v.aval.sharding.spec), tuple(place.spec)
+    if typed != wanted + (None,) * (len(typed) - len(wanted)):
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array sharding:"
-            f" {v.aval.sharding.spec} did not match the sharding provided: {type(place.spec)(*wanted, *[None] * (len(told) - len(wanted)))}. Please use"
+            f" {v.aval.sharding.spec} did not match the sharding provided: {type(place.spec)(*wanted, *[None] * (len(typed) - len(wanted)))}. Please use"
             " `jax.sharding.reshard` to shard your input to the sharding you want."
         )
     return v
 
 
 def _of_devices(v, place):
-    """The sharding that a constraint on a value that is not traced asks for: over a mesh without devices, of those of the value's mesh.
+    """The sharding of a constraint on a concrete value; a mesh without devices is replaced by the value's mesh.
 
     Raises:
-        ValueError: the value is no array, or lies over a mesh of another shape or of other devices.
-        TypeError: the value does not lie over a mesh.
+        ValueError: the value is not an array, or its mesh has another shape or other devices.
+        TypeError: the value's sharding has no mesh.
     """
     own = getattr(v, "sharding", None)
     mesh = getattr(own, "mesh", None)

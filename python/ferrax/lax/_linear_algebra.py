@@ -284,8 +284,8 @@ def scaled_dot(
     scales = [None if s is None else _core.asarray(s) for s in (lhs_scale, rhs_scale)]
     ranks = [lhs.ndim, rhs.ndim, *[x.ndim if s is None else s.ndim for x, s in zip((lhs, rhs), scales, strict=True)]]
     if len(set(ranks)) != 1:
-        told = " ".join(f"{name} rank: {rank}" for name, rank in zip(("lhs", "rhs", "lhs_scale", "rhs_scale"), ranks, strict=True))
-        raise TypeError(f"All input tensors must have the same rank. Got {told}.")
+        shown = " ".join(f"{name} rank: {rank}" for name, rank in zip(("lhs", "rhs", "lhs_scale", "rhs_scale"), ranks, strict=True))
+        raise TypeError(f"All input tensors must have the same rank. Got {shown}.")
     if lhs.ndim < 2:
         raise TypeError("scaled_dot does not support 0-rank and 1-rank operands.")
     if dimension_numbers is None:

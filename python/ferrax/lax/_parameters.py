@@ -22,14 +22,14 @@ class RoundingMethod(enum.IntEnum):
 
 
 class AccuracyMode(enum.Enum):
-    """Accuracy wanted of a transcendental function."""
+    """The required accuracy of a transcendental function."""
 
     HIGHEST = 1
     DEFAULT = 2
 
 
 class Tolerance:
-    """Accuracy wanted of a transcendental function, as bounds: absolute, relative, in units in the last place."""
+    """The required accuracy of a transcendental function, as bounds: absolute, relative, in units in the last place."""
 
     atol: Any
     rtol: Any
@@ -189,7 +189,7 @@ class _PrecisionMeta(enum.EnumMeta):
 
 
 class Precision(enum.Enum, metaclass=_PrecisionMeta):
-    """Precision asked of matrix products and convolutions. Ferrax always computes at HIGHEST: asking for less changes no bit."""
+    """The requested precision of matrix products and convolutions. Ferrax always computes at HIGHEST: a lower precision changes no bit."""
 
     DEFAULT = 0
     HIGH = 1

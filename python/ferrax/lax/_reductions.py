@@ -206,7 +206,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
     Raises:
         ValueError: for an axis out of bounds or of size 0.
-        TypeError: for complex operands, or a dtype that is no integer.
+        TypeError: for complex operands, or a dtype that is not an integer.
 
     >>> lax.argmax(jnp.array([1, 5, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -227,7 +227,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
     Raises:
         ValueError: for an axis out of bounds or of size 0.
-        TypeError: for complex operands, or a dtype that is no integer.
+        TypeError: for complex operands, or a dtype that is not an integer.
 
     >>> lax.argmin(jnp.array([4, 1, 2]), 0, "int32")
     Array(1, dtype=int32)
@@ -283,7 +283,7 @@ def reduce(
 
     Raises:
         TypeError: if dtypes of operands and initial values differ, or the result's structure does.
-        ValueError: if structures differ, an initial value is no scalar, or an axis is out of bounds.
+        ValueError: if structures differ, an initial value is not a scalar, or an axis is out of bounds.
 
     >>> lax.reduce(jnp.arange(4), 0, lax.add, (0,))
     Array(6, dtype=int32)

@@ -349,7 +349,7 @@ def reshape(
         Array of shape `new_sizes`.
 
     Raises:
-        TypeError: if the number of elements differs, a size is negative, or `dimensions` is no permutation.
+        TypeError: if the number of elements differs, a size is negative, or `dimensions` is not a permutation.
 
     >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],

@@ -67,7 +67,7 @@ def after_all(*operands: Any) -> Any:
         Token.
 
     Raises:
-        TypeError: one is no token.
+        TypeError: one is not a token.
     """
     for t in operands:
         if not isinstance(t, Token):
@@ -105,7 +105,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
         Pytree like out_shape.
 
     Raises:
-        TypeError: `token` is no token.
+        TypeError: `token` is not a token.
         ValueError: nothing was sent with the token, it was sent along other pairs, or it is not like `out_shape`.
 
     >>> def pass_on(x):

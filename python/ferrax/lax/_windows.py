@@ -133,7 +133,7 @@ def reduce_window(
 
     Raises:
         ValueError: if operands differ in structure from the initial values or in shape from one another.
-        TypeError: for sums of booleans, initial values that are no scalars, and sizes that are not positive.
+        TypeError: for sums of booleans, initial values that are not scalars, and sizes that are not positive.
 
     >>> lax.reduce_window(jnp.arange(4.0), 0.0, lax.add, (2,))
     Array([1., 3., 5.], dtype=float32)

@@ -221,7 +221,7 @@ def eigh(
         (v, w): v with orthonormal columns, w real.
 
     Raises:
-        ValueError: the matrices are not square, or the subset is no range of the eigenvalues.
+        ValueError: the matrices are not square, or the subset is not a range of the eigenvalues.
 
     >>> eigh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))[1]
     Array([1., 2.], dtype=float32)
@@ -402,7 +402,7 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True, su
         (u, s, vt), or s.
 
     Raises:
-        ValueError: a subset of full matrices, or one that is no range of the values.
+        ValueError: a subset of full matrices, or one that is not a range of the values.
 
     >>> svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)

@@ -112,7 +112,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
       an array of x's shape with one axis more.
 
     Raises:
-      TypeError: num_classes is no integer.
+      TypeError: num_classes is not an integer.
 
     >>> nn.one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],

@@ -37,7 +37,7 @@ def scaled_matmul(lhs: Array, rhs: Array, lhs_scales: Array, rhs_scales: Array, 
       an array (B, M, N).
 
     Raises:
-      ValueError: the shapes do not fit. TypeError: an argument is no array.
+      ValueError: the shapes do not fit. TypeError: an argument is not an array.
 
         >>> nn.scaled_matmul(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 4)), jnp.full((1, 1, 2), 0.5), jnp.ones((1, 1, 2)))
         Array([[[2.]]], dtype=float32)
@@ -52,8 +52,8 @@ def scaled_matmul(lhs: Array, rhs: Array, lhs_scales: Array, rhs_scales: Array, 
     if (s.shape[0], s.shape[2]) != (t.shape[0], t.shape[2]):
         raise ValueError(f"{_NAME} requires scales to have matching batch (B) and contract (K) dimensions, but got shapes {shapes[2]} and {shapes[3]}")
     if s.shape[:2] != a.shape[:2] or t.shape[:2] != b.shape[:2]:
-        told = ", ".join(f"{name}: {shape}" for name, shape in zip(("a", "b", "a_scales", "b_scales"), shapes, strict=True))
-        raise ValueError(f"{_NAME} requires scales to match non-contract dimensions of inputs, but got shapes {told}")
+        shown = ", ".join(f"{name}: {shape}" for name, shape in zip(("a", "b", "a_scales", "b_scales"), shapes, strict=True))
+        raise ValueError(f"{_NAME} requires scales to match non-contract dimensions of inputs, but got shapes {shown}")
     blocks = s.shape[2]
     if not blocks or a.shape[2] % blocks:
         raise ValueError(f"{_NAME} requires the contract dimension to be a multiple of that of the scales, but got {a.shape[2]} and {blocks}")

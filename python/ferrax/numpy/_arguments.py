@@ -1,6 +1,6 @@
 """Conversion of arguments of `ferrax.numpy`'s functions, and the inner jitted functions that JAX's programs contain.
 
-Invariant: lists and tuples are no arrays: they raise TypeError with the function's name and the argument's position.
+Invariant: lists and tuples are not arrays: they raise TypeError with the function's name and the argument's position.
 
     >>> jnp.sum([1, 2])
     Traceback (most recent call last):

@@ -45,7 +45,7 @@ def _count(a, axis):
 
 
 def _masked_count(where, a, axis, dtype, keepdims):
-    """How many elements take part, as `dtype`."""
+    """The number of included elements, as `dtype`."""
     mask = _core.broadcast_to(as_array("where", where), a.shape)
     return sum(convert(mask, canonicalize_dtype(int)), axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -67,7 +67,7 @@ def mean(
         dtype: dtype to accumulate in and to return; None: a's, made float.
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's shape without the reduced axes.
@@ -234,7 +234,7 @@ def var(
         out: not supported; must be None.
         ddof: number subtracted from the count.
         keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
         mean: the mean, with reduced axes kept, if known; None: computed.
         correction: another name for ddof; None: ddof counts.
 
@@ -285,7 +285,7 @@ def std(
         out: not supported; must be None.
         ddof: number subtracted from the count.
         keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
         mean: the mean, with reduced axes kept, if known; None: computed.
         correction: another name for ddof; None: ddof counts.
 
@@ -293,7 +293,7 @@ def std(
         Array of a's shape without the reduced axes, real unless `dtype` is complex; nan where n <= ddof.
 
     Raises:
-        ValueError: if ddof and correction are both given, or for a dtype that is no float.
+        ValueError: if ddof and correction are both given, or for a dtype that is not a float.
 
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)

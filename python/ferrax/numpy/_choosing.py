@@ -166,7 +166,7 @@ def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out:
         Array of the broadcast shape and the promoted dtype of the choices.
 
     Raises:
-        ValueError: for an a that is no integer, or out of bounds with "raise".
+        ValueError: for an a that is not an integer, or out of bounds with "raise".
         NotImplementedError: if `out` is given.
 
     >>> jnp.choose(jnp.array([1, 0]), [jnp.array([1, 2]), jnp.array([3, 4])])

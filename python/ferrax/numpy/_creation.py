@@ -73,7 +73,7 @@ def array(
         dtype: dtype of the result; None: that of the values, promoted.
         *args: copy, order and ndmin by position, which is deprecated.
         copy: bool: copy even if it is an array already.
-        order: "K", "C", "A" or None, all the same: arrays lie row by row.
+        order: "K", "C", "A" or None, without effect: arrays are row-major.
         ndmin: int: leading axes of size 1 are added up to this rank.
         device: where the result lives: a device or a sharding; None: the default device.
         out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
@@ -83,7 +83,7 @@ def array(
 
     Raises:
         ValueError: for ragged lists.
-        TypeError: for values that are no numbers.
+        TypeError: for values that are not numbers.
         OverflowError: for integers that do not fit the dtype.
         NotImplementedError: for another order.
 
@@ -220,7 +220,7 @@ def asarray(
     Args:
         a: number, array, nested lists of those, or anything with __array__.
         dtype: dtype of the result; None: that of the values, promoted.
-        order: "K", "C", "A" or None, all the same: arrays lie row by row.
+        order: "K", "C", "A" or None, without effect: arrays are row-major.
         copy: True to copy, False to refuse values that need one, None to copy where needed.
         device: where the result lives: a device or a sharding; None: the default device.
         out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
@@ -229,7 +229,7 @@ def asarray(
         Array of the values' shape.
 
     Raises:
-        ValueError: if copy is False and a is no array.
+        ValueError: if copy is False and a is not an array.
         NotImplementedError: for another order.
 
     >>> jnp.asarray([1.0, 2.0])
@@ -247,7 +247,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 
     Args:
         a: array or number.
-        order: "K", "C", "A" or None, all the same: arrays lie row by row.
+        order: "K", "C", "A" or None, without effect: arrays are row-major.
 
     Returns:
         Array of a's shape and dtype, with its own memory.

@@ -72,7 +72,7 @@ def zeros(
         Array of `shape` and `dtype`.
 
     Raises:
-        TypeError: for sizes that are no integers or are negative.
+        TypeError: for sizes that are not integers or are negative.
 
     >>> jnp.zeros((2, 2))
     Array([[0., 0.],
@@ -103,7 +103,7 @@ def ones(
         Array of `shape` and `dtype`.
 
     Raises:
-        TypeError: for sizes that are no integers or are negative.
+        TypeError: for sizes that are not integers or are negative.
 
     >>> jnp.ones(3, dtype="int32")
     Array([1, 1, 1], dtype=int32)
@@ -133,7 +133,7 @@ def empty(
         Array of `shape` and `dtype`.
 
     Raises:
-        TypeError: for sizes that are no integers or are negative.
+        TypeError: for sizes that are not integers or are negative.
 
     >>> jnp.empty((0, 2)).shape
     (0, 2)
@@ -165,7 +165,7 @@ def full(
         Array of `shape` and `dtype`.
 
     Raises:
-        TypeError: for sizes that are no integers or are negative.
+        TypeError: for sizes that are not integers or are negative.
 
     >>> jnp.full((2,), 7)
     Array([7, 7], dtype=int32, weak_type=True)

@@ -203,7 +203,7 @@ def _signbit(x):
     if is_integer(x.dtype):
         return bind("lt", x, constant(0, x.dtype))
     if x.dtype.name in ("float4_e2m1fn", "float8_e8m0fnu"):
-        # whose sign is no byte's highest bit
+        # whose sign is not a byte's highest bit
         x = convert(x, np.float32)
     bits = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}[x.dtype.itemsize]
     x = bind("bitcast_convert_type", x, new_dtype=np.dtype(bits))

@@ -52,7 +52,7 @@ def bincount(
         Vector of the default integer, or of the dtype of `weights`.
 
     Raises:
-        TypeError: for an x that is no integer.
+        TypeError: for an x that is not an integer.
         ValueError: for other ranks, or weights of another shape.
 
     >>> jnp.bincount(jnp.array([0, 2, 2]))

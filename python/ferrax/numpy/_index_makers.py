@@ -294,8 +294,8 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         Array of the positions' broadcast shape.
 
     Raises:
-        ValueError: out of bounds with "raise", for another mode or order, and a dtype that is no integer or too narrow.
-        TypeError: for positions that are no integers.
+        ValueError: out of bounds with "raise", for another mode or order, and a dtype that is not an integer or too narrow.
+        TypeError: for positions that are not integers.
 
     >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))
     Array([5], dtype=int32)

@@ -162,7 +162,7 @@ def nansum(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's shape without the reduced axes.
@@ -204,7 +204,7 @@ def nanprod(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's shape without the reduced axes.
@@ -244,7 +244,7 @@ def nanmax(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's dtype and of its shape without the reduced axes.
@@ -277,7 +277,7 @@ def nanmin(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's dtype and of its shape without the reduced axes.
@@ -321,7 +321,7 @@ def nanmean(
         dtype: dtype to accumulate in and to return; None: a's, made float.
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's shape without the reduced axes.
@@ -380,7 +380,7 @@ def nanvar(
         out: not supported; must be None.
         ddof: number subtracted from the count.
         keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
         mean: the mean, with reduced axes kept, if known; None: computed.
 
     Returns:
@@ -419,7 +419,7 @@ def nanstd(
         out: not supported; must be None.
         ddof: number subtracted from the count.
         keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
         mean: the mean, with reduced axes kept, if known; None: computed.
 
     Returns:

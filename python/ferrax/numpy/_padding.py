@@ -202,7 +202,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
         Array of array's rank and dtype.
 
     Raises:
-        TypeError: for widths that are no integers.
+        TypeError: for widths that are not integers.
         ValueError: for negative widths, and keywords that are not the mode's.
         NotImplementedError: for another mode.
 

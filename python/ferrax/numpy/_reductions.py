@@ -160,7 +160,7 @@ def sum(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar added to the result; None: nothing.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
         promote_integers: bool: if dtype is None, widen bool and narrow integers to the default integer of their signedness.
 
     Returns:
@@ -199,7 +199,7 @@ def prod(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar multiplied into the result; None: nothing.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
         promote_integers: bool: if dtype is None, widen bool and narrow integers to the default integer of their signedness.
 
     Returns:
@@ -235,7 +235,7 @@ def max(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's dtype and of its shape without the reduced axes.
@@ -267,7 +267,7 @@ def min(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's dtype and of its shape without the reduced axes.
@@ -299,7 +299,7 @@ def amax(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's dtype and of its shape without the reduced axes.
@@ -329,7 +329,7 @@ def amin(
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
         initial: scalar the result starts from; None: the operation's identity.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of a's dtype and of its shape without the reduced axes.
@@ -356,7 +356,7 @@ def all(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None,
         axis: int, name of a mapped axis, a tuple of these, or None (all).
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of bool, of a's shape without the reduced axes.
@@ -380,7 +380,7 @@ def any(a: ArrayLike, axis: int | Sequence[int] | None = None, out: None = None,
         axis: int, name of a mapped axis, a tuple of these, or None (all).
         out: not supported; must be None.
         keepdims: keep the reduced axes, with size 1.
-        where: array of bool that broadcasts with a: which elements take part; None: all.
+        where: array of bool that broadcasts with a: true for the elements to include; None: all.
 
     Returns:
         Array of bool, of a's shape without the reduced axes.

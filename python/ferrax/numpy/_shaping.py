@@ -337,7 +337,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
         Array of a's dtype.
 
     Raises:
-        TypeError: if `axes` is no permutation.
+        TypeError: if `axes` is not a permutation.
 
     >>> jnp.transpose(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
@@ -362,7 +362,7 @@ def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
         Array of a's dtype.
 
     Raises:
-        TypeError: if `axes` is no permutation.
+        TypeError: if `axes` is not a permutation.
 
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)

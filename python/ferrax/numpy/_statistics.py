@@ -478,8 +478,8 @@ def cov(
         Array of shape (variables, variables); a scalar for one variable.
 
     Raises:
-        ValueError: above rank 2 and for a dtype that is no float.
-        TypeError: for fweights that are no integers.
+        ValueError: above rank 2 and for a dtype that is not a float.
+        TypeError: for fweights that are not integers.
         RuntimeError: for weights of another rank or size.
 
     >>> jnp.cov(jnp.array([1.0, 3.0]))
@@ -534,7 +534,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtyp
         Array of shape (variables, variables); a scalar for one variable.
 
     Raises:
-        ValueError: above rank 2, and for a dtype that is no float.
+        ValueError: above rank 2, and for a dtype that is not a float.
 
     >>> jnp.corrcoef(jnp.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).round(3)
     Array([[ 1., -1.],

@@ -100,7 +100,7 @@ def take(
         Array of a's dtype, with indices.shape in place of `axis`.
 
     Raises:
-        ValueError: for indices that are no integers, and another mode.
+        ValueError: for indices that are not integers, and another mode.
         NotImplementedError: for mode "raise", and if `out` is given.
 
     >>> jnp.take(jnp.array([5, 6, 7]), jnp.array([2, 0]))
@@ -186,7 +186,7 @@ def take_along_axis(
         Array of arr's dtype and the broadcast shape.
 
     Raises:
-        TypeError: for indices that are no integers.
+        TypeError: for indices that are not integers.
         ValueError: for another rank.
 
     >>> jnp.take_along_axis(jnp.array([[5, 6]]), jnp.array([[1, 0]]), axis=1)
@@ -247,7 +247,7 @@ def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: 
         Array of arr's shape and dtype.
 
     Raises:
-        ValueError: for indices that are no integers or have another rank, and for inplace=True.
+        ValueError: for indices that are not integers or have another rank, and for inplace=True.
 
     >>> jnp.put_along_axis(jnp.zeros((2, 2)), jnp.array([[0], [1]]), 5.0, axis=1, inplace=False)
     Array([[5., 0.],

@@ -239,7 +239,7 @@ class ufunc:
             return fast(a, indices, b)
         if self.nin == 1:
             return a.at[indices].apply(self)
-        # One element after another, so that repeated indices see one another's results.
+        # One element after another, so that an update at a repeated index reads the previous result.
         positions = ravel(arange(a.size).reshape(a.shape)[indices])
         values = ravel(_core.broadcast_to(_core.asarray(b), arange(a.size).reshape(a.shape)[indices].shape))
 
@@ -346,12 +346,12 @@ def _again(func, nin, nout, identity):
 if TYPE_CHECKING:
 
     class _Binary(ufunc):
-        """A ufunc of two arguments, as checkers of types see it."""
+        """A ufunc of two arguments, for type checkers."""
 
         def __call__(self, x: ArrayLike, y: ArrayLike, /, out: None = None, where: None = None) -> Array: ...
 
     class _Unary(ufunc):
-        """A ufunc of one argument, as checkers of types see it."""
+        """A ufunc of one argument, for type checkers."""
 
         def __call__(self, x: ArrayLike, /, out: None = None, where: None = None) -> Array: ...
 

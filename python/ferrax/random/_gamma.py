@@ -267,7 +267,7 @@ def _f(key, dfnum, dfden, *, shape, dtype):
     k_den, k_num = _pair(key)
     two = np.asarray(2, dtype)[()]
     log_num, log_den = loggamma(k_num, dfnum / two, shape, dtype), loggamma(k_den, dfden / two, shape, dtype)
-    # Of few degrees of freedom both may be less than any number, and then their logarithms tell the ratio.
+    # For few degrees of freedom both may underflow; their logarithms then determine the ratio.
     least = float(np.log(float(jnp.finfo(dtype).tiny))) / 2
     far = jnp.minimum(log_num, log_den) < least
     num, den = (jnp.exp(jnp.where(far, 0, x)) * two for x in (log_num, log_den))
@@ -299,7 +299,7 @@ def _t(key, df, *, shape, dtype):
     # So that the square, by which slopes divide, is a number too.
     least = g < float(jnp.finfo(g.dtype).tiny) ** 0.5
     spread = jnp.sqrt(half / jnp.where(least, 1, g))
-    # Of few degrees of freedom many draws are less than any number: their logarithms tell them apart.
+    # For few degrees of freedom many draws underflow; their logarithms distinguish them.
     by_logs = lambda: jnp.where(least, jnp.exp(0.5 * (jnp.log(half) - loggamma(clone(k_gamma), half, shape, dtype))), spread)
     return normal(k_normal, shape, dtype) * lax.cond(jnp.any(least), by_logs, lambda: spread)
 

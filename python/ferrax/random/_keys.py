@@ -59,7 +59,7 @@ def typed(key):
     """The key as typed keys, and whether it was raw.
 
     Raises:
-      TypeError: `key` is no array of keys. ValueError: it is raw, and `jax_legacy_prng_key` is "error".
+      TypeError: `key` is not an array of keys. ValueError: it is raw, and `jax_legacy_prng_key` is "error".
     """
     if is_typed(key):
         return key, False
@@ -190,7 +190,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
         Key of the kind and dtype of key.
 
     Raises:
-        TypeError: `data` is no scalar.
+        TypeError: `data` is not a scalar.
         OverflowError: it is a Python int outside 32 bits.
 
     >>> random.key_data(random.fold_in(random.key(0), 1))

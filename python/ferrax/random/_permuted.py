@@ -93,7 +93,7 @@ def choice(
         Array of `shape`, and of the other axes of a, of a's dtype.
 
     Raises:
-        TypeError: the shape is no sequence. ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds, or the
+        TypeError: the shape is not a sequence. ValueError: there is nothing to draw from, too little without replacement, the axis is out of bounds, or the
             weights' shape is wrong.
 
     >>> random.choice(random.key(0), 5, (2,))

@@ -173,7 +173,7 @@ def gumbel(
         shape: the result's shape.
         dtype: a float dtype; by default the default one.
         mode: "low", "high" for twice the bits, which the upper tail shows, or "highest" for float32 numbers that take all of them into account; by default
-            what `jax_high_dynamic_range_gumbel` says.
+            the value of `jax_high_dynamic_range_gumbel`.
         out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
     Returns:
@@ -383,7 +383,7 @@ def geometric(
         Array of `shape` and `dtype`.
 
     Raises:
-        ValueError: the dtype is no integer type, p is complex or does not broadcast.
+        ValueError: the dtype is not an integer type, p is complex or does not broadcast.
 
     >>> random.geometric(random.key(0), 0.5, (3,)).dtype
     dtype('int32')

@@ -35,7 +35,7 @@ def checked_shape(name, shape):
     """A shape as a tuple of ints; an int gives one axis.
 
     Raises:
-      TypeError: an entry is no integer. ValueError: one is negative.
+      TypeError: an entry is not an integer. ValueError: one is negative.
     """
     shape = canonicalize_shape(shape)
     if any(n < 0 for n in shape):
@@ -109,7 +109,7 @@ def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: Any = None, *, out_sh
         an array of `shape` and `dtype`.
 
     Raises:
-        ValueError: the dtype is no unsigned integer type.
+        ValueError: the dtype is not an unsigned integer type.
 
     >>> random.bits(random.key(0), (2,))
     Array([4070199207, 4202968722], dtype=uint32)
@@ -197,7 +197,7 @@ def randint(
         Array of `shape` and `dtype`.
 
     Raises:
-        TypeError: the dtype is no integer type.
+        TypeError: the dtype is not an integer type.
 
     >>> random.randint(random.key(0), (3,), 0, 10)
     Array([9, 0, 2], dtype=int32)

@@ -34,7 +34,7 @@ def at(ids, grid):
 
 def _here(what, axis):
     if not _places.stack:
-        raise ValueError(f"{what}: no kernel runs here; it is asked for inside of a function that `pallas_call` was given")
+        raise ValueError(f"{what}: no kernel runs here; call it inside of a function passed to `pallas_call`")
     ids, grid = _places.stack[-1]
     if not 0 <= axis < len(grid):
         raise ValueError(f"Axis {axis} is out of bounds for grid {grid}")

@@ -4,7 +4,7 @@
     def _():
         acc_ref[...] = jnp.zeros_like(acc_ref)
 
-Invariant: each is a composition of other primitives; functions that need separate cores, or another compiler, raise errors that say so.
+Invariant: each is a composition of other primitives; functions that need separate cores, or another compiler, raise NotImplementedError.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     BlockSpec((128, None), lambda i, j: (i, j))        # 128 rows of column j, at rows 128 * i ..
 
-Invariant: a specification says which elements a block has, not where its memory is. There is one kind of memory, so memory spaces, buffers
+Invariant: a specification determines the elements of a block, not its memory. There is one kind of memory, so memory spaces, buffers
 and parameters of a compiler change no result.
 """
 
@@ -223,7 +223,7 @@ class BlockSpec:
     """How an array is cut for each call of a kernel.
 
     Attributes:
-      block_shape: the size of a block along each dimension: a number, None (one element, and the kernel does not see the dimension) or a `BlockDim`. None: the
+      block_shape: the size of a block along each dimension: a number, None (one element; the kernel's block lacks the dimension) or a `BlockDim`. None: the
         whole array.
       index_map: the place of the block, of the indices of the grid: a number for each dimension. None: the first.
       memory_space: where the block is.
@@ -255,7 +255,7 @@ def block_dim(dim):
 
 
 def sizes(dims):
-    """The sizes of a block's dimensions, those included that the kernel does not see."""
+    """The sizes of a block's dimensions, including the squeezed ones."""
     return tuple(1 if isinstance(d, Squeezed) else d.block_size for d in dims)
 
 
@@ -273,7 +273,7 @@ class GridSpec:
       scratch_shapes: further references for the kernel.
 
     Raises:
-      ValueError: a size is no number, or `in_specs` is no sequence.
+      ValueError: a size is not a number, or `in_specs` is not a sequence.
     """
 
     num_scalar_prefetch = 0

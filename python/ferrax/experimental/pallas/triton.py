@@ -2,7 +2,7 @@
 
     plgpu.store(o_ref.at[rows], value, mask=rows < n)
 
-Invariant: calls of a kernel run one after another, so an atomic update is an update. Assembly says that it is not there.
+Invariant: calls of a kernel run one after another, so an atomic update is an update. Inline assembly raises NotImplementedError.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def dot(a: Any, b: Any, trans_a: bool = False, trans_b: bool = False, allow_tf32
         Array (m, n).
 
     Raises:
-        ValueError: an argument is no matrix, or `allow_tf32` and `precision` are both given.
+        ValueError: an argument is not a matrix, or `allow_tf32` and `precision` are both given.
     """
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError("`a` and `b` must be 2D arrays.")

@@ -51,7 +51,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
       the same array; equal indices keep their order.
 
     Raises:
-      TypeError: it is no BCOO array.
+      TypeError: it is not a BCOO array.
     """
     check_bcoo("bcoo_sort_indices", mat)
     nb = mat.n_batch
@@ -72,7 +72,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
       a BCOO array with sorted unique indices.
 
     Raises:
-      ValueError: the indices are traced, and `nse` is not given; or it is negative. TypeError: `mat` is no BCOO array.
+      ValueError: the indices are traced, and `nse` is not given; or it is negative. TypeError: `mat` is not a BCOO array.
 
         >>> from ferrax.experimental import sparse
         >>> bcoo_sum_duplicates(sparse.BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,)))

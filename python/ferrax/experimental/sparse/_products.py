@@ -218,7 +218,7 @@ def bcoo_dot_general_sampled(A: Array, B: Array, indices: Array, *, dimension_nu
       (*batch, nse, *dense): a BCOO array's data for these indices; zero for those outside.
 
     Raises:
-      TypeError: dimensions do not fit, or the indices are no integers. ValueError: the indices have more dimensions than the result.
+      TypeError: dimensions do not fit, or the indices are not integers. ValueError: the indices have more dimensions than the result.
 
         >>> bcoo_dot_general_sampled(jnp.ones((2, 3)), jnp.ones((3, 2)), jnp.array([[0, 1]]), dimension_numbers=(([1], [0]), ([], [])))
         Array([3.], dtype=float32)

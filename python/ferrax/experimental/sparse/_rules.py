@@ -70,7 +70,7 @@ def dense(x):
     return x.todense() if isinstance(x, JAXSparse) else x
 
 
-# A program holds `todense` as a call of this name, which `sparsify` knows; to all others it is the identity.
+# In a program `todense` is a call of this name. `sparsify` has a rule for it; elsewhere it is the identity.
 dense.__name__ = "sparse_todense"
 _marked = jit(dense)
 
@@ -384,7 +384,7 @@ def _gather(eqn, values, params):
     keep = ("dimension_numbers", "slice_sizes", "mode", "fill_value")
     chosen = {k: v for k, v in params.items() if k in keep}
     if chosen.get("mode") == lax.GatherScatterMode.FILL_OR_DROP and chosen.get("fill_value") is None:
-        # the default of an array is nan, which would be dense; that of a sparse array is no element
+        # the default of an array is nan, which would be dense; that of a sparse array is not an element
         chosen["fill_value"] = 0
     return bcoo_gather(mat, starts, **chosen)
 

@@ -55,7 +55,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
       a BCOO array; dimension i is dimension permutation[i] of `mat`.
 
     Raises:
-      TypeError: it is no permutation. NotImplementedError: it exchanges dimensions of two kinds (`update_layout` changes kinds).
+      TypeError: it is not a permutation. NotImplementedError: it exchanges dimensions of two kinds (`update_layout` changes kinds).
 
         >>> from ferrax.experimental import sparse
         >>> bcoo_transpose(sparse.BCOO.fromdense(jnp.array([[0.0, 1.0]])), permutation=(1, 0)).indices

@@ -107,7 +107,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
       a BCOO array with at most as many elements as the slice.
 
     Raises:
-      ValueError: there are not as many indices or sizes as dimensions. TypeError: a size does not fit, or an index is no integer.
+      ValueError: there are not as many indices or sizes as dimensions. TypeError: a size does not fit, or an index is not an integer.
     """
     check_bcoo("bcoo_dynamic_slice", mat)
     starts = list(start_indices)

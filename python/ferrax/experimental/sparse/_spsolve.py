@@ -35,7 +35,7 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: float = 1e-6, reo
       x, (n,), of the dtype of `b`; nan if A is singular. It is differentiated as a solution of the system, with respect to `data` and `b`, and mapped by `vmap`.
 
     Raises:
-      ValueError: the arrays are no vectors, or their lengths do not fit.
+      ValueError: the arrays are not vectors, or their lengths do not fit.
 
         >>> spsolve(jnp.array([2.0, 1.0, 4.0]), jnp.array([0, 1, 1]), jnp.array([0, 2, 3]), jnp.array([4.0, 8.0]))
         Array([1., 2.], dtype=float32)

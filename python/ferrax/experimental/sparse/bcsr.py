@@ -55,7 +55,7 @@ class BCSR(JAXSparse):
       n_batch, n_sparse, n_dense: how many dimensions are of each kind; n_sparse is 2. nse: the number of specified elements of each batch.
 
     Raises:
-      ValueError: the shapes do not fit together. TypeError: the indices are no integers.
+      ValueError: the shapes do not fit together. TypeError: the indices are not integers.
     """
 
     def __init__(self, args: tuple[Array, Array, Array], *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False) -> None:
@@ -272,7 +272,7 @@ def bcsr_todense(mat: BCSR) -> Array:
       an array of its shape and dtype.
 
     Raises:
-      TypeError: it is no BCSR array.
+      TypeError: it is not a BCSR array.
     """
     _check("bcsr_todense", mat)
     return bcoo_todense(_to_bcoo(mat))

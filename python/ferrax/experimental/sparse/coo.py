@@ -94,7 +94,7 @@ class COO(Matrix):
       nse: the number of specified elements.
 
     Raises:
-      ValueError: the lengths differ, or the shape has not two dimensions. TypeError: the indices are no integers.
+      ValueError: the lengths differ, or the shape has not two dimensions. TypeError: the indices are not integers.
     """
 
     def __init__(self, args: tuple[Array, Array, Array], *, shape: Sequence[int], rows_sorted: bool = False, cols_sorted: bool = False) -> None:
@@ -186,7 +186,7 @@ def coo_fromdense(mat: Array, *, nse: int | None = None, index_dtype: DTypeLike 
       a COO matrix, in order of rows.
 
     Raises:
-      ValueError: it is no matrix. ConcretizationTypeError: it is traced, and `nse` is not given.
+      ValueError: it is not a matrix. ConcretizationTypeError: it is traced, and `nse` is not given.
     """
     return COO(fromdense_parts("coo_fromdense", mat, nse, index_dtype), shape=jnp.shape(mat), rows_sorted=True)
 
@@ -215,7 +215,7 @@ def coo_matvec(mat: COO, v: Array, transpose: bool = False) -> Array:
       a vector of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit. ValueError: `v` is no vector.
+      TypeError: the sizes do not fit. ValueError: `v` is not a vector.
     """
     return checked_product("coo_matvec", mat, COO, v, 1, transpose)
 
@@ -232,6 +232,6 @@ def coo_matmat(mat: COO, B: Array, *, transpose: bool = False) -> Array:
       a matrix of the dtype to which both promote.
 
     Raises:
-      TypeError: the sizes do not fit. ValueError: `B` is no matrix.
+      TypeError: the sizes do not fit. ValueError: `B` is not a matrix.
     """
     return checked_product("coo_matmat", mat, COO, B, 2, transpose)

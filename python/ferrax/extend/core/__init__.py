@@ -295,7 +295,7 @@ _NO_TRACES = "transformations are not written in Python here (core.Trace): walk 
 
 
 def take_current_trace() -> Any:
-    """Refused: the current trace is no Python object here.
+    """Refused: the current trace is not a Python object here.
 
     Raises:
         NotImplementedError: always; a program's equations can be evaluated one by one instead.

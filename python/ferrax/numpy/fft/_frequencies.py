@@ -64,7 +64,7 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
 
     Raises:
         ValueError: for a sequence as n or d.
-        TypeError: for an n that is no integer.
+        TypeError: for an n that is not an integer.
 
     >>> jnp.fft.fftfreq(5)
     Array([ 0. ,  0.2,  0.4, -0.4, -0.2], dtype=float32)
@@ -90,7 +90,7 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
 
     Raises:
         ValueError: for a sequence as n or d.
-        TypeError: for an n that is no integer.
+        TypeError: for an n that is not an integer.
 
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)

@@ -189,7 +189,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: Any = True, hermit
       (U, S, Vh), or S.
 
     Raises:
-      ValueError: a subset of full matrices, or one that is no range of the values.
+      ValueError: a subset of full matrices, or one that is not a range of the values.
 
     Golub and Van Loan, Matrix Computations, 8.6.
 

@@ -101,7 +101,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
       a float array (v + 1, ...), its other axes those of z.
 
     Raises:
-      TypeError: z is no array or number, v no int. ValueError: z is complex, or v negative.
+      TypeError: z is not an array or number, v no int. ValueError: z is complex, or v negative.
 
         >>> jax.scipy.special.bessel_jn(1.0, v=1)
         Array([0.7651977, 0.4400506], dtype=float32)
@@ -165,7 +165,7 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None 
       a complex array of the common shape; NaN where n is beyond n_max, or negative.
 
     Raises:
-      NotImplementedError: diff_n is given. ConcretizationTypeError: n is traced and n_max not given. TypeError: n or m is no integer.
+      NotImplementedError: diff_n is given. ConcretizationTypeError: n is traced and n_max not given. TypeError: n or m is not an integer.
 
         >>> sph_harm_y(jnp.array([1]), jnp.array([0]), jnp.array([0.0]), jnp.array([0.0]))
         Array([0.48860252+0.j], dtype=complex64)

@@ -34,7 +34,7 @@ def expit(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is no array or number.
+        TypeError: x is not an array or number.
 
     >>> expit(jnp.array([0.0, 2.0]))
     Array([0.5      , 0.8807971], dtype=float32)
@@ -52,7 +52,7 @@ def logit(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is no array or number.
+        TypeError: x is not an array or number.
 
     >>> logit(jnp.array([0.5, 0.9]))
     Array([0.       , 2.1972244], dtype=float32)

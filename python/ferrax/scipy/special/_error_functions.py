@@ -96,7 +96,7 @@ def erfcx(x: ArrayLike) -> Array:
       an array of x's shape; where x is real, accurate to a few roundings (DLMF 7.9.1 for large x) and infinite where x^2 is large and x negative.
 
     Raises:
-      TypeError: x is no array or number.
+      TypeError: x is not an array or number.
 
         >>> jax.scipy.special.erfcx(0.0)
         Array(1., dtype=float32)
@@ -138,7 +138,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
       a float array of x's shape.
 
     Raises:
-      TypeError: x is complex, or no array or number; series_order is no int. ValueError: it is negative or above 30.
+      TypeError: x is complex, or no array or number; series_order is not an int. ValueError: it is negative or above 30.
 
         >>> jax.scipy.special.log_ndtr(-1e4)
         Array(-5.0000012e+07, dtype=float32)
@@ -212,7 +212,7 @@ def dawsn(x: ArrayLike) -> Array:
       a float array of x's shape.
 
     Raises:
-      TypeError: x is no array or number. ValueError: it is complex.
+      TypeError: x is not an array or number. ValueError: it is complex.
 
         >>> jax.scipy.special.dawsn(1.0)
         Array(0.53807956, dtype=float32)
@@ -280,7 +280,7 @@ def wofz(z: ArrayLike) -> Array:
       a complex array of z's shape.
 
     Raises:
-      TypeError: z is no array or number.
+      TypeError: z is not an array or number.
 
         >>> jax.scipy.special.wofz(0.0)
         Array(1.+0.j, dtype=complex64)
@@ -335,7 +335,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
       a float array of the common shape.
 
     Raises:
-      TypeError: an argument is no array or number. ValueError: one is complex.
+      TypeError: an argument is not an array or number. ValueError: one is complex.
 
         >>> jax.scipy.special.owens_t(0.0, 1.0)
         Array(0.125, dtype=float32)

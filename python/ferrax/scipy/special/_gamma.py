@@ -55,7 +55,7 @@ def loggamma(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is no array or number.
+        TypeError: x is not an array or number.
 
     >>> loggamma(jnp.array([1.0, 5.0]))
     Array([0.       , 3.1780539], dtype=float32)
@@ -100,7 +100,7 @@ def gamma(x: ArrayLike) -> Array:
         Array of x's shape; bool and integers become the default float, other dtypes stay.
 
     Raises:
-        TypeError: x is no array or number.
+        TypeError: x is not an array or number.
 
     >>> gamma(jnp.array([5.0, 0.5]))
     Array([24.       ,  1.7724538], dtype=float32)

@@ -35,7 +35,7 @@ def _reals(name, *xs):
 
 
 def _gamma_sign(x):
-    """The sign of gamma(x), where it is no pole."""
+    """The sign of gamma(x), where it is not a pole."""
     return jnp.where((x < 0) & (jnp.floor(x) % 2 != 0), -1, 1)
 
 
@@ -115,7 +115,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       a float array of the common shape; infinite where b is 0, -1, -2 .. and the series does not end before.
 
     Raises:
-      TypeError: an argument is no array, list or number. ValueError: one is complex.
+      TypeError: an argument is not an array, list or number. ValueError: one is complex.
 
         >>> jax.scipy.special.hyp1f1(1.0, 1.0, 0.0)
         Array(1., dtype=float32)
@@ -215,7 +215,7 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
       a float array of the common shape; infinite for x > 1, and where c is 0, -1, -2 .. and the series does not end before.
 
     Raises:
-      TypeError: an argument is no array or number. ValueError: one is complex.
+      TypeError: an argument is not an array or number. ValueError: one is complex.
 
         >>> jax.scipy.special.hyp2f1(1.0, 2.0, 2.0, -1.0)
         Array(0.5, dtype=float32)

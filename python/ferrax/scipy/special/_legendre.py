@@ -66,7 +66,7 @@ def lpmn_values(m: int, n: int, z: Any, is_normalized: bool) -> Any:
 
     Raises:
       TypeError: `z` is of another dtype.
-      ValueError: `z` is no vector.
+      ValueError: `z` is not a vector.
       NotImplementedError: `m` is not `n`.
 
     >>> lpmn_values(1, 1, jnp.array([0.5]), False)[0, :, 0]

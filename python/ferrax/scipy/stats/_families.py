@@ -142,7 +142,7 @@ class _Family:
         return jit(in_single(function))
 
     def known(self, x, shapes, scale=None):
-        """Whether x is no NaN, and the parameters are in their domain."""
+        """Whether x is not NaN, and the parameters are in their domain."""
         conditions = [x == x]
         if self.valid is not None:
             conditions.append(self.valid(*shapes))
@@ -152,7 +152,7 @@ class _Family:
 
     def split(self, name, bound):
         """Points, shape parameters, location and scale (None where they are not given), of one float dtype."""
-        # Defaults take part in promotion: with them booleans are weak, as in JAX.
+        # Defaults are promoted too: with them booleans are weak, as in JAX.
         missing = {p.name: p.default for p in bound.signature.parameters.values() if p.name not in bound.arguments}
         arguments = {**bound.arguments, **missing}
         xs = dict(zip(arguments, _core.promote_shapes(*reals(name, *arguments.values())), strict=True))
@@ -164,7 +164,7 @@ class _Family:
         return [end(*shapes) if callable(end) else end for end in (self.low, self.high)]
 
     def outside(self, x, shapes):
-        """Where x is below the support, and where above. An end that is infinite is no point of it."""
+        """Where x is below the support, and where above. An end that is infinite is not a point of it."""
         low, high = self.ends(shapes)
         under = x <= low if isinstance(low, float) and low == -inf else x < low
         over = x >= high if isinstance(high, float) and high == inf else x > high

@@ -56,7 +56,7 @@ _cdf = custom_jvp(_halves)
 
 @_cdf.defjvp
 def _cdf_jvp(primals, tangents):
-    # By x the density: that of |x|^beta is nothing or infinite at 0.
+    # The derivative by x is the density: the derivative of |x|^beta is 0 or infinite at 0.
     (x, beta), (dx, dbeta) = primals, tangents
     y = _halves(x, beta)
     away = jnp.where(x == 0, 1.0, x)
