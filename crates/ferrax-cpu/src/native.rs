@@ -33,7 +33,7 @@ use asm::{Emitted, Kept, KeptOperand};
 pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
 pub use lower::{Function, LaneWidth};
 pub use nest::NestCode;
-use opcodes::Site;
+use opcodes::{Element, Site};
 use pages::Pages;
 use regalloc::allocate;
 pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
@@ -81,7 +81,7 @@ struct TableSlot {
     at: u16,
     /// The value there, if it does not move.
     from: Kept,
-    is_bool: bool,
+    element: Element,
     step: usize,
     read: bool,
     written: bool,
@@ -179,38 +179,36 @@ struct Recording<'a> {
     size: usize,
 }
 impl Recording<'_> {
-    fn slot(&mut self, at: u16, is_bool: bool) -> usize {
+    fn slot(&mut self, at: u16, element: Element) -> usize {
+        let is_lane = |bytes: usize| bytes == self.size && element == Element::Lane;
+        let step = element.bytes(self.size);
         let (at, from, step) = match (self.known)(at) {
             Operand::Still => (at, Kept::Vector, 0),
-            Operand::One { at, bytes } if bytes == self.size && !is_bool => (at, Kept::One, 0),
-            Operand::Strided { at, bytes, stride } if bytes == self.size && !is_bool => (at, Kept::Strided(stride), 0),
-            Operand::Elsewhere(at) => (at, Kept::Vector, if is_bool { 1 } else { self.size }),
-            _ if is_bool => (at, Kept::Vector, 1),
-            _ => (at, Kept::Vector, self.size),
+            Operand::One { at, bytes } if is_lane(bytes) => (at, Kept::One, 0),
+            Operand::Strided { at, bytes, stride } if is_lane(bytes) => (at, Kept::Strided(stride), 0),
+            Operand::Elsewhere(at) => (at, Kept::Vector, step),
+            _ => (at, Kept::Vector, step),
         };
-        if let Some(k) = self.slots.iter().position(|s| s.at == at && s.is_bool == is_bool) {
+        if let Some(k) = self.slots.iter().position(|s| s.at == at && s.element == element) {
             return k;
         }
-        self.slots.push(TableSlot { at, from, is_bool, step, read: false, written: false });
+        self.slots.push(TableSlot { at, from, element, step, read: false, written: false });
         self.slots.len() - 1
     }
-    fn read(&mut self, at: u16, is_bool: bool) -> graph::VecValue {
+    fn read(&mut self, at: u16, element: Element) -> graph::VecValue {
         if let Some((_, v)) = self.values.iter().find(|v| v.0 == at) {
             return *v;
         }
         if let Operand::Const(bits) = (self.known)(at) {
-            let bits = if !is_bool {
-                bits
-            } else if bits != 0 {
-                u64::MAX
-            } else {
-                0
+            let bits = match element {
+                Element::Bool if bits != 0 => u64::MAX,
+                _ => bits,
             };
             return graph::with(|g| g.constant(bits));
         }
-        let k = self.slot(at, is_bool);
+        let k = self.slot(at, element);
         self.slots[k].read = true;
-        graph::with(|g| g.operand((self.first + k) as u32, is_bool))
+        graph::with(|g| g.operand((self.first + k) as u32, element))
     }
 }
 
@@ -231,8 +229,8 @@ impl Segment {
         let both = |of: &dyn Fn(&TableSlot, &TableSlot) -> bool| {
             slots.iter().any(|w| w.written && slots.iter().any(|r| r.read && r.at == w.at && of(r, w)))
         };
-        // Written as lanes and read as bytes, it would be written before it is read.
-        if both(&|r, w| r.is_bool != w.is_bool) {
+        // Written as lanes and read as narrower elements, it would be written before it is read.
+        if both(&|r, w| r.element != w.element) {
             return None;
         }
         // An operand that may be both must not be read again once it is written.
@@ -253,7 +251,7 @@ impl Segment {
         if allocation.frame > TUNING.max_spills {
             return None;
         }
-        let operands: Vec<bool> = slots.iter().map(|s| s.is_bool).collect();
+        let operands: Vec<Element> = slots.iter().map(|s| s.element).collect();
         let strides: Option<Vec<i32>> =
             rows.and_then(|(_, by)| slots.iter().map(|s| i32::try_from(by(s.at)).ok()).collect());
         let is_part = |n: &usize| vector == VectorSize::Zmm && strides.is_some() && *n <= vector.lanes(g.wide);
@@ -429,24 +427,24 @@ fn record(
     let wide = width == LaneWidth::Wide;
     graph::begin(wide, vector);
     let mut r = Recording { known, first: 0, slots: vec![], values: vec![], size: if wide { 8 } else { 4 } };
-    let mut bools = vec![];
+    let mut elements = vec![];
     for c in calls {
-        let (of, result) = c.function.bools();
+        let (of, result) = c.function.elements();
         let mut ops = [0; 3];
         for j in 0..c.function.operands() {
             ops[j] = r.read(c.ops[j], of[j]);
         }
         let v = c.function.record(ops);
-        bools.retain(|b: &(u16, bool)| b.0 != c.d);
+        elements.retain(|e: &(u16, Element)| e.0 != c.d);
         r.values.retain(|v| v.0 != c.d);
         r.values.push((c.d, v));
-        bools.push((c.d, result));
+        elements.push((c.d, result));
     }
-    for ((at, v), (_, is_bool)) in std::mem::take(&mut r.values).into_iter().zip(bools) {
+    for ((at, v), (_, element)) in std::mem::take(&mut r.values).into_iter().zip(elements) {
         if live(at) {
-            let k = r.slot(at, is_bool);
+            let k = r.slot(at, element);
             r.slots[k].written = true;
-            graph::with(|g| g.output(Site::At(k as u32), v, is_bool));
+            graph::with(|g| g.output(Site::At(k as u32), v, element));
         }
     }
     let g = graph::end();

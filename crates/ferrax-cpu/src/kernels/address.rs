@@ -344,15 +344,19 @@ impl<F: F2<R = <F as F2>::A>> PutRows for Combined<F> {
         }
     }
 }
-/// Both, of one function.
+/// Both, of one function; elements narrower than lanes have no loop over rows.
 #[derive(Clone, Copy)]
 pub struct PutFns {
     pub one: PutFn,
-    pub rows: PutRowsFn,
+    pub rows: Option<PutRowsFn>,
 }
 impl PutFns {
     pub fn of<F: F2<R = <F as F2>::A>>(t: Tier) -> PutFns {
-        PutFns { one: pick_put::<Combined<F>>(t), rows: pick_put_rows::<Combined<F>>(t) }
+        PutFns { one: pick_put::<Combined<F>>(t), rows: Some(pick_put_rows::<Combined<F>>(t)) }
+    }
+    /// Of elements one by one. Nothing in it is vectorized, so that one tier serves all.
+    pub fn of_elements<F: F2<R = <F as F2>::A>>() -> PutFns {
+        PutFns { one: <Combined<F> as PutAll>::run, rows: None }
     }
 }
 /// `old = new`.

@@ -22,7 +22,7 @@ tiers!(pick_load, Load, fn(d: *mut u8, src: *const u8, rows: usize, row_stride: 
 const FAR: isize = 4;
 
 /// How an element in memory becomes a lane and back.
-trait Element {
+pub trait Element {
     type S: Copy;
     type L: Copy;
     fn load(x: Self::S) -> Self::L;
@@ -30,7 +30,7 @@ trait Element {
 }
 macro_rules! element {
     ($($Name:ident $S:ty, $L:ty: $load:expr, $store:expr;)*) => {$(
-        struct $Name;
+        pub struct $Name;
         impl Element for $Name {
             type S = $S;
             type L = $L;
@@ -378,6 +378,15 @@ impl<E: Element, const N: usize> BlockLoop for Weaving<E, N> {
         }
     }
 }
+struct Widening<E>(PhantomData<E>);
+impl<E: Element> F1 for Widening<E> {
+    type A = E::S;
+    type R = E::L;
+    #[inline(always)]
+    fn f(x: E::S) -> E::L {
+        E::load(x)
+    }
+}
 struct Storing<E>(PhantomData<E>);
 impl<E: Element> F1 for Storing<E> {
     type A = E::L;
@@ -417,6 +426,19 @@ fn load_words(t: Tier) -> LoadFn {
         #[cfg(target_arch = "x86_64")]
         Tier::Avx2 | Tier::Avx512 => pick_load::<transposed::LoadingWords>(t),
         _ => pick_load::<Loading<E32>>(t),
+    }
+}
+/// From elements to lanes, contiguous.
+pub fn widen(d: DType, t: Tier) -> BlockFn {
+    match d {
+        DType::I8 => map1::<Widening<EI8>>(t),
+        DType::I16 => map1::<Widening<EI16>>(t),
+        DType::U8 => map1::<Widening<EU8>>(t),
+        DType::U16 => map1::<Widening<EU16>>(t),
+        DType::F16 => map1::<Widening<EF16>>(t),
+        DType::BF16 => map1::<Widening<EBF16>>(t),
+        d if d.storage() != d => widen(d.storage(), t),
+        d => unreachable!("elements of {d} are lanes"),
     }
 }
 /// From lanes to elements, contiguous.

@@ -7,6 +7,7 @@ mod convert;
 use super::address::PutFns;
 use super::block::{BlockFn, BlockLoop, F1, F2, map1, map2, pick};
 use super::lane::*;
+use super::moves::{self, Element};
 use crate::tier::Tier;
 pub use convert::convert;
 use ferrax_kernel::{Bin, DType, Un, math};
@@ -351,11 +352,70 @@ pub fn pair(g: Bin, f: Bin, left: bool, d: DType, t: Tier) -> Option<BlockFn> {
     })
 }
 
-/// Scattered elements combined one by one, or windows of them, for dtypes that are their own lanes.
+/// A function of lanes, of the narrower elements `E`: its result is rounded to one of them.
+struct OfElements<E, F, const BITS: u32>(PhantomData<(E, F)>);
+impl<E: Element, F: F2<A = E::L, R = E::L>, const BITS: u32> F2 for OfElements<E, F, BITS>
+where
+    E::L: Rounded,
+{
+    type A = E::S;
+    type R = E::S;
+    #[inline(always)]
+    fn f(a: E::S, b: E::S) -> E::S {
+        E::store(F::f(E::load(a), E::load(b)).rounded::<BITS>())
+    }
+}
+/// Lanes as values of narrower elements, which floats are distinguished by their bits of exponent.
+trait Rounded {
+    fn rounded<const EXPONENT: u32>(self) -> Self;
+}
+impl Rounded for f32 {
+    #[inline(always)]
+    fn rounded<const EXPONENT: u32>(self) -> f32 {
+        if EXPONENT == 5 { round_f16(self) } else { round_bf16(self) }
+    }
+}
+impl Rounded for i32 {
+    #[inline(always)]
+    fn rounded<const EXPONENT: u32>(self) -> i32 {
+        self // what is stored of an integer are its low bits
+    }
+}
+impl Rounded for u32 {
+    #[inline(always)]
+    fn rounded<const EXPONENT: u32>(self) -> u32 {
+        self
+    }
+}
+/// As [`put`], for elements that are narrower than lanes.
+fn put_narrow(f: Bin, d: DType) -> Option<PutFns> {
+    macro_rules! of {
+        ($L:ty, $E:ty, $BITS:literal: $Add:ident $Sub:ident $Mul:ident $Max:ident $Min:ident) => {
+            match f {
+                Bin::Add => PutFns::of_elements::<OfElements<$E, $Add<$L>, $BITS>>(),
+                Bin::Sub => PutFns::of_elements::<OfElements<$E, $Sub<$L>, $BITS>>(),
+                Bin::Mul => PutFns::of_elements::<OfElements<$E, $Mul<$L>, $BITS>>(),
+                Bin::Max => PutFns::of_elements::<OfElements<$E, $Max<$L>, $BITS>>(),
+                Bin::Min => PutFns::of_elements::<OfElements<$E, $Min<$L>, $BITS>>(),
+                _ => return None,
+            }
+        };
+    }
+    Some(match d {
+        DType::I8 => of!(i32, moves::EI8, 0: AddI SubI MulI MaxI MinI),
+        DType::U8 => of!(u32, moves::EU8, 0: AddI SubI MulI MaxI MinI),
+        DType::I16 => of!(i32, moves::EI16, 0: AddI SubI MulI MaxI MinI),
+        DType::U16 => of!(u32, moves::EU16, 0: AddI SubI MulI MaxI MinI),
+        DType::F16 => of!(f32, moves::EF16, 5: AddF SubF MulF MaxF MinF),
+        DType::BF16 => of!(f32, moves::EBF16, 8: AddF SubF MulF MaxF MinF),
+        _ => return None,
+    })
+}
+/// Scattered elements combined one by one, or windows of them where elements are lanes.
 pub fn put(f: Bin, d: DType, t: Tier) -> Option<PutFns> {
     let lane = Lane::of(d);
     if !lane.is_storage_of(d) {
-        return None;
+        return put_narrow(f, d);
     }
     fn combine<F: F2<R = <F as F2>::A>>(t: Tier) -> PutFns {
         PutFns::of::<F>(t)

@@ -13,7 +13,7 @@
 //! operand at the positions rdx .. rdx + lanes, or an element of a window at its current base.
 
 use super::CalledFn;
-use super::opcodes::{Coded, Coding, Opcode, Site, VecInst, plain, quarter};
+use super::opcodes::{Coded, Coding, Element, Opcode, Site, VecInst, plain, quarter};
 
 /// General registers, by number. rsp, rbp and r13 are no bases: their encodings mean something else.
 const RAX: u8 = 0;
@@ -137,8 +137,7 @@ pub struct Emitted<'a> {
     /// Whether elements are 8 bytes wide.
     pub wide: bool,
     pub vector: VectorSize,
-    /// Each a bool where true: its elements are bytes.
-    pub operands: &'a [bool],
+    pub operands: &'a [Element],
     pub still: &'a [KeptOperand],
     pub body: &'a [VecInst],
     pub frame: u32,
@@ -267,10 +266,10 @@ impl Asm<'_> {
         self.pointer(RAX, k.operand);
         // [rax] without an index
         let (map, op) = match (self.f.operands[k.operand as usize], self.f.wide) {
-            (false, wide) if is_one => (2, 0x18 + wide as u8),
-            (false, _) => (1, 0x10),
-            (true, false) => (2, 0x21),
-            (true, true) => (2, 0x22),
+            (Element::Lane, wide) if is_one => (2, 0x18 + wide as u8),
+            (Element::Lane, _) => (1, 0x10),
+            (_, false) => (2, 0x21),
+            (_, true) => (2, 0x22),
         };
         let w = is_one && self.f.wide && self.f.vector == VectorSize::Zmm;
         self.prefix(&Coded { w, ..plain(map, (map == 2) as u8, op) }, [0; 4], 0);
@@ -428,11 +427,7 @@ impl Asm<'_> {
                 self.bytes.extend((self.size() * slot).to_le_bytes());
             }
             Site::At(k) => {
-                let scale = match (self.f.operands[k as usize], self.f.wide) {
-                    (true, _) => 0,
-                    (false, false) => 2,
-                    (false, true) => 3,
-                };
+                let scale = self.f.operands[k as usize].bytes(if self.f.wide { 8 } else { 4 }).ilog2() as u8;
                 self.bytes.extend([reg | 4, scale << 6 | 2 << 3 | (b & 7)]); // [base + rdx * scale]
             }
             Site::State(n) => {
@@ -477,18 +472,27 @@ impl Asm<'_> {
             }
             VecInst::Load { d, from: Site::Reg(a) } => self.vector(&row(1, 0, 0x28, false), d, 0, Site::Reg(a), None),
             VecInst::Load { d, from } => self.vector(&self.moved(0x10), d, 0, from, None),
-            VecInst::LoadBytes { d, from } => {
-                let op = if self.f.wide { 0x22 } else { 0x21 };
+            VecInst::LoadNarrow { d, from } => {
+                let op = match self.element(from) {
+                    Element::Bool if self.f.wide => 0x22,
+                    Element::Bool | Element::I8 | Element::Lane => 0x21,
+                    Element::U8 => 0x31,
+                    Element::I16 => 0x23,
+                    Element::U16 | Element::Bf16 => 0x33,
+                };
                 self.vector(&row(2, 1, op, false), d, 0, from, None)
             }
             VecInst::Store { from, to: Site::At(k) } if let Some(by) = self.stride(k) => self.scatter(from, k, by),
             VecInst::Store { from, to } => self.masked(&self.moved(0x11), from, 0, to, None, ROW_ALONE),
-            VecInst::StoreBytes { from, to } if long => {
-                self.masked(&row(2, 2, 0x31 + self.f.wide as u8, false), from, 0, to, None, ROW_ALONE)
-            }
-            VecInst::StoreBytes { from, to } => {
-                let op = if self.f.wide { 0x7e } else { 0xd6 };
-                self.vector(&row(1, 1, op, true), from, 0, to, None)
+            VecInst::StoreNarrow { from, to } => {
+                let narrow = match (self.element(to).bytes(4), self.f.wide) {
+                    (2, _) if long => row(2, 2, 0x33, false),
+                    (_, wide) if long => row(2, 2, 0x31 + wide as u8, false),
+                    (2, _) => row(1, 0, 0x11, true),
+                    (_, true) => row(1, 1, 0x7e, true),
+                    (_, false) => row(1, 1, 0xd6, true),
+                };
+                self.masked(&narrow, from, 0, to, None, ROW_ALONE)
             }
             VecInst::LoadOne { d, from } => self.vector(&row(2, 1, 0x18 + self.f.wide as u8, false), d, 0, from, None),
             VecInst::StoreOne { from, to } => {
@@ -502,6 +506,10 @@ impl Asm<'_> {
                 self.bytes.extend([0; 4]);
             }
         }
+    }
+    /// The elements of the operand at a site.
+    fn element(&self, at: Site) -> Element {
+        if let Site::At(k) = at { self.f.operands[k as usize] } else { Element::Lane }
     }
     /// The bytes between the elements of an operand, where they do not lie side by side.
     fn stride(&self, k: u32) -> Option<i32> {

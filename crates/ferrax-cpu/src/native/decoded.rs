@@ -4,7 +4,7 @@ mod tests;
 use super::CalledFn;
 use super::asm::{Emitted, Kept, KeptOperand, TABLE, VectorSize, assemble};
 use super::masks;
-use super::opcodes::{Opcode, Site, VecInst};
+use super::opcodes::{Element, Opcode, Site, VecInst};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [
@@ -164,6 +164,10 @@ fn read(f: &Emitted) -> Read {
     Read { all, bytes }
 }
 /// That operand `j` of the instruction is this place.
+fn element(f: &Emitted, at: Site) -> Element {
+    let Site::At(k) = at else { panic!("operands alone are narrow") };
+    f.operands[k as usize]
+}
 fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: bool) {
     match place {
         Site::Reg(n) => assert_eq!(i.op_register(j), vector(f, n, short), "{i}"),
@@ -184,9 +188,10 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
         Site::At(k) => {
             let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
             let scale = match (f.operands[k as usize], f.wide) {
-                (true, _) => 1,
-                (_, false) => 4,
-                (_, true) => 8,
+                (Element::Lane, false) => 4,
+                (Element::Lane, true) => 8,
+                (Element::I16 | Element::U16 | Element::Bf16, _) => 2,
+                _ => 1,
             };
             assert_eq!((i.memory_base(), i.memory_index()), (base, Register::RDX), "{i}");
             assert_eq!((i.memory_index_scale(), i.memory_displacement64()), (scale, 0), "{i}");
@@ -294,8 +299,8 @@ fn check(f: &Emitted) {
             VecInst::LoadOne { from, .. } => from,
             VecInst::StoreOne { to, .. } => to,
             VecInst::Op { b: at, .. } | VecInst::Fused { b: at, .. } => at,
-            VecInst::Load { from, .. } | VecInst::LoadBytes { from, .. } => from,
-            VecInst::Store { to, .. } | VecInst::StoreBytes { to, .. } => to,
+            VecInst::Load { from, .. } | VecInst::LoadNarrow { from, .. } => from,
+            VecInst::Store { to, .. } | VecInst::StoreNarrow { to, .. } => to,
         };
         let by_mask = |code| f.vector == VectorSize::Zmm && matches!(code, Opcode::Blend | Opcode::Odds);
         let is_late = matches!(*inst, VecInst::Op { code, .. } if by_mask(code));
@@ -350,8 +355,14 @@ fn check(f: &Emitted) {
                 assert_eq!((i.mnemonic(), i.op0_register()), (moves, vector(f, d, false)));
                 is_at(&r, f, i, 1, from, false);
             }
-            VecInst::LoadBytes { d, from } => {
-                let widens = if f.wide { Mnemonic::Vpmovsxbq } else { Mnemonic::Vpmovsxbd };
+            VecInst::LoadNarrow { d, from } => {
+                let widens = match element(f, from) {
+                    _ if f.wide => Mnemonic::Vpmovsxbq,
+                    Element::U8 => Mnemonic::Vpmovzxbd,
+                    Element::I16 => Mnemonic::Vpmovsxwd,
+                    Element::U16 | Element::Bf16 => Mnemonic::Vpmovzxwd,
+                    _ => Mnemonic::Vpmovsxbd,
+                };
                 assert_eq!((i.mnemonic(), i.op0_register()), (widens, vector(f, d, false)));
                 is_at(&r, f, i, 1, from, false);
             }
@@ -359,12 +370,15 @@ fn check(f: &Emitted) {
                 assert_eq!((i.mnemonic(), i.op1_register()), (Mnemonic::Vmovups, vector(f, from, false)));
                 is_at(&r, f, i, 0, to, false);
             }
-            VecInst::StoreBytes { from, to } => {
+            VecInst::StoreNarrow { from, to } => {
                 let long = f.vector == VectorSize::Zmm;
+                let is_half = matches!(element(f, to), Element::I16 | Element::U16 | Element::Bf16);
                 let lowest = match (long, f.wide) {
                     (true, true) => Mnemonic::Vpmovqb,
+                    (true, false) if is_half => Mnemonic::Vpmovdw,
                     (true, false) => Mnemonic::Vpmovdb,
                     (false, true) => Mnemonic::Vmovd,
+                    (false, false) if is_half => Mnemonic::Vmovups,
                     (false, false) => Mnemonic::Vmovq,
                 };
                 assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(f, from, !long)));

@@ -3,7 +3,7 @@
 //! INVARIANT: values are in order of definition. A bool value is a mask: each element is all ones or all zeros.
 use super::CalledFn;
 use super::asm::VectorSize;
-use super::opcodes::{Opcode, Site};
+use super::opcodes::{Element, Opcode, Site};
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 
@@ -15,8 +15,8 @@ pub enum Leaf {
     Const(u64),
     /// The elements of operand k.
     At(u32),
-    /// The elements of operand k, a row of bytes.
-    BytesAt(u32),
+    /// The elements of operand k, which are narrower than lanes.
+    NarrowAt(u32),
     /// Vector n behind the table.
     State(u32),
     /// An element of a window, in all lanes.
@@ -39,12 +39,12 @@ pub enum VecNode {
         b: VecValue,
     },
 }
-/// A result: its value, its operand, and whether its elements are bytes.
+/// A result: its value, its operand, and whether the operand's elements are narrower than lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     pub to: Site,
     pub value: VecValue,
-    pub bytes: bool,
+    pub is_narrow: bool,
 }
 
 #[derive(Default)]
@@ -212,38 +212,56 @@ impl VecGraph {
         let flipped = self.bin(Opcode::Xor, shifted, sign);
         self.bin(Opcode::IntSub, flipped, sign)
     }
-    pub fn operand(&mut self, k: u32, is_bool: bool) -> VecValue {
-        if !is_bool {
+    pub fn operand(&mut self, k: u32, element: Element) -> VecValue {
+        if element == Element::Lane {
             return self.push(VecNode::Leaf(Leaf::At(k)));
         }
-        let bytes = self.push(VecNode::Leaf(Leaf::BytesAt(k)));
-        let zero = self.constant(0);
-        self.greater(bytes, zero)
+        let narrow = self.push(VecNode::Leaf(Leaf::NarrowAt(k)));
+        match element {
+            Element::Bool => {
+                let zero = self.constant(0);
+                self.greater(narrow, zero)
+            }
+            Element::Bf16 => self.un(Opcode::Shl(16), narrow),
+            _ => narrow,
+        }
     }
     /// Writes a value; a mask to an operand as bytes of 0 and 1.
-    pub fn output(&mut self, to: Site, value: VecValue, bytes: bool) {
+    pub fn output(&mut self, to: Site, value: VecValue, element: Element) {
+        let value = if element == Element::Lane { value } else { self.narrowed(value, element) };
         let value = match self.nodes[value as usize] {
-            _ if bytes => self.bytes(value),
             VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } | VecNode::Call { .. } => value,
             // a copied operand is read before any result is written, as computed values are
             VecNode::Leaf(_) => self.bin(Opcode::Or, value, value),
         };
-        self.outputs.push(Written { to, value, bytes });
+        self.outputs.push(Written { to, value, is_narrow: element != Element::Lane });
     }
-    fn bytes(&mut self, m: VecValue) -> VecValue {
-        let ones = self.un(Opcode::Shr(if self.wide { 63 } else { 31 }), m);
-        if self.vector == VectorSize::Zmm {
-            return ones; // narrowed as they are stored
+    /// Lanes as a narrow element has them, packed where vectors are short.
+    fn narrowed(&mut self, v: VecValue, element: Element) -> VecValue {
+        let is_long = self.vector == VectorSize::Zmm; // narrowed as they are stored
+        let bytes = element.bytes(4);
+        let lanes = match element {
+            Element::Bool => self.un(Opcode::Shr(if self.wide { 63 } else { 31 }), v),
+            Element::Bf16 => self.un(Opcode::Shr(16), v),
+            _ if is_long => v,
+            _ => {
+                // packing saturates
+                let low = self.constant((1 << (8 * bytes)) - 1);
+                self.bin(Opcode::And, v, low)
+            }
+        };
+        if is_long {
+            return lanes;
         }
-        let high = self.un(Opcode::High, ones);
+        let high = self.un(Opcode::High, lanes);
         let pair = |g: &mut VecGraph, code, a, b| g.push(VecNode::Op { code, a, b, m: a });
         let words = if self.wide {
-            let low = pair(self, Opcode::Evens, ones, high);
+            let low = pair(self, Opcode::Evens, lanes, high);
             pair(self, Opcode::Pack16, low, low)
         } else {
-            pair(self, Opcode::Pack16, ones, high)
+            pair(self, Opcode::Pack16, lanes, high)
         };
-        pair(self, Opcode::Pack8, words, words)
+        if bytes == 2 { words } else { pair(self, Opcode::Pack8, words, words) }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: a recorded call gives the bits of its block function (`kernels/scalar.rs`), element by element.
 use super::graph::{self, VecValue, bin as op, constant, not, select, un as op1, with};
-use super::opcodes::Opcode;
+use super::opcodes::{Element, Opcode};
 use super::record::{EQ, LE, LT, NE, VecReal};
 use ferrax_kernel::math::Real;
 use ferrax_kernel::{Bin, DType, Scalar, Un, math};
@@ -31,6 +31,8 @@ pub enum Function {
     Copy(DType),
     /// A lane of 32 bits brought back to a value of a narrow dtype.
     Narrow(DType),
+    /// Elements of a narrow dtype in memory, as lanes.
+    Widen(DType),
     /// The nan that a reduction gives for any.
     Settle(DType),
     /// Of 32-bit words, by a constant; then exclusive or.
@@ -52,6 +54,20 @@ fn width(d: DType) -> LaneWidth {
         DType::I64 | DType::U64 | DType::F64 => LaneWidth::Wide,
         _ => LaneWidth::Narrow,
     }
+}
+
+/// How elements of a dtype lie in memory, if vectors can read and write them.
+fn element(d: DType) -> Option<Element> {
+    Some(match d {
+        DType::Bool => Element::Bool,
+        DType::I8 => Element::I8,
+        DType::U8 => Element::U8,
+        DType::I16 => Element::I16,
+        DType::U16 => Element::U16,
+        DType::BF16 => Element::Bf16,
+        d if d.size() >= 4 => Element::Lane,
+        _ => return None,
+    })
 }
 
 /// The dtype as which a function of a narrow one is recorded: that of its lanes, unless the function depends on the width.
@@ -87,7 +103,8 @@ impl Function {
             Function::Select(_) => (true, LaneWidth::Wide),
             Function::Convert(DType::Bool, to) => (convert_is_there(DType::Bool, to), width(to)),
             Function::Convert(from, to) => (convert_is_there(from, to), width(from)),
-            Function::Copy(d) => (d == DType::Bool || d.size() >= 4, width(d)),
+            Function::Copy(d) => (element(d).is_some(), width(d)),
+            Function::Widen(d) => (element(d).is_some(), LaneWidth::Narrow),
             Function::Settle(d) => (matches!(d, DType::F32 | DType::F64), width(d)),
             Function::Narrow(d) => (d != DType::F16, LaneWidth::Narrow),
             Function::Rotate | Function::RotateXor => (true, LaneWidth::Narrow),
@@ -114,11 +131,22 @@ impl Function {
             | Function::Divide { .. }
             | Function::Settle(_)
             | Function::Narrow(_)
+            | Function::Widen(_)
             | Function::Rotate
             | Function::RotateXor => ([false; 3], false),
             Function::Select(bytes) => ([true, bytes == 1, bytes == 1], bytes == 1),
             Function::Convert(from, to) => ([is_bool(from); 3], is_bool(to)),
             Function::Copy(d) => ([is_bool(d); 3], is_bool(d)),
+        }
+    }
+    /// How the operands, in order, and the result lie in memory.
+    pub fn elements(self) -> ([Element; 3], Element) {
+        let of_bool = |is_bool| if is_bool { Element::Bool } else { Element::Lane };
+        let (of, result) = self.bools();
+        match self {
+            Function::Widen(d) => ([element(d).unwrap_or(Element::Lane); 3], Element::Lane),
+            Function::Copy(d) => ([of_bool(d == DType::Bool); 3], element(d).unwrap_or(Element::Lane)),
+            _ => (of.map(of_bool), of_bool(result)),
         }
     }
     /// As texts of programs have it.
@@ -135,6 +163,7 @@ impl Function {
             Function::Convert(from, to) => format!("convert.{from}.{to}"),
             Function::Copy(d) => format!("copy.{d}"),
             Function::Narrow(d) => format!("narrow.{d}"),
+            Function::Widen(d) => format!("widen.{d}"),
             Function::Settle(d) => format!("one_nan.{d}"),
             Function::Rotate => "rotate".into(),
             Function::RotateXor => "rotate_xor".into(),
@@ -148,6 +177,7 @@ impl Function {
             | Function::Convert(..)
             | Function::Copy(_)
             | Function::Narrow(_)
+            | Function::Widen(_)
             | Function::Settle(_) => 1,
             Function::Bin(..) | Function::Rotate => 2,
             Function::Pair { .. } | Function::Select(_) | Function::RotateXor => 3,
@@ -182,7 +212,7 @@ impl Function {
             }
             Function::Select(_) => select(a, b, c),
             Function::Convert(from, to) => convert(from, to, a),
-            Function::Copy(_) => a,
+            Function::Copy(_) | Function::Widen(_) => a,
             Function::Narrow(d) => narrow(d, a),
             Function::Settle(d) => {
                 let nan = constant(Scalar::from_f64(d, f64::NAN).bits);

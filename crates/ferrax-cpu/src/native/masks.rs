@@ -82,8 +82,8 @@ fn found(f: &Emitted) -> Vec<Made> {
             }
             VecInst::Fused { d, a, b, .. } => (Some(d), [maker[a as usize], of(b), maker[d as usize]]),
             VecInst::Load { d, from } => (Some(d), [None, of(from), None]),
-            VecInst::LoadBytes { d, .. } | VecInst::LoadOne { d, .. } => (Some(d), [None; 3]),
-            VecInst::Store { from, .. } | VecInst::StoreBytes { from, .. } | VecInst::StoreOne { from, .. } => {
+            VecInst::LoadNarrow { d, .. } | VecInst::LoadOne { d, .. } => (Some(d), [None; 3]),
+            VecInst::Store { from, .. } | VecInst::StoreNarrow { from, .. } | VecInst::StoreOne { from, .. } => {
                 (None, [maker[from as usize], None, None])
             }
             VecInst::ExitUnless { .. } | VecInst::Call { .. } => unreachable!("loops have short vectors"),

@@ -72,6 +72,31 @@ pub enum Opcode {
     TurnHalves,
 }
 
+/// The elements of an operand in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Element {
+    /// As wide as a lane, and the same bits.
+    Lane,
+    /// A byte of 0 or 1, which is a mask in lanes.
+    Bool,
+    I8,
+    U8,
+    I16,
+    U16,
+    /// The upper half of a lane.
+    Bf16,
+}
+impl Element {
+    /// Bytes of one, where a lane has so many.
+    pub fn bytes(self, lane: usize) -> usize {
+        match self {
+            Element::Lane => lane,
+            Element::Bool | Element::I8 | Element::U8 => 1,
+            Element::I16 | Element::U16 | Element::Bf16 => 2,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Site {
     Reg(u8),
@@ -109,8 +134,8 @@ pub enum VecInst {
         d: u8,
         from: Site,
     },
-    /// Bytes, each widened to an element.
-    LoadBytes {
+    /// Elements that are narrower than lanes, each widened to one.
+    LoadNarrow {
         d: u8,
         from: Site,
     },
@@ -118,8 +143,8 @@ pub enum VecInst {
         from: u8,
         to: Site,
     },
-    /// As many of the lowest bytes as a vector has elements.
-    StoreBytes {
+    /// To elements that are narrower than lanes: short vectors hold them packed, long ones in lanes.
+    StoreNarrow {
         from: u8,
         to: Site,
     },

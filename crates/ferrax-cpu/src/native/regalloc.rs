@@ -214,7 +214,7 @@ impl Allocator<'_> {
             Act::Store(o) => {
                 let from = self.load(o.value, &ops);
                 self.out.body.push(match o.to {
-                    to if o.bytes => VecInst::StoreBytes { from, to },
+                    to if o.is_narrow => VecInst::StoreNarrow { from, to },
                     to @ Site::Window(..) => VecInst::StoreOne { from, to },
                     to => VecInst::Store { from, to },
                 });
@@ -325,7 +325,7 @@ impl Allocator<'_> {
                 Some(Site::Pool(at))
             }
             VecNode::Leaf(Leaf::At(k)) => Some(self.still[k as usize].map_or(Site::At(k), Site::Stack)),
-            VecNode::Leaf(Leaf::BytesAt(k)) => self.still[k as usize].map(Site::Stack),
+            VecNode::Leaf(Leaf::NarrowAt(k)) => self.still[k as usize].map(Site::Stack),
             VecNode::Leaf(Leaf::State(n)) => Some(Site::State(n)),
             VecNode::Leaf(Leaf::Window(..)) => None,
             VecNode::Op { .. } | VecNode::Call { .. } => self.slot[v as usize].map(Site::Stack),
@@ -339,7 +339,7 @@ impl Allocator<'_> {
         let d = self.free(keep);
         let inst = match (self.memory(v), self.g.nodes[v as usize]) {
             (Some(from), _) => VecInst::Load { d, from },
-            (None, VecNode::Leaf(Leaf::BytesAt(k))) => VecInst::LoadBytes { d, from: Site::At(k) },
+            (None, VecNode::Leaf(Leaf::NarrowAt(k))) => VecInst::LoadNarrow { d, from: Site::At(k) },
             (None, VecNode::Leaf(Leaf::Window(k, at))) => VecInst::LoadOne { d, from: Site::Window(k, at) },
             (None, _) => unreachable!("a value is in a register or in memory"),
         };

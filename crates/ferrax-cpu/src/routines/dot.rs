@@ -32,7 +32,7 @@ const COLUMNS: usize = 64;
 pub enum DotStrategy {
     /// A matrix by a vector: [`super::vector`].
     MatrixVector,
-    /// A reduction kernel, in the waist's order: two vectors, or a vector whose dtype is not the sums'.
+    /// A reduction kernel, in the waist's order: two vectors, integers, or a vector whose dtype is not the sums'.
     Reduction,
     /// Batches of dense matrices of up to 4 x 4, each in registers.
     Registers,
@@ -49,8 +49,8 @@ pub enum DotStrategy {
 pub fn pick(d: &Dot, tier: Tier, t: &DotTuning) -> DotStrategy {
     let acc = accumulator(d);
     let (lane, work) = (Lane::of(acc), d.m * d.n * d.k);
-    if (d.m == 1 || d.n == 1) && work > t.max_loop_work && acc.is_float() {
-        let plain = d.dtype == acc && d.out == acc && d.m * d.n > 1;
+    if (d.m == 1 || d.n == 1) && work > t.max_loop_work && lane != Lane::Bool {
+        let plain = acc.is_float() && d.dtype == acc && d.out == acc && d.m * d.n > 1;
         return if plain { DotStrategy::MatrixVector } else { DotStrategy::Reduction };
     }
     let panels = panel::pick(lane, tier).is_some();

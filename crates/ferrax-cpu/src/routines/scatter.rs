@@ -165,8 +165,8 @@ impl ScatterAxes<'_> {
         }
         // all there is to a position is the bytes from one update to the next
         let even = matches!(dims, [] | [(_, 0, _)]);
-        match combined.zip(walk.run_of_bytes(bytes)) {
-            Some((c, n)) if even => ScatterStrategy::Rows(c.rows, n / bytes),
+        match combined.and_then(|c| c.rows).zip(walk.run_of_bytes(bytes)) {
+            Some((rows, n)) if even => ScatterStrategy::Rows(rows, n / bytes),
             _ => ScatterStrategy::Windows,
         }
     }
@@ -179,6 +179,7 @@ impl ScatterAxes<'_> {
         let identity = k.identity(s.dtype).filter(|_| !ordered && many)?;
         Some(match s.dtype.size() {
             1 => identity.bits * 0x0101_0101_0101_0101,
+            2 => identity.bits * 0x0001_0001_0001_0001,
             4 => identity.bits << 32 | identity.bits,
             _ => identity.bits,
         })

@@ -444,6 +444,14 @@ impl TileBuilder<'_> {
             self.cost += 0.025 * dtype.size() as f64;
             return Ok(self.direct(d));
         }
+        if pass == Some(true)
+            && !lane.is_storage_of(dtype)
+            && !is_moved
+            && let Some(d) = self.in_place(buf, dtype.size(), &a.at, 1)
+        {
+            let d = self.direct(d);
+            return self.call(moves::widen(dtype, tier), Some(Function::Widen(dtype)), lane.size(), &[d], 0.1);
+        }
         let strides = self.strides(&a.at);
         if pass == Some(true)
             && lane.is_storage_of(dtype)

@@ -236,7 +236,9 @@ impl TileProgram {
     /// Long ones where rows have several, or are a part of one.
     pub(super) fn vector(&self) -> VectorSize {
         let row = if self.by_rows { self.row() } else { self.total };
-        let element = self.directs.iter().map(|d| d.size).max().unwrap_or(1);
+        let of_lanes = |i: &Ins| matches!(i, Ins::Call { what: Some(Function::Widen(_)), .. });
+        let lane = if self.body.iter().any(of_lanes) { 4 } else { 1 };
+        let element = self.directs.iter().map(|d| d.size).max().unwrap_or(1).max(lane);
         let is_long = self.code.tier == Tier::Avx512 && row * element >= self.code.min_long_vector_bytes;
         if is_long || self.masked { VectorSize::Zmm } else { VectorSize::Ymm }
     }

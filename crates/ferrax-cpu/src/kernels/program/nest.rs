@@ -4,7 +4,7 @@
 use super::Spec;
 use crate::kernels::lane::Lane;
 use crate::kernels::moves;
-use crate::native::VectorSize;
+use crate::native::{Function, VectorSize};
 use crate::tier::Tier;
 use crate::tuning::KernelTuning;
 use ferrax_kernel::{Affine, DType, Kernel, Node};
@@ -36,6 +36,10 @@ pub(super) fn is_part_of_vector(spec: &Spec, needed: &[bool], dims: &[usize], in
         && bytes <= VectorSize::Zmm.bytes()
         && (bytes != VectorSize::Ymm.bytes() || strided())
 }
+/// Whether elements are narrower than their lanes.
+fn is_narrow(d: DType) -> bool {
+    !Lane::of(d).is_storage_of(d)
+}
 /// Whether all elements read and written along the last of some loop dimensions are contiguous,
 /// loop-invariant, or one row shared by all; or strided, if `strided` allows it.
 pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermost: &[usize], strided: bool) -> bool {
@@ -47,16 +51,18 @@ pub(super) fn is_for_code(spec: &Spec, needed: &[bool], dims: &[usize], innermos
     };
     let is_simple = |(d, node): &(DType, Node)| match node {
         Node::Index(a) => is_even(a) && is_counted(spec.kernel, *d, a),
+        Node::Load(l) if !l.guards.is_empty() => false,
+        Node::Load(l) if is_narrow(*d) => Function::Widen(*d).width().is_some() && l.at.stride(last) == 1,
         Node::Load(l) => {
-            l.guards.is_empty()
-                && (strided || is_even(&l.at) || is_shared(&l.at))
-                && Lane::of(*d).is_storage_of(*d)
-                && d.size() >= 4
+            let is_lane = Lane::of(*d).is_storage_of(*d) && d.size() >= 4;
+            is_lane && (strided || is_even(&l.at) || is_shared(&l.at))
         }
         _ => true,
     };
     let mut nodes = spec.kernel.nodes.iter().zip(needed);
-    nodes.all(|(n, needed)| !needed || is_simple(n)) && (strided || spec.places.iter().all(|p| is_even(p)))
+    let mut results = spec.outs.iter().zip(spec.places);
+    nodes.all(|(n, needed)| !needed || is_simple(n))
+        && results.all(|(o, p)| is_even(p) || strided && !is_narrow(spec.kernel.dtype(o.0)))
 }
 
 /// Whether these strides name the same elements in all rows, not contiguous, and a copy pays.

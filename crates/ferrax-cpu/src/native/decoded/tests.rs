@@ -7,7 +7,7 @@ const SHAPES: [(bool, VectorSize); 4] =
 
 #[test]
 fn every_instruction_is_written_as_it_is_meant() {
-    let operands: Vec<bool> = (0..12).map(|k| k % 4 == 3).collect();
+    let operands: Vec<Element> = (0..12).map(|k| if k % 4 == 3 { Element::Bool } else { Element::Lane }).collect();
     for (wide, vector) in SHAPES {
         for (code, narrow, wider) in names() {
             let of_the_other = match vector {
@@ -35,7 +35,7 @@ fn every_instruction_is_written_as_it_is_meant() {
 }
 #[test]
 fn every_fused_instruction_is_written_as_it_is_meant() {
-    let operands = [false; 12];
+    let operands = [Element::Lane; 12];
     for (wide, vector) in SHAPES {
         let mut body = vec![];
         let all = vector.registers();
@@ -57,8 +57,13 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
 }
 #[test]
 fn every_move_is_written_as_it_is_meant() {
-    let operands: Vec<bool> = (0..12).map(|k| k % 2 == 1).collect();
+    let operand = |k: usize, wide: bool| match k {
+        _ if k % 2 == 0 => Element::Lane,
+        _ if wide => Element::Bool,
+        _ => [Element::Bool, Element::U8, Element::I8, Element::U16, Element::I16, Element::Bf16][k / 2],
+    };
     for (wide, vector) in SHAPES {
+        let operands: Vec<Element> = (0..12).map(|k| operand(k, wide)).collect();
         let mut body = vec![];
         let all = vector.registers();
         for n in 0..all {
@@ -69,10 +74,10 @@ fn every_move_is_written_as_it_is_meant() {
                 VecInst::Load { d: n, from: Site::Pool(0) },
                 VecInst::Load { d: n, from: Site::Stack(slot) },
                 VecInst::Load { d: n, from: Site::Reg(all - 1 - n) },
-                VecInst::LoadBytes { d: n, from: bytes },
+                VecInst::LoadNarrow { d: n, from: bytes },
                 VecInst::Store { from: n, to: lanes },
                 VecInst::Store { from: n, to: Site::Stack(slot) },
-                VecInst::StoreBytes { from: n, to: bytes },
+                VecInst::StoreNarrow { from: n, to: bytes },
             ]);
         }
         check(&Emitted { operands: &operands, frame: 280, pool: &[7], ..Emitted::new(wide, vector, &body) });
@@ -103,7 +108,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
 #[test]
 fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
     let f = Emitted {
-        operands: &[false, true, false],
+        operands: &[Element::Lane, Element::Bool, Element::Lane],
         still: &[(1, 0, Kept::Vector), (2, 1, Kept::One)].map(|(operand, slot, from)| KeptOperand {
             operand,
             slot,
@@ -152,7 +157,7 @@ fn a_function_keeps_operands_of_any_width() {
     let still = still.map(|(operand, slot, from)| KeptOperand { operand, slot, from });
     for (wide, vector) in SHAPES {
         let f = Emitted {
-            operands: &[false, true, false],
+            operands: &[Element::Lane, Element::Bool, Element::Lane],
             still: &still,
             frame: 3,
             pool: &[5, 7],
@@ -253,11 +258,11 @@ fn a_row_that_is_a_part_of_a_vector_is_masked() {
             op(Opcode::Mul, 4, 4, Site::Pool(0), 0),
             VecInst::Store { from: 4, to: Site::Stack(0) },
             VecInst::Store { from: 4, to: at },
-            VecInst::LoadBytes { d: 5, from: Site::At(1) },
-            VecInst::StoreBytes { from: 5, to: Site::At(1) },
+            VecInst::LoadNarrow { d: 5, from: Site::At(1) },
+            VecInst::StoreNarrow { from: 5, to: Site::At(1) },
         ];
         let f = Emitted {
-            operands: &[false, true],
+            operands: &[Element::Lane, Element::Bool],
             frame: 1,
             pool: &[7],
             rows: Some(&[40, 5]),
@@ -296,7 +301,7 @@ fn strided_rows_are_gathered_and_scattered() {
     let text = |wide, n| {
         let still = [(0, 0, Kept::Strided(24)), (1, 1, Kept::Result(-16))];
         let f = Emitted {
-            operands: &[false, false],
+            operands: &[Element::Lane, Element::Lane],
             still: &still.map(|(operand, slot, from)| KeptOperand { operand, slot, from }),
             frame: 2,
             rows: Some(&[40, 5]),
