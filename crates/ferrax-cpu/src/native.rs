@@ -244,7 +244,8 @@ impl Segment {
             })
             .collect();
         let strided = slots.iter().any(|s| s.from.stride().is_some());
-        if strided && vector != VectorSize::Zmm {
+        let has_pairs = slots.iter().any(|s| s.element == Element::Pair);
+        if strided && (vector != VectorSize::Zmm || has_pairs) {
             return None;
         }
         let allocation = allocate(&g, &vectors, late, strided);
@@ -256,7 +257,7 @@ impl Segment {
             rows.and_then(|(_, by)| slots.iter().map(|s| i32::try_from(by(s.at)).ok()).collect());
         let is_part = |n: &usize| vector == VectorSize::Zmm && strides.is_some() && *n <= vector.lanes(g.wide);
         let masked = rows.map(|r| r.0).filter(is_part);
-        if strided && masked.is_none() {
+        if strided && masked.is_none() || has_pairs && masked.is_some() {
             return None;
         }
         let from = |s: &TableSlot| match s.from {
@@ -364,7 +365,7 @@ impl Segment {
     /// # Safety
     /// As `run`: `n` elements at `from`.
     unsafe fn tail(&self, p: &[*mut u8; MAX_OPERANDS], from: usize, n: usize) {
-        const BYTES: usize = VectorSize::Zmm.bytes();
+        const BYTES: usize = 2 * VectorSize::Zmm.bytes(); // of pairs
         #[derive(Clone, Copy)]
         #[repr(align(64))]
         struct Vector([u8; BYTES]);

@@ -387,6 +387,24 @@ impl<E: Element> F1 for Widening<E> {
         E::load(x)
     }
 }
+struct First<T>(PhantomData<T>);
+impl<T: Copy> F1 for First<T> {
+    type A = [T; 2];
+    type R = T;
+    #[inline(always)]
+    fn f([x, _]: [T; 2]) -> T {
+        x
+    }
+}
+struct Second<T>(PhantomData<T>);
+impl<T: Copy> F1 for Second<T> {
+    type A = [T; 2];
+    type R = T;
+    #[inline(always)]
+    fn f([_, x]: [T; 2]) -> T {
+        x
+    }
+}
 struct Storing<E>(PhantomData<E>);
 impl<E: Element> F1 for Storing<E> {
     type A = E::L;
@@ -439,6 +457,15 @@ pub fn widen(d: DType, t: Tier) -> BlockFn {
         DType::BF16 => map1::<Widening<EBF16>>(t),
         d if d.storage() != d => widen(d.storage(), t),
         d => unreachable!("elements of {d} are lanes"),
+    }
+}
+/// The first, or the second, elements of pairs.
+pub fn plane(bytes: usize, second: bool, t: Tier) -> BlockFn {
+    match (bytes, second) {
+        (4, false) => map1::<First<u32>>(t),
+        (4, true) => map1::<Second<u32>>(t),
+        (_, false) => map1::<First<u64>>(t),
+        (_, true) => map1::<Second<u64>>(t),
     }
 }
 /// From lanes to elements, contiguous.

@@ -54,6 +54,8 @@ struct Direct {
     buf: Buf,
     offset: i64,
     size: usize,
+    /// Elements from one position to the next.
+    step: usize,
     /// Along each loop, in elements. Read where tiles are rows; elsewhere all positions are one run.
     strides: SmallVec<[i64; 4]>,
 }
@@ -425,7 +427,7 @@ impl TileProgram {
                 self.point_to_row(frame, pos);
             } else {
                 for (k, d) in self.directs.iter().enumerate() {
-                    frame.p[self.n_regs + k] = frame.base[k].wrapping_add(pos * d.size);
+                    frame.p[self.n_regs + k] = frame.base[k].wrapping_add(pos * d.step * d.size);
                 }
             }
             self.run(frame, pos, n)

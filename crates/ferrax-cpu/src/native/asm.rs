@@ -9,6 +9,8 @@
 //!     epilogue: rax <- rdx; registers back; return           pool: constants, a whole vector each
 //! ```
 //!
+//! Where operands are pairs, r13 is twice rdx.
+//!
 //! INVARIANT: memory is accessed only through [`Site`]s: a vector of the pool, of the stack frame or behind the table, the elements of an
 //! operand at the positions rdx .. rdx + lanes, or an element of a window at its current base.
 
@@ -18,7 +20,9 @@ use super::opcodes::{Coded, Coding, Element, Opcode, Site, VecInst, plain, quart
 /// General registers, by number. rsp, rbp and r13 are no bases: their encodings mean something else.
 const RAX: u8 = 0;
 const BASES: [u8; 9] = [1, 8, 9, 10, 11, 3, 12, 14, 15];
-const SAVED: [u8; 4] = [3, 12, 14, 15];
+/// Twice the position, where operands are pairs.
+const TWICE: u8 = 13;
+const SAVED: [u8; 5] = [3, 12, 14, 15, TWICE];
 /// Those in use that a called function does not keep.
 const LOST: [u8; 8] = [7, 6, 2, 1, 8, 9, 10, 11];
 /// Pointers of a table that has vectors behind it.
@@ -159,6 +163,9 @@ pub struct Emitted<'a> {
 }
 
 impl<'a> Emitted<'a> {
+    fn has_pairs(&self) -> bool {
+        self.operands.contains(&Element::Pair)
+    }
     /// Without operands, constants or a frame, one vector of positions at a time. Callers set the
     /// rest.
     pub fn new(wide: bool, vector: VectorSize, body: &'a [VecInst]) -> Emitted<'a> {
@@ -214,6 +221,9 @@ pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
         None => (f.parts * f.vector.lanes(f.wide)) as u8,
     };
     a.bytes.extend([0x48, 0x83, 0xc2, positions]); // add rdx, positions
+    if f.has_pairs() {
+        a.bytes.extend([0x4c, 0x8d, 0x2c, 0x12]); // lea r13, [rdx + rdx]
+    }
     a.bytes.extend([0x48, 0x39, 0xf2]); // cmp rdx, rsi
     let end = a.bytes.len() + 6;
     a.bytes.extend([0x0f, 0x82]); // jb
@@ -234,7 +244,7 @@ impl Asm<'_> {
     fn prologue(&mut self) {
         self.bytes.push(0x55); // push rbp
         self.bytes.extend([0x48, 0x89, 0xe5]); // mov rbp, rsp
-        SAVED.iter().for_each(|r| self.push(*r));
+        self.saved().iter().for_each(|r| self.push(*r));
         self.bytes.extend([0x48, 0x81, 0xec]); // sub rsp, frame
         self.bytes.extend((self.size() * self.f.frame).to_le_bytes());
         self.bytes.extend([0x48, 0x83, 0xe4, (self.size() as u8).wrapping_neg()]); // and rsp, -vector
@@ -318,6 +328,9 @@ impl Asm<'_> {
             self.keep(k);
         }
         self.bytes.extend([0x31, 0xd2]); // xor edx, edx
+        if self.f.has_pairs() {
+            self.bytes.extend([0x45, 0x31, 0xed]); // xor r13d, r13d
+        }
     }
     fn next_row(&mut self, strides: &[i32], row: usize) {
         for (k, by) in (0u32..).zip(strides).filter(|s| *s.1 != 0) {
@@ -338,8 +351,9 @@ impl Asm<'_> {
             self.inst(&VecInst::Store { from: *from, to: Site::State(*n) });
         }
         self.bytes.extend([0x48, 0x89, 0xd0]); // mov rax, rdx
-        self.bytes.extend([0x48, 0x8d, 0x65, (-8 * SAVED.len() as i8) as u8]); // lea rsp, [rbp - saved]
-        SAVED.iter().rev().for_each(|r| self.pop(*r));
+        let saved = self.saved();
+        self.bytes.extend([0x48, 0x8d, 0x65, (-8 * saved.len() as i8) as u8]); // lea rsp, [rbp - saved]
+        saved.iter().rev().for_each(|r| self.pop(*r));
         self.bytes.push(0x5d); // pop rbp
         self.bytes.extend([0xc5, 0xf8, 0x77]); // vzeroupper
         self.bytes.push(0xc3);
@@ -355,6 +369,9 @@ impl Asm<'_> {
             self.bytes.push(0x41);
         }
         self.bytes.push(0x58 + (r & 7));
+    }
+    fn saved(&self) -> &'static [u8] {
+        if self.f.has_pairs() { &SAVED } else { &SAVED[..SAVED.len() - 1] }
     }
     /// Entry k of the table.
     fn pointer(&mut self, r: u8, k: u32) {
@@ -409,6 +426,7 @@ impl Asm<'_> {
         let (x, b) = match rm {
             Site::Reg(m) => (m >> 1, m), // the index's bit is a register's highest
             Site::At(k) | Site::Window(k, _) => (0, self.base(k)),
+            Site::PairAt(k, _) => (TWICE, self.base(k)),
             _ => (0, 0),
         };
         self.prefix(row, [r, v, x, b], mask);
@@ -429,6 +447,11 @@ impl Asm<'_> {
             Site::At(k) => {
                 let scale = self.f.operands[k as usize].bytes(if self.f.wide { 8 } else { 4 }).ilog2() as u8;
                 self.bytes.extend([reg | 4, scale << 6 | 2 << 3 | (b & 7)]); // [base + rdx * scale]
+            }
+            Site::PairAt(_, second) => {
+                let scale = if self.f.wide { 3 } else { 2 };
+                self.bytes.extend([0x80 | reg | 4, scale << 6 | (TWICE & 7) << 3 | (b & 7)]); // [base + r13 * scale + at]
+                self.bytes.extend((self.size() * second as u32).to_le_bytes());
             }
             Site::State(n) => {
                 self.bytes.push(0x80 | reg | 7); // [rdi + table + vector * n]
@@ -475,7 +498,7 @@ impl Asm<'_> {
             VecInst::LoadNarrow { d, from } => {
                 let op = match self.element(from) {
                     Element::Bool if self.f.wide => 0x22,
-                    Element::Bool | Element::I8 | Element::Lane => 0x21,
+                    Element::Bool | Element::I8 | Element::Lane | Element::Pair => 0x21,
                     Element::U8 => 0x31,
                     Element::I16 => 0x23,
                     Element::U16 | Element::Bf16 => 0x33,
@@ -533,7 +556,9 @@ impl Asm<'_> {
         // this bit distinguishes the sizes of elements
         let row = match code {
             Opcode::FromI32 | Opcode::ToI32 | Opcode::Rotation(_) => row,
-            Opcode::MulEvens | Opcode::MulEvensUnsigned | Opcode::OddsDown => Coded { w: true, ..row },
+            Opcode::MulEvens | Opcode::MulEvensUnsigned | Opcode::OddsDown | Opcode::Quads(_) => {
+                Coded { w: true, ..row }
+            }
             _ => Coded { w: wide, ..row },
         };
         let of_masks = |op| Coded { w: wide, ..plain(2, 2, op) };

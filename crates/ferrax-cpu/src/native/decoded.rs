@@ -64,7 +64,11 @@ fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
         narrow(Odds, M::Vpblendd),
         both(Rotation(0xb1), M::Vpermilps, M::Vpermilps),
         both(TurnQuarters(0x4e), M::Vshuff32x4, M::Vshuff64x2),
-        both(TurnHalves, M::Vperm2f128, M::Vperm2f128),
+        both(Halves(0x31), M::Vperm2f128, M::Vperm2f128),
+        both(UnpackLow, M::Vunpcklps, M::Vunpcklpd),
+        both(UnpackHigh, M::Vunpckhps, M::Vunpckhpd),
+        narrow(Shuffle(0xdd), M::Vshufps),
+        both(Quads(0xd8), M::Vpermpd, M::Vpermpd),
         both(Scale, M::Vscalefps, M::Vscalefpd),
     ];
     all.extend([0, 1, 2, 3].map(|to| both(Round(to), M::Vroundps, M::Vroundpd)));
@@ -86,8 +90,9 @@ fn immediate(code: Opcode, m: u8) -> Option<u8> {
     match code {
         Opcode::Round(to) => Some(to | 8),
         Opcode::Compare(n) | Opcode::Shl(n) | Opcode::Shr(n) | Opcode::Sar(n) => Some(n),
-        Opcode::High | Opcode::TurnHalves => Some(1),
-        Opcode::Rotation(from) | Opcode::TurnQuarters(from) => Some(from),
+        Opcode::High => Some(1),
+        Opcode::Rotation(from) | Opcode::TurnQuarters(from) | Opcode::Halves(from) => Some(from),
+        Opcode::Shuffle(from) | Opcode::Quads(from) => Some(from),
         Opcode::Evens => Some(0x88),
         Opcode::OddsDown => Some(32),
         Opcode::Odds => Some(0xaa),
@@ -195,6 +200,12 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
             };
             assert_eq!((i.memory_base(), i.memory_index()), (base, Register::RDX), "{i}");
             assert_eq!((i.memory_index_scale(), i.memory_displacement64()), (scale, 0), "{i}");
+        }
+        Site::PairAt(k, second) => {
+            let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
+            assert_eq!((i.memory_base(), i.memory_index()), (base, Register::R13), "{i}");
+            let at = if second { f.vector.bytes() as u64 } else { 0 };
+            assert_eq!((i.memory_index_scale(), i.memory_displacement64()), (if f.wide { 8 } else { 4 }, at), "{i}");
         }
         Site::State(n) => {
             assert_eq!((i.memory_base(), i.memory_index()), (Register::RDI, Register::None), "{i}");

@@ -179,13 +179,13 @@ impl RegisterFold {
     unsafe fn tail(&self, memory: &mut FoldMemory, from: usize, n: usize) {
         #[derive(Clone, Copy)]
         #[repr(align(64))]
-        struct Copied([u8; LANES * 8]);
+        struct Copied([u8; LANES * 16]);
         let mut copies = [const { MaybeUninit::<Copied>::uninit() }; TABLE];
         let before = memory.accumulators;
         let table = memory.table;
         for ((s, copy), p) in self.slots.iter().zip(&mut copies).zip(&mut memory.table).filter(|s| s.0.0.slot.step > 0)
         {
-            let copy = copy.write(Copied([0; LANES * 8])).0.as_mut_ptr();
+            let copy = copy.write(Copied([0; LANES * 16])).0.as_mut_ptr();
             // of the sixteen positions, this vector has some
             let (first, step) = (s.at / s.slot.step, s.slot.step);
             if n > first {
@@ -293,7 +293,7 @@ fn turned(v: VecValue, apart: usize, vector: VectorSize) -> VecValue {
     match (apart, vector) {
         (4, _) => graph::un(Opcode::Rotation(ONES), v),
         (8, _) => graph::un(Opcode::Rotation(PAIRS), v),
-        (16, VectorSize::Ymm) => graph::bin(Opcode::TurnHalves, v, v),
+        (16, VectorSize::Ymm) => graph::bin(Opcode::Halves(1), v, v),
         (16, VectorSize::Zmm) => graph::bin(Opcode::TurnQuarters(ONES), v, v),
         _ => graph::bin(Opcode::TurnQuarters(PAIRS), v, v),
     }

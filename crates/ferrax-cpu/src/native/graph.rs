@@ -17,6 +17,8 @@ pub enum Leaf {
     At(u32),
     /// The elements of operand k, which are narrower than lanes.
     NarrowAt(u32),
+    /// The first or the second vector of the pairs of operand k.
+    PairAt(u32, bool),
     /// Vector n behind the table.
     State(u32),
     /// An element of a window, in all lanes.
@@ -39,6 +41,8 @@ pub enum VecNode {
         b: VecValue,
     },
 }
+/// Of four, the even ones, then the odd ones.
+const EVENS_FIRST: u8 = 0b11_01_10_00;
 /// A result: its value, its operand, and whether the operand's elements are narrower than lanes.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
@@ -213,8 +217,10 @@ impl VecGraph {
         self.bin(Opcode::IntSub, flipped, sign)
     }
     pub fn operand(&mut self, k: u32, element: Element) -> VecValue {
-        if element == Element::Lane {
-            return self.push(VecNode::Leaf(Leaf::At(k)));
+        match element {
+            Element::Lane => return self.push(VecNode::Leaf(Leaf::At(k))),
+            Element::Pair => return self.push(VecNode::Leaf(Leaf::PairAt(k, false))),
+            _ => (),
         }
         let narrow = self.push(VecNode::Leaf(Leaf::NarrowAt(k)));
         match element {
@@ -226,8 +232,54 @@ impl VecGraph {
             _ => narrow,
         }
     }
+    /// The first elements of an operand's pairs, or the second ones.
+    pub fn plane(&mut self, pairs: VecValue, second: bool) -> VecValue {
+        let VecNode::Leaf(Leaf::PairAt(k, _)) = self.nodes[pairs as usize] else { unreachable!("pairs are operands") };
+        let rest = self.push(VecNode::Leaf(Leaf::PairAt(k, true)));
+        let unpack = match (self.wide, second) {
+            (false, false) => Opcode::Shuffle(0b10_00_10_00),
+            (false, true) => Opcode::Shuffle(0b11_01_11_01),
+            (true, false) => Opcode::UnpackLow,
+            (true, true) => Opcode::UnpackHigh,
+        };
+        // of each 128 bits of both vectors half: in turn, of which the first vector's go first
+        let mixed = self.push(VecNode::Op { code: unpack, a: pairs, b: rest, m: pairs });
+        let quads = self.un(Opcode::Quads(EVENS_FIRST), mixed);
+        match self.vector {
+            VectorSize::Ymm => quads,
+            VectorSize::Zmm => {
+                self.push(VecNode::Op { code: Opcode::TurnQuarters(EVENS_FIRST), a: quads, b: quads, m: quads })
+            }
+        }
+    }
+    /// Two values to be written in turn.
+    pub fn pair(&mut self, a: VecValue, b: VecValue) -> VecValue {
+        self.push(VecNode::Op { code: Opcode::Pair, a, b, m: a })
+    }
+    fn write_pairs(&mut self, k: u32, pairs: VecValue) {
+        let VecNode::Op { code: Opcode::Pair, a, b, .. } = self.nodes[pairs as usize] else {
+            unreachable!("pairs are made by `pair`")
+        };
+        let of = |g: &mut VecGraph, code, a, b| g.push(VecNode::Op { code, a, b, m: a });
+        // 128 bits of the result are in turn in these two
+        let [low, high] = [Opcode::UnpackLow, Opcode::UnpackHigh].map(|code| of(self, code, a, b));
+        for second in [false, true] {
+            let value = match self.vector {
+                VectorSize::Ymm => of(self, Opcode::Halves(if second { 0x31 } else { 0x20 }), low, high),
+                VectorSize::Zmm => {
+                    let from = if second { 0b11_10_11_10 } else { 0b01_00_01_00 };
+                    let quarters = of(self, Opcode::TurnQuarters(from), low, high);
+                    of(self, Opcode::TurnQuarters(EVENS_FIRST), quarters, quarters)
+                }
+            };
+            self.outputs.push(Written { to: Site::PairAt(k, second), value, is_narrow: false });
+        }
+    }
     /// Writes a value; a mask to an operand as bytes of 0 and 1.
     pub fn output(&mut self, to: Site, value: VecValue, element: Element) {
+        if let (Element::Pair, Site::At(k)) = (element, to) {
+            return self.write_pairs(k, value);
+        }
         let value = if element == Element::Lane { value } else { self.narrowed(value, element) };
         let value = match self.nodes[value as usize] {
             VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } | VecNode::Call { .. } => value,
@@ -304,4 +356,6 @@ recorded! {
     not(a: VecValue);
     greater(a: VecValue, b: VecValue);
     sar(a: VecValue, n: u8);
+    plane(pairs: VecValue, second: bool);
+    pair(a: VecValue, b: VecValue);
 }

@@ -33,6 +33,13 @@ pub enum Function {
     Narrow(DType),
     /// Elements of a narrow dtype in memory, as lanes.
     Widen(DType),
+    /// The first, or the second, elements of pairs in memory.
+    Plane {
+        of: DType,
+        second: bool,
+    },
+    /// Two operands as pairs in memory.
+    Interleave(DType),
     /// The nan that a reduction gives for any.
     Settle(DType),
     /// Of 32-bit words, by a constant; then exclusive or.
@@ -105,6 +112,7 @@ impl Function {
             Function::Convert(from, to) => (convert_is_there(from, to), width(from)),
             Function::Copy(d) => (element(d).is_some(), width(d)),
             Function::Widen(d) => (element(d).is_some(), LaneWidth::Narrow),
+            Function::Plane { of: d, .. } | Function::Interleave(d) => (element(d) == Some(Element::Lane), width(d)),
             Function::Settle(d) => (matches!(d, DType::F32 | DType::F64), width(d)),
             Function::Narrow(d) => (d != DType::F16, LaneWidth::Narrow),
             Function::Rotate | Function::RotateXor => (true, LaneWidth::Narrow),
@@ -132,6 +140,8 @@ impl Function {
             | Function::Settle(_)
             | Function::Narrow(_)
             | Function::Widen(_)
+            | Function::Plane { .. }
+            | Function::Interleave(_)
             | Function::Rotate
             | Function::RotateXor => ([false; 3], false),
             Function::Select(bytes) => ([true, bytes == 1, bytes == 1], bytes == 1),
@@ -145,6 +155,8 @@ impl Function {
         let (of, result) = self.bools();
         match self {
             Function::Widen(d) => ([element(d).unwrap_or(Element::Lane); 3], Element::Lane),
+            Function::Plane { .. } => ([Element::Pair; 3], Element::Lane),
+            Function::Interleave(_) => ([Element::Lane; 3], Element::Pair),
             Function::Copy(d) => ([of_bool(d == DType::Bool); 3], element(d).unwrap_or(Element::Lane)),
             _ => (of.map(of_bool), of_bool(result)),
         }
@@ -164,6 +176,8 @@ impl Function {
             Function::Copy(d) => format!("copy.{d}"),
             Function::Narrow(d) => format!("narrow.{d}"),
             Function::Widen(d) => format!("widen.{d}"),
+            Function::Plane { of, second } => format!("{}_of_pairs.{of}", if second { "second" } else { "first" }),
+            Function::Interleave(d) => format!("interleave.{d}"),
             Function::Settle(d) => format!("one_nan.{d}"),
             Function::Rotate => "rotate".into(),
             Function::RotateXor => "rotate_xor".into(),
@@ -178,8 +192,9 @@ impl Function {
             | Function::Copy(_)
             | Function::Narrow(_)
             | Function::Widen(_)
+            | Function::Plane { .. }
             | Function::Settle(_) => 1,
-            Function::Bin(..) | Function::Rotate => 2,
+            Function::Bin(..) | Function::Interleave(_) | Function::Rotate => 2,
             Function::Pair { .. } | Function::Select(_) | Function::RotateXor => 3,
         }
     }
@@ -213,6 +228,8 @@ impl Function {
             Function::Select(_) => select(a, b, c),
             Function::Convert(from, to) => convert(from, to, a),
             Function::Copy(_) | Function::Widen(_) => a,
+            Function::Plane { second, .. } => graph::plane(a, second),
+            Function::Interleave(_) => graph::pair(a, b),
             Function::Narrow(d) => narrow(d, a),
             Function::Settle(d) => {
                 let nan = constant(Scalar::from_f64(d, f64::NAN).bits);

@@ -66,10 +66,20 @@ pub enum Opcode {
     OddsDown,
     /// The even 32-bit elements of a, the odd ones of b.
     Odds,
-    /// Within 128 bits, 32-bit elements from where two bits each say; whole 128 bits of 512 from there; the halves of 256 bits, exchanged.
+    /// Within 128 bits, 32-bit elements from where two bits each say; whole 128 bits of 512 from there, the first two of a; halves of 256
+    /// bits, of a from 0 and of b from 2 on.
     Rotation(u8),
     TurnQuarters(u8),
-    TurnHalves,
+    Halves(u8),
+    /// Within 128 bits: the elements of the lower, or upper, half of a and b in turn.
+    UnpackLow,
+    UnpackHigh,
+    /// Within 128 bits, 32-bit elements from where two bits each say: two of a, two of b.
+    Shuffle(u8),
+    /// Within 256 bits, 64-bit elements from where two bits each say.
+    Quads(u8),
+    /// Two operands that lie in turn in memory. Nothing computes it: its halves are stored.
+    Pair,
 }
 
 /// The elements of an operand in memory.
@@ -85,12 +95,15 @@ pub enum Element {
     U16,
     /// The upper half of a lane.
     Bf16,
+    /// Two elements as wide as lanes: a position has both.
+    Pair,
 }
 impl Element {
     /// Bytes of one, where a lane has so many.
     pub fn bytes(self, lane: usize) -> usize {
         match self {
             Element::Lane => lane,
+            Element::Pair => 2 * lane,
             Element::Bool | Element::I8 | Element::U8 => 1,
             Element::I16 | Element::U16 | Element::Bf16 => 2,
         }
@@ -106,6 +119,8 @@ pub enum Site {
     Stack(u32),
     /// Operand k at the position.
     At(u32),
+    /// The first or the second vector of the pairs of operand k at the position.
+    PairAt(u32, bool),
     /// Vector n behind the table.
     State(u32),
     /// The element so many bytes from the base of window k.
@@ -209,6 +224,7 @@ impl Opcode {
                 | Opcode::Shr(_)
                 | Opcode::Sar(_)
                 | Opcode::Rotation(_)
+                | Opcode::Quads(_)
         )
     }
     pub fn is_fused(self) -> bool {
@@ -293,7 +309,12 @@ impl Opcode {
             Odds => Coded { imm: Some(0xaa), ..narrow(0x02) }.in_map(3),
             Rotation(from) => Coded { imm: Some(from), ..row(3, 1, 0x04, Two) },
             TurnQuarters(from) => Coded { imm: Some(from), ..row(3, 1, 0x23, Three) },
-            TurnHalves => Coded { imm: Some(1), ..row(3, 1, 0x06, Three) },
+            Halves(from) => Coded { imm: Some(from), ..row(3, 1, 0x06, Three) },
+            UnpackLow => float(0x14, Three),
+            UnpackHigh => float(0x15, Three),
+            Shuffle(from) => Coded { imm: Some(from), ..row(1, 0, 0xc6, Three) },
+            Quads(from) => Coded { imm: Some(from), w: true, ..row(3, 1, 0x01, Two) },
+            Pair => unreachable!("pairs are stored by their halves"),
         }
     }
 }

@@ -326,6 +326,7 @@ impl Allocator<'_> {
             }
             VecNode::Leaf(Leaf::At(k)) => Some(self.still[k as usize].map_or(Site::At(k), Site::Stack)),
             VecNode::Leaf(Leaf::NarrowAt(k)) => self.still[k as usize].map(Site::Stack),
+            VecNode::Leaf(Leaf::PairAt(k, second)) => Some(Site::PairAt(k, second)),
             VecNode::Leaf(Leaf::State(n)) => Some(Site::State(n)),
             VecNode::Leaf(Leaf::Window(..)) => None,
             VecNode::Op { .. } | VecNode::Call { .. } => self.slot[v as usize].map(Site::Stack),

@@ -189,15 +189,18 @@ impl TileBuilder<'_> {
     fn is_uniform(&self, o: Op) -> bool {
         o & DIRECT == 0 && self.uniform[o as usize]
     }
-    fn walk(&self, a: &Affine) -> Stepping {
-        let strides: SmallVec<[i64; 4]> = self.innermost.iter().map(|k| a.stride(*k)).collect();
-        let mut straight = 1i64;
-        let is_straight = (0..self.dims.len()).rev().all(|g| {
+    /// Whether positions are `step` elements apart.
+    fn is_straight(&self, strides: &[i64], step: i64) -> bool {
+        let mut straight = step;
+        (0..self.dims.len()).rev().all(|g| {
             let ok = strides[g] == straight || self.dims[g] == 1;
             straight = straight.saturating_mul(self.dims[g] as i64);
             ok
-        });
-        if is_straight {
+        })
+    }
+    fn walk(&self, a: &Affine) -> Stepping {
+        let strides: SmallVec<[i64; 4]> = self.innermost.iter().map(|k| a.stride(*k)).collect();
+        if self.is_straight(&strides, 1) {
             Stepping::Straight
         } else if strides.iter().all(|s| *s == 0) {
             Stepping::Still(a.offset)
@@ -218,21 +221,45 @@ impl TileBuilder<'_> {
             }
         }
     }
+    /// The pairs that these elements are the first of, or the second, if all of the pairs lie inside the operand.
+    fn pairs(&mut self, buf: Buf, a: &Access) -> Option<(Op, bool)> {
+        let (Buf::In(k), size) = (buf, a.fill.dtype.size()) else { return None };
+        if size < 4 || self.masked {
+            return None;
+        }
+        let (lo, hi) = a.at.range(&self.positions_of_loops())?;
+        let second = hi + 1 >= self.spec.kernel.inputs[k as usize].1 as i64;
+        if second && lo < 1 {
+            return None;
+        }
+        let mut d = self.in_place(buf, size, &a.at, 2)?;
+        d.offset -= second as i64;
+        let there = self.directs.iter().position(|e| {
+            matches!(e.buf, Buf::In(of) if of == k) && (e.offset, e.step, &e.strides) == (d.offset, d.step, &d.strides)
+        });
+        let op = there.map_or_else(|| self.direct(d), |at| DIRECT | at as u16);
+        Some((op, second))
+    }
+    /// The domain, with one position where nothing loops.
+    fn positions_of_loops(&self) -> SmallVec<[usize; 6]> {
+        let domain = self.spec.kernel.domain();
+        (0..domain.len()).map(|k| if self.spec.loops.contains(&k) { domain[k] } else { 1 }).collect()
+    }
     /// A buffer's elements used in place, if they lie one after the other (`step` 1) or evenly, as far as tiles go.
     fn in_place(&self, buf: Buf, size: usize, a: &Affine, step: i64) -> Option<Direct> {
         let strides = self.strides(a);
         let fits = match self.by_rows {
             true => strides.last() == Some(&step),
-            false => step == 1 && matches!(self.walk(a), Stepping::Straight),
+            false => self.is_straight(&strides, step),
         };
-        fits.then_some(Direct { buf, offset: a.offset, size, strides })
+        fits.then_some(Direct { buf, offset: a.offset, size, step: step as usize, strides })
     }
     fn out_direct(&self, out: usize) -> Option<Direct> {
         let (n, to) = self.spec.outs[out];
         let size = self.spec.kernel.dtype(n).size();
         match self.spec.places.get(out) {
             Some(place) => self.in_place(Buf::Out(to), size, place, 1),
-            None => Some(Direct { buf: Buf::Out(to), offset: 0, size, strides: SmallVec::new() }),
+            None => Some(Direct { buf: Buf::Out(to), offset: 0, size, step: 1, strides: SmallVec::new() }),
         }
     }
     /// How many outputs from this one on lie in turn in one buffer, where a call can interleave them.
@@ -261,7 +288,8 @@ impl TileBuilder<'_> {
         };
         let (a, b, c) = (of(0), of(1), of(n - 1));
         self.cost += 0.05 * (n * dtype.size()) as f64;
-        self.body.push(Ins::Call { f: moves::interleave(dtype, n, self.spec.target.tier), d, a, b, c, what: None });
+        let what = (n == 2).then_some(Function::Interleave(dtype));
+        self.body.push(Ins::Call { f: moves::interleave(dtype, n, self.spec.target.tier), d, a, b, c, what });
     }
     /// A call, in the setup where all its operands are there.
     fn call(&mut self, f: BlockFn, what: Option<Function>, bytes: usize, ops: &[Op], cost: f64) -> Res<Op> {
@@ -409,9 +437,7 @@ impl TileBuilder<'_> {
     }
     /// Whether guards let every position through, none, or it depends.
     fn guards_pass(&self, a: &Access) -> Option<bool> {
-        let domain = self.spec.kernel.domain();
-        let dims: SmallVec<[usize; 6]> =
-            (0..domain.len()).map(|k| if self.spec.loops.contains(&k) { domain[k] } else { 1 }).collect();
+        let dims = self.positions_of_loops();
         let mut all = true;
         for g in &a.guards {
             let (lo, hi) = g.at.range(&dims)?;
@@ -452,6 +478,14 @@ impl TileBuilder<'_> {
             let d = self.direct(d);
             return self.call(moves::widen(dtype, tier), Some(Function::Widen(dtype)), lane.size(), &[d], 0.1);
         }
+        if pass == Some(true)
+            && lane.is_storage_of(dtype)
+            && !is_moved
+            && let Some((d, second)) = self.pairs(buf, a)
+        {
+            let what = Function::Plane { of: dtype, second };
+            return self.call(moves::plane(dtype.size(), second, tier), Some(what), lane.size(), &[d], 0.15);
+        }
         let strides = self.strides(&a.at);
         if pass == Some(true)
             && lane.is_storage_of(dtype)
@@ -464,7 +498,7 @@ impl TileBuilder<'_> {
             let (d, f, size) = (self.fresh(true, lane.size())?, moves::load(dtype, tier), dtype.size());
             self.setup.push(Setup::Row { d, f, buf, size, offset: a.at.offset, stride: strides[last], n: row });
             let strides = (0..=last).map(|k| (k == last) as i64).collect();
-            return Ok(self.direct(Direct { buf: Buf::Row(d), offset: 0, size, strides }));
+            return Ok(self.direct(Direct { buf: Buf::Row(d), offset: 0, size, step: 1, strides }));
         }
         match self.walk(&a.at) {
             Stepping::Still(offset) if pass == Some(true) && self.total > 0 => {

@@ -101,7 +101,7 @@ impl TileProgram {
                     let at = if last == 0 { at } else { at + rest as i64 * l.strides[0] };
                     return frame.bases.of(l.buf).wrapping_offset(at as isize * l.size as isize);
                 };
-                frame.base[k].wrapping_add(pos * d.size)
+                frame.base[k].wrapping_add(pos * d.step * d.size)
             });
         }
         // SAFETY: by the contract.
@@ -118,7 +118,7 @@ impl TileProgram {
         Some(code.steps(|place| {
             let Some(k) = (place as usize).checked_sub(self.n_regs) else { return 0 };
             match self.directs.get(k) {
-                Some(d) => (positions * d.size) as isize,
+                Some(d) => (positions * d.step * d.size) as isize,
                 None => {
                     let l = &self.loads[k - self.directs.len()];
                     let steps = if last == 0 { positions as i64 } else { (positions / row) as i64 };

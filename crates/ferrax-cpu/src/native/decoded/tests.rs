@@ -11,7 +11,7 @@ fn every_instruction_is_written_as_it_is_meant() {
     for (wide, vector) in SHAPES {
         for (code, narrow, wider) in names() {
             let of_the_other = match vector {
-                VectorSize::Zmm => is_short(code) || code == Opcode::TurnHalves,
+                VectorSize::Zmm => is_short(code) || matches!(code, Opcode::Halves(_)),
                 VectorSize::Ymm => matches!(code, Opcode::TurnQuarters(_) | Opcode::Scale),
             };
             if (if wide { wider } else { narrow }).is_none() || of_the_other {
@@ -352,4 +352,35 @@ fn strided_rows_are_gathered_and_scattered() {
         "vextractps [r8-40h],xmm31,0",
     ];
     assert_eq!(text(false, 5), narrow);
+}
+
+#[test]
+fn pairs_are_read_and_written_at_twice_the_position() {
+    for (wide, vector) in SHAPES {
+        let operands = [Element::Lane, Element::Pair, Element::Pair];
+        let body = [false, true].map(|second| {
+            let (from, to) = (Site::PairAt(1, second), Site::PairAt(2, second));
+            [
+                VecInst::Load { d: 3, from },
+                VecInst::Op { code: Opcode::Add, d: 4, a: 3, b: from, m: 0 },
+                VecInst::Store { from: 4, to },
+            ]
+        });
+        let body = body.concat();
+        let f = Emitted { operands: &operands, ..Emitted::new(wide, vector, &body) };
+        let r = read(&f);
+        let text: Vec<String> = r.all.iter().map(|i| i.to_string()).collect();
+        for line in ["push r13", "xor r13d,r13d", "lea r13,[rdx+rdx]", "pop r13"] {
+            assert_eq!(text.iter().filter(|t| *t == line).count(), 1, "{line} in {text:?}");
+        }
+        let moves = r.all.iter().filter(|i| i.memory_index() == Register::R13);
+        let sites = body.iter().map(|i| match *i {
+            VecInst::Load { from, .. } => (from, 1),
+            VecInst::Store { to, .. } => (to, 0),
+            VecInst::Op { b, .. } => (b, 2),
+            _ => unreachable!("no other is there"),
+        });
+        assert_eq!(moves.clone().count(), body.len());
+        moves.zip(sites).for_each(|(i, (site, j))| is_at(&r, &f, i, j, site, false));
+    }
 }
