@@ -340,3 +340,39 @@ assert jnp.ones(2).devices() == {jax.devices("gpu")[0]} and jax.default_backend(
 """,
         PLATFORMS="gpu,cpu",
     )
+
+
+@pytest.mark.parametrize("elements", [1, 7, 100, 2048, 2049])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32"])
+def test_many_updates_of_few_elements(jax, jnp, gpu, dtype, elements):
+    r = np.random.default_rng(elements)
+    at = r.integers(-1, elements + 1, 40_000).astype(np.int32)  # some of them outside
+    new = r.integers(0, 9, at.size).astype(dtype)  # exact sums
+    old = np.arange(elements).astype(dtype)
+    if dtype == "float32":
+        old[0] = -0.0
+    for name in ["add", "min", "max", "multiply"]:
+        new = new if name != "multiply" else np.where(np.arange(at.size) < 9, 2, 1).astype(dtype)
+
+        def f(old, at, new, name=name):
+            return getattr(old.at[jnp.where(at < 0, elements, at)], name)(new)
+
+        there, here = (np.asarray(jax.jit(f)(*(jax.device_put(v, d) for v in (old, at, new)))) for d in (gpu, jax.devices("cpu")[0]))
+        np.testing.assert_array_equal(there, here)
+        np.testing.assert_array_equal(np.signbit(there), np.signbit(here))
+
+
+def test_quotients_and_roots_are_rounded_once(jax, jnp, gpu):
+    r = np.random.default_rng(0)
+    bits = r.integers(0, 1 << 32, (2, 200_000), dtype=np.uint64).astype(np.uint32)
+    bits[:, :9] = [0, 1 << 31, 1, 0x7FFFFF, 0x800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000]
+    bits[1, :81] = np.repeat(bits[1, :9], 9)
+    bits[0, :81] = np.tile(bits[0, :9], 9)
+    x, y = bits.view(np.float32)
+    with np.errstate(all="ignore"):
+        wants = [x / y, np.sqrt(x), np.float32(1) / np.sqrt(np.abs(x))]
+    got = jax.jit(lambda x, y: (x / y, jnp.sqrt(x), 1 / jnp.sqrt(jnp.abs(x))))(*(jax.device_put(v, gpu) for v in (x, y)))
+    for want, there in zip(wants, got, strict=True):
+        there = np.asarray(there)
+        exact = (there.view(np.uint32) == want.view(np.uint32)) | (np.isnan(there) & np.isnan(want))
+        assert exact.all(), (x[~exact][:5], y[~exact][:5], there[~exact][:5], want[~exact][:5])

@@ -24,6 +24,23 @@ def gpu(jax):
         pytest.skip("no GPU adapter")
 
 
+@pytest.fixture(scope="module")
+def keeps_subnormals(jax, gpu):
+    """Drivers may take numbers below 2^-126 for zero, in operands and results; NVIDIA's do."""
+    x = jax.device_put(np.float32(2.0**-126), gpu)
+    return float(jax.jit(lambda x: x * 0.5)(x)) != 0
+
+
+@pytest.fixture(scope="module")
+def special(keeps_subnormals):
+    """Numbers of which no step of the programs here gives a subnormal one, where the device has none."""
+    large = np.abs(SPECIAL) > 1e30
+    tiny = (SPECIAL != 0) & (np.abs(SPECIAL) < 1e-30)
+    return (
+        SPECIAL if keeps_subnormals else np.select([large & np.isfinite(SPECIAL), tiny], [np.copysign(2.0**60, SPECIAL), 2.0**-30], SPECIAL).astype(np.float32)
+    )
+
+
 def binary(jnp):
     return {
         "add": lambda x, y: x + y,
@@ -95,29 +112,31 @@ def compare(jax, gpu, f, x, near=0.0):
 
 @pytest.mark.parametrize("constant", CONSTANTS, ids=str)
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max", "min", "rem", "less", "equal"])
-def test_constants_are_not_reckoned_with(jax, jnp, gpu, name, constant):
+def test_constants_are_not_reckoned_with(jax, jnp, gpu, special, keeps_subnormals, name, constant):
     op = binary(jnp)[name]
-    compare(jax, gpu, lambda x: jnp.stack([op(x, constant), op(constant, x)]), [SPECIAL])
+    if not keeps_subnormals and np.isfinite(constant) and constant:
+        constant = float(np.clip(abs(constant), 2.0**-40, 2.0**60) * np.sign(constant))
+    compare(jax, gpu, lambda x: jnp.stack([op(x, constant), op(constant, x)]), [special])
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "max", "min", "rem", "less", "equal"])
-def test_constants_that_are_arrays(jax, jnp, gpu, name):
+def test_constants_that_are_arrays(jax, jnp, gpu, special, keeps_subnormals, name):
     op = binary(jnp)[name]
-    c = np.array(CONSTANTS, np.float32)[:, None]
-    compare(jax, gpu, lambda x: jnp.stack([op(x, jnp.asarray(c)), op(jnp.asarray(c), x)]), [SPECIAL])
+    c = np.array(CONSTANTS if keeps_subnormals else CONSTANTS[:-2], np.float32)[:, None]
+    compare(jax, gpu, lambda x: jnp.stack([op(x, jnp.asarray(c)), op(jnp.asarray(c), x)]), [special])
 
 
 @pytest.mark.parametrize("part", range(8))
-def test_equal_operands_are_not_reckoned_with(jax, jnp, gpu, part):
+def test_equal_operands_are_not_reckoned_with(jax, jnp, gpu, special, part):
     for name, f in list(repeated(jax, jnp).items())[part::8]:
         try:
-            compare(jax, gpu, f, [SPECIAL], near=2e-6 if "pow" in name or "exp" in name or "atan2" in name else 0.0)
+            compare(jax, gpu, f, [special], near=2e-6 if "pow" in name or "exp" in name or "atan2" in name else 0.0)
         except AssertionError as e:
             raise AssertionError(f"{name}: {e}") from None
 
 
-def test_eager_and_staged_agree_on_bits(jax, jnp, gpu):
-    x = jax.device_put(SPECIAL, gpu)
+def test_eager_and_staged_agree_on_bits(jax, jnp, gpu, special):
+    x = jax.device_put(special, gpu)
     for name, f in repeated(jax, jnp).items():
         eager, staged = np.asarray(f(x)), np.asarray(jax.jit(f)(x))
         np.testing.assert_array_equal(eager, staged, err_msg=name)

@@ -64,7 +64,7 @@ pub fn update(operand: &Dims, window: &Dims, d: DType, index_dtype: DType, limit
     position(&mut body, operand, window, &starts);
     let _ = writeln!(body, "let value = {};", wgsl::load(d, "in0", 0, "t"));
     // Windows begin and end within words, where neighbours write too.
-    body += &super::scatter::put(Combine::Set, d).expect("every dtype can be set");
+    body += &super::scatter::put(Combine::Set, d, "out0").expect("every dtype can be set");
     let head = wgsl::bindings(reads.len(), 0);
     let head =
         head + &format!("@group(0) @binding({}) var<storage, read_write> out0: array<atomic<u32>>;\n", reads.len());

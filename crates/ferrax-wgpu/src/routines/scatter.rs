@@ -2,12 +2,21 @@
 //!
 //! Colliding sums are added in any order (exact for integers; floats may differ in their last bits between
 //! runs). Of several updates that set an element the last in the waist's order wins: a first pass finds it.
+//! Where many updates are combined in few elements, each workgroup combines its share in memory of its own first.
 use super::gather::{SliceWindow, Starts};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, from_word, lane, per_word, scalar, to_word};
 use ferrax_kernel::routine::{Combine, OutOfBounds, Scatter};
 use ferrax_kernel::{Bin, DType, ReduceKind, Res};
 use std::fmt::Write;
+
+/// Words that a workgroup combines updates in, at most: half of what each adapter has.
+const MAX_OWN_WORDS: usize = 2048;
+/// Updates for each element, and in all, from which that pays.
+const MIN_UPDATES_PER_ELEMENT: usize = 8;
+const MIN_UPDATES: usize = 8192;
+/// Updates of a workgroup, for each of its invocations.
+const UPDATES_PER_INVOCATION: usize = 16;
 
 pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
     let mut task = Lowered { updates: true, ..Lowered::default() };
@@ -60,9 +69,62 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
     }
     let value = wgsl::load(s.dtype, "in1", 0, "t");
     body += &format!("let value = {value};\n");
-    body += &put(s.combine, s.dtype)?;
+    if let Some(identity) = identity_of_own(s, n) {
+        let head = atomics(reads.len());
+        let (head, main) = in_workgroups(s, (n, limits.workgroup as usize), head, body, identity)?;
+        let groups = limits.groups_for(n.div_ceil(UPDATES_PER_INVOCATION));
+        task.run(wgsl::wrapped(head, limits.workgroup, groups, &main), reads, vec![Reg::Out(0)], groups);
+        return Ok(task);
+    }
+    body += &put(s.combine, s.dtype, "out0")?;
     task.run(wgsl::wrapped(atomics(reads.len()), limits.workgroup, groups, &body), reads, vec![Reg::Out(0)], groups);
     Ok(task)
+}
+
+/// What elements of a workgroup's memory begin as, if it combines updates there first.
+fn identity_of_own(s: &Scatter, updates: usize) -> Option<u32> {
+    let Combine::Reduce(kind) = s.combine else { return None };
+    let elements = s.operand.size();
+    let is_many = updates >= MIN_UPDATES.max(MIN_UPDATES_PER_ELEMENT * elements);
+    if per_word(s.dtype) != 1 || s.dtype.size() != 4 || elements > MAX_OWN_WORDS || !is_many {
+        return None;
+    }
+    // zero would turn an element of -0 without updates into 0
+    let is_sum = s.dtype == DType::F32 && kind == ReduceKind::Sum;
+    if is_sum { Some(0x8000_0000) } else { kind.identity(s.dtype).map(|x| x.bits as u32) }
+}
+
+/// The head and the main function of a shader in which each workgroup combines its updates in `own`, then `own` with the operand.
+fn in_workgroups(
+    s: &Scatter,
+    (n, workgroup): (usize, usize),
+    head: String,
+    update: String,
+    identity: u32,
+) -> Res<(String, String)> {
+    let words = s.operand.size();
+    let head = format!(
+        "{head}var<workgroup> own: array<atomic<u32>, {words}>;
+fn update(t: i32) {{
+{update}{}}}
+",
+        put(s.combine, s.dtype, "own")?
+    );
+    let share = UPDATES_PER_INVOCATION * workgroup;
+    let value = from_word(s.dtype, "atomicLoad(&own[at])");
+    let main = format!(
+        "for (var k = i32(local); k < {words}; k += {workgroup}) {{ atomicStore(&own[k], {identity}u); }}
+workgroupBarrier();
+let end = min((group + 1) * {share}, {n});
+for (var u = group * {share} + i32(local); u < end; u += {workgroup}) {{ update(u); }}
+workgroupBarrier();
+for (var at = i32(local); at < {words}; at += {workgroup}) {{
+let value = {value};
+{}}}
+",
+        put(s.combine, s.dtype, "out0")?
+    );
+    Ok((head, main))
 }
 
 /// The window's size along every axis of the operand.
@@ -72,16 +134,16 @@ fn window_sizes(s: &Scatter) -> ferrax_kernel::Dims {
     (0..s.operand.len()).map(|axis| if left_out(&axis) { 1 } else { sizes.next().unwrap_or(1) }).collect()
 }
 
-/// Statements that bring the lane `value` to element `at` of `out0`, an array of atomic words.
-pub fn put(how: Combine, d: DType) -> Res<String> {
+/// Statements that bring the lane `value` to element `at` of `out`, an array of atomic words.
+pub fn put(how: Combine, d: DType, out: &str) -> Res<String> {
     let word = to_word(d, "value");
     let whole = per_word(d) == 1;
     match how {
-        Combine::Set if whole => return Ok(format!("atomicStore(&out0[at], {word});\n")),
+        Combine::Set if whole => return Ok(format!("atomicStore(&{out}[at], {word});\n")),
         Combine::Reduce(ReduceKind::Sum) if whole && d.is_int() => {
-            return Ok(format!("atomicAdd(&out0[at], {word});\n"));
+            return Ok(format!("atomicAdd(&{out}[at], {word});\n"));
         }
-        Combine::Sub if whole && d.is_int() => return Ok(format!("atomicSub(&out0[at], {word});\n")),
+        Combine::Sub if whole && d.is_int() => return Ok(format!("atomicSub(&{out}[at], {word});\n")),
         _ => (),
     }
     let combined = match how {
@@ -95,13 +157,13 @@ pub fn put(how: Combine, d: DType) -> Res<String> {
     Ok(format!(
         "let word = at / {in_word};
 let shift = u32(at % {in_word}) * {bits}u % 32u;
-var old = atomicLoad(&out0[word]);
+var old = atomicLoad(&{out}[word]);
 loop {{
   let current = {current};
   let combined: {t} = {combined};
   let new_word = (old & ~({mask}u << shift)) | ({new} << shift);
   if (new_word == old) {{ break; }}
-  let tried = atomicCompareExchangeWeak(&out0[word], old, new_word);
+  let tried = atomicCompareExchangeWeak(&{out}[word], old, new_word);
   if (tried.exchanged) {{ break; }}
   old = tried.old_value;
 }}

@@ -8,8 +8,9 @@ const WRITTEN: &[(&str, &str)] = &[
     // A constant float; through a function, because WGSL forbids constant expressions that are nan or infinite.
     ("float", "fn float(bits: u32) -> f32 { return bitcast<f32>(bits); }"),
     // The same number, opaque to the driver: no contraction, no reassociation across it. Every
-    // entry point sets `zero` to a value that is zero at run time only.
-    ("opaque", "fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ zero); }"),
+    // entry point sets `zero` to a value that is zero at run time only. A sum stays opaque where it
+    // is taken twice; of two exclusive ors nothing would be left, and NVIDIA's compiler then contracts.
+    ("opaque", "fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) + zero); }"),
     ("byte_of", "fn byte_of(w: u32, i: i32) -> u32 { return (w >> ((u32(i) & 3u) * 8u)) & 0xffu; }"),
     ("half_of", "fn half_of(w: u32, i: i32) -> u32 { return (w >> ((u32(i) & 1u) * 16u)) & 0xffffu; }"),
     (
@@ -105,6 +106,68 @@ const WRITTEN: &[(&str, &str)] = &[
   let a = abs(x);
   let down = floor(a);
   return integral(x, down + select(0.0, 1.0, a - down >= 0.5));
+}",
+    ),
+    (
+        // Mantissa of 24 bits and biased exponent of a positive finite number but zero.
+        "normalized",
+        "fn normalized(a: u32) -> vec2<i32> {
+  if (a >= 0x800000u) { return vec2<i32>(i32((a & 0x7fffffu) | 0x800000u), i32(a >> 23u)); }
+  let up = countLeadingZeros(a) - 8u;
+  return vec2<i32>(i32(a << up), 1 - i32(up));
+}",
+    ),
+    (
+        // Bits of a number with this biased exponent, whose 24 bits, and one more, are `q` in [2^24, 2^25); `more`: whether bits
+        // follow that are not zero.
+        "rounded_bits",
+        "fn rounded_bits(q: u32, exponent: i32, more: bool) -> u32 {
+  if (exponent >= 1) {
+    let up = q & 1u & (u32(more) | (q >> 1u));
+    return min((u32(exponent) << 23u) + (q >> 1u) + up - 0x800000u, 0x7f800000u);
+  }
+  let shift = u32(min(2 - exponent, 31));
+  let kept = q >> shift;
+  let rest = q & ((1u << shift) - 1u);
+  let tie = 1u << (shift - 1u);
+  return kept + select(0u, 1u, rest > tie || (rest == tie && (more || (kept & 1u) == 1u)));
+}",
+    ),
+    (
+        // The quotient rounded once: drivers may be wrong in the last places, and take `x / y` for `x * (1 / y)`. Theirs is the first
+        // guess of the mantissas' quotient; the remainder, modulo 2^32, corrects it.
+        "divide",
+        "fn divide(x: f32, y: f32) -> f32 {
+  let sign = (bitcast<u32>(x) ^ bitcast<u32>(y)) & 0x80000000u;
+  let a = bitcast<u32>(x) & 0x7fffffffu;
+  let b = bitcast<u32>(y) & 0x7fffffffu;
+  if (a > 0x7f800000u || b > 0x7f800000u || (a == b && (a == 0u || a == 0x7f800000u))) { return float(0x7fc00000u); }
+  if (a == 0x7f800000u || b == 0u) { return bitcast<f32>(sign | 0x7f800000u); }
+  if (a == 0u || b == 0x7f800000u) { return bitcast<f32>(sign); }
+  let n = normalized(a);
+  let d = normalized(b);
+  let less = select(0u, 1u, n.x < d.x);
+  var q = u32(f32(n.x) / f32(d.x) * f32(0x1000000u << less));
+  var r = i32((u32(n.x) << (24u + less)) - q * u32(d.x));
+  while (r < 0) { r += d.x; q -= 1u; }
+  while (r >= d.x) { r -= d.x; q += 1u; }
+  return bitcast<f32>(sign | rounded_bits(q, n.y - d.y + 127 - i32(less), r != 0));
+}",
+    ),
+    (
+        // The root rounded once, in the same way.
+        "root",
+        "fn root(x: f32) -> f32 {
+  let bits = bitcast<u32>(x);
+  if ((bits & 0x7fffffffu) == 0u || bits == 0x7f800000u) { return x; }
+  if (bits > 0x7f800000u) { return float(0x7fc00000u); }
+  let n = normalized(bits);
+  let odd = u32(n.y & 1);
+  var s = u32(sqrt(f32(n.x)) * select(8192.0, 5792.6187514801984, odd == 1u));
+  var r = i32((u32(n.x) << (26u - odd)) - s * s);
+  while (r < 0) { s -= 1u; r += i32(2u * s + 1u); }
+  while (r > i32(2u * s)) { r -= i32(2u * s + 1u); s += 1u; }
+  return bitcast<f32>(rounded_bits(s, (n.y + 126 + i32(odd)) / 2, r != 0));
 }",
     ),
     (
