@@ -267,23 +267,32 @@ def jvp(fun: Any, has_aux: bool = False, instantiate: Any = True, transform_stac
     """The forward derivative of a `WrappedFun` of leaves.
 
     Args:
-        fun: WrappedFun of arrays that returns a sequence of arrays.
-        has_aux: must be False; `jax.jvp` has this option.
+        fun: WrappedFun of arrays that returns a sequence of arrays, with `has_aux` the pair of that sequence and any pytree.
+        has_aux: bool; whether the second part of the function's result is returned without a derivative.
         instantiate, transform_stack: accepted without effect: tangents are arrays.
 
     Returns:
-        WrappedFun of (list of arrays, list of their tangents) that returns the pair (results, their tangents).
+        WrappedFun of (list of arrays, list of their tangents) that returns the pair (results, their tangents). With `has_aux` the pair of
+        that WrappedFun and a function without parameters, which returns the second part of the result of the last call.
 
     Raises:
-        NotImplementedError: `has_aux` is True.
+        RuntimeError: the second part is read before the first call.
     """
-    if has_aux:
-        raise NotImplementedError("interpreters.ad.jvp: has_aux=True: jax.jvp(f, primals, tangents, has_aux=True)")
+    found = []
 
     def of_pairs(inner, primals, tangents):
-        return _jvp(lambda *xs: list(inner(*xs)), tuple(primals), tuple(instantiate_zeros(t) for t in tangents))
+        out, tangents_out, *found[:] = _jvp(
+            lambda *xs: inner(*xs) if has_aux else list(inner(*xs)), tuple(primals), tuple(instantiate_zeros(t) for t in tangents), has_aux=has_aux
+        )
+        return out, tangents_out
 
-    return fun.wrap(of_pairs, (), None)
+    def aux():
+        if not found:
+            raise RuntimeError("interpreters.ad.jvp: the auxiliary result is read before the function is called")
+        return found[0]
+
+    wrapped = fun.wrap(of_pairs, (), None)
+    return (wrapped, aux) if has_aux else wrapped
 
 
 def linearize(traceable: Any, *primals: Any, has_aux: bool = False) -> Any:
