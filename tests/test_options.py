@@ -52,6 +52,8 @@ def without_effect(function):
     a = function.args
     names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg)))]
     read = set(loads(s for s in function.body if not is_guard(s)))
+    if any(isinstance(d, ast.Name) and d.id == "_family" for d in function.decorator_list):
+        read |= {"loc", "scale"}  # applied by the decorator of scipy.stats
     return [n for n in names if n not in read and n not in ("self", "cls", "exc", "owner") and not n.startswith("_")]
 
 
@@ -74,7 +76,7 @@ PROTOCOL = {
     ("scipy/stats/_kde.py:gaussian_kde.tree_unflatten", "aux_data"),  # nodes without metadata
     ("_flags.py:_device", "name"),
     ("progress.py:_Bar.update", "n"),  # a protocol
-    ("sharding.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
+    ("_shardings.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
     ("_tree_proto.py:deserialize", "registry"),  # there is one
     *{  # MPI has its own ways to find processes and to end
@@ -293,6 +295,7 @@ def test_guards_are_not_mistaken_for_use():
         return without_effect(ast.parse(text).body[0])
 
     assert parameters("def f(x, y): return x") == ["y"]
+    assert parameters("@_family\ndef f(x, a, loc=0, scale=1): return x") == ["a"]
     assert parameters("def f(x, y):\n  'no'\n  raise NotImplementedError") == []
     assert parameters("def f(x, y):\n  if y: refused('f', 'y', y, '')\n  return x") == ["y"]
     assert parameters("def f(x, y):\n  if y is not None:\n    inert('f', 'y', '')\n  return x") == ["y"]
