@@ -1,4 +1,4 @@
-"""Where two trees differ in structure, in words: for loops whose carry changes, branches that disagree, cotangents that do not fit.
+"""Descriptions of the structural differences of two trees, for errors: loops whose carry changes, branches that disagree, cotangents that do not fit.
 
 >>> tree_differences({"a": 1}, {"a": (1, 2)})
 [((DictKey(key='a'),), 'pytree leaf', "<class 'tuple'>", 'so their Python types differ')]

@@ -5,7 +5,7 @@
     for i, batch in enumerate(batches):
         state = opt_update(i, grad(loss)(get_params(state), batch), state)
 
-Invariant: an `OptimizerState` is a pytree whose leaves are the packed state's arrays, so it goes through `jit` and `grad` as it is.
+Invariant: an `OptimizerState` is a pytree whose leaves are the packed state's arrays, so `jit` and `grad` accept it.
 """
 
 from __future__ import annotations

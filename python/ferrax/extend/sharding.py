@@ -1,6 +1,6 @@
-"""How another compiler writes shardings. There is no such text here, so nothing can be read from it.
+"""Conversions of another compiler's sharding messages, which do not exist in Ferrax.
 
-Invariant: each name can be imported, and says so where it is used.
+Invariant: each name can be imported; its use raises NotImplementedError.
 """
 
 from .._refused import refused

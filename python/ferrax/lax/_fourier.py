@@ -1,6 +1,6 @@
 """The discrete Fourier transform.
 
-Invariant: a transform runs along the last axes, whose lengths are said; real operands of complex transforms become complex.
+Invariant: a transform runs along the last axes, whose lengths are arguments; real operands of complex transforms become complex.
 
     >>> lax.fft(jnp.array([1.0, 2.0, 3.0, 4.0]), "RFFT", (4,))
     Array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)

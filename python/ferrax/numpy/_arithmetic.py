@@ -1,6 +1,6 @@
 """Arithmetic: magnitudes and signs, division and remainders, extrema that skip nan, divisors of integers.
 
-Invariant: nothing raises for a zero divisor: floats give inf or nan, integers what the docstring says. Addition, subtraction and
+Invariant: nothing raises for a zero divisor: floats give inf or nan, integers give the value in the docstring. Addition, subtraction and
 multiplication are `ufunc` objects, in `_ufuncs`.
 
     >>> jnp.floor_divide(7, 2)

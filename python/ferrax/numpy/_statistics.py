@@ -1,6 +1,6 @@
 """Order statistics and covariances.
 
-Invariant: everything but nan-skipping forms gives nan where there is a nan.
+Invariant: a nan among the elements gives nan, except in the nan-skipping forms.
 
     >>> jnp.median(jnp.array([3.0, 1.0, 2.0]))
     Array(2., dtype=float32)
