@@ -1,4 +1,4 @@
 """What `steady.py` measures."""
 
-from workloads import dense, fields, kernels, nests, programs
+from workloads import dense, dtypes, fields, kernels, nests, programs
 from workloads.registry import ROWS
