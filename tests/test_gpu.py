@@ -376,3 +376,15 @@ def test_quotients_and_roots_are_rounded_once(jax, jnp, gpu):
         there = np.asarray(there)
         exact = (there.view(np.uint32) == want.view(np.uint32)) | (np.isnan(there) & np.isnan(want))
         assert exact.all(), (x[~exact][:5], y[~exact][:5], there[~exact][:5], want[~exact][:5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16", "int8"])
+@pytest.mark.parametrize(("m", "k", "n"), [(64, 65536, 64), (40, 6000, 17), (16, 512, 16), (200, 4096, 100), (65, 1023, 64)])
+def test_products_with_long_sums(jax, jnp, gpu, dtype, m, k, n):
+    r = np.random.default_rng(k)
+    x, y = r.integers(-3, 4, (m, k)), r.integers(-3, 4, (k, n))
+    there = jax.jit(jnp.matmul)(*(jax.device_put(jnp.asarray(v, dtype), gpu) for v in (x, y)))
+    want = jnp.asarray(x @ y, jnp.int32).astype(dtype)
+    np.testing.assert_array_equal(np.asarray(there), np.asarray(want))
+    turned = jax.jit(lambda x, y: x.T @ y.T)(*(jax.device_put(jnp.asarray(v, dtype), gpu) for v in (x.T, y.T)))
+    np.testing.assert_array_equal(np.asarray(turned), np.asarray(want))

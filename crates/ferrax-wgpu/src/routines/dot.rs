@@ -1,4 +1,5 @@
 //! Products: tiles of 64 by 64 by 16, with 4 by 4 sums for each invocation; smaller products are kernels.
+//! If there are few tiles and the sums are long, workgroups take parts of the sums, and a kernel adds those.
 use super::{in_lanes, load};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, lane, scalar};
@@ -10,6 +11,9 @@ const TILE: usize = 64;
 const DEPTH: usize = 16;
 /// Elements of a row of a staged tile; one more than needed, so that columns lie in different banks.
 const PITCH: usize = TILE + 1;
+/// Workgroups from which more of them are no faster, and terms of a part of a sum, at least.
+const WORKGROUPS: usize = 256;
+const MIN_TERMS: usize = 256;
 
 pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
     for (n, strides) in [([d.b, d.m, d.k], d.lhs), ([d.b, d.k, d.n], d.rhs)] {
@@ -29,6 +33,11 @@ pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
     }
     let mut task = Lowered::default();
     let out = d.out;
+    let parts = parts(d);
+    if parts > 1 {
+        in_parts(&mut task, d, parts, limits)?;
+        return Ok(task);
+    }
     // The sums as they leave the tile: at the result's lane.
     in_lanes(&mut task, out, d.b * d.m * d.n, limits, |task, to| {
         let (text, groups) = tiles(d, if out.size() == 4 { out } else { out.lane() }, limits);
@@ -37,6 +46,46 @@ pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
         Ok(())
     })?;
     Ok(task)
+}
+
+/// In how many parts the sums are taken: a power of two that divides them.
+fn parts(d: &Dot) -> usize {
+    let tiles = d.m.div_ceil(TILE) * d.n.div_ceil(TILE);
+    let mut parts = 1;
+    while d.b == 1 && parts * tiles < WORKGROUPS && d.k.is_multiple_of(2 * parts) && d.k / (2 * parts) >= MIN_TERMS {
+        parts *= 2;
+    }
+    parts
+}
+
+/// Each part of the sums is a product of a batch; a kernel adds them.
+fn in_parts(task: &mut Lowered, d: &Dot, parts: usize, limits: Limits) -> Res<()> {
+    let (acc, elements, k) = (accumulator(d.dtype, d.out), d.m * d.n, d.k / parts);
+    let part = Dot {
+        b: parts,
+        k,
+        lhs: [d.lhs[2] * k as i64, d.lhs[1], d.lhs[2]],
+        rhs: [d.rhs[1] * k as i64, d.rhs[1], d.rhs[2]],
+        out: acc,
+        ..d.clone()
+    };
+    let (text, groups) = tiles(&part, acc, limits);
+    let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul((TILE * TILE * k) as u64);
+    let sums = task.add_scratch(acc.size() * parts * elements);
+    task.run_long(text, vec![Reg::In(0), Reg::In(1)], vec![sums], groups, work);
+    let all = Kernel {
+        grid: [elements].into(),
+        rdims: [parts].into(),
+        inputs: vec![(acc, parts * elements)],
+        nodes: vec![
+            load(0, Affine::new(0, [1, elements as i64]), vec![], Scalar::zero(acc)),
+            (acc, Node::Reduce { kind: ReduceKind::Sum, of: 0 }),
+            (d.out, Node::Convert(1)),
+        ],
+        outputs: vec![2],
+    };
+    task.include(wgsl::lower(&all, limits)?, &[sums], &[Reg::Out(0)]);
+    Ok(())
 }
 
 /// The dtype of the accumulator.
