@@ -33,7 +33,7 @@ use asm::{Emitted, Kept, KeptOperand};
 pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
 pub use lower::{Function, LaneWidth};
 pub use nest::NestCode;
-use opcodes::{Element, Site};
+use opcodes::{MemoryElement, Site};
 use pages::Pages;
 use regalloc::allocate;
 pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
@@ -81,7 +81,7 @@ struct TableSlot {
     at: u16,
     /// The value there, if it does not move.
     from: Kept,
-    element: Element,
+    element: MemoryElement,
     step: usize,
     read: bool,
     written: bool,
@@ -179,8 +179,8 @@ struct Recording<'a> {
     size: usize,
 }
 impl Recording<'_> {
-    fn slot(&mut self, at: u16, element: Element) -> usize {
-        let is_lane = |bytes: usize| bytes == self.size && element == Element::Lane;
+    fn slot(&mut self, at: u16, element: MemoryElement) -> usize {
+        let is_lane = |bytes: usize| bytes == self.size && element == MemoryElement::Lane;
         let step = element.bytes(self.size);
         let (at, from, step) = match (self.known)(at) {
             Operand::Still => (at, Kept::Vector, 0),
@@ -195,13 +195,13 @@ impl Recording<'_> {
         self.slots.push(TableSlot { at, from, element, step, read: false, written: false });
         self.slots.len() - 1
     }
-    fn read(&mut self, at: u16, element: Element) -> graph::VecValue {
+    fn read(&mut self, at: u16, element: MemoryElement) -> graph::VecValue {
         if let Some((_, v)) = self.values.iter().find(|v| v.0 == at) {
             return *v;
         }
         if let Operand::Const(bits) = (self.known)(at) {
             let bits = match element {
-                Element::Bool if bits != 0 => u64::MAX,
+                MemoryElement::Bool if bits != 0 => u64::MAX,
                 _ => bits,
             };
             return graph::with(|g| g.constant(bits));
@@ -244,7 +244,7 @@ impl Segment {
             })
             .collect();
         let strided = slots.iter().any(|s| s.from.stride().is_some());
-        let has_pairs = slots.iter().any(|s| s.element == Element::Pair);
+        let has_pairs = slots.iter().any(|s| s.element == MemoryElement::Pair);
         if strided && (vector != VectorSize::Zmm || has_pairs) {
             return None;
         }
@@ -252,7 +252,7 @@ impl Segment {
         if allocation.frame > TUNING.max_spills {
             return None;
         }
-        let operands: Vec<Element> = slots.iter().map(|s| s.element).collect();
+        let operands: Vec<MemoryElement> = slots.iter().map(|s| s.element).collect();
         let strides: Option<Vec<i32>> =
             rows.and_then(|(_, by)| slots.iter().map(|s| i32::try_from(by(s.at)).ok()).collect());
         let is_part = |n: &usize| vector == VectorSize::Zmm && strides.is_some() && *n <= vector.lanes(g.wide);
@@ -436,7 +436,7 @@ fn record(
             ops[j] = r.read(c.ops[j], of[j]);
         }
         let v = c.function.record(ops);
-        elements.retain(|e: &(u16, Element)| e.0 != c.d);
+        elements.retain(|e: &(u16, MemoryElement)| e.0 != c.d);
         r.values.retain(|v| v.0 != c.d);
         r.values.push((c.d, v));
         elements.push((c.d, result));

@@ -15,7 +15,7 @@
 //! operand at the positions rdx .. rdx + lanes, or an element of a window at its current base.
 
 use super::CalledFn;
-use super::opcodes::{Coded, Coding, Element, Opcode, Site, VecInst, plain, quarter};
+use super::opcodes::{Coded, Coding, MemoryElement, Opcode, Site, VecInst, plain, quarter};
 
 /// General registers, by number. rsp, rbp and r13 are no bases: their encodings mean something else.
 const RAX: u8 = 0;
@@ -141,7 +141,7 @@ pub struct Emitted<'a> {
     /// Whether elements are 8 bytes wide.
     pub wide: bool,
     pub vector: VectorSize,
-    pub operands: &'a [Element],
+    pub operands: &'a [MemoryElement],
     pub still: &'a [KeptOperand],
     pub body: &'a [VecInst],
     pub frame: u32,
@@ -164,7 +164,7 @@ pub struct Emitted<'a> {
 
 impl<'a> Emitted<'a> {
     fn has_pairs(&self) -> bool {
-        self.operands.contains(&Element::Pair)
+        self.operands.contains(&MemoryElement::Pair)
     }
     /// Without operands, constants or a frame, one vector of positions at a time. Callers set the
     /// rest.
@@ -276,8 +276,8 @@ impl Asm<'_> {
         self.pointer(RAX, k.operand);
         // [rax] without an index
         let (map, op) = match (self.f.operands[k.operand as usize], self.f.wide) {
-            (Element::Lane, wide) if is_one => (2, 0x18 + wide as u8),
-            (Element::Lane, _) => (1, 0x10),
+            (MemoryElement::Lane, wide) if is_one => (2, 0x18 + wide as u8),
+            (MemoryElement::Lane, _) => (1, 0x10),
             (_, false) => (2, 0x21),
             (_, true) => (2, 0x22),
         };
@@ -497,11 +497,11 @@ impl Asm<'_> {
             VecInst::Load { d, from } => self.vector(&self.moved(0x10), d, 0, from, None),
             VecInst::LoadNarrow { d, from } => {
                 let op = match self.element(from) {
-                    Element::Bool if self.f.wide => 0x22,
-                    Element::Bool | Element::I8 | Element::Lane | Element::Pair => 0x21,
-                    Element::U8 => 0x31,
-                    Element::I16 => 0x23,
-                    Element::U16 | Element::Bf16 => 0x33,
+                    MemoryElement::Bool if self.f.wide => 0x22,
+                    MemoryElement::Bool | MemoryElement::I8 | MemoryElement::Lane | MemoryElement::Pair => 0x21,
+                    MemoryElement::U8 => 0x31,
+                    MemoryElement::I16 => 0x23,
+                    MemoryElement::U16 | MemoryElement::Bf16 => 0x33,
                 };
                 self.vector(&row(2, 1, op, false), d, 0, from, None)
             }
@@ -531,8 +531,8 @@ impl Asm<'_> {
         }
     }
     /// The elements of the operand at a site.
-    fn element(&self, at: Site) -> Element {
-        if let Site::At(k) = at { self.f.operands[k as usize] } else { Element::Lane }
+    fn element(&self, at: Site) -> MemoryElement {
+        if let Site::At(k) = at { self.f.operands[k as usize] } else { MemoryElement::Lane }
     }
     /// The bytes between the elements of an operand, where they do not lie side by side.
     fn stride(&self, k: u32) -> Option<i32> {

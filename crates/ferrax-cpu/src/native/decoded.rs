@@ -4,7 +4,7 @@ mod tests;
 use super::CalledFn;
 use super::asm::{Emitted, Kept, KeptOperand, TABLE, VectorSize, assemble};
 use super::masks;
-use super::opcodes::{Element, Opcode, Site, VecInst};
+use super::opcodes::{MemoryElement, Opcode, Site, VecInst};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [
@@ -169,7 +169,7 @@ fn read(f: &Emitted) -> Read {
     Read { all, bytes }
 }
 /// That operand `j` of the instruction is this place.
-fn element(f: &Emitted, at: Site) -> Element {
+fn element(f: &Emitted, at: Site) -> MemoryElement {
     let Site::At(k) = at else { panic!("operands alone are narrow") };
     f.operands[k as usize]
 }
@@ -193,9 +193,9 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
         Site::At(k) => {
             let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
             let scale = match (f.operands[k as usize], f.wide) {
-                (Element::Lane, false) => 4,
-                (Element::Lane, true) => 8,
-                (Element::I16 | Element::U16 | Element::Bf16, _) => 2,
+                (MemoryElement::Lane, false) => 4,
+                (MemoryElement::Lane, true) => 8,
+                (MemoryElement::I16 | MemoryElement::U16 | MemoryElement::Bf16, _) => 2,
                 _ => 1,
             };
             assert_eq!((i.memory_base(), i.memory_index()), (base, Register::RDX), "{i}");
@@ -369,9 +369,9 @@ fn check(f: &Emitted) {
             VecInst::LoadNarrow { d, from } => {
                 let widens = match element(f, from) {
                     _ if f.wide => Mnemonic::Vpmovsxbq,
-                    Element::U8 => Mnemonic::Vpmovzxbd,
-                    Element::I16 => Mnemonic::Vpmovsxwd,
-                    Element::U16 | Element::Bf16 => Mnemonic::Vpmovzxwd,
+                    MemoryElement::U8 => Mnemonic::Vpmovzxbd,
+                    MemoryElement::I16 => Mnemonic::Vpmovsxwd,
+                    MemoryElement::U16 | MemoryElement::Bf16 => Mnemonic::Vpmovzxwd,
                     _ => Mnemonic::Vpmovsxbd,
                 };
                 assert_eq!((i.mnemonic(), i.op0_register()), (widens, vector(f, d, false)));
@@ -383,7 +383,7 @@ fn check(f: &Emitted) {
             }
             VecInst::StoreNarrow { from, to } => {
                 let long = f.vector == VectorSize::Zmm;
-                let is_half = matches!(element(f, to), Element::I16 | Element::U16 | Element::Bf16);
+                let is_half = matches!(element(f, to), MemoryElement::I16 | MemoryElement::U16 | MemoryElement::Bf16);
                 let lowest = match (long, f.wide) {
                     (true, true) => Mnemonic::Vpmovqb,
                     (true, false) if is_half => Mnemonic::Vpmovdw,

@@ -10,7 +10,7 @@
 //! INVARIANT: lane j combines the elements j, j + 16, .. of its chain in this order, with the reduction's function.
 use super::asm::{self, Emitted, KeptOperand, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
-use super::opcodes::{Element, Opcode, Site};
+use super::opcodes::{MemoryElement, Opcode, Site};
 use super::pages::Pages;
 use super::regalloc::allocate;
 use super::{Function, LaneWidth, Operand, Recording, Replaced, TUNING, TableSlot, enter, masks};
@@ -94,7 +94,7 @@ impl RegisterFold {
         if allocation.frame > TUNING.max_spills {
             return None;
         }
-        let operands: Vec<Element> = slots.iter().map(|s| s.slot.element).collect();
+        let operands: Vec<MemoryElement> = slots.iter().map(|s| s.slot.element).collect();
         let kept: Vec<KeptOperand> = (0..)
             .zip(slots.iter().zip(&vectors))
             .filter_map(|(operand, (s, v))| v.map(|slot| KeptOperand { operand, slot, from: s.slot.from }))
@@ -232,14 +232,14 @@ fn record(
             r.values.push((c.d, v));
         }
         for (k, (of, by, _)) in folds.iter().enumerate() {
-            let x = r.read(*of, Element::Lane);
+            let x = r.read(*of, MemoryElement::Lane);
             let site = ((k * chains + chain) * parts + part) as u32;
             let v = by.record([graph::leaf(Leaf::State(site)), x, 0]);
             if !matches!(graph::with(|g| g.nodes[v as usize]), VecNode::Op { .. }) {
                 graph::end();
                 return None;
             }
-            graph::with(|g| g.output(Site::State(site), v, Element::Lane));
+            graph::with(|g| g.output(Site::State(site), v, MemoryElement::Lane));
         }
         slots.extend(r.slots.into_iter().map(|slot| {
             let at = part * vector.lanes(wide) * slot.step;
@@ -274,7 +274,7 @@ fn finishing((wide, vector): (bool, VectorSize), folds: &[(u16, Function, u64)],
             {
                 v = Function::Settle(*d).record([v, 0, 0]);
             }
-            graph::with(|g| g.output(Site::State(first as u32), v, Element::Lane));
+            graph::with(|g| g.output(Site::State(first as u32), v, MemoryElement::Lane));
         }
     }
     let g = graph::end();

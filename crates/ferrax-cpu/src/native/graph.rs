@@ -3,7 +3,7 @@
 //! INVARIANT: values are in order of definition. A bool value is a mask: each element is all ones or all zeros.
 use super::CalledFn;
 use super::asm::VectorSize;
-use super::opcodes::{Element, Opcode, Site};
+use super::opcodes::{MemoryElement, Opcode, Site};
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 
@@ -216,19 +216,19 @@ impl VecGraph {
         let flipped = self.bin(Opcode::Xor, shifted, sign);
         self.bin(Opcode::IntSub, flipped, sign)
     }
-    pub fn operand(&mut self, k: u32, element: Element) -> VecValue {
+    pub fn operand(&mut self, k: u32, element: MemoryElement) -> VecValue {
         match element {
-            Element::Lane => return self.push(VecNode::Leaf(Leaf::At(k))),
-            Element::Pair => return self.push(VecNode::Leaf(Leaf::PairAt(k, false))),
+            MemoryElement::Lane => return self.push(VecNode::Leaf(Leaf::At(k))),
+            MemoryElement::Pair => return self.push(VecNode::Leaf(Leaf::PairAt(k, false))),
             _ => (),
         }
         let narrow = self.push(VecNode::Leaf(Leaf::NarrowAt(k)));
         match element {
-            Element::Bool => {
+            MemoryElement::Bool => {
                 let zero = self.constant(0);
                 self.greater(narrow, zero)
             }
-            Element::Bf16 => self.un(Opcode::Shl(16), narrow),
+            MemoryElement::Bf16 => self.un(Opcode::Shl(16), narrow),
             _ => narrow,
         }
     }
@@ -276,25 +276,25 @@ impl VecGraph {
         }
     }
     /// Writes a value; a mask to an operand as bytes of 0 and 1.
-    pub fn output(&mut self, to: Site, value: VecValue, element: Element) {
-        if let (Element::Pair, Site::At(k)) = (element, to) {
+    pub fn output(&mut self, to: Site, value: VecValue, element: MemoryElement) {
+        if let (MemoryElement::Pair, Site::At(k)) = (element, to) {
             return self.write_pairs(k, value);
         }
-        let value = if element == Element::Lane { value } else { self.narrowed(value, element) };
+        let value = if element == MemoryElement::Lane { value } else { self.narrowed(value, element) };
         let value = match self.nodes[value as usize] {
             VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } | VecNode::Call { .. } => value,
             // a copied operand is read before any result is written, as computed values are
             VecNode::Leaf(_) => self.bin(Opcode::Or, value, value),
         };
-        self.outputs.push(Written { to, value, is_narrow: element != Element::Lane });
+        self.outputs.push(Written { to, value, is_narrow: element != MemoryElement::Lane });
     }
     /// Lanes as a narrow element has them, packed where vectors are short.
-    fn narrowed(&mut self, v: VecValue, element: Element) -> VecValue {
+    fn narrowed(&mut self, v: VecValue, element: MemoryElement) -> VecValue {
         let is_long = self.vector == VectorSize::Zmm; // narrowed as they are stored
         let bytes = element.bytes(4);
         let lanes = match element {
-            Element::Bool => self.un(Opcode::Shr(if self.wide { 63 } else { 31 }), v),
-            Element::Bf16 => self.un(Opcode::Shr(16), v),
+            MemoryElement::Bool => self.un(Opcode::Shr(if self.wide { 63 } else { 31 }), v),
+            MemoryElement::Bf16 => self.un(Opcode::Shr(16), v),
             _ if is_long => v,
             _ => {
                 // packing saturates

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: a recorded call gives the bits of its block function (`kernels/scalar.rs`), element by element.
 use super::graph::{self, VecValue, bin as op, constant, not, select, un as op1, with};
-use super::opcodes::{Element, Opcode};
+use super::opcodes::{MemoryElement, Opcode};
 use super::record::{EQ, LE, LT, NE, VecReal};
 use ferrax_kernel::math::Real;
 use ferrax_kernel::{Bin, DType, Scalar, Un, math};
@@ -64,15 +64,15 @@ fn width(d: DType) -> LaneWidth {
 }
 
 /// How elements of a dtype lie in memory, if vectors can read and write them.
-fn element(d: DType) -> Option<Element> {
+fn element(d: DType) -> Option<MemoryElement> {
     Some(match d {
-        DType::Bool => Element::Bool,
-        DType::I8 => Element::I8,
-        DType::U8 => Element::U8,
-        DType::I16 => Element::I16,
-        DType::U16 => Element::U16,
-        DType::BF16 => Element::Bf16,
-        d if d.size() >= 4 => Element::Lane,
+        DType::Bool => MemoryElement::Bool,
+        DType::I8 => MemoryElement::I8,
+        DType::U8 => MemoryElement::U8,
+        DType::I16 => MemoryElement::I16,
+        DType::U16 => MemoryElement::U16,
+        DType::BF16 => MemoryElement::Bf16,
+        d if d.size() >= 4 => MemoryElement::Lane,
         _ => return None,
     })
 }
@@ -112,7 +112,9 @@ impl Function {
             Function::Convert(from, to) => (convert_is_there(from, to), width(from)),
             Function::Copy(d) => (element(d).is_some(), width(d)),
             Function::Widen(d) => (element(d).is_some(), LaneWidth::Narrow),
-            Function::Plane { of: d, .. } | Function::Interleave(d) => (element(d) == Some(Element::Lane), width(d)),
+            Function::Plane { of: d, .. } | Function::Interleave(d) => {
+                (element(d) == Some(MemoryElement::Lane), width(d))
+            }
             Function::Settle(d) => (matches!(d, DType::F32 | DType::F64), width(d)),
             Function::Narrow(d) => (d != DType::F16, LaneWidth::Narrow),
             Function::Rotate | Function::RotateXor => (true, LaneWidth::Narrow),
@@ -150,14 +152,14 @@ impl Function {
         }
     }
     /// How the operands, in order, and the result lie in memory.
-    pub fn elements(self) -> ([Element; 3], Element) {
-        let of_bool = |is_bool| if is_bool { Element::Bool } else { Element::Lane };
+    pub fn elements(self) -> ([MemoryElement; 3], MemoryElement) {
+        let of_bool = |is_bool| if is_bool { MemoryElement::Bool } else { MemoryElement::Lane };
         let (of, result) = self.bools();
         match self {
-            Function::Widen(d) => ([element(d).unwrap_or(Element::Lane); 3], Element::Lane),
-            Function::Plane { .. } => ([Element::Pair; 3], Element::Lane),
-            Function::Interleave(_) => ([Element::Lane; 3], Element::Pair),
-            Function::Copy(d) => ([of_bool(d == DType::Bool); 3], element(d).unwrap_or(Element::Lane)),
+            Function::Widen(d) => ([element(d).unwrap_or(MemoryElement::Lane); 3], MemoryElement::Lane),
+            Function::Plane { .. } => ([MemoryElement::Pair; 3], MemoryElement::Lane),
+            Function::Interleave(_) => ([MemoryElement::Lane; 3], MemoryElement::Pair),
+            Function::Copy(d) => ([of_bool(d == DType::Bool); 3], element(d).unwrap_or(MemoryElement::Lane)),
             _ => (of.map(of_bool), of_bool(result)),
         }
     }

@@ -84,7 +84,7 @@ pub enum Opcode {
 
 /// The elements of an operand in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Element {
+pub enum MemoryElement {
     /// As wide as a lane, and the same bits.
     Lane,
     /// A byte of 0 or 1, which is a mask in lanes.
@@ -98,14 +98,14 @@ pub enum Element {
     /// Two elements as wide as lanes: a position has both.
     Pair,
 }
-impl Element {
+impl MemoryElement {
     /// Bytes of one, where a lane has so many.
     pub fn bytes(self, lane: usize) -> usize {
         match self {
-            Element::Lane => lane,
-            Element::Pair => 2 * lane,
-            Element::Bool | Element::I8 | Element::U8 => 1,
-            Element::I16 | Element::U16 | Element::Bf16 => 2,
+            MemoryElement::Lane => lane,
+            MemoryElement::Pair => 2 * lane,
+            MemoryElement::Bool | MemoryElement::I8 | MemoryElement::U8 => 1,
+            MemoryElement::I16 | MemoryElement::U16 | MemoryElement::Bf16 => 2,
         }
     }
 }

@@ -11,7 +11,7 @@
 //! whose condition is false writes nothing.
 use super::asm::{self, Emitted, TABLE, VectorSize};
 use super::graph::{self, Leaf, VecValue};
-use super::opcodes::{Element, Site};
+use super::opcodes::{MemoryElement, Site};
 use super::pages::Pages;
 use super::regalloc::allocate;
 use super::{CalledFn, LaneWidth, Replaced, TUNING, enter};
@@ -146,13 +146,13 @@ impl LoopText {
         graph::with(|g| g.goes_on = goes_on);
         for y in &self.ys {
             let v = read(&values, y.reg, false);
-            graph::with(|g| g.output(Site::Window(y.window, y.at), v, Element::Lane));
+            graph::with(|g| g.output(Site::Window(y.window, y.at), v, MemoryElement::Lane));
         }
         for (slot, next) in &self.next {
             let (n, d) =
                 self.state.iter().zip(0..).find_map(|((r, d), n)| (r == slot).then_some((n, *d))).expect("state");
             let v = read(&values, *next, d == DType::Bool);
-            graph::with(|g| g.output(Site::State(n), v, Element::Lane));
+            graph::with(|g| g.output(Site::State(n), v, MemoryElement::Lane));
         }
     }
 }

@@ -7,7 +7,8 @@ const SHAPES: [(bool, VectorSize); 4] =
 
 #[test]
 fn every_instruction_is_written_as_it_is_meant() {
-    let operands: Vec<Element> = (0..12).map(|k| if k % 4 == 3 { Element::Bool } else { Element::Lane }).collect();
+    let operands: Vec<MemoryElement> =
+        (0..12).map(|k| if k % 4 == 3 { MemoryElement::Bool } else { MemoryElement::Lane }).collect();
     for (wide, vector) in SHAPES {
         for (code, narrow, wider) in names() {
             let of_the_other = match vector {
@@ -35,7 +36,7 @@ fn every_instruction_is_written_as_it_is_meant() {
 }
 #[test]
 fn every_fused_instruction_is_written_as_it_is_meant() {
-    let operands = [Element::Lane; 12];
+    let operands = [MemoryElement::Lane; 12];
     for (wide, vector) in SHAPES {
         let mut body = vec![];
         let all = vector.registers();
@@ -58,12 +59,19 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
 #[test]
 fn every_move_is_written_as_it_is_meant() {
     let operand = |k: usize, wide: bool| match k {
-        _ if k % 2 == 0 => Element::Lane,
-        _ if wide => Element::Bool,
-        _ => [Element::Bool, Element::U8, Element::I8, Element::U16, Element::I16, Element::Bf16][k / 2],
+        _ if k % 2 == 0 => MemoryElement::Lane,
+        _ if wide => MemoryElement::Bool,
+        _ => [
+            MemoryElement::Bool,
+            MemoryElement::U8,
+            MemoryElement::I8,
+            MemoryElement::U16,
+            MemoryElement::I16,
+            MemoryElement::Bf16,
+        ][k / 2],
     };
     for (wide, vector) in SHAPES {
-        let operands: Vec<Element> = (0..12).map(|k| operand(k, wide)).collect();
+        let operands: Vec<MemoryElement> = (0..12).map(|k| operand(k, wide)).collect();
         let mut body = vec![];
         let all = vector.registers();
         for n in 0..all {
@@ -108,7 +116,7 @@ fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
 #[test]
 fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
     let f = Emitted {
-        operands: &[Element::Lane, Element::Bool, Element::Lane],
+        operands: &[MemoryElement::Lane, MemoryElement::Bool, MemoryElement::Lane],
         still: &[(1, 0, Kept::Vector), (2, 1, Kept::One)].map(|(operand, slot, from)| KeptOperand {
             operand,
             slot,
@@ -157,7 +165,7 @@ fn a_function_keeps_operands_of_any_width() {
     let still = still.map(|(operand, slot, from)| KeptOperand { operand, slot, from });
     for (wide, vector) in SHAPES {
         let f = Emitted {
-            operands: &[Element::Lane, Element::Bool, Element::Lane],
+            operands: &[MemoryElement::Lane, MemoryElement::Bool, MemoryElement::Lane],
             still: &still,
             frame: 3,
             pool: &[5, 7],
@@ -262,7 +270,7 @@ fn a_row_that_is_a_part_of_a_vector_is_masked() {
             VecInst::StoreNarrow { from: 5, to: Site::At(1) },
         ];
         let f = Emitted {
-            operands: &[Element::Lane, Element::Bool],
+            operands: &[MemoryElement::Lane, MemoryElement::Bool],
             frame: 1,
             pool: &[7],
             rows: Some(&[40, 5]),
@@ -301,7 +309,7 @@ fn strided_rows_are_gathered_and_scattered() {
     let text = |wide, n| {
         let still = [(0, 0, Kept::Strided(24)), (1, 1, Kept::Result(-16))];
         let f = Emitted {
-            operands: &[Element::Lane, Element::Lane],
+            operands: &[MemoryElement::Lane, MemoryElement::Lane],
             still: &still.map(|(operand, slot, from)| KeptOperand { operand, slot, from }),
             frame: 2,
             rows: Some(&[40, 5]),
@@ -357,7 +365,7 @@ fn strided_rows_are_gathered_and_scattered() {
 #[test]
 fn pairs_are_read_and_written_at_twice_the_position() {
     for (wide, vector) in SHAPES {
-        let operands = [Element::Lane, Element::Pair, Element::Pair];
+        let operands = [MemoryElement::Lane, MemoryElement::Pair, MemoryElement::Pair];
         let body = [false, true].map(|second| {
             let (from, to) = (Site::PairAt(1, second), Site::PairAt(2, second));
             [
