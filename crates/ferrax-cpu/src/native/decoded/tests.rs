@@ -59,7 +59,7 @@ fn every_fused_instruction_is_written_as_it_is_meant() {
 #[test]
 fn every_move_is_written_as_it_is_meant() {
     let operand = |k: usize, wide: bool| match k {
-        _ if k % 2 == 0 => MemoryElement::Lane,
+        _ if k.is_multiple_of(2) => MemoryElement::Lane,
         _ if wide => MemoryElement::Bool,
         _ => [
             MemoryElement::Bool,
