@@ -19,6 +19,55 @@ def names(jax, jnp, lax):
     return dict(jax=jax, jnp=jnp, lax=lax, np=np, f32=f32, i32=i32, u32=u32, k=jax.random.key(0), partial=functools.partial, dot=_dot(jax))
 
 
+# Everything that makes or converts elements, with a dtype to make them of.
+OF_A_DTYPE = """
+jnp.zeros(2, {0})
+jnp.ones(2, {0})
+jnp.full(2, 1, {0})
+jnp.empty(2, {0})
+jnp.zeros_like(f32(1), {0})
+jnp.ones_like(f32(1), {0})
+jnp.full_like(f32(1), 1, {0})
+jnp.array(1, {0})
+jnp.asarray([1], {0})
+jnp.ones(2).astype({0})
+jnp.astype(jnp.ones(2), {0})
+jnp.arange(3, dtype={0})
+jnp.linspace(0, 1, 3, dtype={0})
+jnp.logspace(0, 1, 3, dtype={0})
+jnp.geomspace(1, 2, 3, dtype={0})
+jnp.eye(2, dtype={0})
+jnp.identity(2, dtype={0})
+jnp.tri(2, dtype={0})
+jnp.indices((2,), dtype={0})
+jnp.sum(jnp.ones(2), dtype={0})
+jnp.prod(jnp.ones(2), dtype={0})
+jnp.mean(jnp.ones(2), dtype={0})
+jnp.var(jnp.ones(2), dtype={0})
+jnp.cumsum(jnp.ones(2), dtype={0})
+jnp.nansum(jnp.ones(2), dtype={0})
+jnp.trace(jnp.ones((2, 2)), dtype={0})
+lax.full((2,), 1, {0})
+lax.full_like(f32(1), 1, {0})
+lax.iota({0}, 3)
+lax.convert_element_type(1.0, {0})
+jax.nn.one_hot(1, 2, dtype={0})
+jax.random.normal(k, (2,), {0})
+jax.random.uniform(k, (2,), {0})
+jax.random.randint(k, (2,), 0, 2, {0})
+jax.random.bits(k, (2,), {0})
+jax.nn.initializers.normal()(k, (2,), {0})
+jax.nn.initializers.zeros(k, (2,), {0})
+"""
+
+
+@pytest.mark.parametrize("dtype", ["object", "np.dtype('O')", "'U3'", "'S2'", "'datetime64[s]'", "'timedelta64[s]'"])
+@pytest.mark.parametrize("call", OF_A_DTYPE.split("\n")[1:-1])
+def test_dtypes_of_other_things_than_numbers(names, call, dtype):
+    with pytest.raises(TypeError, match="JAX only supports number, bool, and string dtypes, got dtype"):
+        eval(call.format(dtype), names)
+
+
 def _dot(jax):
     def dot(**kwargs):
         q = np.ones((2, 4, 2, 8), f32)

@@ -46,7 +46,7 @@ np.einsum('ii->i', b[:, :3]) | np.histogram_bin_edges(x, 3) | np.polyadd(i[0], j
 np.unravel_index(np.array([5, 100, 77], np.int8), (20, 20)) | np.percentile(i, 30) | np.quantile(x, 1) | np.unwrap(i * 3, period=7)
 np.add.reduce(i.astype(np.int8)) | np.logical_xor.reduce(i) | np.logical_or.accumulate(i) | np.logaddexp.reduce(i) | np.sum(i, dtype=bool)
 np.searchsorted(np.sort(c), c) | np.digitize(c.real, s) | np.gradient(i, 2.0) | np.ravel_multi_index((j, j[::-1]), (4, 4), mode='clip')
-np.add.reduce(x) | np.multiply.outer(v, w) | np.maximum.accumulate(x, axis=1) | np.subtract.reduce(x)
+np.add.reduce(x) | np.multiply.outer(v, w) | np.maximum.accumulate(x, axis=1) | np.subtract.reduce(x) | np.polyder(x[:3, :2])
 """
 # Expressions whose shapes depend on values: eager only.
 DYNAMIC = """

@@ -60,3 +60,25 @@ def test_slopes_of_two_operands_are_weak_where_both_are(jax, jnp, lax, name):
 @pytest.mark.parametrize("n", [2, 3, -1, -2])
 def test_a_slope_of_a_whole_power_is_weak_where_the_power_is(jax, n):
     assert jax.grad(lambda x: x**n)(0.5).weak_type
+
+
+NUMBERS = (int, float, complex)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("x64", [False, True])
+def test_a_number_that_decides_the_dtype_gives_that_of_numpy(jax, jnp, number, x64):
+    """Of 64 bits, whatever the setting: `promote_types` is of dtypes, not of arrays."""
+    below = [t for t in NUMBERS if NUMBERS.index(t) <= NUMBERS.index(number)]
+    integers = ["int4", "int8", "uint8", "int32", "uint32", "int64", "uint64"] if number is not int else []
+    with jax.enable_x64(x64):
+        for other in (bool, "bool", *below, *integers):
+            assert jnp.promote_types(number, other) == jnp.promote_types(other, number) == np.dtype(number), other
+
+
+@pytest.mark.parametrize("wide", ["int64", "uint64", "float64", "complex128"])
+@pytest.mark.parametrize("number", (bool, *NUMBERS))
+def test_a_dtype_of_64_bits_keeps_them_beside_a_number(jnp, wide, number):
+    join = jnp.promote_types(number, np.dtype(wide))
+    assert join.itemsize >= 8 and join == jnp.promote_types(np.dtype(wide), number)
+    assert join.kind == max(join.kind, {bool: "b", int: "i", float: "f", complex: "c"}[number], key="biufc".index)

@@ -271,3 +271,9 @@ def test_half_precision_is_single_rounded_once(jax, name):
 
 def test_the_quantile_outside_of_probabilities_has_no_derivative(jax):
     assert np.isnan(jax.vmap(jax.grad(jax.scipy.special.ndtri))(np.array([-0.5, 1.5], np.float32))).all()
+
+
+def test_the_dimension_of_multigammaln_is_an_integer(jax):
+    f = jax.scipy.special.multigammaln
+    for d in (1, 2, 3):
+        assert float(f(5.0, d)) == float(f(5.0, d + 0.5)) == float(f(5.0, np.float32(d + 0.9)))

@@ -225,7 +225,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         for x in leaves:
             # PERF: arrays of float32, by far the most usual, skip the aval and the call.
             if holomorphic or getattr(getattr(x, "dtype", None), "kind", None) != "f":
-                _check_input_revderiv(name, holomorphic, allow_int, x)
+                _check_input_revderiv("grad", holomorphic, allow_int, x)
         flat = FlatFun(partial_fun, in_tree, has_aux)
         outs, linear, refs = linearized(flat, leaves)
         cts = [None] * len(outs)
@@ -234,7 +234,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
         value = flat.out_tree.unflatten(outs)
         aval = _scalar_aval(value)
         if holomorphic or aval.dtype.kind != "f":
-            _check_output_revderiv(name, holomorphic, aval.dtype)
+            _check_output_revderiv("grad", holomorphic, aval.dtype)
         cts[0] = _core.varying(_core.asarray(unit(aval), weak_type=aval.weak_type), aval.vma) if aval.vma else unit(aval)
         cts = transposed(linear, cts, refs)
         if _core.checks_values():

@@ -131,13 +131,17 @@ def canonicalize_dtype(dtype: Any) -> np.dtype:
 def requested(name, dtype, default=None):
     """The dtype that arrays get when a caller of `name` requests `dtype`, or `default` for None.
 
-    Warns where it is narrower than the requested dtype. Raises ValueError for an array in place of its dtype.
+    Warns where it is narrower than the requested dtype. Raises ValueError for an array in place of its dtype, TypeError for a dtype of
+    other things than numbers.
     """
     if dtype is None:
         return None if default is None else canonicalize_dtype(default)
     if isinstance(dtype, _core.Array):
         raise ValueError("Passing an array as a dtype argument is no longer supported; instead of dtype=arr use dtype=arr.dtype.")
     out = canonicalize_dtype(dtype)
+    if not is_key(out) and out.kind in "OSUMm":
+        where = f" in {name}" if name else ""
+        raise TypeError(f"JAX only supports number, bool, and string dtypes, got dtype {dtype}{where}")
     if out in _NARROWED and not (isinstance(dtype, type) and dtype in _python_scalars) and not x64_enabled():
         inner = getattr(dtype, "dtype", None)
         asked = inner if isinstance(inner, np.dtype) else _named(dtype)

@@ -194,7 +194,8 @@ def _polyder(p, m):
     factors = np.ones(n)
     for k in range(m):
         factors = factors * (np.arange(n)[::-1] + 1 + k)
-    return bind("mul", p[:-m], convert(np.asarray(factors), p.dtype))
+    left = p[:-m]
+    return bind("mul", left, convert(np.broadcast_to(factors, np.broadcast_shapes(factors.shape, left.shape)), p.dtype))
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._config import enable_x64
-from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo, issubdtype, requested, scalar_class
+from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo, is_integer, issubdtype, requested, scalar_class
 from ._creation import asarray
 
 if TYPE_CHECKING:
@@ -131,19 +131,20 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype[Any]:
     """
     pair = []
     for t in (a, b):
-        pair.append(t if isinstance(t, type) and t in (bool, int, float, complex) else np.dtype(scalar_class(t)))
-    if all(isinstance(t, type) for t in pair):
-        order = [bool, int, float, complex]
-        return np.dtype({bool: np.bool_, int: np.int64, float: np.float64, complex: np.complex128}[max(pair, key=order.index)])
-    wide = [t for t in pair if isinstance(t, np.dtype)]
-    if len(wide) == 2 and any((t.itemsize == 8 and t.kind in "iuf") or t.itemsize == 16 for t in wide):
+        pair.append(t if isinstance(t, type) and t in (int, float, complex) else np.dtype(scalar_class(t)))
+    # A result that a Python number's type alone decides is the dtype that numpy gives that type, of 64 bits.
+    for t, other in (pair, pair[::-1]):
+        if isinstance(t, type) and (isinstance(other, type) or other.kind == "b" or (t is not int and is_integer(other))):
+            return np.dtype(max((x for x in pair if isinstance(x, type)), key=[int, float, complex].index))
+    numbers = [_number(t) if isinstance(t, type) else t for t in pair]
+    if any(isinstance(t, np.dtype) and ((t.itemsize == 8 and t.kind in "iuf") or t.itemsize == 16) for t in pair):
         with enable_x64(True):
-            return _core.result_type(*pair)
-    return _core.result_type(*[_number(t) if isinstance(t, type) else t for t in pair])
+            return _core.result_type(*numbers)
+    return _core.result_type(*numbers)
 
 
 def _number(t):
-    return {bool: True, int: 0, float: 0.0, complex: 0j}[t]
+    return {int: 0, float: 0.0, complex: 0j}[t]
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:

@@ -375,6 +375,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     Array([1.550195], dtype=float32)
     """
     a, _ = promote_inexact("multigammaln", a, d)
+    d = int(d)
     steps = jnp.arange(d, dtype=a.dtype) / 2
     return jnp.sum(lax.lgamma(a[..., None] - steps), axis=-1) + d * (d - 1) / 4 * float(np.log(np.pi))
 
