@@ -273,6 +273,13 @@ def test_copies(jax, r):
     assert r[...].tolist() == [0.0] * 3
 
 
+DERIVATIVES_OF_PARTS = [
+    (lambda jax: lambda x, y: x * y, (2.0, 3.0)),
+    (lambda jax: lambda x, y: jax.numpy.sin(x * y) + x, (2.0, 3.0)),
+    (lambda jax: lambda x, y, z: jax.numpy.sin(x) * jax.numpy.cos(y) * z, (2.0, 3.0, 4.0)),
+]
+
+
 def test_a_pullback_adds_its_gradients_to_references(jax, jnp):
     f = lambda x, y: x * y
     _, pull = jax.vjp(f, 2.0, 3.0)
@@ -476,3 +483,18 @@ def test_the_type_stays_weak_or_strong(jax, jnp, weak, name, staged):
     assert (jax.jit(read) if staged else read)(ref).dtype == want
     assert (ref[...] + jnp.ones(2, "float16")).dtype == want and jax.typeof(ref).weak_type == weak
     assert jax.jit(lambda x: read(jax.new_ref(x)))(1.0 if weak else jnp.float32(1)).dtype == want
+
+
+def test_a_pullback_computes_what_is_wanted(jax):
+    want = jax.ad.DontWant()
+    for f, args in DERIVATIVES_OF_PARTS:
+        _, pull = jax.vjp(f(jax), *args)
+        whole = pull(1.0)
+        for i in range(len(args)):
+            marks = [want] * len(args)
+            marks[i] = jax.ad.GradValue()
+            one = jax.jit(pull.with_refs(*marks))
+            assert float(one(1.0)[i]) == float(whole[i]) == float(pull.with_refs(*marks)(1.0)[i])
+            # what is not wanted is not computed
+            assert len(one.trace(1.0).jaxpr.eqns) < len(jax.jit(pull).trace(1.0).jaxpr.eqns)
+        assert not jax.jit(pull.with_refs(*[want] * len(args))).trace(1.0).jaxpr.eqns

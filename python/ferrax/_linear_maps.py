@@ -216,8 +216,11 @@ class VJP:
         return _core._linear_unflatten(linear, [next(others) if k is None else args[k] for k in sources])
 
     def __call__(self, *cotangents):
+        return self._wanting(None, *cotangents)
+
+    def _wanting(self, wanted, *cotangents):
         spec, n_aux, _, _ = self._fixed
-        return _pull_back(spec, n_aux, self._linear(), *cotangents)
+        return _pull_back(spec, n_aux, self._linear(), *cotangents, wanted=wanted)
 
     def with_refs(self, *refs):
         """The pullback that adds the gradients of some arguments to mutable references.
@@ -245,7 +248,7 @@ class VJP:
 register_pytree_node(VJP, lambda f: ((f.args_res, f.opaque_residuals), f._fixed), lambda fixed, xs: VJP(fixed, *xs))
 
 
-def _pull_back(spec, n_aux, linear, *cotangents):
+def _pull_back(spec, n_aux, linear, *cotangents, wanted=None):
     if len(cotangents) != 1:
         raise TypeError(_ONE_ARGUMENT.format(name=spec.name.split(" at ")[0], n=len(cotangents)))
     leaves, tree = tree_flatten(cotangents[0])
@@ -260,7 +263,7 @@ def _pull_back(spec, n_aux, linear, *cotangents):
             f"structure of the differentiated function {spec.name}.\n\nBut the tree structures differ:\n" + "\n".join(lines)
         )
     cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals, strict=True)]
-    grads = looked_at("vjp", spec, transposed(linear, cts + [None] * n_aux, spec.refs))
+    grads = looked_at("vjp", spec, transposed(linear, cts + [None] * n_aux, spec.refs, wanted))
     return spec.in_tree.unflatten([zeros(a, cotangent=True) if g is None else g for g, a in zip(grads, spec.in_avals, strict=True)])
 
 

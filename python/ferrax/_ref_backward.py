@@ -138,11 +138,12 @@ def linearized(flat, leaves):
             passes().remove(taken)
 
 
-def transposed(linear, cts, refs):
-    """The cotangents of the inputs. The backward pass updates the references."""
+def transposed(linear, cts, refs, wanted=None):
+    """The cotangents of the inputs, of those that are `wanted` where that is given. The backward pass updates the references."""
     if not refs:
-        return linear.transpose(cts)
-    found = linear.transpose([*cts, *[as_cotangent(r._here()) for r in refs]])
+        return linear.transpose(cts, wanted)
+    wanted = None if wanted is None else [*wanted, *[True] * len(refs)]
+    found = linear.transpose([*cts, *[as_cotangent(r._here()) for r in refs]], wanted)
     n = len(found) - len(refs)
     settle(refs, [r._value if ct is None else from_cotangent(ct, r.dtype) for r, ct in zip(refs, found[n:], strict=True)])
     return found[:n]

@@ -2,7 +2,7 @@
 
     f_vjp.with_refs(total, ad.DontWant(), ad.GradValue())(ct)       # (GradRef(), DidntWant(), a gradient)
 
-Invariant: a gradient that is not requested is an output that is not read, so a program that calls the pullback does not compute it.
+Invariant: a gradient that is not requested is not computed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ for _kind in (GradRef, DidntWant):
 
 def placed(f_vjp: Any, places: Any, *cotangents: Any) -> tuple[Any, ...]:
     """The gradients of a pullback, each where its place says."""
-    grads, out = tree_leaves(f_vjp(*cotangents)), []
+    wanted = [not isinstance(place, DontWant) for place in places]
+    grads, out = tree_leaves(f_vjp._wanting(wanted, *cotangents)), []
     for place, g in zip(places, grads, strict=True):
         if isinstance(place, DontWant):
             out.append(DidntWant())

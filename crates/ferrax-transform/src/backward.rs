@@ -8,14 +8,15 @@ use ferrax_ir::program::Atom;
 use ferrax_ir::{Program, Res, Value, Values};
 use smallvec::SmallVec;
 
-/// `known[i]` is the value of input i, or `None` if the program is linear in it; `place` gives the
-/// line of the transpose of an equation. Returns cotangents per input; where `cx` keeps supports
-/// beside them, these are not applied.
+/// `known[i]` is the value of input i, or `None` if the program is linear in it; only those inputs get
+/// cotangents that are `wanted`; `place` gives the line of the transpose of an equation. Returns
+/// cotangents per input; where `cx` keeps supports beside them, these are not applied.
 pub fn backward(
     cx: &dyn Cx,
     p: &Program,
     known: &[Option<Value>],
     cts: Vec<Tan>,
+    wanted: impl Fn(usize) -> bool,
     place: impl Fn(u32) -> u32,
 ) -> Res<Vec<Tan>> {
     let n_held = p.held().len();
@@ -28,13 +29,21 @@ pub fn backward(
         Atom::Var(v) => val[*v as usize].clone(),
         Atom::Lit(l) => Some(Value::Lit(*l)),
     };
+    // whether something that is wanted is computed from it
+    let mut reached = linear.clone();
+    for (i, r) in reached[n_held..p.first_var()].iter_mut().enumerate() {
+        *r &= wanted(i);
+    }
     // forwards: computes values that depend on no linear input
     let mut first = p.first_var();
     let at = Line::kept();
     for (e, line) in p.eqns().iter().zip(p.lines()) {
         let outs = first..first + e.n_out as usize;
         first = outs.end;
-        if !e.args.iter().any(|a| matches!(a, Atom::Var(v) if linear[*v as usize])) {
+        let any = |of: &[bool]| e.args.iter().any(|a| matches!(a, Atom::Var(v) if of[*v as usize]));
+        let reaches = any(&reached);
+        reached[outs.clone()].fill(reaches);
+        if !any(&linear) {
             let x: Values = e.args.iter().filter_map(|a| value(&val, a)).collect();
             at.set(place(*line));
             for (v, y) in outs.zip(cx.bind(&e.op, &x).map_err(|e| at.blame(e))?) {
@@ -47,7 +56,7 @@ pub fn backward(
     let mut ct: Vec<Tan> = vec![None; p.avals().len()];
     let give = |ct: &mut Vec<Tan>, a: &Atom, t: Tan| -> Res<()> {
         if let Atom::Var(v) = a
-            && linear[*v as usize]
+            && reached[*v as usize]
             && t.is_some()
         {
             let old = ct[*v as usize].take();

@@ -109,11 +109,16 @@ impl Linear {
     }
     /// Cotangents of the inputs for those of the outputs.
     pub fn transpose(&self, ct: &[Tan]) -> Res<Vec<Tan>> {
+        self.transpose_to(ct, &vec![true; self.nz_in.len()])
+    }
+    /// The same for some of the inputs: nothing is computed for the others, which get none.
+    pub fn transpose_to(&self, ct: &[Tan], wanted: &[bool]) -> Res<Vec<Tan>> {
         let mut known: Vec<Option<Value>> = self.residuals.iter().cloned().map(Some).collect();
         known.resize(self.prog.n_ins(), None);
         let cts = ct.iter().zip(&self.nz_out).filter(|(_, nz)| **nz).map(|(ct, _)| ct.clone()).collect();
-        let out = transposed(&*current(), &self.prog, &known, cts, |line| moved(line, self.scopes, Some("transpose")))?
-            .split_off(self.residuals.len());
+        let (n, wanted) = (self.residuals.len(), pick(wanted, &self.nz_in));
+        let place = |line| moved(line, self.scopes, Some("transpose"));
+        let out = transposed(&*current(), &self.prog, &known, cts, |i| i < n || wanted[i - n], place)?.split_off(n);
         Ok(merge(&self.nz_in, out, vec![None; self.nz_in.len()]))
     }
 }

@@ -158,11 +158,20 @@ impl PyLinear {
         })?;
         optional_list(py, out)
     }
-    /// Cotangents of the inputs for those of the outputs.
-    fn transpose<'py>(&self, cotangents: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    /// Cotangents of the inputs for those of the outputs; only of those that are `wanted`, where that is given.
+    #[pyo3(signature = (cotangents, wanted=None))]
+    fn transpose<'py>(
+        &self,
+        cotangents: &Bound<'py, PyAny>,
+        wanted: Option<Vec<bool>>,
+    ) -> PyResult<Bound<'py, PyList>> {
         let py = cotangents.py();
         let ct = all_optional(cotangents, "linear map")?;
-        let out = guarded(|| self.with(|l| l.transpose(&ct)).py(py))?;
+        let wanted = wanted.unwrap_or_else(|| vec![true; self.0.nz_in.len()]);
+        if wanted.len() != self.0.nz_in.len() {
+            return Err(PyTypeError::new_err(format!("{} places for {} inputs", wanted.len(), self.0.nz_in.len())));
+        }
+        let out = guarded(|| self.with(|l| l.transpose_to(&ct, &wanted)).py(py))?;
         optional_list(py, out)
     }
 }

@@ -79,10 +79,11 @@ pub fn transposed(
     p: &Program,
     known: &[Option<Value>],
     cts: Vec<Tan>,
+    wanted: impl Fn(usize) -> bool,
     place: impl Fn(u32) -> u32,
 ) -> Res<Vec<Tan>> {
     let s = Trace::support(cx.handle(), false, "jvp");
-    let cts = backward(&*s, p, known, cts, place)?;
+    let cts = backward(&*s, p, known, cts, wanted, place)?;
     cts.iter().map(|t| t.as_ref().map(|t| s.settled(t)).transpose()).collect()
 }
 /// A part of a memo's key: the shapes of supports, and the types of their selectors.
@@ -197,7 +198,7 @@ impl Recur for Transforms {
             let supports = new_supports(&s, ct, &mut ins)?;
             let within = |(t, s): (Tan, Option<Support>)| t.zip(s).map(|(t, s)| w.supported(t, s)).transpose();
             let cts = cts.into_iter().zip(supports).map(within).collect::<Res<_>>()?;
-            let out = backward(&*w, p, &known, cts, |line| line)?;
+            let out = backward(&*w, p, &known, cts, |_| true, |line| line)?;
             crossing(&s, &w, &ins, vec![], &pick(&out, lin))
         })
     }
@@ -278,7 +279,7 @@ impl Recur for Transforms {
             let cts: Vec<_> =
                 p.out_avals().iter().zip(ct_nz).map(|(a, nz)| nz.then(|| s.new_in(a.cotangent()))).collect();
             let cx: &dyn Cx = &*s;
-            let out = transposed(cx, p, &known, cts, |line| line)?;
+            let out = transposed(cx, p, &known, cts, |_| true, |line| line)?;
             let lin_avals = pick(p.in_avals(), lin);
             let out: Vec<_> = pick(&out, lin);
             let nz: Vec<bool> = out.iter().zip(inst).map(|(ct, i)| *i || ct.is_some()).collect();
