@@ -6,6 +6,7 @@ import importlib
 import inspect
 import itertools
 import pathlib
+import re
 import sys
 import threading
 import warnings
@@ -59,6 +60,44 @@ def test_leaks_are_found(jax, checking, leaks, name):
 def test_leaks_of_vmap_are_found(jax, checking, leaks):
     with pytest.raises(Exception, match=r"^Leaked trace BatchTrace\. Leaked tracer\(s\):\n"):
         jax.vmap(leaks)(np.ones(3))
+
+
+class Keeper:
+    def __init__(self):
+        self.kept = None
+
+
+def keep_in_closure(x, holder):
+    holder.kept = [lambda: x]
+    return r"<function \d+> \(<lambda>\) closed-over variable x\n<function \d+> is referred to by <list \d+>\[0\]\n<list \d+> is referred to by <Keeper \d+>\.kept\n"
+
+
+def keep_in_containers(x, holder):
+    holder.kept = {"a": (1, x)}
+    return r"<tuple \d+>\[1\]\n<tuple \d+> is referred to by <dict \d+>\['a'\]\n<dict \d+> is referred to by <Keeper \d+>\.kept\n"
+
+
+def keep_in_attribute(x, holder):
+    holder.kept = x
+    return r"<Keeper \d+>\.kept\n"
+
+
+@pytest.mark.parametrize("transform", ["jit", "vmap"])
+@pytest.mark.parametrize("keep", [keep_in_closure, keep_in_containers, keep_in_attribute])
+def test_the_error_of_a_leak_says_what_holds_it(jax, checking, keep, transform):
+    holder, chain = Keeper(), []
+
+    def f(x):
+        chain.append(keep(x, holder))
+        return x
+
+    with pytest.raises(Exception, match="^Leaked trace") as e:
+        getattr(jax, transform)(f)(np.ones(3))
+    name = {"jit": "DynamicJaxprTracer", "vmap": "BatchTracer"}[transform]
+    assert re.search(rf"This {name} with object id \d+ was created on line:\n  .*{__file__}.*\n<{name} \d+> is referred to by {chain[0]}", str(e.value)), str(
+        e.value
+    )
+    holder.kept = None
 
 
 def test_a_leak_is_found_at_each_call(jax, checking, leaks):

@@ -180,6 +180,17 @@ def test_equations_carry_the_names_of_their_scopes(jax, jnp):
     assert "outer" not in str(program) and "outer" not in program.jaxpr.pretty_print(source_info=True)
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+def test_what_a_checkpoint_computes_again_has_a_name(jax, jnp, jitted):
+    inner = named(jax, jnp)
+    f = jax.checkpoint(jax.jit(inner) if jitted else inner)
+    _, pull = jax.vjp(lambda x: jnp.cos(f(x)), 1.0)
+    text = jax.make_jaxpr(pull)(1.0).jaxpr.pretty_print(name_stack=True)
+    again = re.findall(r"# \[(rematted_computation.*)\]", text)
+    assert again == (["rematted_computation"] if jitted else ["rematted_computation/outer"]), text
+    assert "rematted" not in jax.make_jaxpr(f)(1.0).jaxpr.pretty_print(name_stack=True)
+
+
 @pytest.mark.ours
 def test_both_lines_and_names(jax, jnp):
     def f(x):

@@ -283,6 +283,10 @@ class Client:
         """How many there are."""
         return len(self.devices())
 
+    def live_executables(self):
+        """The compiled programs that jitted functions hold, for its devices."""
+        return _core.live_executables(self.platform)
+
     def process_index(self):
         """0: a run has one process."""
         return 0

@@ -15,6 +15,12 @@ def getitem():
     return getitem
 
 
+def holders():
+    from ._holders import holders
+
+    return holders
+
+
 def index_update_helper():
     from ._indexing import IndexUpdateHelper
 
@@ -247,6 +253,7 @@ _core.register_hooks(
         loader.__name__: loader
         for loader in (
             getitem,
+            holders,
             index_update_helper,
             symbolic_slice,
             numpy,

@@ -7,7 +7,7 @@
 //! ```
 use crate::error::Res;
 use crate::program::Program;
-use crate::value::Tag;
+use crate::value::{Tag, Value};
 use std::sync::OnceLock;
 
 /// How the host answers.
@@ -18,6 +18,8 @@ pub struct HostChecks {
     pub programs: fn() -> bool,
     /// Frees objects of the host that only cycles keep alive.
     pub collect: fn(),
+    /// A name for a tracer, and lines that say which objects of the host hold it.
+    pub holders: fn(&Value) -> Option<(String, String)>,
 }
 static HOST: OnceLock<HostChecks> = OnceLock::new();
 
@@ -27,6 +29,9 @@ pub fn install(host: HostChecks) {
 }
 pub fn leaks() -> bool {
     HOST.get().is_some_and(|h| (h.leaks)())
+}
+pub(crate) fn holders(v: &Value) -> Option<(String, String)> {
+    HOST.get().and_then(|h| (h.holders)(v))
 }
 /// The error for tracers that are held though their trace has ended, if it was to be checked.
 pub fn ended(tag: &Tag) -> Res<()> {

@@ -7,7 +7,7 @@ mod scope;
 pub use scope::{
     AxisKind, Line, Lines, Named, NamedAxis, Saved, Scopes, ToLit, Transforming, at_root, axes, axis_named, axis_size,
     bind, current, enter, eval_root, install_lines, install_root, install_to_lit, is_manual, line, moved, name_axes,
-    names, no_axes, open_scopes, place, replace_current, restore_current, to_lit, transforming, with_axis,
+    named, names, no_axes, open_scopes, place, replace_current, restore_current, to_lit, transforming, with_axis,
 };
 
 use crate::aval::{Aval, Lit};
@@ -343,6 +343,10 @@ impl dyn Cx + '_ {
     /// those that were open (`beneath`) when the program was traced. Where an equation is being transformed, no call is the user's.
     pub fn inline_here(&self, p: &Program, x: &[Value], beneath: u32) -> Res<Values> {
         if Line::is_set() { self.inline(p, x) } else { self.inline_at(p, x, |line| moved(line, beneath, None)) }
+    }
+    /// The same for the equations of a part of a transformed program: their scopes are beneath one of that name.
+    pub fn inline_named(&self, p: &Program, x: &[Value], name: &'static str) -> Res<Values> {
+        self.inline_at(p, x, |line| named(line, name))
     }
     fn inline_at(&self, p: &Program, x: &[Value], place: impl Fn(u32) -> u32) -> Res<Values> {
         if x.len() != p.n_ins() {

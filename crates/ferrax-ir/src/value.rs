@@ -97,8 +97,16 @@ impl Tag {
         });
         let mut m = format!("Leaked trace {}. Leaked tracer(s):\n", self.classes().0);
         for v in left {
+            let class = self.classes().1;
             let made = v.made_at().map_or(String::new(), |at| format!("\nThe value was computed at {at}."));
-            m += &format!("\n{} of type {}{of}{made}\n", self.classes().1, v.aval().long());
+            m += &format!("\n{class} of type {}{of}{made}\n", v.aval().long());
+            if let Some((id, lines)) = crate::checks::holders(v) {
+                let here = || crate::cx::place(crate::cx::line());
+                let at = v.made_at().or_else(|| self.of.get().map(|of| of.to_string())).or_else(here);
+                let at = at.unwrap_or_default();
+                m += &format!("\nThis {class} with object id {id} was created on line:\n  {at}\n");
+                m += &lines.replace("<tracer>", &format!("<{class} {id}>"));
+            }
         }
         m += "\nhelp: return the value from the transformed function instead of storing it outside";
         Error::new(ErrorKind::Leak, m)

@@ -45,6 +45,8 @@ macro_rules! loaded {
 loaded! {
     /// `getitem(array, index)`: indexing that is not static.
     getitem: PyAny;
+    /// `holders(tracer)`: lines that say which objects hold a tracer, or None.
+    holders: PyAny;
     /// The class of `array.at`.
     index_update_helper: PyType;
     /// `sliced(shape, index)`: checks an index of an array whose sizes are symbolic.

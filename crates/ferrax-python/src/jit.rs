@@ -646,6 +646,12 @@ pub fn types_of(leaves: &[Bound<PyAny>]) -> PyResult<Vec<Aval>> {
         .collect()
 }
 
+/// live_executables(platform): the compiled programs of all jitted functions, for the devices of that platform.
+#[pyfunction]
+pub fn live_executables(platform: &str) -> Vec<PyExecutable> {
+    let all = cache::all_variants().into_iter().flat_map(|v| lock(&v.compiled).to_vec());
+    all.filter(|c| c.device.platform() == platform).map(PyExecutable::of).collect()
+}
 /// clear_caches(): forgets compiled primitives and the traces of every jitted function.
 #[pyfunction]
 pub fn clear_caches() {

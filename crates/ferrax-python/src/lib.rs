@@ -90,7 +90,7 @@ mod core {
     #[pymodule_export]
     use crate::jaxpr::{Jaxpr, JaxprEqn, Literal, Var, eval_program};
     #[pymodule_export]
-    use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, clear_caches, jit};
+    use crate::jit::{PyCompiled, PyExecutable, PyLowered, PyTraced, clear_caches, jit, live_executables};
     #[pymodule_export]
     use crate::placement::PyDeviceMesh;
     #[pymodule_export]
@@ -112,6 +112,8 @@ mod core {
         TraceTag, at_root, axis_size, eval_context, identities, is_manual, make_program, staging, trace_context,
         trace_of, traces, varying,
     };
+    #[pymodule_export]
+    use crate::trace_errors::tracer_number;
     #[pymodule_export]
     use crate::transfer::{array_of_parts, constrain, device_put, reshard, resolved, use_mesh};
     #[pymodule_export]
@@ -168,6 +170,7 @@ fn install() {
         leaks: || config::flags().check_leaks(),
         programs: || config::flags().enable_checks(),
         collect: device::collect,
+        holders: trace_errors::holders,
     });
     ferrax_ir::settings::install(ferrax_ir::settings::HostSettings {
         without_ones: || config::flags().without_ones(),

@@ -47,7 +47,8 @@ thread_local! {
 
 /// Installs the access to source lines.
 pub fn install() {
-    let scopes = Scopes { open: scopes::open, enter: scopes::enter_transform, leave: scopes::scope_leave, moved };
+    let scopes =
+        Scopes { open: scopes::open, enter: scopes::enter_transform, leave: scopes::scope_leave, moved, named };
     ferrax_ir::cx::install_lines(Lines { here, text, names, scopes: Some(scopes) });
 }
 /// The names of a line's scopes.
@@ -59,11 +60,18 @@ fn names(line: u32) -> String {
 }
 /// The same instruction in other scopes: see [`Scopes::moved`].
 fn moved(line: u32, beneath: u32, transform: Option<&'static str>) -> u32 {
+    elsewhere(line, |at| scopes::moved(at, beneath, transform))
+}
+/// The same instruction beneath a scope: see [`Scopes::named`].
+fn named(line: u32, name: &'static str) -> u32 {
+    elsewhere(line, |at| scopes::beneath(at, name))
+}
+fn elsewhere(line: u32, to: impl FnOnce(u32) -> u32) -> u32 {
     Python::attach(|py| {
         let mut table = table();
         let Some(t) = table.as_mut() else { return line };
         let Some((code, lasti, at)) = (line as usize).checked_sub(1).and_then(|i| t.places.get(i)) else { return line };
-        let (lasti, to) = (*lasti, scopes::moved(*at, beneath, transform));
+        let (lasti, to) = (*lasti, to(*at));
         if to == *at {
             return line;
         }

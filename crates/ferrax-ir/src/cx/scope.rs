@@ -172,6 +172,8 @@ pub struct Scopes {
     pub leave: fn(u32),
     /// The line whose scopes are those that are open now, then the transform if any, then its own beneath the given stack.
     pub moved: fn(line: u32, beneath: u32, transform: Option<&'static str>) -> u32,
+    /// The line whose scopes are those of the given one beneath a scope of this name.
+    pub named: fn(line: u32, name: &'static str) -> u32,
 }
 static LINES: OnceLock<Lines> = OnceLock::new();
 pub fn install_lines(l: Lines) {
@@ -217,6 +219,13 @@ pub fn open_scopes() -> u32 {
 pub fn moved(line: u32, beneath: u32, transform: Option<&'static str>) -> u32 {
     match scopes() {
         Some(s) if line != 0 => (s.moved)(line, beneath, transform),
+        _ => line,
+    }
+}
+/// The line of an equation of a part that has a name: [`Scopes::named`].
+pub fn named(line: u32, name: &'static str) -> u32 {
+    match scopes() {
+        Some(s) if line != 0 => (s.named)(line, name),
         _ => line,
     }
 }

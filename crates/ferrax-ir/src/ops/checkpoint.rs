@@ -77,7 +77,7 @@ impl Rules for Remat {
         };
         let outs = back.outs.iter().map(|s| s.as_ref().map(|s| s.map(&mut place)).transpose()).collect::<Res<_>>()?;
         let (program, consts) = cx.recur().stage(&ins, &|cx, a| {
-            let res = cx.inline(&sp.known, &a[..n])?;
+            let res = cx.inline_named(&sp.known, &a[..n], "rematted_computation")?;
             let mut y = cx.inline(&back.program, &cat(&[&res, &a[n..]]))?;
             y.extend(shown.iter().map(|i| res[*i].clone()));
             Ok(y)

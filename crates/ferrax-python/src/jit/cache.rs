@@ -5,8 +5,8 @@
 //! objects live as long as the function itself: `jit(f)(1); jit(f)(2)` traces once.
 //!
 //! INVARIANT: no lock is held while Python runs. A cached value does not keep the function alive.
-use super::Options;
 use super::structure::{ArgSlot, Structure};
+use super::{Options, Variant};
 use crate::plain::is_plain;
 use crate::tree::{NodeKind, TreeDef};
 use ferrax_ir::Op;
@@ -163,10 +163,17 @@ fn plain_program(p: &Program) -> bool {
 
 /// The caches of all jitted functions that are alive, for `clear_caches`.
 static CACHES: Mutex<Vec<Weak<Mutex<TraceCache>>>> = Mutex::new(vec![]);
+fn all_caches() -> Vec<Arc<Mutex<TraceCache>>> {
+    lock(&CACHES).iter().filter_map(Weak::upgrade).collect()
+}
 /// Forgets all traces.
 pub fn clear_all() {
-    let all: Vec<_> = lock(&CACHES).iter().filter_map(Weak::upgrade).collect();
-    all.iter().for_each(clear);
+    all_caches().iter().for_each(clear);
+}
+/// The traces of all jitted functions.
+pub(super) fn all_variants() -> Vec<Arc<Variant>> {
+    let structures = all_caches().iter().flat_map(|c| lock(c).structures()).collect::<Vec<_>>();
+    structures.iter().flat_map(|s| lock(&s.variants).map.values().flatten().cloned().collect::<Vec<_>>()).collect()
 }
 pub(super) fn clear(cache: &Arc<Mutex<TraceCache>>) {
     let old = std::mem::take(&mut *lock(cache));

@@ -436,6 +436,11 @@ fn costs<'py>(py: Python<'py>, operations: Operations, ins: &[Aval], outs: &[Ava
 /// A compiled program: a plan on a device.
 #[pyclass(frozen, weakref, module = "ferrax.stages", name = "Executable")]
 pub struct PyExecutable(Arc<Compiled>);
+impl PyExecutable {
+    pub(super) fn of(compiled: Arc<Compiled>) -> PyExecutable {
+        PyExecutable(compiled)
+    }
+}
 #[pymethods]
 impl PyExecutable {
     /// The plan as text.

@@ -62,6 +62,14 @@ impl ScopeTable {
             self.push(to, name, is_transform)
         })
     }
+    fn beneath(&mut self, id: u32, name: &'static str) -> u32 {
+        let through = self.through(id);
+        let first = self.push(0, name.into(), false);
+        through.iter().fold(first, |to, s| {
+            let Scope { name, is_transform, .. } = self.all[*s as usize - 1].clone();
+            self.push(to, name, is_transform)
+        })
+    }
     fn text(&self, id: u32) -> String {
         let (mut parts, mut pending) = (vec![], vec![]);
         let wrap = |pending: &mut Vec<&str>, name: &str| {
@@ -119,6 +127,10 @@ pub fn moved(id: u32, beneath: u32, transform: Option<&'static str>) -> u32 {
             }
         }
     })
+}
+/// The scopes of `id` beneath one of this name.
+pub fn beneath(id: u32, name: &'static str) -> u32 {
+    with(|t| t.beneath(id, name))
 }
 /// The names, joined by slashes.
 pub fn text(id: u32) -> String {
