@@ -1,6 +1,6 @@
 """Who holds a tracer that outlived its trace: the lines that a leak's error adds.
 
-Invariant: looking for holders changes nothing and never fails; where an object has no name, its type and number stand for it.
+Invariant: looking for holders changes nothing and never fails; an object without a name is shown as its type and number.
 
     <BatchTracer 140> is referred to by <function 150> (f) closed-over variable x
     <function 150> is referred to by <list 160>[0]

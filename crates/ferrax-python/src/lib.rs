@@ -31,6 +31,7 @@ mod export;
 mod ffi;
 mod function;
 mod held;
+mod holders;
 mod hooks;
 mod jaxpr;
 mod jit;
@@ -86,6 +87,8 @@ mod core {
     #[pymodule_export]
     use crate::held::held_objects;
     #[pymodule_export]
+    use crate::holders::tracer_number;
+    #[pymodule_export]
     use crate::hooks::{load_hooks, provide_hook, register_hooks};
     #[pymodule_export]
     use crate::jaxpr::{Jaxpr, JaxprEqn, Literal, Var, eval_program};
@@ -112,8 +115,6 @@ mod core {
         TraceTag, at_root, axis_size, eval_context, identities, is_manual, make_program, staging, trace_context,
         trace_of, traces, varying,
     };
-    #[pymodule_export]
-    use crate::trace_errors::tracer_number;
     #[pymodule_export]
     use crate::transfer::{array_of_parts, constrain, device_put, reshard, resolved, use_mesh};
     #[pymodule_export]
@@ -170,7 +171,7 @@ fn install() {
         leaks: || config::flags().check_leaks(),
         programs: || config::flags().enable_checks(),
         collect: device::collect,
-        holders: trace_errors::holders,
+        holders: holders::holders,
     });
     ferrax_ir::settings::install(ferrax_ir::settings::HostSettings {
         without_ones: || config::flags().without_ones(),

@@ -167,21 +167,3 @@ pub fn concretization(py: Python, v: &Value, kind: ErrorKind, note: &str) -> PyE
     };
     named(py, kind.class(), &format!("{first}{note}{}{by}{remedy}", origin(py, v)))
 }
-
-/// The number of a tracer among those that are alive, and lines that say what holds it.
-pub fn holders(v: &Value) -> Option<(String, String)> {
-    Python::attach(|py| {
-        let x = crate::array::value::wrap(py, v.clone()).ok()?;
-        let found = crate::hooks::holders(py).and_then(|f| f.call1((&x,))).ok()?;
-        let lines: String = found.extract().ok()?;
-        Some((tracer_number(&x).to_string(), lines))
-    })
-}
-/// A number that only objects of the same tracer have; 0 for anything else.
-#[pyfunction]
-pub fn tracer_number(x: &Bound<PyAny>) -> usize {
-    match crate::array::value::held(x) {
-        Some(Value::Tracer(t)) => Arc::as_ptr(&t.0) as usize,
-        _ => 0,
-    }
-}

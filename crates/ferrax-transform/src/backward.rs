@@ -29,7 +29,7 @@ pub fn backward(
         Atom::Var(v) => val[*v as usize].clone(),
         Atom::Lit(l) => Some(Value::Lit(*l)),
     };
-    // whether something that is wanted is computed from it
+    // whether it depends on an input whose cotangent is requested
     let mut reached = linear.clone();
     for (i, r) in reached[n_held..p.first_var()].iter_mut().enumerate() {
         *r &= wanted(i);
