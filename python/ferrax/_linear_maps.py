@@ -264,7 +264,9 @@ def _pull_back(spec, n_aux, linear, *cotangents, wanted=None):
         )
     cts = [_checked_cotangent(ct, aval) for ct, aval in zip(leaves, spec.out_avals, strict=True)]
     grads = looked_at("vjp", spec, transposed(linear, cts + [None] * n_aux, spec.refs, wanted))
-    return spec.in_tree.unflatten([zeros(a, cotangent=True) if g is None else g for g, a in zip(grads, spec.in_avals, strict=True)])
+    given = [True] * len(grads) if wanted is None else wanted
+    grads = [zeros(a, cotangent=True) if g is None and w else 0 if g is None else g for g, w, a in zip(grads, given, spec.in_avals, strict=True)]
+    return spec.in_tree.unflatten(grads)
 
 
 def _checked_cotangent(ct, aval):
