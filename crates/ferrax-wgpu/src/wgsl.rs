@@ -90,7 +90,7 @@ pub fn load(d: DType, words: &str, base: usize, at: &str) -> String {
 pub fn constant(s: Scalar) -> String {
     match lane(s.dtype) {
         "bool" => (s.bits != 0).to_string(),
-        "f32" => format!("float({}u + zero)", (s.to_f64() as f32).to_bits()),
+        "f32" => format!("float({}u ^ zero)", (s.to_f64() as f32).to_bits()),
         "i32" => format!("bitcast<i32>({}u)", s.to_i64() as u32),
         _ => format!("{}u", s.bits),
     }

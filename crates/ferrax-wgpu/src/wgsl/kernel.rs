@@ -163,7 +163,7 @@ impl Text<'_> {
                 Node::Bin(f, x, y)
                     if of(x).is_float() && !f.is_comparison() && alike[*x as usize] == alike[*y as usize] =>
                 {
-                    scalar::bin(*f, of(x), &n(x), &format!("opaque({})", n(y)))?
+                    scalar::bin(*f, of(x), &n(x), &format!("again({})", n(y)))?
                 }
                 Node::Bin(f, x, y) => scalar::bin(*f, of(x), &n(x), &n(y))?,
                 Node::Select { p, t, f } => format!("select({}, {}, {})", n(f), n(t), n(p)),

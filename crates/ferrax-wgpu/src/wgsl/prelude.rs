@@ -8,9 +8,11 @@ const WRITTEN: &[(&str, &str)] = &[
     // A constant float; through a function, because WGSL forbids constant expressions that are nan or infinite.
     ("float", "fn float(bits: u32) -> f32 { return bitcast<f32>(bits); }"),
     // The same number, opaque to the driver: no contraction, no reassociation across it. Every
-    // entry point sets `zero` to a value that is zero at run time only. A sum stays opaque where it
-    // is taken twice; of two exclusive ors nothing would be left, and NVIDIA's compiler then contracts.
-    ("opaque", "fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) + zero); }"),
+    // entry point sets `zero` to a value that is zero at run time only.
+    ("opaque", "fn opaque(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ zero); }"),
+    // The same for what is opaque already: of two exclusive ors with one value nothing would be left,
+    // and NVIDIA's compiler then contracts. (Sums instead make LLVM's analysis of loops very slow.)
+    ("again", "fn again(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ (zero << 1u)); }"),
     ("byte_of", "fn byte_of(w: u32, i: i32) -> u32 { return (w >> ((u32(i) & 3u) * 8u)) & 0xffu; }"),
     ("half_of", "fn half_of(w: u32, i: i32) -> u32 { return (w >> ((u32(i) & 1u) * 16u)) & 0xffffu; }"),
     (
@@ -149,8 +151,11 @@ const WRITTEN: &[(&str, &str)] = &[
   let less = select(0u, 1u, n.x < d.x);
   var q = u32(f32(n.x) / f32(d.x) * f32(0x1000000u << less));
   var r = i32((u32(n.x) << (24u + less)) - q * u32(d.x));
-  while (r < 0) { r += d.x; q -= 1u; }
-  while (r >= d.x) { r -= d.x; q += 1u; }
+  let k = i32(floor(f32(r) / f32(d.x)));
+  q += u32(k);
+  r -= k * d.x;
+  if (r < 0) { r += d.x; q -= 1u; }
+  if (r >= d.x) { r -= d.x; q += 1u; }
   return bitcast<f32>(sign | rounded_bits(q, n.y - d.y + 127 - i32(less), r != 0));
 }",
     ),
@@ -165,8 +170,11 @@ const WRITTEN: &[(&str, &str)] = &[
   let odd = u32(n.y & 1);
   var s = u32(sqrt(f32(n.x)) * select(8192.0, 5792.6187514801984, odd == 1u));
   var r = i32((u32(n.x) << (26u - odd)) - s * s);
-  while (r < 0) { s -= 1u; r += i32(2u * s + 1u); }
-  while (r > i32(2u * s)) { r -= i32(2u * s + 1u); s += 1u; }
+  let k = i32(floor(f32(r) / f32(2u * s)));
+  r -= i32(2u * s) * k + k * k;
+  s += u32(k);
+  if (r < 0) { s -= 1u; r += i32(2u * s + 1u); }
+  if (r > i32(2u * s)) { r -= i32(2u * s + 1u); s += 1u; }
   return bitcast<f32>(rounded_bits(s, (n.y + 126 + i32(odd)) / 2, r != 0));
 }",
     ),
