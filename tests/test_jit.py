@@ -124,11 +124,15 @@ def test_the_cache_is_bounded_and_can_be_cleared(jax, jnp):
 def test_the_client_lists_what_is_compiled(jax, jnp):
     client, x = jax.devices()[0].client, jnp.ones(3)
     f = jax.jit(lambda x, n: x + n, static_argnums=1)
-    before = len(client.live_executables())
-    f(x, 1), f(x, 2), f(x, 2)
-    assert len(client.live_executables()) == before + 2
-    f.clear_cache()
-    assert len(client.live_executables()) == before
+    jax.block_until_ready([f(x, 1), f(x, 2), f(x, 2)])
+    gc.collect()
+    gc.disable()  # programs of other tests are freed with their functions
+    try:
+        held = len(client.live_executables())
+        f.clear_cache()
+        assert len(client.live_executables()) == held - 2
+    finally:
+        gc.enable()
 
 
 def test_functions_and_their_traces_are_freed(jax):
