@@ -100,6 +100,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-python/src/ffi/threads.rs",
     "crates/ferrax-python/src/jit/vectorcall.rs",
     "crates/ferrax-testkit/examples/trace.rs",
+    "crates/ferrax-testkit/tests/forks.rs",
     "crates/ferrax-testkit/tests/out_of_memory.rs",
     "crates/ferrax-wgpu/src/device/pipeline.rs",
 ];

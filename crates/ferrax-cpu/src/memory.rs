@@ -7,10 +7,11 @@
 #![allow(unsafe_code)]
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};
+use once_cell::race::OnceBox;
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 pub const ALIGN: usize = 64;
 /// Blocks from here on are aligned to huge pages and shared between threads.
@@ -82,12 +83,13 @@ impl Drop for Free {
 
 /// The machine's memory, in bytes, where it is known. A system that promises more ends the process when the promise is called in.
 pub fn installed() -> Option<usize> {
-    static TOTAL: OnceLock<Option<usize>> = OnceLock::new();
-    *TOTAL.get_or_init(|| {
+    static TOTAL: OnceBox<Option<usize>> = OnceBox::new();
+    let find = || {
         let info = std::fs::read_to_string("/proc/meminfo").ok()?;
         let line = info.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
         line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
-    })
+    };
+    *TOTAL.get_or_init(|| Box::new(find()))
 }
 
 impl Block {

@@ -50,7 +50,7 @@ impl Standby {
     pub fn has_parked(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
-    /// Gives an task to a thread that waits, or to one that `wake` gets, which stays afterwards.
+    /// Gives a task to a thread that waits, or to one that `wake` gets, which stays afterwards.
     pub fn call(&'static self, task: HelperTask, wake: impl FnOnce(HelperTask)) {
         let Some(slot) = self.slots.iter().find(|s| s.changes(PARKED, SIGNALLED)) else {
             return wake(Box::new(move || {
@@ -68,7 +68,8 @@ impl Standby {
         }
     }
     fn wait(&self) -> Option<HelperTask> {
-        let slot = self.slots.iter().find(|s| s.changes(IDLE, PARKED))?;
+        // A lock that is taken belongs to a thread that a fork has lost: an idle slot has no user.
+        let slot = self.slots.iter().find(|s| s.task.try_lock().is_ok() && s.changes(IDLE, PARKED))?;
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let task = self.wait_in(slot);
         self.waiting.fetch_sub(1, Ordering::Relaxed);

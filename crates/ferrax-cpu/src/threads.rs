@@ -5,6 +5,7 @@ use crate::share;
 use crate::standby::Standby;
 use crate::tuning::ThreadTuning;
 use ferrax_kernel::{Error, Res};
+use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
@@ -161,8 +162,8 @@ static MISSED: Missed = Missed { nanos: AtomicU64::new(0), last: AtomicU64::new(
 impl Missed {
     fn is_due(&self, nanos: u32) -> bool {
         const WAKING: u64 = TUNING.min_waking_nanos;
-        static SINCE: OnceLock<Instant> = OnceLock::new();
-        let now = SINCE.get_or_init(Instant::now).elapsed().as_nanos() as u64;
+        static SINCE: OnceBox<Instant> = OnceBox::new();
+        let now = SINCE.get_or_init(|| Box::new(Instant::now())).elapsed().as_nanos() as u64;
         let again = now.saturating_sub(self.last.swap(now, Ordering::Relaxed)) < 4 * WAKING;
         let before = if again { self.nanos.load(Ordering::Relaxed) } else { 0 };
         let due = before + nanos as u64 >= WAKING;

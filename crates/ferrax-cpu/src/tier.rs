@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: all tiers compile the same source without contraction, so they give the same bits. For a fused multiply-add in that source, the portable
 //! tier calls the C library.
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub enum Tier {
@@ -40,11 +40,12 @@ impl Tier {
     }
     /// The best tier of this machine, or the one that `FERRAX_CPU` names if the machine has it.
     pub fn current() -> Tier {
-        static TIER: OnceLock<Tier> = OnceLock::new();
+        static TIER: OnceBox<Tier> = OnceBox::new();
         *TIER.get_or_init(|| {
             let asked = std::env::var("FERRAX_CPU").ok();
             let best = Tier::ALL.into_iter().rev().find(|t| t.is_available()).unwrap_or(Tier::Portable);
-            Tier::ALL.into_iter().find(|t| asked.as_deref() == Some(t.name()) && t.is_available()).unwrap_or(best)
+            let named = |t: &Tier| asked.as_deref() == Some(t.name()) && t.is_available();
+            Box::new(Tier::ALL.into_iter().find(named).unwrap_or(best))
         })
     }
 }

@@ -4,8 +4,9 @@
 //! names the run that will settle it. This module does not wait: the scheduler (`ferrax-runtime`)
 //! does.
 use crate::error::{Error, Res};
+use once_cell::race::OnceBox;
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The function that a wait calls from time to time. Its error ends the wait.
 pub type Look<'a> = dyn FnMut() -> Res<()> + 'a;
@@ -47,7 +48,7 @@ enum State {
 }
 struct Later {
     bytes: usize,
-    memory: OnceLock<Res<Arc<dyn Memory>>>,
+    memory: OnceBox<Res<Arc<dyn Memory>>>,
     by: u64,
 }
 
@@ -61,7 +62,7 @@ impl Buffer {
     }
     /// A buffer that the run named `by` will [`Buffer::fill`] or [`Buffer::poison`].
     pub fn pending(bytes: usize, by: u64) -> Buffer {
-        Buffer(State::Later(Arc::new(Later { bytes, memory: OnceLock::new(), by })))
+        Buffer(State::Later(Arc::new(Later { bytes, memory: OnceBox::new(), by })))
     }
     /// The run that a pending buffer waits for.
     pub fn awaited(&self) -> Option<u64> {
@@ -88,7 +89,7 @@ impl Buffer {
     /// Only the first call counts.
     fn settle(&self, r: Res<Arc<dyn Memory>>) {
         if let State::Later(l) = &self.0 {
-            let _ = l.memory.set(r);
+            let _ = l.memory.set(Box::new(r));
         }
     }
     pub fn is_ready(&self) -> bool {
@@ -116,9 +117,13 @@ impl Buffer {
     }
     /// The memory to be taken over, if it is ready and this is its only holder.
     pub fn memory_mut(&mut self) -> Option<&mut dyn Memory> {
+        if let State::Later(l) = &mut self.0 {
+            let settled = Arc::get_mut(l)?.memory.get()?.as_ref().ok()?.clone();
+            self.0 = State::Ready(settled);
+        }
         match &mut self.0 {
             State::Ready(m) => Arc::get_mut(m),
-            State::Later(l) => Arc::get_mut(Arc::get_mut(l)?.memory.get_mut()?.as_mut().ok()?),
+            State::Later(_) => None,
         }
     }
     /// The memory of a buffer that is known to be settled: an error if it is poisoned, or pending against the promise.

@@ -5,8 +5,8 @@ use super::block::{BlockFn, BlockLoop, F1, map1, pick, tiers};
 use super::lane::*;
 use crate::tier::Tier;
 use ferrax_kernel::{DType, Scalar};
+use once_cell::race::OnceBox;
 use std::marker::PhantomData;
-use std::sync::OnceLock;
 
 /// `rows` rows of `n` elements each, one after the other into `d`; strides are in elements of the buffer.
 pub type LoadFn = unsafe fn(d: *mut u8, src: *const u8, rows: usize, row_stride: isize, n: usize, stride: isize);
@@ -593,7 +593,7 @@ pub fn index(lane: Lane, t: Tier) -> IndexFn {
 pub const COUNTED: i64 = 1 << 15;
 /// The numbers from 0 on, each a lane.
 pub fn counted(lane: Lane) -> *const u8 {
-    static TABLES: [OnceLock<Box<[u64]>>; 4] = [const { OnceLock::new() }; 4];
+    static TABLES: [OnceBox<Box<[u64]>>; 4] = [const { OnceBox::new() }; 4];
     let (k, of) = match lane {
         Lane::Bool | Lane::I32 | Lane::U32 => (0, Lane::I32),
         Lane::I64 | Lane::U64 => (1, Lane::I64),
@@ -604,7 +604,7 @@ pub fn counted(lane: Lane) -> *const u8 {
         let mut numbers = vec![0u64; COUNTED as usize * of.size() / 8];
         // SAFETY: room for so many lanes.
         unsafe { index(of, Tier::Portable)(numbers.as_mut_ptr().cast(), 0, 1, COUNTED as usize) };
-        numbers.into()
+        Box::new(numbers.into())
     });
     table.as_ptr().cast()
 }
