@@ -49,7 +49,6 @@ REASONS = (
         r"^type: .*array \[\] \w+\*, not (int|float|TypedInt)",
         "a result is an array, not the Python number it was computed from",
     ),
-    (r"^jax\.lax\.composite", r"^type: .*(int|float) \[\] , not array", "the decomposition is inlined"),
     (r"^jax\.lax\.conv_.*shape_tuple", r"^type: ", "sizes are Python's integers"),
     # values
     (r"^jax\.numpy\.spacing: .*float16", r"^value", NUMPY),

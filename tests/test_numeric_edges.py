@@ -305,3 +305,50 @@ def test_wide_unitary_matrices_are_tall_ones_transposed(jnp, jax):
 
 def test_the_shape_of_a_number_is_an_array(jnp, jax):
     assert isinstance(jax.lax.shape_as_value(()), jax.Array) and isinstance(jax.lax.shape_as_value((2,)), np.ndarray)
+
+
+FLOATS = [np.nan, np.inf, -np.inf, 1e20, -1e20, 300.7, -1.5, 16777217.0, 2147483647.0]
+# What becomes of a float of Python's where integers are computed: what a conversion of an array makes of it.
+TAKEN = {
+    "full": lambda jnp, lax, v, d: jnp.full((1,), v, d)[0],
+    "full of one": lambda jnp, lax, v, d: jnp.full((), v, d),
+    "full_like": lambda jnp, lax, v, d: jnp.full_like(jnp.zeros(1, d), v)[0],
+    "full_like of a dtype": lambda jnp, lax, v, d: jnp.full_like(jnp.zeros(1), v, dtype=d)[0],
+    "lax.full": lambda jnp, lax, v, d: lax.full((1,), v, jnp.dtype(d))[0],
+    "at.set": lambda jnp, lax, v, d: jnp.zeros(2, d).at[0].set(v)[0],
+    "at.set of an array": lambda jnp, lax, v, d: jnp.zeros(2, d).at[jnp.array([1])].set(v)[1],
+    "at.set of a mask": lambda jnp, lax, v, d: jnp.zeros(2, d).at[jnp.array([True, False])].set(v)[0],
+    "max": lambda jnp, lax, v, d: jnp.max(jnp.full(1, jnp.iinfo(d).min, d), initial=v),
+    "min": lambda jnp, lax, v, d: jnp.min(jnp.full(1, jnp.iinfo(d).max, d), initial=v),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types:FutureWarning")
+def test_floats_taken_as_integers(jnp, lax, name, dtype):
+    for v in FLOATS:
+        exact = "full" in name and np.isfinite(v) and jnp.iinfo(dtype).min <= v <= jnp.iinfo(dtype).max
+        want = jnp.asarray(int(v) if exact else v).astype(dtype)
+        got = TAKEN[name](jnp, lax, v, dtype)
+        assert (got, got.dtype) == (want, want.dtype), v
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32"])
+@pytest.mark.parametrize("make", ["array", "asarray", "list", "scalar type"])
+def test_floats_refused_as_integers(jnp, make, dtype):
+    takes = {
+        "array": lambda v: jnp.array(v, dtype),
+        "asarray": lambda v: jnp.asarray(v, dtype=dtype),
+        "list": lambda v: jnp.array([1.0, v], dtype)[1],
+        "scalar type": lambda v: getattr(jnp, dtype)(v),
+    }[make]
+    for v in FLOATS:
+        try:
+            want = np.asarray(v, dtype)
+        except (ValueError, OverflowError) as e:
+            with pytest.raises(type(e)) as found:
+                takes(v)
+            assert str(found.value) == str(e), v
+        else:
+            assert takes(v) == want, v

@@ -266,7 +266,6 @@ REFUSED = {
     ("_autodiff.py:value_and_grad", "reduce_axes"): lambda jax: jax.value_and_grad(sum, reduce_axes=("i",)),
     ("_linear_maps.py:vjp", "reduce_axes"): lambda jax: jax.vjp(sum, ONES, reduce_axes=("i",)),
     ("_linear_maps.py:linear_transpose", "reduce_axes"): lambda jax: jax.linear_transpose(sum, ONES, reduce_axes=("i",)),
-    ("_batching.py:vmap", "sum_match"): lambda jax: jax.vmap(sum, sum_match=True),
     ("_callback.py:pure_callback", "sharding"): lambda jax: jax.pure_callback(len, 1, ONES, sharding="x"),
     ("_callback.py:io_callback", "sharding"): lambda jax: importlib.import_module(f"{jax.__name__}.experimental").io_callback(len, 1, ONES, sharding="x"),
     ("extend/core/__init__.py:unmapped_aval", "explicit_mesh_axis"): lambda jax: jax.extend.core.unmapped_aval(2, 0, jax.typeof(1.0), explicit_mesh_axis="x"),

@@ -174,3 +174,44 @@ def test_rules_emit_as_many_equations_at_every_batch_size(jax):
             x, y = vectors(0, lanes)
             sizes.add(len(jax.make_jaxpr(jax.vmap(f))(x, y).jaxpr.eqns))
         assert len(sizes) == 1, name
+
+
+def test_vmap_sums_what_has_no_axis(jax, jnp):
+    x = jnp.arange(6.0).reshape(2, 3)
+    mapped = lambda f, **k: jax.vmap(f, sum_match=True, **k)
+    np.testing.assert_array_equal(mapped(lambda v: v, out_axes=None)(x), x.sum(0))
+    np.testing.assert_array_equal(mapped(lambda v: v, in_axes=1, out_axes=None)(x), x.sum(1))
+    np.testing.assert_array_equal(mapped(lambda v: v, out_axes=None, axis_name="i")(x), x.sum(0))
+    total, rows, one, most = mapped(lambda v: (v, v, 3.0, {"a": v > 1}), out_axes=(None, 0, None, {"a": None}))(x)
+    np.testing.assert_array_equal(total, x.sum(0))
+    np.testing.assert_array_equal(rows, x)
+    assert one == 3.0 and most["a"].dtype == "int32" and most["a"].tolist() == [1, 1, 2]
+    f = mapped(lambda v: v * v, out_axes=None)
+    np.testing.assert_array_equal(jax.jit(f)(x), (x * x).sum(0))
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(x), 2 * x)
+    np.testing.assert_array_equal(mapped(mapped(lambda v: v, out_axes=None), out_axes=None)(x), 15.0)
+    with pytest.raises(ValueError, match="None"):
+        jax.vmap(lambda v: v, out_axes=None)(x)
+
+
+def test_numbers_beside_a_jacobian_stay_numbers(jax, jnp):
+    x, aux = jnp.arange(3.0), {"n": 5, "on": True, "z": 2j, "x": 1.5}
+    for transform in (jax.jacfwd, jax.jacrev, jax.hessian):
+        out = transform(lambda x, aux=aux: ((x * x).sum(), (aux, x + 1)), has_aux=True)(x)[1]
+        assert {k: (type(v), v) for k, v in out[0].items()} == {k: (type(v), v) for k, v in aux.items()}
+        np.testing.assert_array_equal(out[1], x + 1)
+
+
+def test_composites_of_numbers_are_of_arrays(jax, jnp, lax):
+    double = lax.composite(lambda x, *, by=2: x * by, "my.double")
+    for x, dtype in [(2.0, "float32"), (2, "int32"), (np.int8(2), "int8"), (np.float32(2), "float32")]:
+        for f in (double, jax.jit(double)):
+            out = f(x)
+            assert isinstance(out, jax.Array) and (out, out.dtype) == (4, dtype), x
+            assert out.weak_type == isinstance(x, (int, float))
+    assert double(np.arange(3.0), by=3).tolist() == [0, 3, 6]
+    tree = lax.composite(lambda d: {"sum": d["x"] + d["y"], "none": d["none"]}, "my.sum")
+    assert tree({"x": 1.0, "y": 2, "none": None}) == {"sum": 3.0, "none": None}
+    for f in (lambda x: "a", lambda x: (x, object())):
+        with pytest.raises(TypeError):
+            lax.composite(f, "my.other")(1.0)

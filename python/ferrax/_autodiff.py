@@ -422,14 +422,18 @@ def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bo
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         tree_map(lambda x: _check_input_jacfwd(holomorphic, x), dyn)
 
+        returned = []
+
         def push(tangents):
             y, y_dot, *aux = jvp(partial_fun, dyn, tangents, has_aux=has_aux)
+            returned[:] = aux
             return (y, tree_map(_integer_zeros, y_dot, y), *aux)
 
         y, jac, *aux = vmap(push, out_axes=(None, -1, None) if has_aux else (None, -1))(_std_basis(dyn))
         tree_map(lambda x: _check_output_jacfwd(holomorphic, _get_aval(x).dtype), y)
         result = tree_map(lambda block: _split_axis(dyn if isinstance(argnums, tuple) else dyn[0], -1, block), jac)
-        return (result, aux[0]) if has_aux else result
+        # numbers of Python stay what they are
+        return (result, tree_map(lambda x, v: v if isinstance(v, (bool, int, float, complex)) else x, aux[0], returned[0])) if has_aux else result
 
     return jacfun
 

@@ -9,7 +9,7 @@ import collections
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _core, _flat
-from ._flags import refused
+from ._dtypes import canonicalize_dtype
 from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
 from ._transformed import restorable
 from ._tree_prefixes import spread_prefix
@@ -51,7 +51,7 @@ def vmap(
         axis_name: a name for the axis, for collectives such as `lax.psum`.
         axis_size: the size of the axis, needed where no argument is mapped.
         spmd_axis_name: a mesh axis, or a tuple of them, that partitions the batch: constraints and `shard_map`s in `fun` are extended by it.
-        sum_match: not supported; must be False.
+        sum_match: outputs whose axis is None and that depend on mapped arguments are summed over the mapped axis; otherwise they are refused.
 
     Returns:
         the mapped function.
@@ -64,8 +64,6 @@ def vmap(
     Array([2., 2., 2.], dtype=float32)
     """
     spmd = () if spmd_axis_name is None else spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
-    if sum_match:
-        refused("vmap", "sum_match", sum_match, "results are stacked")
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -78,7 +76,7 @@ def vmap(
     if not all(_is_axis(a) or type(a) in spec_types for a in _axis_leaves(out_axes)):
         raise TypeError(f"vmap out_axes must be an int, None, or (nested) container with those types as leaves, but got {out_axes}.")
 
-    @restorable(vmap, fun, in_axes, out_axes, axis_name, axis_size)
+    @restorable(vmap, fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match)
     @wraps(fun, "{fun}", "Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes over which {fun} is mapped.{original}")
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -98,7 +96,7 @@ def vmap(
         refs = [x for x in leaves if isinstance(x, _flat.references.Ref)] if _flat.references.seen else ()
         if refs:
             _flat.references.check_aliases("vmap", fun, args, kwargs)
-            return _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name)
+            return _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name, sum_match)
         flat = mapped = FlatFun(fun, in_tree)
         if None in dims:
             _check_unmapped(leaves, dims)
@@ -106,7 +104,12 @@ def vmap(
             mapped = _over_mapped(flat, leaves, dims)
             leaves, dims = [x for x, d in zip(leaves, dims, strict=True) if d is not None], [d for d in dims if d is not None]
 
+        summed = []
+
         def out_dims(i=None):
+            if i is not None and sum_match:
+                summed.append(i)
+                return 0
             if i is not None:  # the name of the specification of output i
                 paths = tree_flatten_with_path(flat.out_tree.unflatten([0] * flat.out_tree.num_leaves))[0]
                 return f"vmap out_axes{keystr(paths[i][0])}"
@@ -116,9 +119,18 @@ def vmap(
             return spread_prefix(out_axes, tree, "vmap out_axes")
 
         outs = _core.vmap(mapped, leaves, dims, size, axis_name, out_dims, False, _named_lanes(spmd, leaves, dims))
+        for i in summed:
+            outs[i] = _total(outs[i])
         return flat.out_tree.unflatten(looked_at("vmap", fun, outs))
 
     return vmap_f
+
+
+def _total(x):
+    """The sum over the first axis; booleans are counted."""
+    if x.dtype == bool:
+        x = _core.bind("convert_element_type", x, new_dtype=canonicalize_dtype(int), weak_type=False)
+    return _core.bind("reduce_sum", x, axes=(0,))
 
 
 def _lane_axes(leaves, dims):
@@ -157,7 +169,7 @@ def _named_lanes(spmd, leaves, dims):
     return () if axes else spmd
 
 
-def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name):
+def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_name, sum_match):
     """`vmap` of a function with mutable references among its arguments: maps over their values and stores the new values in the references."""
     axes = [d for x, d in zip(leaves, dims, strict=True) if isinstance(x, _flat.references.Ref)]
 
@@ -167,7 +179,7 @@ def _mapped_with_refs(fun, leaves, in_tree, dims, size, refs, out_axes, axis_nam
         return fun(*args, **kwargs), [r._here() for r in own if isinstance(r, _flat.references.Ref)]
 
     values = [x._here() if isinstance(x, _flat.references.Ref) else x for x in leaves]
-    out, after = vmap(run, in_axes=tuple(dims), out_axes=(out_axes, axes), axis_name=axis_name, axis_size=size)(*values)
+    out, after = vmap(run, in_axes=tuple(dims), out_axes=(out_axes, axes), axis_name=axis_name, axis_size=size, sum_match=sum_match)(*values)
     _flat.references.settle(refs, after)
     return out
 

@@ -248,10 +248,10 @@ class _Override:
         return f"{self._flag.name.removeprefix('jax_')}({self._value!r})"
 
     def __enter__(self) -> None:
-        _core.config_push(self._flag.name, self._value)
+        self._flag.push(self._value)
 
     def __exit__(self, *exc: object) -> None:
-        _core.config_pop(self._flag.name)
+        self._flag.pop()
 
     def __call__(self, fun: _F, /) -> _F:
         @functools.wraps(fun)

@@ -336,3 +336,11 @@ def highest(dtype):
     if is_complex(dtype):
         return dtype.type(complex(np.inf, 0))
     return dtype.type(iinfo(dtype).max)
+
+
+def integer_of_float(value: float, dtype: Any) -> Any:
+    """A float as a scalar of an integer dtype, converted as an array's elements are: cut to an integer, within the dtype's limits; 0 of nan."""
+    limits = iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    number = 0 if value != value else high if value >= high else low if value <= low else int(value)
+    return np.dtype(dtype).type(number)

@@ -124,6 +124,36 @@ class Flag:
     def set(self, value):
         _core.config_set(self.name, self.checked(value))
 
+    def push(self, value):
+        """From now on the value on this thread, until `pop`."""
+        _core.config_push(self.name, value)
+
+    def pop(self):
+        """The end of a `push`."""
+        _core.config_pop(self.name)
+
+
+class _Guards(Flag):
+    """A flag that sets those of all ways."""
+
+    __slots__ = ()
+    ways = ("host_to_device", "device_to_host", "device_to_device")
+
+    def set(self, value):
+        super().set(value)
+        for way in self.ways:
+            _core.config_set(f"{self.name}_{way}", self.get())
+
+    def push(self, value):
+        super().push(value)
+        for way in self.ways:
+            _core.config_push(f"{self.name}_{way}", value)
+
+    def pop(self):
+        super().pop()
+        for way in self.ways:
+            _core.config_pop(f"{self.name}_{way}")
+
 
 def _device(name, value):
     if isinstance(value, str):
@@ -169,12 +199,6 @@ _ONE_PROCESS = "there is one process"
 
 
 _ONE_WAY = "programs are derived in one way"
-
-
-_NO_GUARD = {
-    v: "transfers are not guarded; an array's device is `x.device`, and `float(x)`, `np.asarray(x)` and `device_get` are what reads it"
-    for v in ("disallow", "disallow_explicit")
-}
 
 
 _GUARD = _one_of("allow", "log", "disallow", "log_explicit", "disallow_explicit", optional=True)
@@ -230,10 +254,10 @@ FLAGS = {
             traced=True,
         ),
         Flag("jax_debug_key_reuse", _bool, False, "raise KeyReuseError where a random key is consumed twice"),
-        Flag("jax_transfer_guard", _GUARD, None, "what a transfer between host and devices does", refused=_NO_GUARD, inert="transfers are not logged"),
-        Flag("jax_transfer_guard_host_to_device", _GUARD, None, "what a transfer to a device does", refused=_NO_GUARD, inert="transfers are not logged"),
-        Flag("jax_transfer_guard_device_to_host", _GUARD, None, "what a transfer to the host does", refused=_NO_GUARD, inert="transfers are not logged"),
-        Flag("jax_transfer_guard_device_to_device", _GUARD, None, "what a transfer between devices does", refused=_NO_GUARD, inert="transfers are not logged"),
+        _Guards("jax_transfer_guard", _GUARD, None, "what a transfer between host and devices does, whatever its way"),
+        Flag("jax_transfer_guard_host_to_device", _GUARD, None, "what a transfer to a device does"),
+        Flag("jax_transfer_guard_device_to_host", _GUARD, None, "what a transfer to the host does", inert="reading an array is no transfer that is looked at"),
+        Flag("jax_transfer_guard_device_to_device", _GUARD, None, "what a transfer between devices does"),
         Flag(
             "jax_array_garbage_collection_guard",
             _one_of("allow", "log", "fatal", optional=True),

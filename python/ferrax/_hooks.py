@@ -27,6 +27,12 @@ def index_update_helper():
     return IndexUpdateHelper
 
 
+def transfer():
+    from ._transfer_guards import transfer
+
+    return transfer
+
+
 def symbolic_slice():
     from ._symbolic_export import sliced
 
@@ -255,6 +261,7 @@ _core.register_hooks(
             getitem,
             holders,
             index_update_helper,
+            transfer,
             symbolic_slice,
             numpy,
             lax,

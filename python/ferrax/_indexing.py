@@ -19,7 +19,7 @@ import numpy as np
 
 from . import _bounds, _core
 from ._core import bind
-from ._dtypes import canonicalize_dtype, dtype_of, iinfo, is_bool, is_complex, is_unsigned
+from ._dtypes import canonicalize_dtype, dtype_of, iinfo, integer_of_float, is_bool, is_complex, is_integer, is_unsigned
 from ._index_entries import parse
 from ._masked_updates import masked_update, traced_mask
 from ._parts import sharded
@@ -427,6 +427,8 @@ def _as_value(y, dtype):
     if type(y) is int and not -(2**31) <= y < 2**31:
         return _core.asarray(y, dtype)  # read at x's dtype, or refused
     if isinstance(y, (bool, int, float)) or (isinstance(y, complex) and is_complex(dtype)):
+        if isinstance(y, float) and is_integer(dtype):
+            return integer_of_float(float(_core.asarray(y)), dtype)
         with np.errstate(all="ignore"):
             return np.asarray(y).astype(dtype)[()]
     return _core.asarray(y)

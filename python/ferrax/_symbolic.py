@@ -13,7 +13,10 @@ from __future__ import annotations
 import math
 import re
 import sys
+import threading
 from collections.abc import Sequence
+
+import numpy as np
 
 from .errors import InconclusiveDimensionOperation
 
@@ -40,6 +43,8 @@ class SymbolicScope:
         self._made_at = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         # (text, difference, whether it is 0 rather than at least 0), and the replacement of a term that an equality allows
         self.constraints, self._equal = [], {}
+        # the least and the greatest value of a name, by the constraints that have no other name
+        self.bounds: dict[str, tuple[float, float]] = {}
         for text in constraints_str:
             self._constrain(text)
 
@@ -48,7 +53,7 @@ class SymbolicScope:
             raise ValueError(f"symbolic constraint must be a string; got {text!r}")
         parts = re.split(r"(>=|<=|==)", text)
         if len(parts) != 3:
-            raise ValueError(f"Constraint parsing error: must contain one of '==' or '>=' or '<='. Found {text!r}")
+            raise ValueError(f"Constraint parsing error: must contain one of '==' or '>=' or '<='\nfound {text!r}")
         low, high = (_parse_one(p, self, f"constraint '{text}'") for p in (parts[2], parts[0]))
         if parts[1] == "<=":
             low, high = high, low
@@ -58,10 +63,24 @@ class SymbolicScope:
                 raise ValueError(f"Unsatisfiable explicit constraint: {text}")
             return
         self.constraints.append((text, difference, parts[1] == "=="))
+        self._bound(difference, parts[1] == "==")
         if parts[1] == "==":
             left = _lift(high, self)
             if len(left.terms) == 1 and next(iter(left.terms.values())) == 1:
                 self._equal[next(iter(left.terms))] = low
+
+    def _bound(self, difference, is_zero):
+        """Notes what `k name + c >= 0` says of the name."""
+        names = [t for t in difference.terms if t]
+        if len(names) != 1 or len(names[0]) != 1 or not isinstance(names[0][0], str):
+            return
+        (name,), k, c = names[0], difference.terms[names[0]], difference.terms.get((), 0)
+        low, high = self.bounds.get(name, (1, _INFINITE))
+        if k > 0 or is_zero:
+            low = max(low, -(c // k))
+        if k < 0 or is_zero:
+            high = min(high, c // -k)
+        self.bounds[name] = low, high
 
     def _check_same_scope(self, other, when):
         if other.scope is not self:
@@ -91,17 +110,24 @@ class SizeExpr:
 
     def _with(self, other):
         """The other operand as an expression of this scope; None if it cannot be one."""
+        other = getattr(other, "expr", other)  # of an argument that is traced
         if isinstance(other, SizeExpr):
             self.scope._check_same_scope(other, "for linear combination")
             return other
-        if isinstance(other, bool) or not hasattr(other, "__index__"):
+        if isinstance(other, bool) or not hasattr(other, "__index__") or (hasattr(other, "ndim") and not isinstance(other, np.integer)):
             return None
         return _constant(int(other.__index__()), self.scope)
+
+    def _computed(self, name, other):
+        """An operation of the size and a value that is no size: of arrays."""
+        if isinstance(other, (bool, str, bytes)) or other is None:
+            return NotImplemented
+        return getattr(self.__jax_array__(), name)(other)
 
     def __add__(self, other):
         o = self._with(other)
         if o is None:
-            return NotImplemented
+            return self._computed("__add__", other)
         terms = dict(self.terms)
         for t, k in o.terms.items():
             terms[t] = terms.get(t, 0) + k
@@ -112,7 +138,7 @@ class SizeExpr:
 
     def __sub__(self, other):
         o = self._with(other)
-        return NotImplemented if o is None else self + -o
+        return self._computed("__sub__", other) if o is None else self + -o
 
     def __rsub__(self, other):
         return -self + other
@@ -120,7 +146,7 @@ class SizeExpr:
     def __mul__(self, other):
         o = self._with(other)
         if o is None:
-            return NotImplemented
+            return self._computed("__mul__", other)
         terms = {}
         for t, k in self.terms.items():
             for u, m in o.terms.items():
@@ -131,10 +157,12 @@ class SizeExpr:
     __radd__, __rmul__ = __add__, __mul__
 
     def __pow__(self, n):
+        if isinstance(n, float):
+            raise ValueError(f"Symbolic dimension cannot be raised to non-integer powers: '{self}' ** '{n}'")
         if not hasattr(n, "__index__"):
             return NotImplemented
         if n < 0:
-            raise ValueError(f"Symbolic dimension raised to the negative power {n}")
+            raise ValueError(f"Symbolic dimension cannot be raised to negative powers: '{self}' ** '{n}'")
         out = _constant(1, self.scope)
         for _ in range(n):
             out = out * self
@@ -142,19 +170,19 @@ class SizeExpr:
 
     def __floordiv__(self, other):
         o = self._with(other)
-        return NotImplemented if o is None else _floordiv(self, o)
+        return self._computed("__floordiv__", other) if o is None else _floordiv(self, o)
 
     def __rfloordiv__(self, other):
         o = self._with(other)
-        return NotImplemented if o is None else _floordiv(o, self)
+        return self._computed("__rfloordiv__", other) if o is None else _floordiv(o, self)
 
     def __mod__(self, other):
         o = self._with(other)
-        return NotImplemented if o is None else _mod(self, o)
+        return self._computed("__mod__", other) if o is None else _mod(self, o)
 
     def __rmod__(self, other):
         o = self._with(other)
-        return NotImplemented if o is None else _mod(o, self)
+        return self._computed("__rmod__", other) if o is None else _mod(o, self)
 
     def __divmod__(self, other):
         return self // other, self % other
@@ -165,6 +193,7 @@ class SizeExpr:
     # ---- comparison
 
     def __eq__(self, other):
+        other = getattr(other, "expr", other)
         o = None if isinstance(other, SizeExpr) and other.scope is not self.scope else self._with(other)
         return o is not None and o.terms == self.terms
 
@@ -173,6 +202,9 @@ class SizeExpr:
 
     def _compare(self, other, sign, offset, symbol):
         """Whether sign * (self - other) - offset >= 0."""
+        other = getattr(other, "expr", other)
+        if isinstance(other, SizeExpr):
+            self.scope._check_same_scope(other, f"when comparing '{self}' {symbol} '{other}'")
         o = self._with(other)
         if o is None:
             return NotImplemented
@@ -195,6 +227,37 @@ class SizeExpr:
 
     def __int__(self):
         raise inconclusive(f"'{self}' used in a context that requires a constant")
+
+    # ---- in a function that is traced
+
+    def traced_size(self):
+        """The size as the traced function's arguments have it.
+
+        Raises:
+          TypeError: no function of this scope's sizes is being traced.
+          UnexpectedDimVar: it has names that no argument's shape has.
+        """
+        found = traced(self)
+        if found is None:
+            raise TypeError("'_DimExpr' object cannot be interpreted as an integer")
+        return found
+
+    def __index__(self):
+        return int.__index__(self.traced_size())
+
+    def __jax_array__(self):
+        found = traced(self)
+        if found is None:
+            raise NotImplementedError(
+                "Evaluation rule for 'dim_as_value' is not implemented. It seems that you are using shape polymorphism outside jax.export."
+            )
+        return found.as_array()
+
+    def __truediv__(self, other):
+        return self.__jax_array__() / other
+
+    def __rtruediv__(self, other):
+        return other / self.__jax_array__()
 
     # ---- the rest
 
@@ -224,6 +287,28 @@ class SizeExpr:
 
     def __reduce__(self):
         return _again, (repr(self), self.scope)
+
+
+# the name that types of shapes have in messages, and that libraries look for
+SizeExpr.__name__ = SizeExpr.__qualname__ = "_DimExpr"
+
+
+class UnexpectedDimVar(Exception):
+    """A symbolic size has a name that the shapes of the function's arguments do not have."""
+
+
+class _Tracing(threading.local):
+    """`size(expr)`: the size in the function that this thread traces."""
+
+    size = None
+
+
+tracing = _Tracing()
+
+
+def traced(expr):
+    """The size in the function that is being traced; None if none is."""
+    return tracing.size(expr) if tracing.size is not None else None
 
 
 def _again(text, scope):
@@ -344,9 +429,9 @@ def _extremum(name, a, b):
 # ---- known constraints
 
 
-def _factor_bounds(f):
+def _factor_bounds(f, scope):
     if isinstance(f, str):
-        return 1, _INFINITE
+        return scope.bounds.get(f, (1, _INFINITE))
     (a, b), (c, d) = (_bounds(x) if isinstance(x, SizeExpr) else (x, x) for x in f[1:])
     if f[0] == "max":
         return max(a, c), max(b, d)
@@ -367,7 +452,7 @@ def _bounds(e):
     for t, k in e.terms.items():
         a, b = 1, 1
         for f in t:
-            ends = [0 if 0 in (x, y) else x * y for x in (a, b) for y in _factor_bounds(f)]
+            ends = [0 if 0 in (x, y) else x * y for x in (a, b) for y in _factor_bounds(f, e.scope)]
             a, b = min(ends), max(ends)
         low, high = low + k * (a if k > 0 else b), high + k * (b if k > 0 else a)
     return low, high

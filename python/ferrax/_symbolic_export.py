@@ -11,10 +11,8 @@ more than sizes is refused.
 
 from __future__ import annotations
 
-import fractions
 import itertools
 import math
-import random
 import re
 import sys
 import threading
@@ -23,12 +21,12 @@ from typing import Any
 
 from . import _core
 from ._api import ShapeDtypeStruct
-from ._symbolic import SizeExpr, SymbolicScope, at_least_zero, inconclusive, symbolic_shape
+from ._symbolic import SizeExpr, SymbolicScope, UnexpectedDimVar, at_least_zero, inconclusive, symbolic_shape, tracing
+from ._symbolic_fit import Fit, Samples as Samples
 from ._tree_prefixes import broadcast_prefix
 from .errors import InconclusiveDimensionOperation
 from .tree_util import tree_flatten, tree_unflatten
 
-_RANGES = ((601, 1279), (101, 600), (17, 100), (4, 16), (1, 16), (1, 4096))
 _FEWEST, _MOST = 6, 24
 
 
@@ -77,6 +75,10 @@ class TracedSize(int):
             return _as_array(self, "__pow__", n)
         return _sized(self.expr**n, int.__int__(self) ** n)
 
+    def as_array(self):
+        """The number as an array."""
+        return _core.asarray(int.__index__(self))
+
     def extremum(self, name, other):
         """The larger (`"max"`) or smaller (`"min"`) of two sizes."""
         found = self.expr.extremum(name, getattr(other, "expr", other))
@@ -85,6 +87,8 @@ class TracedSize(int):
     def slicing(self, s):
         """Assumes, for a slice of an axis of this size, whether the size is below or above its bounds."""
         for v in (s.start, s.stop):
+            if isinstance(v, SizeExpr):
+                v = v.traced_size()
             if isinstance(v, int):
                 _ = v <= self if v >= 0 else -v <= self
 
@@ -274,81 +278,63 @@ def _value(n, sample):
     return n.value(sample) if isinstance(n, SizeExpr) else n
 
 
-class Samples:
-    """Values for the names of a scope that satisfy its constraints: first those with which user code is traced, then as many as requested."""
-
-    def __init__(self, scope, sizes):
-        self.names = sorted({n for e in sizes for n in e.names()})
-        self._conditions = [(d, equal) for _, d, equal in scope.constraints if d.names() <= set(self.names)]
-        self._conditions += [(e - 1, False) for e in sizes]
-        self._random, self.made = random.Random(0), []
-
-    def __getitem__(self, i):
-        while len(self.made) <= i:
-            self.made.append(self._draw())
-        return self.made[i]
-
-    def large(self):
-        """For each name a sample where its size is larger than the numbers that programs name, if the constraints admit one."""
-        for name in self.names:
-            for _ in range(200):
-                sample = {n: self._random.randint(17, 100) for n in self.names} | {name: self._random.randint(17000, 21000)}
-                if self._fits(sample):
-                    yield sample
-                    break
-
-    def apart(self, e, f):
-        """A sample at which two expressions differ; None if none was found."""
-        for k in range(3000):
-            sample = {n: self._random.randint(1, (8, 40, 300, 3000)[k % 4]) for n in self.names}
-            if self._fits(sample) and e.value(sample) != f.value(sample):
-                return sample
-        return None
-
-    def _draw(self):
-        for low, high in _RANGES:
-            # primes are not multiples of each other, and do not occur as sizes in programs
-            primes = [n for n in range(low, high + 1) if n > 16 and all(n % k for k in range(2, math.isqrt(n) + 1))]
-            # for the others any numbers are suitable: odd numbers alone would not distinguish halves
-            for pool in filter(None, (() if self.made else primes, range(low, high + 1))):
-                for _ in range(400):
-                    sample = {n: self._random.choice(pool) for n in self.names}
-                    distinct = len(set(sample.values())) == len(sample) and sample not in self.made
-                    if distinct and self._fits(sample):
-                        return sample
-        for _ in range(20000):
-            sample = {n: self._random.randint(1, 40) for n in self.names}
-            if self._fits(sample):
-                return sample
-        raise ValueError("no sizes were found that keep the constraints of the symbolic scope")
-
-    def _fits(self, sample):
-        values = ((d.value(sample), equal) for d, equal in self._conditions)
-        return all(v == 0 if equal else v >= 0 for v, equal in values)
-
-
 def traced_symbolically(trace, sample, sizes):
     """`trace()` at a sample, with symbolic sizes in the place of those of `sizes`.
 
     Returns:
       The trace, the expressions that were created, and those that were assumed to be at least 0.
     """
-    before = _state.table, _state.made, _state.assumed
+    before = _state.table, _state.made, _state.assumed, tracing.size
     table = {}
     for e in sizes:
         table.setdefault(e.value(sample), TracedSize(e, e.value(sample)))
     _state.table, _state.made, _state.assumed = table, [], []
+    tracing.size = lambda e: _at_sample(e, sample, sizes)
     old = _core.symbolic_sizes(table)
     try:
         made = trace()
         return made, list(dict.fromkeys([*sizes, *_state.made])), _state.assumed
     except (TypeError, ValueError, IndexError) as e:
+        _undivided(e, table)
         if len(e.args) == 1 and isinstance(e.args[0], str):
-            e.args = (re.sub(r"\b\d+\b", lambda m: repr(table.get(int(m.group()), m.group())).strip("'"), e.args[0]),)
+            e.args = (re.sub(r"\b\d+\b", lambda m: _spelled(int(m.group()), table), e.args[0]),)
         raise
     finally:
         _core.symbolic_sizes(old)
-        _state.table, _state.made, _state.assumed = before
+        _state.table, _state.made, _state.assumed, tracing.size = before
+
+
+def _at_sample(e, sample, sizes):
+    """A size that the traced function took from around it."""
+    scope = sizes[0].scope
+    if e.scope is not scope:
+        scope._check_same_scope(e, "in a traced function")
+    missing = sorted(e.names() - set(sample))
+    if missing:
+        raise UnexpectedDimVar(f"Encountered dimension variable '{missing[0]}' that is not appearing in the shapes of the function arguments.")
+    return _sized(e, e.value(sample))
+
+
+def _spelled(n, table):
+    """A number of a message as the size that it is at the sample. Small ones are more often themselves."""
+    return repr(table[n]) if n > 16 and n in table else str(n)
+
+
+def _undivided(e, table):
+    """Raises JAX's error for a reshape with -1 whose other sizes divide the array's for some values of the symbolic ones only."""
+    found = re.search(r"array of shape \((.*?)\) \(size (\S+)\) into shape \((.*?)\) because the product", str(e))
+    if not found:
+        return
+    scope = next((size.expr.scope for size in table.values()), None)
+    old, new = (symbolic_shape(text, scope=scope) for text in (found[1], found[3]))
+    if not any(isinstance(n, SizeExpr) for n in [*old, *new]):
+        return
+    rest = re.sub(r", -(?=\d)", ", - ", str(math.prod(old, start=1) % math.prod(new, start=1)))
+    spelled = [f"({', '.join(map(str, s))}{',' * (len(s) == 1)})" for s in (old, new)]
+    raise InconclusiveDimensionOperation(
+        f"Cannot divide evenly the sizes of shapes {spelled[0]} and {spelled[1]}. The remainder {rest} should be 0.\n"
+        "help: make the size a multiple, as in symbolic_shape('2*n'), or give the scope a constraint, as 'mod(n, 2) == 0'"
+    ) from None
 
 
 def family_of(names, trace_at, samples, sizes):
@@ -362,6 +348,7 @@ def family_of(names, trace_at, samples, sizes):
     """
     known = list(dict.fromkeys(sizes))
     at, n = [samples[i] for i in range(_FEWEST)], _FEWEST
+    at += samples.sides(known)
     for e, f in itertools.combinations(known, 2):
         if all(e.value(s) == f.value(s) for s in at):
             found = samples.apart(e, f)
@@ -402,108 +389,6 @@ def _undetermined(why):
         "help: loops of Python over a size, arrays of numpy of a symbolic shape, and numbers that Python computes from a size make such programs;"
         " use lax loops, jax.numpy, and arrays of the size"
     )
-
-
-class Fit:
-    """Finds the expression that has given values at samples."""
-
-    def __init__(self, samples, known, names):
-        self.samples, self.scope = samples, known[0].scope
-        variables = symbolic_shape(",".join(names), scope=self.scope)
-        most = 4 if len(names) == 1 else 3
-        products = [math.prod(c[1:], start=c[0]) for k in range(1, most + 1) for c in itertools.combinations_with_replacement(variables, k)]
-        self.terms, self._seen = [], set()
-        self._extend([*known, *products])
-
-    def _extend(self, found):
-        for e in found:
-            if isinstance(e, SizeExpr) and e not in self._seen:
-                self._seen.add(e)
-                self.terms.append((e, [e.value(s) for s in self.samples]))
-
-    def expressions(self, sizes):
-        """For each size, given by its values, an expression as text; None if no unique expression was found."""
-        found = [self._expression(v) for v in sizes]
-        if None in found:
-            # a number that is not an expression of the names may be one of the expressions found,
-            # such as the size of an array
-            new = symbolic_shape(",".join(filter(None, found)), scope=self.scope)
-            new = list(dict.fromkeys(e for e in new if isinstance(e, SizeExpr)))[:40]
-            self._extend([*new, *(e * f for e, f in itertools.combinations_with_replacement(new, 2))])
-            found = [e or self._expression(v) for e, v in zip(found, sizes, strict=True)]
-        return found
-
-    def _expression(self, values):
-        for e, at in self.terms:
-            if all(map(_agree, at, values)):
-                return repr(e)
-        for search in (self._multiple, self._quotient, self._pair, self._extremum):
-            found = search(values)
-            if found is not None:
-                return repr(found)
-        return None
-
-    def _multiple(self, values):
-        """k e + c."""
-        for e, at in self.terms:
-            found = _line(at, values)
-            if found is not None:
-                return e * found[0] + found[1]
-        return None
-
-    def _pair(self, values):
-        """k e + m f + c."""
-        for (e, a), (f, b) in itertools.combinations(self.terms, 2):
-            d = (a[1] - a[0]) * (b[2] - b[0]) - (a[2] - a[0]) * (b[1] - b[0])
-            if d == 0:
-                continue
-            x, y = values[1] - values[0], values[2] - values[0]
-            k = fractions.Fraction(x * (b[2] - b[0]) - y * (b[1] - b[0]), d)
-            m = fractions.Fraction(y * (a[1] - a[0]) - x * (a[2] - a[0]), d)
-            c = values[0] - k * a[0] - m * b[0]
-            if k.denominator == m.denominator == c.denominator == 1 and all(_agree(k * p + m * q + c, v) for p, q, v in zip(a, b, values, strict=True)):
-                return e * int(k) + f * int(m) + int(c)
-        return None
-
-    def _quotient(self, values):
-        """m floordiv(k e + c, n) + d, where only one c will do."""
-        step = math.gcd(*(v - values[0] for v in values))
-        rest = values[0] % step
-        quotients = [(v - rest) // step for v in values]
-        for e, at in self.terms:
-            for n in range(2, 65):
-                for k in (1, 2, 3, 4):
-                    if math.gcd(k, n) > 1:
-                        continue
-                    low = max(q * n - k * a for q, a in zip(quotients, at, strict=True))
-                    high = min(q * n + n - 1 - k * a for q, a in zip(quotients, at, strict=True))
-                    if low == high:
-                        return (e * k + low) // n * step + rest
-        return None
-
-    def _extremum(self, values):
-        """The smaller, or the larger, of an expression and a number."""
-        for name, c in (("min", max(values)), ("max", min(values))):
-            for e, at in self.terms:
-                if list(values).count(c) > 1 and [{"min": min, "max": max}[name](a, c) for a in at] == list(values):
-                    return symbolic_shape(f"{name}({e}, {c})", scope=self.scope)[0]
-        return None
-
-
-def _agree(n, found):
-    """Whether a number was found to be `n`; a large one may have been rounded to a float."""
-    return n == found or (abs(n) > 1 << 24 and abs(n - found) <= abs(n) >> 23)
-
-
-def _line(at, values):
-    """The integers (k, c) with k at + c = values."""
-    pairs = [(a, v) for a, v in zip(at, values, strict=True)]
-    other = next((p for p in pairs if p[0] != pairs[0][0]), None)
-    if other is None or (other[1] - pairs[0][1]) % (other[0] - pairs[0][0]):
-        return None
-    k = (other[1] - pairs[0][1]) // (other[0] - pairs[0][0])
-    c = pairs[0][1] - k * pairs[0][0]
-    return (k, c) if all(_agree(k * a + c, v) for a, v in pairs) else None
 
 
 def symbolic_args_specs(args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: SymbolicScope | None = None) -> Any:

@@ -358,7 +358,8 @@ class _SymbolicSource(_Source):
     def _family(self, platform, names):
         _, made, _ = self._symbolically(platform, self.sizes)
         family, found = family_of(names, lambda sample: self._symbolically(platform, self.sizes, sample)[0].jaxpr, self.samples, made)
-        every = [e for e in symbolic_shape(", ".join(found), scope=self.sizes[0].scope) if is_symbolic_dim(e)]
+        sizes = ", ".join(e for e in found if not e.startswith("ratio("))  # what is no quotient of floats
+        every = [e for e in symbolic_shape(sizes, scope=self.sizes[0].scope) if is_symbolic_dim(e)]
         _, _, assumed = self._symbolically(platform, [*made, *every])
         self.assumed = list(dict.fromkeys([*self.assumed, *assumed]))
         return family, found, repr((str(self._symbolically(platform, self.sizes)[0].jaxpr), found))

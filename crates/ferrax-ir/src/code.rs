@@ -48,6 +48,8 @@ pub struct Family {
     /// Which of the varying sizes a token is.
     varying: HashMap<usize, usize>,
     sizes: Vec<Vec<i64>>,
+    /// Which of them are fractions, each by its bits as a double.
+    fractions: Vec<bool>,
 }
 
 /// The integer that a literal is, if it is one.
@@ -58,6 +60,10 @@ fn whole(l: &Lit) -> Option<i64> {
         d if d.is_float() && x.fract() == 0.0 && x.abs() < 9e15 => Some(x as i64),
         _ => None,
     }
+}
+/// The bits of a float's value.
+fn fraction(l: &Lit) -> Option<i64> {
+    l.dtype().is_float().then(|| l.parts().0.to_bits() as i64)
 }
 /// The literal of another's type that is this integer.
 fn of_whole(dtype: Dtype, weak: bool, n: i64) -> Lit {
@@ -74,7 +80,8 @@ impl Family {
     /// first two.
     pub fn of(all: Vec<Encoder>) -> Res<Family> {
         let mut lists: Vec<Vec<Written>> = all.into_iter().map(Encoder::into_tokens).collect();
-        let (mut varying, mut numbers, mut sizes) = (HashMap::new(), HashMap::new(), vec![]);
+        let (mut varying, mut numbers) = (HashMap::new(), HashMap::new());
+        let (mut sizes, mut fractions) = (vec![], vec![]);
         if let Some(other) = lists.iter().find(|l| l.len() != lists[0].len()) {
             return value_err(format!("one has {} parts and another has {}", lists[0].len(), other.len()));
         }
@@ -83,27 +90,38 @@ impl Family {
             if lists.iter().all(|l| l[i] == *first) {
                 continue;
             }
-            let size = |l: &Vec<Written>| match (&l[i], first) {
-                (Written::Size(n), Written::Size(_)) => Some(*n),
-                (Written::Literal(a), Written::Literal(b)) if (a.dtype(), a.weak) == (b.dtype(), b.weak) => whole(a),
+            let literal = |l: &Vec<Written>, of: fn(&Lit) -> Option<i64>| match (&l[i], first) {
+                (Written::Literal(a), Written::Literal(b)) if (a.dtype(), a.weak) == (b.dtype(), b.weak) => of(a),
                 _ => None,
             };
-            let Some(at) = lists.iter().map(size).collect::<Option<Vec<i64>>>() else {
+            let size = |l: &Vec<Written>| match (&l[i], first) {
+                (Written::Size(n), Written::Size(_)) => Some(*n),
+                _ => literal(l, whole),
+            };
+            let sized = lists.iter().map(size).collect::<Option<Vec<i64>>>();
+            let is_fraction = sized.is_none();
+            let at = sized.or_else(|| lists.iter().map(|l| literal(l, fraction)).collect());
+            let Some(at) = at else {
                 let other = lists.iter().find(|l| l[i] != *first).map_or(first, |l| &l[i]);
                 return value_err(format!("one has {} where another has {}", said(first), said(other)));
             };
-            let n = *numbers.entry(at.clone()).or_insert_with(|| {
+            let n = *numbers.entry((is_fraction, at.clone())).or_insert_with(|| {
                 sizes.push(at);
+                fractions.push(is_fraction);
                 sizes.len() - 1
             });
             varying.insert(i, n);
         }
         let tokens = if lists.is_empty() { vec![] } else { lists.swap_remove(0) };
-        Ok(Family { tokens, varying, sizes })
+        Ok(Family { tokens, varying, sizes, fractions })
     }
     /// The sizes that vary, each as its values in the family's programs.
     pub fn sizes(&self) -> &[Vec<i64>] {
         &self.sizes
+    }
+    /// Which of the sizes are fractions: constants that a program computed of its sizes. Their values are the bits of doubles.
+    pub fn fractions(&self) -> &[bool] {
+        &self.fractions
     }
     /// The bytes; a size that varies is its number in [`Family::sizes`].
     pub fn bytes(&self) -> Vec<u8> {

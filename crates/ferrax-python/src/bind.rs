@@ -265,7 +265,11 @@ pub fn asarray<'py>(
         Some(v) => v,
         None => match operand(x, flags)? {
             Some(v) => v,
-            None => nested(x, want)?,
+            None => {
+                let made = nested(x, want)?;
+                crate::guard::operand(x, &made, flags)?;
+                made
+            }
         },
     };
     let d = want.unwrap_or(v.dtype());

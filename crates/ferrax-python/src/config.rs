@@ -42,13 +42,15 @@ const USERS_OPERATORS: u64 = 16384;
 const USERS_ARGUMENTS: u64 = 32768;
 const WITHOUT_ONES: u64 = 65536;
 const CASTS_BY_HAND: u64 = 131_072;
-const PROCESS_SHIFT: u32 = 18;
-const LOCAL_SHIFT: u32 = 41;
-const NUMBERS: u64 = (1 << 23) - 1;
+const GUARD_HOST: u64 = 262_144;
+const GUARD_DEVICES: u64 = 524_288;
+const PROCESS_SHIFT: u32 = 20;
+const LOCAL_SHIFT: u32 = 42;
+const NUMBERS: u64 = (1 << 22) - 1;
 
 /// The flags that have bits: which, and which of them each value sets.
 type Bits = (&'static str, u64, &'static [(&'static str, u64)]);
-const BITS: [Bits; 15] = [
+const BITS: [Bits; 17] = [
     ("jax_enable_x64", X64, &[("True", X64)]),
     ("jax_threefry_partitionable", THREEFRY_PARTITIONABLE, &[("True", THREEFRY_PARTITIONABLE)]),
     ("jax_debug_nans", DEBUG_NANS, &[("True", DEBUG_NANS)]),
@@ -62,9 +64,16 @@ const BITS: [Bits; 15] = [
     ("jax_no_tracing", NO_TRACING, &[("True", NO_TRACING)]),
     ("jax_remove_size_one_mesh_axis_from_type", WITHOUT_ONES, &[("True", WITHOUT_ONES)]),
     ("jax_auto_pcast", CASTS_BY_HAND, &[("False", CASTS_BY_HAND)]),
+    ("jax_transfer_guard_host_to_device", GUARD_HOST, &guarded(GUARD_HOST)),
+    ("jax_transfer_guard_device_to_device", GUARD_DEVICES, &guarded(GUARD_DEVICES)),
     ("jax_numpy_dtype_promotion", STRICT, &[("strict", STRICT)]),
     ("jax_numpy_rank_promotion", RANK_WARN | RANK_RAISE, &[("warn", RANK_WARN), ("raise", RANK_RAISE)]),
 ];
+
+/// The values under which transfers are looked at.
+const fn guarded(bit: u64) -> [(&'static str, u64); 4] {
+    [("log", bit), ("disallow", bit), ("log_explicit", bit), ("disallow_explicit", bit)]
+}
 
 struct Entry {
     name: String,
@@ -148,6 +157,19 @@ impl Flags {
     pub fn casts_by_hand(self) -> bool {
         self.has(CASTS_BY_HAND)
     }
+    /// Transfers from the host to a device are refused or reported.
+    #[inline]
+    pub fn guards_host(self) -> bool {
+        self.has(GUARD_HOST)
+    }
+    /// Transfers between devices are.
+    pub fn guards_devices(self) -> bool {
+        self.has(GUARD_DEVICES)
+    }
+    /// The same where nothing looks at transfers: what follows is none, or was looked at.
+    pub fn unguarded(self) -> Flags {
+        Flags(self.0 & !(GUARD_HOST | GUARD_DEVICES))
+    }
     pub fn enable_checks(self) -> bool {
         self.has(ENABLE_CHECKS)
     }
@@ -189,7 +211,7 @@ impl Flags {
     /// The settings that a traced program depends on.
     #[inline]
     pub fn epoch(self) -> u64 {
-        self.0 & !(LOG_COMPILES | EXPLAIN_MISSES | NO_TRACING)
+        self.0 & !(LOG_COMPILES | EXPLAIN_MISSES | NO_TRACING | GUARD_HOST | GUARD_DEVICES)
     }
 }
 

@@ -28,10 +28,14 @@ impl PyProgramFamily {
             .collect();
         guarded(|| Ok(PyProgramFamily(ProgramFamily::new(&names, &traced).py(py)?)))
     }
-    /// The sizes that vary, each as its values in the programs.
+    /// The sizes that vary, each as its values in the programs: integers; floats of constants that are none.
     #[getter]
-    fn sizes(&self) -> Vec<Vec<i64>> {
-        self.0.sizes().to_vec()
+    fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let values = |(at, fraction): (&Vec<i64>, &bool)| match fraction {
+            false => at.into_pyobject(py),
+            true => at.iter().map(|n| f64::from_bits(*n as u64)).collect::<Vec<_>>().into_pyobject(py),
+        };
+        self.0.sizes().iter().zip(self.0.fractions()).map(values).collect()
     }
     /// Which inputs are read.
     #[getter]

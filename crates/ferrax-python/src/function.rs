@@ -28,7 +28,7 @@ pub fn call(f: &Bound<PyAny>, x: &[Value], what: &str) -> Res<Values> {
 }
 /// A sequence of leaves as values.
 fn results(f: &Bound<PyAny>, out: &Bound<PyAny>, what: &str) -> PyResult<Values> {
-    let flags = config::flags();
+    let flags = config::flags().unguarded();
     let one = |(i, x): (usize, PyResult<Bound<PyAny>>)| {
         let x = x?;
         operand(&x, flags)?.ok_or_else(|| bad_result(f, &x, what, &path(f, out, i).unwrap_or_default()))

@@ -49,6 +49,8 @@ loaded! {
     holders: PyAny;
     /// The class of `array.at`.
     index_update_helper: PyType;
+    /// `transfer(way, explicit, aval, device, given)`: refuses or reports a transfer, as the settings say.
+    transfer: PyAny;
     /// `sliced(shape, index)`: checks an index of an array whose sizes are symbolic.
     symbolic_slice: PyAny;
     /// `ferrax.numpy`: the functions behind operators, by their names.

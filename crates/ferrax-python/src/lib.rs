@@ -30,6 +30,7 @@ mod error;
 mod export;
 mod ffi;
 mod function;
+mod guard;
 mod held;
 mod holders;
 mod hooks;

@@ -8,6 +8,7 @@ use crate::config;
 use crate::device::{PyDevice, from_py_object};
 use crate::dtype;
 use crate::error::IntoPyResult;
+use crate::guard;
 use crate::placement;
 use ferrax::array;
 use ferrax::device::Device;
@@ -42,12 +43,22 @@ pub fn device_put<'py>(
         Some(d) => from_py_object(d)?,
         None => None,
     };
-    if held(x).is_none() && x.is_instance(dtype::ndarray(py)?)? {
-        return value::wrap(py, value::from_ndarray_on(x, flags.x64(), to)?);
+    let of_host = held(x).is_none();
+    if of_host && x.is_instance(dtype::ndarray(py)?)? {
+        let v = value::from_ndarray_on(x, flags.x64(), to)?;
+        guard::put_from_host(py, &v, to, flags)?;
+        return value::wrap(py, v);
     }
-    let Some(v) = value::operand(x, flags)? else {
+    let Some(v) = value::operand(x, flags.unguarded())? else {
         return Err(value::no_array(x)?);
     };
+    if of_host {
+        guard::put_from_host(py, &v, to, flags)?;
+    } else if let (Value::Array(a), Some(to)) = (&v, to)
+        && flags.guards_devices()
+    {
+        guard::put_from_device(py, a.aval(), array::data(a).py(py)?.device, to, flags)?;
+    }
     match (v, to) {
         (Value::Lit(l), to) => {
             let d = to.unwrap_or_else(ferrax::eval::current_device);
@@ -76,7 +87,7 @@ fn lay_out<'py>(x: &Bound<'py, PyAny>, sharding: &Bound<'py, PyAny>) -> PyResult
     let v = if held(x).is_none() && x.is_instance(dtype::ndarray(py)?)? {
         value::from_ndarray(x, flags.x64())?
     } else {
-        match value::operand(x, flags)? {
+        match value::operand(x, flags.unguarded())? {
             Some(v) => v,
             None => return Err(value::no_array(x)?),
         }

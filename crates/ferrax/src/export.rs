@@ -101,6 +101,10 @@ impl ProgramFamily {
     pub fn sizes(&self) -> &[Vec<i64>] {
         self.family.sizes()
     }
+    /// Which of them are constants that are no integers; their values are the bits of doubles.
+    pub fn fractions(&self) -> &[bool] {
+        self.family.fractions()
+    }
     /// Which of the inputs the program reads.
     pub fn used(&self) -> &[bool] {
         &self.used
@@ -161,7 +165,8 @@ impl Stored {
     fn program(&self, variables: &[i64]) -> Res<(Arc<Program>, Vec<Aval>)> {
         let known: Vec<Option<i64>> = variables.iter().copied().map(Some).collect();
         let sizes = self.sizes.iter().map(|e| e.expr.value(&known)).collect::<Res<Vec<_>>>()?;
-        let mut d = Decoder::new(&self.code, &sizes);
+        let fractions: Vec<bool> = self.sizes.iter().map(|e| e.expr.is_ratio()).collect();
+        let mut d = Decoder::with_fractions(&self.code, &sizes, &fractions);
         let (ins, outs) = read_types(&mut d)?;
         let p = d.program()?;
         d.end()?;

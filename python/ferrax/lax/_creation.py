@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, is_bool, is_complex, is_integer, is_key, is_weak, requested
+from .._dtypes import canonicalize_dtype, dtype_of, integer_of_float, is_bool, is_complex, is_integer, is_key, is_weak, requested
 from .._mesh import place_in_use
 from .._parts import sharded
 from .._shapes import canonicalize_shape
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from .._core import Array
     from ..sharding import NamedSharding, PartitionSpec, Sharding
     from ..typing import ArrayLike, DTypeLike
+
+
+def _filling(value, dtype):
+    """A value to fill with, of the dtype; a float is made an integer with all its digits."""
+    exact = isinstance(value, float) and not is_key(dtype) and is_integer(dtype)
+    return _core.asarray(integer_of_float(value, dtype)) if exact else convert_element_type(value, dtype)
 
 
 def integer_scalar(value, dtype):
@@ -137,7 +143,9 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = 
     if is_key(dtype) and not isinstance(fill_value, _core.Array):
         out = keys_of(fill_value, shape, dtype)
     else:
-        out = broadcast(fill_value if dtype is None else convert_element_type(fill_value, dtype), shape)
+        if dtype is not None:
+            fill_value = _filling(fill_value, dtype)
+        out = broadcast(fill_value, shape)
     return out if sharding is None else _core.device_put(out, sharding)
 
 
@@ -206,7 +214,7 @@ def full_like(x: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, sha
         value = _core.asarray(fill_value, own, weak_type=True)
     else:
         value, dtype = fill_value, own if dtype is None else dtype
-        value = value if is_key(dtype) else convert_element_type(value, dtype)
+        value = value if is_key(dtype) else _filling(value, dtype)
     out = full((x.shape if described else np.shape(x)) if shape is None else shape, value, dtype if is_key(dtype) else None, sharding=sharding)
     out = varying_like(out, x)
     return beside(out, x) if sharding is None else out

@@ -20,6 +20,7 @@ from .._core import bind
 from .._devices import check_fit
 from .._dtypes import is_inexact
 from .._flags import inert
+from .._flat import describe, wraps
 from .._linear_maps import linear_transpose, linearize
 from .._tree_prefixes import broadcast_prefix
 from ..tree_util import tree_map
@@ -295,11 +296,22 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     if version:
         inert("composite", "version", "no compiler here has an implementation of its own")
 
+    @wraps(decomposition, "{fun}")
     def call(*args, **attributes):
-        return decomposition(*args, **attributes)
+        leaves, tree = tree_flatten(args)
+        out = decomposition(*tree_unflatten(tree, [_core.asarray(x) for x in leaves]), **attributes)
+        leaves, tree = tree_flatten(out)
+        return tree_unflatten(tree, [_as_result(x, decomposition, name) for x in leaves])
 
-    call.__name__ = name
     return call
+
+
+def _as_result(x, decomposition, name):
+    if isinstance(x, (str, bytes)) or callable(x):
+        raise TypeError(
+            f"function {describe(decomposition)} traced for composite returned a value of type {type(x)}, which is not a valid JAX type\nin the composite {name}"
+        )
+    return _core.asarray(x)
 
 
 def _asserted(v, place):

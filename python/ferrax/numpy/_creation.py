@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core, dlpack
 from .._core import bind
-from .._dtypes import canonicalize_dtype, float0, is_bool, is_complex, is_integer, is_key, requested
+from .._dtypes import canonicalize_dtype, float0, iinfo, integer_of_float, is_bool, is_complex, is_integer, is_key, requested
 from .._mesh import place_in_use
 from .._parts import sharded
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike
@@ -116,6 +116,9 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
     elif isinstance(object, _SCALARS) and not isinstance(object, np.generic):
         if dtype is not None:
             object = _real_if_needed(object, dtype)
+            if isinstance(object, float) and is_integer(dtype):
+                _check_range(object, dtype)
+                object = integer_of_float(object, dtype)
         out = _core.asarray(object, dtype)
     elif isinstance(object, (list, tuple)):
         out = _from_sequence(object, dtype)
@@ -148,6 +151,12 @@ def _placed(out, device):
     return _core.device_put(out, place)
 
 
+def _check_range(value, dtype):
+    """Raises numpy's ValueError or OverflowError for a float of Python's that is nan or beyond an integer dtype."""
+    if isinstance(value, float) and is_integer(dtype) and not iinfo(dtype).min - 1 < value < iinfo(dtype).max + 1:
+        np.asarray(float(value), dtype)
+
+
 def _from_sequence(values, dtype):
     if any(v is None for v in _leaves(values)):
         raise ValueError("None is not a valid value for jnp.array")
@@ -174,6 +183,9 @@ def _from_sequence(values, dtype):
             info = np.iinfo(dtype)
             if out.min() < info.min or out.max() > info.max:
                 _check_integers(values, dtype)
+        if is_integer(dtype) and out.dtype.kind == "f":
+            for v in _leaves(values):
+                _check_range(v, dtype)
         return _core.asarray(out, dtype)
     if dtype is None:
         dtype = _core.result_type(*_leaves(values))

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, float0, is_key, is_weak, requested
+from .._dtypes import canonicalize_dtype, dtype_of, float0, integer_of_float, is_integer, is_key, is_weak, requested
 from .._parts import sharded
 from .._shapes import canonicalize_shape
 from ..lax._creation import beside, integer_scalar, keys_of, varying_like
@@ -193,6 +193,8 @@ def _fill_scalar(value, dtype):
     """The fill value in the array's dtype: integers wrap, as in a conversion."""
     if type(value) is int:
         return integer_scalar(value, dtype)
+    if isinstance(value, float) and is_integer(dtype):
+        return integer_of_float(value, dtype)
     return _scalar(value, dtype) if isinstance(value, _SCALARS) else _core.asarray(value, dtype)
 
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 
 def _static_number(x, name):
+    if hasattr(x, "traced_size"):  # a symbolic size from around a function
+        x = x.traced_size()
     if isinstance(x, Array):
         return concrete_or_error(x, f"It arose in the jnp.arange argument '{name}'")[()]
     return x

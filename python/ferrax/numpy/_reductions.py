@@ -21,6 +21,7 @@ from .._dtypes import (
     canonicalize_dtype,
     dtype_of,
     highest,
+    integer_of_float,
     is_bool,
     is_complex,
     is_inexact,
@@ -91,6 +92,10 @@ def check_mask(name, where):
             raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={dtype_of(where)!r}.")
 
 
+def _initial(value, dtype):
+    return integer_of_float(float(_core.asarray(value)), dtype) if isinstance(value, float) and is_integer(dtype) else constant(value, dtype)
+
+
 def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identity, dtype=None, widen=False, need_identity=False):
     """One reduction: select what `where` excludes, widen, reduce, put axes back, combine with `initial`."""
     a = as_array(name, a)
@@ -133,7 +138,7 @@ def _reduce(name, primitive, a, axis, keepdims, initial, where, combine, identit
     if computation != result:
         out = convert(out, result)
     if initial is not None:
-        out = combine(convert(initial, out.dtype) if isinstance(initial, Array) else constant(initial, out.dtype), out)
+        out = combine(convert(initial, out.dtype) if isinstance(initial, Array) else _initial(initial, out.dtype), out)
     return out
 
 

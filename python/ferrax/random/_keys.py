@@ -37,6 +37,7 @@ def _implementation(spec):
         return _config.config.jax_default_prng_impl
     if isinstance(spec, _core.KeyTy):
         return spec.implementation
+    spec = getattr(spec, "name", spec)  # of `extend.random`
     if not isinstance(spec, str):
         raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
     if spec not in _WORDS:

@@ -17,6 +17,8 @@ pub struct Decoder<'a> {
     programs: Vec<Arc<Program>>,
     /// The values of the expressions.
     sizes: &'a [i64],
+    /// Which of them are the bits of doubles, for constants; all that it does not have are not.
+    fractions: &'a [bool],
     depth: usize,
 }
 
@@ -35,7 +37,14 @@ fn damaged<T>(what: &str) -> Res<T> {
 impl<'a> Decoder<'a> {
     /// `sizes`: the values of the expressions for sizes.
     pub fn new(bytes: &'a [u8], sizes: &'a [i64]) -> Decoder<'a> {
-        Decoder { rest: bytes, names: vec![], programs: vec![], sizes, depth: 0 }
+        Decoder { rest: bytes, names: vec![], programs: vec![], sizes, fractions: &[], depth: 0 }
+    }
+    /// As `new`; `fractions`: which of the sizes are the bits of doubles.
+    pub fn with_fractions(bytes: &'a [u8], sizes: &'a [i64], fractions: &'a [bool]) -> Decoder<'a> {
+        Decoder { fractions, ..Decoder::new(bytes, sizes) }
+    }
+    fn is_fraction(&self, k: usize) -> bool {
+        self.fractions.get(k).copied().unwrap_or_default()
     }
     /// An error unless all was read.
     pub fn end(&self) -> Res<()> {
@@ -100,8 +109,8 @@ impl<'a> Decoder<'a> {
         match s {
             SizeRead::Known(n) => Ok(n),
             SizeRead::Expression(k) => match self.sizes.get(k) {
-                Some(n) => Ok(*n),
-                None => damaged("it refers to a size that is not there"),
+                Some(n) if !self.is_fraction(k) => Ok(*n),
+                _ => damaged("it refers to a size that is not there"),
             },
         }
     }
@@ -144,7 +153,18 @@ impl<'a> Decoder<'a> {
                 Lit::from_bits(dtype, bits, weak).map_or_else(|| damaged("a literal is none"), Ok)
             }
             n => {
-                let n = self.value(SizeRead::Expression(usize::try_from(n - 1).unwrap_or(usize::MAX)))?;
+                let k = usize::try_from(n - 1).unwrap_or(usize::MAX);
+                if let Some(bits) = self.sizes.get(k)
+                    && self.is_fraction(k)
+                {
+                    if !dtype.is_float() {
+                        return damaged("a literal is none");
+                    }
+                    let mut l = Lit::from_f64(dtype, f64::from_bits(*bits as u64));
+                    l.weak = weak;
+                    return Ok(l);
+                }
+                let n = self.value(SizeRead::Expression(k))?;
                 if dtype.num().is_none() { damaged("a literal is none") } else { Ok(of_whole(dtype, weak, n)) }
             }
         }

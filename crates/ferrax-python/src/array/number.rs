@@ -39,6 +39,7 @@ fn other(
         return Ok(Some(v.clone()));
     }
     if let Some(v) = python_scalar(x, flags).map_err(|e| overflow(x, e))? {
+        crate::guard::operand(x, &v, flags)?;
         return Ok(Some(v));
     }
     if let Some(converted) = converting(x)? {

@@ -8,6 +8,7 @@ use crate::aval::ShapedArray;
 use crate::config::{self, Flags};
 use crate::dtype;
 use crate::error::IntoPyResult;
+use crate::guard;
 use ferrax::{array, eval};
 use ferrax_ir::aval::{Aval, Lit};
 use ferrax_ir::dtype::Dtype;
@@ -34,7 +35,13 @@ pub fn held<'a>(x: &'a Bound<PyAny>) -> Option<&'a Value> {
 pub fn operand(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
     match held(x) {
         Some(v) => Ok(Some(v.clone())),
-        None => foreign(x, flags),
+        None => {
+            let v = foreign(x, flags)?;
+            if let Some(v) = &v {
+                guard::operand(x, v, flags)?;
+            }
+            Ok(v)
+        }
     }
 }
 
@@ -51,7 +58,7 @@ fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
         return if dtype::is_numeric(x)? { numpy_scalar(x, flags).map(Some) } else { Ok(None) };
     }
     if let Some(array) = of_node(x)? {
-        return operand(&array, flags);
+        return operand(&array, flags.unguarded());
     }
     unconverted(x)?;
     if ABSTRACT.get() && x.get_type().name()?.to_str()? == "ShapeDtypeStruct" {
@@ -316,7 +323,7 @@ pub fn argument(x: &Bound<PyAny>, flags: Flags, of: &str, at: usize) -> PyResult
     match held(x) {
         Some(v) => Ok(v.clone()),
         None => match python_scalar(x, flags)? {
-            Some(v) => Ok(v),
+            Some(v) => guard::operand(x, &v, flags).map(|()| v),
             None => match converting(x)? {
                 Some(array) => required(&array, flags, of, at),
                 None => required(x, flags, of, at),

@@ -17,7 +17,8 @@ use std::cell::RefCell;
 ///
 /// `manual`: the lanes are the parts of a shard_map, and types say what varies over the axis.
 ///
-/// `out_dims()` is called after `fun` has run; `out_dims(i)` is the specification of output i in errors.
+/// `out_dims()` is called after `fun` has run. `out_dims(i)` is called for an output i that is mapped though its place is None: the place
+/// that it is given, or its specification, for the error.
 #[pyfunction]
 #[pyo3(signature = (fun, operands, in_dims, axis_size, axis_name, out_dims, manual=false, spmd=vec![]))]
 pub fn vmap<'py>(
@@ -55,16 +56,20 @@ pub fn vmap<'py>(
         }
         let d = asked.borrow().as_ref().and_then(|d| d.get(i).copied()).flatten();
         match d {
-            None => match (lanes, &shown) {
-                (None, _) => Ok(None),
-                (_, Some(name)) => {
-                    Err(Error::value(format!("vmap has mapped output (axis_name={name}) but out_axes is None")))
+            None => {
+                let Some(at) = lanes else { return Ok(None) };
+                let path = out_dims.call1((i,)).map_err(from_py)?;
+                if let Ok(d) = path.extract() {
+                    return axis(d, a.rank() + 1).map(Some).map_err(from_py);
                 }
-                (Some(at), None) => {
-                    let path: String = out_dims.call1((i,)).and_then(|p| p.extract()).map_err(from_py)?;
-                    Err(Error::value(format!("at {path}, got axis spec None but output was batched on axis {at}")))
+                if let Some(name) = &shown {
+                    return Err(Error::value(format!(
+                        "vmap has mapped output (axis_name={name}) but out_axes is None"
+                    )));
                 }
-            },
+                let path: String = path.extract().map_err(from_py)?;
+                Err(Error::value(format!("at {path}, got axis spec None but output was batched on axis {at}")))
+            }
             Some(d) => axis(d, a.rank() + 1).map(Some).map_err(from_py),
         }
     };

@@ -19,6 +19,8 @@ enum Form {
     Mod(Box<[SizeExpr; 2]>),
     Max(Box<[SizeExpr; 2]>),
     Min(Box<[SizeExpr; 2]>),
+    /// A quotient, for constants; not a part of other expressions.
+    Ratio(Box<[SizeExpr; 2]>),
 }
 /// An expression over the variables of an exported program.
 ///
@@ -38,12 +40,17 @@ impl SizeExpr {
     /// `Value` if it is no expression.
     pub fn parse(text: &str, variables: &[String]) -> Res<SizeExpr> {
         let mut p = SizeParser { rest: text.trim_start(), variables, depth: 0 };
-        let e = p.sum()?;
+        let is_ratio = p.rest.starts_with("ratio(");
+        let e = if is_ratio { p.ratio()? } else { p.sum()? };
         if p.rest.is_empty() { Ok(e) } else { p.fail() }
     }
     /// The number it is, if it is one.
     pub fn number(&self) -> Option<i64> {
         if let Form::Number(n) = self.0 { Some(n) } else { None }
+    }
+    /// Whether it is `ratio(a, b)`, a quotient of two expressions that is no size: its value is the bits of a double.
+    pub fn is_ratio(&self) -> bool {
+        matches!(self.0, Form::Ratio(_))
     }
     /// The value, where the variables it names are known.
     pub fn value(&self, variables: &[Option<i64>]) -> Res<i64> {
@@ -80,6 +87,7 @@ impl SizeExpr {
             }
             Form::Max(two) => both(two).map(|(a, b)| Some(a.max(b)))?,
             Form::Min(two) => both(two).map(|(a, b)| Some(a.min(b)))?,
+            Form::Ratio(two) => both(two).map(|(a, b)| Some((a as f64 / b as f64).to_bits() as i64))?,
         };
         found.map_or_else(|| value_err("a symbolic size has no value: it overflows or divides by zero"), Ok)
     }
@@ -106,7 +114,7 @@ impl SizeExpr {
             Form::Variable(v) => out.push(*v),
             Form::Sum(all) | Form::Product(all) => all.iter().for_each(|e| e.names(out)),
             Form::Power(e, _) => e.names(out),
-            Form::FloorDiv(two) | Form::Mod(two) | Form::Max(two) | Form::Min(two) => {
+            Form::FloorDiv(two) | Form::Mod(two) | Form::Max(two) | Form::Min(two) | Form::Ratio(two) => {
                 two.iter().for_each(|e| e.names(out))
             }
         }
@@ -155,6 +163,16 @@ impl SizeParser<'_> {
         }
         self.depth -= 1;
         Ok(if all.len() == 1 { all.swap_remove(0) } else { SizeExpr(Form::Sum(all)) })
+    }
+    fn ratio(&mut self) -> Res<SizeExpr> {
+        self.word();
+        self.eat('(');
+        let a = self.sum()?;
+        if !self.eat(',') {
+            return self.fail();
+        }
+        let two = Box::new([a, self.sum()?]);
+        if self.eat(')') { Ok(SizeExpr(Form::Ratio(two))) } else { self.fail() }
     }
     fn product(&mut self) -> Res<SizeExpr> {
         let mut all = vec![self.power()?];
@@ -218,6 +236,15 @@ mod tests {
         assert_eq!(at("b^3*c + -2", 2, 5).unwrap(), 38);
         assert_eq!(at("mod(-b, c) + mod(b, -c)", 5, 3).unwrap(), 0);
         assert_eq!(at("max(b, min(c, 7))*(b + 1)", 5, 9).unwrap(), 42);
+    }
+    #[test]
+    fn a_ratio_is_a_double() {
+        let half = |b| f64::from_bits(at("ratio(2*b - 1, 4)", b, 0).unwrap() as u64);
+        assert_eq!((half(3), half(-1)), (1.25, -0.75));
+        assert!(SizeExpr::parse("ratio(b, 2)", &["b".into()]).unwrap().is_ratio());
+        for text in ["1 + ratio(b, 2)", "ratio(b)", "ratio(b, 2", "ratio(b, 2) + 1", "ratio(ratio(b, 2), 2)"] {
+            assert!(at(text, 3, 2).is_err(), "{text}");
+        }
     }
     #[test]
     fn what_has_no_value_is_an_error() {
