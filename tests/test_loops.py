@@ -17,19 +17,12 @@ def test_scan_takes_any_unroll(lax, jnp):
         run(3, unroll=1.5)
 
 
-@pytest.mark.ours  # JAX counts in int32 where both bounds are known
 @pytest.mark.parametrize("unroll", [None, 1, 2, True])
-def test_fori_loop_takes_the_dtype_of_the_bound_that_has_one(jax, lax, jnp, unroll):
-    for lower, upper, dtype in (
-        (0, np.int16(10), np.int16),
-        (np.int8(0), 10, np.int8),
-        (0, 10, np.int32),
-        (jnp.asarray(0), np.int16(10), np.int16),
-        (np.uint16(0), jnp.asarray(10), np.uint16),
-    ):
+def test_fori_loop_counts_in_the_default_dtype_between_known_bounds(jax, lax, jnp, unroll):
+    for lower, upper in ((0, np.int16(10)), (np.int8(0), 10), (0, 10), (jnp.asarray(0), np.int16(10)), (jnp.int16(0), np.int16(10))):
         seen = []
         assert float(lax.fori_loop(lower, upper, lambda i, c, seen=seen: (seen.append(i.dtype), c + i)[1], np.float32(1), unroll=unroll)) == 46
-        assert set(seen) == {np.dtype(dtype)}
+        assert set(seen) == {np.dtype(np.int32)}
     for bounds in ((np.int8(0), np.int16(3)), (0.0, 3), (False, 3)):
         with pytest.raises(TypeError, match="lower and upper arguments to fori_loop must have equal types, got"):
             lax.fori_loop(*bounds, lambda i, c: c, 0, unroll=unroll)
@@ -65,6 +58,32 @@ def test_the_count_of_bounds_that_are_numbers_does_not_widen_a_carry(jax, lax, j
     for dtype in ("int8", "uint8", "bfloat16"):
         out = jax.jit(lambda n, dtype=dtype: lax.fori_loop(*bounds(n), lambda i, c: c + i, jnp.asarray(1, dtype)))(n)
         assert out.dtype == dtype and out == 4
+
+
+KNOWN = {
+    "numbers": lambda jnp, d: (0, 3),
+    "an array": lambda jnp, d: (0, jnp.int32(3)),
+    "a weak array": lambda jnp, d: (jnp.array(0), 3),
+    "of numpy": lambda jnp, d: (np.int32(0), np.int32(3)),
+    "arrays of numpy": lambda jnp, d: (np.array(0), np.array(3)),
+    "narrow": lambda jnp, d: (np.dtype(d).type(0), np.dtype(d).type(3)),
+    "narrow arrays": lambda jnp, d: (jnp.asarray(0, d), jnp.asarray(3, d)),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_count_of_known_bounds_is_weakly_typed(jax, lax, jnp, name):
+    for dtype in ("int8", "int16", "uint8", "uint32"):
+        lower, upper = KNOWN[name](jnp, dtype)
+        for options in ({}, {"unroll": 2}, {"unroll": True}):
+            counts = []
+            body = lambda i, c, counts=counts: counts.append(jax.typeof(i)) or c + i
+            run = lambda carry, lower=lower, upper=upper, options=options, body=body: lax.fori_loop(lower, upper, body, carry, **options)
+            assert run(1) == 4 and run(1).weak_type
+            for narrow in ("int8", "uint8", "bfloat16"):
+                out = run(jnp.asarray(1, narrow))
+                assert (out.dtype, out) == (narrow, 4)
+            assert {(t.dtype.name, t.weak_type) for t in counts} == {("int32", True)}
 
 
 def test_a_carried_value_handed_through_a_batched_while_loop(jax, lax, jnp):

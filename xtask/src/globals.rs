@@ -52,6 +52,11 @@ const GLOBALS: &[(&str, &str, &str)] = &[
         "CAPTURED_BEFORE",
         "from which age scalars are literals, for make_jaxpr on this thread",
     ),
+    (
+        "crates/ferrax-python/src/array/constants.rs",
+        "CAPTURED",
+        "NumPy arrays that are constants of the program under construction",
+    ),
     ("crates/ferrax-python/src/array/value.rs", "IS_NODE", "how pytree nodes are known, set once"),
     ("crates/ferrax-python/src/aval.rs", "NAMED_SIZES", "whether this thread prints symbolic sizes by name"),
     ("crates/ferrax-python/src/aval.rs", "SIZES", "symbolic sizes in scope on this thread"),

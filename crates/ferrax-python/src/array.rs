@@ -10,6 +10,7 @@
 //! that `ferrax.numpy` sets on the class with [`install_methods`].
 pub mod buffers;
 mod concrete;
+mod constants;
 mod host;
 mod index;
 mod number;

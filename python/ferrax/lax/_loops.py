@@ -19,7 +19,7 @@ import numpy as np
 from .. import _core, _flat
 from .._batching import vmap
 from .._core import bind
-from .._dtypes import dtype_of, is_integer
+from .._dtypes import canonicalize_dtype, dtype_of, iinfo, is_integer
 from .._shapes import canonicalize_axis
 from .._traced import remembered, settled
 from ..errors import ConcretizationTypeError
@@ -417,9 +417,12 @@ def _fori_loop(lower, upper, body_fun, init_val, unroll):
         for i in range(lo, hi):
             val = body_fun(i, val)
         return val
+    if static:
+        # as in JAX, the count from a known number is weakly typed, whatever the dtypes of the bounds
+        wide = canonicalize_dtype(int)
+        dtype, start = (wide, lo) if iinfo(wide).min <= lo and hi <= iinfo(wide).max else (dtype, convert_element_type(lower, dtype))
     one = dtype.type(1)
     if static:
-        start = lower if isinstance(lower, int) and isinstance(upper, int) else convert_element_type(lower, dtype)
 
         def step(carry, _):
             i, x = carry

@@ -3,6 +3,7 @@
 //! INVARIANT: a Python scalar becomes a weakly typed literal, a numpy scalar a strongly typed one,
 //! a numpy array a copied array; the thread's configuration decides about 64-bit types.
 use super::buffers;
+use super::constants;
 use super::{ArrayImpl, PyArray, PyTracer};
 use crate::aval::ShapedArray;
 use crate::config::{self, Flags};
@@ -52,7 +53,11 @@ fn foreign(x: &Bound<PyAny>, flags: Flags) -> PyResult<Option<Value>> {
         return Ok(Some(l));
     }
     if x.is_instance(dtype::ndarray(py)?)? {
-        return if dtype::is_numeric(x)? { from_ndarray(x, flags.x64()).map(Some) } else { Ok(None) };
+        return if dtype::is_numeric(x)? {
+            Ok(Some(constants::captured(x, from_ndarray(x, flags.x64())?)))
+        } else {
+            Ok(None)
+        };
     }
     if x.is_instance(dtype::generic(py)?)? {
         return if dtype::is_numeric(x)? { numpy_scalar(x, flags).map(Some) } else { Ok(None) };
