@@ -227,3 +227,40 @@ def test_bounds_with_more_axes_than_the_draw(jax, jnp, shape):
     for wide in ((2, 3), (1, 3)):
         with pytest.raises((TypeError, ValueError)):
             jax.random.uniform(key, shape[:0], minval=jnp.zeros(wide))
+
+
+ON_KEYS = {
+    "ceil": lambda jnp, lax, keys: jnp.ceil(keys),
+    "floor": lambda jnp, lax, keys: jnp.floor(keys),
+    "round": lambda jnp, lax, keys: jnp.round(keys),
+    "around": lambda jnp, lax, keys: jnp.around(keys, 1),
+    "trunc": lambda jnp, lax, keys: jnp.trunc(keys),
+    "rint": lambda jnp, lax, keys: jnp.rint(keys),
+    "sort": lambda jnp, lax, keys: jnp.sort(keys),
+    "sort from the end": lambda jnp, lax, keys: jnp.sort(keys, descending=True),
+    "argsort": lambda jnp, lax, keys: jnp.argsort(keys),
+    "lexsort": lambda jnp, lax, keys: jnp.lexsort((jnp.arange(4), keys)),
+    "lax.sort": lambda jnp, lax, keys: lax.sort(keys),
+    "lax.sort by two": lambda jnp, lax, keys: lax.sort((jnp.arange(4), keys), num_keys=2),
+    "sort_key_val": lambda jnp, lax, keys: lax.sort_key_val(keys, jnp.arange(4)),
+    "median": lambda jnp, lax, keys: jnp.median(keys),
+    "unique": lambda jnp, lax, keys: jnp.unique(keys),
+    "cumsum": lambda jnp, lax, keys: jnp.cumsum(keys),
+    "max": lambda jnp, lax, keys: jnp.max(keys),
+    "argmax": lambda jnp, lax, keys: jnp.argmax(keys),
+    "segment_sum": lambda jnp, lax, keys: lax.scatter_add(keys, jnp.array([[0]]), keys[:1], lax.ScatterDimensionNumbers((), (0,), (0,))),
+    **{
+        f"at.{name}": lambda jnp, lax, keys, name=name: getattr(keys.at[0], name)(keys[1])
+        for name in ("add", "subtract", "multiply", "divide", "power", "min", "max")
+    },
+}
+
+
+@pytest.mark.parametrize("name", ON_KEYS)
+def test_keys_are_no_numbers(jax, jnp, lax, name):
+    keys = jax.random.split(jax.random.key(0), 4)
+    for f in (ON_KEYS[name], jax.jit(lambda keys: ON_KEYS[name](jnp, lax, keys))):
+        with pytest.raises((TypeError, ValueError)):
+            f(keys) if f is not ON_KEYS[name] else f(jnp, lax, keys)
+    order = jnp.array([2, 0, 3, 1])
+    assert jnp.array_equal(keys[order].at[1].set(keys[2]), keys[jnp.array([2, 2, 3, 1])])

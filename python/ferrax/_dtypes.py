@@ -338,6 +338,20 @@ def highest(dtype):
     return dtype.type(iinfo(dtype).max)
 
 
+def refuse_keys(*dtypes: Any) -> None:
+    """Raises TypeError if one of the dtypes, of operands whose order or number counts, is that of random keys."""
+    for dtype in dtypes:
+        if is_key(dtype):
+            raise TypeError(f"Cannot interpret '{dtype}' as a data type\nhelp: jax.random.key_data(key) has the words of a key")
+
+
+def refuse_sorted_keys(*dtypes: Any) -> None:
+    """Raises JAX's TypeError if one of the dtypes, of arrays to sort by, is that of random keys."""
+    for i, dtype in enumerate(dtypes):
+        if is_key(dtype):
+            raise TypeError(f"lt_to does not accept dtype {dtype} at position {i}. Accepted dtypes at position {i} are subtypes of integer, floating, bool.")
+
+
 def integer_of_float(value: float, dtype: Any) -> Any:
     """A float as a scalar of an integer dtype, converted as an array's elements are: cut to an integer, within the dtype's limits; 0 of nan."""
     limits = iinfo(dtype)

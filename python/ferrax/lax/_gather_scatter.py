@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import dtype_of, is_complex
+from .._dtypes import dtype_of, is_complex, refuse_keys
 from .._shapes import canonicalize_shape
 from ._arithmetic import add, rem
 from ._comparisons import select
@@ -113,6 +113,8 @@ def gather(
 
 def _scatter(name, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted, unique_indices, mode):
     numbers = _scatter_numbers(operand, updates, dimension_numbers)
+    if name != "scatter":
+        refuse_keys(dtype_of(operand))
     if name == "scatter-mul" and is_complex(dtype_of(operand)):
         return _scatter_complex_product(operand, scatter_indices, updates, numbers, unique_indices, mode)
     return bind(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._core import bind
-from .._dtypes import dtype_of, is_floating
+from .._dtypes import dtype_of, is_floating, refuse_sorted_keys
 from .._shapes import canonicalize_axis
 
 if TYPE_CHECKING:
@@ -48,10 +48,12 @@ def sort(operand: Array | Sequence[Array], dimension: int = -1, is_stable: bool 
         if not (1 <= num_keys <= len(operand)):
             raise ValueError(f"num_keys={num_keys} must be between 1 and len(operand)={len(operand)}")
         axis = canonicalize_axis(dimension, np.ndim(operand[0]))
+        refuse_sorted_keys(*map(dtype_of, operand[:num_keys]))
         out = bind("sort", *operand, dimension=axis, is_stable=bool(is_stable), num_keys=operator.index(num_keys))
         return tuple(out) if isinstance(out, (tuple, list)) else (out,)
     if num_keys != 1:
         raise ValueError(f"num_keys={num_keys} must equal 1 for a single operand.")
+    refuse_sorted_keys(dtype_of(operand))
     out = bind("sort", operand, dimension=canonicalize_axis(dimension, np.ndim(operand)), is_stable=bool(is_stable), num_keys=1)
     return out[0] if isinstance(out, (tuple, list)) else out
 

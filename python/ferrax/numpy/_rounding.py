@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._core import bind
-from .._dtypes import canonicalize_dtype, finfo, is_bool, is_complex, is_inexact
+from .._dtypes import canonicalize_dtype, finfo, is_bool, is_complex, is_inexact, refuse_keys
 from ..lax import RoundingMethod
 from ._arguments import as_array, check_arraylike, convert, filled_like, jitted, promote_inexact, scalar_like, unsupported
 from ._selecting import where
@@ -40,6 +40,7 @@ def ceil(x: ArrayLike, /) -> Array:
     Array([ 2., -1.], dtype=float32)
     """
     x = as_array("ceil", x)
+    refuse_keys(x.dtype)
     return x if not is_inexact(x.dtype) else bind("ceil", x)
 
 
@@ -59,11 +60,13 @@ def floor(x: ArrayLike, /) -> Array:
     Array([ 1., -2.], dtype=float32)
     """
     x = as_array("floor", x)
+    refuse_keys(x.dtype)
     return x if not is_inexact(x.dtype) else bind("floor", x)
 
 
 @jitted("trunc")
 def _trunc(x):
+    refuse_keys(x.dtype)
     if not is_inexact(x.dtype):
         return x
     return where(bind("lt", x, scalar_like(0, x)), bind("ceil", x), bind("floor", x))
@@ -113,6 +116,7 @@ def rint(x: ArrayLike, /) -> Array:
 
 @jitted("round", static=("decimals",))
 def _round(a, decimals=0):
+    refuse_keys(a.dtype)
     if is_bool(a.dtype):
         raise ValueError("data type <class 'numpy.bool'> not inexact")
     if not is_inexact(a.dtype):

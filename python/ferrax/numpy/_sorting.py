@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, requested, to_complex
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, refuse_sorted_keys, requested, to_complex
 from .._shapes import canonicalize_axis
 from ..lax import index_in_dim
 from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, shape_of
@@ -38,6 +38,7 @@ def _sort(a, axis, stable, descending):
     if axis is None:
         a, axis = _flat(a), 0
     axis = canonicalize_axis(axis, a.ndim)
+    refuse_sorted_keys(a.dtype)
     out = bind("sort", a, dimension=axis, is_stable=stable, num_keys=1)
     out = out[0] if isinstance(out, (tuple, list)) else out
     return bind("rev", out, dimensions=(axis,)) if descending else out
@@ -80,6 +81,7 @@ def _argsort(a, axis, stable, descending, dtype):
     if axis is None:
         a, axis = _flat(a), 0
     axis = canonicalize_axis(axis, a.ndim)
+    refuse_sorted_keys(a.dtype)
     index = bind("iota", dtype=dtype, shape=tuple(a.shape), dimension=axis)
     if descending:
         # Sorting the reversed array and reversing back keeps equal elements in order.
@@ -125,6 +127,7 @@ def _lexsort(keys, axis):
     if keys[0].ndim == 0:
         return _core.asarray(np.zeros((), canonicalize_dtype(int)))
     axis = canonicalize_axis(axis, keys[0].ndim)
+    refuse_sorted_keys(*[k.dtype for k in keys])
     index = bind("iota", dtype=canonicalize_dtype(int), shape=tuple(keys[0].shape), dimension=axis)
     return bind("sort", *keys[::-1], index, dimension=axis, is_stable=True, num_keys=len(keys))[-1]
 
