@@ -152,6 +152,16 @@ def test_a_callback_cannot_promise_64_bits_without_the_flag(jax, jnp):
         jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct((), np.float64), 1.0)
 
 
+def test_arguments_that_a_format_does_not_name_are_shown(jax, jnp):
+    for args, text in [(("a", jnp.arange(2)), "[Array([0, 1], dtype=int32)]"), (("{}", 1, 2), "[2]"), (("{1}", "x", "y"), "['x']")]:
+        for call in (jax.debug.print, lambda *a: jax.jit(lambda: jax.debug.print(*a))(), jax.debug.log):
+            if args[0] == "{1}" and call is not jax.debug.print:
+                continue
+            with pytest.raises(ValueError, match="Unused positional arguments to `jax.debug.(print|log)`: ") as e:
+                call(*args)
+            assert str(e.value).endswith(text)
+
+
 def test_prints_and_callbacks_in_two_calls(jax, jnp, capfd):
     jax.debug.callback(ordered=True)(lambda x: print("called", x), 3)
     jax.debug.print(ordered=True)("{a}", a=1)

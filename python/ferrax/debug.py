@@ -79,6 +79,12 @@ def _log(fmt, *args, **kwargs):
 class _Placeholder:
     """Accepts any format specification, so that a format can be checked before its values exist."""
 
+    def __init__(self, value):
+        self.__dict__["_value"] = value
+
+    def __repr__(self):
+        return repr(self.__dict__["_value"])
+
     def __format__(self, spec):
         return ""
 
@@ -99,8 +105,7 @@ def _emit(write, ordered, skip_format_check, fmt, /, *args, **kwargs):
     if not isinstance(fmt, str):
         raise TypeError(f"expected str, got {type(fmt).__name__}")
     if not skip_format_check:
-        stand_in = _Placeholder()
-        _formatter.format(fmt, *[stand_in] * len(args), **{k: stand_in for k in kwargs})
+        _formatter.format(fmt, *map(_Placeholder, args), **{k: _Placeholder(v) for k, v in kwargs.items()})
     _callback.debug_callback(functools.partial(write, fmt), args, kwargs, ordered, "print")
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _filling(value, dtype):
     """A value to fill with, of the dtype; a float is made an integer with all its digits."""
     exact = isinstance(value, float) and not is_key(dtype) and is_integer(dtype)
-    return _core.asarray(integer_of_float(value, dtype)) if exact else convert_element_type(value, dtype)
+    return convert_element_type(integer_of_float(value, canonicalize_dtype(dtype)) if exact else value, dtype)
 
 
 def integer_scalar(value, dtype):
