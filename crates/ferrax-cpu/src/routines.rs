@@ -70,7 +70,7 @@ pub fn compile(r: &Routine, target: impl Into<Target>) -> Res<Run> {
             top_k::compile([*outer, *n, *inner], *k, *dtype, tier, &tuning.top_k)
         }
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
-            cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, tier)
+            cumulative::compile(*kind, [*outer, *n, *inner], *reverse, *dtype, &target)
         }
         Routine::Conv(c) => conv::compile(c, &target),
         Routine::Linalg(l) => linalg::compile(l, &target),

@@ -21,6 +21,7 @@ pub struct Tuning {
     pub row_groups: RowGroupTuning,
     pub scalars: ScalarTuning,
     pub conv: ConvTuning,
+    pub cumulative: CumulativeTuning,
     pub dot: DotTuning,
     pub fft: FftTuning,
     pub gather: GatherTuning,
@@ -35,6 +36,7 @@ impl Tuning {
         row_groups: RowGroupTuning::DEFAULT,
         scalars: ScalarTuning::DEFAULT,
         conv: ConvTuning::DEFAULT,
+        cumulative: CumulativeTuning::DEFAULT,
         dot: DotTuning::DEFAULT,
         fft: FftTuning::DEFAULT,
         gather: GatherTuning::DEFAULT,
@@ -290,6 +292,16 @@ impl ConvTuning {
         max_cell_bytes: 1 << 23,
         min_units: 8,
     };
+}
+
+/// Running sums, products and extremes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CumulativeTuning {
+    /// Neighbouring columns up to which each goes down by itself, several side by side in registers: block functions of so few take longer.
+    pub max_columns_in_registers: usize,
+}
+impl CumulativeTuning {
+    pub const DEFAULT: CumulativeTuning = CumulativeTuning { max_columns_in_registers: 32 };
 }
 
 /// Matrix products.

@@ -2,11 +2,12 @@
 use super::strided::{SharedPtr, copy};
 use super::{CompiledRoutine, Run};
 use crate::kernels::block::{BlockFn, BlockLoop, pick};
-use crate::kernels::lane::Float;
-use crate::kernels::moves::LoadFn;
+use crate::kernels::lane::{Float, round_bf16, round_f16};
+use crate::kernels::moves::{EBF16, EF16, EI8, EI16, EU8, EU16, Element, LoadFn};
 use crate::kernels::{Bases, moves, scalar};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::routine::CumulativeKind;
 use ferrax_kernel::{Bin, DType, Error, Res, math};
 use std::marker::PhantomData;
@@ -35,69 +36,80 @@ macro_rules! log_add_exp {
 log_add_exp!(f32);
 log_add_exp!(f64);
 
-/// Accumulates rows of n elements, `row` bytes apart, each along itself, forwards or backwards.
+/// Accumulates rows of n elements, `row` bytes apart, each along itself, with so many elements from one to the next.
 type RunningFn = unsafe fn(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize);
 /// Rows that go side by side, since each waits for its last result.
 const ABREAST: usize = 4;
 
-/// The accumulators of `R` rows in registers.
+/// The accumulators of `R` rows in registers, as lanes; `round` brings one to a value of the dtype.
 ///
 /// # Safety
-/// `x` and `out` hold R rows of n elements each, at distance `step` (1 or -1).
+/// `x` and `out` hold R rows of n elements each, at distance `step`.
 #[inline(always)]
-unsafe fn running<T: Copy, const R: usize>(
+unsafe fn running<E: Element, const R: usize>(
     [out, x]: [*mut u8; 2],
     n: usize,
     step: isize,
     row: usize,
-    f: impl Fn(T, T) -> T,
+    f: impl Fn(E::L, E::L) -> E::L,
+    round: impl Fn(E::L) -> E::L,
 ) {
     // SAFETY: by the contract.
     unsafe {
-        let mut acc: [T; R] = std::array::from_fn(|r| x.add(r * row).cast::<T>().read());
+        let mut acc: [E::L; R] = std::array::from_fn(|r| E::load(x.add(r * row).cast::<E::S>().read()));
         for i in 0..n as isize {
             for (r, acc) in acc.iter_mut().enumerate() {
-                let at = |p: *mut u8| p.add(r * row).cast::<T>().offset(i * step);
+                let at = |p: *mut u8| p.add(r * row).cast::<E::S>().offset(i * step);
                 if i > 0 {
-                    *acc = f(*acc, *at(x));
+                    *acc = f(*acc, E::load(*at(x)));
                 }
-                *at(out) = *acc;
+                *at(out) = E::store(round(*acc));
             }
         }
     }
 }
+/// Elements that are lanes.
+struct Same<T>(PhantomData<T>);
+impl<T: Copy> Element for Same<T> {
+    type S = T;
+    type L = T;
+    #[inline(always)]
+    fn load(x: T) -> T {
+        x
+    }
+    #[inline(always)]
+    fn store(x: T) -> T {
+        x
+    }
+}
 macro_rules! rows {
-    ($($Kind:ident $($D:ident)|+: $T:ty, |$a:ident, $b:ident| $e:expr;)*) => {
+    ($($Kind:ident $($D:ident: $E:ty $(as $round:ident)?)|+, |$a:ident, $b:ident| $e:expr;)*) => {
         /// For one row, and for rows side by side.
         fn along(kind: CumulativeKind, d: DType) -> Option<[RunningFn; 2]> {
             Some(match (kind, d) {
-                $((CumulativeKind::$Kind, $(DType::$D)|+) => {
+                $($((CumulativeKind::$Kind, DType::$D) => {
                     unsafe fn rows<const R: usize>(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize) {
                         // SAFETY: the same contract.
-                        unsafe { running::<$T, R>([out, x.cast_mut()], n, step, row, |$a, $b| $e) }
+                        unsafe { running::<$E, R>([out, x.cast_mut()], n, step, row, |$a, $b| $e, |x| rows!(@ x $($round)?)) }
                     }
                     [rows::<1>, rows::<ABREAST>]
-                })*
+                })+)*
                 _ => return None,
             })
         }
     };
+    (@ $x:ident) => { $x };
+    (@ $x:ident $round:ident) => { $round($x) };
 }
 rows! {
-    Sum F32: f32, |a, b| a + b;
-    Sum F64: f64, |a, b| a + b;
-    Sum I32 | U32: i32, |a, b| a.wrapping_add(b);
-    Sum I64 | U64: i64, |a, b| a.wrapping_add(b);
-    Prod F32: f32, |a, b| a * b;
-    Prod F64: f64, |a, b| a * b;
-    Prod I32 | U32: i32, |a, b| a.wrapping_mul(b);
-    Prod I64 | U64: i64, |a, b| a.wrapping_mul(b);
-    Max F32: f32, |a, b| Float::maximum(a, b);
-    Max F64: f64, |a, b| Float::maximum(a, b);
-    Max I32: i32, |a, b| a.max(b);
-    Min F32: f32, |a, b| Float::minimum(a, b);
-    Min F64: f64, |a, b| Float::minimum(a, b);
-    Min I32: i32, |a, b| a.min(b);
+    Sum F32: Same<f32> | F64: Same<f64> | F16: EF16 as round_f16 | BF16: EBF16 as round_bf16, |a, b| a + b;
+    Sum I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.wrapping_add(b);
+    Prod F32: Same<f32> | F64: Same<f64> | F16: EF16 as round_f16 | BF16: EBF16 as round_bf16, |a, b| a * b;
+    Prod I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.wrapping_mul(b);
+    Max F32: Same<f32> | F64: Same<f64> | F16: EF16 | BF16: EBF16, |a, b| Float::maximum(a, b);
+    Max I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.max(b);
+    Min F32: Same<f32> | F64: Same<f64> | F16: EF16 | BF16: EBF16, |a, b| Float::minimum(a, b);
+    Min I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.min(b);
 }
 
 fn combining(kind: CumulativeKind, lane: DType, tier: Tier) -> Option<BlockFn> {
@@ -117,7 +129,7 @@ fn combining(kind: CumulativeKind, lane: DType, tier: Tier) -> Option<BlockFn> {
 
 /// How running combinations are taken.
 enum CumulativeStrategy {
-    /// Rows that lie together, their accumulators in registers: of one row, and of rows side by side.
+    /// Rows, or a few columns, their accumulators in registers: of one, and of several side by side.
     Registers([RunningFn; 2]),
     /// Columns side by side by block functions.
     Columns(ColumnFunctions),
@@ -145,14 +157,19 @@ struct Cumulative {
     cost: Cost,
 }
 impl Cumulative {
-    fn in_registers(&self, [one, abreast]: [RunningFn; 2], [x, out]: [SharedPtr; 2], rows: Range<usize>) {
-        let (n, size, mut at) = (self.n, self.size, rows.start);
-        while at < rows.end {
-            let (run, count) = if rows.end - at >= ABREAST { (abreast, ABREAST) } else { (one, 1) };
-            let first = (at * n + if self.reverse { n - 1 } else { 0 }) * size;
+    /// `lines` of the `outer * inner` that run along the axis.
+    fn in_registers(&self, [one, abreast]: [RunningFn; 2], [x, out]: [SharedPtr; 2], lines: Range<usize>) {
+        let (n, inner, size, mut at) = (self.n, self.inner, self.size, lines.start);
+        let last = if self.reverse { (n - 1) * inner } else { 0 };
+        let step = if self.reverse { -(inner as isize) } else { inner as isize };
+        while at < lines.end {
+            let (group, c) = (at / inner, at % inner);
+            let (alike, apart) = if inner == 1 { (lines.end - at, n) } else { ((inner - c).min(lines.end - at), 1) };
+            let (run, count) = if alike >= ABREAST { (abreast, ABREAST) } else { (one, 1) };
+            let first = (group * n * inner + c + last) * size;
             let (to, from) = (out.get().wrapping_add(first), x.get().wrapping_add(first));
-            // SAFETY: verify, sizes: operand and result have outer * n elements; at + count <= outer. Each row is one thread's.
-            unsafe { run(to, from, n, if self.reverse { -1 } else { 1 }, n * size) };
+            // SAFETY: verify, sizes: operand and result have outer * n * inner elements; these `count` lines are among them. Each is one thread's.
+            unsafe { run(to, from, n, step, apart * size) };
             at += count;
         }
     }
@@ -212,7 +229,8 @@ impl CompiledRoutine for Cumulative {
         let operands = [bases.input(0), bases.output(0)].map(SharedPtr);
         match &self.strategy {
             CumulativeStrategy::Registers(f) => {
-                threads::for_ranges(self.outer, cost, bases.cancel, &|r| self.in_registers(*f, operands, r))
+                let lines = self.outer * self.inner;
+                threads::for_ranges(lines, cost, bases.cancel, &|r| self.in_registers(*f, operands, r))
             }
             CumulativeStrategy::Columns(f) => {
                 let groups = if self.inner == 1 { 1 } else { self.outer };
@@ -223,26 +241,34 @@ impl CompiledRoutine for Cumulative {
     }
     fn text(&self) -> String {
         match self.strategy {
-            CumulativeStrategy::Registers(_) if self.outer >= ABREAST => {
-                format!("cumulative strategy=registers rows={ABREAST}")
+            CumulativeStrategy::Registers(_) => {
+                let (of, lines) = if self.inner == 1 { ("rows", self.outer) } else { ("columns", self.inner) };
+                format!("cumulative strategy=registers {of}={}", if lines >= ABREAST { ABREAST } else { 1 })
             }
-            CumulativeStrategy::Registers(_) => "cumulative strategy=registers rows=1".into(),
             CumulativeStrategy::Columns(_) if self.inner == 1 => "cumulative strategy=columns of=rows".into(),
             CumulativeStrategy::Columns(_) => "cumulative strategy=columns".into(),
         }
     }
 }
 
-pub fn compile(kind: CumulativeKind, [outer, n, inner]: [usize; 3], reverse: bool, d: DType, tier: Tier) -> Res<Run> {
+pub fn compile(
+    kind: CumulativeKind,
+    [outer, n, inner]: [usize; 3],
+    reverse: bool,
+    d: DType,
+    target: &Target,
+) -> Res<Run> {
+    let (tier, tuning) = (target.tier, &target.tuning.cumulative);
     let wide = if d == DType::Bool { d } else { d.lane() };
     let combine = combining(kind, wide, tier);
     let combine = combine.ok_or_else(|| Error::Invalid(format!("{kind:?} is not defined for {d}")))?;
     let (load, canonical, store) = (moves::load(d, tier), scalar::canonical(d, tier), moves::store(d, tier));
     let strategy = match along(kind, d) {
-        Some(f) if inner == 1 => CumulativeStrategy::Registers(f),
+        Some(f) if inner <= tuning.max_columns_in_registers => CumulativeStrategy::Registers(f),
         _ => CumulativeStrategy::Columns(ColumnFunctions { load, combine, canonical, store }),
     };
-    let each = if matches!(strategy, CumulativeStrategy::Registers(_)) && outer >= ABREAST { 0.4 } else { 1.0 };
+    let lines = if inner == 1 { outer } else { inner };
+    let each = if matches!(strategy, CumulativeStrategy::Registers(_)) && lines >= ABREAST { 0.4 } else { 1.0 };
     let cost = Cost::of((outer * n * inner) as f64 * each);
     Ok(Box::new(Cumulative { strategy, outer, n, inner, reverse, size: d.size(), cost }))
 }
