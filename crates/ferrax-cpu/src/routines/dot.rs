@@ -15,7 +15,7 @@ use crate::memory::Block;
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use crate::tuning::{DotTuning, Target};
-use ferrax_kernel::kernel::Access;
+use ferrax_kernel::kernel::{Access, Guard};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Res, Scalar};
 use smallvec::SmallVec;
@@ -298,22 +298,36 @@ fn accumulator(d: &Dot) -> DType {
     }
 }
 
-/// A kernel that reads an operand by strides and gives it dense, at another dtype.
-fn packing(dims: [usize; 3], strides: [i64; 3], from: DType, to: DType) -> Kernel {
+/// The function for products of integers of 16 bits at most: those of two terms fit a sum, and wrapping sums take any order.
+fn of_pairs(d: &Dot, sums: Lane, strategy: DotStrategy, tier: Tier) -> Option<panel::Rows> {
+    let fits = matches!(d.dtype, DType::I8 | DType::U8 | DType::I16) && matches!(sums, Lane::I32 | Lane::U32);
+    let panels = matches!(strategy, DotStrategy::Panels | DotStrategy::BlockedPanels);
+    if fits && panels { panel::pick_pairs(tier) } else { None }
+}
+
+/// A kernel that reads an operand by strides and gives it dense, at another dtype; with two neighbours along `paired` side by side, of which the
+/// last one's is zero if it has none.
+fn packing(dims: [usize; 3], strides: [i64; 3], from: DType, to: DType, paired: Option<usize>) -> Kernel {
     let n: usize = dims.iter().product();
     let span = if n == 0 {
         0
     } else {
         1 + dims.iter().zip(strides).map(|(n, s)| (n - 1) * s.unsigned_abs() as usize).sum::<usize>()
     };
-    let load = Node::Load(Box::new(Access {
-        input: 0,
-        at: Affine::new(0, strides),
-        guards: SmallVec::new(),
-        fill: Scalar::zero(from),
-    }));
+    let (mut grid, mut at, mut guards) = (dims.to_vec(), strides.to_vec(), SmallVec::new());
+    if let Some(axis) = paired {
+        grid[axis] = dims[axis].div_ceil(2);
+        at[axis] *= 2;
+        grid.push(2);
+        at.push(strides[axis]);
+        if dims[axis] % 2 == 1 {
+            let index = [0, 1, 2, 3].map(|k| if k == axis { 2 } else { (k == 3) as i64 });
+            guards.push(Guard { at: Affine::new(0, index), lo: 0, hi: dims[axis] as i64 });
+        }
+    }
+    let load = Node::Load(Box::new(Access { input: 0, at: Affine::new(0, at), guards, fill: Scalar::zero(from) }));
     Kernel {
-        grid: dims.into(),
+        grid: grid[..].into(),
         inputs: vec![(from, span)],
         nodes: vec![(from, load), (to, Node::Convert(0))],
         outputs: vec![1],
@@ -334,8 +348,9 @@ struct MatrixProduct {
     /// sums.
     pack: [Option<CompiledKernel>; 2],
     unpack: Option<CompiledKernel>,
-    /// Of the operands as they are multiplied.
+    /// Of the operands as they are multiplied; and of how many terms.
     strides: [[isize; 3]; 2],
+    terms: usize,
     cost: Cost,
 }
 
@@ -356,27 +371,33 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
         let columns = s[1] == 1 && s[2] >= n[1] as i64;
         n[1] > 1 && n[2] > 1 && (rows || either && columns)
     };
-    let pack = |n: [usize; 3], s: [i64; 3]| -> Res<Option<CompiledKernel>> {
+    let pairs = of_pairs(&d, lane, strategy, tier);
+    let pack = |n: [usize; 3], s: [i64; 3], terms: usize| -> Res<Option<CompiledKernel>> {
         let as_is = d.dtype == acc && (strategy != DotStrategy::Library || dense(n, s));
-        if as_is { Ok(None) } else { CompiledKernel::new(&packing(n, s, d.dtype, acc), false, tier).map(Some) }
+        let (to, paired) = if pairs.is_some() { (DType::I16, Some(terms)) } else { (acc, None) };
+        if as_is { Ok(None) } else { CompiledKernel::new(&packing(n, s, d.dtype, to, paired), false, tier).map(Some) }
     };
-    let pack = [pack(lhs, d.lhs)?, pack(rhs, d.rhs)?];
-    let sums = packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out);
+    let pack = [pack(lhs, d.lhs, 2)?, pack(rhs, d.rhs, 1)?];
+    let sums = packing([d.b, d.m, d.n], [(d.m * d.n) as i64, d.n as i64, 1], acc, d.out, None);
     let unpack = if acc == d.out { None } else { Some(CompiledKernel::new(&sums, false, tier)?) };
     let loops = matches!(strategy, DotStrategy::Loops | DotStrategy::Registers);
     let each = match strategy {
         DotStrategy::Library => 0.03,
         _ if loops => 0.2,
+        _ if pairs.is_some() => 0.3 * NANOS,
         _ => NANOS,
     };
     let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
         if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) }
     };
+    let terms = if pairs.is_some() { d.k.div_ceil(2) } else { d.k };
+    let (lhs, rhs) = ([d.b, d.m, terms], [d.b, terms, d.n]);
     let work = d.b.saturating_mul(d.m).saturating_mul(d.n).saturating_mul(d.k);
     Ok(Box::new(MatrixProduct {
         strategy,
         size: lane.size(),
-        rows: rows_function(lane, loops, tier),
+        rows: pairs.unwrap_or_else(|| rows_function(lane, loops, tier)),
+        terms,
         exact: if strategy == DotStrategy::Registers { exact(&d, lane, tier) } else { None },
         strides: [strides(pack[0].is_some(), lhs, d.lhs), strides(pack[1].is_some(), rhs, d.rhs)],
         pack,
@@ -391,8 +412,8 @@ impl CompiledRoutine for MatrixProduct {
         if d.b * d.m * d.n == 0 {
             return Ok(());
         }
-        let (_l, a) = self.packed(0, d.b * d.m * d.k, bases, parallel)?;
-        let (_r, b) = self.packed(1, d.b * d.k * d.n, bases, parallel)?;
+        let (_l, a) = self.packed(0, d.b * d.m * self.terms, bases, parallel)?;
+        let (_r, b) = self.packed(1, d.b * self.terms * d.n, bases, parallel)?;
         let sums = self.unpack.as_ref().map(|_| Block::new(d.b * d.m * d.n * self.size)).transpose()?;
         let c = sums.as_ref().map_or(bases.output(0), |s| s.ptr());
         let (one, cost) = (DotPtrs { a, b, c }, parallel.then_some(&self.cost));
@@ -421,7 +442,8 @@ impl CompiledRoutine for MatrixProduct {
         };
         let names = [(&self.pack[0], " packs=lhs"), (&self.pack[1], " packs=rhs"), (&self.unpack, " converts=sums")];
         let steps: String = names.iter().filter(|(k, _)| k.is_some()).map(|(_, name)| *name).collect();
-        format!("dot strategy={strategy}{steps}")
+        let of = if self.terms < self.d.k { " of=pairs" } else { "" };
+        format!("dot strategy={strategy}{of}{steps}")
     }
 }
 impl MatrixProduct {
@@ -457,7 +479,7 @@ impl MatrixProduct {
             c: one.c().wrapping_add(batch * d.m * d.n * size),
             m: d.m,
             n: d.n,
-            k: d.k,
+            k: self.terms,
             a_strides: [l[1], l[2]],
             b_strides: [r[1], r[2]],
             c_row: d.n,

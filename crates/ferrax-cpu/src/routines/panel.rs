@@ -100,6 +100,15 @@ pub fn pick(lane: Lane, tier: Tier) -> Option<Rows> {
     }
 }
 
+/// The function for 32-bit sums of products of 16-bit integers, if products are done here on this machine: a term is two of them, side by side.
+pub fn pick_pairs(tier: Tier) -> Option<Rows> {
+    pick(Lane::I32, tier)?;
+    #[cfg(target_arch = "x86_64")]
+    return Some(if tier == Tier::Avx512 { x86::wide_pairs } else { x86::narrow_pairs });
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
 /// The function for floats whose right operand's rows lie by a table, if products are done here on this machine.
 pub fn pick_by_table(lane: Lane, tier: Tier) -> Option<RowsByTable> {
     #[cfg(target_arch = "x86_64")]
