@@ -6,7 +6,7 @@ use crate::kernels::address::{self, AT_ONCE, Addresses, Component, IndexArrays, 
 use crate::threads::{self, Cost};
 use crate::tuning::Target;
 use ferrax_kernel::routine::{Gather, OutOfBounds};
-use ferrax_kernel::{Error, Res, Scalar};
+use ferrax_kernel::{DType, Error, Res, Scalar};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -46,9 +46,38 @@ pub struct Gathering {
     pub cost: Cost,
 }
 
+/// The same gather with the last axis as one element, if every window has it whole and it is no longer than an element can be.
+fn of_longer_elements(g: &Gather) -> Option<Gather> {
+    let (last, to) = (g.operand.len().checked_sub(1)?, g.out.len().checked_sub(1)?);
+    let n = g.slice_sizes.get(last).copied().filter(|n| *n > 1 && *n == g.operand[last])?;
+    let dtype = match n * g.dtype.size() {
+        2 => DType::U16,
+        4 => DType::U32,
+        8 => DType::U64,
+        _ => return None,
+    };
+    let moves =
+        [&g.collapsed_slice_dims, &g.start_index_map, &g.operand_batching_dims].iter().any(|d| d.contains(&last));
+    if moves || g.offset_dims.last() != Some(&to) {
+        return None;
+    }
+    let fill = (0..n).fold(0, |bits, _| bits << (8 * g.dtype.size()) | g.fill.bits);
+    Some(Gather {
+        operand: g.operand.remove(last),
+        slice_sizes: g.slice_sizes.remove(last),
+        offset_dims: g.offset_dims.remove(g.offset_dims.len() - 1),
+        out: g.out.remove(to),
+        fill: Scalar { dtype, bits: fill },
+        dtype,
+        ..g.clone()
+    })
+}
+
 impl Gathering {
     pub fn new(g: &Gather, target: &Target) -> Res<Gathering> {
         let tier = target.tier;
+        let longer = of_longer_elements(g);
+        let g = longer.as_ref().unwrap_or(g);
         let bytes = g.dtype.size();
         let rank = g.operand.len();
         let (from, to) = (strides(&g.operand), strides(&g.out));

@@ -60,6 +60,16 @@ impl Graph {
         let first = self.bin(ferrax_kernel::Bin::Eq, i, zero);
         self.select(first, a, b)
     }
+    /// The array of pairs that x is, if it was not computed but moved, whole pairs at a time.
+    pub fn in_pairs(&self, x: TensorId) -> Option<TensorId> {
+        self.parts(x).and_then(|(a, b)| self.zipped(a, b))
+    }
+    /// The same, if a view with this map takes neighbours in the last axis side by side.
+    pub(super) fn in_pairs_by_rows(&self, x: TensorId, map: &[Affine], shape: &Dims) -> Option<TensorId> {
+        let (last, (along, others)) = (shape.len().checked_sub(1)?, map.split_last()?);
+        let is_row = along.stride(last) == 1 && others.iter().all(|m| m.stride(last) == 0);
+        self.in_pairs(x).filter(|_| is_row)
+    }
     /// The value that a and b are the two halves of, as [`Graph::unzip`] made them.
     fn zipped(&self, a: TensorId, b: TensorId) -> Option<TensorId> {
         let half = |x: TensorId, k: i64| match &self.tensors[x as usize].def {

@@ -275,6 +275,12 @@ impl Graph {
         guards: &[Guard],
         fill: Option<Scalar>,
     ) -> TensorId {
+        if let Some(pairs) = self.in_pairs_by_rows(x, map, &shape) {
+            let rank = shape.len();
+            let map: SmallVec<[Affine; 4]> = map.iter().cloned().chain([unit(rank)]).collect();
+            let y = self.guarded(pairs, shape.insert(rank, 2), &map, guards, fill);
+            return self.unzip(y);
+        }
         self.each(x, |g, x| {
             let t = &g.tensors[x as usize];
             let dtype = t.dtype;
@@ -358,6 +364,10 @@ impl Graph {
         if from == shape {
             return x;
         }
+        if let Some(pairs) = self.in_pairs(x) {
+            let y = self.reshape(pairs, shape.insert(shape.len(), 2));
+            return self.unzip(y);
+        }
         if let Some(map) = split_map(&from, &shape) {
             return self.view(x, shape, &map);
         }
@@ -434,6 +444,10 @@ impl Graph {
     }
     /// One after the other along `axis`.
     pub fn concatenate(&mut self, xs: &[TensorId], axis: usize) -> TensorId {
+        if let Some(pairs) = xs.iter().map(|x| self.in_pairs(*x)).collect::<Option<Vec<_>>>() {
+            let y = self.concatenate(&pairs, axis);
+            return self.unzip(y);
+        }
         if let Some(parts) = xs.iter().map(|x| self.parts(*x)).collect::<Option<Vec<_>>>() {
             let (a, b): (Vec<TensorId>, Vec<TensorId>) = parts.into_iter().unzip();
             let (a, b) = (self.concatenate(&a, axis), self.concatenate(&b, axis));

@@ -14,7 +14,7 @@ use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, truth};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
 use crate::factors::{Factors, In, Out};
-use crate::lower::{Graph, TensorId, TensorIds, physical};
+use crate::lower::{Graph, TensorId, TensorIds, physical, unit};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::pointwise::Pw;
 use crate::param::{Param, ParamValue};
@@ -23,7 +23,7 @@ use crate::support::{Selector, Support, Supports, Within, within_moved};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, OutOfBounds, Routine};
-use ferrax_kernel::{DType, Dims, ReduceKind, Scalar};
+use ferrax_kernel::{Affine, Bin, DType, Dims, ReduceKind, Scalar};
 use smallvec::smallvec;
 
 const MODES: [(OutOfBounds, &str); 3] = [
@@ -468,11 +468,13 @@ impl Rules for Gather {
         let dtype = physical(&out[0]).dtype;
         // index vectors interleaved from a few arrays are read from these
         let columns = b.columns(x[1]).filter(|c| c.len() <= MOST_APART);
-        let r = |b: &Graph, v: TensorId, fill: Scalar| routine::Gather {
+        // with the axis of an array of pairs, which each window has whole
+        let also = |d: &Dims, pairs: bool, n: usize| if pairs { d.insert(d.len(), n) } else { d.clone() };
+        let r = |b: &Graph, v: TensorId, fill: Scalar, pairs: bool| routine::Gather {
             operand: b.shape(v),
             indices: b.shape(x[1]),
-            slice_sizes: self.slice_sizes.clone(),
-            offset_dims: d.offset_dims.clone(),
+            slice_sizes: also(&self.slice_sizes, pairs, 2),
+            offset_dims: also(&d.offset_dims, pairs, out[0].rank()),
             collapsed_slice_dims: d.collapsed_slice_dims.clone(),
             start_index_map: d.start_index_map.clone(),
             operand_batching_dims: d.operand_batching_dims.clone(),
@@ -481,24 +483,61 @@ impl Rules for Gather {
             fill,
             dtype,
             index_dtype: b.dtype(x[1]),
-            out: out[0].shape.clone(),
+            out: also(&out[0].shape, pairs, 2),
             apart: columns.is_some(),
         };
-        let one = |b: &mut Graph, v: TensorId, fill: Scalar| {
+        let one = |b: &mut Graph, v: TensorId, fill: Scalar, pairs: bool| {
             let indices = columns.as_deref().unwrap_or(&x[1..]);
             let ins: TensorIds = std::iter::once(v).chain(indices.iter().copied()).collect();
-            b.routine(Routine::Gather(r(b, v, fill)), &ins, &[out[0].shape.clone()])[0]
+            let g = r(b, v, fill, pairs);
+            let shape = g.out.clone();
+            b.routine(Routine::Gather(g), &ins, &[shape])[0]
         };
         let fill = self.fill(dtype);
         // the filler of complex numbers is a real one
         let second = if out[0].dtype.is_complex() { Scalar::zero(dtype) } else { fill };
-        Ok(smallvec![match b.parts(x[0]) {
-            Some((p, q)) => {
-                let (p, q) = (one(b, p, fill), one(b, q, second));
+        let pairs = b.in_pairs(x[0]);
+        Ok(smallvec![match (pairs, b.parts(x[0])) {
+            (Some(pairs), _) => {
+                let y = one(b, pairs, fill, true);
+                let y = b.unzip(y);
+                match b.parts(y).filter(|_| self.mode == OutOfBounds::FillOrDrop && fill != second) {
+                    Some((p, q)) => {
+                        let inside = self.inside(b, &b.shape(x[0]), x[1], &out[0].shape);
+                        let second = b.constant(second, out[0].shape.clone());
+                        let q = b.select(inside, q, second);
+                        b.pair(p, q)
+                    }
+                    None => y,
+                }
+            }
+            (None, Some((p, q))) => {
+                let (p, q) = (one(b, p, fill, false), one(b, q, second, false));
                 b.pair(p, q)
             }
-            None => one(b, x[0], fill),
+            (None, None) => one(b, x[0], fill, false),
         }])
+    }
+}
+
+impl Gather {
+    /// Where an element of the result comes from a window that lies inside the operand.
+    fn inside(&self, b: &mut Graph, operand: &Dims, indices: TensorId, out: &Dims) -> TensorId {
+        let (d, dtype, rank) = (&*self.dimension_numbers, b.dtype(indices), b.rank(indices) - 1);
+        let positions = b.shape(indices).remove(rank);
+        let mut all = b.constant(Scalar::bool(true), positions.clone());
+        for (j, axis) in d.start_index_map.iter().enumerate() {
+            let map: Vec<Affine> = (0..rank).map(unit).chain([Affine::constant(j as i64)]).collect();
+            let index = b.view(indices, positions.clone(), &map);
+            let last = (operand[*axis] - self.slice_sizes[*axis]) as i64;
+            let last = if dtype.size() < 8 { last.min(dtype.greatest()) } else { last };
+            for (f, bound) in [(Bin::Ge, 0), (Bin::Le, last)] {
+                let bound = b.constant(Scalar::from_i64(dtype, bound), positions.clone());
+                let holds = b.bin(f, index, bound);
+                all = b.bin(Bin::And, all, holds);
+            }
+        }
+        b.broadcast(all, out.clone(), &free(out.len(), &d.offset_dims, &[]))
     }
 }
 
