@@ -63,3 +63,22 @@ rows("sums of columns, 512 x 512", lambda lib, z: z.sum(0), COMPLEX, (512, 512),
 rows("every second and its neighbour, 262144", lambda lib, z: z[::2] - z[1::2], (*COMPLEX, "float32", "int32"), (262144,), tolerance=1e-5)
 rows("transposed and added, 512 x 512", lambda lib, z: z.T + z, COMPLEX, (512, 512), tolerance=1e-5)
 rows("spectrum times factors, 64 x 1024", lambda lib, z: lib.np.fft.ifft(lib.np.fft.fft(z) * z), COMPLEX, (64, 1024), tolerance=1e-3)
+
+
+def product(to):
+    return lambda lib, a, b: lib.lax.dot_general(a, b, (((1,), (0,)), ((), ())), preferred_element_type=to)
+
+
+def at(lib, x):
+    return x[(lib.np.arange(x.shape[0]) * 977) % x.shape[0]]
+
+
+rows("running sums, 262144", lambda lib, x: lib.lax.cumsum(x), INTEGERS, (262144,))
+rows("running maxima of 4 columns, 65536", lambda lib, x: lib.lax.cummax(x), NARROW, (65536, 4))
+rows("products with int32 sums, 256", product("int32"), INTEGERS[:4], (256, 256), (256, 256))
+rows("shifts, 512 x 512", lambda lib, x, y: (x << 2) ^ (y >> (x & 7)), INTEGERS, (512, 512), (512, 512))
+rows("counts of bits, 512 x 512", lambda lib, x: lib.lax.population_count(x) + lib.lax.clz(x), INTEGERS, (512, 512))
+rows("elements at positions, 262144", at, (*NARROW, *COMPLEX), (262144,))
+rows("rows at positions, 2048 x 64", at, (*NARROW, *COMPLEX), (2048, 64))
+rows("concatenated columns, 512 x 512", lambda lib, x, y: lib.np.concatenate([x, y], 1), (*NARROW, *COMPLEX), (512, 256), (512, 256))
+rows("rolled and padded, 512 x 512", lambda lib, x: lib.np.pad(lib.np.roll(x, 5, 1), 2), (*NARROW, *COMPLEX), (512, 512))

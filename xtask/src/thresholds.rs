@@ -50,7 +50,7 @@ const CONSTANTS: &[(&str, &[&str], &str)] = &[
     ),
     ("native/folding.rs", &["CHAINS", "MAX_ACCUMULATORS"], BLOCK),
     ("native/folding.rs", &["PAIRS", "ONES"], FORMAT),
-    ("native/graph.rs", &["EVENS_FIRST"], FORMAT),
+    ("native/graph.rs", &["EVENS_FIRST", "HALF_BIAS"], FORMAT),
     ("native/masks.rs", &["FIRST", "END"], FORMAT),
     ("native/nest.rs", &["MAX_WORDS", "OPERAND_WORDS"], MEMORY),
     ("native/nest/allocate.rs", &["WHOLE", "FLOATS", "VECTOR_WORDS"], FORMAT),

@@ -19,13 +19,16 @@ impl Tier {
         #[cfg(target_arch = "x86_64")]
         return match self {
             Tier::Portable => true,
-            Tier::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            Tier::Avx2 => {
+                is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
+            }
             Tier::Avx512 => {
                 cfg!(feature = "avx512")
                     && is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("f16c")
             }
         };
         #[cfg(not(target_arch = "x86_64"))]

@@ -211,6 +211,11 @@ pub fn round_f16(x: f32) -> f32 {
     let r = if a < 6.103_515_6e-5 { small } else { big };
     if x.is_nan() { x } else { f32::from_bits(r.to_bits() | sign) }
 }
+/// The same, of a nan the one that arithmetic gives for it.
+#[inline(always)]
+pub fn quiet(x: f32) -> f32 {
+    if x.is_nan() { f32::from_bits(x.to_bits() | 0x40_0000) } else { x }
+}
 #[inline(always)]
 pub fn round_bf16(x: f32) -> f32 {
     let b = x.to_bits();

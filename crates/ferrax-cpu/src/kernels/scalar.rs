@@ -62,10 +62,10 @@ f1s!(NotI[i32, u32, i64, u64] |x| !x);
 f1s!(NotB[u8] | x | x ^ 1);
 f1! { Popcnt: i32 => i32, |x| x.count_ones() as i32; u32 => u32, |x| x.count_ones(); i64 => i64, |x| x.count_ones() as i64; u64 => u64, |x| x.count_ones() as u64; }
 f1! { Clz: i32 => i32, |x| x.leading_zeros() as i32; u32 => u32, |x| x.leading_zeros(); i64 => i64, |x| x.leading_zeros() as i64; u64 => u64, |x| x.leading_zeros() as u64; }
-f1s!(Low8[i32] | x | x & 0xff);
-f1s!(Low16[i32] | x | x & 0xffff);
-f1s!(Minus24[i32] | x | x - 24);
-f1s!(Minus16[i32] | x | x - 16);
+f1s!(Popcnt8[i32] | x | (x & 0xff).count_ones() as i32);
+f1s!(Popcnt16[i32] | x | (x & 0xffff).count_ones() as i32);
+f1s!(Clz8[i32] | x | (x & 0xff).leading_zeros() as i32 - 24);
+f1s!(Clz16[i32] | x | (x & 0xffff).leading_zeros() as i32 - 16);
 f1s!(Floor[f32, f64] |x| x.floor());
 f1s!(Ceil[f32, f64] |x| x.ceil());
 f1s!(RoundEven[f32, f64] |x| x.round_ties_even());
@@ -206,34 +206,26 @@ macro_rules! row {
     };
 }
 
-/// One function of a lane, as a list of block functions to be applied in turn; `None` where it is not defined for the dtype.
-pub fn un(f: Un, d: DType, t: Tier) -> Option<[Option<BlockFn>; 3]> {
+/// Whether it changes nothing but the sign of a float, and keeps a nan as it is.
+pub fn is_exact(f: Un, d: DType) -> bool {
+    d.is_float() && matches!(f, Un::Neg | Un::Abs | Un::Sign)
+}
+/// One function of a lane; `None` where it is not defined for the dtype.
+pub fn un(f: Un, d: DType, t: Tier) -> Option<BlockFn> {
     let lane = Lane::of(d);
-    let one = |f: BlockFn| Some([Some(f), None, None]);
-    // Counting bits needs the dtype's own width.
-    let masked = |f: BlockFn, then8: Option<BlockFn>, then16: Option<BlockFn>| {
-        let (mask, then) = match d {
-            DType::I8 => (Some(map1::<Low8<i32>>(t)), then8),
-            DType::I16 => (Some(map1::<Low16<i32>>(t)), then16),
-            DType::U8 => (None, then8),
-            DType::U16 => (None, then16),
-            _ => (None, None),
-        };
-        match mask {
-            Some(m) => Some([Some(m), Some(f), then]),
-            None => Some([Some(f), then, None]),
-        }
-    };
-    one(match f {
+    Some(match f {
         Un::Neg => row!(map1 t lane: NegF NegI number),
         Un::Abs => row!(map1 t lane: AbsF AbsI number),
         Un::Sign => row!(map1 t lane: SignF SignI number),
         Un::Not if lane == Lane::Bool => map1::<NotB<u8>>(t),
         Un::Not => row!(map1 t lane: NotI int),
-        Un::Popcnt => return masked(row!(map1 t lane: Popcnt int), None, None),
-        Un::Clz => {
-            return masked(row!(map1 t lane: Clz int), Some(map1::<Minus24<i32>>(t)), Some(map1::<Minus16<i32>>(t)));
-        }
+        // counting bits needs the dtype's own width
+        Un::Popcnt if d == DType::I8 => map1::<Popcnt8<i32>>(t),
+        Un::Popcnt if d == DType::I16 => map1::<Popcnt16<i32>>(t),
+        Un::Popcnt => row!(map1 t lane: Popcnt int),
+        Un::Clz if matches!(d, DType::I8 | DType::U8) => map1::<Clz8<i32>>(t),
+        Un::Clz if matches!(d, DType::I16 | DType::U16) => map1::<Clz16<i32>>(t),
+        Un::Clz => row!(map1 t lane: Clz int),
         Un::Floor => row!(map1 t lane: Floor float),
         Un::Ceil => row!(map1 t lane: Ceil float),
         Un::RoundEven => row!(map1 t lane: RoundEven float),

@@ -500,7 +500,7 @@ impl Asm<'_> {
                     MemoryElement::Bool if self.f.wide => 0x22,
                     MemoryElement::Bool | MemoryElement::I8 | MemoryElement::Lane | MemoryElement::Pair => 0x21,
                     MemoryElement::U8 => 0x31,
-                    MemoryElement::I16 => 0x23,
+                    MemoryElement::I16 | MemoryElement::F16 => 0x23,
                     MemoryElement::U16 | MemoryElement::Bf16 => 0x33,
                 };
                 self.vector(&row(2, 1, op, false), d, 0, from, None)
@@ -517,6 +517,7 @@ impl Asm<'_> {
                 };
                 self.masked(&narrow, from, 0, to, None, ROW_ALONE)
             }
+            VecInst::StoreHalf { from, to } => self.masked(&row(3, 1, 0x1d, false), from, 0, to, Some(0), ROW_ALONE),
             VecInst::LoadOne { d, from } => self.vector(&row(2, 1, 0x18 + self.f.wide as u8, false), d, 0, from, None),
             VecInst::StoreOne { from, to } => {
                 self.vector(&row(1, 2 + self.f.wide as u8, 0x11, true), from, 0, to, None)
@@ -618,7 +619,10 @@ impl Asm<'_> {
                 Coding::Three => self.vector(&row, d, a, b, row.imm),
                 Coding::Two => self.vector(&row, d, 0, b, row.imm),
                 Coding::Shift(ext) => self.vector(&row, ext, d, b, row.imm),
-                Coding::Extract => unreachable!("bytes are narrowed where they are stored"),
+                Coding::Extract => match b {
+                    Site::Reg(from) => self.vector(&row, from, 0, Site::Reg(d), row.imm),
+                    _ => unreachable!("memory is not taken apart"),
+                },
             },
         }
     }

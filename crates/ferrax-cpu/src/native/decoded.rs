@@ -53,6 +53,8 @@ fn names() -> Vec<(Opcode, Option<Mnemonic>, Option<Mnemonic>)> {
         both(Blend, M::Vblendvps, M::Vblendvpd),
         narrow(FromI32, M::Vcvtdq2ps),
         narrow(ToI32, M::Vcvttps2dq),
+        narrow(ToHalf, M::Vcvtps2ph),
+        narrow(FromHalf, M::Vcvtph2ps),
         both(High, M::Vextracti128, M::Vextracti128),
         both(Pack16, M::Vpackusdw, M::Vpackusdw),
         both(Pack8, M::Vpackuswb, M::Vpackuswb),
@@ -90,6 +92,7 @@ fn immediate(code: Opcode, m: u8) -> Option<u8> {
     match code {
         Opcode::Round(to) => Some(to | 8),
         Opcode::Compare(n) | Opcode::Shl(n) | Opcode::Shr(n) | Opcode::Sar(n) => Some(n),
+        Opcode::ToHalf => Some(0),
         Opcode::High => Some(1),
         Opcode::Rotation(from) | Opcode::TurnQuarters(from) | Opcode::Halves(from) => Some(from),
         Opcode::Shuffle(from) | Opcode::Quads(from) => Some(from),
@@ -192,12 +195,7 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
         }
         Site::At(k) => {
             let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
-            let scale = match (f.operands[k as usize], f.wide) {
-                (MemoryElement::Lane, false) => 4,
-                (MemoryElement::Lane, true) => 8,
-                (MemoryElement::I16 | MemoryElement::U16 | MemoryElement::Bf16, _) => 2,
-                _ => 1,
-            };
+            let scale = f.operands[k as usize].bytes(if f.wide { 8 } else { 4 }) as u32;
             assert_eq!((i.memory_base(), i.memory_index()), (base, Register::RDX), "{i}");
             assert_eq!((i.memory_index_scale(), i.memory_displacement64()), (scale, 0), "{i}");
         }
@@ -311,7 +309,7 @@ fn check(f: &Emitted) {
             VecInst::StoreOne { to, .. } => to,
             VecInst::Op { b: at, .. } | VecInst::Fused { b: at, .. } => at,
             VecInst::Load { from, .. } | VecInst::LoadNarrow { from, .. } => from,
-            VecInst::Store { to, .. } | VecInst::StoreNarrow { to, .. } => to,
+            VecInst::Store { to, .. } | VecInst::StoreNarrow { to, .. } | VecInst::StoreHalf { to, .. } => to,
         };
         let by_mask = |code| f.vector == VectorSize::Zmm && matches!(code, Opcode::Blend | Opcode::Odds);
         let is_late = matches!(*inst, VecInst::Op { code, .. } if by_mask(code));
@@ -329,6 +327,15 @@ fn check(f: &Emitted) {
             {
                 let next = body.next().unwrap();
                 is_masked(&r, f, code, [d, a, m], b, i, next, &mut body);
+            }
+            VecInst::Op { code: code @ (Opcode::ToHalf | Opcode::FromHalf), d, b: Site::Reg(b), .. } => {
+                let half = |n| if f.vector == VectorSize::Zmm { Register::YMM0 + n as u32 } else { vector(f, n, true) };
+                let (name, to, from) = match code {
+                    Opcode::ToHalf => (Mnemonic::Vcvtps2ph, half(d), vector(f, b, false)),
+                    _ => (Mnemonic::Vcvtph2ps, vector(f, d, false), half(b)),
+                };
+                assert_eq!((i.mnemonic(), i.op0_register(), i.op1_register()), (name, to, from), "{i}");
+                assert_eq!(i.op_count() == 3, code == Opcode::ToHalf, "{i}");
             }
             VecInst::Op { code, d, a, b, m } => {
                 let (_, narrow, wide) = *names().iter().find(|n| n.0 == code).unwrap();
@@ -370,7 +377,7 @@ fn check(f: &Emitted) {
                 let widens = match element(f, from) {
                     _ if f.wide => Mnemonic::Vpmovsxbq,
                     MemoryElement::U8 => Mnemonic::Vpmovzxbd,
-                    MemoryElement::I16 => Mnemonic::Vpmovsxwd,
+                    MemoryElement::I16 | MemoryElement::F16 => Mnemonic::Vpmovsxwd,
                     MemoryElement::U16 | MemoryElement::Bf16 => Mnemonic::Vpmovzxwd,
                     _ => Mnemonic::Vpmovsxbd,
                 };
@@ -383,7 +390,7 @@ fn check(f: &Emitted) {
             }
             VecInst::StoreNarrow { from, to } => {
                 let long = f.vector == VectorSize::Zmm;
-                let is_half = matches!(element(f, to), MemoryElement::I16 | MemoryElement::U16 | MemoryElement::Bf16);
+                let is_half = element(f, to).bytes(4) == 2;
                 let lowest = match (long, f.wide) {
                     (true, true) => Mnemonic::Vpmovqb,
                     (true, false) if is_half => Mnemonic::Vpmovdw,
@@ -393,6 +400,11 @@ fn check(f: &Emitted) {
                     (false, false) => Mnemonic::Vmovq,
                 };
                 assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(f, from, !long)));
+                is_at(&r, f, i, 0, to, true);
+            }
+            VecInst::StoreHalf { from, to } => {
+                assert_eq!((i.mnemonic(), i.op1_register()), (Mnemonic::Vcvtps2ph, vector(f, from, false)));
+                assert_eq!(i.immediate8(), 0, "{i}");
                 is_at(&r, f, i, 0, to, true);
             }
             VecInst::LoadOne { d, from } => {

@@ -43,12 +43,21 @@ pub enum VecNode {
 }
 /// Of four, the even ones, then the odd ones.
 const EVENS_FIRST: u8 = 0b11_01_10_00;
-/// A result: its value, its operand, and whether the operand's elements are narrower than lanes.
+/// The exponent's offset in 32-bit floats, less that in 16-bit ones.
+const HALF_BIAS: u64 = 127 - 15;
+/// The elements of a result in memory: lanes; their lower bits; or the nearest 16-bit floats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StoredElement {
+    Lane,
+    Narrow,
+    Half,
+}
+/// A result: its value, its operand, and the operand's elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
     pub to: Site,
     pub value: VecValue,
-    pub is_narrow: bool,
+    pub element: StoredElement,
 }
 
 #[derive(Default)]
@@ -229,8 +238,52 @@ impl VecGraph {
                 self.greater(narrow, zero)
             }
             MemoryElement::Bf16 => self.un(Opcode::Shl(16), narrow),
+            MemoryElement::F16 => self.of_half(narrow),
             _ => narrow,
         }
+    }
+    /// The number of each sign-extended half; of a nan the same payload, as no instruction gives it.
+    fn of_half(&mut self, half: VecValue) -> VecValue {
+        let [digits, least, bias, special, sign, quantum] =
+            [0x0fff_e000, 1 << 23, HALF_BIAS << 23, 0x0f7f_ffff, 1 << 31, (HALF_BIAS + 1) << 23]
+                .map(|c| self.constant(c));
+        let moved = self.un(Opcode::Shl(13), half);
+        let x = self.bin(Opcode::And, moved, digits);
+        let number = self.bin(Opcode::IntAdd, x, bias);
+        let is_special = self.greater(x, special);
+        let more = self.bin(Opcode::And, is_special, bias);
+        let number = self.bin(Opcode::IntAdd, number, more);
+        // below the least normal number, digits count units in the last place of 2^-14
+        let is_small = self.greater(least, x);
+        let counted = self.bin(Opcode::IntAdd, x, quantum);
+        let small = self.bin(Opcode::Sub, counted, quantum);
+        let number = self.select(is_small, small, number);
+        let sign = self.bin(Opcode::And, half, sign);
+        self.bin(Opcode::Or, number, sign)
+    }
+    /// What was rounded to halves, and is these as numbers again.
+    fn rounded_half(&self, v: VecValue) -> Option<VecValue> {
+        let VecNode::Op { code: Opcode::FromHalf, b: half, .. } = self.nodes[v as usize] else { return None };
+        let VecNode::Op { code: Opcode::ToHalf, b, .. } = self.nodes[half as usize] else { return None };
+        Some(b)
+    }
+    /// The half of each number that is one.
+    fn to_half(&mut self, v: VecValue) -> VecValue {
+        let [digits, least, bias, special, quantum] =
+            [0x7fff_ffff, (HALF_BIAS + 1) << 23, HALF_BIAS << 10, 0x477f_ffff, 0x3f00_0000].map(|c| self.constant(c));
+        let x = self.bin(Opcode::And, v, digits);
+        let shifted = self.un(Opcode::Shr(13), x);
+        let number = self.bin(Opcode::IntSub, shifted, bias);
+        let is_special = self.greater(x, special);
+        let more = self.bin(Opcode::And, is_special, bias);
+        let number = self.bin(Opcode::IntSub, number, more);
+        let is_small = self.greater(least, x);
+        let counted = self.bin(Opcode::Add, x, quantum);
+        let small = self.bin(Opcode::IntSub, counted, quantum);
+        let number = self.select(is_small, small, number);
+        let sign = self.bin(Opcode::Xor, v, x);
+        let sign = self.un(Opcode::Shr(16), sign);
+        self.bin(Opcode::Or, number, sign)
     }
     /// The first elements of an operand's pairs, or the second ones.
     pub fn plane(&mut self, pairs: VecValue, second: bool) -> VecValue {
@@ -272,7 +325,7 @@ impl VecGraph {
                     of(self, Opcode::TurnQuarters(EVENS_FIRST), quarters, quarters)
                 }
             };
-            self.outputs.push(Written { to: Site::PairAt(k, second), value, is_narrow: false });
+            self.outputs.push(Written { to: Site::PairAt(k, second), value, element: StoredElement::Lane });
         }
     }
     /// Writes a value; a mask to an operand as bytes of 0 and 1.
@@ -280,13 +333,23 @@ impl VecGraph {
         if let (MemoryElement::Pair, Site::At(k)) = (element, to) {
             return self.write_pairs(k, value);
         }
-        let value = if element == MemoryElement::Lane { value } else { self.narrowed(value, element) };
+        let rounded = self.rounded_half(value).filter(|_| element == MemoryElement::F16);
+        let value = match rounded {
+            Some(of) => of,
+            None if element == MemoryElement::Lane => value,
+            None => self.narrowed(value, element),
+        };
         let value = match self.nodes[value as usize] {
             VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } | VecNode::Call { .. } => value,
             // a copied operand is read before any result is written, as computed values are
             VecNode::Leaf(_) => self.bin(Opcode::Or, value, value),
         };
-        self.outputs.push(Written { to, value, is_narrow: element != MemoryElement::Lane });
+        let element = match element {
+            MemoryElement::Lane => StoredElement::Lane,
+            MemoryElement::F16 if rounded.is_some() => StoredElement::Half,
+            _ => StoredElement::Narrow,
+        };
+        self.outputs.push(Written { to, value, element });
     }
     /// Lanes as a narrow element has them, packed where vectors are short.
     fn narrowed(&mut self, v: VecValue, element: MemoryElement) -> VecValue {
@@ -295,6 +358,7 @@ impl VecGraph {
         let lanes = match element {
             MemoryElement::Bool => self.un(Opcode::Shr(if self.wide { 63 } else { 31 }), v),
             MemoryElement::Bf16 => self.un(Opcode::Shr(16), v),
+            MemoryElement::F16 => self.to_half(v),
             _ if is_long => v,
             _ => {
                 // packing saturates

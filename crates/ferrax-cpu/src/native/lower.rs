@@ -72,6 +72,7 @@ fn element(d: DType) -> Option<MemoryElement> {
         DType::I16 => MemoryElement::I16,
         DType::U16 => MemoryElement::U16,
         DType::BF16 => MemoryElement::Bf16,
+        DType::F16 => MemoryElement::F16,
         d if d.size() >= 4 => MemoryElement::Lane,
         _ => return None,
     })
@@ -116,7 +117,7 @@ impl Function {
                 (element(d) == Some(MemoryElement::Lane), width(d))
             }
             Function::Settle(d) => (matches!(d, DType::F32 | DType::F64), width(d)),
-            Function::Narrow(d) => (d != DType::F16, LaneWidth::Narrow),
+            Function::Narrow(_) => (true, LaneWidth::Narrow),
             Function::Rotate | Function::RotateXor => (true, LaneWidth::Narrow),
         };
         is_there.then_some(width)
@@ -253,10 +254,10 @@ fn un_is_there(f: Un, d: DType) -> bool {
         // Sines choose between two reductions by the values of a block. The other functions need
         // more live values than there are registers, and spills cost more than the loop gains.
         DType::F32 | DType::F64 => !matches!(f, Not | Popcnt | Clz | Sin | Cos | Tan | Lgamma | Digamma),
-        DType::I32 | DType::U32 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
+        DType::I32 | DType::U32 => matches!(f, Neg | Abs | Sign | Not | Popcnt | Clz),
         DType::I64 | DType::U64 => matches!(f, Un::Neg | Un::Abs | Un::Sign | Un::Not),
         DType::Bool => f == Un::Not,
-        _ => false,
+        _ => matches!(f, Popcnt | Clz),
     }
 }
 fn bin_is_there(f: Bin, d: DType) -> bool {
@@ -268,7 +269,7 @@ fn bin_is_there(f: Bin, d: DType) -> bool {
         DType::I32 | DType::U32 => !matches!(f, Div | Rem | Pow | Atan2 | NextAfter),
         DType::I64 | DType::U64 => !matches!(f, Div | Rem | Pow | Atan2 | NextAfter),
         DType::Bool => !matches!(f, Sub | Div | Rem | Pow | Atan2 | NextAfter | Shl | ShrLogical | ShrArithmetic),
-        _ => false,
+        _ => matches!(f, Shl | ShrLogical | ShrArithmetic),
     }
 }
 fn convert_is_there(from: DType, to: DType) -> bool {
@@ -276,13 +277,14 @@ fn convert_is_there(from: DType, to: DType) -> bool {
     let is_narrow = |d: DType| matches!(d, I8 | U8 | I16 | U16);
     let is_32 = |d: DType| is_narrow(d) || matches!(d, I32 | U32);
     match (from, to) {
-        (Bool, F32 | F64 | I64 | U64 | BF16) | (F32 | F64 | I64 | U64 | BF16 | F16, Bool) => true,
+        (Bool, F32 | F64 | I64 | U64 | BF16 | F16) | (F32 | F64 | I64 | U64 | BF16 | F16, Bool) => true,
         (Bool, to) => is_32(to),
         (from, Bool) => is_32(from),
         (I64, U64) | (U64, I64) | (F32, I32) => true,
         (F32 | BF16 | F16, to) if is_narrow(to) => true,
         (BF16 | F16, I32) => true,
-        (F32, BF16) | (BF16 | F16, F32) | (F16, BF16) => true,
+        (F32 | F16, BF16) | (F32 | BF16, F16) | (BF16 | F16, F32) => true,
+        (from, F16) => is_narrow(from),
         (U32, to) => is_32(to),
         (from, F32 | BF16) => is_32(from),
         (from, to) => is_32(from) && is_32(to),
@@ -362,8 +364,36 @@ fn un_int(f: Un, d: DType, a: VecValue) -> VecValue {
         }
         (Un::Sign, DType::U64) => op(Opcode::AndNot, op(Opcode::IntEq, a, zero), one),
         (Un::Sign, _) => op(Opcode::MinUnsigned, a, one),
+        (Un::Popcnt, _) => count(d, unsigned(d, a)),
+        (Un::Clz, _) => leading_zeros(d, unsigned(d, a)),
         _ => unreachable!("not recorded"),
     }
+}
+
+/// The bits of an integer of up to 32 bits, without copies of its sign.
+fn unsigned(d: DType, a: VecValue) -> VecValue {
+    op(Opcode::And, a, constant((1 << d.bits()) - 1))
+}
+/// How many bits are set: of groups of 2, 4 and 8 bits, then in all.
+fn count(d: DType, a: VecValue) -> VecValue {
+    let shr = |x: VecValue, n: u8| op1(Opcode::Shr(n), x);
+    let part = |x: VecValue, mask: u64| op(Opcode::And, x, constant(mask));
+    let twos = op(Opcode::IntSub, a, part(shr(a, 1), 0x5555_5555));
+    let fours = op(Opcode::IntAdd, part(twos, 0x3333_3333), part(shr(twos, 2), 0x3333_3333));
+    let mut all = part(op(Opcode::IntAdd, fours, shr(fours, 4)), 0x0f0f_0f0f);
+    for n in [8, 16].into_iter().filter(|n| *n < d.bits()) {
+        all = op(Opcode::IntAdd, all, shr(all, n as u8));
+    }
+    part(all, 0x3f)
+}
+/// By the exponent of the number as a float, of which less than the greatest bit and the one below counts.
+fn leading_zeros(d: DType, a: VecValue) -> VecValue {
+    let bits = d.bits() as u64;
+    let top = if bits < 32 { a } else { op(Opcode::AndNot, op1(Opcode::Shr(1), a), a) };
+    let exponent = op1(Opcode::Shr(23), op1(Opcode::FromI32, top));
+    let zeros = op(Opcode::MinSigned, op(Opcode::IntSub, constant(bits + 126), exponent), constant(bits));
+    // a number with the top bit set is negative, and so is its float
+    if bits < 32 { zeros } else { op(Opcode::MaxSigned, zeros, constant(0)) }
 }
 
 fn bin(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
@@ -437,12 +467,15 @@ fn bin_int(f: Bin, d: DType, a: VecValue, b: VecValue) -> VecValue {
         Bin::Xor => op(Opcode::Xor, a, b),
         // by the width or more: the machine's shifts give the required result
         Bin::Shl => op(Opcode::ShlBy, a, b),
-        Bin::ShrLogical => op(Opcode::ShrBy, a, b),
+        Bin::ShrLogical if wide => op(Opcode::ShrBy, a, b),
+        Bin::ShrLogical => op(Opcode::ShrBy, unsigned(d, a), b),
         Bin::ShrArithmetic if wide => {
             // a logical shift of a number that is not negative, complemented if it was negative
             let negative = graph::greater(constant(0), a);
             op(Opcode::Xor, op(Opcode::ShrBy, op(Opcode::Xor, a, negative), b), negative)
         }
+        Bin::ShrArithmetic if d == DType::U8 => op(Opcode::SarBy, narrow(DType::I8, a), b),
+        Bin::ShrArithmetic if d == DType::U16 => op(Opcode::SarBy, narrow(DType::I16, a), b),
         Bin::ShrArithmetic => op(Opcode::SarBy, a, b),
         Bin::Eq => op(Opcode::IntEq, a, b),
         Bin::Ne => not(op(Opcode::IntEq, a, b)),
@@ -539,6 +572,7 @@ fn narrow(d: DType, a: VecValue) -> VecValue {
     match d {
         DType::U8 | DType::U16 => op(Opcode::And, a, constant((1 << bits) - 1)),
         DType::I8 | DType::I16 => graph::sar(op1(Opcode::Shl(32 - bits), a), 32 - bits),
+        DType::F16 => op1(Opcode::FromHalf, op1(Opcode::ToHalf, a)),
         _ => {
             // to the nearest, of two the even one; a nan stays one
             let odd = op(Opcode::And, op1(Opcode::Shr(16), a), constant(1));
@@ -553,8 +587,10 @@ fn convert(from: DType, to: DType, a: VecValue) -> VecValue {
     let is_narrow = |d: DType| d.is_int() && d.size() < 4;
     let of_floats = matches!(from, DType::F32 | DType::BF16 | DType::F16);
     match to {
-        DType::BF16 if from == DType::BF16 => return a,
+        DType::F16 if of_floats && from != to => return narrow(to, a),
+        DType::BF16 | DType::F16 if from == to => return a,
         DType::BF16 => return narrow(to, convert(from, DType::F32, a)),
+        DType::F16 => return convert(from, DType::F32, a),
         _ => (),
     }
     if is_narrow(to) && of_floats {

@@ -83,9 +83,10 @@ fn found(f: &Emitted) -> Vec<Made> {
             VecInst::Fused { d, a, b, .. } => (Some(d), [maker[a as usize], of(b), maker[d as usize]]),
             VecInst::Load { d, from } => (Some(d), [None, of(from), None]),
             VecInst::LoadNarrow { d, .. } | VecInst::LoadOne { d, .. } => (Some(d), [None; 3]),
-            VecInst::Store { from, .. } | VecInst::StoreNarrow { from, .. } | VecInst::StoreOne { from, .. } => {
-                (None, [maker[from as usize], None, None])
-            }
+            VecInst::Store { from, .. }
+            | VecInst::StoreNarrow { from, .. }
+            | VecInst::StoreHalf { from, .. }
+            | VecInst::StoreOne { from, .. } => (None, [maker[from as usize], None, None]),
             VecInst::ExitUnless { .. } | VecInst::Call { .. } => unreachable!("loops have short vectors"),
         };
         let is_mask = match *inst {

@@ -52,6 +52,10 @@ pub enum Opcode {
     FromI32,
     /// Towards zero; the least integer where it does not fit.
     ToI32,
+    /// The nearest 16-bit float of each element, in the lower half; and each element of the lower half as one of 32 bits. Of nans both make
+    /// quiet ones.
+    ToHalf,
+    FromHalf,
     /// The upper half in the lower.
     High,
     /// Of 128 bits: 32-bit elements to 16 bits, 16-bit elements to bytes, both operands', unsigned.
@@ -95,6 +99,8 @@ pub enum MemoryElement {
     U16,
     /// The upper half of a lane.
     Bf16,
+    /// The number of a lane, with fewer bits.
+    F16,
     /// Two elements as wide as lanes: a position has both.
     Pair,
 }
@@ -105,7 +111,7 @@ impl MemoryElement {
             MemoryElement::Lane => lane,
             MemoryElement::Pair => 2 * lane,
             MemoryElement::Bool | MemoryElement::I8 | MemoryElement::U8 => 1,
-            MemoryElement::I16 | MemoryElement::U16 | MemoryElement::Bf16 => 2,
+            MemoryElement::I16 | MemoryElement::U16 | MemoryElement::Bf16 | MemoryElement::F16 => 2,
         }
     }
 }
@@ -160,6 +166,11 @@ pub enum VecInst {
     },
     /// To elements that are narrower than lanes: short vectors hold them packed, long ones in lanes.
     StoreNarrow {
+        from: u8,
+        to: Site,
+    },
+    /// To 16-bit floats: the nearest of each element.
+    StoreHalf {
         from: u8,
         to: Site,
     },
@@ -218,6 +229,8 @@ impl Opcode {
                 | Opcode::IntAbs
                 | Opcode::FromI32
                 | Opcode::ToI32
+                | Opcode::ToHalf
+                | Opcode::FromHalf
                 | Opcode::High
                 | Opcode::OddsDown
                 | Opcode::Shl(_)
@@ -237,6 +250,8 @@ impl Opcode {
             Opcode::Shl(_)
                 | Opcode::Shr(_)
                 | Opcode::Sar(_)
+                | Opcode::ToHalf
+                | Opcode::FromHalf
                 | Opcode::High
                 | Opcode::OddsDown
                 | Opcode::Pack16
@@ -299,6 +314,8 @@ impl Opcode {
             SarBy => narrow(0x46),
             FromI32 => row(1, 0, 0x5b, Two),
             ToI32 => row(1, 2, 0x5b, Two),
+            ToHalf => Coded { imm: Some(0), ..row(3, 1, 0x1d, Extract) },
+            FromHalf => row(2, 1, 0x13, Two),
             High => Coded { imm: Some(1), ..row(3, 1, 0x39, Extract) },
             Pack16 => Coded { short: true, ..row(2, 1, 0x2b, Three) },
             Pack8 => Coded { short: true, ..row(1, 1, 0x67, Three) },

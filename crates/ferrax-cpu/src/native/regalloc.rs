@@ -6,7 +6,7 @@
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::CalledFn;
 use super::asm::{Emitted, GATHERING, LAST, VectorSize};
-use super::graph::{Leaf, VecGraph, VecNode, VecValue, Written};
+use super::graph::{Leaf, StoredElement, VecGraph, VecNode, VecValue, Written};
 use super::opcodes::{Opcode, Site, VecInst};
 use smallvec::SmallVec;
 
@@ -214,7 +214,8 @@ impl Allocator<'_> {
             Act::Store(o) => {
                 let from = self.load(o.value, &ops);
                 self.out.body.push(match o.to {
-                    to if o.is_narrow => VecInst::StoreNarrow { from, to },
+                    to if o.element == StoredElement::Narrow => VecInst::StoreNarrow { from, to },
+                    to if o.element == StoredElement::Half => VecInst::StoreHalf { from, to },
                     to @ Site::Window(..) => VecInst::StoreOne { from, to },
                     to => VecInst::Store { from, to },
                 });

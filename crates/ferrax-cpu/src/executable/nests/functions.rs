@@ -93,11 +93,7 @@ impl Builder<'_, '_> {
             }
             _ => {
                 let tier = if Function::Un(f, d).is_long() { Tier::current() } else { TIER };
-                let mut v = x;
-                for f in scalar::un(f, d, tier)?.into_iter().flatten() {
-                    v = self.call(f, if to == DType::Bool { to } else { lane }, &[v])?;
-                }
-                v
+                self.call(scalar::un(f, d, tier)?, if to == DType::Bool { to } else { lane }, &[x])?
             }
         };
         if to == DType::Bool { Some(v) } else { self.wrapped(v, to) }

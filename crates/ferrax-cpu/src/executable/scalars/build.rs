@@ -370,8 +370,9 @@ impl ScalarBuilder {
             Node::Un(f, x) => {
                 let from = k.dtype(*x);
                 let what = Function::Un(*f, from);
-                let r = calls(self, scalar::un(*f, from, tier_of(what.is_long()))?, what, of(x))?;
-                if d == DType::Bool { Some(r) } else { canonical(self, r) }
+                let code = Code::Call(scalar::un(*f, from, tier_of(what.is_long()))?);
+                let r = self.emit((code, Some(what)), &[of(x)])?;
+                if d == DType::Bool || scalar::is_exact(*f, d) { Some(r) } else { canonical(self, r) }
             }
             Node::Bin(f, x, y) => {
                 let from = Lane::of(k.dtype(*x));

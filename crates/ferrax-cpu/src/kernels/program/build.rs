@@ -392,11 +392,11 @@ impl TileBuilder<'_> {
             }
             Node::Load(a) => self.load_node(n, a)?,
             Node::Un(f, x) => {
-                let fs = scalar::un(*f, k.dtype(*x), tier).ok_or_else(|| undefined(f.name()))?;
+                let g = scalar::un(*f, k.dtype(*x), tier).ok_or_else(|| undefined(f.name()))?;
                 let what = Some(Function::un(*f, k.dtype(*x)));
-                let d = self.calls(fs, what, bytes, at(*x), un_cost(*f).max(simple))?;
+                let d = self.call(g, what, bytes, &[at(*x)], un_cost(*f).max(simple))?;
                 let keeps = matches!(f, Un::IsFinite | Un::Popcnt | Un::Clz | Un::Floor | Un::Ceil | Un::Trunc);
-                if keeps { d } else { self.canonical(dtype, d)? }
+                if keeps || scalar::is_exact(*f, dtype) { d } else { self.canonical(dtype, d)? }
             }
             Node::Bin(f, x, y) => {
                 let of = k.dtype(*x);
