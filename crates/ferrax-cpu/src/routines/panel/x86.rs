@@ -99,21 +99,21 @@ vector! { __m256 f32 8: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm25
 vector! { __m256d f64 4: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_fmadd_pd repeated_256 identity }
 /// Two 16-bit integers in each 32-bit element: two terms of the sum at once.
 #[derive(Clone, Copy)]
-pub struct Pairs<V>(V);
+pub struct TermPairs<V>(V);
 macro_rules! pairs {
     ($($V:ident: $add:ident $products:ident;)*) => {$(
-        impl Vector for Pairs<$V> {
+        impl Vector for TermPairs<$V> {
             type Element = i32;
             const LANES: usize = $V::LANES;
             #[inline(always)]
             unsafe fn zero() -> Self {
                 // SAFETY: by the contract of the trait, here and below.
-                Pairs(unsafe { $V::zero() })
+                TermPairs(unsafe { $V::zero() })
             }
             #[inline(always)]
             unsafe fn load(p: *const i32) -> Self {
                 // SAFETY: see above.
-                Pairs(unsafe { $V::load(p) })
+                TermPairs(unsafe { $V::load(p) })
             }
             #[inline(always)]
             unsafe fn store(self, p: *mut i32) {
@@ -123,17 +123,17 @@ macro_rules! pairs {
             #[inline(always)]
             unsafe fn splat(x: i32) -> Self {
                 // SAFETY: see above.
-                Pairs(unsafe { $V::splat(x) })
+                TermPairs(unsafe { $V::splat(x) })
             }
             #[inline(always)]
             unsafe fn repeated<const N: usize>(p: *const i32) -> Self {
                 // SAFETY: see above.
-                Pairs(unsafe { $V::repeated::<N>(p) })
+                TermPairs(unsafe { $V::repeated::<N>(p) })
             }
             #[inline(always)]
             unsafe fn fused(self, a: Self, b: Self) -> Self {
                 // SAFETY: see above.
-                Pairs(unsafe { $add(self.0, $products(a.0, b.0)) })
+                TermPairs(unsafe { $add(self.0, $products(a.0, b.0)) })
             }
         }
     )*};
@@ -194,6 +194,6 @@ products_by_table! { "avx2,fma" narrow_f32_by_table __m256 6; narrow_f64_by_tabl
 // Accumulators, a panel's row and one element more fit the registers: 32 of them, and 16.
 products! {
     "avx512f,avx512bw,avx512dq,avx512vl"
-    wide_f32 __m512, 8; wide_f64 __m512d, 8; wide_i32 __m512i, 8; wide_pairs Pairs<__m512i>, 8;
+    wide_f32 __m512, 8; wide_f64 __m512d, 8; wide_i32 __m512i, 8; wide_pairs TermPairs<__m512i>, 8;
 }
-products! { "avx2,fma" narrow_f32 __m256, 6; narrow_f64 __m256d, 6; narrow_i32 __m256i, 6; narrow_pairs Pairs<__m256i>, 6; }
+products! { "avx2,fma" narrow_f32 __m256, 6; narrow_f64 __m256d, 6; narrow_i32 __m256i, 6; narrow_pairs TermPairs<__m256i>, 6; }
