@@ -235,7 +235,9 @@ class BlockSpec:
     memory_space: Any | None = dataclasses.field(kw_only=True, default=None)
     pipeline_mode: Buffered | None = None
 
-    replace = dataclasses.replace
+    def replace(self, /, **changes: Any) -> BlockSpec:
+        """A copy with these attributes changed."""
+        return dataclasses.replace(self, **changes)
 
 
 def block_dim(dim):

@@ -90,9 +90,6 @@ class COO(Matrix):
       shape: (rows, columns).
       rows_sorted, cols_sorted: promises about the indices.
 
-    Attributes:
-      nse: the number of specified elements.
-
     Raises:
       ValueError: the lengths differ, or the shape has not two dimensions. TypeError: the indices are not integers.
     """
