@@ -242,15 +242,21 @@ impl Conv {
     fn size(&self) -> usize {
         self.batch.size() * self.rows.size() * self.columns
     }
-    /// The same as a loop nest, which sums in the waist's order.
-    pub fn kernel(&self) -> Kernel {
-        let (nb, nr, nt) = (self.batch.len(), self.rows.len(), self.terms.len());
-        // the result's stride of each axis of (batch, rows, columns): it is dense over the grid
+    /// The sizes of the axes (batch, rows, columns), and the order in which the result, which is
+    /// dense over them, has these axes.
+    pub fn grid(&self) -> (Dims, Vec<usize>) {
+        let nb = self.batch.len();
         let rows = self.rows.strides().into_iter().map(|s| s as usize * self.out[nb]);
         let strides: Vec<usize> = self.out[..nb].iter().copied().chain(rows).chain([self.out[nb + 1]]).collect();
         let sizes = self.batch.concat(&self.rows).concat(&[self.columns]);
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by_key(|k| (std::cmp::Reverse(strides[*k]), sizes[*k]));
+        (sizes, order)
+    }
+    /// The same as a loop nest, which sums in the waist's order.
+    pub fn kernel(&self) -> Kernel {
+        let (nb, nr, nt) = (self.batch.len(), self.rows.len(), self.terms.len());
+        let (sizes, order) = self.grid();
         let place = |k: usize| order.iter().position(|o| *o == k).expect("a permutation");
         let permuted = |a: &Affine| {
             let mut to = Affine::new(a.offset, vec![0; sizes.len() + nt]);

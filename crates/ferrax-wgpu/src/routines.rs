@@ -1,7 +1,8 @@
 //! The routines, each as a task: one file for each family, as in the waist.
 //!
-//! Those that can be expressed as loop nests (small products, convolutions) become kernels. The others have their own WGSL,
+//! Those that can be expressed as loop nests (small products and convolutions) become kernels. The others have their own WGSL,
 //! which computes positions in `i32`, clamped, and moves elements in the host's packing.
+mod conv;
 mod cumulative;
 mod dot;
 mod dynamic_slice;
@@ -53,7 +54,7 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
-        Routine::Conv(c) => wgsl::lower(&c.kernel(), limits),
+        Routine::Conv(c) => conv::lower(c, limits),
         Routine::Linalg(_) | Routine::Fft(_) => Err(Error::Unsupported(format!("{} runs on the host", r.name()))),
     }
 }

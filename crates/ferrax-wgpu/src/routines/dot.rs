@@ -7,13 +7,13 @@ use ferrax_kernel::kernel::{Affine, Kernel, Node};
 use ferrax_kernel::routine::Dot;
 use ferrax_kernel::{Bin, DType, Error, ReduceKind, Res, Scalar};
 
-const TILE: usize = 64;
+pub const TILE: usize = 64;
 const DEPTH: usize = 16;
 /// Elements of a row of a staged tile; one more than needed, so that columns lie in different banks.
 const PITCH: usize = TILE + 1;
 /// Workgroups from which more of them are no faster, and terms of a part of a sum, at least.
-const WORKGROUPS: usize = 256;
-const MIN_TERMS: usize = 256;
+pub const WORKGROUPS: usize = 256;
+pub const MIN_TERMS: usize = 256;
 
 pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
     for (n, strides) in [([d.b, d.m, d.k], d.lhs), ([d.b, d.k, d.n], d.rhs)] {
@@ -40,7 +40,7 @@ pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
     }
     // The sums as they leave the tile: at the result's lane.
     in_lanes(&mut task, out, d.b * d.m * d.n, limits, |task, to| {
-        let (text, groups) = tiles(d, if out.size() == 4 { out } else { out.lane() }, limits);
+        let (text, groups) = of_matrices(d, if out.size() == 4 { out } else { out.lane() }, limits);
         let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul((TILE * TILE * d.k) as u64);
         task.run_long(text, vec![Reg::In(0), Reg::In(1)], vec![to], groups, work);
         Ok(())
@@ -69,7 +69,7 @@ fn in_parts(task: &mut Lowered, d: &Dot, parts: usize, limits: Limits) -> Res<()
         out: acc,
         ..d.clone()
     };
-    let (text, groups) = tiles(&part, acc, limits);
+    let (text, groups) = of_matrices(&part, acc, limits);
     let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul((TILE * TILE * k) as u64);
     let sums = task.add_scratch(acc.size() * parts * elements);
     task.run_long(text, vec![Reg::In(0), Reg::In(1)], vec![sums], groups, work);
@@ -123,39 +123,76 @@ pub fn as_kernel(d: &Dot, limits: Limits) -> Res<Lowered> {
     wgsl::lower(&k, limits)
 }
 
-/// Text for one workgroup of 256 a tile.
-fn tiles(d: &Dot, out: DType, limits: Limits) -> (String, (u32, u32)) {
+/// A batch of products, tile by tile.
+pub struct Tiles<'a> {
+    pub b: usize,
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    /// Of the sums, and of what is stored of them.
+    pub acc: DType,
+    pub out: DType,
+    /// Statements that set `x` to the element of batch `b`, of a row or column, and of a term.
+    pub lhs: &'a dyn Fn(&str, &str) -> String,
+    pub rhs: &'a dyn Fn(&str, &str) -> String,
+    /// Whether neighbouring invocations read neighbouring terms of an operand, in place of rows.
+    pub terms_first: [bool; 2],
+}
+/// The product of matrices with strides.
+fn of_matrices(d: &Dot, out: DType, limits: Limits) -> (String, (u32, u32)) {
     let acc = accumulator(d.dtype, d.out);
+    let of = |words: &str, [of_b, of_row, of_term]: [i64; 3], row: &str, term: &str| {
+        let x = wgsl::load(d.dtype, words, 0, &format!("b * ({of_b}) + {row} * ({of_row}) + {term} * ({of_term})"));
+        format!("x = {};", scalar::convert(d.dtype, acc, &x))
+    };
+    let tiles = Tiles {
+        b: d.b,
+        m: d.m,
+        n: d.n,
+        k: d.k,
+        acc,
+        out,
+        lhs: &|row, term| of("in0", d.lhs, row, term),
+        rhs: &|row, term| of("in1", [d.rhs[0], d.rhs[2], d.rhs[1]], row, term),
+        terms_first: [d.lhs[2] == 1, d.rhs[1] == 1],
+    };
+    tiles.text(limits)
+}
+impl Tiles<'_> {
+    /// Text for one workgroup of 256 a tile.
+    pub fn text(&self, limits: Limits) -> (String, (u32, u32)) {
+        tiles(self, limits)
+    }
+}
+fn tiles(d: &Tiles, limits: Limits) -> (String, (u32, u32)) {
+    let (acc, out) = (d.acc, d.out);
     let t = lane(acc);
     let (mt, nt) = (d.m.div_ceil(TILE), d.n.div_ceil(TILE));
     let n_tiles = d.b * mt * nt;
     let groups = crate::task::fold(n_tiles as u64, limits.groups);
-    // Neighbouring invocations read along the axis of stride 1.
-    let along_k = |s: i64| s == 1;
-    let stage = |name: &str, words: &str, rows: &str, limit: usize, base: &str, s_row: i64, s_k: i64| {
-        let (row, k) = if along_k(s_k) {
+    let stage = |name: &str, rows: &str, limit: usize, set: &dyn Fn(&str, &str) -> String, terms_first: bool| {
+        let (row, k) = if terms_first {
             (format!("e / {DEPTH}"), format!("e % {DEPTH}"))
         } else {
             (format!("e % {TILE}"), format!("e / {TILE}"))
         };
-        let x = wgsl::load(d.dtype, words, 0, &format!("{base} + ({rows} + row) * ({s_row}) + (k0 + kk) * ({s_k})"));
         format!(
             "for (var q = 0; q < {per}; q++) {{
   let e = q * 256 + i32(local);
   let row = {row};
   let kk = {k};
   var x = {t}(0);
-  if ({rows} + row < {limit} && k0 + kk < {depth}) {{ x = {x}; }}
+  if ({rows} + row < {limit} && k0 + kk < {depth}) {{ {set} }}
   {name}[kk * {PITCH} + row] = x;
 }}
 ",
             per = TILE * DEPTH / 256,
             depth = d.k,
-            x = scalar::convert(d.dtype, acc, &x),
+            set = set(&format!("({rows} + row)"), "(k0 + kk)"),
         )
     };
-    let lhs = stage("xs", "in0", "m0", d.m, &format!("b * ({})", d.lhs[0]), d.lhs[1], d.lhs[2]);
-    let rhs = stage("ys", "in1", "n0", d.n, &format!("b * ({})", d.rhs[0]), d.rhs[2], d.rhs[1]);
+    let lhs = stage("xs", "m0", d.m, d.lhs, d.terms_first[0]);
+    let rhs = stage("ys", "n0", d.n, d.rhs, d.terms_first[1]);
     let store = wgsl::to_word(out, &scalar::convert(acc, out, "sums[u * 4 + v]"));
     let body = format!(
         "if (group >= {n_tiles}) {{ return; }}

@@ -184,7 +184,7 @@ fn known(d: DType, value: String) -> String {
     if d.is_float() { format!("opaque({value})") } else { value }
 }
 
-fn guard(g: &Guard) -> String {
+pub fn guard(g: &Guard) -> String {
     let at = affine(&g.at);
     format!("({at}) >= {} && ({at}) < {}", clamp_i32(g.lo), clamp_i32(g.hi))
 }

@@ -1,0 +1,86 @@
+//! Convolutions: products of windows and weights, by the tiles of [`super::dot`]; those of few rows, columns or terms are kernels.
+//!
+//! A row is a position of the result, a term an element of its window; neither is copied: what is staged of a tile is read where it
+//! lies. Sums go to scratch memory, and a kernel brings them to the result's order. If there are few tiles, they are parts of sums.
+use super::dot::{MIN_TERMS, TILE, Tiles, WORKGROUPS};
+use super::load;
+use crate::task::{Limits, Reg};
+use crate::wgsl::{self, Lowered};
+use ferrax_kernel::kernel::{Affine, Kernel, Node};
+use ferrax_kernel::routine::Conv;
+use ferrax_kernel::{ReduceKind, Res, Scalar};
+use std::fmt::Write;
+
+pub fn lower(c: &Conv, limits: Limits) -> Res<Lowered> {
+    let (b, m, n, k) = (c.batch.size(), c.rows.size(), c.columns, c.terms.size());
+    if m < 16 || n < 8 || k < 8 || c.dtype.size() != 4 || limits.workgroup < 256 {
+        return wgsl::lower(&c.kernel(), limits);
+    }
+    let tiles = b * m.div_ceil(TILE) * n.div_ceil(TILE);
+    let mut parts = 1;
+    while parts * tiles < WORKGROUPS && k / (2 * parts) >= MIN_TERMS {
+        parts *= 2;
+    }
+    let terms = k.div_ceil(parts);
+    let mut task = Lowered::default();
+    let sums = task.add_scratch(4 * parts * b * m * n);
+    let product = Tiles {
+        b: parts * b,
+        m,
+        n,
+        k: terms,
+        acc: c.dtype,
+        out: c.dtype,
+        lhs: &|row, term| window(c, terms, row, term),
+        rhs: &|column, term| weight(c, terms, column, term),
+        terms_first: [false, c.y[c.batch.len()] == 1],
+    };
+    let (text, groups) = product.text(limits);
+    let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul((TILE * TILE * terms) as u64);
+    task.run_long(text, vec![Reg::In(0), Reg::In(1)], vec![sums], groups, work);
+    task.include(wgsl::lower(&ordered(c, parts), limits)?, &[sums], &[Reg::Out(0)]);
+    Ok(task)
+}
+
+/// Statements that define the term `p` of a part of the sums, and the coordinates of the batch.
+fn place(c: &Conv, terms: usize, term: &str) -> String {
+    let mut text = format!("let p = b / {} * {terms} + {term};\n", c.batch.size());
+    wgsl::unravel(&mut text, &format!("b % {}", c.batch.size()), &c.batch, 0);
+    text
+}
+/// Statements that set `x` to the element of x for a row and a term, where guards let it through.
+fn window(c: &Conv, terms: usize, row: &str, term: &str) -> String {
+    let (nb, nr) = (c.batch.len(), c.rows.len());
+    let mut text = place(c, terms, term);
+    wgsl::unravel(&mut text, row, &c.rows, nb);
+    wgsl::unravel(&mut text, "p", &c.terms, nb + nr);
+    let guards: Vec<String> = c.guards.iter().map(wgsl::guard).collect();
+    let passes = [format!("p < {}", c.terms.size())].into_iter().chain(guards).collect::<Vec<_>>().join(" && ");
+    let _ = writeln!(text, "if ({passes}) {{ x = {}; }}", wgsl::load(c.dtype, "in0", 0, &wgsl::affine(&c.at)));
+    text
+}
+/// The same for the element of y for a column and a term.
+fn weight(c: &Conv, terms: usize, column: &str, term: &str) -> String {
+    let nb = c.batch.len();
+    let mut text = place(c, terms, term);
+    let batch: String = (0..nb).map(|k| format!("c{k} * {} + ", c.y[k])).collect();
+    let at = format!("{batch}p * {} + {column} * {}", c.y[nb], c.y[nb + 1]);
+    let _ = writeln!(text, "if (p < {}) {{ x = {}; }}", c.terms.size(), wgsl::load(c.dtype, "in1", 0, &at));
+    text
+}
+/// The kernel that adds parts of sums, of axes (part, batch, row, column), in the order of the result.
+fn ordered(c: &Conv, parts: usize) -> Kernel {
+    let (sizes, order) = c.grid();
+    let dense = sizes.strides();
+    let strides = order.iter().map(|k| dense[*k] as i64).chain([sizes.size() as i64]);
+    Kernel {
+        grid: sizes.pick(&order),
+        rdims: [parts].into(),
+        inputs: vec![(c.dtype, parts * sizes.size())],
+        nodes: vec![
+            load(0, Affine::new(0, strides.collect::<Vec<_>>()), vec![], Scalar::zero(c.dtype)),
+            (c.dtype, Node::Reduce { kind: ReduceKind::Sum, of: 0 }),
+        ],
+        outputs: vec![1],
+    }
+}
