@@ -82,7 +82,8 @@ pub enum Combine {
 }
 
 /// XLA's scatter: operands operand, indices, updates; the result starts as the operand (in place where that dies). Updates are
-/// applied in row-major order of `updates`: for `Set` the last one wins; a float sum is taken in that order.
+/// applied position by position, in row-major order, and each window in row-major order: for `Set` the last one wins; a float sum is taken
+/// in that order.
 /// Axes: `update_window_dims` of `updates` run over the window, its other axes over the positions of `indices`; `inserted_window_dims`
 /// and `operand_batching_dims` are operand axes with window size 1; `scatter_dims_to_operand_dims[j]` is the operand axis of index
 /// component j.
@@ -104,6 +105,15 @@ pub struct Scatter {
     pub unique: bool,
     pub dtype: DType,
     pub index_dtype: DType,
+}
+impl Scatter {
+    /// The axes of the updates in the order in which updates are applied, positions first, and their sizes.
+    pub fn order(&self) -> (Vec<usize>, Dims) {
+        let positions = (0..self.updates.len()).filter(|k| !self.update_window_dims.contains(k));
+        let order: Vec<usize> = positions.chain(self.update_window_dims.iter().copied()).collect();
+        let sizes = self.updates.pick(&order);
+        (order, sizes)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -1,7 +1,6 @@
 //! `Scatter`: for each position of the indices, combines a window of the updates with the operand; in place where the plan says so.
 //!
-//! Updates apply in row-major order of the updates array. Going position by position keeps that order for each element of the
-//! operand, unless window axes along which the window moves precede the positions; those updates go element by element.
+//! Updates apply position by position.
 //!
 //! Threads divide the operand, not the updates: each goes through all positions in order and applies the windows that start in its part.
 //! So no two threads write one element, and the order holds, even if the caller's promise of unique indices is wrong. If elements may be combined
@@ -27,8 +26,6 @@ enum ScatterStrategy {
     Nothing,
     /// The only window there is.
     One,
-    /// Element by element in the order of the updates array: windows move within the operand along axes that precede the positions.
-    InOrder,
     /// Single elements, by a loop of their own.
     Elements(PutFn),
     /// The same; threads divide the updates, and all but the first combine theirs into an array that begins with this identity.
@@ -47,15 +44,12 @@ struct Scattering {
     total: usize,
     /// A window: to the operand, from the updates.
     walk: StridedLoop,
-    one: StridedLoop,
     addresses: Addresses,
     /// None if updates replace elements.
     combining: Option<Combining>,
     /// Axes of the positions: size, bytes between positions in the operand for batching axes, and
     /// in the updates.
     dims: SmallVec<[(usize, isize, isize); 4]>,
-    /// All axes of the updates, in their order: size, bytes through the operand, and positions.
-    row_major: Vec<(usize, isize, isize)>,
     positions: usize,
     /// Windows move by less than a window, so that two may overlap in part.
     moves_in_window: bool,
@@ -117,20 +111,6 @@ impl ScatterAxes<'_> {
     fn moves_in_window(&self) -> bool {
         self.s.scatter_dims_to_operand_dims.iter().any(|axis| self.size(*axis) > 1)
     }
-    /// All axes of the updates: size, bytes through the operand, positions.
-    fn row_major(&self) -> Vec<(usize, isize, isize)> {
-        let (s, b) = (self.s, self.s.dtype.size() as isize);
-        (0..s.updates.len())
-            .map(|u| match s.update_window_dims.iter().position(|w| *w == u) {
-                Some(w) => (s.updates[u], self.to[self.kept[w]] * b, 0),
-                None => {
-                    let k = self.positions.iter().position(|p| *p == u).unwrap_or(0);
-                    let step: usize = self.positions[k + 1..].iter().map(|p| s.updates[*p]).product();
-                    (s.updates[u], self.along(k) * b, step as isize)
-                }
-            })
-            .collect()
-    }
     /// The strategy for updates that `bin` combines, by the loops `combined` where there are some.
     fn pick(
         &self,
@@ -147,10 +127,6 @@ impl ScatterAxes<'_> {
         // PERF: one window, as loops over few numbers write it, needs no room for the addresses of many.
         if n == 1 {
             return ScatterStrategy::One;
-        }
-        let windows_last = self.positions.iter().zip(0..).all(|(p, k)| *p == k);
-        if !windows_last && self.moves_in_window() && !s.unique {
-            return ScatterStrategy::InOrder;
         }
         if walk.is_single() {
             let put = match bin {
@@ -205,10 +181,8 @@ pub fn compile(s: &Scatter, target: &Target) -> Res<Run> {
         strategy: axes.pick(bin, combined, &walk, &dims, target),
         bytes,
         total: s.operand.size() * bytes,
-        one: StridedLoop::new(bytes, []),
         addresses: axes.addresses(target),
         combining: bin.map(combine).transpose()?,
-        row_major: axes.row_major(),
         positions: axes.positions(),
         moves_in_window: axes.moves_in_window(),
         tuning: target.tuning.scatter,
@@ -219,16 +193,16 @@ pub fn compile(s: &Scatter, target: &Target) -> Res<Run> {
 }
 
 impl Scattering {
-    /// Applies one window, or one element of it.
+    /// Applies one window.
     ///
     /// # Safety
     /// It lies inside the operand, and its update inside the updates; nothing else accesses it.
-    unsafe fn put(&self, walk: &StridedLoop, to: *mut u8, from: *const u8) {
+    unsafe fn put(&self, to: *mut u8, from: *const u8) {
         // SAFETY: by the contract.
         unsafe {
             match &self.combining {
-                None => walk.run(to, from, copy(self.bytes)),
-                Some(c) => walk.combine(to, from, c),
+                None => self.walk.run(to, from, copy(self.bytes)),
+                Some(c) => self.walk.combine(to, from, c),
             }
         }
     }
@@ -241,25 +215,8 @@ impl Scattering {
         unsafe {
             let at = self.addresses.first(ix);
             if at >= 0 {
-                self.put(&self.walk, out.wrapping_offset(at as isize), new);
+                self.put(out.wrapping_offset(at as isize), new);
             }
-        }
-    }
-    /// # Safety
-    /// The routine was verified, and this is the only thread.
-    unsafe fn run_in_order(&self, ix: &IndexArrays, out: *mut u8, new: *const u8) {
-        let mut at = [OUTSIDE; AT_ONCE];
-        let mut o = Odometer::at(&self.row_major, 0);
-        for u in 0..self.positions * self.walk.elements {
-            // SAFETY: as in `run_one`; the index array has a vector for each position, and `o.b` counts positions.
-            unsafe {
-                self.addresses.of(ix, o.b as usize, 1, &mut at);
-                if at[0] >= 0 {
-                    let to = out.wrapping_offset(at[0] as isize + o.a);
-                    self.put(&self.one, to, new.wrapping_add(u * self.bytes));
-                }
-            }
-            o.step();
         }
     }
     /// Applies the single elements of some positions.
@@ -359,9 +316,7 @@ impl Scattering {
                 for a in &at[..n] {
                     if *a >= 0 && mine.contains(&(*a + o.a as i64)) {
                         // SAFETY: as in `run_one`.
-                        unsafe {
-                            self.put(&self.walk, out.wrapping_offset(*a as isize + o.a), new.wrapping_offset(o.b))
-                        };
+                        unsafe { self.put(out.wrapping_offset(*a as isize + o.a), new.wrapping_offset(o.b)) };
                     }
                     o.step();
                 }
@@ -381,7 +336,7 @@ impl Scattering {
                     continue;
                 }
                 for p in chosen[..count].iter().map(|p| *p as usize) {
-                    self.put(&self.walk, out.wrapping_offset(at[p] as isize), new.wrapping_offset(p as isize * step));
+                    self.put(out.wrapping_offset(at[p] as isize), new.wrapping_offset(p as isize * step));
                 }
             }
         }
@@ -403,7 +358,6 @@ impl CompiledRoutine for Scattering {
             match self.strategy {
                 ScatterStrategy::Nothing => (),
                 ScatterStrategy::One => self.run_one(&ix, out, new),
-                ScatterStrategy::InOrder => self.run_in_order(&ix, out, new),
                 ScatterStrategy::Elements(f) => self.put_elements(f, bases, &ix, out, 0..self.positions),
                 ScatterStrategy::SplitElements(f, identity) => self.run_split(f, identity, bases, &ix, parallel)?,
                 ScatterStrategy::Rows(..) | ScatterStrategy::Windows => self.run_windows(bases, &ix, parallel),
@@ -415,7 +369,6 @@ impl CompiledRoutine for Scattering {
         let strategy = match self.strategy {
             ScatterStrategy::Nothing => "nothing".to_string(),
             ScatterStrategy::One => "one_window".into(),
-            ScatterStrategy::InOrder => "in_order".into(),
             ScatterStrategy::Elements(_) => "elements".into(),
             ScatterStrategy::SplitElements(..) => "elements updates=divided_by_threads".into(),
             ScatterStrategy::Rows(_, n) => format!("rows elements={n}"),

@@ -1,5 +1,5 @@
 //! scatter, scatter-add, -sub, -mul, -min, -max: updates written into, or combined with, windows of the operand. numpy: `x[i] = u`,
-//! `np.add.at`. Updates apply in row-major order: of several that set one element, the last wins.
+//! `np.add.at`. Updates apply position by position: of several that set one element, that of the last position wins.
 //!
 //! ```text
 //! out = x;  for p, w:  out[starts(p) + w] = f(out[starts(p) + w], updates[p.., w..])

@@ -1,4 +1,4 @@
-//! `Scatter`: the destination of each element of the updates, in order.
+//! `Scatter`: the destination of each element of the updates, position by position.
 use super::array::{as_index, clamp_start, position};
 use super::scalar::bin;
 use super::undefined;
@@ -9,9 +9,12 @@ use crate::{Bin, Scalar};
 
 pub fn scatter(s: &Scatter, operand: &[Scalar], indices: &[Scalar], updates: &[Scalar]) -> Res<Vec<Scalar>> {
     let mut out = operand.to_vec();
-    for (u, update) in updates.iter().enumerate() {
-        if let Some(at) = target(s, indices, &s.updates.unravel(u)) {
-            out[at] = combine(s.combine, out[at], *update)?;
+    let (order, sizes) = s.order();
+    for n in 0..s.updates.size() {
+        let mut u: Dims = order.iter().map(|_| 0).collect();
+        order.iter().zip(sizes.unravel(n).iter()).for_each(|(axis, i)| u[*axis] = *i);
+        if let Some(at) = target(s, indices, &u) {
+            out[at] = combine(s.combine, out[at], updates[position(&s.updates, &u)])?;
         }
     }
     Ok(out)

@@ -31,8 +31,18 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
     let positions = n / sizes.size().max(1);
     let groups = limits.groups_for(n);
     let find = |body: &mut String| {
-        let _ = writeln!(body, "if (t >= {n}) {{ return; }}\nlet i = t;");
-        wgsl::unravel(body, "i", &s.updates, 0);
+        let _ = writeln!(body, "if (t >= {n}) {{ return; }}");
+        // The number of an update, in the order in which they are applied.
+        let (order, sizes) = s.order();
+        wgsl::unravel(body, "t", &sizes, order.len());
+        let mut i = String::from("0");
+        for (axis, stride) in s.updates.strides().into_iter().enumerate() {
+            let k = order.iter().position(|o| *o == axis).expect("an order of all axes");
+            let _ = writeln!(body, "let c{axis} = c{};", order.len() + k);
+            let _ = write!(i, " + c{axis} * {stride}");
+        }
+        let i = if order.is_sorted() { "t" } else { &i };
+        let _ = writeln!(body, "let i = {i};");
         let outer: Vec<usize> = (0..s.updates.len()).filter(|k| !s.update_window_dims.contains(k)).collect();
         let starts = Starts {
             indices: &s.indices,
@@ -67,7 +77,7 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
         body += "if (in2[at] != u32(t) + 1u) { return; }\n";
         reads.push(winners);
     }
-    let value = wgsl::load(s.dtype, "in1", 0, "t");
+    let value = wgsl::load(s.dtype, "in1", 0, "i");
     body += &format!("let value = {value};\n");
     if let Some(identity) = identity_of_own(s, n) {
         let head = atomics(reads.len());

@@ -51,14 +51,8 @@ impl Builder<'_, '_> {
                     b.store(to, at, v, *dtype)
                 })
             }
-            Routine::Gather(g) if g.out.size() <= most => self.gather(g, ins, outs),
-            Routine::Gather(g) if g.out.without(&g.offset_dims).size() > self.most() => self.gather_all(g, ins, outs),
-            Routine::Gather(g) if self.is_array(self.c.cell(outs[0])) => self.gather_windows(g, ins, outs),
-            Routine::Scatter(s) if s.updates.size() <= most => self.scatter(s, ins, outs),
-            Routine::Scatter(s) if s.updates.without(&s.update_window_dims).size() > self.most() => {
-                self.scatter_all(s, ins, outs)
-            }
-            Routine::Scatter(s) if self.is_array(self.c.cell(ins[2])) => self.scatter_windows(s, ins, outs),
+            Routine::Gather(g) => self.gather(g, ins, outs),
+            Routine::Scatter(s) => self.scatter(s, ins, outs),
             _ => None,
         }
     }
@@ -93,24 +87,15 @@ impl Builder<'_, '_> {
         let by = self.index(by)?;
         self.bin(Bin::Add, DType::I64, first, by)
     }
-    /// The position that the start and an index within the window give; and, on request, whether
-    /// the window is in bounds.
-    fn target(
-        &mut self,
-        operand: &Dims,
-        sizes: &[usize],
-        starts: &[Option<NestValue>],
-        within: &[usize],
-        asked: bool,
-    ) -> Option<(NestValue, Option<NestValue>)> {
+    /// The position of a window's first element; and, on request, whether the window is in bounds.
+    fn target(&mut self, w: &Windows, starts: &[Option<NestValue>]) -> Option<(NestValue, Option<NestValue>)> {
         let mut at = self.index(0)?;
         let mut inside = None;
         for (k, start) in starts.iter().enumerate() {
-            at = self.further(at, within[k] as i64 * operand.strides()[k] as i64)?;
             let Some(start) = start else { continue };
-            let moved = self.clamped(*start, operand[k].checked_sub(sizes[k])?)?;
-            at = self.plus(at, moved, operand.strides()[k])?;
-            if asked {
+            let moved = self.clamped(*start, w.operand[k].checked_sub(w.extents[k])?)?;
+            at = self.plus(at, moved, w.operand.strides()[k])?;
+            if w.is_dropped {
                 let same = self.bin(Bin::Eq, DType::Bool, moved, *start)?;
                 inside = Some(match inside {
                     None => same,
@@ -124,208 +109,138 @@ impl Builder<'_, '_> {
         let v = self.get(cell, at * d.size(), d)?;
         self.wide(v, d)
     }
-    /// Where the windows of a position begin, for each axis of the operand.
-    fn starts_of_gather(&mut self, g: &Gather, ins: &[SlotId], position: &Dims) -> Option<Vec<Option<NestValue>>> {
-        let mut starts = vec![None; g.operand.len()];
-        for (j, axis) in g.start_index_map.iter().enumerate() {
-            let at = offset(&g.indices, &position.concat(&[j])) as usize;
-            let (array, at) = if g.apart { (1 + j, at / g.start_index_map.len()) } else { (1, at) };
-            starts[*axis] = Some(self.component(self.c.cell(ins[array]), at, g.index_dtype)?);
+    /// Where the window of a position begins, for each axis of the operand.
+    fn starts_of(&mut self, w: &Windows, position: Position) -> Option<Vec<Option<NestValue>>> {
+        let mut starts = vec![None; w.operand.len()];
+        for (j, axis) in w.components.iter().enumerate() {
+            let (array, form) = index_of(w.shape, j, w.components.len(), w.apart);
+            let cell = self.c.cell(w.indices[array]);
+            starts[*axis] = Some(match position {
+                Position::Known(p) => self.component(cell, form.at(p.iter().copied()) as usize, w.index_dtype)?,
+                Position::Counted(p) => self.index_at(cell, &form, p, w.index_dtype)?,
+            });
         }
-        for (axis, of) in g.operand_batching_dims.iter().zip(g.start_indices_batching_dims.iter()) {
-            starts[*axis] = Some(self.index(position[*of] as i64)?);
+        for (axis, of) in w.batching[0].iter().zip(w.batching[1].iter()) {
+            starts[*axis] = Some(match position {
+                Position::Known(p) => self.index(p[*of] as i64)?,
+                Position::Counted(p) => p[*of],
+            });
         }
         Some(starts)
     }
-    fn starts_of_scatter(&mut self, s: &Scatter, ins: &[SlotId], position: &Dims) -> Option<Vec<Option<NestValue>>> {
-        let mut starts = vec![None; s.operand.len()];
-        for (j, axis) in s.scatter_dims_to_operand_dims.iter().enumerate() {
-            let at = offset(&s.indices, &position.concat(&[j])) as usize;
-            starts[*axis] = Some(self.component(self.c.cell(ins[1]), at, s.index_dtype)?);
+    /// Calls `f` for the window of each position, in a loop or one by one.
+    fn each_window(
+        &mut self,
+        w: &Windows,
+        in_loop: bool,
+        f: &mut dyn FnMut(&mut Self, Window) -> Option<()>,
+    ) -> Option<()> {
+        let places = w.all.without(w.inner);
+        let others: Vec<usize> = (0..w.all.len()).filter(|a| !w.inner.contains(a)).collect();
+        let (of_places, mut part) = (picked(w.all, &others), picked(w.all, w.inner));
+        if in_loop {
+            return self.for_each(LoopKind::Sequential, &places, &mut vec![], &mut |b, position| {
+                let starts = b.starts_of(w, Position::Counted(position))?;
+                let (first, inside) = b.target(w, &starts)?;
+                let base = Some(b.affine(&of_places, position)?);
+                f(b, Window { first, inside, part: &part, base })
+            });
         }
-        for (axis, of) in s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()) {
-            starts[*axis] = Some(self.index(position[*of] as i64)?);
+        for p in 0..places.size() {
+            let position = places.unravel(p);
+            let starts = self.starts_of(w, Position::Known(&position))?;
+            let (first, inside) = self.target(w, &starts)?;
+            part.offset = of_places.at(position.iter().copied());
+            f(self, Window { first, inside, part: &part, base: None })?;
         }
-        Some(starts)
+        Some(())
+    }
+    /// Calls `f` with the places of each element of a window in the operand and in the other array.
+    fn each_element(
+        &mut self,
+        w: &Windows,
+        window: &Window,
+        f: &mut dyn FnMut(&mut Self, NestValue, NestValue) -> Option<()>,
+    ) -> Option<()> {
+        let base = window.base;
+        let whole = picked(w.operand, &w.axes);
+        self.window(&w.all.pick(w.inner), [&whole, window.part], window.first, &mut |b, at, within| {
+            let within = match base {
+                Some(base) => b.bin(Bin::Add, DType::I64, base, within)?,
+                None => within,
+            };
+            f(b, at, within)
+        })
+    }
+    /// Whether windows of many elements are a loop, or one by one; none where they are too many for a nest, or not in arrays.
+    fn is_loop(&self, w: &Windows, array: Cell, operand: Cell) -> Option<bool> {
+        let (places, t) = (w.all.without(w.inner).size(), &self.c.target.tuning.scalars);
+        let is_loop = places > self.most();
+        let fits = if is_loop {
+            w.all.size() <= t.max_scattered && self.is_array(array) && self.is_array(operand)
+        } else {
+            places <= t.max_nest_registers && self.is_array(array)
+        };
+        fits.then_some(is_loop)
     }
     fn gather(&mut self, g: &Gather, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let rank = g.operand.len();
-        let mut values = vec![];
-        for o in 0..g.out.size() {
-            let out = g.out.unravel(o);
-            let (window, positions) = (out.pick(&g.offset_dims), out.without(&g.offset_dims));
-            let starts = self.starts_of_gather(g, ins, &positions)?;
-            let mut inside = window.iter();
-            let mut within = vec![0; rank];
-            for (axis, w) in within.iter_mut().enumerate() {
-                if !g.collapsed_slice_dims.contains(&axis) && !g.operand_batching_dims.contains(&axis) {
-                    *w = *inside.next()?;
-                }
-            }
-            let asked = g.mode == OutOfBounds::FillOrDrop;
-            let (at, inside) = self.target(&g.operand, &g.slice_sizes, &starts, &within, asked)?;
-            let mut v = self.load(self.c.cell(ins[0]), at, g.dtype)?;
-            if let Some(inside) = inside {
-                let fill = self.constant(g.dtype, crate::kernels::moves::lane_bits(g.fill))?;
-                v = self.emit(crate::nest::NestOp::Select, g.dtype, &[inside, v, fill])?;
-            }
-            values.push(v);
-        }
-        self.put(outs[0], &values)
-    }
-    fn scatter(&mut self, s: &Scatter, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let (cell, rank) = (self.c.cell(outs[0]), s.operand.len());
-        if cell != self.c.cell(ins[0]) {
-            return None;
-        }
-        let updates = self.elements(ins[2])?;
-        let sizes_of_window = s.updates.pick(&s.update_window_dims);
-        for (u, update) in updates.into_iter().enumerate() {
-            let index = s.updates.unravel(u);
-            let (window, positions) = (index.pick(&s.update_window_dims), index.without(&s.update_window_dims));
-            let starts = self.starts_of_scatter(s, ins, &positions)?;
-            let mut inside = window.iter().zip(sizes_of_window.iter());
-            let (mut within, mut sizes) = (vec![0; rank], vec![1; rank]);
-            for axis in 0..rank {
-                if !s.inserted_window_dims.contains(&axis) && !s.operand_batching_dims.contains(&axis) {
-                    let (w, n) = inside.next()?;
-                    (within[axis], sizes[axis]) = (*w, *n);
-                }
-            }
-            let asked = s.mode == OutOfBounds::FillOrDrop;
-            let (at, inside) = self.target(&s.operand, &sizes, &starts, &within, asked)?;
-            let v = self.updated(s, cell, at, update, inside)?;
-            self.store(cell, at, v, s.dtype)?;
-        }
-        Some(())
-    }
-    /// Few windows of many elements.
-    fn gather_windows(&mut self, g: &Gather, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let (rank, (from, to)) = (g.operand.len(), (self.c.cell(ins[0]), self.c.cell(outs[0])));
-        let axes: Vec<usize> =
-            (0..rank).filter(|a| !g.collapsed_slice_dims.contains(a) && !g.operand_batching_dims.contains(a)).collect();
-        let sizes = g.out.pick(&g.offset_dims);
-        let places = g.out.without(&g.offset_dims);
-        if places.size() > self.c.target.tuning.scalars.max_nest_registers {
-            return None;
-        }
-        let whole = picked(&g.operand, &axes);
-        let mut part = picked(&g.out, &g.offset_dims);
-        let others: Vec<usize> = (0..g.out.len()).filter(|a| !g.offset_dims.contains(a)).collect();
-        let of_places = picked(&g.out, &others);
-        for p in 0..places.size() {
-            let position = places.unravel(p);
-            let starts = self.starts_of_gather(g, ins, &position)?;
-            let asked = g.mode == OutOfBounds::FillOrDrop;
-            let (first, inside) = self.target(&g.operand, &g.slice_sizes, &starts, &vec![0; rank], asked)?;
-            part.offset = of_places.at(position.iter().copied());
-            let fill = self.constant(g.dtype, crate::kernels::moves::lane_bits(g.fill))?;
-            self.window(&sizes, [&whole, &part], first, &mut |b, at, within| {
-                let mut v = b.load(from, at, g.dtype)?;
-                if let Some(inside) = inside {
-                    v = b.emit(crate::nest::NestOp::Select, g.dtype, &[inside, v, fill])?;
-                }
-                b.store(to, within, v, g.dtype)
-            })?;
-        }
-        Some(())
-    }
-    /// Few windows of many elements.
-    fn scatter_windows(&mut self, s: &Scatter, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let (cell, from, rank) = (self.c.cell(outs[0]), self.c.cell(ins[2]), s.operand.len());
-        let sizes = s.updates.pick(&s.update_window_dims);
-        let places = s.updates.without(&s.update_window_dims);
-        if cell != self.c.cell(ins[0]) || places.size() > self.c.target.tuning.scalars.max_nest_registers {
-            return None;
-        }
-        let axes: Vec<usize> =
-            (0..rank).filter(|a| !s.inserted_window_dims.contains(a) && !s.operand_batching_dims.contains(a)).collect();
-        let mut of_window = vec![1; rank];
-        axes.iter().zip(sizes.iter()).for_each(|(a, n)| of_window[*a] = *n);
-        let whole = picked(&s.operand, &axes);
-        let mut part = picked(&s.updates, &s.update_window_dims);
-        let others: Vec<usize> = (0..s.updates.len()).filter(|a| !s.update_window_dims.contains(a)).collect();
-        let of_places = picked(&s.updates, &others);
-        for p in 0..places.size() {
-            let position = places.unravel(p);
-            let starts = self.starts_of_scatter(s, ins, &position)?;
-            let asked = s.mode == OutOfBounds::FillOrDrop;
-            let (first, inside) = self.target(&s.operand, &of_window, &starts, &vec![0; rank], asked)?;
-            part.offset = of_places.at(position.iter().copied());
-            self.window(&sizes, [&whole, &part], first, &mut |b, at, within| {
-                let update = b.load(from, within, s.dtype)?;
-                let v = b.updated(s, cell, at, update, inside)?;
-                b.store(cell, at, v, s.dtype)
-            })?;
-        }
-        Some(())
-    }
-    /// The windows of many positions, one after the other.
-    fn gather_all(&mut self, g: &Gather, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let (rank, (from, to)) = (g.operand.len(), (self.c.cell(ins[0]), self.c.cell(outs[0])));
-        let axes: Vec<usize> =
-            (0..rank).filter(|a| !g.collapsed_slice_dims.contains(a) && !g.operand_batching_dims.contains(a)).collect();
-        let (sizes, places) = (g.out.pick(&g.offset_dims), g.out.without(&g.offset_dims));
-        if g.out.size() > self.c.target.tuning.scalars.max_scattered || ![from, to].iter().all(|c| self.is_array(*c)) {
-            return None;
-        }
-        let others: Vec<usize> = (0..g.out.len()).filter(|a| !g.offset_dims.contains(a)).collect();
-        let (whole, part) = (picked(&g.operand, &axes), picked(&g.out, &g.offset_dims));
-        let of_places = picked(&g.out, &others);
+        let w = Windows::of_gather(g, &ins[1..]);
+        let (from, to) = (self.c.cell(ins[0]), self.c.cell(outs[0]));
         let fill = self.constant(g.dtype, crate::kernels::moves::lane_bits(g.fill))?;
-        self.for_each(LoopKind::Sequential, &places, &mut vec![], &mut |b, position| {
-            let mut starts = vec![None; rank];
-            for (j, axis) in g.start_index_map.iter().enumerate() {
-                let (array, form) = index_of(&g.indices, j, g.start_index_map.len(), g.apart);
-                starts[*axis] = Some(b.index_at(b.c.cell(ins[array]), &form, position, g.index_dtype)?);
+        let read = |b: &mut Self, at, inside: Option<NestValue>| {
+            let v = b.load(from, at, g.dtype)?;
+            match inside {
+                Some(inside) => b.emit(crate::nest::NestOp::Select, g.dtype, &[inside, v, fill]),
+                None => Some(v),
             }
-            for (axis, of) in g.operand_batching_dims.iter().zip(g.start_indices_batching_dims.iter()) {
-                starts[*axis] = Some(position[*of]);
-            }
-            let asked = g.mode == OutOfBounds::FillOrDrop;
-            let (first, inside) = b.target(&g.operand, &g.slice_sizes, &starts, &vec![0; rank], asked)?;
-            let base = b.affine(&of_places, position)?;
-            b.window(&sizes, [&whole, &part], first, &mut |b, at, within| {
-                let mut v = b.load(from, at, g.dtype)?;
-                if let Some(inside) = inside {
-                    v = b.emit(crate::nest::NestOp::Select, g.dtype, &[inside, v, fill])?;
+        };
+        if g.out.size() <= self.c.target.tuning.scalars.max_block_elements {
+            let (sizes, whole) = (w.all.pick(w.inner), picked(w.operand, &w.axes));
+            let mut values = vec![None; g.out.size()];
+            self.each_window(&w, false, &mut |b, window| {
+                for i in 0..sizes.size() {
+                    let index = sizes.unravel(i);
+                    let at = b.further(window.first, whole.at(index.iter().copied()))?;
+                    values[window.part.at(index.iter().copied()) as usize] = Some(read(b, at, window.inside)?);
                 }
-                let within = b.bin(Bin::Add, DType::I64, base, within)?;
+                Some(())
+            })?;
+            let values: Option<Vec<NestValue>> = values.into_iter().collect();
+            return self.put(outs[0], &values?);
+        }
+        let in_loop = self.is_loop(&w, to, from)?;
+        self.each_window(&w, in_loop, &mut |b, window| {
+            b.each_element(&w, &window, &mut |b, at, within| {
+                let v = read(b, at, window.inside)?;
                 b.store(to, within, v, g.dtype)
             })
         })
     }
-    /// The windows of many positions, one after the other.
-    fn scatter_all(&mut self, s: &Scatter, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let (cell, from, rank) = (self.c.cell(outs[0]), self.c.cell(ins[2]), s.operand.len());
-        let (sizes, places) = (s.updates.pick(&s.update_window_dims), s.updates.without(&s.update_window_dims));
-        let is_little = s.updates.size() <= self.c.target.tuning.scalars.max_scattered;
-        if cell != self.c.cell(ins[0]) || !is_little || ![cell, from].iter().all(|c| self.is_array(*c)) {
+    fn scatter(&mut self, s: &Scatter, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
+        let w = Windows::of_scatter(s, &ins[1..]);
+        let (cell, from) = (self.c.cell(outs[0]), self.c.cell(ins[2]));
+        if cell != self.c.cell(ins[0]) {
             return None;
         }
-        let axes: Vec<usize> =
-            (0..rank).filter(|a| !s.inserted_window_dims.contains(a) && !s.operand_batching_dims.contains(a)).collect();
-        let mut of_window = vec![1; rank];
-        axes.iter().zip(sizes.iter()).for_each(|(a, n)| of_window[*a] = *n);
-        let others: Vec<usize> = (0..s.updates.len()).filter(|a| !s.update_window_dims.contains(a)).collect();
-        let (whole, part) = (picked(&s.operand, &axes), picked(&s.updates, &s.update_window_dims));
-        let of_places = picked(&s.updates, &others);
-        self.for_each(LoopKind::Sequential, &places, &mut vec![], &mut |b, position| {
-            let mut starts = vec![None; rank];
-            for (j, axis) in s.scatter_dims_to_operand_dims.iter().enumerate() {
-                let (_, form) = index_of(&s.indices, j, s.scatter_dims_to_operand_dims.len(), false);
-                starts[*axis] = Some(b.index_at(b.c.cell(ins[1]), &form, position, s.index_dtype)?);
-            }
-            for (axis, of) in s.operand_batching_dims.iter().zip(s.scatter_indices_batching_dims.iter()) {
-                starts[*axis] = Some(position[*of]);
-            }
-            let asked = s.mode == OutOfBounds::FillOrDrop;
-            let (first, inside) = b.target(&s.operand, &of_window, &starts, &vec![0; rank], asked)?;
-            let base = b.affine(&of_places, position)?;
-            b.window(&sizes, [&whole, &part], first, &mut |b, at, within| {
-                let within = b.bin(Bin::Add, DType::I64, base, within)?;
+        if s.updates.size() <= self.c.target.tuning.scalars.max_block_elements {
+            let (sizes, whole) = (w.all.pick(w.inner), picked(w.operand, &w.axes));
+            let updates = self.elements(ins[2])?;
+            return self.each_window(&w, false, &mut |b, window| {
+                for i in 0..sizes.size() {
+                    let index = sizes.unravel(i);
+                    let at = b.further(window.first, whole.at(index.iter().copied()))?;
+                    let update = updates[window.part.at(index.iter().copied()) as usize];
+                    let v = b.updated(s, cell, at, update, window.inside)?;
+                    b.store(cell, at, v, s.dtype)?;
+                }
+                Some(())
+            });
+        }
+        let in_loop = self.is_loop(&w, from, cell)?;
+        self.each_window(&w, in_loop, &mut |b, window| {
+            b.each_element(&w, &window, &mut |b, at, within| {
                 let update = b.load(from, within, s.dtype)?;
-                let v = b.updated(s, cell, at, update, inside)?;
+                let v = b.updated(s, cell, at, update, window.inside)?;
                 b.store(cell, at, v, s.dtype)
             })
         })
@@ -367,14 +282,88 @@ impl Builder<'_, '_> {
     }
 }
 
-/// Where component `j` of an index stands by its position: which operand has it, and where in that.
+/// The windows of a gather or a scatter: where they begin in the operand, and where they lie in the other array.
+struct Windows<'a> {
+    operand: &'a Dims,
+    /// A window's size along each axis of the operand, and the axes along which it has elements.
+    extents: Vec<usize>,
+    axes: Vec<usize>,
+    /// The result of a gather, or a scatter's updates; and its axes that run over a window.
+    all: &'a Dims,
+    inner: &'a Dims,
+    /// Index vectors: the operands that hold them, all components in one or one in each, and their shape.
+    indices: &'a [SlotId],
+    shape: &'a Dims,
+    apart: bool,
+    index_dtype: DType,
+    /// The axis of the operand that each component is for.
+    components: &'a Dims,
+    /// Axes of the operand along which a window begins at a coordinate of its position, and which one.
+    batching: [&'a Dims; 2],
+    /// Whether windows out of bounds have no effect.
+    is_dropped: bool,
+}
+/// The coordinates of a window among all: numbers, or counters of loops.
+#[derive(Clone, Copy)]
+enum Position<'a> {
+    Known(&'a Dims),
+    Counted(&'a [NestValue]),
+}
+/// A window: its first element in the operand, whether it is in bounds where that matters, and where it lies in the other array.
+struct Window<'a> {
+    first: NestValue,
+    inside: Option<NestValue>,
+    part: &'a Affine,
+    base: Option<NestValue>,
+}
+impl Windows<'_> {
+    fn of_gather<'a>(g: &'a Gather, indices: &'a [SlotId]) -> Windows<'a> {
+        let is_kept = |a: &usize| !g.collapsed_slice_dims.contains(a) && !g.operand_batching_dims.contains(a);
+        Windows {
+            operand: &g.operand,
+            extents: g.slice_sizes.to_vec(),
+            axes: (0..g.operand.len()).filter(is_kept).collect(),
+            all: &g.out,
+            inner: &g.offset_dims,
+            indices,
+            shape: &g.indices,
+            apart: g.apart,
+            index_dtype: g.index_dtype,
+            components: &g.start_index_map,
+            batching: [&g.operand_batching_dims, &g.start_indices_batching_dims],
+            is_dropped: g.mode == OutOfBounds::FillOrDrop,
+        }
+    }
+    fn of_scatter<'a>(s: &'a Scatter, indices: &'a [SlotId]) -> Windows<'a> {
+        let is_kept = |a: &usize| !s.inserted_window_dims.contains(a) && !s.operand_batching_dims.contains(a);
+        let axes: Vec<usize> = (0..s.operand.len()).filter(is_kept).collect();
+        let mut extents = vec![1; s.operand.len()];
+        axes.iter().zip(s.update_window_dims.iter()).for_each(|(a, u)| extents[*a] = s.updates[*u]);
+        Windows {
+            operand: &s.operand,
+            extents,
+            axes,
+            all: &s.updates,
+            inner: &s.update_window_dims,
+            indices,
+            shape: &s.indices,
+            apart: false,
+            index_dtype: s.index_dtype,
+            components: &s.scatter_dims_to_operand_dims,
+            batching: [&s.operand_batching_dims, &s.scatter_indices_batching_dims],
+            is_dropped: s.mode == OutOfBounds::FillOrDrop,
+        }
+    }
+}
+
+/// Where component `j` of an index stands by its position: in which array of indices, and where in that.
 fn index_of(indices: &Dims, j: usize, components: usize, apart: bool) -> (usize, Affine) {
     let strides = indices.strides();
     let positions = &strides[..strides.len() - 1];
     if apart {
-        return (1 + j, Affine::new(0, positions.iter().map(|s| *s as i64 / components as i64)));
+        return (j, Affine::new(0, positions.iter().map(|s| *s as i64 / components as i64)));
     }
-    (1, Affine::new(strides[strides.len() - 1] as i64 * j as i64, positions.iter().map(|s| *s as i64)))
+    (0, Affine::new(strides[strides.len() - 1] as i64 * j as i64, positions.iter().map(|s| *s as i64)))
 }
 /// The places of all elements, and of those along some axes.
 fn dense(dims: &Dims) -> Affine {
