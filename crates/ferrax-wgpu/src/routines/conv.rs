@@ -1,7 +1,7 @@
 //! Convolutions: products of windows and weights, by the tiles of [`super::dot`]; those of few rows, columns or terms are kernels.
 //!
 //! A row is a position of the result, a term an element of its window; neither is copied: what is staged of a tile is read where it
-//! lies. Sums go to scratch memory, and a kernel brings them to the result's order. If there are few tiles, they are parts of sums.
+//! lies. Sums go to scratch memory, and a kernel brings them to the result's order where that is another. If there are few tiles, they are parts of sums.
 use super::dot::{MIN_TERMS, TILE, Tiles, WORKGROUPS};
 use super::load;
 use crate::task::{Limits, Reg};
@@ -13,7 +13,8 @@ use std::fmt::Write;
 
 pub fn lower(c: &Conv, limits: Limits) -> Res<Lowered> {
     let (b, m, n, k) = (c.batch.size(), c.rows.size(), c.columns, c.terms.size());
-    if m < 16 || n < 8 || k < 8 || c.dtype.size() != 4 || limits.workgroup < 256 {
+    let is_countable = c.x <= i32::MAX as usize && b * m * n <= i32::MAX as usize;
+    if m < 16 || n < 8 || k < 8 || c.dtype.size() != 4 || limits.workgroup < 256 || !is_countable {
         return wgsl::lower(&c.kernel(), limits);
     }
     let tiles = b * m.div_ceil(TILE) * n.div_ceil(TILE);
@@ -22,8 +23,9 @@ pub fn lower(c: &Conv, limits: Limits) -> Res<Lowered> {
         parts *= 2;
     }
     let terms = k.div_ceil(parts);
+    let in_order = parts == 1 && c.grid().1.is_sorted();
     let mut task = Lowered::default();
-    let sums = task.add_scratch(4 * parts * b * m * n);
+    let sums = if in_order { Reg::Out(0) } else { task.add_scratch(4 * parts * b * m * n) };
     let product = Tiles {
         b: parts * b,
         m,
@@ -33,13 +35,19 @@ pub fn lower(c: &Conv, limits: Limits) -> Res<Lowered> {
         out: c.dtype,
         lhs: &|row, term| window(c, terms, row, term),
         rhs: &|column, term| weight(c, terms, column, term),
-        terms_first: [false, c.y[c.batch.len()] == 1],
+        terms_first: [is_unit(c, c.terms.len()) && !is_unit(c, 0), c.y[c.batch.len()] == 1],
     };
     let (text, groups) = product.text(limits);
     let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul((TILE * TILE * terms) as u64);
     task.run_long(text, vec![Reg::In(0), Reg::In(1)], vec![sums], groups, work);
-    task.include(wgsl::lower(&ordered(c, parts), limits)?, &[sums], &[Reg::Out(0)]);
+    if !in_order {
+        task.include(wgsl::lower(&ordered(c, parts), limits)?, &[sums], &[Reg::Out(0)]);
+    }
     Ok(task)
+}
+/// Whether neighbours along the last of the rows, or of so many axes of terms behind them, are neighbours in memory.
+fn is_unit(c: &Conv, terms: usize) -> bool {
+    c.at.stride(c.batch.len() + c.rows.len() + terms - 1).abs() == 1
 }
 
 /// Statements that define the term `p` of a part of the sums, and the coordinates of the batch.
