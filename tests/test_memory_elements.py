@@ -254,3 +254,18 @@ def test_gathers_of_pairs_and_rows_of_few(jax, dtype):
         if mode == "fill":
             want[(far >= 30) | (far < -30)] = 7
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("dtype", NARROW)
+def test_every_narrow_number_becomes_the_nearest_float(jax, jnp, dtype, to):
+    source = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    x = np.arange(2) != 0 if dtype == "bool" else np.arange(1 << 8 * source.itemsize, dtype=f"uint{8 * source.itemsize}").view(source)
+    x = np.resize(x, max(x.size, 4096))
+    with np.errstate(over="ignore", invalid="ignore"):
+        want = convert(x, to)
+        f = jax.jit(lambda x: (x.astype(to), -x.astype(to)))
+        for _ in range(RUNS):
+            got = f(x)
+        np.testing.assert_array_equal(np.asarray(got[0]).astype(np.float64), want.astype(np.float64))
+        np.testing.assert_array_equal(np.asarray(got[1]).astype(np.float64), -want.astype(np.float64))

@@ -590,7 +590,8 @@ fn convert(from: DType, to: DType, a: VecValue) -> VecValue {
         DType::F16 if of_floats && from != to => return narrow(to, a),
         DType::BF16 | DType::F16 if from == to => return a,
         DType::BF16 => return narrow(to, convert(from, DType::F32, a)),
-        DType::F16 => return convert(from, DType::F32, a),
+        DType::F16 if from.size() == 1 => return convert(from, DType::F32, a),
+        DType::F16 => return narrow(to, convert(from, DType::F32, a)),
         _ => (),
     }
     if is_narrow(to) && of_floats {

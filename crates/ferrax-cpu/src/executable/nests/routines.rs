@@ -88,7 +88,7 @@ impl Builder<'_, '_> {
         self.bin(Bin::Add, DType::I64, first, by)
     }
     /// The position of a window's first element; and, on request, whether the window is in bounds.
-    fn target(&mut self, w: &Windows, starts: &[Option<NestValue>]) -> Option<(NestValue, Option<NestValue>)> {
+    fn target(&mut self, w: &WindowSet, starts: &[Option<NestValue>]) -> Option<(NestValue, Option<NestValue>)> {
         let mut at = self.index(0)?;
         let mut inside = None;
         for (k, start) in starts.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Builder<'_, '_> {
         self.wide(v, d)
     }
     /// Where the window of a position begins, for each axis of the operand.
-    fn starts_of(&mut self, w: &Windows, position: Position) -> Option<Vec<Option<NestValue>>> {
+    fn starts_of(&mut self, w: &WindowSet, position: Position) -> Option<Vec<Option<NestValue>>> {
         let mut starts = vec![None; w.operand.len()];
         for (j, axis) in w.components.iter().enumerate() {
             let (array, form) = index_of(w.shape, j, w.components.len(), w.apart);
@@ -131,9 +131,9 @@ impl Builder<'_, '_> {
     /// Calls `f` for the window of each position, in a loop or one by one.
     fn each_window(
         &mut self,
-        w: &Windows,
+        w: &WindowSet,
         in_loop: bool,
-        f: &mut dyn FnMut(&mut Self, Window) -> Option<()>,
+        f: &mut dyn FnMut(&mut Self, PlacedWindow) -> Option<()>,
     ) -> Option<()> {
         let places = w.all.without(w.inner);
         let others: Vec<usize> = (0..w.all.len()).filter(|a| !w.inner.contains(a)).collect();
@@ -143,7 +143,7 @@ impl Builder<'_, '_> {
                 let starts = b.starts_of(w, Position::Counted(position))?;
                 let (first, inside) = b.target(w, &starts)?;
                 let base = Some(b.affine(&of_places, position)?);
-                f(b, Window { first, inside, part: &part, base })
+                f(b, PlacedWindow { first, inside, part: &part, base })
             });
         }
         for p in 0..places.size() {
@@ -151,15 +151,15 @@ impl Builder<'_, '_> {
             let starts = self.starts_of(w, Position::Known(&position))?;
             let (first, inside) = self.target(w, &starts)?;
             part.offset = of_places.at(position.iter().copied());
-            f(self, Window { first, inside, part: &part, base: None })?;
+            f(self, PlacedWindow { first, inside, part: &part, base: None })?;
         }
         Some(())
     }
     /// Calls `f` with the places of each element of a window in the operand and in the other array.
     fn each_element(
         &mut self,
-        w: &Windows,
-        window: &Window,
+        w: &WindowSet,
+        window: &PlacedWindow,
         f: &mut dyn FnMut(&mut Self, NestValue, NestValue) -> Option<()>,
     ) -> Option<()> {
         let base = window.base;
@@ -173,7 +173,7 @@ impl Builder<'_, '_> {
         })
     }
     /// Whether windows of many elements are a loop, or one by one; none where they are too many for a nest, or not in arrays.
-    fn is_loop(&self, w: &Windows, array: Cell, operand: Cell) -> Option<bool> {
+    fn is_loop(&self, w: &WindowSet, array: Cell, operand: Cell) -> Option<bool> {
         let (places, t) = (w.all.without(w.inner).size(), &self.c.target.tuning.scalars);
         let is_loop = places > self.most();
         let fits = if is_loop {
@@ -184,7 +184,7 @@ impl Builder<'_, '_> {
         fits.then_some(is_loop)
     }
     fn gather(&mut self, g: &Gather, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let w = Windows::of_gather(g, &ins[1..]);
+        let w = WindowSet::of_gather(g, &ins[1..]);
         let (from, to) = (self.c.cell(ins[0]), self.c.cell(outs[0]));
         let fill = self.constant(g.dtype, crate::kernels::moves::lane_bits(g.fill))?;
         let read = |b: &mut Self, at, inside: Option<NestValue>| {
@@ -217,7 +217,7 @@ impl Builder<'_, '_> {
         })
     }
     fn scatter(&mut self, s: &Scatter, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
-        let w = Windows::of_scatter(s, &ins[1..]);
+        let w = WindowSet::of_scatter(s, &ins[1..]);
         let (cell, from) = (self.c.cell(outs[0]), self.c.cell(ins[2]));
         if cell != self.c.cell(ins[0]) {
             return None;
@@ -283,7 +283,7 @@ impl Builder<'_, '_> {
 }
 
 /// The windows of a gather or a scatter: where they begin in the operand, and where they lie in the other array.
-struct Windows<'a> {
+struct WindowSet<'a> {
     operand: &'a Dims,
     /// A window's size along each axis of the operand, and the axes along which it has elements.
     extents: Vec<usize>,
@@ -310,16 +310,16 @@ enum Position<'a> {
     Counted(&'a [NestValue]),
 }
 /// A window: its first element in the operand, whether it is in bounds where that matters, and where it lies in the other array.
-struct Window<'a> {
+struct PlacedWindow<'a> {
     first: NestValue,
     inside: Option<NestValue>,
     part: &'a Affine,
     base: Option<NestValue>,
 }
-impl Windows<'_> {
-    fn of_gather<'a>(g: &'a Gather, indices: &'a [SlotId]) -> Windows<'a> {
+impl WindowSet<'_> {
+    fn of_gather<'a>(g: &'a Gather, indices: &'a [SlotId]) -> WindowSet<'a> {
         let is_kept = |a: &usize| !g.collapsed_slice_dims.contains(a) && !g.operand_batching_dims.contains(a);
-        Windows {
+        WindowSet {
             operand: &g.operand,
             extents: g.slice_sizes.to_vec(),
             axes: (0..g.operand.len()).filter(is_kept).collect(),
@@ -334,12 +334,12 @@ impl Windows<'_> {
             is_dropped: g.mode == OutOfBounds::FillOrDrop,
         }
     }
-    fn of_scatter<'a>(s: &'a Scatter, indices: &'a [SlotId]) -> Windows<'a> {
+    fn of_scatter<'a>(s: &'a Scatter, indices: &'a [SlotId]) -> WindowSet<'a> {
         let is_kept = |a: &usize| !s.inserted_window_dims.contains(a) && !s.operand_batching_dims.contains(a);
         let axes: Vec<usize> = (0..s.operand.len()).filter(is_kept).collect();
         let mut extents = vec![1; s.operand.len()];
         axes.iter().zip(s.update_window_dims.iter()).for_each(|(a, u)| extents[*a] = s.updates[*u]);
-        Windows {
+        WindowSet {
             operand: &s.operand,
             extents,
             axes,
