@@ -1,5 +1,7 @@
 """Convolutions on a GPU and on cores: layouts, strides, dilations, groups, padding, derivatives, dtypes, sizes beside the bounds between tiles and kernels."""
 
+import os
+
 import numpy as np
 import pytest
 from conftest import ON_JAX
@@ -36,6 +38,8 @@ def gpu(jax):
     try:
         return jax.devices("gpu")[0]
     except RuntimeError:
+        if os.environ.get("FERRAX_REQUIRE_GPU"):
+            raise
         pytest.skip("no GPU adapter")
 
 
