@@ -16,6 +16,7 @@
 //! let program = make_jaxpr(|x: &Tensor| (x * 2.0).sum(), &Tensor::zeros(&[3]))?.into();
 //! let family = ProgramFamily::new(&["x".into()], &[TracedProgram { program, consts: vec![] }])?;
 //! assert_eq!((family.used(), family.sizes().len()), (&[true][..], 0)); // the inputs that it reads, and its symbolic sizes
+//! assert!(family.fractions().is_empty()); // which of these are no integers
 //! let signature =
 //!     Signature { fun_name: "f".into(), platforms: vec![("cpu".into(), 0)], calling_convention: 10, ..Signature::default() };
 //! let file = Exported::new(signature, &[(&family, vec![])], None)?.to_bytes(0, None)?;

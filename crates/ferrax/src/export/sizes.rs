@@ -49,7 +49,7 @@ impl SizeExpr {
         if let Form::Number(n) = self.0 { Some(n) } else { None }
     }
     /// Whether it is `ratio(a, b)`, a quotient of two expressions that is no size: its value is the bits of a double.
-    pub fn is_ratio(&self) -> bool {
+    pub(crate) fn is_ratio(&self) -> bool {
         matches!(self.0, Form::Ratio(_))
     }
     /// The value, where the variables it names are known.
