@@ -117,6 +117,17 @@ def close():
     return check
 
 
+@pytest.fixture(scope="session")
+def gpu(jax):
+    """The first GPU. Without one the test is skipped, unless FERRAX_REQUIRE_GPU says that this is a failure."""
+    try:
+        return jax.devices("gpu")[0]
+    except RuntimeError:
+        if os.environ.get("FERRAX_REQUIRE_GPU"):
+            raise
+        pytest.skip("no GPU adapter")
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if "oracle" in getattr(item, "fixturenames", ()):

@@ -10,16 +10,6 @@ pytestmark = pytest.mark.skipif(ON_JAX, reason="JAX from PyPI has no such device
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-@pytest.fixture(scope="module")
-def gpu(jax):
-    try:
-        return jax.devices("gpu")[0]
-    except RuntimeError:
-        if os.environ.get("FERRAX_REQUIRE_GPU"):
-            raise
-        pytest.skip("no GPU adapter")
-
-
 def programs():
     def cross_entropy(jax, jnp, x):
         return -(jax.nn.one_hot(jnp.array([0, 1, 2]), 4) * jax.nn.log_softmax(x)).sum()

@@ -1,7 +1,5 @@
 """Convolutions on a GPU and on cores: layouts, strides, dilations, groups, padding, derivatives, dtypes, sizes beside the bounds between tiles and kernels."""
 
-import os
-
 import numpy as np
 import pytest
 from conftest import ON_JAX
@@ -31,16 +29,6 @@ CASES = {
     "whole tiles": ((1, 8, 8, 16), (3, 3, 16, 64), ("NHWC", "HWIO", "NHWC"), {}),
     "one more than tiles": ((1, 5, 13, 15), (1, 1, 15, 65), ("NHWC", "HWIO", "NHWC"), {}),
 }
-
-
-@pytest.fixture(scope="module")
-def gpu(jax):
-    try:
-        return jax.devices("gpu")[0]
-    except RuntimeError:
-        if os.environ.get("FERRAX_REQUIRE_GPU"):
-            raise
-        pytest.skip("no GPU adapter")
 
 
 def small_integers(shape, seed):

@@ -1,8 +1,6 @@
 """What a driver's algebra would get wrong: `x * 0`, `x / x`, `x - x` hold for finite numbers alone. A program staged for the GPU gives what it gives on
 cores, and what it gives there op by op."""
 
-import os
-
 import numpy as np
 import pytest
 from conftest import ON_JAX
@@ -12,16 +10,6 @@ pytestmark = pytest.mark.skipif(ON_JAX, reason="JAX from PyPI has no such device
 inf, nan = float("inf"), float("nan")
 CONSTANTS = [0.0, -0.0, 1.0, -1.0, inf, -inf, nan, 2.0, 1e38, 1e-38]
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 3.0, -2.5, inf, -inf, nan, 1e38, -1e38, 2e-38, 0.5, 16777217.0], np.float32)
-
-
-@pytest.fixture(scope="module")
-def gpu(jax):
-    try:
-        return jax.devices("gpu")[0]
-    except RuntimeError:
-        if os.environ.get("FERRAX_REQUIRE_GPU"):
-            raise
-        pytest.skip("no GPU adapter")
 
 
 @pytest.fixture(scope="module")

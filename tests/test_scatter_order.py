@@ -1,7 +1,5 @@
 """Windows of a scatter that overlap: updates apply position by position, each window in row-major order, whatever the layout of the updates."""
 
-import os
-
 import numpy as np
 import pytest
 from conftest import ON_JAX
@@ -65,13 +63,7 @@ def test_updates_apply_position_by_position(jax, lax, seed, kind):
 
 @pytest.mark.skipif(ON_JAX, reason="JAX from PyPI has no such device")
 @pytest.mark.parametrize("seed", range(0, 60, 4))
-def test_the_last_position_wins_on_a_gpu(jax, lax, seed):
-    try:
-        gpu = jax.devices("gpu")[0]
-    except RuntimeError:
-        if os.environ.get("FERRAX_REQUIRE_GPU"):
-            raise
-        pytest.skip("no GPU adapter")
+def test_the_last_position_wins_on_a_gpu(jax, lax, gpu, seed):
     *arrays, window_dims = generated(seed)
     got = jax.jit(scatter(lax, "set", window_dims, arrays[0].ndim))(*jax.device_put(arrays, gpu))
     np.testing.assert_array_equal(np.asarray(got), by_steps(*arrays, window_dims, COMBINE["set"]))

@@ -1,7 +1,9 @@
-//! Convolutions: products of windows and weights, by the tiles of [`super::dot`]; those of few rows, columns or terms are kernels.
+//! Convolutions: products of windows and weights, by the tiles of [`super::dot`]; those of few
+//! rows, columns or terms are kernels.
 //!
-//! A row is a position of the result, a term an element of its window; neither is copied: what is staged of a tile is read where it
-//! lies. Sums go to scratch memory, and a kernel brings them to the result's order where that is another. If there are few tiles, they are parts of sums.
+//! A row is a position of the result, a term an element of its window; neither is copied: what is
+//! staged of a tile is read where it lies. Sums go to scratch memory, and a kernel brings them to
+//! the result's order where that is another. If there are few tiles, they are parts of sums.
 use super::dot::{MIN_TERMS, TILE, Tiles, WORKGROUPS};
 use super::load;
 use crate::task::{Limits, Reg};
