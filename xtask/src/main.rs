@@ -117,6 +117,12 @@ const TASKS: &[Task] = &[
         about: "build a release wheel for any such machine into dist/; try it in a fresh environment",
         run: wheel,
     },
+    Task {
+        name: "compress",
+        usage: "WHEEL..",
+        about: "compress the files of wheels further, by zopfli",
+        run: |wheels| wheels.iter().try_for_each(|w| extension::compress(w.as_ref())),
+    },
 ];
 
 fn main() {
@@ -349,6 +355,7 @@ fn wheel(args: &[String]) -> Res {
     let groups: &[&str] = if cfg!(target_os = "linux") { &["wheel", "manylinux"] } else { &["wheel"] };
     let venv = python::main(groups)?;
     let built = extension::portable_wheel(&venv)?;
+    extension::compress(&built)?;
     let size = built.metadata().map_err(|e| e.to_string())?.len();
     println!("{}  {:.1} MB", built.display(), size as f64 / 1e6);
     if args.iter().any(|a| a == "--try") {
