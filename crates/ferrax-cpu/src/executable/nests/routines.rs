@@ -12,7 +12,9 @@ impl Builder<'_, '_> {
     pub fn routine(&mut self, r: &Routine, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let most = self.c.target.tuning.scalars.max_block_elements;
         match r {
-            Routine::DynamicSlice { operand, sizes, dtype, index_dtype } if sizes.size() <= most => {
+            Routine::DynamicSlice { operand, sizes, dtype, index_dtype }
+                if sizes.size() <= most && !self.is_array(self.c.cell(outs[0])) =>
+            {
                 let first = self.starts(operand, sizes, &ins[1..], *index_dtype)?;
                 let mut values = vec![];
                 for i in 0..sizes.size() {
@@ -21,7 +23,9 @@ impl Builder<'_, '_> {
                 }
                 self.put(outs[0], &values)
             }
-            Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype } if update.size() <= most => {
+            Routine::DynamicUpdateSlice { operand, update, dtype, index_dtype }
+                if update.size() <= most && !self.is_array(self.c.cell(ins[1])) =>
+            {
                 if self.c.cell(ins[0]) != self.c.cell(outs[0]) {
                     return None;
                 }
