@@ -4,6 +4,8 @@
 //! decide comparisons, clamps and wraps, and indices become sums whose constant goes into the address.
 //!
 //! INVARIANT: a value is computed from the same operands by the same functions as before; no facts about floats are used.
+mod iterations;
+
 use super::facts::{Linear, Range, integer, lane, lane_of};
 use super::{ArrayId, Def, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt, stored};
 use ferrax_kernel::{Bin, DType, Un};
@@ -411,7 +413,10 @@ impl Rewriter<'_> {
             let init = self.mapped(c.init);
             (self.map[c.slot as usize], self.map[c.after as usize]) = (init, init);
         }
-        let mut carries = vec![];
+        let counted = self.counted(&moving, trips.filter(|_| matches!(l.trip, NestTrip::Static(_))));
+        let is_counted = |c: &&NestCarry| counted.iter().any(|other| std::ptr::eq(other.carry, *c));
+        let moving: Vec<&NestCarry> = moving.into_iter().filter(|c| !is_counted(c)).collect();
+        let mut carries: Vec<NestCarry> = vec![];
         let mut bodies = vec![];
         for c in &moving {
             let dtype = self.raw.dtype(c.slot);
@@ -428,6 +433,10 @@ impl Rewriter<'_> {
         }
         self.blocks.push(vec![]);
         self.keys.push(vec![]);
+        for c in &counted {
+            let counter = carries.last().expect("the last carry counts").slot;
+            self.map[c.carry.slot as usize] = self.count(c, counter);
+        }
         let exit = l.body.iter().position(|s| matches!(s, Stmt::ExitUnless(_))).map_or(0, |k| k + 1);
         self.statements(&l.body[..exit]);
         bodies.iter().for_each(|(slot, range)| self.ranges[*slot as usize] = Some(*range));
@@ -442,13 +451,17 @@ impl Rewriter<'_> {
         for (c, to) in moving.iter().zip(&carries) {
             self.map[c.after as usize] = to.after;
         }
+        for c in &counted {
+            self.map[c.carry.after as usize] = self.counted_to(c);
+        }
+        if let (NestTrip::Static(n), Some(last)) = (l.trip, moving.last())
+            && self.is_counter(last)
+        {
+            self.map[last.after as usize] = self.integer(DType::I64, n as i128);
+        }
         arrays.iter().for_each(|a| self.changed(*a, outer));
-        self.blocks.last_mut().expect("a block").push(Stmt::Loop(Box::new(NestLoop {
-            kind: l.kind,
-            trip,
-            carries,
-            body,
-        })));
+        let kind = self.kind_of(l, &carries, &body, inner);
+        self.blocks.last_mut().expect("a block").push(Stmt::Loop(Box::new(NestLoop { kind, trip, carries, body })));
     }
 }
 

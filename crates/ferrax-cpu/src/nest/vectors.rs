@@ -55,7 +55,14 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usi
             out.extend(all);
             continue;
         }
-        if l.kind == LoopKind::Sequential || !is_innermost {
+        if l.kind == LoopKind::Independent && is_innermost {
+            match l.trip {
+                NestTrip::Static(n) if let Some(all) = in_vectors(nest, &l, n, limits) => out.extend(all),
+                _ => out.push(Stmt::Loop(l)),
+            }
+            continue;
+        }
+        if matches!(l.kind, LoopKind::Sequential | LoopKind::Independent) || !is_innermost {
             let times = match (l.kind, l.trip) {
                 (LoopKind::Free, NestTrip::Static(n)) => times.saturating_mul(n),
                 _ => 1,
@@ -129,7 +136,7 @@ fn counter_of(nest: &Nest, l: &NestLoop) -> Option<NestCarry> {
 fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> Option<Vec<Stmt>> {
     let counter = counter_of(nest, l)?;
     let folds: Vec<NestCarry> = l.carries.iter().filter(|c| c.slot != counter.slot).cloned().collect();
-    if (l.kind == LoopKind::Free) != folds.is_empty() {
+    if (l.kind == LoopKind::Fold) == folds.is_empty() {
         return None;
     }
     let mut v = Vectorizer::new(nest, l, &counter, &folds, limits)?;

@@ -26,7 +26,7 @@ struct InnerFold<'l> {
 /// The free loop in vectors of its iterations, where elements that its reductions take lie side by side from one iteration to the next.
 pub fn in_columns(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> Option<Vec<Stmt>> {
     let counter = counter_of(nest, l)?;
-    if l.kind != LoopKind::Free || l.carries.len() != 1 {
+    if !matches!(l.kind, LoopKind::Free | LoopKind::Independent) || l.carries.len() != 1 {
         return None;
     }
     let flat = flattened(nest, l, limits.column_operations)?;
