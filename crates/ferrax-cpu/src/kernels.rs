@@ -91,8 +91,9 @@ struct PieceList {
 /// A kernel, compiled.
 pub struct CompiledKernel {
     form: Form,
-    /// Whether short reductions were written out element by element.
+    /// Whether short reductions were written out element by element, and whether the outputs are windows of larger arrays.
     unrolled: bool,
+    placed: bool,
     cost: Cost,
 }
 impl CompiledKernel {
@@ -103,14 +104,34 @@ impl CompiledKernel {
         let without_reductions = unroll::unrolled(k, &target.tuning.kernels);
         let unrolled = without_reductions.is_some();
         let k = without_reductions.as_ref().unwrap_or(k);
-        if k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. })) {
+        if reduces(k) {
             let r = reduce::Reducing::compile(k, aliased, target)?;
             let nanos = r.nanos();
-            return Ok(CompiledKernel { form: Form::Reduce(Box::new(r)), unrolled, cost: Cost::of(nanos) });
+            return Ok(CompiledKernel {
+                form: Form::Reduce(Box::new(r)),
+                unrolled,
+                placed: false,
+                cost: Cost::of(nanos),
+            });
         }
+        let map = CompiledKernel::map(k, &pieces::dense(&k.grid), aliased, target)?;
+        Ok(CompiledKernel { unrolled, ..map })
+    }
+    /// With outputs whose elements lie at these positions of larger arrays; none of kernels with reductions.
+    pub fn placed(k: &Kernel, to: &Affine, aliased: bool, target: &Target) -> Res<Option<CompiledKernel>> {
+        let without_reductions = unroll::unrolled(k, &target.tuning.kernels);
+        let unrolled = without_reductions.is_some();
+        let k = without_reductions.as_ref().unwrap_or(k);
+        if reduces(k) {
+            return Ok(None);
+        }
+        let map = CompiledKernel::map(k, to, aliased, target)?;
+        Ok(Some(CompiledKernel { unrolled, placed: true, ..map }))
+    }
+    fn map(k: &Kernel, to: &Affine, aliased: bool, target: &Target) -> Res<CompiledKernel> {
         let (mut programs, mut tiles, mut nanos) = (SmallVec::new(), 0, 0.0);
         let masked = target.tier == crate::Tier::Avx512 && crate::native::is_available() && !aliased;
-        let pieces = pieces::pieces(k, &target.tuning.kernels, masked);
+        let pieces = pieces::pieces(k, to, &target.tuning.kernels, masked);
         let uncut = |p: &pieces::Piece| {
             let shared = |p: &Kernel| p.grid.iter().zip(k.grid.iter()).take_while(|(a, b)| a == b).count();
             p.kernel.as_ref().map_or(k.grid.len(), shared)
@@ -137,7 +158,12 @@ impl CompiledKernel {
             tiles += p.n_tiles();
             programs.push((p, tiles));
         }
-        Ok(CompiledKernel { form: Form::Map(PieceList { programs, rows }), unrolled, cost: Cost::of(nanos) })
+        Ok(CompiledKernel {
+            form: Form::Map(PieceList { programs, rows }),
+            unrolled: false,
+            placed: false,
+            cost: Cost::of(nanos),
+        })
     }
     /// Estimated time of one run.
     pub fn nanos(&self) -> f64 {
@@ -152,11 +178,12 @@ impl CompiledKernel {
     }
     /// The strategy on one line, and the programs below it.
     pub fn text(&self) -> String {
+        let placed = if self.placed { " into=window" } else { "" };
         let unrolled = if self.unrolled { " unrolled_reduction" } else { "" };
         match &self.form {
             Form::Map(m) => {
                 let programs: String = m.programs.iter().map(|p| p.0.text()).collect();
-                format!("  strategy=map pieces={}{unrolled}\n{programs}", m.programs.len())
+                format!("  strategy=map pieces={}{placed}{unrolled}\n{programs}", m.programs.len())
             }
             Form::Reduce(r) => r.text(),
         }
@@ -215,6 +242,9 @@ impl CompiledKernel {
             Form::Reduce(r) => r.run(Scratch, bases, parallel.then_some(&self.cost)),
         }
     }
+}
+fn reduces(k: &Kernel) -> bool {
+    k.nodes.iter().any(|n| matches!(n.1, Node::Reduce { .. }))
 }
 impl PieceList {
     /// # Safety

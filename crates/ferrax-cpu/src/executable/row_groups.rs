@@ -168,6 +168,9 @@ impl<'a> RowGroupBuilder<'a> {
             self.rows = self.common_rows(c).unwrap_or(0);
         }
     }
+    pub fn is_empty(&self) -> bool {
+        self.prospects.is_empty()
+    }
     /// Whether a step has no data dependence on the group: it will be a member, or touches no
     /// memory that members touch.
     pub fn can_reorder_before(&self, c: &Compiler, s: &Step) -> bool {

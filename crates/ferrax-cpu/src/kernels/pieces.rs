@@ -28,32 +28,32 @@ pub struct Piece {
 }
 
 /// The pieces of a kernel that reduces nothing: itself, if it has no conditions that cuts decide.
-/// `masked`: whether native code may make rows parts of vectors.
-pub fn pieces(k: &Kernel, t: &KernelTuning, masked: bool) -> Vec<Piece> {
+/// `to`: the positions of its elements in its outputs. `masked`: whether native code may make rows parts of vectors.
+pub fn pieces(k: &Kernel, to: &Affine, t: &KernelTuning, masked: bool) -> Vec<Piece> {
     let rank = k.grid.len();
     let cuts = cuts(k);
     let interleaved = is_interleaved(k, &cuts, t, masked);
     let crossed = if interleaved { None } else { crossed(k, t) };
     let mut tiles =
-        Tiles { kernel: k, uncut: interleaved.then(|| rank - 1), nodes: 0, tuning: t, masked, found: vec![] };
+        Tiles { kernel: k, to, uncut: interleaved.then(|| rank - 1), nodes: 0, tuning: t, masked, found: vec![] };
     let whole_grid: Tile = k.grid.iter().map(|n| (0, *n)).collect();
     if cuts.iter().all(Vec::is_empty) {
         tiles.found.push((whole_grid, interleaved));
     } else if tiles.cut(whole_grid).is_none() {
-        return vec![whole(k)];
+        return vec![whole(k, to)];
     }
     let mut tiles = tiles.found;
     for axis in crossed.into_iter().flatten() {
         tiles = tiles.iter().flat_map(|(tile, _)| whole_blocks(tile, axis, t.block_side)).collect();
     }
     if tiles.len() > t.max_pieces || k.grid.size() < t.min_piece_elements * tiles.len() {
-        return vec![whole(k)];
+        return vec![whole(k, to)];
     }
     if tiles.len() == 1 && !interleaved {
-        return vec![crossed.map_or_else(|| whole(k), |axes| blocked(Part::whole(k), axes, t.block_side))];
+        return vec![crossed.map_or_else(|| whole(k, to), |axes| blocked(Part::whole(k, to), axes, t.block_side))];
     }
     let piece = |(mut tile, interleaved): (Tile, bool)| {
-        let mut piece = Part::of(k);
+        let mut piece = Part::of(k, to);
         if interleaved {
             for i in 0..k.grid[rank - 1] {
                 tile[rank - 1] = (i, 1);
@@ -82,6 +82,7 @@ type Tile = SmallVec<[(usize, usize); 6]>;
 /// ```
 struct Tiles<'a> {
     kernel: &'a Kernel,
+    to: &'a Affine,
     /// The axis that is not cut.
     uncut: Option<usize>,
     /// Nodes of all parts so far.
@@ -94,7 +95,7 @@ struct Tiles<'a> {
 impl Tiles<'_> {
     /// None where there are too many.
     fn cut(&mut self, tile: Tile) -> Option<()> {
-        let mut part = Part::of(self.kernel);
+        let mut part = Part::of(self.kernel, self.to);
         part.add(&tile);
         let part = part.finish().kernel?;
         let cuts = cuts(&part);
@@ -132,17 +133,17 @@ fn whole_blocks(tile: &Tile, axis: usize, side: usize) -> SmallVec<[(Tile, bool)
 
 /// A kernel without reductions, evaluated at one index: a kernel of one element.
 pub fn element(k: &Kernel, index: &[usize]) -> Kernel {
-    let mut part = Part::of(k);
+    let to = dense(&k.grid);
+    let mut part = Part::of(k, &to);
     part.add(&index.iter().map(|i| (*i, 1)).collect::<Vec<_>>());
     part.finish().kernel.expect("a part has a kernel of its own")
 }
 
-fn whole(k: &Kernel) -> Piece {
-    let dense = dense(&k.grid);
-    let outs = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, dense.clone())).collect();
+fn whole(k: &Kernel, to: &Affine) -> Piece {
+    let outs = k.outputs.iter().enumerate().map(|(j, o)| (*o, j as u32, to.clone())).collect();
     Piece { kernel: None, outs }
 }
-fn dense(grid: &Dims) -> Affine {
+pub fn dense(grid: &Dims) -> Affine {
     Affine::new(0, grid.strides().iter().map(|s| *s as i64))
 }
 
@@ -268,6 +269,7 @@ fn blocked(mut p: Piece, axes: [usize; 2], side: usize) -> Piece {
 /// The nodes of one piece, with everything folded that is constant in its tiles.
 struct Part<'a> {
     of: &'a Kernel,
+    to: &'a Affine,
     nodes: Vec<(DType, Node)>,
     memo: FxHashMap<(DType, Node), NodeId>,
     extents: Dims,
@@ -275,12 +277,12 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn of(of: &'a Kernel) -> Part<'a> {
-        Part { of, nodes: vec![], memo: FxHashMap::default(), extents: Dims::default(), outs: vec![] }
+    fn of(of: &'a Kernel, to: &'a Affine) -> Part<'a> {
+        Part { of, to, nodes: vec![], memo: FxHashMap::default(), extents: Dims::default(), outs: vec![] }
     }
     /// The whole kernel as a piece of its own.
-    fn whole(k: &Kernel) -> Piece {
-        let mut part = Part::of(k);
+    fn whole(k: &Kernel, to: &Affine) -> Piece {
+        let mut part = Part::of(k, to);
         part.add(&k.grid.iter().map(|n| (0, *n)).collect::<Vec<_>>());
         part.finish()
     }
@@ -292,7 +294,7 @@ impl<'a> Part<'a> {
             let id = self.node(*d, n, at, &new);
             new.push(id);
         }
-        let place = moved(&dense(&self.of.grid), at);
+        let place = moved(self.to, at);
         self.outs.extend((0..).zip(&self.of.outputs).map(|(j, o)| (new[*o as usize], j, place.clone())));
     }
     /// The piece, reduced to the nodes that its outputs need.
