@@ -8,7 +8,6 @@
 mod control;
 mod nests;
 mod row_groups;
-mod scalars;
 
 use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::{Block, Fresh};
@@ -19,9 +18,10 @@ use crate::tuning::Target;
 use crate::{routines, stats};
 use control::Control;
 use ferrax_kernel::backend::{Buffers, Executable, RunArg, RunCx};
+use ferrax_kernel::kernel::Access;
 use ferrax_kernel::plan::timeline::{Moment, Timeline, Touch};
 use ferrax_kernel::plan::{Place, SlotId, Step};
-use ferrax_kernel::{Buffer, Error, Plan, Res, Routine, Scalar, VerifiedPlan};
+use ferrax_kernel::{Affine, Buffer, Dims, Error, Kernel, Node, Plan, Res, Routine, Scalar, VerifiedPlan};
 use row_groups::{MemberWork, Origin, RowGroupBuilder};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -54,7 +54,7 @@ pub enum Ready {
     RowGroup(Box<row_groups::RowGroup>),
     Routine { run: routines::Run, ins: Box<[Cell]>, outs: Box<[Cell]> },
     Copy { from: Cell, to: Cell, bytes: usize },
-    Scalars(scalars::ScalarBlock),
+    Nest(Box<nests::CompiledNest>),
     Control(Box<Control>),
 }
 
@@ -181,28 +181,29 @@ impl Compiler<'_> {
         let mut out = vec![];
         // Steps repeated in the cache form no groups, and steps of few elements are scalar.
         let few = self.is_repeated && !self.leaves_cache;
-        let mut block = scalars::ScalarBuilder::block(few, &self.target.tuning);
         let mut group = RowGroupBuilder::default();
-        let finish = |c: &Compiler, block: &mut scalars::ScalarBuilder, out: &mut Vec<Ready>| {
-            let done = std::mem::replace(block, scalars::ScalarBuilder::block(few, &c.target.tuning));
-            if !done.is_empty() {
-                out.push(Ready::Scalars(done.finish(c)));
-            }
-        };
-        for s in steps {
-            if few {
-                group.finish(self, &mut out);
-            }
+        let mut at = 0;
+        while let Some(s) = steps.get(at) {
             // Scalar steps that do not depend on the group are hoisted before it.
-            if !group.can_reorder_before(self, s) {
-                finish(self, &mut block, &mut out);
+            if few || !group.can_reorder_before(self, s) {
                 group.finish(self, &mut out);
             }
-            if block.step(self, s) {
+            if let Some((block, n)) = nests::compile_block(self, &steps[at..], |s| group.can_reorder_before(self, s)) {
+                out.extend(block.map(|b| Ready::Nest(Box::new(b))));
+                at += n;
                 continue;
             }
-            finish(self, &mut block, &mut out);
+            at += 1;
             match s {
+                Step::Kernel { kernel, ins, outs }
+                    if group.is_empty()
+                        && let n = steps[at..].iter().take_while(|s| is_constant(s)).count()
+                        && let Some(placed) = self.placed(kernel, (ins, outs), steps.get(at + n))? =>
+                {
+                    out.push(placed);
+                    out.extend(self.steps(&steps[at..at + n])?);
+                    at += n + 1;
+                }
                 Step::Kernel { kernel, ins, outs } => {
                     let (i, o) = (self.cells(ins), self.cells(outs));
                     let aliased = o.iter().any(|o| i.iter().any(|i| self.meet(*i, *o)));
@@ -216,9 +217,38 @@ impl Compiler<'_> {
                 _ => out.push(self.step(s)?),
             }
         }
-        finish(self, &mut block, &mut out);
         group.finish(self, &mut out);
         Ok(out)
+    }
+    /// A kernel whose result the next step writes to a window of an array, in place, and nothing else reads: it writes the window itself.
+    fn placed(&self, k: &Kernel, (ins, outs): (&[SlotId], &[SlotId]), next: Option<&Step>) -> Res<Option<Ready>> {
+        let Some(Step::Routine { routine, ins: given, outs: array }) = next else { return Ok(None) };
+        let (Routine::DynamicUpdateSlice { operand, update, .. }, &[result], &[array]) = (&**routine, outs, &array[..])
+        else {
+            return Ok(None);
+        };
+        let to = self.cell(array);
+        let in_place = self.cell(given[0]) == to && !matches!(self.locations[to as usize], Location::Window);
+        let is_last = given[1] == result && self.reads(self.cell(result)) == 1;
+        if !in_place || !is_last {
+            return Ok(None);
+        }
+        let starts = given[2..].iter().map(|s| Some(self.constant(*s)?.to_i64()));
+        let Some(starts) = starts.collect::<Option<SmallVec<[i64; 4]>>>() else { return Ok(None) };
+        let Some(at) = window(&k.grid, operand, update, &starts) else { return Ok(None) };
+        // It may read of the array what it writes at the same position.
+        let met = |input: u32| self.meet(self.cell(ins[input as usize]), to);
+        let is_same = |l: &Access| {
+            l.guards.is_empty() && l.at.offset == at.offset && {
+                (0..k.grid.len()).all(|d| k.grid[d] == 1 || l.at.stride(d) == at.stride(d))
+            }
+        };
+        if k.nodes.iter().any(|n| matches!(&n.1, Node::Load(l) if met(l.input) && !is_same(l))) {
+            return Ok(None);
+        }
+        let aliased = (0..ins.len() as u32).any(met);
+        let Some(kernel) = CompiledKernel::placed(k, &at, aliased, &self.target)? else { return Ok(None) };
+        Ok(Some(Ready::Kernel { kernel, ins: self.cells(ins), outs: [to].into() }))
     }
     fn step(&mut self, s: &Step) -> Res<Ready> {
         Ok(match s {
@@ -235,9 +265,38 @@ impl Compiler<'_> {
                 }
                 Ready::Copy { from: a, to: b, bytes: self.bytes(*from) }
             }
+            Step::Loop(l) if let Some(nest) = nests::compile(self, l) => Ready::Nest(Box::new(nest)),
             other => Ready::Control(Box::new(control::compile(self, other)?)),
         })
     }
+}
+
+/// Whether a step sets scalars to constants, as those are set where a window begins.
+fn is_constant(s: &Step) -> bool {
+    matches!(s, Step::Kernel { kernel, ins, .. } if ins.is_empty() && kernel.domain().size() == 1)
+}
+/// The positions in an array of the elements of a window, by the index of a grid of as many; none where one dimension of the grid is several of a
+/// window that are not contiguous.
+fn window(grid: &[usize], operand: &Dims, update: &Dims, starts: &[i64]) -> Option<Affine> {
+    let strides = operand.strides();
+    let start = |d: usize| starts[d].clamp(0, operand[d] as i64 - update[d] as i64) * strides[d] as i64;
+    let mut at = Affine::constant((0..operand.len()).map(start).sum());
+    let mut axes = (0..operand.len()).filter(|d| update[*d] != 1).peekable();
+    for n in grid {
+        let (mut size, mut stride) = (1, 0);
+        while size < *n {
+            let d = axes.next()?;
+            if size > 1 && stride != (update[d] as i64) * strides[d] as i64 {
+                return None;
+            }
+            (size, stride) = (size * update[d], strides[d] as i64);
+        }
+        if size != *n {
+            return None;
+        }
+        at.strides.push(stride);
+    }
+    axes.next().is_none().then_some(at)
 }
 
 impl CpuExecutable {
@@ -458,7 +517,7 @@ pub fn run_steps(steps: &[Ready], (state, cx): (&mut RunState, &RunCx)) -> Res<(
                 run.run(Bases { ptrs: &state.ptrs, ins, outs, cancel: cx.cancel }, true)?;
             }
             Ready::RowGroup(c) => c.run(state, cx)?,
-            Ready::Scalars(b) => b.run(state),
+            Ready::Nest(n) => n.run(state, cx)?,
             Ready::Copy { from, to, bytes } => {
                 let (from, to) = (state.ptrs[*from as usize], state.ptrs[*to as usize]);
                 if from != to {

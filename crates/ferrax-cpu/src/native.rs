@@ -25,8 +25,8 @@ mod opcodes;
 mod pages;
 mod record;
 mod regalloc;
-mod scalar_loop;
 
+use crate::nest::CalledFn;
 use crate::tuning::NativeTuning;
 pub use asm::VectorSize;
 use asm::{Emitted, Kept, KeptOperand};
@@ -36,7 +36,6 @@ pub use nest::NestCode;
 use opcodes::{MemoryElement, Site};
 use pages::Pages;
 use regalloc::allocate;
-pub use scalar_loop::{LoopCode, LoopOperation, LoopText, WindowElement};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -126,26 +125,7 @@ pub fn is_available() -> bool {
 #[cfg(target_arch = "x86_64")]
 type LoopEntry = unsafe extern "sysv64" fn(*mut *mut u8, usize) -> usize;
 
-/// A function over blocks, called for one element.
-type OneFn = unsafe fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CalledFn {
-    address: usize,
-}
-impl CalledFn {
-    pub fn new(f: OneFn) -> CalledFn {
-        CalledFn { address: f as usize }
-    }
-    /// The entry point that generated code calls, with the places of the result and of two
-    /// operands, and the function.
-    fn entry() -> usize {
-        #[cfg(target_arch = "x86_64")]
-        return enter_one as *const () as usize;
-        #[cfg(not(target_arch = "x86_64"))]
-        unreachable!("there is code for x86-64 only");
-    }
-}
-/// The same for so many elements.
+/// The entry point that generated code calls for a function: with its result, two operands, and the number of elements.
 fn many_entry() -> usize {
     #[cfg(target_arch = "x86_64")]
     return enter_many as *const () as usize;
@@ -156,17 +136,9 @@ fn many_entry() -> usize {
 /// The function's contract, of n elements.
 #[cfg(target_arch = "x86_64")]
 #[allow(improper_ctypes_definitions)] // the function is only passed on
-unsafe extern "sysv64" fn enter_many(d: *mut u8, a: *const u8, b: *const u8, f: OneFn, n: usize) {
+unsafe extern "sysv64" fn enter_many(d: *mut u8, a: *const u8, b: *const u8, f: CalledFn, n: usize) {
     // SAFETY: by the contract.
     unsafe { f(d, a, b, b, n) }
-}
-/// # Safety
-/// The function's contract, of one element.
-#[cfg(target_arch = "x86_64")]
-#[allow(improper_ctypes_definitions)] // the function is only passed on
-unsafe extern "sysv64" fn enter_one(d: *mut u8, a: *const u8, b: *const u8, f: OneFn) {
-    // SAFETY: by the contract.
-    unsafe { f(d, a, b, b, 1) }
 }
 
 struct Recording<'a> {

@@ -6,11 +6,12 @@
 //!
 //! The stages: `executable/nests` translates the steps of a plan one by one, with every clamp and wrap of an index; `fuse` joins loops over the same
 //! indices; `simplify` uses the ranges of integers; `vectors` vectorizes free loops, whose iterations are independent; `native/nest` allocates
-//! registers and encodes.
+//! registers and encodes. `executable/nests/interpret.rs` runs the nest of `simplify` without native code.
 //!
 //! INVARIANT: an index of a load or store lies inside its array for all operands: a nest is built with clamps, and only clamps that change
 //! nothing are removed.
 mod facts;
+mod frame;
 mod fuse;
 mod simplify;
 mod vectors;
@@ -18,25 +19,41 @@ mod vectors;
 use ferrax_kernel::{Bin, DType, Un};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
 
 pub use facts::lane;
+pub use frame::{FrameLayout, NestFrame, OPERAND_WORDS};
 pub use fuse::{drop_dead_stores, fuse};
 pub use simplify::simplify;
 pub use vectors::{VectorLimits, vectorize};
 
 pub type NestValue = u32;
 pub type ArrayId = u32;
-/// A block function that is called for one element, by its address: its operands are lanes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Callee {
-    address: usize,
-}
+/// A function over blocks of lanes, as those of kernels are.
+pub type CalledFn = unsafe fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
+/// A function that is called for one element, or for a vector or a row. Two are equal if they have one address.
+#[derive(Clone, Copy, Debug)]
+pub struct Callee(CalledFn);
 impl Callee {
-    pub fn at(address: usize) -> Callee {
-        Callee { address }
+    pub fn new(f: CalledFn) -> Callee {
+        Callee(f)
+    }
+    pub fn function(self) -> CalledFn {
+        self.0
     }
     pub fn address(self) -> usize {
-        self.address
+        self.0 as usize
+    }
+}
+impl PartialEq for Callee {
+    fn eq(&self, other: &Callee) -> bool {
+        self.address() == other.address()
+    }
+}
+impl Eq for Callee {}
+impl Hash for Callee {
+    fn hash<H: Hasher>(&self, h: &mut H) {
+        self.address().hash(h);
     }
 }
 
@@ -78,6 +95,12 @@ pub enum NestOp {
     Blend(u8),
     /// The first lane of a vector.
     First,
+}
+impl NestCounts {
+    /// The operations of a body, as the interpreter has them.
+    pub fn interpreted(&self) -> usize {
+        self.loads + self.stores + self.operations + self.calls
+    }
 }
 impl NestOp {
     pub fn operands(self) -> usize {
@@ -169,7 +192,9 @@ pub enum NestTrip {
 pub enum LoopKind {
     /// Each follows the one before.
     Sequential,
-    /// They touch different elements, and hand nothing on but the counter.
+    /// The same, but they touch different elements, and hand nothing on but the counter: `simplify` found that out.
+    Independent,
+    /// They touch different elements, and hand nothing on but the counter: written as the elements of one array.
     Free,
     /// As free ones; each carry but the counter is a reduction in the waist's order, which an iteration adds one element to.
     Fold,

@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod generate;
 
-use ferrax_cpu::{CpuBackend, native, stats};
+use ferrax_cpu::{CpuBackend, Tier, native, stats};
 use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::kernel::{Access, Guard};
 use ferrax_kernel::plan::{Carry, Loop, Place, SlotId, Step, Trip, Window};
@@ -25,11 +25,17 @@ fn scalars(d: DType, b: &[u8]) -> Vec<Scalar> {
     let nan = Scalar::from_f64(d, f64::NAN);
     reference::read(d, b).into_iter().map(|s| if d.is_float() && s.to_f64().is_nan() { nan } else { s }).collect()
 }
+/// The machine's tier, and the portable one, whose nests are interpreted.
+fn devices() -> [CpuBackend; 2] {
+    [CpuBackend::new(), CpuBackend::with_tier(Tier::Portable).expect("every machine has it")]
+}
 fn same(plan: &Plan, ins: &[Vec<u8>]) {
-    let (got, want) = (run(&CpuBackend::new(), plan, ins), run(&ReferenceBackend, plan, ins));
-    for ((g, w), s) in got.iter().zip(&want).zip(&plan.outputs) {
-        let d = plan.slots[*s as usize].dtype;
-        assert_eq!(scalars(d, g), scalars(d, w), "{plan:?}");
+    let want = run(&ReferenceBackend, plan, ins);
+    for device in devices() {
+        for ((g, w), s) in run(&device, plan, ins).iter().zip(&want).zip(&plan.outputs) {
+            let d = plan.slots[*s as usize].dtype;
+            assert_eq!(scalars(d, g), scalars(d, w), "{plan:?}");
+        }
     }
 }
 
@@ -371,11 +377,10 @@ fn loops_as_native_code_are_the_reference() {
 fn nests_are_the_reference(seeds: std::ops::Range<u64>, dtypes: &[&'static [DType]], lens: &[usize]) {
     let given = std::env::var("SEEDS").ok().and_then(|s| s.split_once("..").map(|(a, b)| (a.parse(), b.parse())));
     let range = if let Some((Ok(a), Ok(b))) = given { a..b } else { seeds };
-    let mut made = 0;
-    for seed in range {
+    let mut made = [0; 2];
+    for (seed, (k, device)) in range.flat_map(|seed| devices().into_iter().enumerate().map(move |d| (seed, d))) {
         let b = Build { elements: true, ..Build::new(seed, dtypes[seed as usize % dtypes.len()]) };
         let (plan, ins) = b.finished(lens, 7);
-        let device = CpuBackend::new();
         let exe = device.compile(plan.clone().verify().unwrap_or_else(|e| panic!("{e}: {plan:?}"))).unwrap();
         let want = run(&ReferenceBackend, &plan, &ins);
         let args = ins.iter().map(|b| RunArg { buffer: device.upload(b).unwrap(), donated: false }).collect();
@@ -389,10 +394,12 @@ fn nests_are_the_reference(seeds: std::ops::Range<u64>, dtypes: &[&'static [DTyp
                 exe.text()
             );
         }
-        made += usize::from(exe.text().contains("nest of"));
+        let how = if k == 0 { ", native" } else { ", interpreted" };
+        made[k] += usize::from(exe.text().contains("nest of") && exe.text().contains(how));
     }
-    println!("{made} were nests");
-    assert!(made > 0 || !native::is_available());
+    println!("{made:?} were nests");
+    assert!(made[0] > 0 || !native::is_available());
+    assert!(made[1] > 0 || lens[0] > 8);
 }
 #[test]
 fn generated_nests_are_the_reference() {

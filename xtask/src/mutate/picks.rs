@@ -28,10 +28,9 @@ pub const PICKS: Family = Family {
 const FUNCTIONS: &[(&str, &[&str])] = &[
     ("executable.rs", &["steps"]),
     ("executable/control.rs", &["compile", "compile_loop"]),
+    ("executable/nests.rs", &["compile", "compile_block", "is_scalar"]),
     ("executable/nests/rows.rs", &["kernel_in_loops", "matrix_vector", "window"]),
     ("executable/row_groups.rs", &["add", "can_reorder_before", "pays", "finish", "common_rows", "holds", "of_loop"]),
-    ("executable/scalars/build.rs", &["block", "choice", "finish", "product"]),
-    ("executable/scalars/compile.rs", &["is_small", "compile_loop"]),
     ("kernels.rs", &["new"]),
     ("kernels/columns.rs", &["compile", "becomes_code"]),
     ("kernels/pieces.rs", &["pieces", "is_interleaved", "crossed", "blocked"]),

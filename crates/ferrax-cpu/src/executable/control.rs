@@ -3,9 +3,7 @@
 //! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries are exchanged instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
-use super::nests;
 use super::row_groups::{self, MemberWork, RowGroup};
-use super::scalars::{self, write_int};
 use super::{Cell, Compiler, Location, Ready, RunState, run_steps};
 use crate::kernels::{Bases, CompiledKernel};
 use crate::memory::Block;
@@ -23,8 +21,6 @@ use std::sync::atomic::Ordering;
 
 pub enum Control {
     Loop(CompiledLoop),
-    ScalarLoop(Box<scalars::ScalarLoop>),
-    Nest(Box<nests::NestedLoop>),
     Switch {
         index: Cell,
         branches: Vec<Vec<Ready>>,
@@ -110,15 +106,7 @@ impl Compiler<'_> {
 
 pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
     Ok(match s {
-        Step::Loop(l) => {
-            if let Some(nest) = nests::compile(c, l) {
-                Control::Nest(Box::new(nest))
-            } else if let Some(s) = scalars::compile_loop(c, l) {
-                Control::ScalarLoop(Box::new(s))
-            } else {
-                Control::Loop(compile_loop(c, l)?)
-            }
-        }
+        Step::Loop(l) => Control::Loop(compile_loop(c, l)?),
         Step::Switch { index, branches, .. } => Control::Switch {
             index: c.cell(*index),
             branches: branches.iter().map(|b| c.steps(b)).collect::<Res<_>>()?,
@@ -247,8 +235,6 @@ impl Control {
     pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
         match self {
             Control::Loop(l) => l.run(state, cx),
-            Control::ScalarLoop(l) => l.run(state, cx),
-            Control::Nest(l) => l.run(state, cx),
             Control::Switch { index, branches } => {
                 // SAFETY: verify, sizes: the index of a switch is one i32; written: it is live.
                 let i = unsafe { state.ptrs[*index as usize].cast::<i32>().read_unaligned() };
@@ -504,6 +490,18 @@ fn describe_group(c: &RowGroup, s: &mut String, pad: &str) {
         }
     }
 }
+/// # Safety
+/// `p` points at an integer of `bytes` bytes.
+unsafe fn write_int(p: *mut u8, bytes: usize, x: usize) {
+    // SAFETY: by the contract.
+    unsafe {
+        match bytes {
+            4 => p.cast::<i32>().write_unaligned(x as i32),
+            8 => p.cast::<i64>().write_unaligned(x as i64),
+            _ => p.copy_from_nonoverlapping(x.to_le_bytes().as_ptr(), bytes.min(8)),
+        }
+    }
+}
 /// Steps as text, one line each.
 pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
     let pad = "  ".repeat(depth);
@@ -511,7 +509,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
         match step {
             Ready::Kernel { kernel, ins, outs } => describe_kernel(kernel, ins, outs, s, &pad),
             Ready::RowGroup(c) => describe_group(c, s, &pad),
-            Ready::Scalars(b) => *s += &format!("{pad}{}\n", b.text()),
+            Ready::Nest(n) => *s += &format!("{pad}{}\n", n.text()),
             Ready::Routine { run, ins, outs } => *s += &format!("{pad}{outs:?} = {} {ins:?}\n", run.text()),
             Ready::Copy { from, to, .. } if from == to => (),
             Ready::Copy { from, to, bytes } => *s += &format!("{pad}[{to}] = copy [{from}] {bytes} bytes\n"),
@@ -533,8 +531,6 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
                         }
                     }
                 }
-                Control::ScalarLoop(l) => *s += &format!("{pad}{}\n", l.text()),
-                Control::Nest(l) => *s += &format!("{pad}{}\n", l.text()),
                 Control::Switch { branches, .. } => {
                     for (k, b) in branches.iter().enumerate() {
                         *s += &format!("{pad}branch {k}\n");

@@ -1,19 +1,23 @@
-//! Loops, with all loops inside them, that run as one native function: see `nest.rs`.
+//! Loops, with all loops inside them, and blocks of kernels of few elements, that run as one nest: see `nest.rs`.
 //!
 //! INVARIANT: a loop becomes a nest completely or not at all. Its arrays are updated in place; all other values are in registers.
 #![allow(unsafe_code)]
 mod build;
 mod functions;
+mod interpret;
 mod kernels;
 mod routines;
 mod rows;
 
 use super::{Cell, Compiler, Location, RunState};
+use crate::kernels::moves::{read_lane, write_lane};
 use crate::native::{self, NestCode};
-use crate::nest::{self, NestCounts, VectorLimits};
+use crate::nest::{self, NestCounts, NestFrame, VectorLimits};
 use crate::tier::Tier;
-use ferrax_kernel::plan::Loop;
-use ferrax_kernel::{DType, Error, Res, RunCx};
+use ferrax_kernel::plan::{Loop, Step};
+use ferrax_kernel::{DType, Error, Kernel, Res, RunCx};
+use interpret::Interpreter;
+use std::sync::atomic::AtomicBool;
 
 /// A number in memory: its cell, and how many bytes behind.
 #[derive(Clone, Copy)]
@@ -22,9 +26,33 @@ struct CellNumber {
     offset: usize,
     dtype: DType,
 }
-/// A loop as code.
-pub struct NestedLoop {
-    code: NestCode,
+/// What runs a nest.
+enum Executor {
+    Native(NestCode),
+    Interpreted(Interpreter),
+}
+impl Executor {
+    fn frame(&self) -> NestFrame {
+        match self {
+            Executor::Native(code) => code.frame(),
+            Executor::Interpreted(code) => code.frame(),
+        }
+    }
+    /// # Safety
+    /// The frame is this executor's, its arrays are those of the nest.
+    unsafe fn run(&self, frame: &mut NestFrame, cancel: &AtomicBool) -> bool {
+        // SAFETY: by the contract.
+        unsafe {
+            match self {
+                Executor::Native(code) => code.run(frame, cancel),
+                Executor::Interpreted(code) => code.run(frame, cancel),
+            }
+        }
+    }
+}
+/// A nest, ready to run.
+pub struct CompiledNest {
+    executor: Executor,
     inputs: Vec<CellNumber>,
     arrays: Vec<Cell>,
     /// From cell to cell, and bytes.
@@ -32,20 +60,78 @@ pub struct NestedLoop {
     after: Vec<(Cell, Cell, usize)>,
     outs: Vec<CellNumber>,
     counts: NestCounts,
+    /// Kernels that a run does the work of: of a block all of them, of a loop one.
+    launches: u64,
+}
+impl CompiledNest {
+    fn new(executor: Executor, written: build::WrittenNest, counts: NestCounts, launches: u64) -> CompiledNest {
+        let build::WrittenNest { inputs, arrays, before, after, outs, .. } = written;
+        CompiledNest { executor, inputs, arrays, before, after, outs, counts, launches }
+    }
 }
 
-/// The loop as a nest, if it can be, and if this machine makes code of it.
-pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
-    if c.target.tier == Tier::Portable || !NestCode::is_available() || native::min_nanos() == u64::MAX {
+/// Whether this machine makes code of nests.
+fn is_native(c: &Compiler) -> bool {
+    c.target.tier != Tier::Portable && NestCode::is_available() && native::min_nanos() != u64::MAX
+}
+/// The loop as a nest, if it can be.
+pub fn compile(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
+    if is_native(c)
+        && let Some(nest) = compile_native(c, l)
+    {
+        return Some(nest);
+    }
+    let written = build::Builder::of(c, l, build::Style::Interpreted)?;
+    let simple = nest::simplify(&written.nest);
+    let counts = simple.counts();
+    let is_cheap = counts.interpreted() as f64 * c.target.tuning.scalars.nanos[0] <= step_nanos(&l.body);
+    if !is_cheap && !is_scalar(c, l) {
         return None;
     }
+    Some(CompiledNest::new(Executor::Interpreted(Interpreter::new(&simple)?), written, counts, 1))
+}
+/// Whether all carries are scalars, those of loops inside it among them: steps one by one would cost more in any case.
+fn is_scalar(c: &Compiler, l: &Loop) -> bool {
+    let inside = |s: &Step| match s {
+        Step::Loop(l) => is_scalar(c, l),
+        _ => true,
+    };
+    l.carries.iter().all(|k| c.plan.slots[k.slot as usize].len == 1) && l.body.iter().all(inside)
+}
+/// The first of these steps, as far as they are kernels, products and copies of few elements, as a nest without loops; and how many they are. There
+/// is no nest where they set nothing.
+pub fn compile_block(
+    c: &Compiler,
+    steps: &[Step],
+    may_take: impl Fn(&Step) -> bool,
+) -> Option<(Option<CompiledNest>, usize)> {
+    let is_repeated = c.is_repeated && !c.leaves_cache;
+    let most = if is_repeated { c.target.tuning.scalars.max_block_elements } else { 1 };
+    let (written, n) = build::Builder::block(c, steps, most, may_take)?;
+    if written.outs.is_empty() {
+        return Some((None, n));
+    }
+    let launches = steps[..n].iter().filter(|s| !matches!(s, Step::Copy { .. })).count() as u64;
+    let simple = nest::simplify(&written.nest);
+    let counts = simple.counts();
+    let pays = is_repeated && counts.operations >= c.target.tuning.scalars.min_native_operations && is_native(c);
+    let code = if pays { NestCode::new(&simple).map(Executor::Native) } else { None };
+    let executor = match code {
+        Some(code) => code,
+        None => Executor::Interpreted(Interpreter::new(&simple)?),
+    };
+    Some((Some(CompiledNest::new(executor, written, counts, launches)), n))
+}
+/// The loop as native code, with loops over the elements of its arrays.
+fn compile_native(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
     let windows = l.xs.iter().chain(&l.ys).map(|w| w.all);
     let carries = l.carries.iter().flat_map(|k| [k.init, k.slot, k.out]);
     let seen: Vec<Cell> = windows.chain(carries).map(|s| c.cell(s)).collect();
     let between = c.target.tuning.scalars.max_statements_between;
     // with fewer loops first; as they were written where one of them cannot be
     [(true, true), (true, false), (false, false)].into_iter().find_map(|(rows, fused)| {
-        let mut written = build::Builder::of(c, l, rows)?;
+        let style = if rows { build::Style::Rows } else { build::Style::Scalars };
+        let mut written = build::Builder::of(c, l, style)?;
         if fused && !nest::fuse(&mut written.nest, between) {
             return None;
         }
@@ -72,22 +158,21 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<NestedLoop> {
         }
         let counts = simple.counts();
         let code = NestCode::new(&simple)?;
-        let build::WrittenNest { inputs, arrays, before, after, outs, .. } = written;
-        Some(NestedLoop { code, inputs, arrays, before, after, outs, counts })
+        Some(CompiledNest::new(Executor::Native(code), written, counts, 1))
     })
 }
 
-impl NestedLoop {
+impl CompiledNest {
     pub fn run(&self, state: &mut RunState, cx: &RunCx) -> Res<()> {
-        state.launches += 1;
-        let mut frame = self.code.frame();
+        state.launches += self.launches;
+        let mut frame = self.executor.frame();
         // SAFETY: verify, places: inputs are elements of live slots, and arrays are slots of as
         // many bytes as their indices are clamped to (the nest's invariant). Arrays that are stored
         // to belong to the loop: the memory plan updates them in place. Copies are between the
         // slots of one carry, of equal size. The code writes the frame and the arrays only.
         unsafe {
             for (n, p) in self.inputs.iter().enumerate() {
-                frame.give(n, read(state.ptrs[p.cell as usize].add(p.offset), p.dtype));
+                frame.give(n, read_lane(state.ptrs[p.cell as usize].add(p.offset), p.dtype));
             }
             for (from, to, bytes) in &self.before {
                 state.ptrs[*to as usize].copy_from(state.ptrs[*from as usize], *bytes);
@@ -95,14 +180,14 @@ impl NestedLoop {
             for (n, cell) in self.arrays.iter().enumerate() {
                 frame.point(n, state.ptrs[*cell as usize]);
             }
-            if !self.code.run(&mut frame, cx.cancel) {
+            if !self.executor.run(&mut frame, cx.cancel) {
                 return Err(Error::Cancelled);
             }
             for (from, to, bytes) in &self.after {
                 state.ptrs[*to as usize].copy_from(state.ptrs[*from as usize], *bytes);
             }
             for (n, p) in self.outs.iter().enumerate() {
-                write(state.ptrs[p.cell as usize].add(p.offset), p.dtype, frame.left(n));
+                write_lane(state.ptrs[p.cell as usize].add(p.offset), p.dtype, frame.left(n));
             }
         }
         Ok(())
@@ -114,38 +199,28 @@ impl NestedLoop {
         if rows_called > 0 {
             called += &format!(", {rows_called} functions over rows");
         }
+        let how = if let Executor::Native(_) = self.executor { "native" } else { "interpreted" };
+        if loops == 0 {
+            let (reads, writes, operations) = (self.inputs.len(), self.outs.len(), operations + calls);
+            return format!("{operations} scalar operations, {reads} reads, {writes} writes, {how}");
+        }
         format!(
-            "nest of {loops} loops{of_vectors}, native: {loads} loads, {stores} stores, {operations} operations{called}"
+            "nest of {loops} loops{of_vectors}, {how}: {loads} loads, {stores} stores, {operations} operations{called}"
         )
     }
 }
-/// # Safety
-/// `p` points at an element of this dtype.
-unsafe fn read(p: *const u8, d: DType) -> u64 {
-    // SAFETY: by the contract.
-    unsafe {
-        match d {
-            DType::I8 => p.cast::<i8>().read() as i32 as u32 as u64,
-            DType::I16 => p.cast::<i16>().read() as i32 as u32 as u64,
-            _ => match d.size() {
-                1 => p.read() as u64,
-                2 => p.cast::<u16>().read() as u64,
-                4 => p.cast::<u32>().read() as u64,
-                _ => p.cast::<u64>().read(),
-            },
-        }
-    }
+
+/// The estimated time of a kernel as a tile program, in nanoseconds.
+fn kernel_nanos(k: &Kernel) -> f64 {
+    80.0 + 6.0 * k.nodes.len() as f64
 }
-/// # Safety
-/// As `read`.
-unsafe fn write(p: *mut u8, d: DType, x: u64) {
-    // SAFETY: by the contract.
-    unsafe {
-        match d.size() {
-            1 => p.write(x as u8),
-            2 => p.cast::<u16>().write(x as u16),
-            4 => p.cast::<u32>().write(x as u32),
-            _ => p.cast::<u64>().write(x),
-        }
-    }
+/// The estimated time of steps one by one, in nanoseconds.
+fn step_nanos(steps: &[Step]) -> f64 {
+    let each = |s: &Step| match s {
+        Step::Kernel { kernel, .. } => kernel_nanos(kernel),
+        Step::Routine { routine, .. } => 60.0 + 0.3 * routine.work() as f64,
+        Step::Switch { branches, .. } => branches.iter().map(|b| step_nanos(b)).fold(0.0, f64::max),
+        _ => 30.0,
+    };
+    steps.iter().map(each).sum()
 }

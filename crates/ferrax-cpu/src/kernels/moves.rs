@@ -530,6 +530,44 @@ pub fn lane_bits(s: Scalar) -> u64 {
     }
 }
 
+/// The lane of an element in memory.
+///
+/// # Safety
+/// `p` points at an element of this dtype.
+#[inline]
+pub unsafe fn read_lane(p: *const u8, dtype: DType) -> u64 {
+    // SAFETY: by the contract.
+    let bits = unsafe {
+        match dtype.size() {
+            4 => return p.cast::<u32>().read() as u64,
+            8 => return p.cast::<u64>().read(),
+            1 => p.read() as u64,
+            _ => p.cast::<u16>().read() as u64,
+        }
+    };
+    lane_bits(Scalar { dtype, bits })
+}
+/// Writes a lane to an element in memory.
+///
+/// # Safety
+/// As `read_lane`.
+#[inline]
+pub unsafe fn write_lane(p: *mut u8, dtype: DType, x: u64) {
+    // SAFETY: by the contract.
+    unsafe {
+        match dtype.size() {
+            4 => p.cast::<u32>().write(x as u32),
+            8 => p.cast::<u64>().write(x),
+            1 => p.write(x as u8),
+            _ => p.cast::<u16>().write(match dtype {
+                DType::F16 => f16_bits(f32::from_bits(x as u32)),
+                DType::BF16 => bf16_bits(f32::from_bits(x as u32)),
+                _ => x as u16,
+            }),
+        }
+    }
+}
+
 /// `n` lanes of `bytes` each with these bits.
 ///
 /// # Safety

@@ -1,20 +1,18 @@
 //! The encoder: instructions over registers of 256 bits (VEX) or 512 (EVEX), as bytes.
 //!
-//! A function takes a table of pointers (rdi) and a count (rsi), of positions or of iterations, and goes through its body once for each
-//! vector of positions, or once an iteration:
+//! A function takes a table of pointers (rdi) and a count of positions (rsi), and goes through its body once for each vector of positions:
 //!
 //! ```text
 //!     prologue: base registers <- table; what does not move -> stack; constants -> registers that are left
-//!     loop:     body (of an iteration: unless it goes on, out); bases go on; rdx += positions of a vector, or 1; below rsi? again
+//!     loop:     body; rdx += positions of a vector; below rsi? again
 //!     epilogue: rax <- rdx; registers back; return           pool: constants, a whole vector each
 //! ```
 //!
 //! Where operands are pairs, r13 is twice rdx.
 //!
 //! INVARIANT: memory is accessed only through [`Site`]s: a vector of the pool, of the stack frame or behind the table, the elements of an
-//! operand at the positions rdx .. rdx + lanes, or an element of a window at its current base.
+//! operand at the positions rdx .. rdx + lanes, or an element of a strided row.
 
-use super::CalledFn;
 use super::opcodes::{Coded, Coding, MemoryElement, Opcode, Site, VecInst, plain, quarter};
 
 /// General registers, by number. rsp, rbp and r13 are no bases: their encodings mean something else.
@@ -23,10 +21,8 @@ const BASES: [u8; 9] = [1, 8, 9, 10, 11, 3, 12, 14, 15];
 /// Twice the position, where operands are pairs.
 const TWICE: u8 = 13;
 const SAVED: [u8; 5] = [3, 12, 14, 15, TWICE];
-/// Those in use that a called function does not keep.
-const LOST: [u8; 8] = [7, 6, 2, 1, 8, 9, 10, 11];
 /// Pointers of a table that has vectors behind it.
-pub const TABLE: usize = 32;
+pub const TABLE: usize = 64;
 
 /// How long the registers are.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -151,9 +147,7 @@ pub struct Emitted<'a> {
     pub states: &'a [(u8, u32)],
     /// Registers that hold a constant throughout.
     pub constants: &'a [(u8, u32)],
-    /// Of a loop that goes an iteration at a time: the bytes by which each window moves, in place of operands.
-    pub steps: Option<&'a [i32]>,
-    /// Else, how many vectors of positions it goes through at once.
+    /// How many vectors of positions it goes through at once.
     pub parts: usize,
     /// Set if the function loops over several rows of positions, whose number follows the pointers:
     /// the bytes from one row to the next, for each operand.
@@ -179,7 +173,6 @@ impl<'a> Emitted<'a> {
             pool: &[],
             states: &[],
             constants: &[],
-            steps: None,
             parts: 1,
             rows: None,
             masked: None,
@@ -193,18 +186,12 @@ struct Asm<'a> {
     /// For each constant: where its displacement is encoded, the end of that instruction, and the
     /// constant.
     fixups: Vec<(usize, usize, u32)>,
-    /// Where the displacements of jumps out of the loop are encoded.
-    exits: Vec<usize>,
 }
 
 /// The bytes of a function, its pool behind them. `masks`, of long vectors, say how each instruction treats them.
 pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
-    let mut a = Asm {
-        f,
-        bytes: Vec::with_capacity(256 + 12 * f.body.len() + f.vector.bytes() * f.pool.len()),
-        fixups: vec![],
-        exits: vec![],
-    };
+    let mut a =
+        Asm { f, bytes: Vec::with_capacity(256 + 12 * f.body.len() + f.vector.bytes() * f.pool.len()), fixups: vec![] };
     a.prologue();
     let row = a.bytes.len();
     a.begin();
@@ -213,13 +200,7 @@ pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
         VectorSize::Ymm => f.body.iter().for_each(|i| a.inst(i)),
         VectorSize::Zmm => f.body.iter().zip(masks).for_each(|(i, form)| a.long_inst(i, *form)),
     }
-    let positions = match f.steps {
-        Some(steps) => {
-            (0..).zip(steps).for_each(|(k, by)| a.go_on(k, *by));
-            1
-        }
-        None => (f.parts * f.vector.lanes(f.wide)) as u8,
-    };
+    let positions = (f.parts * f.vector.lanes(f.wide)) as u8;
     a.bytes.extend([0x48, 0x83, 0xc2, positions]); // add rdx, positions
     if f.has_pairs() {
         a.bytes.extend([0x4c, 0x8d, 0x2c, 0x12]); // lea r13, [rdx + rdx]
@@ -228,10 +209,6 @@ pub fn assemble(f: &Emitted, masks: &[MaskForm]) -> Vec<u8> {
     let end = a.bytes.len() + 6;
     a.bytes.extend([0x0f, 0x82]); // jb
     a.bytes.extend((start as i32 - end as i32).to_le_bytes());
-    for at in std::mem::take(&mut a.exits) {
-        let distance = (end - at - 4) as i32;
-        a.bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
-    }
     if let Some(strides) = f.rows {
         a.next_row(strides, row);
     }
@@ -251,7 +228,7 @@ impl Asm<'_> {
         for k in self.f.still.iter().filter(|k| k.from == Kept::Vector) {
             self.keep(k);
         }
-        for (k, base) in (0..self.f.steps.map_or(self.f.operands.len(), <[i32]>::len)).zip(BASES) {
+        for (k, base) in (0..self.f.operands.len()).zip(BASES) {
             self.pointer(base, k as u32);
         }
         for (d, n) in self.f.states {
@@ -293,7 +270,7 @@ impl Asm<'_> {
         for first in (0..n).step_by(of_quarter) {
             let d = (first > 0) as u8;
             for j in 0..of_quarter.min(n - first) {
-                let at = Site::Window(k, ((first + j) as i32 * by) as u32);
+                let at = Site::Element(k, ((first + j) as i32 * by) as u32);
                 match (self.f.wide, j) {
                     (true, 0) => self.vector(&Coded { w: true, ..quarter(1, 3, 0x10) }, d, 0, at, None),
                     (true, _) => self.vector(&Coded { w: true, ..quarter(1, 1, 0x16) }, d, d, at, None),
@@ -311,7 +288,7 @@ impl Asm<'_> {
         let n = self.f.masked.expect("strided rows are masked");
         let of_quarter = if self.f.wide { 2 } else { 4 };
         for j in 0..n {
-            let at = Site::Window(k, (j as i32 * by) as u32);
+            let at = Site::Element(k, (j as i32 * by) as u32);
             if j % of_quarter == 0 {
                 self.vector(&plain(3, 1, 0x19), from, 0, Site::Reg(LAST), Some((j / of_quarter) as u8));
             }
@@ -378,7 +355,7 @@ impl Asm<'_> {
         self.bytes.extend([0x48 | (r >> 3) << 2, 0x8b, 0x87 | (r & 7) << 3]);
         self.bytes.extend((8 * k).to_le_bytes());
     }
-    /// Moves window k on, or operand k.
+    /// Moves operand k on.
     fn go_on(&mut self, k: u32, by: i32) {
         let Some(r) = BASES.get(k as usize) else { return self.add_to_entry(k, by) };
         self.bytes.extend([0x48 | r >> 3, 0x81, 0xc0 | (r & 7)]); // add base, by
@@ -425,7 +402,7 @@ impl Asm<'_> {
         };
         let (x, b) = match rm {
             Site::Reg(m) => (m >> 1, m), // the index's bit is a register's highest
-            Site::At(k) | Site::Window(k, _) => (0, self.base(k)),
+            Site::At(k) | Site::Element(k, _) => (0, self.base(k)),
             Site::PairAt(k, _) => (TWICE, self.base(k)),
             _ => (0, 0),
         };
@@ -457,7 +434,7 @@ impl Asm<'_> {
                 self.bytes.push(0x80 | reg | 7); // [rdi + table + vector * n]
                 self.bytes.extend((8 * TABLE as u32 + self.size() * n).to_le_bytes());
             }
-            Site::Window(_, at) => {
+            Site::Element(_, at) => {
                 self.bytes.extend([0x80 | reg | 4, 4 << 3 | (b & 7)]); // [base + at]
                 self.bytes.extend(at.to_le_bytes());
             }
@@ -518,17 +495,6 @@ impl Asm<'_> {
                 self.masked(&narrow, from, 0, to, None, ROW_ALONE)
             }
             VecInst::StoreHalf { from, to } => self.masked(&row(3, 1, 0x1d, false), from, 0, to, Some(0), ROW_ALONE),
-            VecInst::LoadOne { d, from } => self.vector(&row(2, 1, 0x18 + self.f.wide as u8, false), d, 0, from, None),
-            VecInst::StoreOne { from, to } => {
-                self.vector(&row(1, 2 + self.f.wide as u8, 0x11, true), from, 0, to, None)
-            }
-            VecInst::Call { f, d, a, b } => self.call(f, [d, a, b]),
-            VecInst::ExitUnless { m } => {
-                self.vector(&row(1, self.f.wide as u8, 0x50, false), RAX, 0, Site::Reg(m), None); // eax <- top bits
-                self.bytes.extend([0xa8, 1, 0x0f, 0x84]); // test al, 1; jz
-                self.exits.push(self.bytes.len());
-                self.bytes.extend([0; 4]);
-            }
         }
     }
     /// The elements of the operand at a site.
@@ -630,21 +596,6 @@ impl Asm<'_> {
     fn of_bits(&mut self, op: u8, d: u8, a: Option<u8>, b: u8) {
         let long = (a.is_some() as u8) << 2;
         self.bytes.extend([0xc5, 0x80 | (!a.unwrap_or(0) & 15) << 3 | long, op, 0xc0 | d << 3 | b]);
-    }
-    /// The table, the count, the position and the bases are kept; the frame stays aligned.
-    fn call(&mut self, f: CalledFn, places: [u32; 3]) {
-        LOST.iter().for_each(|r| self.push(*r));
-        for (modrm, place) in [0xbc, 0xb4, 0x94].into_iter().zip(places) {
-            self.bytes.extend([0x48, 0x8d, modrm, 0x24]); // lea rdi, rsi, rdx <- [rsp + saved + 32 place]
-            self.bytes.extend((8 * LOST.len() as u32 + 32 * place).to_le_bytes());
-        }
-        self.bytes.extend([0x48, 0xb9]); // mov rcx, function
-        self.bytes.extend((f.address as u64).to_le_bytes());
-        self.bytes.extend([0x48, 0xb8]); // mov rax, entry
-        self.bytes.extend((CalledFn::entry() as u64).to_le_bytes());
-        self.bytes.extend([0xc5, 0xf8, 0x77]); // vzeroupper
-        self.bytes.extend([0xff, 0xd0]); // call rax
-        LOST.iter().rev().for_each(|r| self.pop(*r));
     }
     fn pool(&mut self) {
         let size = self.f.vector.bytes();

@@ -1,7 +1,6 @@
 //! Tests of the encoder: an independent decoder reads its output.
 mod tests;
 
-use super::CalledFn;
 use super::asm::{Emitted, Kept, KeptOperand, TABLE, VectorSize, assemble};
 use super::masks;
 use super::opcodes::{MemoryElement, Opcode, Site, VecInst};
@@ -209,57 +208,17 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
             assert_eq!((i.memory_base(), i.memory_index()), (Register::RDI, Register::None), "{i}");
             assert_eq!(i.memory_displacement64(), (8 * TABLE + f.vector.bytes() * n as usize) as u64, "{i}");
         }
-        Site::Window(k, at) => {
+        Site::Element(k, at) => {
             let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
             assert_eq!((i.memory_base(), i.memory_index()), (base, Register::None), "{i}");
             assert_eq!(i.memory_displacement64(), at as u64, "{i}");
         }
     }
 }
-/// Asserts that a function is called with these vectors of the frame, and that registers it may
-/// clobber are saved around the call.
-fn is_call<'a>(body: &mut impl Iterator<Item = &'a Instruction>, f: u64, places: [u32; 3]) {
-    let mut next = || body.next().unwrap();
-    let kept: Vec<Register> = (0..8)
-        .map(|_| next())
-        .map(|i| {
-            assert_eq!(i.mnemonic(), Mnemonic::Push, "{i}");
-            i.op0_register()
-        })
-        .collect();
-    for (to, place) in [Register::RDI, Register::RSI, Register::RDX].into_iter().zip(places) {
-        let i = next();
-        assert_eq!((i.mnemonic(), i.op0_register(), i.memory_base()), (Mnemonic::Lea, to, Register::RSP), "{i}");
-        assert_eq!(i.memory_displacement64(), 64 + 32 * place as u64, "{i}");
-    }
-    let i = next();
-    assert_eq!((i.mnemonic(), i.op0_register(), i.immediate64()), (Mnemonic::Mov, Register::RCX, f), "{i}");
-    let i = next();
-    let entry = CalledFn::entry() as u64;
-    assert_eq!((i.mnemonic(), i.op0_register(), i.immediate64()), (Mnemonic::Mov, Register::RAX, entry), "{i}");
-    assert_eq!(next().mnemonic(), Mnemonic::Vzeroupper);
-    let i = next();
-    assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Call, Register::RAX), "{i}");
-    for r in kept.iter().rev() {
-        let i = next();
-        assert_eq!((i.mnemonic(), i.op0_register()), (Mnemonic::Pop, *r), "{i}");
-    }
-    let lost = [
-        Register::RDI,
-        Register::RSI,
-        Register::RDX,
-        Register::RCX,
-        Register::R8,
-        Register::R9,
-        Register::R10,
-        Register::R11,
-    ];
-    assert!(lost.iter().all(|r| kept.contains(r)));
-}
 /// Skips the load of the pointer of an operand that has no register for it, and returns the next
 /// instruction.
 fn pointed<'a>(at: Site, i: &'a Instruction, body: &mut impl Iterator<Item = &'a Instruction>) -> &'a Instruction {
-    let (Site::At(k @ 9..) | Site::Window(k @ 9.., _)) = at else { return i };
+    let (Site::At(k @ 9..) | Site::Element(k @ 9.., _)) = at else { return i };
     assert_eq!((i.mnemonic(), i.memory_base(), i.op0_register()), (Mnemonic::Mov, Register::RDI, Register::RAX), "{i}");
     assert_eq!(i.memory_displacement64(), 8 * k as u64);
     body.next().unwrap()
@@ -296,17 +255,9 @@ fn check(f: &Emitted) {
     let r = read(f);
     let start = r.all.iter().position(|i| i.to_string() == "xor edx,edx").expect("the position starts at 0") + 1;
     let mut body = r.all[start..].iter();
-    let after = r.all[r.all.len() - 9 - f.states.len()].ip();
     for inst in f.body {
         let mut i = body.next().unwrap();
-        if let VecInst::Call { f, d, a, b } = *inst {
-            is_call(&mut std::iter::once(i).chain(&mut body), f.address as u64, [d, a, b]);
-            continue;
-        }
         let at = match *inst {
-            VecInst::ExitUnless { .. } | VecInst::Call { .. } => Site::Reg(0),
-            VecInst::LoadOne { from, .. } => from,
-            VecInst::StoreOne { to, .. } => to,
             VecInst::Op { b: at, .. } | VecInst::Fused { b: at, .. } => at,
             VecInst::Load { from, .. } | VecInst::LoadNarrow { from, .. } => from,
             VecInst::Store { to, .. } | VecInst::StoreNarrow { to, .. } | VecInst::StoreHalf { to, .. } => to,
@@ -317,7 +268,6 @@ fn check(f: &Emitted) {
             i = pointed(at, i, &mut body);
         }
         match *inst {
-            VecInst::Call { .. } => unreachable!("was read"),
             VecInst::Op { code, d, a, b, m }
                 if f.vector == VectorSize::Zmm
                     && matches!(
@@ -407,34 +357,6 @@ fn check(f: &Emitted) {
                 assert_eq!(i.immediate8(), 0, "{i}");
                 is_at(&r, f, i, 0, to, true);
             }
-            VecInst::LoadOne { d, from } => {
-                let spreads = if f.wide { Mnemonic::Vbroadcastsd } else { Mnemonic::Vbroadcastss };
-                assert_eq!((i.mnemonic(), i.op0_register()), (spreads, vector(f, d, false)));
-                is_at(&r, f, i, 1, from, false);
-            }
-            VecInst::StoreOne { from, to } => {
-                let lowest = if f.wide { Mnemonic::Vmovsd } else { Mnemonic::Vmovss };
-                assert_eq!((i.mnemonic(), i.op1_register()), (lowest, vector(f, from, true)));
-                is_at(&r, f, i, 0, to, true);
-            }
-            VecInst::ExitUnless { m } => {
-                let top = if f.wide { Mnemonic::Vmovmskpd } else { Mnemonic::Vmovmskps };
-                assert_eq!(
-                    (i.mnemonic(), i.op0_register(), i.op1_register()),
-                    (top, Register::EAX, vector(f, m, false))
-                );
-                assert_eq!(body.next().unwrap().to_string(), "test al,1");
-                let jump = body.next().unwrap();
-                assert_eq!((jump.mnemonic(), jump.near_branch64()), (Mnemonic::Je, after), "{jump}");
-            }
-        }
-    }
-    for (k, by) in f.steps.unwrap_or_default().iter().enumerate() {
-        let i = body.next().unwrap();
-        assert_eq!((i.mnemonic(), i.immediate32to64()), (Mnemonic::Add, *by as i64), "{i}");
-        match BASES.get(k) {
-            Some(base) => assert_eq!(i.op0_register(), *base, "{i}"),
-            None => assert!(i.memory_base() == Register::RDI && i.memory_displacement64() == 8 * k as u64, "{i}"),
         }
     }
     let stored: Vec<String> = f
@@ -447,7 +369,7 @@ fn check(f: &Emitted) {
         .collect();
     let rest: Vec<String> = body.map(|i| i.to_string()).collect();
     let jump = format!("jb {:016X}h", r.all[start].ip());
-    let positions = if f.steps.is_some() { 1 } else { f.vector.bytes() / if f.wide { 8 } else { 4 } };
+    let positions = f.vector.bytes() / if f.wide { 8 } else { 4 };
     let step = format!("add rdx,{}", if positions == 16 { "10h".into() } else { positions.to_string() });
     let end = [
         "mov rax,rdx",

@@ -1,7 +1,6 @@
 //! A run of operations as a graph of vector values in SSA form.
 //!
 //! INVARIANT: values are in order of definition. A bool value is a mask: each element is all ones or all zeros.
-use super::CalledFn;
 use super::asm::VectorSize;
 use super::opcodes::{MemoryElement, Opcode, Site};
 use std::cell::RefCell;
@@ -21,8 +20,6 @@ pub enum Leaf {
     PairAt(u32, bool),
     /// Vector n behind the table.
     State(u32),
-    /// An element of a window, in all lanes.
-    Window(u32, u32),
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum VecNode {
@@ -33,12 +30,6 @@ pub enum VecNode {
         a: VecValue,
         b: VecValue,
         m: VecValue,
-    },
-    /// Of one element, which all lanes are.
-    Call {
-        f: CalledFn,
-        a: VecValue,
-        b: VecValue,
     },
 }
 /// Of four, the even ones, then the odd ones.
@@ -66,8 +57,6 @@ pub struct VecGraph {
     pub vector: VectorSize,
     pub nodes: Vec<VecNode>,
     pub outputs: Vec<Written>,
-    /// The mask that ends the loop when it is zero. Results are written after it was tested.
-    pub goes_on: Option<VecValue>,
     /// Open addressing: values by their nodes' hashes, one more than the value, 0 where empty.
     table: Vec<u32>,
 }
@@ -106,7 +95,7 @@ fn hash(n: &VecNode) -> usize {
 
 impl VecGraph {
     pub fn new(wide: bool, vector: VectorSize) -> VecGraph {
-        VecGraph { wide, vector, nodes: vec![], outputs: vec![], goes_on: None, table: vec![0; 256] }
+        VecGraph { wide, vector, nodes: vec![], outputs: vec![], table: vec![0; 256] }
     }
     pub fn push(&mut self, n: VecNode) -> VecValue {
         if self.nodes.len() * 2 >= self.table.len() {
@@ -340,7 +329,7 @@ impl VecGraph {
             None => self.narrowed(value, element),
         };
         let value = match self.nodes[value as usize] {
-            VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } | VecNode::Call { .. } => value,
+            VecNode::Leaf(Leaf::Const(_)) | VecNode::Op { .. } => value,
             // a copied operand is read before any result is written, as computed values are
             VecNode::Leaf(_) => self.bin(Opcode::Or, value, value),
         };
@@ -395,9 +384,6 @@ pub fn end() -> VecGraph {
     with(std::mem::take)
 }
 
-pub fn call(f: CalledFn, a: VecValue, b: VecValue) -> VecValue {
-    with(|g| g.push(VecNode::Call { f, a, b }))
-}
 pub fn leaf(l: Leaf) -> VecValue {
     with(|g| g.push(VecNode::Leaf(l)))
 }

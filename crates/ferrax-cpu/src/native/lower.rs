@@ -122,16 +122,6 @@ impl Function {
         };
         is_there.then_some(width)
     }
-    /// The width of its elements where it is called for one: operands and result are alike.
-    pub fn width_called(self) -> Option<LaneWidth> {
-        let alike = match self {
-            Function::Un(_, d) | Function::Bin(_, d) => Some(d),
-            // Those of smaller integers are lanes of 32 bits.
-            Function::Convert(from, to) if width(from.lane()) == width(to.lane()) => Some(from.lane()),
-            _ => None,
-        };
-        alike.filter(|d| d.size() >= 4 && self.bools() == ([false; 3], false)).map(width)
-    }
     /// Whether the operands, in order, and the result are bools.
     pub fn bools(self) -> ([bool; 3], bool) {
         let is_bool = |d: DType| d == DType::Bool;

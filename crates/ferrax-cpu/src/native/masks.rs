@@ -82,12 +82,10 @@ fn found(f: &Emitted) -> Vec<Made> {
             }
             VecInst::Fused { d, a, b, .. } => (Some(d), [maker[a as usize], of(b), maker[d as usize]]),
             VecInst::Load { d, from } => (Some(d), [None, of(from), None]),
-            VecInst::LoadNarrow { d, .. } | VecInst::LoadOne { d, .. } => (Some(d), [None; 3]),
-            VecInst::Store { from, .. }
-            | VecInst::StoreNarrow { from, .. }
-            | VecInst::StoreHalf { from, .. }
-            | VecInst::StoreOne { from, .. } => (None, [maker[from as usize], None, None]),
-            VecInst::ExitUnless { .. } | VecInst::Call { .. } => unreachable!("loops have short vectors"),
+            VecInst::LoadNarrow { d, .. } => (Some(d), [None; 3]),
+            VecInst::Store { from, .. } | VecInst::StoreNarrow { from, .. } | VecInst::StoreHalf { from, .. } => {
+                (None, [maker[from as usize], None, None])
+            }
         };
         let is_mask = match *inst {
             VecInst::Op { code, .. } if compares(code) => true,

@@ -13,7 +13,8 @@ mod encode;
 mod order;
 
 use super::pages::Pages;
-use crate::nest::Nest;
+use crate::nest::{FrameLayout, Nest, NestFrame, OPERAND_WORDS};
+use ferrax_kernel::DType;
 use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
 
@@ -24,51 +25,6 @@ pub struct NestCode {
     /// The array that is working memory of the frame.
     scratch: Option<usize>,
 }
-/// The offset of each part of a frame, in words.
-#[derive(Clone, Copy)]
-struct FrameLayout {
-    arrays: usize,
-    inputs: usize,
-    outs: usize,
-    spills: usize,
-    calls: usize,
-    /// Words from operand to operand of a call, and its working memory behind.
-    scratch: usize,
-    end: usize,
-}
-/// Words of an operand of a call: a vector's, whatever the tier of the function.
-const OPERAND_WORDS: usize = 8;
-
-impl FrameLayout {
-    fn new(nest: &Nest, spills: usize) -> FrameLayout {
-        let inputs = 1 + nest.arrays as usize;
-        let outs = inputs + nest.inputs.len();
-        let spilled = outs + nest.outs.len();
-        let calls = spilled + spills;
-        // the result and two operands of a call
-        let scratch = calls + 3 * OPERAND_WORDS;
-        let end = scratch + nest.scratch.map_or(0, |s| s.1 / 8);
-        FrameLayout { arrays: 1, inputs, outs, spills: spilled, calls, scratch, end }
-    }
-}
-
-/// The words that a run works on.
-pub struct NestFrame {
-    words: SmallVec<[u64; 96]>,
-    layout: FrameLayout,
-}
-impl NestFrame {
-    pub fn give(&mut self, input: usize, bits: u64) {
-        self.words[self.layout.inputs + input] = bits;
-    }
-    pub fn point(&mut self, array: usize, to: *mut u8) {
-        self.words[self.layout.arrays + array] = to as u64;
-    }
-    pub fn left(&self, out: usize) -> u64 {
-        self.words[self.layout.outs + out]
-    }
-}
-
 /// Words of a frame: more are no nest of few numbers.
 const MAX_WORDS: usize = 4096;
 
@@ -80,10 +36,14 @@ impl NestCode {
         #[cfg(not(target_arch = "x86_64"))]
         return false;
     }
+    /// None where the nest has halves, which there are no scalar instructions for, or too many values.
     pub fn new(nest: &Nest) -> Option<NestCode> {
+        if nest.defs.iter().any(|d| matches!(d.dtype, DType::F16 | DType::BF16)) {
+            return None;
+        }
         let order = order::Order::of(nest);
         let allocation = allocate::allocate(nest, &order);
-        let layout = FrameLayout::new(nest, allocation.spills);
+        let layout = FrameLayout::new(nest, allocation.spills, true);
         if layout.end > MAX_WORDS {
             return None;
         }
@@ -91,19 +51,20 @@ impl NestCode {
         Some(NestCode { code: Pages::new(&code)?, layout, scratch: nest.scratch.map(|s| s.0 as usize) })
     }
     pub fn frame(&self) -> NestFrame {
-        NestFrame { words: SmallVec::from_elem(0, self.layout.end), layout: self.layout }
+        NestFrame::new(SmallVec::from_elem(0, self.layout.end), self.layout)
     }
     /// Goes through the nest; false where `cancel` was set.
     ///
     /// # Safety
     /// The frame is this code's, its arrays are those of the nest.
     pub unsafe fn run(&self, frame: &mut NestFrame, cancel: &AtomicBool) -> bool {
-        frame.words[0] = cancel.as_ptr() as u64;
+        let words = frame.words();
+        words[0] = cancel.as_ptr() as u64;
         if let Some(array) = self.scratch {
-            let memory = frame.words[self.layout.scratch..].as_mut_ptr();
-            frame.words[self.layout.arrays + array] = memory as u64;
+            let memory = words[self.layout.scratch..].as_mut_ptr();
+            words[self.layout.arrays + array] = memory as u64;
         }
         // SAFETY: `emit` made it for this frame; by the contract.
-        unsafe { super::enter(&self.code, frame.words.as_mut_ptr().cast(), 0) != 0 }
+        unsafe { super::enter(&self.code, words.as_mut_ptr().cast(), 0) != 0 }
     }
 }

@@ -1,7 +1,6 @@
 //! The instructions of tile programs: what each does to a vector, and how it is encoded.
 //!
 //! INVARIANT: an opcode has one row, of which both encodings (VEX and EVEX) are derived.
-use super::CalledFn;
 
 /// What one instruction does to vectors whose elements are 4 or 8 bytes wide.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -129,8 +128,8 @@ pub enum Site {
     PairAt(u32, bool),
     /// Vector n behind the table.
     State(u32),
-    /// The element so many bytes from the base of window k.
-    Window(u32, u32),
+    /// The element of operand k so many bytes from where the row begins.
+    Element(u32, u32),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,27 +172,6 @@ pub enum VecInst {
     StoreHalf {
         from: u8,
         to: Site,
-    },
-    /// One element, into all lanes.
-    LoadOne {
-        d: u8,
-        from: Site,
-    },
-    /// The lowest element.
-    StoreOne {
-        from: u8,
-        to: Site,
-    },
-    /// Out of the loop, if the mask's lowest element does not hold.
-    ExitUnless {
-        m: u8,
-    },
-    /// Calls a function of one element, whose operands and result are vectors of the frame; all registers are lost.
-    Call {
-        f: CalledFn,
-        d: u32,
-        a: u32,
-        b: u32,
     },
 }
 

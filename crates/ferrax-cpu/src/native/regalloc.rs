@@ -4,7 +4,6 @@
 //! the frame first.
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
-use super::CalledFn;
 use super::asm::{Emitted, GATHERING, LAST, VectorSize};
 use super::graph::{Leaf, StoredElement, VecGraph, VecNode, VecValue, Written};
 use super::opcodes::{Opcode, Site, VecInst};
@@ -28,7 +27,6 @@ const SPILL: u32 = 32;
 enum Act {
     Op(VecValue),
     Store(Written),
-    Exit(VecValue),
 }
 
 struct Allocator<'a> {
@@ -44,8 +42,6 @@ struct Allocator<'a> {
     next: Vec<u32>,
     /// Registers that were ever taken: the lowest are first.
     taken: u8,
-    /// The frame's vectors for calls: the result and the operands.
-    called: Option<[u32; 3]>,
     out: RegisterAllocation,
 }
 
@@ -53,10 +49,8 @@ struct Allocator<'a> {
 fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
     match i {
         Act::Store(o) => SmallVec::from_slice(&[o.value]),
-        Act::Exit(m) => SmallVec::from_slice(&[m]),
         Act::Op(v) => match g.nodes[v as usize] {
             VecNode::Leaf(_) => SmallVec::new(),
-            VecNode::Call { a, b, .. } => SmallVec::from_slice(&[a, b]),
             VecNode::Op { code, a, b, m } if code == Opcode::Blend || code.is_fused() => {
                 SmallVec::from_slice(&[a, m, b])
             }
@@ -86,7 +80,7 @@ pub fn allocate(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) 
     let end = if strided { LAST } else { g.vector.registers() };
     let n = g.nodes.len();
     let mut needed = vec![false; n];
-    g.outputs.iter().map(|o| o.value).chain(g.goes_on).for_each(|v| needed[v as usize] = true);
+    g.outputs.iter().map(|o| o.value).for_each(|v| needed[v as usize] = true);
     for v in (0..n).rev().filter(|v| !matches!(g.nodes[*v], VecNode::Leaf(_))) {
         if needed[v] {
             reads(g, Act::Op(v as VecValue)).into_iter().for_each(|x| needed[x as usize] = true);
@@ -94,10 +88,8 @@ pub fn allocate(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) 
     }
     let mut items: Vec<Act> = vec![];
     let is_leaf = |v: VecValue| matches!(g.nodes[v as usize], VecNode::Leaf(_));
-    items.extend(g.goes_on.filter(|m| is_leaf(*m)).map(Act::Exit));
     for v in (0..n as VecValue).filter(|v| needed[*v as usize] && !is_leaf(*v)) {
         items.push(Act::Op(v));
-        items.extend(g.goes_on.filter(|m| *m == v).map(Act::Exit));
         if !late {
             items.extend(g.outputs.iter().filter(|o| o.value == v).map(|o| Act::Store(*o)));
         }
@@ -121,7 +113,6 @@ pub fn allocate(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) 
         pooled: vec![None; n],
         next,
         taken: 0,
-        called: None,
         out: RegisterAllocation {
             body: Vec::with_capacity(2 * items.len()),
             frame,
@@ -133,12 +124,9 @@ pub fn allocate(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) 
     for (item, after) in items.iter().zip(&after) {
         a.item(*item, after);
     }
-    // Calls clobber all registers.
-    if a.called.is_none() {
-        let first = if strided { a.taken.max(GATHERING) } else { a.taken };
-        let free = keep_states(&mut a.out, first, end);
-        keep_constants(&mut a.out, free, end);
-    }
+    let first = if strided { a.taken.max(GATHERING) } else { a.taken };
+    let free = keep_states(&mut a.out, first, end);
+    keep_constants(&mut a.out, free, end);
     a.out
 }
 
@@ -216,24 +204,13 @@ impl Allocator<'_> {
                 self.out.body.push(match o.to {
                     to if o.element == StoredElement::Narrow => VecInst::StoreNarrow { from, to },
                     to if o.element == StoredElement::Half => VecInst::StoreHalf { from, to },
-                    to @ Site::Window(..) => VecInst::StoreOne { from, to },
                     to => VecInst::Store { from, to },
                 });
-                done(self);
-            }
-            Act::Exit(m) => {
-                let m = self.load(m, &ops);
-                self.out.body.push(VecInst::ExitUnless { m });
                 done(self);
             }
             Act::Op(v) => {
                 let (code, a, b, m) = match self.g.nodes[v as usize] {
                     VecNode::Op { code, a, b, m } => (code, a, b, m),
-                    VecNode::Call { f, a, b } => {
-                        let [d, x, y] = self.arguments([a, b], &ops);
-                        done(self);
-                        return self.call(v, f, [d, x, y]);
-                    }
                     VecNode::Leaf(_) => unreachable!("leaves are no items"),
                 };
                 let folded = match self.memory(b) {
@@ -280,29 +257,6 @@ impl Allocator<'_> {
         self.hold(v, d);
         self.out.body.push(VecInst::Fused { code, grows, d, a, b });
     }
-    /// Stores the operands of a call in the frame.
-    fn arguments(&mut self, of: [VecValue; 2], ops: &[VecValue]) -> [u32; 3] {
-        let first = self.out.frame;
-        let places = *self.called.get_or_insert([first, first + 1, first + 2]);
-        self.out.frame = self.out.frame.max(places[2] + 1);
-        for (v, place) in of.into_iter().zip(&places[1..]) {
-            let from = self.load(v, ops);
-            self.out.body.push(VecInst::StoreOne { from, to: Site::Stack(*place) });
-        }
-        places
-    }
-    /// Nothing stays in a register over a call.
-    fn call(&mut self, v: VecValue, f: CalledFn, [d, a, b]: [u32; 3]) {
-        for r in 0..self.g.vector.registers() {
-            if self.holders[r as usize].is_some() {
-                self.give_way(r);
-                self.holders[r as usize] = None;
-            }
-        }
-        self.out.body.push(VecInst::Call { f, d, a, b });
-        self.out.body.push(VecInst::LoadOne { d: 0, from: Site::Stack(d) });
-        self.hold(v, 0);
-    }
     fn hold(&mut self, v: VecValue, r: u8) {
         self.taken = self.taken.max(r + 1);
         self.holders[r as usize] = Some(v);
@@ -329,8 +283,7 @@ impl Allocator<'_> {
             VecNode::Leaf(Leaf::NarrowAt(k)) => self.still[k as usize].map(Site::Stack),
             VecNode::Leaf(Leaf::PairAt(k, second)) => Some(Site::PairAt(k, second)),
             VecNode::Leaf(Leaf::State(n)) => Some(Site::State(n)),
-            VecNode::Leaf(Leaf::Window(..)) => None,
-            VecNode::Op { .. } | VecNode::Call { .. } => self.slot[v as usize].map(Site::Stack),
+            VecNode::Op { .. } => self.slot[v as usize].map(Site::Stack),
         }
     }
     /// The register of a value, loaded if necessary, without evicting one of `keep`.
@@ -342,7 +295,6 @@ impl Allocator<'_> {
         let inst = match (self.memory(v), self.g.nodes[v as usize]) {
             (Some(from), _) => VecInst::Load { d, from },
             (None, VecNode::Leaf(Leaf::NarrowAt(k))) => VecInst::LoadNarrow { d, from: Site::At(k) },
-            (None, VecNode::Leaf(Leaf::Window(k, at))) => VecInst::LoadOne { d, from: Site::Window(k, at) },
             (None, _) => unreachable!("a value is in a register or in memory"),
         };
         self.out.body.push(inst);

@@ -41,15 +41,27 @@ pub struct Builder<'a, 'c> {
     /// Cells that are one element of a stacked array: the array, and the index of its first number.
     views: FxHashMap<Cell, (ArrayId, NestValue)>,
     most: usize,
-    /// Whether arrays of many elements are gone through in loops.
-    pub rows: bool,
+    pub style: Style,
+    /// The order in which cells of a block were set, with the dtype and the number of elements of the last setting.
+    settings: Vec<(Cell, DType, usize)>,
+}
+
+/// What a nest is made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// A loop as native code: arrays of many elements are gone through in loops.
+    Rows,
+    /// A loop as native code, with few elements in registers and single elements of arrays.
+    Scalars,
+    /// The same for the interpreter, whose operations take longer.
+    Interpreted,
+    /// Steps between others: no loops and no arrays.
+    Block,
 }
 
 impl<'a, 'c> Builder<'a, 'c> {
-    /// The loop as a nest; `rows`: tensors of many elements become loops over arrays.
-    pub fn of(c: &'a Compiler<'c>, l: &Loop, rows: bool) -> Option<WrittenNest> {
-        let t = &c.target.tuning.scalars;
-        let mut b = Builder {
+    fn new(c: &'a Compiler<'c>, style: Style, most: usize) -> Builder<'a, 'c> {
+        Builder {
             c,
             nest: Nest::default(),
             blocks: vec![vec![]],
@@ -60,9 +72,66 @@ impl<'a, 'c> Builder<'a, 'c> {
             arrays: vec![],
             is_array: FxHashSet::default(),
             views: FxHashMap::default(),
-            most: if rows { t.max_nest_registers } else { t.max_slot_elements },
-            rows,
+            most,
+            style,
+            settings: vec![],
+        }
+    }
+    /// The first of these steps, as far as they may be taken and have few elements, and how many they are. All cells that they set are left in
+    /// memory.
+    pub fn block(
+        c: &'a Compiler<'c>,
+        steps: &[Step],
+        most: usize,
+        may_take: impl Fn(&Step) -> bool,
+    ) -> Option<(WrittenNest, usize)> {
+        let mut b = Builder::new(c, Style::Block, most);
+        let n = steps.iter().take_while(|s| may_take(s) && b.taken(s)).count();
+        if n == 0 {
+            return None;
+        }
+        let mut outs = vec![];
+        // Where two cells share memory, one after the other's death, the one that is set later stays.
+        let mut settings = std::mem::take(&mut b.settings);
+        let last: Vec<bool> =
+            (0..settings.len()).map(|k| settings[k + 1..].iter().all(|s| s.0 != settings[k].0)).collect();
+        let mut last = last.into_iter();
+        settings.retain(|_| last.next() == Some(true));
+        for (cell, d, len) in settings {
+            b.leave_elements(cell, d, len, &mut outs)?;
+        }
+        Some((b.written(vec![], vec![], outs)?, n))
+    }
+    /// Takes a step into a block; gives false, and changes nothing, if it cannot be.
+    fn taken(&mut self, s: &Step) -> bool {
+        let (defs, statements, inputs) = (self.nest.defs.len(), self.blocks[0].len(), self.inputs.len());
+        let before = matches!(s, Step::Switch { .. }).then(|| (self.known.clone(), self.set.clone()));
+        let settings = self.settings.len();
+        let is_taken = match s {
+            Step::Routine { routine, .. } => matches!(**routine, Routine::Dot(_)),
+            Step::Kernel { .. } | Step::Copy { .. } | Step::Switch { .. } => true,
+            _ => false,
         };
+        if is_taken && self.step(s).is_some() && self.arrays.is_empty() {
+            return true;
+        }
+        // A kernel, a product or a copy sets its results last.
+        if let Some((known, set)) = before {
+            (self.known, self.set) = (known, set);
+        }
+        self.settings.truncate(settings);
+        self.blocks.truncate(1);
+        self.blocks[0].truncate(statements);
+        self.nest.defs.truncate(defs);
+        self.inputs.truncate(inputs);
+        self.input_values.retain(|_, v| (*v as usize) < defs);
+        false
+    }
+    /// The loop as a nest.
+    pub fn of(c: &'a Compiler<'c>, l: &Loop, style: Style) -> Option<WrittenNest> {
+        let t = &c.target.tuning.scalars;
+        let most = if style == Style::Rows { t.max_nest_registers } else { t.max_slot_elements };
+        let mut b = Builder::new(c, style, most);
         b.find_arrays(l)?;
         let (mut before, mut after) = (vec![], vec![]);
         for k in l.carries.iter().filter(|k| b.is_array.contains(&c.cell(k.slot))) {
@@ -84,15 +153,23 @@ impl<'a, 'c> Builder<'a, 'c> {
         if let Some(count) = l.count {
             b.leave(count, &mut outs)?;
         }
-        b.nest.body = b.blocks.pop()?;
-        b.nest.arrays = b.arrays.len() as u32;
-        if rows {
-            b.find_meeting();
-            b.nest.scratch = Some((b.nest.arrays, FOLD_SCRATCH));
-            b.nest.arrays += 1;
+        b.written(before, after, outs)
+    }
+    fn written(
+        mut self,
+        before: Vec<(Cell, Cell, usize)>,
+        after: Vec<(Cell, Cell, usize)>,
+        outs: Vec<CellNumber>,
+    ) -> Option<WrittenNest> {
+        self.nest.body = self.blocks.pop()?;
+        self.nest.arrays = self.arrays.len() as u32;
+        if self.style == Style::Rows {
+            self.find_meeting();
+            self.nest.scratch = Some((self.nest.arrays, FOLD_SCRATCH));
+            self.nest.arrays += 1;
         }
-        b.nest.inputs = b.inputs.iter().map(|p| p.dtype).collect();
-        Some(WrittenNest { nest: b.nest, inputs: b.inputs, arrays: b.arrays, before, after, outs })
+        self.nest.inputs = self.inputs.iter().map(|p| p.dtype).collect();
+        Some(WrittenNest { nest: self.nest, inputs: self.inputs, arrays: self.arrays, before, after, outs })
     }
     /// Finds the arrays that may share memory: an input that is given away and the output that
     /// takes its memory.
@@ -104,12 +181,14 @@ impl<'a, 'c> Builder<'a, 'c> {
     }
     /// Has the elements of a slot written to memory after the nest.
     fn leave(&mut self, s: SlotId, outs: &mut Vec<CellNumber>) -> Option<()> {
-        let (cell, slot) = (self.c.cell(s), &self.c.plan.slots[s as usize]);
-        for e in 0..slot.len {
-            let offset = e * slot.dtype.size();
-            let v = self.get(cell, offset, slot.dtype)?;
+        let slot = &self.c.plan.slots[s as usize];
+        self.leave_elements(self.c.cell(s), slot.dtype, slot.len, outs)
+    }
+    fn leave_elements(&mut self, cell: Cell, dtype: DType, n: usize, outs: &mut Vec<CellNumber>) -> Option<()> {
+        for offset in (0..n).map(|e| e * dtype.size()) {
+            let v = self.get(cell, offset, dtype)?;
             self.nest.outs.push(v);
-            outs.push(CellNumber { cell, offset, dtype: slot.dtype });
+            outs.push(CellNumber { cell, offset, dtype });
         }
         Some(())
     }
@@ -195,7 +274,9 @@ impl<'a, 'c> Builder<'a, 'c> {
         Some(())
     }
     pub fn emit(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> Option<NestValue> {
-        if self.nest.defs.len() > self.c.target.tuning.scalars.max_nest_values {
+        let t = &self.c.target.tuning.scalars;
+        let most = if self.style == Style::Interpreted { t.max_loop_operations } else { t.max_nest_values };
+        if self.nest.defs.len() > most {
             return None;
         }
         let v = self.nest.add(op, dtype, args);
@@ -244,7 +325,7 @@ impl<'a, 'c> Builder<'a, 'c> {
     }
     /// An element of a cell at a fixed place.
     pub fn get(&mut self, cell: Cell, offset: usize, d: DType) -> Option<NestValue> {
-        if !is_held(d) {
+        if !self.holds(d) {
             return None;
         }
         if self.is_array(cell) {
@@ -270,7 +351,7 @@ impl<'a, 'c> Builder<'a, 'c> {
     pub fn get_of(&mut self, s: SlotId, offset: usize, d: DType) -> Option<NestValue> {
         let cell = self.c.cell(s);
         match self.c.constant(s) {
-            Some(x) if x.dtype == d && offset == 0 && is_held(d) && !self.is_array(cell) => {
+            Some(x) if x.dtype == d && offset == 0 && self.holds(d) && !self.is_array(cell) => {
                 self.constant(d, moves::lane_bits(x))
             }
             _ => self.get(cell, offset, d),
@@ -287,7 +368,7 @@ impl<'a, 'c> Builder<'a, 'c> {
     /// Sets a slot to these values.
     pub fn put(&mut self, s: SlotId, values: &[NestValue]) -> Option<()> {
         let (cell, slot) = (self.c.cell(s), &self.c.plan.slots[s as usize]);
-        if slot.len != values.len() || !is_held(slot.dtype) {
+        if slot.len != values.len() || slot.tape > 0 || !self.holds(slot.dtype) {
             return None;
         }
         if self.is_array(cell) {
@@ -297,15 +378,22 @@ impl<'a, 'c> Builder<'a, 'c> {
             }
             return Some(());
         }
-        // Read before it is set, it would be a carry.
-        if self.input_values.keys().any(|k| k.0 == cell) {
+        // Read before it is set, it would be a carry of the loop around.
+        if self.blocks.len() > 1 && self.input_values.keys().any(|k| k.0 == cell) {
             return None;
         }
         for (e, v) in values.iter().enumerate() {
             self.known.insert((cell, e * slot.dtype.size()), (slot.dtype, *v));
         }
         self.set.insert(cell);
+        if self.blocks.len() == 1 {
+            self.settings.push((cell, slot.dtype, slot.len));
+        }
         Some(())
+    }
+    /// Whether it holds numbers of this dtype. There are no vectors of halves, and no instructions for them.
+    pub fn holds(&self, d: DType) -> bool {
+        is_held(d) || matches!(self.style, Style::Interpreted | Style::Block) && matches!(d, DType::F16 | DType::BF16)
     }
 
     // ---- loops ----
@@ -336,7 +424,7 @@ impl<'a, 'c> Builder<'a, 'c> {
         };
         let copied: usize = moves[1].iter().map(|m| m.2).sum();
         let is_much = copied > self.c.target.tuning.scalars.max_nest_copies;
-        if is_much || moves.iter().any(|m| meet(m) || !m.is_empty() && !self.rows) {
+        if is_much || moves.iter().any(|m| meet(m) || !m.is_empty() && self.style != Style::Rows) {
             return None;
         }
         Some(moves)
@@ -439,7 +527,7 @@ impl<'a, 'c> Builder<'a, 'c> {
         }
         for w in l.xs.iter().chain(&l.ys) {
             let (all, each) = (&self.c.plan.slots[w.all as usize], &self.c.plan.slots[w.each as usize]);
-            if n.saturating_mul(each.len) > all.len || each.dtype != all.dtype || !is_held(each.dtype) {
+            if n.saturating_mul(each.len) > all.len || each.dtype != all.dtype || !self.holds(each.dtype) {
                 return None;
             }
             let len = self.index(each.len as i64)?;
@@ -490,7 +578,7 @@ impl<'a, 'c> Builder<'a, 'c> {
                     return None;
                 }
                 let [x, y] = [*from, *to].map(|s| self.c.cell(s));
-                if self.rows && self.is_array(x) && self.is_array(y) {
+                if self.style == Style::Rows && self.is_array(x) && self.is_array(y) {
                     return self.copied(x, y, a.len, a.dtype);
                 }
                 let values = self.elements(*from)?;
@@ -516,7 +604,7 @@ impl<'a, 'c> Builder<'a, 'c> {
     }
 }
 /// Whether a nest holds numbers of this dtype.
-pub fn is_held(d: DType) -> bool {
+fn is_held(d: DType) -> bool {
     use DType::*;
     matches!(d, Bool | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64 | F32 | F64)
 }

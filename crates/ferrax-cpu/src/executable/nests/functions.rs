@@ -2,36 +2,33 @@
 //!
 //! INVARIANT: an operation gives the bits of its block function (`kernels/scalar.rs`).
 use super::build::Builder;
+use super::interpret::{TIER, tier_of};
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::scalar;
 use crate::native::Function;
-use crate::nest::{Callee, NestOp, NestValue};
-use crate::tier::Tier;
+use crate::nest::{Callee, NestOp, NestValue, lane};
 use ferrax_kernel::{Bin, DType, Scalar, Un};
-
-const TIER: Tier = Tier::Portable;
 
 /// The function that is called where no instruction gives its bits.
 fn callee_of(f: Bin, d: DType) -> Option<Callee> {
-    let tier = if matches!(f, Bin::Pow | Bin::Atan2) { Tier::current() } else { TIER };
-    scalar::bin(f, d, tier).map(|f| Callee::at(f as usize))
+    scalar::bin(f, d, tier_of(matches!(f, Bin::Pow | Bin::Atan2))).map(Callee::new)
 }
 
 impl Builder<'_, '_> {
     fn call(&mut self, f: BlockFn, d: DType, args: &[NestValue]) -> Option<NestValue> {
-        self.emit(NestOp::Call(Callee::at(f as usize), args.len() as u8), d, args)
+        self.emit(NestOp::Call(Callee::new(f), args.len() as u8), d, args)
     }
     /// A lane as a value of its dtype.
     pub fn wrapped(&mut self, v: NestValue, d: DType) -> Option<NestValue> {
-        if d.is_int() && d.size() < 4 { self.emit(NestOp::Wrap, d, &[v]) } else { Some(v) }
+        if d.size() < 4 && d != DType::Bool { self.emit(NestOp::Wrap, d, &[v]) } else { Some(v) }
     }
     /// A function of two numbers of dtype `d`, in its lane.
     pub fn apply(&mut self, f: Bin, d: DType, a: NestValue, b: NestValue) -> Option<NestValue> {
         use Bin::*;
         let result = if f.is_comparison() { DType::Bool } else { Lane::of(d).dtype() };
         let narrow = d.is_int() && d.size() < 4;
-        let has_instruction = match d {
+        let has_instruction = match lane(d) {
             DType::F32 | DType::F64 => matches!(f, Add | Sub | Mul | Div | Max | Min) || f.is_comparison(),
             DType::Bool => matches!(f, Add | Mul | Max | Min | And | Or | Xor) || f.is_comparison(),
             _ => match f {
@@ -92,11 +89,11 @@ impl Builder<'_, '_> {
                 self.bin(Bin::Xor, lane, x, ones)?
             }
             _ => {
-                let tier = if Function::Un(f, d).is_long() { Tier::current() } else { TIER };
-                self.call(scalar::un(f, d, tier)?, if to == DType::Bool { to } else { lane }, &[x])?
+                let function = scalar::un(f, d, tier_of(Function::Un(f, d).is_long()))?;
+                self.call(function, if to == DType::Bool { to } else { lane }, &[x])?
             }
         };
-        if to == DType::Bool { Some(v) } else { self.wrapped(v, to) }
+        if to == DType::Bool || scalar::is_exact(f, to) { Some(v) } else { self.wrapped(v, to) }
     }
     pub fn converted(&mut self, from: DType, to: DType, x: NestValue) -> Option<NestValue> {
         if from == to {

@@ -1,8 +1,8 @@
 //! Kernels and products of few elements in a nest, unrolled element by element.
 //!
 //! INVARIANT: reductions and products add in the order of their kernel or routine.
-use super::build::{Builder, is_held};
-use crate::executable::scalars::tiled_kernel;
+use super::build::{Builder, Style};
+use super::kernel_nanos;
 use crate::kernels::unroll::fold_lanes;
 use crate::kernels::{moves, pieces};
 use crate::nest::{NestOp, NestValue};
@@ -13,13 +13,19 @@ use ferrax_kernel::{Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un, or
 impl Builder<'_, '_> {
     pub fn kernel(&mut self, k: &Kernel, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let n = k.grid.size();
-        let t = &self.c.target.tuning.scalars;
-        let work = t.nanos[1] * (n * k.rdims.size().max(1) * k.nodes.len()) as f64;
+        let nanos = self.c.target.tuning.scalars.nanos;
+        let operations = n * k.rdims.size().max(1) * k.nodes.len();
+        let work = match self.style {
+            Style::Rows | Style::Scalars => nanos[1] * operations as f64,
+            // the whole loop is weighed
+            Style::Interpreted => 0.0,
+            Style::Block => nanos[0] * (operations + n * (ins.len() + outs.len())) as f64,
+        };
         let is_small = n > 0 && n <= self.most() && k.rdims.size() <= self.most();
-        if self.rows && !is_small {
+        if self.style == Style::Rows && !is_small {
             return self.kernel_in_loops(k, ins, outs);
         }
-        if !is_small || !self.rows && n > 1 && work > tiled_kernel(k) {
+        if !is_small || self.style != Style::Rows && n > 1 && work > kernel_nanos(k) {
             return None;
         }
         let reduced =
@@ -49,11 +55,16 @@ impl Builder<'_, '_> {
     /// A small product, as its routine takes it: each element sums in increasing k, and every product rounds.
     pub fn product(&mut self, d: &Dot, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let plain = d.dtype == d.out && matches!(d.dtype, DType::F32 | DType::F64);
-        if self.rows && d.m * d.n * d.k > self.c.target.tuning.dot.max_loop_work {
+        if self.style == Style::Rows && d.m * d.n * d.k > self.c.target.tuning.dot.max_loop_work {
             return self.matrix_vector(d, ins, outs);
         }
         let most = self.c.target.tuning.scalars.max_slot_elements;
-        if !plain || d.b != 1 || d.m * d.n > most || d.m * d.n * d.k > self.c.target.tuning.dot.max_loop_work {
+        if !plain
+            || self.most() == 1
+            || d.b != 1
+            || d.m * d.n > most
+            || d.m * d.n * d.k > self.c.target.tuning.dot.max_loop_work
+        {
             return None;
         }
         let (x, y) = (self.c.cell(ins[0]), self.c.cell(ins[1]));
@@ -149,7 +160,7 @@ impl Builder<'_, '_> {
         at: &[NestValue],
     ) -> Option<NestValue> {
         let of = |n: &u32| at[*n as usize];
-        if !is_held(d) {
+        if !self.holds(d) {
             return None;
         }
         match node {

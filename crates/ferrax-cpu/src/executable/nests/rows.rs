@@ -1,7 +1,7 @@
 //! Kernels, slices and products of many elements in a nest: loops over arrays, which `nest/vectors.rs` vectorizes.
 //!
 //! INVARIANT: a loop over a kernel's grid is free (parallel): each iteration writes its own elements, and reads no others of an array that is written.
-use super::build::{Builder, is_held};
+use super::build::Builder;
 use crate::executable::Cell;
 use crate::kernels::lane::Lane;
 use crate::kernels::{moves, pieces};
@@ -111,7 +111,7 @@ impl Builder<'_, '_> {
             return self.part(&NestPart { kernel: k, outs: all }, ins, outs);
         }
         let tuning = KernelTuning { min_piece_elements: t.min_nest_piece, ..self.c.target.tuning.kernels };
-        for piece in pieces::pieces(k, &tuning, false) {
+        for piece in pieces::pieces(k, &pieces::dense(&k.grid), &tuning, false) {
             let part = NestPart { kernel: piece.kernel.as_ref().unwrap_or(k), outs: piece.outs };
             self.part(&part, ins, outs)?;
         }
@@ -345,7 +345,7 @@ impl Builder<'_, '_> {
                     self.converted(DType::I64, *d, x)?
                 }
                 Node::Load(a) => {
-                    if !a.guards.is_empty() || !is_held(*d) {
+                    if !a.guards.is_empty() || !self.holds(*d) {
                         return None;
                     }
                     let slot = ins[a.input as usize];

@@ -92,28 +92,6 @@ fn every_move_is_written_as_it_is_meant() {
     }
 }
 #[test]
-fn every_instruction_of_a_loop_is_written_as_it_is_meant() {
-    let steps: Vec<i32> = (0..12).map(|k| if k % 3 == 2 { -4 * k } else { 8 * k + 4 }).collect();
-    for wide in [false, true] {
-        let mut body = vec![];
-        for n in 0..16u8 {
-            let (element, state) = (Site::Window(n as u32 % 12, n as u32 * 4), Site::State(n as u32 * 5));
-            body.extend([
-                VecInst::LoadOne { d: n, from: element },
-                VecInst::Load { d: n, from: state },
-                VecInst::Op { code: Opcode::Mul, d: n, a: 15 - n, b: state, m: 0 },
-                VecInst::ExitUnless { m: n },
-                VecInst::StoreOne { from: n, to: element },
-                VecInst::Store { from: n, to: state },
-                VecInst::StoreOne { from: n, to: Site::Stack(n as u32 * 3) },
-                VecInst::Call { f: CalledFn { address: 0x1234_5678_9abc }, d: n as u32, a: n as u32 * 3, b: 47 },
-                VecInst::LoadOne { d: n, from: Site::Stack(n as u32) },
-            ]);
-        }
-        check(&Emitted { frame: 48, steps: Some(&steps), ..Emitted::new(wide, VectorSize::Ymm, &body) });
-    }
-}
-#[test]
 fn a_function_keeps_what_it_must_and_lays_out_its_frame() {
     let f = Emitted {
         operands: &[MemoryElement::Lane, MemoryElement::Bool, MemoryElement::Lane],

@@ -1,5 +1,5 @@
 //! Switches in a nest. Branches that are cheap and store nothing are all computed, and the index selects a result; otherwise only the selected branch runs.
-use super::{Builder, is_held};
+use super::{Builder, Style};
 use crate::nest::{LoopKind, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::plan::{SlotId, Step};
 use ferrax_kernel::{Bin, DType};
@@ -19,7 +19,7 @@ impl Builder<'_, '_> {
     /// that store nothing.
     fn selected(&mut self, i: NestValue, branches: &[Vec<Step>], outs: &[SlotId]) -> Option<()> {
         let begin = self.nest.defs.len();
-        let most = self.c.target.tuning.scalars.max_branch_operations[0];
+        let most = self.c.target.tuning.scalars.max_branch_operations[(self.style == Style::Block) as usize];
         let mut chosen: Vec<Vec<NestValue>> = vec![];
         for (k, branch) in branches.iter().enumerate().rev() {
             let outside = (self.known.clone(), self.set.clone());
@@ -55,7 +55,7 @@ impl Builder<'_, '_> {
         let mut values = vec![];
         for o in &few {
             let slot = &self.c.plan.slots[*o as usize];
-            if slot.len > self.most || !is_held(slot.dtype) {
+            if slot.len > self.most || !self.holds(slot.dtype) {
                 return None;
             }
             for _ in 0..slot.len {
