@@ -101,7 +101,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "mutate",
-        usage: "[--picks] [--list] [--only FILE[:LINE]|FUNCTION,..]",
+        usage: "[--picks [--values]] [--list] [--only FILE[:LINE]|FUNCTION,..]",
         about: "break each rule of a primitive in turn; a law must fail each time (--picks: each choice of a strategy; a filetest must fail)",
         run: mutate::run,
     },

@@ -43,6 +43,8 @@ pub struct Family {
     /// Arguments of `cargo test --no-run`, and the test programs it must build, those that notice most first; all of them if there are no names.
     tests: &'static [&'static [&'static str]],
     order: &'static [&'static str],
+    /// The same for tests that take long: `--values` gives them what the others do not notice.
+    values: &'static [&'static [&'static str]],
 }
 /// The rules of the primitives. The laws are the tests of the testkit, which runs every primitive on the real evaluator.
 const RULES: Family = Family {
@@ -60,6 +62,7 @@ pub fn same(x: &Value) -> Res<Value> {
     find: all_rules,
     tests: &[&["--tests", "--package", "ferrax-testkit"]],
     order: &["primitives-", "rows-", "laws-", "thrift-", "facts-"],
+    values: &[],
 };
 
 /// Seconds of CPU, which a busy machine does not use up: a test program takes a few, and a broken rule may loop for ever.
@@ -88,11 +91,16 @@ pub fn run(args: &[String]) -> Res {
     let copy = copy_sources()?;
     let built = arms::insert(&copy, family, &all, mine.iter().copied().collect())?;
     println!("{} of {} mutants compile", built.len(), mine.len());
-    let laws = test_programs(&copy, family)?;
+    let laws = test_programs(&copy, family.tests, family.order)?;
     if let Some((law, _)) = failing(&laws, None)? {
         return fail(format!("{law} fails before anything is broken"));
     }
-    let caught = judge(&laws, &all, &built)?;
+    let mut caught = judge(&laws, &all, &built)?;
+    if args.iter().any(|a| a == "--values") && !family.values.is_empty() {
+        println!("{} caught by texts", caught.len());
+        let left: Vec<usize> = built.iter().copied().filter(|n| !caught.contains(n) && !excuses.contains(n)).collect();
+        caught.extend(judge(&test_programs(&copy, family.values, &[])?, &all, &left)?);
+    }
     let (mut alive, mut excused, mut wrong) = (0, 0, 0);
     for n in &built {
         let place = all[*n].place();
@@ -237,10 +245,10 @@ fn cargo(copy: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// The programs of the tests, in the family's order, the slow ones last.
-fn test_programs(copy: &Path, family: &Family) -> Res<Vec<PathBuf>> {
+/// The programs of the tests, in this order, the slow ones last.
+fn test_programs(copy: &Path, all: &[&[&str]], order: &[&str]) -> Res<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = vec![];
-    for tests in family.tests {
+    for tests in all {
         let out = cargo(copy, &[&["test", "--no-run"], *tests].concat()).output();
         let out = out.map_err(|e| format!("cargo test: {e}"))?;
         let text = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -257,7 +265,7 @@ fn test_programs(copy: &Path, family: &Family) -> Res<Vec<PathBuf>> {
     }
     let rank = |p: &PathBuf| {
         let slowest = p.to_string_lossy().contains("fuzz-");
-        (slowest, family.order.iter().position(|n| p.to_string_lossy().contains(n)).unwrap_or(family.order.len()))
+        (slowest, order.iter().position(|n| p.to_string_lossy().contains(n)).unwrap_or(order.len()))
     };
     found.sort_by_key(rank);
     Ok(found)

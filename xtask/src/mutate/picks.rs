@@ -7,8 +7,8 @@ use super::{Family, Res, root};
 use crate::shell::fail;
 use std::fs;
 
-/// Every condition of these functions, negated, and every bound, moved by one. What the CPU compiles is text in `tests/filetests/cpu`. (Tests of
-/// values are not run: every strategy gives the same bits.)
+/// Every condition of these functions, negated, and every bound, moved by one. What the CPU compiles is text in `tests/filetests/cpu`. Tests of
+/// values (`--values`) notice choices that are no strategies, but what a strategy is given: every strategy gives the same bits.
 pub const PICKS: Family = Family {
     excuses: "crates/ferrax-testkit/equivalent_picks.txt",
     folder: "crates/ferrax-cpu/src/",
@@ -22,6 +22,17 @@ pub const PICKS: Family = Family {
         &["--package", "ferrax-cpu", "--features", "linalg,fft,gemm,avx512", "--test", "tuning"],
     ],
     order: &["filetests-", "tuning-"],
+    values: &[&[
+        "--package",
+        "ferrax-cpu",
+        "--features",
+        "linalg,fft,gemm,avx512",
+        "--lib",
+        "--test",
+        "routines",
+        "--test",
+        "loops",
+    ]],
 };
 
 /// By file: the functions that choose. (Whether threads share a piece of work is measured at run time: `threads.rs` has unit tests.)
