@@ -1,11 +1,10 @@
 """Loops that are written element by element: those whose iterations touch different elements run as vectors, all give what the steps give one by one."""
 
-import numpy as np
-import pytest
-
 import ferrax as jax
 import ferrax.lax as lax
 import ferrax.numpy as jnp
+import numpy as np
+import pytest
 
 N = 37
 
@@ -65,9 +64,9 @@ def test_element_loops_are_their_iterations(seed, dtype):
                 return p[0] + p[1] * i
 
             def body(i, y):
-                for p in writes:  # noqa: B023
-                    terms = [(x if of == "x" else y)[at(q, i)] for of, q in reads]  # noqa: B023
-                    y = y.at[at(p, i)].set(value(jnp, kinds, terms, i, dtype))  # noqa: B023
+                for p in writes:
+                    terms = [(x if of == "x" else y)[at(q, i)] for of, q in reads]
+                    y = y.at[at(p, i)].set(value(jnp, kinds, terms, i, dtype))
                 return y
 
             want = y.copy()
@@ -76,7 +75,7 @@ def test_element_loops_are_their_iterations(seed, dtype):
                     terms = [(x if of == "x" else want)[at(q, i)] for of, q in reads]
                     want[at(p, i)] = value(np, kinds, terms, np.int64(i), dtype)
             x, y = jnp.asarray(x), jnp.asarray(y)
-            got = jax.jit(lambda y: lax.fori_loop(0, N, body, y))(y)  # noqa: B023
+            got = jax.jit(lambda y: lax.fori_loop(0, N, body, y))(y)
             np.testing.assert_array_equal(got, want)
 
 

@@ -1,11 +1,10 @@
 """Windows of arrays that are updated in place by what a kernel computes: at once, in loops, along every axis, whatever the kernel reads of the array itself."""
 
-import numpy as np
-import pytest
-
 import ferrax as jax
 import ferrax.lax as lax
 import ferrax.numpy as jnp
+import numpy as np
+import pytest
 
 SHAPES = [(40,), (9, 14), (5, 1, 12), (3, 4, 5, 6), (70_000,), (260, 270)]
 
@@ -65,20 +64,20 @@ def test_a_window_gets_what_the_kernel_computes(shape, kind, dtype):
         a, b = (r.integers(0, 4, shape).astype(jnp.dtype(dtype)) for _ in range(2))
 
         def once(a, b):
-            return step(jnp, lambda b, at, v: b.at[at].set(v), kind, at, other, turned, a, b)  # noqa: B023
+            return step(jnp, lambda b, at, v: b.at[at].set(v), kind, at, other, turned, a, b)
 
         want = step(np, put_of_numpy, kind, at, other, turned, a, b)
         # an array that the program made is updated in place, and one that stays is not
-        made = jax.jit(lambda a, b: once(a, b + jnp.zeros((), b.dtype)))  # noqa: B023
+        made = jax.jit(lambda a, b: once(a, b + jnp.zeros((), b.dtype)))
         np.testing.assert_array_equal(np.asarray(made(a, b)).astype(want.dtype), want)
-        kept = jax.jit(lambda a, b: (once(a, b), b))  # noqa: B023
+        kept = jax.jit(lambda a, b: (once(a, b), b))
         got, same = kept(a, b)
         np.testing.assert_array_equal(np.asarray(got).astype(want.dtype), want)
         np.testing.assert_array_equal(np.asarray(same), b)
         want = b
         for _ in range(3):
             want = step(np, put_of_numpy, kind, at, other, turned, a, want)
-        looped = jax.jit(lambda a, b: lax.fori_loop(0, 3, lambda i, b: once(a, b), b))  # noqa: B023
+        looped = jax.jit(lambda a, b: lax.fori_loop(0, 3, lambda i, b: once(a, b), b))
         np.testing.assert_array_equal(np.asarray(looped(a, b)).astype(want.dtype), want)
 
 
