@@ -31,7 +31,6 @@ REASONS = {
     "numpy: jax.numpy.conj": "aliases are one object",
     "numpy: jax.numpy.invert": "aliases are one object",
     "numpy: jax.numpy.left_shift": "prints the class's own name",
-    "jax.numpy.roots": "a leading zero makes an infinite companion matrix, whose eigenvalues are all nan",
     # numbers
     "jax.numpy.arctan2": ROUNDING,
     "jax.numpy.histogram": ROUNDING,

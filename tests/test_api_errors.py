@@ -223,3 +223,30 @@ def test_classes(jax):
     assert issubclass(e.TracerBoolConversionError, e.ConcretizationTypeError) and issubclass(e.ConcretizationTypeError, TypeError)
     assert issubclass(e.NonConcreteBooleanIndexError, IndexError) and issubclass(e.JaxRuntimeError, RuntimeError)
     assert issubclass(e.UnexpectedTracerError, TypeError) and issubclass(e.KeyReuseError, TypeError)
+
+
+POSITIONS = "Positional argument indices, e.g. for `static_argnums`, must have value greater than or equal to -len(args) and less than len(args)"
+
+
+@pytest.mark.parametrize("transform", ["grad", "value_and_grad", "jacfwd", "jacrev", "hessian"])
+def test_numbers_of_arguments_to_differentiate(jax, transform):
+    def derivative(argnums):
+        return getattr(jax, transform)(lambda a, b, c: a * b**2 * c**3, argnums)(1.0, 2.0, 3.0)
+
+    def refused(argnums):
+        with pytest.raises((TypeError, ValueError)) as e:
+            derivative(argnums)
+        return e.type, str(e.value)
+
+    for argnums, bad in ((-4, -4), ((-4, 0), -4), ((0, -5), -5)):
+        assert refused(argnums) == (ValueError, f"{POSITIONS}, but got value {bad} for len(args) == 3.")
+    for argnums in (3, (0, 3), (3, -4)):
+        kind, text = refused(argnums)
+        if transform in ("grad", "value_and_grad"):
+            assert kind is TypeError and "requires at least 4 positional arguments to be passed by the caller, but got only 3" in text
+        else:
+            assert (kind, text) == (ValueError, f"{POSITIONS}, but got value 3 for len(args) == 3.")
+    for argnums in ((0, 0), (0, -3), (-1, 1, 2)):
+        kind, text = refused(argnums)
+        assert kind is TypeError and "twice" in text
+    assert jax.tree.leaves(derivative((-1, 0))) and derivative([0, 2]) is not None

@@ -264,3 +264,37 @@ def test_padding_keeps_a_weak_type(jnp, mode, weak):
 def test_padding_values_do_not_strengthen_an_array(jnp):
     for values in (0, 1.5, (1, 2), ((1.5, 2),)):
         assert jnp.pad(1.5 * jnp.arange(3), 1, constant_values=values).weak_type
+
+
+POLYNOMIALS = ([0, 1, -3], [0, 0, 1, -3, 2, 0], [0, 0, 0], [1, 0, -1], [0, 0, 2], [0, 2, 0, 0], [2, -3, 1], [0, 1e-3, 0, 1e-3], [0, 5])
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "complex64"])
+@pytest.mark.parametrize("p", POLYNOMIALS)
+def test_roots_that_leading_zeros_lack_are_nan(jax, jnp, p, dtype):
+    p = jnp.array(p).astype(dtype)
+    known = np.asarray(jnp.roots(p))
+    n = p.shape[0] - 1
+    for f in (lambda p: jnp.roots(p, strip_zeros=False), jax.jit(lambda p: jnp.roots(p, strip_zeros=False))):
+        for r in (f(p), jax.vmap(f)(jnp.stack([p, p[::-1]]))[0]):
+            r = np.asarray(r)
+            assert r.shape == (n,) and r.dtype == known.dtype == np.complex64
+            assert np.isnan(r[len(known) :]).all()
+            np.testing.assert_allclose(np.sort_complex(r[: len(known)].round(4)), np.sort_complex(known.round(4)), atol=2e-4)
+
+
+def test_roots_of_zeros_have_the_dtype_of_the_others(jax, jnp):
+    with jax.enable_x64(True):
+        for p in ([0.0, 0.0], [0.0, 2.0, 0.0], [3.0], [1.0, 2.0]):
+            assert jnp.roots(jnp.array(p)).dtype == jnp.roots(jnp.array(p), strip_zeros=False).dtype == np.complex128
+
+
+@pytest.mark.parametrize("vector", [True, False])
+def test_residuals_as_numpy_has_them(jnp, vector):
+    for a in (np.ones((3, 2)), np.eye(3, 2), np.eye(2), np.eye(2, 3), np.zeros((4, 2)), np.arange(6.0).reshape(3, 2)):
+        b = np.arange(1.0, a.shape[0] + 1)
+        b = b if vector else np.stack([b, -b, b], 1)
+        expected = np.linalg.lstsq(a, b, rcond=None)[1]
+        got = jnp.linalg.lstsq(jnp.asarray(a, "float32"), jnp.asarray(b, "float32"), numpy_resid=True)[1]
+        assert got.shape == expected.shape
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)

@@ -39,14 +39,25 @@ def _argnums(argnums):
     return operator.index(argnums) if hasattr(argnums, "__index__") or isinstance(argnums, str) else tuple(map(operator.index, argnums))
 
 
-def _check_positional(argnums, n_args):
+def _check_enough(argnums, n_args):
     highest = argnums if isinstance(argnums, int) else max(argnums, default=-1)
-    if not -n_args <= highest < n_args:
-        needed = highest + 1 if highest >= 0 else -highest
+    if highest >= n_args:
         raise TypeError(
-            f"differentiating with respect to {argnums=} requires at least {needed} positional arguments to be passed by the caller,"
+            f"differentiating with respect to {argnums=} requires at least {highest + 1} positional arguments to be passed by the caller,"
             f" but got only {n_args} positional arguments."
         )
+
+
+def _check_positions(argnums, n_args):
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    for i in numbers:
+        if not -n_args <= i < n_args:
+            raise ValueError(
+                "Positional argument indices, e.g. for `static_argnums`, must have value greater than or equal to -len(args) and less than"
+                f" len(args), but got value {i} for len(args) == {n_args}."
+            )
+    if len({i % n_args for i in numbers}) < len(numbers):
+        raise TypeError(f"differentiating with respect to {argnums=} names one of the {n_args} positional arguments twice.")
 
 
 def _check_input_revderiv(name, holomorphic, allow_int, x):
@@ -220,6 +231,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
     argnums = _argnums(argnums)
 
     def run(args, kwargs):
+        _check_enough(argnums, len(args))
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         leaves, in_tree = tree_flatten((dyn, {}))
         for x in leaves:
@@ -254,7 +266,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
 
 def _differentiated(fun, argnums, args, kwargs):
     """The differentiated arguments as a tuple, and `fun` as a function of them."""
-    _check_positional(argnums, len(args))
+    _check_positions(argnums, len(args))
     if isinstance(argnums, tuple):
         dyn = tuple([args[i] for i in argnums])
     else:

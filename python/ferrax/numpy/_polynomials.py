@@ -20,6 +20,7 @@ from .._shapes import common_shape
 from ..lax import scan
 from . import _reductions, linalg
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of
+from ._arithmetic import absolute
 from ._convolving import convolve
 from ._exponential import sqrt
 from ._filling import full_like, ones, zeros
@@ -28,7 +29,11 @@ from ._joining import concatenate, stack
 from ._linear_algebra import dot
 from ._matrices import diag, vander
 from ._operators import add, multiply, negative
+from ._ranges import arange
+from ._rearranging import roll
+from ._selecting import where
 from ._shaping import atleast_1d
+from ._sorting import argsort
 
 if TYPE_CHECKING:
     from .._core import Array
@@ -314,21 +319,39 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     (p,) = _core.promote_dtypes_inexact(as_array("roots", p))
     if p.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
+    result = np.dtype(np.complex128 if p.dtype in (np.float64, np.complex128) else np.complex64)
     if p.shape[0] < 2:
-        return zeros(0, np.complex64 if p.dtype.itemsize <= 4 else np.complex128)
-    trailing = 0
-    if strip_zeros:
-        values = concrete_or_error(p, "The error arose in the jnp.roots function with strip_zeros=True; use strip_zeros=False under jit.")
-        nonzero = np.nonzero(values)[0]
-        if nonzero.size == 0:
-            return zeros(0, np.complex64)
-        trailing = values.shape[0] - 1 - int(nonzero[-1])
-        p = p[int(nonzero[0]) : int(nonzero[-1]) + 1]
-        if p.shape[0] < 2:
-            return zeros(trailing, np.complex64)
-    companion = diag(ones(p.shape[0] - 2, p.dtype), -1).at[0, :].set(-p[1:] / p[0])
-    out = linalg.eigvals(companion)
+        return zeros(0, result)
+    if not strip_zeros:
+        return _roots_with_zeros(p)
+    values = concrete_or_error(p, "The error arose in the jnp.roots function with strip_zeros=True; use strip_zeros=False under jit.")
+    nonzero = np.nonzero(values)[0]
+    if nonzero.size == 0:
+        return zeros(0, result)
+    trailing = values.shape[0] - 1 - int(nonzero[-1])
+    p = p[int(nonzero[0]) : int(nonzero[-1]) + 1]
+    if p.shape[0] < 2:
+        return zeros(trailing, result)
+    out = linalg.eigvals(_companion(p, ones(p.shape[0] - 2, p.dtype)))
     return concatenate([out, zeros(trailing, out.dtype)]) if trailing else out
+
+
+def _companion(p, below):
+    return diag(below, -1).at[0, :].set(-p[1:] / p[0])
+
+
+@jitted("roots")
+def _roots_with_zeros(p):
+    # Leading zeros become trailing ones. They are cut off from the companion matrix, so that their roots are exactly 0: the smallest
+    # ones, which are put last and are nan.
+    n = p.shape[0]
+    nothing = _reductions.all(p == 0)
+    leading = where(nothing, n, _reductions.argmin(p == 0))
+    p = roll(where(nothing, 1, p), -leading)
+    found = linalg.eigvals(_companion(p, (arange(n - 2) < n - 2 - leading).astype(p.dtype)))
+    smallest = argsort(argsort(absolute(found))) < leading
+    found = found[argsort(where(smallest, 2, found == 0))]
+    return where(arange(n - 1) < n - 1 - leading, found, constant(complex(np.nan, np.nan), found.dtype))
 
 
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False, w: ArrayLike | None = None, cov: bool = False) -> Any:

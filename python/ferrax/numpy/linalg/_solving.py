@@ -435,7 +435,10 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
         raise ValueError("Leading dimensions of input arrays must match")
     real = np.finfo(a.dtype)
     rcond = float(real.eps) * max(a.shape) if rcond is None else rcond
-    return _lstsq(a, b, _core.asarray(rcond, real.dtype), numpy_resid=bool(numpy_resid))
+    x, residuals, rank, s = _lstsq(a, b, _core.asarray(rcond, real.dtype), numpy_resid=bool(numpy_resid))
+    if numpy_resid and residuals.size and not isinstance(rank, _core.Tracer) and int(rank) < a.shape[1]:
+        residuals = _filling.zeros(0, s.dtype)
+    return x, residuals, rank, s
 
 
 @jitted("cond", static=("p",))
