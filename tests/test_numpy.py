@@ -298,3 +298,26 @@ def test_residuals_as_numpy_has_them(jnp, vector):
         got = jnp.linalg.lstsq(jnp.asarray(a, "float32"), jnp.asarray(b, "float32"), numpy_resid=True)[1]
         assert got.shape == expected.shape
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
+
+
+LISTS = {
+    "a row that is longer": (lambda a, b: [a, b], "shapes that differ in dimensions other than the one being concatenated"),
+    "a tuple": (lambda a, b: (a, b), "for shapes (1, 2), (1, 3)"),
+    "nested": (lambda a, b: [[a, a], [a, b]], "for shapes (1, 2), (1, 3)"),
+    "a list of numbers": (lambda a, b: [a, [1.0, 2.0, 3.0]], "for shapes (1, 2), (1, 3)"),
+    "an array of numpy": (lambda a, b: [np.ones(2, "float32"), b], "for shapes (1, 2), (1, 3)"),
+    "a number": (lambda a, b: [a, 1.0], "different numbers of dimensions: got (1, 2), (1,)"),
+    "a number first": (lambda a, b: [1.0, a], "different numbers of dimensions: got (1,), (1, 2)"),
+    "a matrix": (lambda a, b: [a, b[None]], "different numbers of dimensions: got (1, 2), (1, 1, 3)"),
+}
+
+
+@pytest.mark.parametrize("make", ["array", "asarray"])
+@pytest.mark.parametrize("which", LISTS)
+def test_lists_of_arrays_of_unlike_shapes(jax, jnp, which, make):
+    items, words = LISTS[which]
+    a, b = jnp.ones(2), jnp.ones(3)
+    for f in (lambda a, b: getattr(jnp, make)(items(a, b)), jax.jit(lambda a, b: getattr(jnp, make)(items(a, b)))):
+        with pytest.raises(TypeError) as e:
+            f(a, b)
+        assert str(e.value).startswith("Cannot concatenate arrays with ") and words in str(e.value)

@@ -190,12 +190,6 @@ def _from_sequence(values, dtype):
     if dtype is None:
         dtype = _core.result_type(*_leaves(values))
     parts = [_element(v, dtype) for v in values]
-    shapes = {tuple(p.shape) for p in parts}
-    if len(shapes) > 1:
-        raise ValueError(
-            "setting an array element with a sequence. The requested array has an inhomogeneous shape after 1 dimensions. "
-            f"The detected shape was ({len(parts)},) + inhomogeneous part."
-        )
     rows = []
     for p in parts:
         rows.append(bind("broadcast_in_dim", p, shape=(1, *p.shape), broadcast_dimensions=tuple(range(1, p.ndim + 1))))
