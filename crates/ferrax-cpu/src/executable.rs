@@ -177,10 +177,13 @@ impl Compiler<'_> {
         };
         self.constants.get_or_init(find).get(&s).copied().flatten()
     }
+    /// Whether the steps are repeated in the cache: they form no groups, and those of few elements are scalar.
+    pub fn repeats_in_cache(&self) -> bool {
+        self.is_repeated && !self.leaves_cache
+    }
     pub fn steps(&mut self, steps: &[Step]) -> Res<Vec<Ready>> {
         let mut out = vec![];
-        // Steps repeated in the cache form no groups, and steps of few elements are scalar.
-        let few = self.is_repeated && !self.leaves_cache;
+        let few = self.repeats_in_cache();
         let mut group = RowGroupBuilder::default();
         let mut at = 0;
         while let Some(s) = steps.get(at) {

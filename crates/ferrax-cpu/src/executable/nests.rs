@@ -105,7 +105,7 @@ pub fn compile_block(
     steps: &[Step],
     may_take: impl Fn(&Step) -> bool,
 ) -> Option<(Option<CompiledNest>, usize)> {
-    let is_repeated = c.is_repeated && !c.leaves_cache;
+    let is_repeated = c.repeats_in_cache();
     let most = if is_repeated { c.target.tuning.scalars.max_block_elements } else { 1 };
     let (written, n) = build::Builder::block(c, steps, most, may_take)?;
     if written.outs.is_empty() {

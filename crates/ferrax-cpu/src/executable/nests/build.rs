@@ -92,13 +92,12 @@ impl<'a, 'c> Builder<'a, 'c> {
         }
         let mut outs = vec![];
         // Where two cells share memory, one after the other's death, the one that is set later stays.
-        let mut settings = std::mem::take(&mut b.settings);
-        let last: Vec<bool> =
-            (0..settings.len()).map(|k| settings[k + 1..].iter().all(|s| s.0 != settings[k].0)).collect();
-        let mut last = last.into_iter();
-        settings.retain(|_| last.next() == Some(true));
-        for (cell, d, len) in settings {
-            b.leave_elements(cell, d, len, &mut outs)?;
+        let settings = std::mem::take(&mut b.settings);
+        let last: FxHashMap<Cell, usize> = settings.iter().zip(0..).map(|(s, at)| (s.0, at)).collect();
+        for (at, (cell, d, len)) in settings.into_iter().enumerate() {
+            if last[&cell] == at {
+                b.leave_elements(cell, d, len, &mut outs)?;
+            }
         }
         Some((b.written(vec![], vec![], outs)?, n))
     }
