@@ -250,3 +250,9 @@ def test_numbers_of_arguments_to_differentiate(jax, transform):
         kind, text = refused(argnums)
         assert kind is TypeError and "twice" in text
     assert jax.tree.leaves(derivative((-1, 0))) and derivative([0, 2]) is not None
+
+
+def test_array_equiv_without_common_dtype(jax):
+    """Under strict promotion, arrays of dtypes without a common one are not equivalent, as in JAX."""
+    with jax.numpy_dtype_promotion("strict"):
+        assert not jax.numpy.array_equiv(jax.numpy.zeros((2, 0), bool), jax.numpy.zeros((), "float16"))

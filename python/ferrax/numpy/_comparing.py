@@ -63,8 +63,8 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     Array(True, dtype=bool)
     """
     a1, a2 = asarray(a1), asarray(a2)
-    check_promotion(a1, a2)
     try:
+        check_promotion(a1, a2)
         same = equal(a1, a2)
     except ValueError:
         return _core.asarray(np.False_)
