@@ -130,6 +130,23 @@ def test_matrices_by_vectors(dtype, n):
     agree(lambda xs: lax.scan(lambda h, x: (fnp.tanh(a @ h + x), h), xs[0], xs), drawn(dtype, 6, n))
 
 
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 6, 9, 11])
+def test_reductions_of_groups_of_rows(dtype, rows):
+    """Groups of rows are reduced together, those that are left over one by one: sums, extremes, two reductions in a row, and what depends on the row."""
+    for n in (5, 16, 37):
+        a = drawn(dtype, rows, n)
+
+        def body(i, s, n=n):
+            a, t = s
+            scaled = a * a[:, :1] + fnp.arange(rows, dtype=dtype)[:, None]
+            spread = (a - a.max(1, keepdims=True)).min(1)
+            t = (t + scaled.sum(1) - spread + (a @ fnp.arange(n, dtype=dtype)).astype(dtype)).astype(dtype)
+            return fnp.roll(a, 1, 1) - t[:, None], t
+
+        agree(lambda a, t, body=body: loop(3, body, (a, t)), a, drawn(dtype, rows))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("k", "n"), [(9, 70), (16, 34), (33, 33), (40, 13), (70, 9), (130, 64), (64, 65), (200, 5)])
 def test_vectors_by_matrices(dtype, k, n):

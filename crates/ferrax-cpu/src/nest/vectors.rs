@@ -8,6 +8,7 @@
 //! INVARIANT: each lane computes what an iteration computes, and a reduction adds the same elements to the same sums.
 mod calls;
 mod columns;
+mod jam;
 
 use super::facts::lane;
 use super::{ArrayId, Def, FOLD_SCRATCH, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
@@ -59,6 +60,17 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usi
             match l.trip {
                 NestTrip::Static(n) if let Some(all) = in_vectors(nest, &l, n, limits) => out.extend(all),
                 _ => out.push(Stmt::Loop(l)),
+            }
+            continue;
+        }
+        let groups = match l.trip {
+            NestTrip::Static(n) if !is_innermost => jam::jammed(nest, &l, n),
+            _ => None,
+        };
+        if let Some(loops) = groups {
+            for (mut l, n) in loops {
+                l.body = statements(nest, l.body, limits, times.saturating_mul(n))?;
+                out.push(Stmt::Loop(Box::new(l)));
             }
             continue;
         }
@@ -145,7 +157,7 @@ fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> 
     }
     let slot = v.nest.add(NestOp::Carry, DType::I64, &[]);
     v.scalars.insert(counter.slot, slot);
-    if folds.is_empty() { v.free(l, n, &counter, slot) } else { v.fold(l, n, &counter, slot, &folds) }
+    if folds.is_empty() { v.free(l, n, &counter, slot, 1) } else { v.fold(l, n, &counter, slot, &folds) }
 }
 
 impl<'a> Vectorizer<'a> {
@@ -397,8 +409,8 @@ impl<'a> Vectorizer<'a> {
         self.vectors.insert((v, behind), new);
         Some(new)
     }
-    /// The statements of an iteration, in their order.
-    fn iteration(&mut self, l: &NestLoop, behind: usize) -> Option<()> {
+    /// The statements of the iterations of `width` vectors, in their order.
+    fn iteration(&mut self, l: &NestLoop, width: usize) -> Option<()> {
         let mut wanted: FxHashSet<NestValue> = FxHashSet::default();
         for s in l.body.iter().rev() {
             match s {
@@ -413,40 +425,48 @@ impl<'a> Vectorizer<'a> {
             }
         }
         for s in &l.body {
-            match s {
-                Stmt::Let(v) if wanted.contains(v) => {
-                    self.vector(*v, behind)?;
-                }
-                Stmt::Store { array, index, offset, value, dtype, .. } => {
-                    let stride = self.stride(*index)?;
-                    let half = self.narrowed(*value);
-                    let (index, value) = (self.scalar(*index), self.vector(half.unwrap_or(*value), behind)?);
-                    if half.is_some() && stride != 1 {
-                        return None;
+            if let Stmt::Loop(fold) = s {
+                self.column(fold, width)?;
+                continue;
+            }
+            for behind in 0..width {
+                match s {
+                    Stmt::Let(v) if wanted.contains(v) => {
+                        self.vector(*v, behind)?;
                     }
-                    if stride == 0 || stride != 1 && *dtype == DType::Bool || stride.unsigned_abs() >= 1 << 20 {
-                        return None;
+                    Stmt::Store { array, index, offset, value, dtype, .. } => {
+                        let stride = self.stride(*index)?;
+                        let half = self.narrowed(*value);
+                        let (index, value) = (self.scalar(*index), self.vector(half.unwrap_or(*value), behind)?);
+                        if half.is_some() && stride != 1 {
+                            return None;
+                        }
+                        if stride == 0 || stride != 1 && *dtype == DType::Bool || stride.unsigned_abs() >= 1 << 20 {
+                            return None;
+                        }
+                        let far = (behind * self.lanes) as i64 * stride;
+                        let offset = i32::try_from(*offset as i64 + far).ok()?;
+                        let (array, dtype, stride) = (*array, *dtype, stride as i32);
+                        self.body.push(Stmt::Store { array, index, offset, value, dtype, stride });
                     }
-                    let stride = stride as i32;
-                    let store = Stmt::Store { array: *array, index, offset: *offset, value, dtype: *dtype, stride };
-                    self.body.push(store);
+                    _ => (),
                 }
-                Stmt::Loop(fold) => self.column(fold)?,
-                _ => (),
             }
         }
         Some(())
     }
-    fn free(mut self, l: &NestLoop, n: usize, counter: &NestCarry, slot: NestValue) -> Option<Vec<Stmt>> {
-        self.iteration(l, 0)?;
-        let (whole, rest) = (n / self.lanes, n % self.lanes);
-        let by = self.constant(self.lanes as i64);
+    /// A free loop, in each iteration of which are `width` vectors.
+    fn free(mut self, l: &NestLoop, n: usize, counter: &NestCarry, slot: NestValue, width: usize) -> Option<Vec<Stmt>> {
+        self.iteration(l, width)?;
+        let step = self.lanes * width;
+        let (whole, rest) = (n / step, n % step);
+        let by = self.constant(step as i64);
         let mut next = self.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by], 1);
         // if no load reads an element that a store wrote, the last vector may overlap the previous
         // one
         let again = rest > 0 && !reads_what_it_writes(self.nest, &l.body);
         if again {
-            let last = self.constant((n - self.lanes) as i64);
+            let last = self.constant((n - step) as i64);
             next = self.push(NestOp::Bin(Bin::Min), DType::I64, &[next, last], 1);
         }
         let (init, after) = (self.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));

@@ -12,6 +12,9 @@ use crate::nest::{LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestVal
 use ferrax_kernel::{DType, order};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+/// Vectors of columns that are read at once.
+const MAX_WIDTH: usize = 4;
+
 /// A reduction within a free loop.
 struct InnerFold<'l> {
     counter: NestCarry,
@@ -20,7 +23,8 @@ struct InnerFold<'l> {
     inside: FxHashSet<NestValue>,
     /// How much an index grows from one of its iterations to the next.
     strides: FxHashMap<NestValue, Option<i64>>,
-    terms: FxHashMap<(NestValue, usize), NestValue>,
+    /// The values of terms, by how many elements and vectors behind the counters.
+    terms: FxHashMap<(NestValue, usize, usize), NestValue>,
 }
 
 /// The free loop in vectors of its iterations, where elements that its reductions take lie side by side from one iteration to the next.
@@ -37,7 +41,8 @@ pub fn in_columns(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits)
     }
     let slot = v.nest.add(NestOp::Carry, DType::I64, &[]);
     v.scalars.insert(counter.slot, slot);
-    v.free(l, n, &counter, slot)
+    let width = v.width(l, n, folds.len());
+    v.free(l, n, &counter, slot, width)
 }
 /// Whether a carry is one that elements are added to; else it is a counter.
 fn is_sum(nest: &Nest, c: &NestCarry) -> bool {
@@ -105,8 +110,18 @@ impl Vectorizer<'_> {
         }
         beside && !apart
     }
-    /// The sums of a reduction for the lanes of a vector.
-    pub fn column(&mut self, l: &NestLoop) -> Option<()> {
+    /// How many vectors of columns are read at once: so many that whole cache lines are read, unless the last ones would mostly repeat others.
+    fn width(&self, l: &NestLoop, n: usize, folds: usize) -> usize {
+        let (vectors, is_repeated) = (n.div_ceil(self.lanes), !super::reads_what_it_writes(self.nest, &l.body));
+        let fits = |w: &usize| {
+            let whole = n / (w * self.lanes);
+            let all = n.div_ceil(w * self.lanes) * w;
+            w * folds <= MAX_WIDTH && whole > 0 && (all == vectors || is_repeated && all * 4 <= vectors * 5)
+        };
+        [MAX_WIDTH, MAX_WIDTH / 2].into_iter().find(fits).unwrap_or(1)
+    }
+    /// The sums of a reduction for the lanes of `width` vectors.
+    pub fn column(&mut self, l: &NestLoop, width: usize) -> Option<()> {
         let NestTrip::Static(n) = l.trip else { return None };
         let counter = counter_of(self.nest, l)?;
         let folds: Vec<&NestCarry> = l.carries.iter().filter(|c| c.slot != counter.slot).collect();
@@ -115,39 +130,44 @@ impl Vectorizer<'_> {
         let strides = [(counter.slot, Some(1))].into_iter().collect();
         let mut r = InnerFold { counter, folds, n, inside, strides, terms: FxHashMap::default() };
         for c in r.folds.clone() {
-            self.prepare(&r, self.nest.def(c.next).args[1], true)?;
+            for w in 0..width {
+                self.prepare(&r, self.nest.def(c.next).args[1], true, w)?;
+            }
         }
         let half = order::LANES / 2;
-        let at_once = (VECTOR_SUMS / 2 / r.folds.len().max(1)).clamp(1, half);
-        let mut sums: Vec<Vec<NestValue>> = vec![vec![]; r.folds.len()];
+        let at_once = (VECTOR_SUMS / 2 / (r.folds.len() * width).max(1)).clamp(1, half);
+        // by fold and vector
+        let mut sums: Vec<Vec<NestValue>> = vec![vec![]; r.folds.len() * width];
         for from in (0..half).step_by(at_once) {
             let below = from..half.min(from + at_once);
             let count = below.len();
             let places: Vec<usize> = below.clone().chain(below.map(|l| l + half)).collect();
-            let parts = self.partial_sums(&mut r, &places)?;
+            let parts = self.partial_sums(&mut r, &places, width)?;
             for (k, (all, parts)) in sums.iter_mut().zip(parts).enumerate() {
-                let f = *self.nest.def(r.folds[k].next);
+                let f = *self.nest.def(r.folds[k / width].next);
                 for l in 0..count {
                     all.push(self.push(f.op, f.dtype, &[parts[l], parts[l + count]], self.lanes));
                 }
             }
         }
-        for (c, mut parts) in r.folds.iter().zip(sums) {
+        for (k, mut parts) in sums.into_iter().enumerate() {
+            let c = r.folds[k / width];
             let f = *self.nest.def(c.next);
             while parts.len() > 1 {
                 let half = parts.len() / 2;
                 parts = (0..half).map(|g| self.push(f.op, f.dtype, &[parts[g], parts[g + half]], self.lanes)).collect();
             }
-            self.vectors.insert((c.after, 0), parts[0]);
+            self.vectors.insert((c.after, k % width), parts[0]);
         }
         Some(())
     }
-    /// The partial sums at these positions among a reduction's sixteen, by fold.
-    fn partial_sums(&mut self, r: &mut InnerFold, places: &[usize]) -> Option<Vec<Vec<NestValue>>> {
+    /// The partial sums at these positions among a reduction's sixteen, by fold and vector.
+    fn partial_sums(&mut self, r: &mut InnerFold, places: &[usize], width: usize) -> Option<Vec<Vec<NestValue>>> {
         let (whole, rest) = (r.n / order::LANES, r.n % order::LANES);
         let mut sums: Vec<Vec<NestValue>> = vec![];
         for c in &r.folds {
-            sums.push(vec![self.splat(c.init); places.len()]);
+            let init = self.splat(c.init);
+            sums.extend(vec![vec![init; places.len()]; width]);
         }
         if whole > 0 {
             let outer = std::mem::take(&mut self.body);
@@ -155,9 +175,9 @@ impl Vectorizer<'_> {
             self.scalars.insert(r.counter.slot, slot);
             let mut carries = vec![];
             for (i, place) in places.iter().enumerate() {
-                for (k, c) in r.folds.clone().into_iter().enumerate() {
-                    let f = *self.nest.def(c.next);
-                    let term = self.term(r, f.args[1], *place)?;
+                for k in 0..sums.len() {
+                    let f = *self.nest.def(r.folds[k / width].next);
+                    let term = self.term(r, f.args[1], *place, k % width)?;
                     let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| {
                         let v = self.nest.add(op, f.dtype, &[]);
                         self.nest.defs[v as usize].lanes = self.lanes as u8;
@@ -180,9 +200,9 @@ impl Vectorizer<'_> {
         let first = self.constant((r.n - rest) as i64);
         self.scalars.insert(r.counter.slot, first);
         for (i, place) in places.iter().enumerate().filter(|p| *p.1 < rest) {
-            for (k, c) in r.folds.clone().into_iter().enumerate() {
-                let f = *self.nest.def(c.next);
-                let term = self.term(r, f.args[1], *place)?;
+            for k in 0..sums.len() {
+                let f = *self.nest.def(r.folds[k / width].next);
+                let term = self.term(r, f.args[1], *place, k % width)?;
                 sums[k][i] = self.push(f.op, f.dtype, &[sums[k][i], term], self.lanes);
             }
         }
@@ -195,28 +215,29 @@ impl Vectorizer<'_> {
         self.scalars.retain(|v, _| !r.inside.contains(v));
     }
     /// Computes the values that a term reads from outside its loop.
-    fn prepare(&mut self, r: &InnerFold, v: NestValue, is_data: bool) -> Option<()> {
+    fn prepare(&mut self, r: &InnerFold, v: NestValue, is_data: bool, w: usize) -> Option<()> {
         let def = *self.nest.def(v);
         if !r.inside.contains(&v) {
             if is_data && self.stride(v) != Some(0) {
-                self.vector(v, 0)?;
+                self.vector(v, w)?;
             } else {
                 self.scalar(v);
             }
             return Some(());
         }
         let is_data = is_data && !matches!(def.op, NestOp::Load(..)) && self.stride(v).is_none();
-        def.args().iter().try_for_each(|a| self.prepare(r, *a, is_data))
+        def.args().iter().try_for_each(|a| self.prepare(r, *a, is_data, w))
     }
-    /// The value of the lanes at so many elements behind the reduction's counter.
-    fn term(&mut self, r: &mut InnerFold, v: NestValue, behind: usize) -> Option<NestValue> {
+    /// The value of the lanes of a vector at so many elements behind the reduction's counter.
+    fn term(&mut self, r: &mut InnerFold, v: NestValue, behind: usize, w: usize) -> Option<NestValue> {
         if !r.inside.contains(&v) {
-            return self.vector(v, 0);
+            return self.vector(v, w);
         }
-        if let Some(known) = r.terms.get(&(v, behind)) {
+        if let Some(known) = r.terms.get(&(v, behind, w)) {
             return Some(*known);
         }
         let (def, lanes, far) = (*self.nest.def(v), self.lanes, behind as i64);
+        let beside = (w * lanes) as i64;
         if self.widened(&def).is_some() {
             return None;
         }
@@ -224,7 +245,11 @@ impl Vectorizer<'_> {
             let index = def.args[0];
             let (across, along) = (self.stride(index)?, r.stride(self.nest, index)?);
             let index = self.scalar(index);
-            let offset = i32::try_from(along.checked_mul(far)?.checked_add(offset as i64)?).ok()?;
+            if across == 0 && w > 0 {
+                return self.term(r, v, behind, 0);
+            }
+            let far = along.checked_mul(far)?.checked_add(across.checked_mul(beside)?)?;
+            let offset = i32::try_from(far.checked_add(offset as i64)?).ok()?;
             if offset.unsigned_abs() >= 1 << 27 {
                 return None;
             }
@@ -238,20 +263,21 @@ impl Vectorizer<'_> {
             }
         } else if let Some(across) = self.stride(v) {
             let (along, mut first) = (r.stride(self.nest, v)?, self.scalar(v));
-            if far * along != 0 {
-                let more = self.nest.add(NestOp::Const((far * along) as u64), def.dtype, &[]);
+            let far = far * along + beside * across;
+            if far != 0 {
+                let more = self.nest.add(NestOp::Const(far as u64), def.dtype, &[]);
                 first = self.push(NestOp::Bin(ferrax_kernel::Bin::Add), def.dtype, &[first, more], 1);
             }
             self.grown(first, def.dtype, across)?
         } else {
             let is_made = !matches!(def.op, NestOp::Carry | NestOp::After);
-            let args: Vec<NestValue> = def.args().iter().map(|a| self.term(r, *a, behind)).collect::<Option<_>>()?;
+            let args: Vec<NestValue> = def.args().iter().map(|a| self.term(r, *a, behind, w)).collect::<Option<_>>()?;
             if !is_made || matches!(def.op, NestOp::Bin(f) if !f.is_comparison() && !has_instruction(f, def.dtype)) {
                 return None;
             }
             self.push(def.op, def.dtype, &args, lanes)
         };
-        r.terms.insert((v, behind), new);
+        r.terms.insert((v, behind, w), new);
         Some(new)
     }
 }
