@@ -946,6 +946,18 @@ fn a_broken_promise_of_windows_that_come_first() {
     }
 }
 
+/// Rows that are long enough to be taken as matrices lie at other distances in the operand than in the result.
+#[test]
+fn long_transforms_are_those_of_each_row() {
+    for kind in [FftKind::Forward, FftKind::Inverse, FftKind::RealForward, FftKind::RealInverse] {
+        let f = Fft { kind, outer: 3, lengths: Dims::new(&[1 << 17]), inner: 1, dtype: DType::F32 };
+        let (all, one) = (Routine::Fft(f.clone()), Routine::Fft(Fft { outer: 1, ..f.clone() }));
+        let x = whole(&mut Rng(7), f.dtype, all.operands()[0].1);
+        let parts: Vec<u8> =
+            x.chunks_exact(x.len() / 3).flat_map(|x| run(&one, &[x.to_vec()], false).remove(0)).collect();
+        assert!(run(&all, &[x], false)[0] == parts, "{f:?}");
+    }
+}
 /// Threads and tiers: the same bits.
 #[test]
 fn transforms_do_not_depend_on_threads() {

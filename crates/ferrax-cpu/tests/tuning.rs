@@ -1,8 +1,10 @@
 //! Thresholds of kernels, overridden one by one: on each side of a threshold the compiled text names another strategy.
 use ferrax_cpu::kernels::CompiledKernel;
-use ferrax_cpu::tuning::KernelTuning;
-use ferrax_cpu::{Target, Tier, Tuning};
-use ferrax_kernel::{Access, Affine, Bin, DType, Kernel, Node, ReduceKind, Scalar, Un};
+use ferrax_cpu::tuning::{KernelTuning, RowGroupTuning};
+use ferrax_cpu::{CpuBackend, Target, Tier, Tuning};
+use ferrax_kernel::backend::Backend;
+use ferrax_kernel::plan::{Place, Step};
+use ferrax_kernel::{Access, Affine, Bin, DType, Dims, Kernel, Node, Plan, ReduceKind, Scalar, Un};
 
 const D: KernelTuning = KernelTuning::DEFAULT;
 
@@ -36,6 +38,16 @@ fn sum(d: DType, [m, n]: [usize; 2], over_rows: bool) -> Kernel {
     let mut k = Kernel { grid: [grid].into(), rdims: [rdims].into(), ..Kernel::default() };
     k.inputs = vec![(d, m * n)];
     k.nodes = vec![load(d, 0, &strides), (d, Node::Reduce { kind: ReduceKind::Sum, of: 0 })];
+    k.outputs = vec![1];
+    k
+}
+/// The sum of an array over the last axes, read at these strides.
+fn sum_at(grid: &[usize], rdims: &[usize], strides: &[i64]) -> Kernel {
+    let sizes = grid.iter().chain(rdims);
+    let last: usize = sizes.zip(strides).map(|(n, s)| (n - 1) * *s as usize).sum();
+    let mut k = Kernel { grid: Dims::new(grid), rdims: Dims::new(rdims), ..Kernel::default() };
+    k.inputs = vec![(DType::F32, last + 1)];
+    k.nodes = vec![load(DType::F32, 0, strides), (DType::F32, Node::Reduce { kind: ReduceKind::Sum, of: 0 })];
     k.outputs = vec![1];
     k
 }
@@ -73,8 +85,26 @@ fn blocks_of_transposes() {
     let side = |block_side| text(&k, KernelTuning { block_side, ..D });
     let whole = side(129);
     assert_ne!(side(64), whole);
+    let wide = transposed([128, 64]);
+    assert_ne!(text(&wide, KernelTuning { block_side: 64, ..D }), text(&wide, KernelTuning { block_side: 129, ..D }));
     let stride = |min_crossed_stride| text(&k, KernelTuning { min_crossed_stride, ..D });
     assert_eq!([stride(128) != whole, stride(129) != whole], [true, false]);
+    // an axis of one index is not the last one
+    let mut k = k.clone();
+    k.grid = [128, 128, 1].into();
+    k.nodes[0] = load(DType::F32, 0, &[1, 128, 1]);
+    assert_ne!(text(&k, D), text(&k, KernelTuning { block_side: 129, ..D }));
+}
+#[test]
+fn interleaved_columns_behind_an_axis_of_one_index() {
+    let text_at = |strides: &[i64]| {
+        let mut k = Kernel { grid: [100, 1, 3].into(), inputs: vec![(DType::F32, 600)], ..Kernel::default() };
+        k.nodes = vec![load(DType::F32, 0, strides), (DType::F32, Node::Bin(Bin::Add, 0, 0))];
+        k.outputs = vec![1];
+        text(&k, D)
+    };
+    assert_eq!(text_at(&[3, 7, 1]), text_at(&[3, 3, 1]));
+    assert_ne!(text_at(&[6, 7, 1]), text_at(&[3, 7, 1]));
 }
 #[test]
 fn short_reductions() {
@@ -82,13 +112,20 @@ fn short_reductions() {
     let min = |min_unrolled_results| unrolled(KernelTuning { min_unrolled_results, ..D });
     assert_eq!([min(101), min(100)], [false, true]);
     let max = |max_unrolled_nodes| unrolled(KernelTuning { max_unrolled_nodes, min_unrolled_results: 1, ..D });
-    assert_eq!([max(8), max(64)], [false, true]);
+    // twice for each of four elements, and once for the sum
+    assert_eq!([max(8), max(9)], [false, true]);
 }
 #[test]
 fn columns() {
     let width =
         |max_reduced_columns| text(&sum(DType::F32, [100, 64], true), KernelTuning { max_reduced_columns, ..D });
     assert!(width(32).contains("width=32") && width(64).contains("width=64"));
+    // axes of one index, whatever their strides, are no axes; nor do windows that overlap lie side by side
+    let in_columns = |k: &Kernel| text(k, D).contains("order=columns");
+    assert!(in_columns(&sum_at(&[64], &[100], &[1, 64])));
+    assert!(in_columns(&sum_at(&[64], &[100, 1], &[1, 64, 1])));
+    assert!(in_columns(&sum_at(&[64, 1], &[100], &[1, 0, 64])));
+    assert!(!in_columns(&sum_at(&[100], &[40], &[1, 1])));
     if Tier::Avx2.is_available() {
         let k = sum(DType::F32, [16, 16], true);
         let by_code =
@@ -117,6 +154,36 @@ fn tiles() {
     late.outputs = vec![3];
     let loads = |max_early_loads| text(&late, KernelTuning { max_early_loads, ..D });
     assert!(loads(0) != loads(1) && loads(1) == loads(2));
+}
+/// The text of a plan of kernels of 1024 rows that read one array, with so many members of a row-fused group at most.
+fn grouped(kernels: &[Kernel], max_members: usize) -> String {
+    let row_groups = RowGroupTuning { max_members, ..RowGroupTuning::DEFAULT };
+    let target = Target { tier: Tier::Portable, tuning: Tuning { row_groups, ..Tuning::DEFAULT } };
+    let mut p = Plan::default();
+    let a = p.add_slot(DType::F32, 1 << 20, 0);
+    p.inputs.push(a);
+    p.places.push(Place::Input(0));
+    for (j, k) in kernels.iter().enumerate() {
+        let out = p.add_slot(DType::F32, k.grid.size(), 0);
+        p.outputs.push(out);
+        p.places.push(Place::Output(j as u32));
+        p.steps.push(Step::Kernel { kernel: k.clone().into(), ins: vec![a], outs: vec![out] });
+    }
+    p.donatable = vec![None; kernels.len()];
+    CpuBackend::with_target(target).unwrap().compile(p.verify().unwrap()).unwrap().text()
+}
+#[test]
+fn members_of_row_groups() {
+    let mut double = sum(DType::F32, [1024, 1024], false);
+    double.grid = [1024, 1024].into();
+    double.rdims = [].into();
+    double.nodes[1] = (DType::F32, Node::Bin(Bin::Add, 0, 0));
+    let three = vec![double.clone(); 3];
+    let group = |n: usize| grouped(&three, n).contains("row-fused group of 3");
+    assert_eq!([group(2), group(3)], [false, true]);
+    // the first one could be cut into more rows than the second
+    let two = [double, sum(DType::F32, [1024, 1024], false)];
+    assert!(grouped(&two, 3).contains("row-fused group of 2 over 1024 rows"));
 }
 #[test]
 fn splits_of_results() {

@@ -578,7 +578,7 @@ impl TileProgram {
         };
         let by = if self.by_rows { "rows" } else { "positions" };
         let mut s = format!("  loops {:?} tile {} by {by}, registers {}", &self.dims[..], self.tile, self.n_regs);
-        s += &format!(", code {}\n", self.code_text());
+        s += &format!(", code {}{}\n", self.code_text(), self.vector_text());
         for i in &self.setup {
             s += &match i {
                 Setup::Fill { d, bits, .. } => format!("  once {} = {bits:#x}\n", op(*d)),

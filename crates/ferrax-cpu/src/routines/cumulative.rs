@@ -152,6 +152,8 @@ struct Cumulative {
     inner: usize,
     /// From the last element to the first.
     reverse: bool,
+    /// Lines that are accumulated side by side.
+    abreast: usize,
     /// Bytes of an element.
     size: usize,
     cost: Cost,
@@ -242,8 +244,8 @@ impl CompiledRoutine for Cumulative {
     fn text(&self) -> String {
         match self.strategy {
             CumulativeStrategy::Registers(_) => {
-                let (of, lines) = if self.inner == 1 { ("rows", self.outer) } else { ("columns", self.inner) };
-                format!("cumulative strategy=registers {of}={}", if lines >= ABREAST { ABREAST } else { 1 })
+                let of = if self.inner == 1 { "rows" } else { "columns" };
+                format!("cumulative strategy=registers {of}={}", self.abreast)
             }
             CumulativeStrategy::Columns(_) if self.inner == 1 => "cumulative strategy=columns of=rows".into(),
             CumulativeStrategy::Columns(_) => "cumulative strategy=columns".into(),
@@ -268,7 +270,10 @@ pub fn compile(
         _ => CumulativeStrategy::Columns(ColumnFunctions { load, combine, canonical, store }),
     };
     let lines = if inner == 1 { outer } else { inner };
-    let each = if matches!(strategy, CumulativeStrategy::Registers(_)) && lines >= ABREAST { 0.4 } else { 1.0 };
-    let cost = Cost::of((outer * n * inner) as f64 * each);
-    Ok(Box::new(Cumulative { strategy, outer, n, inner, reverse, size: d.size(), cost }))
+    let (abreast, nanos) = match strategy {
+        CumulativeStrategy::Registers(_) if lines >= ABREAST => (ABREAST, 0.4),
+        _ => (1, 1.0),
+    };
+    let cost = Cost::of((outer * n * inner) as f64 * nanos);
+    Ok(Box::new(Cumulative { strategy, outer, n, inner, reverse, abreast, size: d.size(), cost }))
 }

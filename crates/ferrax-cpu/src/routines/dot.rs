@@ -383,9 +383,8 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
     let loops = matches!(strategy, DotStrategy::Loops | DotStrategy::Registers);
     let each = match strategy {
         DotStrategy::Library => 0.03,
-        _ if loops => 0.2,
-        _ if pairs.is_some() => 0.3 * NANOS,
-        _ => NANOS,
+        DotStrategy::Loops | DotStrategy::Registers => 0.2,
+        _ => NANOS * pairs.map_or(1.0, |_| 0.3),
     };
     let strides = |packed: bool, n: [usize; 3], s: [i64; 3]| {
         if packed { [(n[1] * n[2]) as isize, n[2] as isize, 1] } else { s.map(|x| x as isize) }
@@ -398,7 +397,10 @@ pub fn compile(d: &Dot, target: &Target) -> Res<Run> {
         size: lane.size(),
         rows: pairs.unwrap_or_else(|| rows_function(lane, loops, tier)),
         terms,
-        exact: if strategy == DotStrategy::Registers { exact(&d, lane, tier) } else { None },
+        exact: match strategy {
+            DotStrategy::Registers => exact(&d, lane, tier),
+            _ => None,
+        },
         strides: [strides(pack[0].is_some(), lhs, d.lhs), strides(pack[1].is_some(), rhs, d.rhs)],
         pack,
         unpack,

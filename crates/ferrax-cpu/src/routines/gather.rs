@@ -86,9 +86,7 @@ impl Gathering {
             (0..rank).filter(|k| !g.collapsed_slice_dims.contains(k) && !g.operand_batching_dims.contains(k)).collect();
         let vector = g.start_index_map.len();
         let n_positions: usize = positions.iter().map(|k| g.out[*k]).product();
-        if kept.len() != g.offset_dims.len()
-            || g.slice_sizes.len() != rank
-            || n_positions * vector != g.indices.size() && vector > 0
+        if kept.len() != g.offset_dims.len() || g.slice_sizes.len() != rank || n_positions * vector != g.indices.size()
         {
             return Err(Error::Invalid(format!("inconsistent gather {g:?}")));
         }

@@ -105,6 +105,11 @@ impl TileProgram {
             }
         }
     }
+    /// The length of the vectors of that code, where it is not the longest that the machine has.
+    pub fn vector_text(&self) -> &'static str {
+        let is_short = self.code.tier == Tier::Avx512 && self.vector() == VectorSize::Ymm && self.code_text() != "none";
+        if is_short { ", 256-bit vectors" } else { "" }
+    }
     /// Whether the program is one native segment that advances only through buffers used in place.
     pub fn is_all_native(&self) -> bool {
         matches!(self.code.get(), Some([CodePart::Native(s)]) if s.moving().all(|o| o as usize >= self.n_regs))
