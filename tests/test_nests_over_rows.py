@@ -148,6 +148,22 @@ def test_reductions_of_groups_of_rows(dtype, rows):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("n", "k"), [(9, 3), (9, 5), (12, 3), (17, 3), (17, 20), (33, 9)])
+def test_temporaries_that_lie_in_the_memory_of_dead_ones(dtype, n, k):
+    """A temporary array may take a part of the memory of one that is dead: a loop that reads the one in reverse is not joined with one that sets the other."""
+    a, b, c = np.arange(n, dtype=dtype) % 5 - 2, drawn(dtype, n, k), drawn(dtype, k)
+
+    def body(i, s):
+        a, b = s
+        a = fnp.maximum(b, (a[None] * a[:, None]).sum(1)[:, None]).max(1) - a[::-1]
+        a = (a[:, None] * c + 1).max(1) - a[::-1]
+        return a, (((a[:, None] * c) % 7).at[n // 2].set(c) * -1) % 7
+
+    agree(lambda a, b: loop(1, body, (a, b)), a, b)
+    agree(lambda a, b: loop(2, body, (a, b)), a, b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("k", "n"), [(9, 70), (16, 34), (33, 33), (40, 13), (70, 9), (130, 64), (64, 65), (200, 5)])
 def test_vectors_by_matrices(dtype, k, n):
     a, b, h = drawn(dtype, k, n), drawn(dtype, 3, k, n), drawn(dtype, 3, k)

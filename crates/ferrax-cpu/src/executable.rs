@@ -119,6 +119,7 @@ pub struct Compiler<'a> {
     pub leaves_cache: bool,
     /// How often each cell is read; counted at first use.
     reads: OnceCell<Vec<usize>>,
+    cell_bytes: OnceCell<Vec<usize>>,
     /// Slots of one element that a kernel always sets to the same constant; computed at first use.
     constants: OnceCell<FxHashMap<SlotId, Option<Scalar>>>,
 }
@@ -143,6 +144,24 @@ impl Compiler<'_> {
             }
             _ => false,
         }
+    }
+    /// Whether bytes of the two cells, of so many each, may be the same memory.
+    pub fn overlap(&self, (a, bytes_of_a): (Cell, usize), (b, bytes_of_b): (Cell, usize)) -> bool {
+        match (self.locations[a as usize], self.locations[b as usize]) {
+            (Location::Arena(x), Location::Arena(y)) => x < y + bytes_of_b && y < x + bytes_of_a,
+            _ => self.meet(a, b),
+        }
+    }
+    /// The bytes of the longest slot of a cell.
+    pub fn cell_bytes(&self, cell: Cell) -> usize {
+        self.cell_bytes.get_or_init(|| {
+            let mut bytes = vec![0; self.locations.len()];
+            for (slot, cell) in self.plan.slots.iter().zip(&self.cells) {
+                let most: &mut usize = &mut bytes[*cell as usize];
+                *most = slot.bytes().max(*most);
+            }
+            bytes
+        })[cell as usize]
     }
     /// How many steps read a cell, its uses at the end of the plan or of an iteration included.
     fn reads(&self, cell: Cell) -> usize {
@@ -359,6 +378,7 @@ impl CpuExecutable {
             is_repeated: false,
             leaves_cache,
             reads: OnceCell::new(),
+            cell_bytes: OnceCell::new(),
             constants: OnceCell::new(),
         };
         let steps = c.steps(&plan.steps)?;

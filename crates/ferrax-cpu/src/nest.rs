@@ -17,7 +17,7 @@ mod simplify;
 mod vectors;
 
 use ferrax_kernel::{Bin, DType, Un};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
@@ -275,6 +275,20 @@ fn count(nest: &Nest, body: &[Stmt], c: &mut NestCounts) {
                 c.vector_loops += l.body.iter().any(of_vectors) as usize;
                 count(nest, &l.body, c);
             }
+        }
+    }
+}
+/// Adds the arrays that statements load from.
+fn loads(nest: &Nest, body: &[Stmt], found: &mut FxHashSet<ArrayId>) {
+    for s in body {
+        match s {
+            Stmt::Let(v) => {
+                if let NestOp::Load(array, _) | NestOp::LoadApart(array, ..) = nest.def(*v).op {
+                    found.insert(array);
+                }
+            }
+            Stmt::Loop(l) => loads(nest, &l.body, found),
+            _ => (),
         }
     }
 }

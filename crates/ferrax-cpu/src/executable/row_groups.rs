@@ -154,18 +154,18 @@ impl<'a> RowGroupBuilder<'a> {
         // PERF: members that were compatible without the new one still are, so only pairs with the
         // new one are checked.
         let known = self.prospects.len() - 1;
-        if self.rows > 0
-            && self.prospects.len() <= c.target.tuning.row_groups.max_members
-            && self.holds(c, self.rows, known)
-        {
+        let fits = self.prospects.len() <= c.target.tuning.row_groups.max_members;
+        if fits && self.rows > 0 && self.holds(c, self.rows, known) {
             return;
         }
-        if let Some(rows) = self.common_rows(c) {
-            self.rows = rows;
-        } else if let Some(last) = self.prospects.pop() {
-            self.finish(c, out);
-            self.prospects.push(last);
-            self.rows = self.common_rows(c).unwrap_or(0);
+        match if fits { self.common_rows(c) } else { None } {
+            Some(rows) => self.rows = rows,
+            None => {
+                let last = self.prospects.pop();
+                self.finish(c, out);
+                self.prospects.extend(last);
+                self.rows = self.common_rows(c).unwrap_or(0);
+            }
         }
     }
     pub fn is_empty(&self) -> bool {
@@ -186,8 +186,8 @@ impl<'a> RowGroupBuilder<'a> {
         let pays = self.pays(c);
         let meets = |s: &SlotId, cell: Cell, bytes: usize| {
             let apart = || {
-                pays && is_inner(c, &self.prospects, cell)
-                    || !overlap(c, c.cell(*s), cell, |x| if x == cell { bytes } else { c.bytes(*s) })
+                let other = (c.cell(*s), c.bytes(*s));
+                pays && is_inner(c, &self.prospects, cell) || !overlap(c, other, (cell, bytes))
             };
             c.cell(*s) == cell || !apart()
         };
@@ -229,9 +229,6 @@ impl<'a> RowGroupBuilder<'a> {
     /// The most rows into which all prospects can be cut.
     fn common_rows(&self, c: &Compiler) -> Option<usize> {
         let first = self.prospects.first()?;
-        if self.prospects.len() > c.target.tuning.row_groups.max_members {
-            return None;
-        }
         let mut counts: SmallVec<[usize; 4]> = SmallVec::new();
         first.of.dims().iter().fold(1, |n, d| {
             counts.push(n * d);
@@ -254,7 +251,9 @@ impl<'a> RowGroupBuilder<'a> {
         }
         let bytes = |cell: Cell| touched.binary_search_by_key(&cell, |t| t.0).map_or(0, |at| touched[at].1);
         // Inner cells overlap nothing, wherever the plan has them. PERF: that is checked last, since few cells meet.
-        let meet = |a: Cell, b: Cell| a == b || overlap(c, a, b, bytes) && !is_inner(c, all, a) && !is_inner(c, all, b);
+        let meet = |a: Cell, b: Cell| {
+            a == b || overlap(c, (a, bytes(a)), (b, bytes(b))) && !is_inner(c, all, a) && !is_inner(c, all, b)
+        };
         let alike = |a: Cell, b: Cell| a == b || bytes(a) == bytes(b) && c.meet(a, b);
         let written = |of: &[Prospect]| -> SmallVec<[Cell; 8]> {
             let mut cells: SmallVec<[Cell; 8]> = of.iter().flat_map(|l| l.member.outs.iter().copied()).collect();
@@ -301,15 +300,14 @@ fn is_inner(c: &Compiler, all: &[Prospect], cell: Cell) -> bool {
         && first.is_some_and(|l| touches(&l.member.ins) == 0)
         && reads == c.reads(cell)
 }
-/// Whether bytes of the two cells may be the same memory.
-fn overlap(c: &Compiler, a: Cell, b: Cell, bytes: impl Fn(Cell) -> usize) -> bool {
+/// Whether bytes of the two cells, of so many each, may be the same memory.
+fn overlap(c: &Compiler, (a, bytes_of_a): (Cell, usize), (b, bytes_of_b): (Cell, usize)) -> bool {
     #[cfg(test)]
     tests::LOOKS.with(|n| n.set(n.get() + 1));
     match (c.locations[a as usize], c.locations[b as usize]) {
-        (Location::Arena(x), Location::Arena(y)) => x < y + bytes(b) && y < x + bytes(a),
         // A window overlaps the array that it runs along, at an unknown position.
         (Location::Window | Location::Tape(_), _) | (_, Location::Window | Location::Tape(_)) => true,
-        _ => c.meet(a, b),
+        _ => c.overlap((a, bytes_of_a), (b, bytes_of_b)),
     }
 }
 /// Whether the kernel reads of this input, for each of so many rows, which end with this dimension of its grid, the same row of it.

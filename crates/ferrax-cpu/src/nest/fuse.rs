@@ -6,7 +6,7 @@
 //!
 //! INVARIANT: if accesses of the two loops may conflict and one is a store, both access the same element in the same iteration.
 use super::facts::{Linear, integer};
-use super::{ArrayId, LoopKind, Nest, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use super::{ArrayId, LoopKind, Nest, NestLoop, NestOp, NestTrip, NestValue, Stmt, loads};
 use ferrax_kernel::Bin;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -29,19 +29,6 @@ pub fn drop_dead_stores(nest: &mut Nest, is_seen: &dyn Fn(ArrayId) -> bool) {
     }
     retain(&mut nest.body, &|array| loaded.contains(&array) || is_seen(array));
     super::simplify::prune(nest);
-}
-fn loads(nest: &Nest, body: &[Stmt], found: &mut FxHashSet<ArrayId>) {
-    for s in body {
-        match s {
-            Stmt::Let(v) => {
-                if let NestOp::Load(array, _) | NestOp::LoadApart(array, ..) = nest.def(*v).op {
-                    found.insert(array);
-                }
-            }
-            Stmt::Loop(l) => loads(nest, &l.body, found),
-            _ => (),
-        }
-    }
 }
 fn retain(body: &mut Vec<Stmt>, is_wanted: &dyn Fn(ArrayId) -> bool) {
     body.retain_mut(|s| match s {

@@ -170,12 +170,13 @@ impl<'a, 'c> Builder<'a, 'c> {
         self.nest.inputs = self.inputs.iter().map(|p| p.dtype).collect();
         Some(WrittenNest { nest: self.nest, inputs: self.inputs, arrays: self.arrays, before, after, outs })
     }
-    /// Finds the arrays that may share memory: an input that is given away and the output that
-    /// takes its memory.
+    /// Finds the arrays that may share memory: an input that is given away and the output that takes its memory, and temporaries of which one is dead
+    /// before the other is set.
     fn find_meeting(&mut self) {
         let n = self.arrays.len();
         let all = (0..n).flat_map(|a| (0..n).map(move |b| (a, b)));
-        let meet = all.filter(|(a, b)| a != b && self.c.meet(self.arrays[*a], self.arrays[*b]));
+        let with_bytes = |n: usize| (self.arrays[n], self.c.cell_bytes(self.arrays[n]));
+        let meet = all.filter(|(a, b)| a != b && self.c.overlap(with_bytes(*a), with_bytes(*b)));
         self.nest.meeting = meet.map(|(a, b)| (a as ArrayId, b as ArrayId)).collect();
     }
     /// Has the elements of a slot written to memory after the nest.

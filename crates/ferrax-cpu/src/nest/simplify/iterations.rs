@@ -8,8 +8,9 @@
 //! INVARIANT: the elements that an iteration of an independent loop stores are accessed by no other one.
 use super::Rewriter;
 use crate::nest::facts::{Linear, Range, integer};
-use crate::nest::{ArrayId, LoopKind, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt, stored};
+use crate::nest::{ArrayId, LoopKind, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt, loads, stored};
 use ferrax_kernel::{Bin, DType};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// A counter with its first value and its step, which the loop's own counter gives.
@@ -66,7 +67,10 @@ impl Rewriter<'_> {
         let mut arrays = SmallVec::new();
         stored(body, &mut arrays);
         let mut reaches: SmallVec<[(ArrayId, AccessReach); 4]> = SmallVec::new();
-        let is_alone = |a: ArrayId| self.raw.meeting.iter().all(|(x, y)| *x != a && *y != a);
+        let mut loaded = FxHashSet::default();
+        loads(self.raw, body, &mut loaded);
+        let is_touched = |a: &ArrayId| loaded.contains(a) || arrays.contains(a);
+        let is_alone = |a: ArrayId| self.raw.meeting.iter().all(|(x, y)| *x != a || !is_touched(y));
         !arrays.is_empty()
             && arrays.iter().all(|a| is_alone(*a))
             && self.gather(counter, body, inner, &arrays, &mut reaches).is_some()
