@@ -147,6 +147,34 @@ def test_reductions_of_groups_of_rows(dtype, rows):
         agree(lambda a, t, body=body: loop(3, body, (a, t)), a, drawn(dtype, rows))
 
 
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 8, 9])
+def test_few_elements_among_rows(dtype, n):
+    """Arrays of so few elements that registers might hold them, which loops over larger ones read at their counters: carries, constants, elements of
+    stacked arrays, results of other kernels and of branches."""
+    steps = 4
+    a, few, stacked = drawn(dtype, n, 40), drawn(dtype, n), drawn(dtype, steps, n)
+
+    def pairs(i, s):
+        a, t = s
+        d = t[None] - t[:, None]
+        t = (t + (d * t).sum(1)).astype(dtype)
+        return a * t[:, None] + fnp.arange(n, dtype=dtype)[:, None], fnp.roll(t, 1)
+
+    def scanned(s, x):
+        a, t = s
+        t = lax.cond(t[0] > x[0], lambda: t - x, lambda: t[::-1])
+        return (a + (t * x)[:, None], t), a.max(1)
+
+    def while_few(s):
+        return lax.while_loop(lambda s: (s[2] < 5) & (s[1][0] == s[1][0]), lambda s: (s[0] - s[1][:, None], s[1] + s[0][:, 0], s[2] + 1), (*s, 0))
+
+    agree(lambda a, t: loop(steps, pairs, (a, t)), a, few)
+    agree(lambda a, t, x: lax.scan(scanned, (a, t), x), a, few, stacked)
+    agree(lambda a, t: while_few((a, t)), a, few)
+    agree(lambda t, c: loop(steps, lambda i, t: (t[None] * c[:, None] + t).sum(0).astype(dtype), t), few, drawn(dtype, n))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("n", "k"), [(9, 3), (9, 5), (12, 3), (17, 3), (17, 20), (33, 9)])
 def test_temporaries_that_lie_in_the_memory_of_dead_ones(dtype, n, k):

@@ -261,7 +261,7 @@ impl ScalarTuning {
         max_nest_copies: 3 << 10,
         max_scalar_row: 32,
         max_called_bytes: 256,
-        min_called_row: 8,
+        min_called_row: 4,
         max_row_bytes: 16 << 10,
         max_column_operations: 24,
         max_reduction_blocks: 8,

@@ -1,6 +1,7 @@
 //! From steps to a nest: assigns slots to arrays or registers, and translates loops, branches and kernels of few elements.
 //!
 //! INVARIANT: an element in registers has one value at a time; the elements of an array are loaded and stored in the order of the steps.
+mod arrays;
 mod branches;
 
 use super::CellNumber;
@@ -192,72 +193,6 @@ impl<'a, 'c> Builder<'a, 'c> {
         }
         Some(())
     }
-    /// Finds the cells that are arrays: those that are indexed, and those with too many elements
-    /// for registers.
-    fn find_arrays(&mut self, l: &Loop) -> Option<()> {
-        let many = |b: &Self, s: SlotId| b.c.plan.slots[s as usize].len > b.most;
-        for k in &l.carries {
-            for s in [k.init, k.slot, k.next, k.out] {
-                if self.c.plan.slots[s as usize].tape > 0 {
-                    return None;
-                }
-                if many(self, s) {
-                    self.is_array.insert(self.c.cell(s));
-                }
-            }
-        }
-        for w in l.xs.iter().chain(&l.ys) {
-            if self.c.plan.slots[w.all as usize].tape > 0 {
-                return None;
-            }
-            self.is_array.insert(self.c.cell(w.all));
-            if many(self, w.each) {
-                self.is_array.insert(self.c.cell(w.each));
-            }
-        }
-        if let Trip::While { cond, .. } = &l.trip {
-            self.find_arrays_of(cond)?;
-        }
-        self.find_arrays_of(&l.body)
-    }
-    fn find_arrays_of(&mut self, steps: &[Step]) -> Option<()> {
-        for s in steps {
-            let (ins, outs) = match s {
-                Step::Loop(l) => {
-                    self.find_arrays(l)?;
-                    continue;
-                }
-                Step::Switch { branches, .. } => {
-                    branches.iter().try_for_each(|b| self.find_arrays_of(b))?;
-                    continue;
-                }
-                Step::Copy { from, to } => (vec![*from], vec![*to]),
-                Step::Kernel { ins, outs, .. } => (ins.clone(), outs.clone()),
-                Step::Routine { routine, ins, outs } => {
-                    match **routine {
-                        Routine::DynamicSlice { .. } | Routine::Gather(_) => {
-                            self.is_array.insert(self.c.cell(ins[0]));
-                        }
-                        Routine::DynamicUpdateSlice { .. } | Routine::Scatter(_) => {
-                            self.is_array.insert(self.c.cell(ins[0]));
-                            self.is_array.insert(self.c.cell(outs[0]));
-                        }
-                        Routine::Dot(_) => (),
-                        _ => return None,
-                    }
-                    (ins.clone(), outs.clone())
-                }
-                _ => return None,
-            };
-            for s in ins.iter().chain(&outs) {
-                if self.c.plan.slots[*s as usize].len > self.most {
-                    self.is_array.insert(self.c.cell(*s));
-                }
-            }
-        }
-        Some(())
-    }
-
     // ---- values ----
 
     pub fn most(&self) -> usize {

@@ -21,7 +21,7 @@ impl Builder<'_, '_> {
             Style::Interpreted => 0.0,
             Style::Block => nanos[0] * (operations + n * (ins.len() + outs.len())) as f64,
         };
-        let is_small = n > 0 && n <= self.most() && k.rdims.size() <= self.most();
+        let is_small = self.is_small(k);
         if self.style == Style::Rows && !is_small {
             return self.kernel_in_loops(k, ins, outs);
         }
@@ -55,7 +55,7 @@ impl Builder<'_, '_> {
     /// A small product, as its routine takes it: each element sums in increasing k, and every product rounds.
     pub fn product(&mut self, d: &Dot, ins: &[SlotId], outs: &[SlotId]) -> Option<()> {
         let plain = d.dtype == d.out && matches!(d.dtype, DType::F32 | DType::F64);
-        if self.style == Style::Rows && d.m * d.n * d.k > self.c.target.tuning.dot.max_loop_work {
+        if !self.is_written_out(d) {
             return self.matrix_vector(d, ins, outs);
         }
         let most = self.c.target.tuning.scalars.max_slot_elements;
