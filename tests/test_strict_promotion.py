@@ -16,12 +16,18 @@ DTYPES = {
         linspace(x, y, 3) | digitize(x, y) | searchsorted(x, y) | isin(x, y) | union1d(x, y) | intersect1d(x, y) | setdiff1d(x, y) | setxor1d(x, y)
         histogram2d(x, y) | interp(y, jnp.asarray(y), y.astype('float16')) | cov(x, y) | polyadd(x, y) | polyval(x, y) | array_equal(x, y) | trapezoid(x, y)
         put(y, jnp.array([0]), x[:1], inplace=False) | put_along_axis(y, jnp.array([0]), x[:1], 0, inplace=False) | average(x, weights=y)
+        place(y, x > 1, x, inplace=False) | fill_diagonal(jnp.outer(y, y), x, inplace=False) | select([y], [x], x)
         select([x > 0], [x], jnp.float32(2)) | choose(jnp.array([0, 1, 0]), [x, y], mode='clip') | copysign(y, y.astype('float16')) | hypot(y, y.astype('float16'))
     """,
     "jnp.linalg": "outer(x, y) | vecdot(x, y) | multi_dot([x, jnp.outer(x, x), y]) | matmul(x, y) | cross(x, y) | solve(jnp.eye(3), y.astype('float16'))",
     "scipy.linalg": "block_diag(x, y) | toeplitz(x, y) | hankel(x, y) | leslie(x, y[:2])",
-    "scipy.special": "xlogy(y, y.astype('float16')) | xlog1py(y, y.astype('float16')) | betainc(y, y, y.astype('float16')) | rel_entr(y, y.astype('float16'))",
+    "scipy.special": "xlogy(y, y.astype('float16')) | xlog1py(y, y.astype('float16')) | betainc(y, y, y.astype('float16')) | rel_entr(y, y.astype('float16')) | sph_harm_y(x, x, y, x)",
     "scipy.ndimage": "map_coordinates(y, [y.astype('float16')], 1)",
+    "scipy.interpolate": """
+        RegularGridInterpolator((x,), y)(y) | RegularGridInterpolator((y,), x)(x) | RegularGridInterpolator((x,), y, method='nearest')(y)
+        RegularGridInterpolator((y,), y, fill_value=jnp.int32(0))(y) | RegularGridInterpolator((y,), y.astype('float16'))(y)
+    """,
+    "scipy.stats.dirichlet": "pdf(y, x) | logpdf(y, x)",
     "scipy.stats.norm": "logpdf(y, y.astype('float16')) | cdf(y, 0.0, y.astype('float16'))",
     "nn": "celu(y, y.astype('float16')) | elu(y, y.astype('float16')) | leaky_relu(y, y.astype('float16')) | squareplus(y, y.astype('float16'))",
 }
@@ -39,6 +45,7 @@ ALLOWED = {
     "nn": "elu(y) | celu(y, 2.0) | leaky_relu(x) | elu(x) | squareplus(y)",
     "scipy.special": "xlogy(x, x) | xlogy(2.0, y)",
     "scipy.ndimage": "map_coordinates(x, [y], 1)",
+    "scipy.interpolate": "RegularGridInterpolator((y,), y)(y) | RegularGridInterpolator((y,), y, fill_value=0)(y) | RegularGridInterpolator((x,), x)(x)",
 }
 
 
@@ -49,7 +56,7 @@ def calls(table):
 @pytest.fixture
 def run(jax, jnp):
     def run(call, under):
-        for path in ("scipy.linalg", "scipy.special", "scipy.ndimage", "scipy.stats"):
+        for path in ("scipy.linalg", "scipy.special", "scipy.ndimage", "scipy.stats", "scipy.interpolate", "scipy.stats.dirichlet"):
             importlib.import_module(f"{jax.__name__}.{path}")
         x, y = jnp.array([1, 2, 3]), jnp.array([0.25, 0.5, 0.75], "float32")
         names = {"jnp": jnp, "np": np, "nn": jax.nn, "scipy": jax.scipy, "x": x, "y": y, "v": y, "m": jnp.ones((2, 3))}

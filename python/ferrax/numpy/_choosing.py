@@ -17,7 +17,19 @@ from .._core import bind
 from .._dtypes import is_bool, is_integer
 from .._shapes import common_shape
 from . import _selecting
-from ._arguments import Array, as_array, broadcast_constant, broadcast_together, check_arraylike, concrete_or_error, constant, convert, shape_of, unsupported
+from ._arguments import (
+    Array,
+    as_array,
+    broadcast_constant,
+    broadcast_together,
+    check_arraylike,
+    check_promotion,
+    concrete_or_error,
+    constant,
+    convert,
+    shape_of,
+    unsupported,
+)
 from ._arithmetic import remainder
 from ._creation import array
 from ._cumulative import cumsum
@@ -101,6 +113,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     if len(condlist) == 0:
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
+    check_promotion(np.bool_(False), *condlist)
     *choices, default = _core.promote_dtypes(*choicelist, default)
     shape = common_shape(*[shape_of(v) for v in (*condlist, *choices, default)])
     parts = [_core.broadcast_to(v, shape) for v in (*condlist, *choices, default)]

@@ -324,6 +324,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """
     check_arraylike("place", arr, mask, vals)
     _inplace("place", inplace)
+    check_promotion(arr, vals)
     a, m, v = _core.asarray(arr), ravel(_core.asarray(mask)), ravel(_core.asarray(vals))
     if a.size != m.size:
         raise ValueError("place: arr and mask must be the same size")
@@ -361,6 +362,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
     check_arraylike("fill_diagonal", a, val)
+    check_promotion(a, val)
     a, val = _core.asarray(a), _core.asarray(val)
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")

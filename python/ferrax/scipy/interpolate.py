@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import _core, numpy as jnp
 from .._dtypes import is_complex, to_inexact
-from ..numpy._arguments import as_array, check_arraylike
+from ..numpy._arguments import as_array, check_arraylike, check_promotion
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -111,6 +111,10 @@ class RegularGridInterpolator:
             raise ValueError("the requested sample points xi have no axis of coordinates")
         if xi.shape[-1] != n:
             raise ValueError(f"the requested sample points xi have dimension {xi.shape[-1]}, but this RegularGridInterpolator has dimension {n}")
+        for grid in self.grid:
+            check_promotion(xi, grid)
+        if self.fill_value is not None:
+            check_promotion(self.values, self.fill_value)
         lead = tuple(xi.shape[:-1])
         rest = tuple(self.values.shape[n:])
         xi = xi.reshape(-1, n)
@@ -128,6 +132,7 @@ class RegularGridInterpolator:
             y = self.values[tuple([jnp.where(t <= 0.5, i, j) for i, j, t in axes])]
         else:
             column = lambda w: w.reshape(-1, *[1] * len(rest))
+            check_promotion(self.values, *[t for _, _, t in axes])
             y = 0
             for corner in itertools.product((0, 1), repeat=n):
                 weight = functools.reduce(operator.mul, [t if c else 1 - t for c, (_, _, t) in zip(corner, axes, strict=True)])

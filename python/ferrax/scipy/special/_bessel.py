@@ -19,7 +19,7 @@ from ..._core import Tracer
 from ..._jit import jit
 from ...custom_derivatives import custom_jvp
 from ...errors import ConcretizationTypeError
-from ...numpy._arguments import as_array, broadcast_together, convert, promote_inexact
+from ...numpy._arguments import as_array, broadcast_together, check_promotion, convert, promote_inexact
 from .._halves import in_single
 
 if TYPE_CHECKING:
@@ -176,6 +176,7 @@ def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None 
     for x in (n, m):
         if x.dtype.kind not in "iu":
             raise TypeError(f"sph_harm_y: degrees and orders must be of integer type, got {x.dtype}.")
+    check_promotion(m, phi)
     theta, phi = promote_inexact("sph_harm_y", theta, phi)
     if theta.dtype.kind == "c":
         raise ValueError("sph_harm_y does not support complex-valued inputs.")
