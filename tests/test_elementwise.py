@@ -33,6 +33,23 @@ def ulps(got, exact):
     return np.max(np.abs(got[~wild].astype(np.float64) - exact[~wild]) / unit, initial=0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_by_constants(jnp, jax, x64, dtype):
+    """Quotients by powers of two are products: they have the bits of quotients, between the smallest and the greatest of either, and of infinities and nans."""
+    info = np.finfo(dtype)
+    few = [0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal, -3 * info.smallest_subnormal, 1 / 3, -np.pi * 1e30]
+    x = np.concatenate([np.array(few, dtype), (np.random.default_rng(0).normal(size=60) * 2.0 ** np.linspace(-120, 120, 60)).astype(dtype)])
+    lowest, highest = int(np.log2(info.smallest_subnormal)), int(info.maxexp) - 1
+    for k in [*range(lowest, lowest + 4), *range(int(info.minexp) - 2, int(info.minexp) + 3), -2, -1, 0, 1, 9, *range(highest - 3, highest + 1)]:
+        for c in (np.ldexp(1.0, k), -np.ldexp(1.0, k), 3 * np.ldexp(1.0, k - 1)):
+            c = np.asarray(c, dtype)
+            with np.errstate(all="ignore"):
+                want = x / c
+            for got in (jax.jit(lambda x, c=c: x / c)(x), jnp.asarray(x) / c):
+                np.testing.assert_array_equal(np.asarray(got), want, str(c))
+                assert (np.signbit(np.asarray(got)) == np.signbit(want))[~np.isnan(want)].all(), c
+
+
 @pytest.mark.parametrize("name", UNARY)
 @given(data=st.data())
 def test_unary_float(jnp, name, data):

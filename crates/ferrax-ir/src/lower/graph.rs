@@ -11,7 +11,7 @@
 //! softplus'(x) = logistic(x):      let y = g.un(Un::Logistic, x);
 //! reverse along axis 0 of [n, m]:  let y = g.view(x, [n, m], &[Affine::new(n - 1, [-1]), Affine::new(0, [0, 1])]);
 //! ```
-use super::physical;
+use super::{known, physical};
 use crate::aval::Lit;
 use ferrax_kernel::plan::SlotId;
 use ferrax_kernel::routine::Routine;
@@ -230,6 +230,11 @@ impl Graph {
         self.map(dtype, kernel::Node::Un(f, x))
     }
     pub fn bin(&mut self, f: Bin, x: TensorId, y: TensorId) -> TensorId {
+        // PERF: a product takes an eighth of the time of a quotient
+        if let (Bin::Div, Some(factor)) = (f, self.constant_of(y).and_then(known::exact_reciprocal)) {
+            let factor = self.constant(factor, self.shape(y));
+            return self.bin(Bin::Mul, x, factor);
+        }
         let dtype = if f.is_comparison() { DType::Bool } else { self.dtype(x) };
         self.map(dtype, kernel::Node::Bin(f, x, y))
     }
