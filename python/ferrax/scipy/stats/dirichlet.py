@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
 from ..._jit import jit
-from ...numpy._arguments import check_promotion
+from ...numpy import _arguments
 from .._domains import nan_outside
 from ..special import gammaln, xlogy
 from . import _families
@@ -73,5 +73,5 @@ def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     >>> pdf(jnp.array([0.25, 0.75]), jnp.array([2.0, 2.0]))
     Array(1.125, dtype=float32)
     """
-    check_promotion(x, alpha)
+    _arguments.check_promotion(x, alpha)
     return jnp.exp(logpdf(x, alpha))
