@@ -17,19 +17,6 @@ const MAX_KNOWN: usize = 16;
 /// update: a pad would write short rows around it.
 const MIN_PADDED_RUN: usize = 4;
 
-/// `1 / x` where products with it have the bits of quotients by x: where both are powers of two, and normal numbers.
-pub fn exact_reciprocal(x: Scalar) -> Option<Scalar> {
-    let least = match x.dtype {
-        DType::F32 => f64::from(f32::MIN_POSITIVE),
-        DType::F64 => f64::MIN_POSITIVE,
-        _ => return None,
-    };
-    let divisor = x.to_f64();
-    let (is_power_of_two, reciprocal) = (divisor.to_bits() << 12 == 0, 1.0 / divisor);
-    let is_exact = is_power_of_two && divisor.abs() >= least && reciprocal.abs() >= least;
-    is_exact.then(|| Scalar::from_f64(x.dtype, reciprocal))
-}
-
 impl Graph {
     /// The integers of a small tensor, in row-major order, if constants determine all of them.
     /// Integers beyond 2^53 are approximate.
