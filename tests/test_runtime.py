@@ -237,7 +237,7 @@ import os, warnings, time
 warnings.simplefilter("ignore")
 begun = []
 def slow(x):
-    begun.append(x); print("effect", flush=True); time.sleep(0.3); return x
+    print("effect", flush=True); begun.append(x); time.sleep(0.3); return x
 f = jax.jit(lambda x: jax.experimental.io_callback(slow, jax.ShapeDtypeStruct((), np.float32), x))
 x, y = f(pending(1)), f(pending(2))
 while not begun: time.sleep(0.01)
