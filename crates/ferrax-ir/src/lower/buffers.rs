@@ -12,6 +12,7 @@ mod switches;
 use ferrax_kernel::plan::timeline::{Lives, Moment, Timeline, Touch};
 use ferrax_kernel::plan::{Loop, Place, SlotId};
 use ferrax_kernel::{Plan, Step};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use switches::Switches;
 
@@ -93,7 +94,7 @@ fn share(line: &Timeline, life: &mut Lives, sets: &mut Sets, pinned: &mut Pinned
         match m {
             Moment::Join(outs) => switches.join(line, life, sets, pinned, outs, t),
             Moment::Step(Step::Routine { routine, ins, outs })
-                if routine.updates_operand() && !ins[1..].contains(&ins[0]) =>
+                if routine.updates_operand() && ins[1..].iter().all(|s| sets.root(*s) != sets.root(ins[0])) =>
             {
                 let (from, to) = (ins[0], outs[0]);
                 // The next value of a carry may overwrite the carry itself, and nothing else.
@@ -278,12 +279,13 @@ fn release(free: &mut BTreeMap<usize, usize>, mut offset: usize, mut len: usize)
 fn donations(plan: &Plan, line: &Timeline, life: &Lives, sets: &Sets) -> Vec<Option<u32>> {
     let mut taken = vec![false; plan.inputs.len()];
     let mut out = vec![None; plan.outputs.len()];
+    let writers = first_writers(line, sets);
     for (i, o) in plan.outputs.iter().enumerate() {
         let root = sets.root(*o);
         if plan.places[root as usize] != Place::Output(i as u32) {
             continue;
         }
-        let Some((t, m)) = line.moments().find(|(_, m)| writes(m, root, sets)) else { continue };
+        let Some(&(t, m)) = writers.get(&root) else { continue };
         // The input, if nothing else takes or reads it later, and that the step reads under one name only.
         let candidate = |input: SlotId, ins: &[SlotId]| {
             let Place::Input(j) = plan.places[input as usize] else { return None };
@@ -307,8 +309,15 @@ fn donations(plan: &Plan, line: &Timeline, life: &Lives, sets: &Sets) -> Vec<Opt
     }
     out
 }
-fn writes(m: &Moment, root: SlotId, sets: &Sets) -> bool {
-    let mut found = false;
-    m.touches(|s, how| found |= how == Touch::Write && sets.root(s) == root);
-    found
+/// For each set, the first moment that writes it.
+fn first_writers<'a>(line: &Timeline<'a>, sets: &Sets) -> FxHashMap<SlotId, (u32, Moment<'a>)> {
+    let mut first = FxHashMap::default();
+    for (t, m) in line.moments() {
+        m.touches(|s, how| {
+            if how == Touch::Write {
+                first.entry(sets.root(s)).or_insert((t, m));
+            }
+        });
+    }
+    first
 }
