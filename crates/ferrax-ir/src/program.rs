@@ -114,6 +114,8 @@ impl Program {
         outs: Vec<Atom>,
         mut lines: Vec<u32>,
     ) -> Program {
+        #[cfg(test)]
+        tests::MADE.with(|n| n.set(n.get() + eqns.len() + 1));
         lines.resize(eqns.len(), 0);
         Program {
             held,
@@ -261,7 +263,22 @@ impl Program {
         Arc::new(finish(self.held.clone(), &ids, 0, false, false, &avals, self.numbered(), outs).0)
     }
     /// Keeps the outputs in `used`; returns which inputs that needs, and the program of those inputs only.
+    ///
+    /// Loops and branches ask several times for one mask, and so do those around them: of a program that contains some, the result is kept.
     pub fn dce(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {
+        if self.eqns.iter().all(|e| e.op.body().is_none()) {
+            return self.without_dead_code(used);
+        }
+        let key: MemoKey = ("dce", 0, None, SmallVec::from_iter([used.to_vec()]), vec![]);
+        let known = self.memo.lock().unwrap_or_else(|e| e.into_inner()).get(&key).cloned();
+        if let Some(Ok(known)) = known.map(|k| k.downcast::<(Arc<Program>, Vec<bool>)>()) {
+            return (*known).clone();
+        }
+        let new = self.without_dead_code(used);
+        self.memo.lock().unwrap_or_else(|e| e.into_inner()).insert(key, Arc::new(new.clone()));
+        new
+    }
+    fn without_dead_code(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {
         let outs = self.outs.iter().zip(used).filter(|(_, u)| **u).map(|(a, _)| *a).collect();
         let ids: Vec<u32> = (0..self.first_var() as u32).collect();
         let (p, kept) = finish(self.held.clone(), &ids, self.n_ins, false, false, &self.avals, self.numbered(), outs);
@@ -467,4 +484,61 @@ pub fn mismatch(what: &str, got: &[Aval], want: &[Aval]) -> Error {
     }
     let i = got.iter().zip(want).position(|(a, b)| !a.same(b)).unwrap_or(0);
     Error::type_error(format!("{what}: operand {i} is {} where {} is expected", got[i].long(), want[i].long()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::parse;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// Equations of programs that were made.
+        pub static MADE: Cell<usize> = const { Cell::new(0) }
+    }
+    fn made<T>(f: impl FnOnce() -> T) -> usize {
+        MADE.with(|n| n.set(0));
+        f();
+        MADE.with(Cell::get)
+    }
+    /// Blocks within each other, of which the outer ones read one result of two.
+    fn nested(depth: usize, block: &dyn Fn(&str) -> String) -> String {
+        match depth {
+            0 => "{ lambda ; a:f64[] b:f64[]. let c:f64[] = sin a; d:f64[] = cos b in (c, d) }".to_string(),
+            n => {
+                let inner = nested(n - 1, block);
+                format!("{{ lambda ; a:f64[] b:f64[]. let {} in (p, a) }}", block(&inner))
+            }
+        }
+    }
+    #[test]
+    fn passes_are_no_more_than_quadratic_in_depth() {
+        let scan = |inner: &str| {
+            format!(
+                "p:f64[] q:f64[] = scan[jaxpr={inner} num_carry=2 num_consts=0 length=2 reverse=False unroll=1] a b"
+            )
+        };
+        let cond = |inner: &str| {
+            let index = "i:i32[] = convert_element_type[new_dtype=i32 weak_type=False sharding=None] a";
+            format!("{index}; p:f64[] q:f64[] = cond[branches=({inner} {inner})] i a b")
+        };
+        let remat = |inner: &str| {
+            format!("p:f64[] q:f64[] = remat2[jaxpr={inner} prevent_cse=True differentiated=False policy=None] a b")
+        };
+        let blocks: [(&str, &dyn Fn(&str) -> String, usize); 3] =
+            [("scan", &scan, 24), ("remat", &remat, 24), ("cond", &cond, 6)];
+        for (name, block, depth) in blocks {
+            let all = |depth: usize| {
+                let p = parse(&nested(depth, block)).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let used = made(|| p.dce(&[true, false]));
+                let lowered = made(|| crate::lower::verified(&p).unwrap_or_else(|e| panic!("{name}: {e}")));
+                [used, lowered]
+            };
+            // the text of branches doubles with each level
+            let most = if name == "cond" { 3 << depth } else { 5 };
+            for (once, twice) in all(depth / 2).into_iter().zip(all(depth)) {
+                assert!(twice <= most * once.max(depth), "{name}: {once} equations, then {twice}");
+            }
+        }
+    }
 }
