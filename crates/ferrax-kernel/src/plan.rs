@@ -176,23 +176,26 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// How long one run is, roughly, in operations on elements, moves among them; unknown trip counts count as 1.
+    /// How long one run is, roughly, in operations on elements, moves among them; unknown trip counts count as 1. A step that is no work, an
+    /// iteration among them, still takes its time.
     pub fn work(&self) -> u64 {
-        fn steps(s: &[Step]) -> u64 {
-            s.iter().map(step).fold(0, u64::saturating_add)
-        }
-        fn step(s: &Step) -> u64 {
-            match s {
-                Step::Kernel { kernel, .. } => {
-                    (kernel.domain().size() as u64).saturating_mul(kernel.nodes.len() as u64)
-                }
-                Step::Routine { routine, .. } => routine.work(),
-                Step::Loop(l) => steps(&l.body).saturating_mul(if let Trip::Static(n) = l.trip { n as u64 } else { 1 }),
-                Step::Switch { branches, .. } => branches.iter().map(|b| steps(b)).max().unwrap_or(0),
-                _ => 0,
-            }
-        }
+        let steps = |s: &[Step]| s.iter().map(|s| self.step_work(s)).fold(0, u64::saturating_add);
         steps(&self.steps)
+    }
+    fn step_work(&self, s: &Step) -> u64 {
+        let steps = |s: &[Step]| s.iter().map(|s| self.step_work(s)).fold(0, u64::saturating_add);
+        match s {
+            Step::Kernel { kernel, .. } => (kernel.domain().size() as u64).saturating_mul(kernel.nodes.len() as u64),
+            Step::Routine { routine, .. } => routine.work(),
+            Step::Loop(l) => {
+                let test = if let Trip::While { cond, .. } = &l.trip { steps(cond) } else { 0 };
+                let trips = if let Trip::Static(n) = l.trip { n as u64 } else { 1 };
+                steps(&l.body).saturating_add(test).saturating_add(1).saturating_mul(trips)
+            }
+            Step::Switch { branches, .. } => branches.iter().map(|b| steps(b)).max().unwrap_or(0),
+            Step::Copy { from, .. } => self.slots[*from as usize].len as u64,
+            _ => 1,
+        }
     }
     /// Whether a host function or another device can be waited for: such plans never run on the caller's thread while it holds locks.
     pub fn waits(&self) -> bool {

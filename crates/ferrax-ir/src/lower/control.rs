@@ -6,7 +6,7 @@ use super::{Physical, physical};
 use crate::aval::Aval;
 use crate::dtype::Dtype;
 use crate::error::Res;
-use crate::program::{Atom, Program};
+use crate::program::Program;
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, Loop, SlotId, Trip, Window};
 use ferrax_kernel::{Affine, DType, Dims, Step};
 use smallvec::{SmallVec, smallvec};
@@ -125,27 +125,39 @@ impl Graph {
 
     /// Lowers `p` as a block that reads `ins` and writes `outs`; the first `constants` of `ins` are the same each time the block runs.
     fn block(&mut self, p: &Program, ins: &[ValueSlots], constants: usize, outs: &[ValueSlots]) -> Res<Vec<Step>> {
+        let block = self.opened(p, ins)?;
+        Ok(self.closed(block, constants, outs))
+    }
+    /// The values of a block, which has the plan until it is closed.
+    fn opened(&mut self, p: &Program, ins: &[ValueSlots]) -> Res<Block> {
         let mut sub = Graph { plan: std::mem::take(&mut self.plan), unfused: self.unfused, ..Graph::default() };
-        let nodes: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in_from(a, s)).collect();
-        let ys = sub.inline(&crate::simplify::simplify(p), &nodes);
-        let steps = ys.map(|ys| {
-            for (y, place) in ys.iter().zip(outs) {
-                match (&place[..], sub.parts(*y)) {
-                    ([p, q], Some((a, b))) => {
-                        sub.write_to(a, *p);
-                        sub.write_to(b, *q);
-                    }
-                    _ => {
-                        let y = sub.take_out(*y);
-                        sub.write_to(y, place[0]);
-                    }
+        let ins: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in_from(a, s)).collect();
+        match sub.inline(&crate::simplify::simplify(p), &ins) {
+            Ok(outs) => Ok(Block { graph: sub, ins, outs }),
+            Err(e) => {
+                self.plan = sub.plan;
+                Err(e)
+            }
+        }
+    }
+    fn closed(&mut self, block: Block, constants: usize, outs: &[ValueSlots]) -> Vec<Step> {
+        let Block { graph: mut sub, ins, outs: ys } = block;
+        for (y, place) in ys.iter().zip(outs) {
+            match (&place[..], sub.parts(*y)) {
+                ([p, q], Some((a, b))) => {
+                    sub.write_to(a, *p);
+                    sub.write_to(b, *q);
+                }
+                _ => {
+                    let y = sub.take_out(*y);
+                    sub.write_to(y, place[0]);
                 }
             }
-            if constants > 0 {
-                sub.materialize_invariant(&nodes[..constants]);
-            }
-            super::fuse::steps(&mut sub)
-        });
+        }
+        if constants > 0 {
+            sub.materialize_invariant(&ins[..constants]);
+        }
+        let steps = super::fuse::steps(&mut sub);
         self.plan = sub.plan;
         steps
     }
@@ -175,6 +187,7 @@ impl Graph {
         let consts = self.operands(l.consts);
         let init = self.operands(l.init);
         let xs: Vec<SlotId> = l.xs.iter().map(|x| self.whole(*x)).collect();
+        let n_slots = self.plan.slots.len();
         let (carry_avals, rest) = l.body.in_avals()[consts.len()..].split_at(n_carry);
         let slots: Vec<ValueSlots> = carry_avals.iter().map(|a| self.place(a)).collect();
         let nexts: Vec<ValueSlots> = carry_avals.iter().map(|a| self.place(a)).collect();
@@ -192,15 +205,20 @@ impl Graph {
                 Trip::While { cond: self.invariant(cond, &head.concat(), &[pred]), pred }
             }
         };
+        let ins: Vec<ValueSlots> = [&consts[..], &slots, &xs_each].concat();
+        let block = self.opened(l.body, &ins)?;
         // A carry that is passed on is its own successor.
-        let passed: Vec<bool> = (0..n_carry)
-            .map(|k| l.body.outs()[k] == Atom::Var((l.body.first_var() - l.body.n_ins() + consts.len() + k) as u32))
-            .collect();
+        let passed: Vec<bool> = (0..n_carry).map(|k| block.outs[k] == block.ins[consts.len() + k]).collect();
+        let is_idle = passed.iter().all(|p| *p) && ys_each.is_empty() && !l.counted && !l.body.effects().io;
+        if is_idle && matches!(trip, Trip::Static(_)) {
+            self.plan = block.graph.plan;
+            self.plan.slots.truncate(n_slots);
+            return Ok(l.init.into());
+        }
         let nexts: Vec<ValueSlots> =
             (0..n_carry).map(|k| if passed[k] { &slots[k] } else { &nexts[k] }.clone()).collect();
-        let ins: Vec<ValueSlots> = [&consts[..], &slots, &xs_each].concat();
         let made = [&nexts[..], &ys_each].concat();
-        let body = self.block(l.body, &ins, consts.len(), &made)?;
+        let body = self.closed(block, consts.len(), &made);
         let body = self.invariant(body, &consts.concat(), &made.concat());
         let (carried, stacked) = l.outs.split_at(n_carry);
         let outs: Vec<(DType, Dims, u8)> =
@@ -308,6 +326,12 @@ impl Graph {
     }
 }
 
+/// A block whose results are not written yet.
+struct Block {
+    graph: Graph,
+    ins: Vec<TensorId>,
+    outs: TensorIds,
+}
 /// The slots of a value: one, or two for a pair.
 type ValueSlots = SmallVec<[SlotId; 2]>;
 
