@@ -349,12 +349,14 @@ impl CpuExecutable {
         let input_cells: Vec<(Cell, usize)> =
             plan.inputs.iter().map(|s| (cells[*s as usize], plan.slots[*s as usize].bytes())).collect();
         let mut outputs: Vec<Out> = vec![];
+        let mut first_of: Vec<Option<u32>> = vec![None; locations.len()];
         for (i, s) in plan.outputs.iter().enumerate() {
             let c = cells[*s as usize];
             let bytes = plan.slots[*s as usize].bytes();
-            let first = plan.outputs[..i].iter().position(|t| cells[*t as usize] == c);
+            let first = first_of[c as usize];
+            first_of[c as usize] = first.or(Some(i as u32));
             outputs.push(match (locations[c as usize], first) {
-                (_, Some(o)) => Out::Output(o as u32),
+                (_, Some(o)) => Out::Output(o),
                 (Location::Output(_), None) => Out::Fresh(c, bytes),
                 (Location::Input(k), None) => Out::Input(k),
                 (Location::Arena(_), None) => Out::Copied(c, bytes),

@@ -503,7 +503,7 @@ impl Jit {
             }
         }
         let is_float0 = |a: &Aval| a.dtype == ferrax_ir::Dtype::Float0;
-        let float0 = (0..program.out_avals().len()).filter(|i| is_float0(&program.out_avals()[*i])).collect();
+        let float0 = (0..).zip(program.out_avals()).filter(|(_, a)| is_float0(a)).map(|(i, _)| i).collect();
         let laid = self.laid(py, wanted, &program, &out_def)?;
         let several = laid.as_ref().and_then(|l| l.mesh()).is_some_and(|m| m.devices().len() > 1);
         let donated = usable(py, &program, &given_up, several)?;
