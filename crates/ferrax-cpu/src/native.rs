@@ -217,7 +217,10 @@ impl Segment {
             .collect();
         let strided = slots.iter().any(|s| s.from.stride().is_some());
         let has_pairs = slots.iter().any(|s| s.element == MemoryElement::Pair);
-        if strided && (vector != VectorSize::Zmm || has_pairs) {
+        // the elements of a vector are at 32-bit displacements from its first
+        let reach = |by: i32| by.checked_mul(VectorSize::Zmm.lanes(false) as i32);
+        let is_near = slots.iter().filter_map(|s| s.from.stride()).all(|by| reach(by).is_some());
+        if strided && (vector != VectorSize::Zmm || has_pairs || !is_near) {
             return None;
         }
         let allocation = allocate(&g, &vectors, late, strided);
