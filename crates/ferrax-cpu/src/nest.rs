@@ -8,13 +8,15 @@
 //! indices; `simplify` uses the ranges of integers; `vectors` vectorizes free loops, whose iterations are independent; `native/nest` allocates
 //! registers and encodes. `executable/nests/interpret.rs` runs the nest of `simplify` without native code.
 //!
-//! INVARIANT: an index of a load or store lies inside its array for all operands: a nest is built with clamps, and only clamps that change
-//! nothing are removed.
+//! INVARIANT: an index of a load or store lies inside its array for all operands: a nest is built with clamps, only clamps that change nothing are
+//! removed, and `verify` proves it again of what is run.
 mod facts;
 mod frame;
 mod fuse;
 mod simplify;
+pub mod text;
 mod vectors;
+mod verify;
 
 use ferrax_kernel::{Bin, DType, Un};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,6 +28,7 @@ pub use frame::{FrameLayout, NestFrame, OPERAND_WORDS};
 pub use fuse::{drop_dead_stores, fuse};
 pub use simplify::simplify;
 pub use vectors::{VectorLimits, vectorize};
+pub use verify::verify;
 
 pub type NestValue = u32;
 pub type ArrayId = u32;
@@ -123,6 +126,8 @@ pub struct Def {
     pub args: [NestValue; 3],
     /// How many numbers it is: one, or those of a vector. A vector of truth values is a mask, as wide as the numbers beside it.
     pub lanes: u8,
+    /// Whether an integer is the mathematical result of its operands in every iteration: it does not wrap.
+    pub is_exact: bool,
 }
 impl Def {
     pub fn args(&self) -> &[NestValue] {
@@ -215,6 +220,8 @@ pub struct Nest {
     pub body: Vec<Stmt>,
     pub inputs: Vec<DType>,
     pub arrays: u32,
+    /// How many bytes each array has, working memory apart.
+    pub lengths: Vec<usize>,
     /// The results of the nest.
     pub outs: Vec<NestValue>,
     /// The array that is working memory, and how many bytes it has.
@@ -237,7 +244,7 @@ impl Nest {
     pub fn add(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> NestValue {
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
-        self.defs.push(Def { op, dtype, args: all, lanes: 1 });
+        self.defs.push(Def { op, dtype, args: all, lanes: 1, is_exact: false });
         self.defs.len() as NestValue - 1
     }
     /// Counts loops, loads, stores and other operations.
@@ -283,7 +290,9 @@ fn loads(nest: &Nest, body: &[Stmt], found: &mut FxHashSet<ArrayId>) {
     for s in body {
         match s {
             Stmt::Let(v) => {
-                if let NestOp::Load(array, _) | NestOp::LoadApart(array, ..) = nest.def(*v).op {
+                if let NestOp::Load(array, _) | NestOp::LoadApart(array, ..) | NestOp::LoadWide(array, ..) =
+                    nest.def(*v).op
+                {
                     found.insert(array);
                 }
             }

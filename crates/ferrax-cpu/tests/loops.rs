@@ -1,19 +1,26 @@
 //! Scalar plans and loops against the reference evaluator, and loops against their unrolled bodies.
+#[path = "against/fenced.rs"]
+#[allow(dead_code)]
+mod fenced;
 #[path = "against/generate.rs"]
 #[allow(dead_code)]
 mod generate;
 
+use fenced::{Fenced, SEED, Side};
 use ferrax_cpu::{CpuBackend, Tier, native, stats};
 use ferrax_kernel::backend::RunArg;
+use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::kernel::{Access, Guard};
 use ferrax_kernel::plan::{Carry, Loop, Place, SlotId, Step, Trip, Window};
 use ferrax_kernel::reference::{self, ReferenceBackend};
 use ferrax_kernel::routine::{Combine, Dot, OutOfBounds, Scatter};
-use ferrax_kernel::{Affine, Backend, Bin, DType, Dims, Kernel, Node, Plan, ReduceKind, Routine, RunCx, Scalar, Un};
+use ferrax_kernel::{
+    Affine, Backend, Bin, Buffer, DType, Dims, Kernel, Node, Plan, ReduceKind, Routine, RunCx, Scalar, Un,
+};
 use generate::{Rng, random_bytes};
 use proptest::prelude::*;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn run(device: &dyn Backend, plan: &Plan, ins: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let exe = plan.clone().verify().and_then(|p| device.compile(p)).unwrap_or_else(|e| panic!("{e}: {plan:?}"));
@@ -373,6 +380,22 @@ fn loops_as_native_code_are_the_reference() {
     assert!(made > 200, "{made} loops were code");
 }
 
+/// Operands between protected pages.
+struct FencedMemory(Fenced, usize);
+// SAFETY: plain memory, which nothing writes once it is a buffer's.
+unsafe impl Send for FencedMemory {}
+// SAFETY: as above.
+unsafe impl Sync for FencedMemory {}
+impl Memory for FencedMemory {
+    fn len(&self) -> usize {
+        self.1
+    }
+    fn host(&self) -> Option<&[u8]> {
+        // SAFETY: so many bytes are readable.
+        Some(unsafe { std::slice::from_raw_parts(self.0.ptr(), self.1) })
+    }
+}
+
 /// Loops of mixed dtypes, nested, which index arrays and update elements: as nests, and where a dtype has none, step by step.
 fn nests_are_the_reference(seeds: std::ops::Range<u64>, dtypes: &[&'static [DType]], lens: &[usize]) {
     let given = std::env::var("SEEDS").ok().and_then(|s| s.split_once("..").map(|(a, b)| (a.parse(), b.parse())));
@@ -383,16 +406,16 @@ fn nests_are_the_reference(seeds: std::ops::Range<u64>, dtypes: &[&'static [DTyp
         let (plan, ins) = b.finished(lens, 7);
         let exe = device.compile(plan.clone().verify().unwrap_or_else(|e| panic!("{e}: {plan:?}"))).unwrap();
         let want = run(&ReferenceBackend, &plan, &ins);
-        let args = ins.iter().map(|b| RunArg { buffer: device.upload(b).unwrap(), donated: false }).collect();
-        let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
-        for ((o, w), s) in outs.iter().zip(&want).zip(&plan.outputs) {
-            let d = plan.slots[*s as usize].dtype;
-            assert_eq!(
-                scalars(d, &device.download(o).unwrap()),
-                scalars(d, w),
-                "seed {seed}: {}\n{plan:?}",
-                exe.text()
-            );
+        SEED.store(seed, Ordering::Relaxed);
+        for side in Side::BOTH {
+            let fenced = |b: &Vec<u8>| Buffer::ready(FencedMemory(Fenced::copy_of(b, side), b.len()));
+            let args = ins.iter().map(|b| RunArg { buffer: fenced(b), donated: false }).collect();
+            let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
+            for ((o, w), s) in outs.iter().zip(&want).zip(&plan.outputs) {
+                let d = plan.slots[*s as usize].dtype;
+                let (got, want) = (scalars(d, &device.download(o).unwrap()), scalars(d, w));
+                assert_eq!(got, want, "seed {seed}: {}\n{plan:?}", exe.text());
+            }
         }
         let how = if k == 0 { ", native" } else { ", interpreted" };
         made[k] += usize::from(exe.text().contains("nest of") && exe.text().contains(how));
@@ -410,12 +433,14 @@ fn generated_nests_are_the_reference() {
 /// The same over rows, as vectors where the numbers are alike wide.
 #[test]
 fn generated_nests_over_rows_are_the_reference() {
-    let alike: [&'static [DType]; 5] = [
+    let alike: [&'static [DType]; 7] = [
         &[DType::F32],
         &[DType::F32, DType::I32],
         &[DType::F64, DType::I64],
         &[DType::F64],
         &[DType::F32, DType::I32, DType::U32],
+        &[DType::I64, DType::U32, DType::I32],
+        &[DType::F64, DType::I64, DType::I32, DType::F32],
     ];
     nests_are_the_reference(0..3000, &alike, &[9, 12, 16, 17, 40]);
 }

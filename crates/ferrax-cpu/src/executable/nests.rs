@@ -8,11 +8,13 @@ mod interpret;
 mod kernels;
 mod routines;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use super::{Cell, Compiler, Location, RunState};
 use crate::kernels::moves::{read_lane, write_lane};
 use crate::native::{self, NestCode};
-use crate::nest::{self, NestCounts, NestFrame, VectorLimits};
+use crate::nest::{self, Nest, NestCounts, NestFrame, VectorLimits};
 use crate::tier::Tier;
 use ferrax_kernel::plan::{Loop, Step};
 use ferrax_kernel::{DType, Error, Kernel, Res, RunCx};
@@ -70,6 +72,25 @@ impl CompiledNest {
     }
 }
 
+/// Set, it has the nest printed after each pass.
+const SHOWN: &str = "FERRAX_PRINT_NESTS";
+
+fn show(pass: &str, nest: &Nest) {
+    if std::env::var_os(SHOWN).is_some() {
+        eprintln!("== {pass}\n{}", nest::text::print(nest, &functions::NAMES));
+    }
+}
+/// A nest of which it is proved that it stays in its arrays, after the last pass; others do not run.
+fn is_proved(pass: &str, nest: &Nest) -> Option<()> {
+    show(pass, nest);
+    let proof = nest::verify(nest);
+    if let Err(e) = &proof
+        && std::env::var_os(SHOWN).is_some()
+    {
+        eprintln!("== refused: {e}");
+    }
+    proof.ok()
+}
 /// Whether this machine makes code of nests.
 fn is_native(c: &Compiler) -> bool {
     c.target.tier != Tier::Portable && NestCode::is_available() && native::min_nanos() != u64::MAX
@@ -83,6 +104,7 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
     }
     let written = build::Builder::of(c, l, build::Style::Interpreted)?;
     let simple = nest::simplify(&written.nest);
+    is_proved("simplify", &simple)?;
     let counts = simple.counts();
     let is_cheap = counts.interpreted() as f64 * c.target.tuning.scalars.nanos[0] <= step_nanos(&l.body);
     if !is_cheap && !is_scalar(c, l) {
@@ -132,10 +154,15 @@ fn compile_native(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
     [(true, true), (true, false), (false, false)].into_iter().find_map(|(rows, fused)| {
         let style = if rows { build::Style::Rows } else { build::Style::Scalars };
         let mut written = build::Builder::of(c, l, style)?;
-        if fused && !nest::fuse(&mut written.nest, between) {
-            return None;
+        show("build", &written.nest);
+        if fused {
+            if !nest::fuse(&mut written.nest, between) {
+                return None;
+            }
+            show("fuse", &written.nest);
         }
         let mut simple = nest::simplify(&written.nest);
+        show("simplify", &simple);
         if fused {
             nest::drop_dead_stores(&mut simple, &|array| {
                 // the arena's memory that is no carry's and no window's is the loop's own
@@ -146,16 +173,9 @@ fn compile_native(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
         }
         if rows {
             let t = &c.target.tuning.scalars;
-            let limits = VectorLimits {
-                scalar_iterations: t.max_scalar_row,
-                scalar_operations: t.max_scalar_operations,
-                called_bytes: t.max_called_bytes,
-                column_operations: t.max_column_operations,
-                called_row: t.min_called_row,
-                row_bytes: t.max_row_bytes,
-            };
-            nest::vectorize(&mut simple, limits)?;
+            nest::vectorize(&mut simple, VectorLimits::of(t))?;
         }
+        is_proved(if rows { "vectorize" } else { "simplify" }, &simple)?;
         let counts = simple.counts();
         let code = NestCode::new(&simple)?;
         Some(CompiledNest::new(Executor::Native(code), written, counts, 1))

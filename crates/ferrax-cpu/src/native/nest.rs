@@ -36,7 +36,7 @@ impl NestCode {
         #[cfg(not(target_arch = "x86_64"))]
         return false;
     }
-    /// None where the nest has halves, which there are no scalar instructions for, or too many values.
+    /// None where the nest has halves, which there are no scalar instructions for, too many values, or elements too far from their index.
     pub fn new(nest: &Nest) -> Option<NestCode> {
         if nest.defs.iter().any(|d| matches!(d.dtype, DType::F16 | DType::BF16)) {
             return None;
@@ -47,7 +47,7 @@ impl NestCode {
         if layout.end > MAX_WORDS {
             return None;
         }
-        let code = emit::emit(nest, &order, &allocation, layout);
+        let code = emit::emit(nest, &order, &allocation, layout)?;
         Some(NestCode { code: Pages::new(&code)?, layout, scratch: nest.scratch.map(|s| s.0 as usize) })
     }
     pub fn frame(&self) -> NestFrame {

@@ -44,6 +44,7 @@ pub fn simplify(raw: &Nest) -> Nest {
         out: Nest {
             inputs: raw.inputs.clone(),
             arrays: raw.arrays,
+            lengths: raw.lengths.clone(),
             scratch: raw.scratch,
             meeting: raw.meeting.clone(),
             ..Nest::default()
@@ -81,7 +82,7 @@ impl Rewriter<'_> {
         self.sums[v as usize].clone().unwrap_or_else(|| Linear::of(v))
     }
     fn constant(&mut self, dtype: DType, bits: u64) -> NestValue {
-        let def = Def { op: NestOp::Const(bits), dtype, args: [0; 3], lanes: 1 };
+        let def = Def { op: NestOp::Const(bits), dtype, args: [0; 3], lanes: 1, is_exact: false };
         if let Some(v) = self.seen.get(&Key::Def(def)) {
             return *v;
         }
@@ -137,6 +138,7 @@ impl Rewriter<'_> {
         }
         let v = self.fresh(def.op, def.dtype, def.args(), level);
         self.ranges[v as usize] = range;
+        self.out.defs[v as usize].is_exact = sum.is_some();
         self.sums[v as usize] = sum;
         self.blocks[level as usize].push(Stmt::Let(v));
         self.seen.insert(key.clone(), v);
@@ -146,7 +148,7 @@ impl Rewriter<'_> {
     fn emit(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> NestValue {
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
-        let def = Def { op, dtype, args: all, lanes: 1 };
+        let def = Def { op, dtype, args: all, lanes: 1, is_exact: false };
         let full = Range::of(dtype);
         match op {
             NestOp::Const(bits) => self.constant(dtype, bits),
@@ -330,8 +332,8 @@ impl Rewriter<'_> {
                     self.changed(*array, self.level());
                     if dtype.size() >= 4 || *dtype == DType::Bool {
                         // a load of an element that was just stored gives the stored value
-                        let def =
-                            Def { op: NestOp::Load(*array, offset), dtype: *dtype, args: [index, 0, 0], lanes: 1 };
+                        let (op, args) = (NestOp::Load(*array, offset), [index, 0, 0]);
+                        let def = Def { op, dtype: *dtype, args, lanes: 1, is_exact: false };
                         let key = Key::Load(def, self.versions[*array as usize].0);
                         self.seen.insert(key.clone(), value);
                         self.keys[self.blocks.len() - 1].push(key);
@@ -404,6 +406,11 @@ impl Rewriter<'_> {
             }
             NestTrip::Forever => (l.trip, None),
         };
+        if trips == Some(0) {
+            // nothing of its body may run: a load would be of an array that may have no element
+            l.carries.iter().for_each(|c| self.map[c.after as usize] = self.mapped(c.init));
+            return;
+        }
         let mut arrays = SmallVec::new();
         stored(&l.body, &mut arrays);
         arrays.iter().for_each(|a| self.changed(*a, inner));

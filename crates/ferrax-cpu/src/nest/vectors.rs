@@ -12,11 +12,14 @@ mod jam;
 
 use super::facts::lane;
 use super::{ArrayId, Def, FOLD_SCRATCH, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use crate::tuning::ScalarTuning;
 use ferrax_kernel::{Bin, DType, Un, order};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes of a vector.
 const VECTOR: usize = 32;
+/// The most vectors of an iteration.
+const MAX_WIDTH: usize = 4;
 /// The number of column sums that stay in registers; others are needed for the terms.
 const VECTOR_SUMS: usize = 8;
 
@@ -31,6 +34,19 @@ pub struct VectorLimits {
     pub column_operations: usize,
     pub called_row: usize,
     pub row_bytes: usize,
+}
+
+impl VectorLimits {
+    pub fn of(t: &ScalarTuning) -> VectorLimits {
+        VectorLimits {
+            scalar_iterations: t.max_scalar_row,
+            scalar_operations: t.max_scalar_operations,
+            called_bytes: t.max_called_bytes,
+            column_operations: t.max_column_operations,
+            called_row: t.min_called_row,
+            row_bytes: t.max_row_bytes,
+        }
+    }
 }
 
 /// Makes vectors of the innermost loops that say they may be. None where one cannot be, or has more than the limits allow.
@@ -123,7 +139,7 @@ struct Vectorizer<'a> {
     nest: &'a mut Nest,
     inside: FxHashSet<NestValue>,
     /// How much a value grows from one iteration to the next; none where it is no index.
-    strides: FxHashMap<NestValue, Option<i64>>,
+    strides: FxHashMap<NestValue, Option<Stride>>,
     lanes: usize,
     /// Statements before the loop, and in it.
     before: Vec<Stmt>,
@@ -171,9 +187,10 @@ impl<'a> Vectorizer<'a> {
         limits: VectorLimits,
     ) -> Option<Vectorizer<'a>> {
         let mut inside: FxHashSet<NestValue> = l.carries.iter().flat_map(|c| [c.slot, c.after]).collect();
-        let others = l.carries.iter().filter(|c| folds.iter().all(|f| f.slot != c.slot)).map(|c| (c.slot, Some(0)));
-        let mut strides: FxHashMap<NestValue, Option<i64>> = others.collect();
-        strides.insert(counter.slot, Some(1));
+        let others = l.carries.iter().filter(|c| folds.iter().all(|f| f.slot != c.slot));
+        let mut strides: FxHashMap<NestValue, Option<Stride>> =
+            others.map(|c| (c.slot, Some(Stride::exact(0)))).collect();
+        strides.insert(counter.slot, Some(Stride::exact(1)));
         inside.extend(l.body.iter().filter_map(|s| if let Stmt::Let(v) = s { Some(*v) } else { None }));
         let mut v = Vectorizer {
             nest,
@@ -242,16 +259,19 @@ impl<'a> Vectorizer<'a> {
     }
     /// How much an index grows from one iteration to the next.
     fn stride(&mut self, v: NestValue) -> Option<i64> {
+        self.growth(v).map(|s| s.by)
+    }
+    fn growth(&mut self, v: NestValue) -> Option<Stride> {
         if !self.inside.contains(&v) {
-            return Some(0);
+            return Some(Stride::exact(0));
         }
         if let Some(known) = self.strides.get(&v) {
             return *known;
         }
-        let mut grown: [Option<i64>; 3] = [None; 3];
+        let mut grown: [Option<Stride>; 3] = [None; 3];
         let def = *self.nest.def(v);
         if lane(def.dtype).is_int() {
-            def.args().iter().zip(&mut grown).for_each(|(a, g)| *g = self.stride(*a));
+            def.args().iter().zip(&mut grown).for_each(|(a, g)| *g = self.growth(*a));
         }
         let stride = stride_of(self.nest, v, &mut |x| grown[usize::from(x != def.args[0])]);
         self.strides.insert(v, stride);
@@ -278,7 +298,7 @@ impl<'a> Vectorizer<'a> {
         }
         let index = self.nest.def(def.args[0]).args[0];
         let stride = self.stride(index)?;
-        (matches!(stride, 0 | 1) && offset.unsigned_abs() < 1 << 27).then_some((array, offset, index, stride))
+        (matches!(stride, 0 | 1) && is_near(offset as i64, stride)).then_some((array, offset, index, stride))
     }
     /// Whether there is an instruction, or a call, for vectors.
     fn is_vector_op(&mut self, def: &Def) -> Option<()> {
@@ -286,9 +306,7 @@ impl<'a> Vectorizer<'a> {
         let is_supported = match def.op {
             NestOp::Load(_, offset) => {
                 let stride = self.stride(def.args[0])?;
-                let reach = (stride.unsigned_abs() as usize + 1).saturating_mul(VECTOR * 8);
-                let is_near = reach < 1 << 27 && offset.unsigned_abs() < 1 << 27;
-                is_near && (def.dtype != DType::Bool || matches!(stride, 0 | 1))
+                is_near(offset as i64, stride) && (def.dtype != DType::Bool || matches!(stride, 0 | 1))
             }
             NestOp::Un(Un::Not) => def.dtype == DType::Bool,
             NestOp::Un(Un::IsFinite) => of.is_float(),
@@ -441,7 +459,7 @@ impl<'a> Vectorizer<'a> {
                         if half.is_some() && stride != 1 {
                             return None;
                         }
-                        if stride == 0 || stride != 1 && *dtype == DType::Bool || stride.unsigned_abs() >= 1 << 20 {
+                        if stride == 0 || stride != 1 && *dtype == DType::Bool || !is_near(*offset as i64, stride) {
                             return None;
                         }
                         let far = (behind * self.lanes) as i64 * stride;
@@ -538,7 +556,7 @@ impl<'a> Vectorizer<'a> {
             let sum = self.folded(next.op, next.dtype, parts);
             // later statements refer to it by the carry's number
             self.nest.defs[c.after as usize] =
-                Def { op: NestOp::First, dtype: next.dtype, args: [sum, 0, 0], lanes: 1 };
+                Def { op: NestOp::First, dtype: next.dtype, args: [sum, 0, 0], lanes: 1, is_exact: false };
             self.body.push(Stmt::Let(c.after));
         }
         out.append(&mut self.before);
@@ -674,20 +692,47 @@ fn reads(nest: &Nest, body: &[Stmt], of: &[ArrayId]) -> bool {
         _ => false,
     })
 }
+/// How much an integer grows from one iteration of a loop to the next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stride {
+    /// Modulo the numbers of its dtype.
+    by: i64,
+    /// Whether it does so without wrapping, so that a wider integer grows by as much.
+    is_exact: bool,
+}
+impl Stride {
+    fn exact(by: i64) -> Stride {
+        Stride { by, is_exact: true }
+    }
+}
 /// How much an integer grows from one iteration of a loop to the next, by how much its operands do.
-fn stride_of(nest: &Nest, v: NestValue, of: &mut dyn FnMut(NestValue) -> Option<i64>) -> Option<i64> {
+fn stride_of(nest: &Nest, v: NestValue, of: &mut dyn FnMut(NestValue) -> Option<Stride>) -> Option<Stride> {
     let def = *nest.def(v);
-    match def.op {
-        _ if !lane(def.dtype).is_int() => None,
+    let (by, is_exact) = match def.op {
+        _ if !lane(def.dtype).is_int() => return None,
         NestOp::Bin(f @ (Bin::Add | Bin::Sub)) => {
             let (a, b) = (of(def.args[0])?, of(def.args[1])?);
-            if f == Bin::Add { a.checked_add(b) } else { a.checked_sub(b) }
+            let by = if f == Bin::Add { a.by.checked_add(b.by)? } else { a.by.checked_sub(b.by)? };
+            (by, a.is_exact && b.is_exact)
         }
         NestOp::Bin(Bin::Mul) => {
             let by = i64::try_from(super::facts::integer(def.dtype, nest.known(def.args[1])?)).ok()?;
-            of(def.args[0])?.checked_mul(by)
+            let a = of(def.args[0])?;
+            (a.by.checked_mul(by)?, a.is_exact)
         }
-        NestOp::Convert(from) if lane(from).is_int() && from.size() >= 4 && def.dtype.size() >= 4 => of(def.args[0]),
-        _ => None,
-    }
+        NestOp::Convert(from) if lane(from).is_int() && from.size() >= 4 && def.dtype.size() >= 4 => {
+            let a = of(def.args[0])?;
+            if from.size() < def.dtype.size() && !a.is_exact {
+                return None;
+            }
+            (a.by, a.is_exact)
+        }
+        _ => return None,
+    };
+    Some(Stride { by, is_exact: by == 0 || is_exact && def.is_exact })
+}
+/// Whether the places of all lanes of the vectors of an iteration, of up to 8 bytes an element, are 32-bit displacements.
+fn is_near(offset: i64, stride: i64) -> bool {
+    let reach = stride.unsigned_abs().saturating_mul((MAX_WIDTH * VECTOR / 4) as u64);
+    offset.unsigned_abs().saturating_add(reach) < 1 << 28
 }

@@ -163,6 +163,7 @@ impl<'a, 'c> Builder<'a, 'c> {
     ) -> Option<WrittenNest> {
         self.nest.body = self.blocks.pop()?;
         self.nest.arrays = self.arrays.len() as u32;
+        self.nest.lengths = self.arrays.iter().map(|a| self.c.cell_bytes(*a)).collect();
         if self.style == Style::Rows {
             self.find_meeting();
             self.nest.scratch = Some((self.nest.arrays, FOLD_SCRATCH));
@@ -355,7 +356,11 @@ impl<'a, 'c> Builder<'a, 'c> {
         }
         // whether one copy overwrites memory that another copy reads
         let meet = |m: &[ArrayMove]| {
-            m.iter().enumerate().any(|(i, a)| m.iter().enumerate().any(|(j, b)| i != j && self.c.meet(a.1, b.0)))
+            let apart = |a: &ArrayMove, b: &ArrayMove| {
+                let bytes = |n: usize, d: DType| n * d.size();
+                !self.c.overlap((a.1, bytes(a.2, a.3)), (b.0, bytes(b.2, b.3)))
+            };
+            m.iter().enumerate().any(|(i, a)| m.iter().enumerate().any(|(j, b)| i != j && !apart(a, b)))
         };
         let copied: usize = moves[1].iter().map(|m| m.2).sum();
         let is_much = copied > self.c.target.tuning.scalars.max_nest_copies;

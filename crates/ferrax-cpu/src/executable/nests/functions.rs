@@ -7,12 +7,49 @@ use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::scalar;
 use crate::native::Function;
+use crate::nest::text::FunctionNames;
 use crate::nest::{Callee, NestOp, NestValue, lane};
 use ferrax_kernel::{Bin, DType, Scalar, Un};
 
 /// The function that is called where no instruction gives its bits.
 fn callee_of(f: Bin, d: DType) -> Option<Callee> {
     scalar::bin(f, d, tier_of(matches!(f, Bin::Pow | Bin::Atan2))).map(Callee::new)
+}
+
+/// The names of functions that nests call, in the text of a nest.
+pub const NAMES: FunctionNames = FunctionNames {
+    name: name_of,
+    #[cfg(test)]
+    function: named,
+};
+
+/// `sin.f32`, `pow.f64`, `convert.f32.i8`, `round.f32`, `bitcast.i8.u8.0`: the function that nests call for it.
+fn named(name: &str) -> Option<Callee> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let d = |k: usize| DType::from_short(parts.get(k)?);
+    let f = match parts[0] {
+        "convert" => scalar::convert(d(1)?, d(2)?, TIER),
+        "round" => scalar::round(d(1)?, TIER),
+        "bitcast" => *scalar::bitcast(d(1)?, d(2)?, TIER).get(parts.get(3)?.parse::<usize>().ok()?)?.as_ref()?,
+        f => match (Un::from_name(f), Bin::from_name(f)) {
+            (Some(f), _) => scalar::un(f, d(1)?, tier_of(Function::Un(f, d(1)?).is_long()))?,
+            (_, Some(f)) => return callee_of(f, d(1)?),
+            _ => return None,
+        },
+    };
+    Some(Callee::new(f))
+}
+fn name_of(callee: Callee) -> String {
+    // the lane of several dtypes has one function: the widest names it
+    let of = |f: &str| DType::ALL.iter().rev().map(|d| format!("{f}.{}", d.short())).collect::<Vec<_>>();
+    let scalars = Un::ALL.iter().map(|f| f.name()).chain(Bin::ALL.iter().map(|f| f.name())).flat_map(of);
+    let pairs = of("convert").into_iter().chain(of("bitcast")).flat_map(|name| of(&name));
+    let pairs = pairs.flat_map(|name| {
+        let parts = if name.starts_with("bitcast") { 0..3 } else { 0..0 };
+        parts.map(|k| format!("{name}.{k}")).chain([name.clone()]).collect::<Vec<_>>()
+    });
+    let mut all = scalars.chain(of("round")).chain(pairs);
+    all.find(|name| named(name) == Some(callee)).unwrap_or_else(|| "unnamed".to_string())
 }
 
 impl Builder<'_, '_> {

@@ -55,6 +55,8 @@ struct Emitter<'a> {
     labels: Vec<(Label, Label)>,
     cancelled: Label,
     has_vectors: bool,
+    /// Whether all displacements of elements have 32 bits.
+    is_near: bool,
 }
 
 /// A place that is read or written whole.
@@ -68,12 +70,13 @@ enum NestSite {
     VectorFrame(i32),
 }
 
-pub fn emit(nest: &Nest, order: &Order, allocation: &NestAllocation, layout: FrameLayout) -> Vec<u8> {
+/// None where an element is further from its index than instructions can say.
+pub fn emit(nest: &Nest, order: &Order, allocation: &NestAllocation, layout: FrameLayout) -> Option<Vec<u8>> {
     let mut e = Encoder::default();
     let labels = order.loops.iter().map(|_| (e.label(), e.label())).collect();
     let cancelled = e.label();
     let has_vectors = nest.defs.iter().any(|d| d.lanes > 1);
-    let mut m = Emitter { nest, order, allocation, layout, e, labels, cancelled, has_vectors };
+    let mut m = Emitter { nest, order, allocation, layout, e, labels, cancelled, has_vectors, is_near: true };
     // push rbx, rbp, r12 to r15; sub rsp, 8; mov rbx, rdi
     m.e.bytes(&[0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57, 0x48, 0x83, 0xec, 8, 0x48, 0x89, 0xfb]);
     for k in 0..nest.arrays {
@@ -96,7 +99,7 @@ pub fn emit(nest: &Nest, order: &Order, allocation: &NestAllocation, layout: Fra
     m.e.here(m.cancelled);
     m.e.set(RAX, 0);
     m.leave();
-    m.e.finish()
+    m.is_near.then(|| m.e.finish())
 }
 
 impl Emitter<'_> {
@@ -334,11 +337,18 @@ impl Emitter<'_> {
         }
         self.e.here(out);
     }
+    /// A displacement of so many bytes.
+    fn near(&mut self, bytes: i64) -> i32 {
+        i32::try_from(bytes).unwrap_or_else(|_| {
+            self.is_near = false;
+            0
+        })
+    }
     /// An element of an array; may take rax and rcx.
     fn element(&mut self, array: u32, index: NestValue, offset: i32, d: DType) -> Rm {
         let base = self.whole(self.order.array(array), RAX);
         let size = d.size() as u8;
-        let offset = offset * size as i32;
+        let offset = self.near(offset as i64 * size as i64);
         match self.site(index) {
             NestSite::Bits(0) => at(base, offset),
             _ => {

@@ -68,7 +68,7 @@ impl Rewriter<'_> {
         stored(body, &mut arrays);
         let mut reaches: SmallVec<[(ArrayId, AccessReach); 4]> = SmallVec::new();
         let mut loaded = FxHashSet::default();
-        loads(self.raw, body, &mut loaded);
+        loads(&self.out, body, &mut loaded);
         let is_touched = |a: &ArrayId| loaded.contains(a) || arrays.contains(a);
         let is_alone = |a: ArrayId| self.raw.meeting.iter().all(|(x, y)| *x != a || !is_touched(y));
         !arrays.is_empty()

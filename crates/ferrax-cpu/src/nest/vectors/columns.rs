@@ -7,13 +7,10 @@
 //! Eight of the sixteen sums at a time are in registers. A row of a matrix contributes to one sum only, so no row is read twice.
 //!
 //! INVARIANT: as in `vectors.rs`: the lanes of a vector are iterations of the free loop, and each adds the same elements to the same sums.
-use super::{VECTOR_SUMS, VectorLimits, Vectorizer, counter_of, has_instruction};
+use super::{MAX_WIDTH, Stride, VECTOR_SUMS, VectorLimits, Vectorizer, counter_of, has_instruction, is_near};
 use crate::nest::{LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::{DType, order};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// Vectors of columns that are read at once.
-const MAX_WIDTH: usize = 4;
 
 /// A reduction within a free loop.
 struct InnerFold<'l> {
@@ -22,7 +19,7 @@ struct InnerFold<'l> {
     n: usize,
     inside: FxHashSet<NestValue>,
     /// How much an index grows from one of its iterations to the next.
-    strides: FxHashMap<NestValue, Option<i64>>,
+    strides: FxHashMap<NestValue, Option<Stride>>,
     /// The values of terms, by how many elements and vectors behind the counters.
     terms: FxHashMap<(NestValue, usize, usize), NestValue>,
 }
@@ -78,13 +75,16 @@ fn flattened(nest: &Nest, l: &NestLoop, most: usize) -> Option<NestLoop> {
 impl InnerFold<'_> {
     /// How much an index grows from one element of the reduction to the next.
     fn stride(&mut self, nest: &Nest, v: NestValue) -> Option<i64> {
+        self.growth(nest, v).map(|s| s.by)
+    }
+    fn growth(&mut self, nest: &Nest, v: NestValue) -> Option<Stride> {
         if !self.inside.contains(&v) {
-            return Some(0);
+            return Some(Stride::exact(0));
         }
         if let Some(known) = self.strides.get(&v) {
             return *known;
         }
-        let stride = super::stride_of(nest, v, &mut |a| self.stride(nest, a));
+        let stride = super::stride_of(nest, v, &mut |a| self.growth(nest, a));
         self.strides.insert(v, stride);
         stride
     }
@@ -127,7 +127,7 @@ impl Vectorizer<'_> {
         let folds: Vec<&NestCarry> = l.carries.iter().filter(|c| c.slot != counter.slot).collect();
         let mut inside: FxHashSet<NestValue> = l.carries.iter().map(|c| c.slot).collect();
         inside.extend(l.body.iter().filter_map(|s| if let Stmt::Let(v) = s { Some(*v) } else { None }));
-        let strides = [(counter.slot, Some(1))].into_iter().collect();
+        let strides = [(counter.slot, Some(Stride::exact(1)))].into_iter().collect();
         let mut r = InnerFold { counter, folds, n, inside, strides, terms: FxHashMap::default() };
         for c in r.folds.clone() {
             for w in 0..width {
@@ -250,7 +250,7 @@ impl Vectorizer<'_> {
             }
             let far = along.checked_mul(far)?.checked_add(across.checked_mul(beside)?)?;
             let offset = i32::try_from(far.checked_add(offset as i64)?).ok()?;
-            if offset.unsigned_abs() >= 1 << 27 {
+            if !is_near(offset as i64, across) {
                 return None;
             }
             match across {

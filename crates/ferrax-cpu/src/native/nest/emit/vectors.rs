@@ -13,15 +13,15 @@ const XOR: u8 = 0x57;
 fn prefix(wide: bool) -> u8 {
     if wide { PD } else { PS }
 }
-/// So many bytes further.
-fn further(rm: Rm, bytes: i32) -> Rm {
-    match rm {
-        Rm::At { base, index, offset } => Rm::At { base, index, offset: offset + bytes },
-        other => other,
-    }
-}
 
 impl Emitter<'_> {
+    /// So many bytes further.
+    fn further(&mut self, rm: Rm, bytes: i64) -> Rm {
+        match rm {
+            Rm::At { base, index, offset } => Rm::At { base, index, offset: self.near(offset as i64 + bytes) },
+            other => other,
+        }
+    }
     /// Clears upper halves, after which SSE instructions cost no transition penalty.
     pub fn without_upper_halves(&mut self) {
         if self.has_vectors {
@@ -201,27 +201,29 @@ impl Emitter<'_> {
     }
     /// The first `lanes` of a vector: elements that are `stride` apart, one by one; the other lanes are zero.
     fn load_apart(&mut self, d: u8, from: Rm, wide: bool, stride: i32, lanes: i32) {
-        let (size, half) = if wide { (8, 2) } else { (4, 4) };
+        let (size, half) = if wide { (8i64, 2) } else { (4, 4) };
         if stride == -1 && lanes == 2 * half {
-            let first = further(from, -(32 - size));
+            let first = self.further(from, -(32 - size));
             return self.turned(d, first, wide);
         }
         if stride == 1 {
             self.numbers(wide, V1, |k| if k < lanes as i64 { -1 } else { 0 });
             return self.e.vex(2, PD, false, if wide { 0x2d } else { 0x2c }, d, V1, from, None);
         }
-        let place = |k: i32| further(from, k * stride * size);
+        let place = |m: &mut Self, k: i32| m.further(from, k as i64 * stride as i64 * size);
         for (first, to) in [(0, V0), (half, V1)] {
             let end = lanes.min(first + half);
             if first >= end {
                 return self.copy(NestSite::Vector(V0), NestSite::Vector(d));
             }
-            self.e.vex(1, if wide { 3 } else { 2 }, false, 0x10, to, 0, place(first), None);
+            let at = place(self, first);
+            self.e.vex(1, if wide { 3 } else { 2 }, false, 0x10, to, 0, at, None);
             for k in first + 1..end {
+                let at = place(self, k);
                 if wide {
-                    self.e.vex(1, 1, false, 0x16, to, to, place(k), None);
+                    self.e.vex(1, 1, false, 0x16, to, to, at, None);
                 } else {
-                    self.e.vex(3, 1, false, 0x21, to, to, place(k), Some((k - first) as u8 * 16));
+                    self.e.vex(3, 1, false, 0x21, to, to, at, Some((k - first) as u8 * 16));
                 }
             }
         }
@@ -245,7 +247,7 @@ impl Emitter<'_> {
         let wide = self.nest.def(value).lanes == 4;
         let x = self.vec(value, V0);
         let to = self.element(array, index, offset, dtype);
-        let size = if wide { 8 } else { 4 };
+        let size = if wide { 8i64 } else { 4 };
         if dtype == DType::Bool {
             self.e.vex(1, prefix(wide), false, 0x50, RDX, 0, Rm::Reg(x), None);
             let bytes = self.e.pool(0x0101_0101_0101_0101);
@@ -266,18 +268,21 @@ impl Emitter<'_> {
             1 => self.e.vex(1, PS, false, 0x11, x, 0, to, None),
             -1 => {
                 self.turned(V1, Rm::Reg(x), wide);
-                self.e.vex(1, PS, false, 0x11, V1, 0, further(to, -(32 - size)), None);
+                let first = self.further(to, -(32 - size));
+                self.e.vex(1, PS, false, 0x11, V1, 0, first, None);
             }
             _ => {
-                let place = |k: i32| further(to, k * stride * size);
+                let place = |m: &mut Self, k: i32| m.further(to, k as i64 * stride as i64 * size);
                 self.e.vex(3, PD, false, 0x19, x, 0, Rm::Reg(V1), Some(1));
                 for (half, from) in [(0, x), (1, V1)] {
                     if wide {
-                        self.e.vex(1, 1, false, 0x13, from, 0, place(2 * half), None);
-                        self.e.vex(1, 1, false, 0x17, from, 0, place(2 * half + 1), None);
+                        let [low, high] = [place(self, 2 * half), place(self, 2 * half + 1)];
+                        self.e.vex(1, 1, false, 0x13, from, 0, low, None);
+                        self.e.vex(1, 1, false, 0x17, from, 0, high, None);
                     } else {
                         for k in 0..4 {
-                            self.e.vex(3, 1, false, 0x17, from, 0, place(4 * half + k), Some(k as u8));
+                            let at = place(self, 4 * half + k);
+                            self.e.vex(3, 1, false, 0x17, from, 0, at, Some(k as u8));
                         }
                     }
                 }
