@@ -7,7 +7,9 @@
 //! Eight of the sixteen sums at a time are in registers. A row of a matrix contributes to one sum only, so no row is read twice.
 //!
 //! INVARIANT: as in `vectors.rs`: the lanes of a vector are iterations of the free loop, and each adds the same elements to the same sums.
-use super::{MAX_WIDTH, Stride, VECTOR_SUMS, VectorLimits, Vectorizer, counter_of, has_instruction, is_near};
+use super::rewrite::reads_what_it_writes;
+use super::values::{Stride, has_instruction, is_near, stride_of};
+use super::{MAX_WIDTH, VECTOR_SUMS, VectorLimits, Vectorizer, counter_of};
 use crate::nest::{LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use ferrax_kernel::{DType, order};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -84,7 +86,7 @@ impl InnerFold<'_> {
         if let Some(known) = self.strides.get(&v) {
             return *known;
         }
-        let stride = super::stride_of(nest, v, &mut |a| self.growth(nest, a));
+        let stride = stride_of(nest, v, &mut |a| self.growth(nest, a));
         self.strides.insert(v, stride);
         stride
     }
@@ -112,7 +114,7 @@ impl Vectorizer<'_> {
     }
     /// How many vectors of columns are read at once: so many that whole cache lines are read, unless the last ones would mostly repeat others.
     fn width(&self, l: &NestLoop, n: usize, folds: usize) -> usize {
-        let (vectors, is_repeated) = (n.div_ceil(self.lanes), !super::reads_what_it_writes(self.nest, &l.body));
+        let (vectors, is_repeated) = (n.div_ceil(self.lanes), !reads_what_it_writes(self.nest, &l.body));
         let fits = |w: &usize| {
             let whole = n / (w * self.lanes);
             let all = n.div_ceil(w * self.lanes) * w;
