@@ -2,16 +2,23 @@
 
 Tests take the library as a fixture, `jax`; `FERRAX_TEST_LIB=jax` runs the same tests on JAX itself, which is how an expectation is
 checked before it is written down.
+
+An internal error fails the test that met it, in whichever process, even if the test passes. A test that does not end leaves the stacks of all
+threads and children.
 """
 
+import faulthandler
 import importlib
 import importlib.util
 import os
+import pathlib
 import signal
-import subprocess
 import sys
+import tempfile
 import textwrap
+import threading
 
+import children
 import hypothesis
 import numpy as np
 import pytest
@@ -22,6 +29,8 @@ os.environ.setdefault("FERRAX_GPU", "all")
 LIBRARY = os.environ.get("FERRAX_TEST_LIB", "ferrax")
 ON_JAX = LIBRARY == "jax"
 os.environ.setdefault("FERRAX_STRICT_PLANS", "1")  # a fused plan whose bounds are not proved is a failure here
+os.environ.setdefault("PYTHONFAULTHANDLER", "1")  # children that are aborted say where they are
+SECONDS = int(os.environ.get("FERRAX_TEST_SECONDS", "1200"))  # what a test may take
 PREFIX = "JAX_" if ON_JAX else "FERRAX_"
 MODULES = (
     "numpy",
@@ -50,6 +59,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")), print_blob=True)
+# What a change must pass before it lands: `.ci/run` chooses it. Examples are the same each time, so that only a change can make a test fail.
+hypothesis.settings.register_profile("landing", deadline=None, max_examples=40, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("long", deadline=None, max_examples=2000, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -102,7 +113,7 @@ def child():
     def run(code, *, first="", status=0, timeout=120, **env):
         header = f"{first}\nimport {LIBRARY} as jax, {LIBRARY}.numpy as jnp, numpy as np\n"
         variables = dict(os.environ, **{PREFIX + k: v for k, v in env.items()})
-        done = subprocess.run([sys.executable, "-c", header + textwrap.dedent(code)], env=variables, capture_output=True, text=True, timeout=timeout)
+        done = children.run([sys.executable, "-c", header + textwrap.dedent(code)], env=variables, timeout=timeout)
         assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-3000:]}"
         return done.stdout
 
@@ -132,5 +143,65 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "oracle" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.oracle)
+        if "gpu" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.gpu)
         if ON_JAX and item.get_closest_marker("ours"):
             item.add_marker(pytest.mark.skip(reason="differs from JAX on purpose"))
+
+
+class Watch:
+    """Looks whether tests end. One that does not is ended, with its stacks and those of its children."""
+
+    def __init__(self):
+        self.out = os.dup(2)  # tests' own output is captured
+        self.changed, self.test = threading.Event(), None
+        threading.Thread(target=self.look, name="watch over tests", daemon=True).start()
+
+    def begin(self, test):
+        self.test = test
+        self.changed.set()
+
+    def look(self):
+        while True:
+            self.changed.clear()
+            test = self.test
+            if self.changed.wait(SECONDS) or test is None:
+                continue
+            os.write(self.out, f"\n{test} has run for {SECONDS} s\n".encode())
+            faulthandler.dump_traceback(self.out)
+            os.write(self.out, children.native_stacks(os.getpid()).encode())
+            os.write(self.out, children.abort(children.descendants(os.getpid())).encode())
+            # without its children it may go on, and fail
+            if not self.changed.wait(min(SECONDS, 60)):
+                os.write(self.out, f"{test} hangs\n".encode())
+                os.abort()
+
+
+def pytest_configure(config):
+    # not when the module is imported, which children do
+    os.environ["FERRAX_FAULTS"] = os.path.join(tempfile.gettempdir(), f"ferrax-faults-{os.getpid()}")
+    config.watch = Watch()
+
+
+def pytest_unconfigure(config):
+    pathlib.Path(os.environ.get("FERRAX_FAULTS", "")).unlink(missing_ok=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    item.config.watch.begin(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        item.config.watch.begin(None)
+
+
+@pytest.fixture(autouse=True)
+def no_internal_errors():
+    """The test fails if this process or a child of it met an internal error."""
+    yield
+    faults = pathlib.Path(os.environ["FERRAX_FAULTS"])
+    if faults.exists():
+        text = faults.read_text()
+        faults.unlink()
+        pytest.fail(f"internal errors:\n{text}")

@@ -3,10 +3,10 @@
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import textwrap
 
+import children
 import pytest
 
 RUN = shutil.which("mpirun", path=os.path.dirname(sys.executable)) or shutil.which("mpirun")
@@ -29,13 +29,7 @@ def mpirun(program, processes=2, devices=1, timeout=120):
     """The output of a program on each of several processes."""
     run, env = command(processes, devices)
     begin = "import ferrax as jax, numpy as np\nimport ferrax.numpy as jnp\njax.distributed.initialize()\nfrom ferrax.experimental import multihost_utils as m\ni = jax.process_index()\n"
-    return subprocess.run(
-        [*run, "-c", begin + textwrap.dedent(program)],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    return children.run([*run, "-c", begin + textwrap.dedent(program)], env=env, timeout=timeout)
 
 
 def lines(program, **options):
