@@ -3,6 +3,7 @@
 `HYPOTHESIS_PROFILE=long` draws many more and new ones, which is what the nightly job does.
 """
 
+import pathlib
 import re
 
 import numpy as np
@@ -106,6 +107,115 @@ def test_the_three_modes_of_differentiation_agree(jax, data):
         # a narrow dtype rounds tangents and cotangents, each at another place
         if np.isfinite(scale) and not re.search("float[48]_", str(program)):
             np.testing.assert_allclose(left, right, atol=(1e-2 if narrow else 1e-6) * scale)
+
+
+# A few hundred loops on landing, with each of these tests; `HYPOTHESIS_PROFILE=long` makes them thousands.
+LOOPS = settings(max_examples=settings.default.max_examples)
+
+
+def run_alike(got, want):
+    for x, y in zip(got, want, strict=True):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        same_bits(x, y)
+
+
+@LOOPS
+@given(data=st.data())
+def test_a_loop_is_its_steps_however_it_is_run(jax, data):
+    """Step by step, compiled, with its inputs given up, on one thread, and as a part of what follows."""
+    with x64(jax):
+        loop = data.draw(random_programs.loops(jax), label="loop")
+        f, inputs = loop.on(jax), arrays(jax, loop.inputs)
+        want = loop.by_steps(jax)(*inputs)
+        run_alike(jax.jit(f)(*inputs), want)
+        run_alike(f(*inputs), want)
+        with jax.set_num_threads(1):
+            run_alike(jax.jit(lambda *xs: f(*xs))(*inputs), want)
+        run_alike(jax.jit(lambda *xs: [jax.numpy.flip(y) for y in f(*xs)])(*inputs), [np.flip(y) for y in want])
+        given_up = jax.jit(f, donate_argnums=tuple(range(len(inputs))))
+        run_alike(given_up(*arrays(jax, [x.copy() for x in loop.inputs])), want)
+
+
+@LOOPS
+@given(data=st.data())
+def test_lanes_of_a_loop_are_loops(jax, data):
+    with x64(jax):
+        loop = data.draw(random_programs.loops(jax), label="loop")
+        f, n = loop.on(jax), data.draw(st.integers(1, 3))
+        in_axes = [data.draw(st.none() | st.integers(0, x.ndim)) for x in loop.inputs]
+        in_axes[0] = in_axes[0] or 0
+        batch = [
+            x if a is None else np.stack([random_programs.any_value(data.draw, x.shape, x.dtype.name) for _ in range(n)], a)
+            for x, a in zip(loop.inputs, in_axes, strict=True)
+        ]
+        got = jax.jit(jax.vmap(f, in_axes))(*arrays(jax, batch))
+        rows = [f(*arrays(jax, [x if a is None else np.take(x, i, a) for x, a in zip(batch, in_axes, strict=True)])) for i in range(n)]
+        for k, y in enumerate(got):
+            want = np.stack([np.asarray(row[k]) for row in rows])
+            assert (y.shape, y.dtype) == (want.shape, want.dtype)
+            if y.dtype.kind != "f":
+                np.testing.assert_array_equal(y, want)
+            np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5 * np.max(np.abs(want[np.isfinite(want)]), initial=1))
+
+
+@LOOPS
+@given(data=st.data())
+def loops_on_parts_are_loops(jax, data):
+    """Where inputs can be cut among the devices, they are."""
+    devices = np.array(jax.devices())
+    mesh = jax.sharding.Mesh(devices, ("i",))
+    with x64(jax):
+        loop = data.draw(random_programs.loops(jax), label="loop")
+        f = loop.on(jax)
+        want = [np.asarray(y) for y in jax.jit(f)(*arrays(jax, loop.inputs))]
+        cut = []
+        for x in loop.inputs:
+            axes = [a for a, size in enumerate(x.shape) if size and size % len(devices) == 0]
+            axis = data.draw(st.sampled_from([None, *axes]))
+            spec = jax.sharding.PartitionSpec(*("i" if a == axis else None for a in range(x.ndim)))
+            cut.append(jax.device_put(x, jax.sharding.NamedSharding(mesh, spec)))
+        for y, w in zip(jax.jit(f)(*cut), want, strict=True):
+            assert (y.shape, y.dtype) == (w.shape, w.dtype)
+            if y.dtype.kind != "f":
+                np.testing.assert_array_equal(y, w)
+            # sums are added up in another order
+            np.testing.assert_allclose(y, w, rtol=1e-4, atol=1e-4 * np.max(np.abs(w[np.isfinite(w)]), initial=1))
+
+
+def test_loops_on_parts_are_loops(child):
+    here = str(pathlib.Path(__file__).parent)
+    child(
+        f"import sys; sys.path.insert(0, {here!r}); import conftest, test_random_programs\ntest_random_programs.loops_on_parts_are_loops(conftest.load('ferrax'))",
+        NUM_CPU_DEVICES="4",
+        timeout=3000,
+    )
+
+
+@LOOPS
+@given(data=st.data())
+def test_slopes_of_loops_are_differences(jax, data):
+    """Along a line, in double precision; where the slopes before and after the point differ there is an edge, and no slope."""
+    with x64(jax):
+        loop = data.draw(random_programs.loops(jax, dtypes=("float64", "float64", "int32", "uint8")), label="loop")
+        g, primals = of_floats(jax, loop, loop.inputs)
+        if not primals or loop.kind == "while_loop":
+            return
+        f = lambda xs: sum((jax.numpy.sum(jax.numpy.sin(y)).astype("float64") for y in g(*xs) if y.dtype == np.float64), start=jax.numpy.zeros(()))
+        rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+        along = [jax.numpy.asarray(rng.standard_normal(x.shape)) for x in primals]
+        eps, run = 1e-6, jax.jit(f)
+        at = lambda h: float(run([x + h * d for x, d in zip(primals, along, strict=True)]))
+        here, after, before = at(0.0), at(eps), at(-eps)
+        slope, slope_before = (after - here) / eps, (here - before) / eps
+        slopes = jax.jit(jax.grad(f))(primals)
+        reverse = sum(float(jax.numpy.vdot(s, d)) for s, d in zip(slopes, along, strict=True))
+        forward = float(jax.jvp(f, (primals,), (along,))[1])
+        size = 1 + sum(float(jax.numpy.sum(jax.numpy.abs(s * d))) for s, d in zip(slopes, along, strict=True))
+        if not np.isfinite(size) or size > 1e4 or "float32" in str(loop):
+            return
+        np.testing.assert_allclose(reverse, forward, atol=1e-8 * size)
+        if abs(slope - slope_before) < 1e-3 * size:
+            np.testing.assert_allclose(forward, (slope + slope_before) / 2, atol=1e-3 * size)
 
 
 def outcome(f):
