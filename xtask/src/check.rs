@@ -16,8 +16,7 @@ pub fn run(args: &[String]) -> Res {
     venv.run(&["-m", "ruff", "check", "--quiet", "python", "tests", "benches", "examples", "docs"]).go()?;
     venv.cargo()
         .args(&["clippy", "--profile", "ci", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
-        .go()?;
-    rustdoc()
+        .go()
 }
 
 /// The site in `site/`, to be opened from its folder, its links and (where there is a Chromium) its pages looked at; before it the Rust documentation.

@@ -40,14 +40,14 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "test",
-        usage: "[rust|python|gpu|oracle|libraries|newest] [-- ARGS]",
-        about: "build once, then run the Rust and the Python tests (oracle: against JAX; libraries: Flax, Optax ..; newest: their newest)",
+        usage: "[landing|nightly|rust|python|gpu|oracle|libraries|newest] [-- ARGS]",
+        about: "build once, then run the Rust and the Python tests (landing: but those that run by night, nightly: only those; oracle: against JAX; libraries: Flax, Optax ..; newest: their newest)",
         run: test,
     },
     Task {
         name: "check",
         usage: "",
-        about: "formatting, lints, tidy, documentation: everything but the tests",
+        about: "formatting, lints, tidy: everything but the tests and the documentation",
         run: check::run,
     },
     Task {
@@ -169,8 +169,10 @@ fn test(args: &[String]) -> Res {
         None => (args, &args[args.len()..]),
     };
     let what = what.first().map_or("all", String::as_str);
-    if !["all", "rust", "python", "gpu", "oracle", "libraries", "newest"].contains(&what) {
-        return fail(format!("test takes rust, python, gpu, oracle, libraries or newest, not {what}"));
+    if !["all", "landing", "nightly", "rust", "python", "gpu", "oracle", "libraries", "newest"].contains(&what) {
+        return fail(format!(
+            "test takes landing, nightly, rust, python, gpu, oracle, libraries or newest, not {what}"
+        ));
     }
     if what == "libraries" || what == "newest" {
         extension::build(&python::main(&["test"])?, "ci", &["--package", "ferrax-python"])?;
@@ -180,24 +182,29 @@ fn test(args: &[String]) -> Res {
     }
     note_missing_vulkan();
     let venv = if what == "oracle" { python::oracle()? } else { python::main(&["test"])? };
-    if what == "all" {
+    let both = what == "all" || what == "landing";
+    if both {
         extension::build(&venv, "ci", &["--workspace", "--lib", "--bins", "--tests", "--examples"])?;
     } else if what != "rust" {
         extension::build(&venv, "ci", &["--package", "ferrax-python"])?;
     }
-    if matches!(what, "all" | "rust" | "gpu") {
+    if both || matches!(what, "rust" | "gpu") {
         let packages: &[&str] = if what == "gpu" { &["--package", "ferrax-wgpu"] } else { &["--workspace"] };
-        rust_tests(&venv, packages, if what == "all" { &[] } else { extra })?;
+        rust_tests(&venv, packages, if both { &[] } else { extra })?;
     }
     if what != "rust" {
         let mut pytest = venv.run(&["-m", "pytest", "tests"]);
-        if what == "gpu" {
-            pytest = pytest.args(&["-m", "gpu"]);
+        match what {
+            "gpu" => pytest = pytest.args(&["-m", "gpu"]),
+            "landing" => pytest = pytest.args(&["-m", "not nightly"]),
+            "nightly" => pytest = pytest.args(&["-m", "nightly"]),
+            _ => (),
         }
         // Two workers or more pay for their start; a filtered run is usually one file.
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(4);
         if workers > 1 && extra.is_empty() {
-            pytest = pytest.args(&["-n", &workers.to_string()]);
+            // each worker begins with files of its own, whose fixtures are then made once
+            pytest = pytest.args(&["-n", &workers.to_string(), "--dist", "worksteal", "--durations", "40"]);
         }
         pytest.args(extra).go()?;
     }
