@@ -229,6 +229,95 @@ told(lambda: e.exchange("circle", [(i + 1) % 3], [b""]))
     assert len(out) == 3 and any("TimeoutError" in line and "wait for each other" in line for line in out), out
 
 
+EACH = pytest.mark.parametrize("devices", [1, 2])
+
+
+@EACH
+def test_the_first_call_that_differs_is_told_to_both(devices):
+    """One process is further than the other when the difference is found: the first call that differs counts, not the one in which one of them waits."""
+    out = lines(
+        MESH
+        + """
+def work():
+    if i:
+        step(a).sum().block_until_ready()
+    (a * 2).max().block_until_ready()
+told(work)
+""",
+        devices=devices,
+    )
+    calls = {re.search(r"run different programs in their call (\d+)", line).group(1) for line in out}
+    assert len(out) == 2 and len(calls) == 1, out
+
+
+def started(settings, program):
+    """The program in processes that call `initialize` with these settings."""
+    run, env = command(2)
+    begin = "import os, signal, sys, time\nimport ferrax as jax, numpy as np\nimport ferrax.numpy as jnp\n"
+    code = begin + f"jax.distributed.initialize({settings})\ni = jax.process_index()\n" + MESH + program
+    return subprocess.run([*run, "-c", code], env=env, capture_output=True, text=True, timeout=90)
+
+
+STOPPED = """
+from ferrax.experimental import multihost_utils as m
+m.sync_global_devices("both are here")
+if i == 1:
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_stopped_process_does_not_keep_the_others_at_their_end():
+    done = started("heartbeat_timeout_seconds=2", STOPPED)
+    assert done.returncode != 0 and "nothing was heard from process 1 for 2 s (heartbeat_timeout_seconds)" in done.stderr, done.stderr
+    done = started("heartbeat_timeout_seconds=0, shutdown_timeout_seconds=2", STOPPED)
+    assert done.returncode != 0 and "process 1 did not end within 2 s (shutdown_timeout_seconds)" in done.stderr, done.stderr
+
+
+def test_a_stopped_process_is_waited_for_no_longer_than_the_heartbeat():
+    done = started("heartbeat_timeout_seconds=2", STOPPED + "told(lambda: step(a).block_until_ready())\n")
+    assert done.returncode != 0 and "0 TimeoutError process 0 has waited" in done.stdout and "nothing was heard from process 1" in done.stderr, (
+        done.stdout + done.stderr
+    )
+
+
+def test_a_process_that_computes_past_the_shutdown_timeout_is_ended():
+    done = started("shutdown_timeout_seconds=2", "from ferrax.experimental import multihost_utils as m\nm.sync_global_devices('here')\nif i: time.sleep(60)\n")
+    assert done.returncode != 0 and "process 1 did not end within 2 s (shutdown_timeout_seconds); process 1 is at" in done.stderr, done.stderr
+
+
+@EACH
+@pytest.mark.parametrize("leaves", ["os._exit(0)", "sys.exit(0)", "raise ValueError('of the child')"])
+def test_a_forked_child_takes_no_part_in_the_run(leaves, devices):
+    """It computes by itself; what several processes do is refused there, and its end is not theirs."""
+    done = mpirun(
+        MESH
+        + f"""
+import warnings
+warnings.simplefilter("ignore")
+sys.stdout.flush()
+pid = os.fork()
+if pid == 0:
+    for name, f in dict(
+        jit=lambda: step(a).block_until_ready(), eager=lambda: (a + a.sum()).block_until_ready(), gather=lambda: m.process_allgather(1),
+        barrier=lambda: m.sync_global_devices("x"), put=lambda: jax.device_put(np.ones(4), NamedSharding(mesh, P())), end=jax.distributed.shutdown,
+    ).items():
+        try:
+            f()
+        except RuntimeError as e:
+            print("child", name, "was forked from process" in str(e), flush=True)
+    print("child", float(jax.jit(lambda x: (x * 2).sum())(jnp.ones(8))), [float(x.data[0]) for x in a.addressable_shards][0] >= 0, flush=True)
+    {leaves}
+os.waitpid(pid, 0)
+print("parent", float(step(a).sum()) > 0, flush=True)
+""",
+        devices=devices,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.splitlines()) == sorted(
+        [f"child {name} True" for name in ("jit", "eager", "gather", "barrier", "put", "end")] * 2 + ["child 16.0 True", "parent True"] * 2
+    ), done.stdout + done.stderr
+
+
 def run_alone(program, **variables):
     env = {**os.environ, **variables}
     return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=60)

@@ -4,9 +4,11 @@ A message is a header (the number of the exchange, the digest of the running pro
 several pieces. Pieces between two processes with one tag arrive in the order in which they were sent, and the number in the header distinguishes
 exchanges with equal tags.
 
-Invariant: nothing here blocks. A waiting caller polls, so that signals are handled and a long wait is reported; `_watch` detects waits that cannot succeed.
+Invariant: nothing here blocks, and nothing here runs in a forked child, which shares its parent's connections. A waiting caller polls, so that signals are handled and a long wait is reported; `_watch` detects waits that cannot succeed.
 """
 
+import atexit
+import collections
 import logging
 import math
 import os
@@ -46,48 +48,87 @@ class Engine:
         # MPI that is not made for threads takes one call at a time
         self._lock = threading.RLock()
         self._numbers = {}
+        self._process = os.getpid()
+        self.sent, self.taken = collections.Counter(), collections.Counter()  # messages of exchanges, by peer
         self.watch = None
         self.early = {}  # messages by peer and meeting that were found with the tag of another meeting
 
+    def is_of_parent(self):
+        """Whether this process was forked from one of the run."""
+        return os.getpid() != self._process
+
+    def _check_fork(self):
+        if self.is_of_parent():
+            raise RuntimeError(
+                f"process {os.getpid()} was forked from process {self.rank} of a run of {self.size} (pid {self._process}), whose connections it must not use: it can"
+                " compute with arrays of its own devices, but takes no part in what several processes compute or exchange. Start it by the method"
+                " 'spawn' or 'forkserver' of multiprocessing, or leave the work to the parent"
+            )
+
     def call(self, peers, digest, program):
-        """The number of a call that this process makes with `peers`: see `Watch.call`."""
+        """The number of a call that this process makes with `peers`: see `Watch.call`. RuntimeError in a forked child."""
+        self._check_fork()
         return self.watch.call(peers, digest, program)
 
     def begin(self, number, digest, peers, messages, call=None):
-        """Starts to send each peer its message, and to receive one from each."""
+        """Starts to send each peer its message, and to receive one from each. RuntimeError in a forked child."""
+        self._check_fork()
         return Exchange(self, number, digest, peers, messages, call)
 
     def watched(self, people):
         """From now on the others are watched; `people` is `_watch.here()` of each."""
-        self.watch = Watch(self.mpi, self.comm.Dup(), people, self._lock)
+        self.watch = Watch(self.mpi, self.comm.Dup(), people, self._lock, self.sent)
         self.watch.begin()
         self.watch.on_terminate()
 
-    def exchange(self, what, peers, messages):
+    def exchange(self, what, peers, messages, timeout=None):
         """The messages that peers send to this process, in their order; `what` names the purpose, and is compared."""
+        self._check_fork()
         with self._lock:
             count = self._numbers[tuple(peers)] = self._numbers.get(tuple(peers), 0) + 1
         key = f"{sorted([*peers, self.rank])} {count} host"
         call = self.call(peers, digest_of(what), lambda: what)
         try:
-            return wait(self.begin(digest_of(key), digest_of(what), peers, messages, call))
+            return wait(self.begin(digest_of(key), digest_of(what), peers, messages, call), timeout)
         except BaseException as e:
             self.watch.give_up(call, repr(e))
             raise
+
+    def library(self):
+        """The name of the MPI."""
+        return self.mpi.Get_library_version().split(",")[0].strip()
 
     def others(self):
         """All other processes."""
         return [p for p in range(self.size) if p != self.rank]
 
-    def allgather(self, what, message):
+    def allgather(self, what, message, timeout=None):
         """The messages of all processes, by number."""
         others = self.others()
-        found = self.exchange(what, others, [message] * len(others))
+        found = self.exchange(what, others, [message] * len(others), timeout)
         return [*found[: self.rank], message, *found[self.rank :]]
 
     def tag(self, number):
         """The tag of a meeting; several may share one."""
         return number % self._tags
+
+    def take(self, peer, tag):
+        """Takes a message that has begun to arrive with a tag, whichever meeting it is for; its pieces are the next with its tag. Whether there was one."""
+        mpi, comm, status = self.mpi, self.comm, self.mpi.Status()
+        message = comm.Improbe(source=peer, tag=tag, status=status)
+        if message is None:
+            return False
+        first = bytearray(status.Get_count(mpi.BYTE))
+        message.Irecv([first, mpi.BYTE]).Wait()  # it has arrived
+        number, digest, length = HEADER.unpack_from(first)
+        if length <= SHORT:
+            arrived = digest, memoryview(first)[HEADER.size :], []
+        else:
+            whole = bytearray(length)
+            arrived = digest, whole, [comm.Irecv([p, mpi.BYTE], source=peer, tag=status.Get_tag()) for p in _pieces(whole)]
+        self.early[peer, number] = arrived
+        self.taken[peer] += 1
+        return True
 
 
 class Exchange:
@@ -106,6 +147,7 @@ class Exchange:
     def _send(self, peer, message):
         mpi, comm = self.engine.mpi, self.engine.comm
         header = HEADER.pack(self.number, self.digest, len(message))
+        self.engine.sent[peer] += 1
         pieces = [header + bytes(message)] if len(message) <= SHORT else [header, *_pieces(message)]
         self._sends += [(comm.Isend([p, mpi.BYTE], dest=peer, tag=self._tag), p) for p in pieces]
 
@@ -165,7 +207,7 @@ class Exchange:
         if peer not in known and peer not in self._wrong:
             early = self.engine.early
             if (peer, self.number) not in early:
-                self._take(peer)
+                self.engine.take(peer, self._tag)
             if (peer, self.number) not in early:
                 return
             digest, whole, pieces = early.pop((peer, self.number))
@@ -176,21 +218,14 @@ class Exchange:
         if peer in known and all(p.Test() for p in known[peer][1]):
             self._found[peer] = bytes(known[peer][0])
 
-    def _take(self, peer):
-        """Takes a message that has begun to arrive with this tag, whichever meeting it is for; its pieces are the next with its tag."""
-        mpi, comm, status = self.engine.mpi, self.engine.comm, self.engine.mpi.Status()
-        message = comm.Improbe(source=peer, tag=self._tag, status=status)
-        if message is None:
-            return
-        first = bytearray(status.Get_count(mpi.BYTE))
-        message.Irecv([first, mpi.BYTE]).Wait()  # it has arrived
-        number, digest, length = HEADER.unpack_from(first)
-        if length <= SHORT:
-            arrived = digest, memoryview(first)[HEADER.size :], []
-        else:
-            whole = bytearray(length)
-            arrived = digest, whole, [comm.Irecv([p, mpi.BYTE], source=peer, tag=self._tag) for p in _pieces(whole)]
-        self.engine.early[peer, number] = arrived
+    def never_from(self, peer, sent):
+        """Whether a peer that sends nothing after its first `sent` messages has sent none for this exchange: all of them have arrived."""
+        with self.engine._lock:
+            while self.engine.take(peer, self.engine.mpi.ANY_TAG):
+                pass
+            self._look(peer)
+            known = peer in self._found or peer in self._arriving or peer in self._wrong
+            return self.engine.taken[peer] >= sent and not known
 
     def complain(self, seconds):
         """Reports the awaited processes, the time of waiting, and the locations of this process's main thread and of theirs."""
@@ -272,18 +307,42 @@ def start(timeout=None):
     Raises:
       RuntimeError: mpi4py is missing, or its MPI does not support calls from several threads.
     """
-    global _engine
+    try:
+        import mpi4py
+    except ImportError as e:
+        raise RuntimeError(f"distributed.initialize: {ALONE} ({e})") from e
+    # mpi4py would finalize MPI in forked children, too
+    finalizes = "mpi4py.MPI" not in sys.modules and getattr(getattr(mpi4py, "rc", None), "finalize", False) is None
+    if finalizes:
+        mpi4py.rc.finalize = False
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as e:
         raise RuntimeError(f"distributed.initialize: {ALONE} ({e})") from e
+    if finalizes:
+        atexit.register(_finalize, MPI, os.getpid())
     if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
         raise RuntimeError(
             "distributed.initialize: this MPI takes calls from one thread only (MPI_THREAD_SERIALIZED is needed): use one that was built with threads, and let"
             " nothing initialise it for less (mpi4py.rc.thread_level)"
         )
-    _engine = Engine(MPI, MPI.COMM_WORLD.Dup(), timeout)
-    return _engine
+    return Engine(MPI, MPI.COMM_WORLD.Dup(), timeout)
+
+
+def use(engine):
+    """Makes it the engine of this run."""
+    global _engine
+    _engine = engine
+
+
+def _finalize(mpi, process):
+    """Finalizes MPI in the process that initialised it."""
+    if os.getpid() != process:
+        return
+    if _engine is not None and _engine.watch is not None:
+        _engine.watch.stop()
+    if mpi.Is_initialized() and not mpi.Is_finalized():
+        mpi.Finalize()
 
 
 def abort_on_uncaught():
@@ -295,7 +354,7 @@ def abort_on_uncaught():
             sys.stderr.write("".join(traceback.format_exception(kind, value, trace)))
         else:
             printed(kind, value, trace)
-        if _engine is not None:
+        if _engine is not None and not _engine.is_of_parent():
             sys.stderr.write(f"ferrax: process {_engine.rank} of {_engine.size} ends by an exception, and the others with it\n")
             _engine.watch.abort()
 

@@ -4,7 +4,10 @@ A *call* is a program that several processes run together, or an exchange on the
 two processes must be the same for both. A waiting process sends the number and the digest of its call to the process that it waits for. That process compares them with its
 own call, at once or when it makes the call, and both report the difference. A thread answers, so that a process responds also while it computes or sleeps.
 
-Invariant: a wait ends with an error only for a known cause (the process has ended, its call differs, it has given up), or, if nothing is received, after the timeout.
+A process that ends says so, and how many messages it has sent: once these have arrived, a wait for another one is in vain.
+
+Invariant: a wait ends with an error only for a known cause (the process has ended, its call differs, it has given up), or, if nothing is received, after the
+timeout.
 """
 
 import collections
@@ -12,6 +15,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import math
 import os
 import signal
 import socket
@@ -60,9 +64,10 @@ class Peer:
     ended: dict | None = None
     given_up: dict = dataclasses.field(default_factory=dict)  # reason by index
     died: bool = False
-    differs: int | None = None  # the index of the first call that is another there
-    text: str | None = None  # of its program there
-    informed: bool = False  # whether it has this process's
+    differs: int | None = None  # the index of the first call known to be another there
+    compared: bool = False  # whether its digests were compared with this process's
+    texts: dict = dataclasses.field(default_factory=dict)  # of its programs, by index
+    informed: int | None = None  # the index of the program that it has of this process's
 
 
 def here():
@@ -136,10 +141,11 @@ class Watch:
       comm: a communicator for these messages alone.
       people: `here()` of each process.
       lock: held around calls to MPI.
+      sent: how many messages of exchanges this process has sent to each.
     """
 
-    def __init__(self, mpi, comm, people, lock):
-        self._mpi, self._comm, self._lock = mpi, comm, lock
+    def __init__(self, mpi, comm, people, lock, sent):
+        self._mpi, self._comm, self._lock, self._sent_to = mpi, comm, lock, sent
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._me, self._process = people[self.rank], os.getpid()
         now = time.monotonic()
@@ -230,6 +236,8 @@ class Watch:
             self._hand_on(what["probe"], what["call"])
         elif "circle" in what:
             self.circles.setdefault(what["circle"], (peer.heard, what["path"]))
+        elif "ping" in what:
+            self._tell(p, {"here": user_line()})
         elif "here" in what:
             peer.answered = what
         elif "ended" in what:
@@ -237,8 +245,11 @@ class Watch:
         elif "given_up" in what:
             peer.given_up[what["given_up"]] = what
         elif "differs" in what:
-            peer.text = what["text"]
-            self.differ(p, what["differs"])
+            index = what["differs"]
+            peer.texts[index], peer.compared = what["text"], True
+            theirs = {int(i): digest for i, digest in what["digests"].items()}
+            other = [i for i, digest in theirs.items() if i in peer.made and peer.made[i].digest != digest]
+            self.differ(p, min([index, *other]))
 
     def _compare(self, p):
         """Whether the call that a peer waits in is the one that this process made."""
@@ -248,16 +259,15 @@ class Watch:
             self.differ(p, peer.asked["waits"])
 
     def differ(self, p, index):
-        """Records that a call differs on a peer, and sends the peer this process's program."""
+        """Records that a call differs on a peer, and sends the peer this process's program, and the digests of the calls before: the first that differs counts."""
         with self._state:
             peer = self.peers[p]
-            if peer.differs is None:
+            if peer.differs is None or index < peer.differs:
                 peer.differs = index
-            if not peer.informed:
-                peer.informed = True
-                mine = peer.made.get(index)
-                text = mine.text() if mine is not None and mine.text is not None else None
-                self._tell(p, {"differs": index, "text": text})
+            if peer.informed is None or peer.differs < peer.informed:
+                peer.informed = peer.differs
+                digests = {i: call.digest for i, call in peer.made.items() if i <= peer.differs}
+                self._tell(p, {"differs": peer.differs, "digests": digests, "text": text_of(peer.made.get(peer.differs))})
 
     def _hand_on(self, path, number):
         """Forwards a probe to a process that this one waits for, until it reaches one that is not waiting, or returns to its origin."""
@@ -326,16 +336,23 @@ class Watch:
                         f"process {p} has ended after {peer.ended['ended']} calls with process {self.rank}, which waits for it in call {index + 1}{user_line()}:"
                         f" every process must run the same programs in the same order.{what}"
                     )
+                sent = peer.ended and peer.ended["sent"]
+            if sent is not None and exchange.never_from(p, sent):
+                what = first_line(peer.made.get(index))
+                raise Gone(
+                    f"process {p} has finished call {index + 1} with process {self.rank}, which waits in it for a collective that process {p} did not come to"
+                    f"{user_line()}: every device must come to the same collectives in the same order, so none may stand under a condition, or in a loop whose"
+                    f" number of iterations differs by device.{what}"
+                )
 
     def _raise_different(self, p):
         peer = self.peers[p]
         ends = time.monotonic() + 5
-        while peer.text is None and time.monotonic() < ends and not peer.died:
+        while not (peer.compared and peer.differs in peer.texts) and time.monotonic() < ends and not peer.died:
             self._heard()
             time.sleep(1e-3)
-        mine = peer.made.get(peer.differs)
-        text = mine.text() if mine is not None and mine.text is not None else None
-        detail = first_difference(text, peer.text) if text is not None else ""
+        text = text_of(peer.made.get(peer.differs))
+        detail = first_difference(text, peer.texts.get(peer.differs)) if text is not None else ""
         raise Different(
             f"processes {self.rank} and {p} run different programs in their call {peer.differs + 1}: every process must run the same programs in the same order."
             f"{detail}"
@@ -373,25 +390,48 @@ class Watch:
 
     # ---- the end
 
-    def farewell(self):
-        """Notifies the others that this process ends, and waits until all do."""
+    def farewell(self, timeout, heartbeat):
+        """Notifies the others that this process ends, and waits until all do.
+
+        All are ended where that takes longer than `timeout`, or where one of them is silent for longer than `heartbeat`; None for never.
+        """
         if os.getpid() != self._process:
             return
         with self._state:
             for p, peer in self.peers.items():
-                self._tell(p, {"ended": peer.calls})
-        while any(x.ended is None for x in self.peers.values()):
+                self._tell(p, {"ended": peer.calls, "sent": self._sent_to[p]})
+        begun = asked = time.monotonic()
+        while late := [p for p, x in self.peers.items() if x.ended is None]:
             self.look()
             if gone := self.died():
-                sys.stderr.write(f"ferrax: {gone}; process {self.rank} of {self.size} ends\n")
-                self.abort()
+                self._end_all(gone)
+            now = time.monotonic()
+            silent = [p for p in late if heartbeat is not None and now - max(begun, self.peers[p].heard) > heartbeat]
+            if silent:
+                self._end_all(f"nothing was heard from {named(silent)} for {heartbeat} s (heartbeat_timeout_seconds)")
+            if timeout is not None and now - begun > timeout:
+                self._end_all(f"{named(late)} did not end within {timeout} s (shutdown_timeout_seconds){self.whereabouts(late)}")
+            if now - asked > min(ASK, (heartbeat or math.inf) / 4, (timeout or math.inf) / 4):
+                asked = now
+                with self._state:
+                    for p in late:
+                        self._tell(p, {"ping": True})
             time.sleep(5e-3)
         ends = time.monotonic() + 5
         while self._sent and time.monotonic() < ends:
             self._heard()
             time.sleep(1e-3)
+        self.stop()
+
+    def stop(self):
+        """Ends the thread."""
         self._stop.set()
         self._thread.join(5)
+
+    def _end_all(self, why):
+        """Ends all processes, because the others do not end."""
+        sys.stderr.write(f"ferrax: {why}; process {self.rank} of {self.size}, which has come to its end, ends all\n")
+        self.abort()
 
     def abort(self):
         """Ends all processes."""
@@ -415,6 +455,11 @@ class Watch:
             os.kill(os.getpid(), number)
 
         signal.signal(signal.SIGTERM, ended)
+
+
+def text_of(call):
+    """The text of a call's program; None if it is not known any more."""
+    return None if call is None or call.text is None else call.text()
 
 
 def first_line(call):

@@ -11,6 +11,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import math
+import time
 from collections.abc import Sequence
 
 from . import _core, _processes, _watch
@@ -18,7 +20,7 @@ from ._processes import environment
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
-_state = {"initialized": False}
+_state: dict = {"initialized": False, "shutdown_timeout": None}
 _HOW = "mpirun -n 2 python program.py"
 
 
@@ -49,7 +51,7 @@ def initialize(
         initialization_timeout: seconds after which it is an error that other processes have not appeared.
         heartbeat_timeout_seconds: seconds. If nothing is received from an awaited process for this long, or if both
             processes wait for each other for this long, an error is raised. A computing or sleeping process responds. 0: never.
-        shutdown_timeout_seconds: accepted without effect.
+        shutdown_timeout_seconds: seconds. A process that has come to its end waits for the others to end; if this takes longer, it ends all of them. 0: never.
         coordinator_bind_address: accepted without effect.
         slice_index: accepted without effect.
         partition_index: accepted without effect.
@@ -58,7 +60,8 @@ def initialize(
         None.
 
     Raises:
-        RuntimeError: it was called before, devices were already used, several processes are requested and no launcher started them, or mpi4py is missing.
+        RuntimeError: it was called before, devices were already used, several processes are requested and no launcher started them, mpi4py is missing, or
+            its MPI knows of other processes than the launcher has started.
         ValueError: an argument contradicts the launcher.
     """
     if _state["initialized"]:
@@ -69,7 +72,7 @@ def initialize(
             raise RuntimeError(
                 "distributed.initialize() must be called before the first computation, and before devices are listed (jax.devices, jax.device_put and others)"
             )
-        _join(num_processes, process_id, local_device_ids, initialization_timeout, heartbeat_timeout_seconds)
+        _join(launched, num_processes, process_id, local_device_ids, (initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds))
     elif num_processes not in (None, 1) or process_id not in (None, 0):
         raise RuntimeError(
             f"distributed.initialize: num_processes={num_processes}, process_id={process_id}, but no launcher started this process: processes find each other by MPI."
@@ -78,8 +81,17 @@ def initialize(
     _state["initialized"] = True
 
 
-def _join(num_processes, process_id, local_device_ids, timeout, heartbeat):
-    engine = _processes.start(heartbeat or None)
+def _join(launched, num_processes, process_id, local_device_ids, timeouts):
+    limit, heartbeat, ending = (t or None for t in timeouts)
+    ends = math.inf if limit is None else time.monotonic() + limit
+    engine = _processes.start(heartbeat)
+    if launched is not None and launched[1] != engine.size and num_processes != engine.size:
+        raise RuntimeError(
+            f"distributed.initialize: the launcher says that this is process {launched[0]} of {launched[1]}, and MPI knows of {engine.size}: each would be a run of its own."
+            f" mpi4py uses {engine.library()}, which this launcher does not connect. Use the mpirun of that MPI (mpirun -n {launched[1]} python program.py); under"
+            " Slurm, `srun --mpi=pmix` (or pmi2) with an MPI that was built for it. Where runs of one process are meant:"
+            " jax.distributed.initialize(num_processes=1)"
+        )
     for name, said, found in (("num_processes", num_processes, engine.size), ("process_id", process_id, engine.rank)):
         if said not in (None, found):
             raise ValueError(f"distributed.initialize: {name}={said}, but MPI says {found}")
@@ -88,21 +100,22 @@ def _join(num_processes, process_id, local_device_ids, timeout, heartbeat):
         _core.config_set("jax_num_cpu_devices", len(ids))
     mine = {"cpus": _core.wanted_cpus(), **_watch.here()}
     begun = engine.begin(0, 0, engine.others(), [json.dumps(mine).encode()] * (engine.size - 1))
-    found = [json.loads(n) for n in _processes.wait(begun, timeout)]
+    found = [json.loads(n) for n in _processes.wait(begun, None if limit is None else max(ends - time.monotonic(), 1))]
     people = [*found[: engine.rank], mine, *found[engine.rank :]]
     _core.set_processes(engine.rank, [p["cpus"] for p in people], engine)
+    _processes.use(engine)
     if engine.size > 1:
         engine.watched(people)
+        _state["shutdown_timeout"] = ending
         _processes.abort_on_uncaught()
-        atexit.register(_farewell)
+        atexit.register(_farewell, engine, ending, heartbeat)
 
 
-def _farewell():
+def _farewell(engine, timeout, heartbeat):
     """Ends this process's part in the run: completes its communication and notifies the others."""
-    engine = _processes.engine()
     with contextlib.suppress(Exception):  # those that read results have seen their errors
         _core.effects_barrier()
-    engine.watch.farewell()
+    engine.watch.farewell(timeout, heartbeat)
 
 
 def is_initialized() -> bool:
@@ -119,8 +132,11 @@ def shutdown() -> None:
 
     Returns:
         None.
+
+    Raises:
+        TimeoutError: they have not within `shutdown_timeout_seconds`.
     """
     engine = _processes.engine()
     if engine is not None and engine.size > 1:
-        engine.allgather("distributed.shutdown", b"")
+        engine.allgather("distributed.shutdown", b"", _state["shutdown_timeout"])
     _state["initialized"] = False
