@@ -11,6 +11,7 @@ from __future__ import annotations
 import copyreg
 import functools
 import gc
+import hashlib
 import inspect
 import platform
 import sys
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from . import _core
+from . import _core, _processes
 from ._config import __version__
 from ._dtypes import float0, is_key
 from ._flags import inert
@@ -94,7 +95,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Raises:
         TypeError: a leaf is not an array type.
-        ValueError: `device` is neither a device nor a sharding; `donate` and `may_alias` are both True.
+        ValueError: `device` is neither a device nor a sharding, or belongs to another process; `donate` and `may_alias` are both True.
+        AssertionError: the sharding is over several processes, and a leaf of the host has other values on another of them.
 
     >>> jax.device_put([1.0, 2.0])
     [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
@@ -124,7 +126,44 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             d = devices[i] = d.in_context("device_put", "device")
         if is_sharding(d):
             check_fit(d, np.shape(leaf), "device_put args")
+    if _core.process_count() > 1:
+        _check_alike(leaves, devices)
     return treedef.unflatten([_put(leaf, d, src, may_alias) for leaf, d in zip(leaves, devices, strict=True)])
+
+
+def _check_alike(leaves, places):
+    """Raises AssertionError, with JAX's message, if a leaf of this process, put on devices of several ones, has other values on another of them.
+
+    All these processes come here together.
+    """
+    own = {}
+    for leaf, place in zip(leaves, places, strict=True):
+        whole = not isinstance(leaf, _core.Tracer) and getattr(leaf, "is_fully_addressable", True)
+        if is_sharding(place) and not place.is_fully_addressable and whole and getattr(leaf, "dtype", None) != float0:
+            own.setdefault(tuple(sorted({d.process_index for d in place.device_set})), []).append(leaf)
+    engine, here = _processes.engine(), _core.process_index()
+    for processes, given in own.items():
+        if here not in processes:
+            continue
+        peers = [p for p in processes if p != here]
+        arrays = [np.asarray(x.__reduce__()[1][0] if is_key(getattr(x, "dtype", None)) else x) for x in given]
+        types = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arrays)
+        digests = b"".join(hashlib.blake2b(np.ascontiguousarray(a).tobytes(), digest_size=16).digest() for a in arrays)
+        for peer, theirs in zip(peers, engine.exchange(f"device_put of {types}", peers, [digests] * len(peers)), strict=True):
+            for k, leaf in enumerate(given):
+                if theirs[16 * k : 16 * k + 16] != digests[16 * k : 16 * k + 16]:
+                    raise AssertionError(
+                        f"{type(leaf)} passed to device_put is not the same on each process. Make sure you are passing the same value of {type(leaf)} on each"
+                        f" process. Leaf {k} of those that go to several processes differs on processes {here} and {peer}. Where each process has a part of the"
+                        " array: jax.make_array_from_process_local_data."
+                    )
+
+
+def put_alike(x, place):
+    """An array on a device or with a sharding. AssertionError if it is over several processes that have other values."""
+    if _core.process_count() > 1:
+        _check_alike([x], [place])
+    return _core.device_put(x, place)
 
 
 def _put(leaf, device, src, may_alias):

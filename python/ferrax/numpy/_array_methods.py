@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 from .. import _core, lax
+from .._devices import put_alike
 from .._dtypes import is_inexact, requested
 from .._flags import refused
 from .._parts import sharded
@@ -139,7 +140,7 @@ def _to_device(self, device, *, stream=None):
     """The array on another device."""
     if stream is not None:
         refused("to_device", "stream", stream, "devices have one queue")
-    return _core.device_put(self, device)
+    return put_alike(self, device)
 
 
 def _clone(self):

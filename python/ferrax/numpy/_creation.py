@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _core, dlpack
 from .._core import bind
+from .._devices import put_alike
 from .._dtypes import canonicalize_dtype, float0, iinfo, integer_of_float, is_bool, is_complex, is_integer, is_key, requested
 from .._mesh import place_in_use
 from .._parts import sharded
@@ -144,7 +145,7 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
 def _placed(out, device):
     """A new array, placed on the requested device or with the requested sharding; without a request, on the mesh in use."""
     if device is not None:
-        return _core.device_put(out, device)
+        return put_alike(out, device)
     place = place_in_use()
     if place is None or isinstance(out, _core.Tracer) or out.committed or not _core.at_root():
         return out
@@ -304,7 +305,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     out = convert(x, dtype)
     if copy and out is x:
         out = bind("copy", out)
-    return out if device is None else _core.device_put(out, device)
+    return out if device is None else put_alike(out, device)
 
 
 def _real_if_needed(value, dtype):

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
+from .._devices import put_alike
 from .._dtypes import canonicalize_dtype, dtype_of, float0, integer_of_float, is_integer, is_key, is_weak, requested
 from .._parts import sharded
 from .._shapes import canonicalize_shape
@@ -199,7 +200,7 @@ def _fill_scalar(value, dtype):
 
 
 def _on(out, device):
-    return out if device is None else _core.device_put(out, device)
+    return out if device is None else put_alike(out, device)
 
 
 def _keys(word, shape, dtype, device):
