@@ -1,5 +1,8 @@
 """Linear algebra: what factors multiply to, on drawn shapes and dtypes; derivatives; what has no result; scipy's names."""
 
+import itertools
+from fractions import Fraction
+
 import ferrax as jax
 import ferrax.numpy as jnp
 import ferrax.scipy.linalg as sl
@@ -511,6 +514,77 @@ def test_determinants_of_singular_matrices_have_derivatives(n):
     g = np.asarray(jax.grad(jnp.linalg.det)(jnp.asarray(a)))
     cofactors = np.array([[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)] for i in range(n)])
     np.testing.assert_allclose(g, cofactors, rtol=1e-8, atol=1e-8)
+
+
+def second_minors(a):
+    """The second derivatives of a determinant: minors without two rows and two columns."""
+    n = len(a)
+    out = np.zeros((n, n, n, n), a.dtype)
+    for i, j, k, l in itertools.product(range(n), repeat=4):
+        if i != k and j != l:
+            rows, columns = [x for x in range(n) if x not in (i, k)], [x for x in range(n) if x not in (j, l)]
+            sign = (-1) ** (i + j + k + l) * (1 if (k > i) == (l > j) else -1)
+            out[i, j, k, l] = sign * np.linalg.det(a[np.ix_(rows, columns)])
+    return out
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.complex128])
+@pytest.mark.parametrize(("n", "rank"), [(n, rank) for n in range(1, 7) for rank in range(max(n - 3, 0), n + 1)])
+def test_determinants_of_singular_matrices_have_second_derivatives(n, rank, kind):
+    rng = np.random.default_rng(10 * n + rank)
+    part = lambda *shape: rng.integers(-4, 5, shape) + (1j * rng.integers(-4, 5, shape) if kind is np.complex128 else 0)
+    a = (part(2, n, rank) @ part(2, rank, n)).astype(kind)
+    second = jax.hessian(jnp.linalg.det, holomorphic=kind is np.complex128)
+    want = np.stack([second_minors(x) for x in a])
+    size = max(1.0, np.abs(want).max())
+    for got in (np.stack([second(jnp.asarray(x)) for x in a]), jax.jit(jax.vmap(second))(a)):
+        np.testing.assert_allclose(got, want, atol=1e-8 * size)
+    # of a batch that has both kinds
+    mixed = jnp.asarray(np.stack([a[0], np.eye(n)]).astype(kind))
+    for x, got in zip(mixed, jax.vmap(second)(mixed), strict=True):
+        np.testing.assert_allclose(got, second_minors(np.asarray(x)), atol=1e-8 * size)
+
+
+@pytest.mark.parametrize("diagonal", [[0.0, 5, 0, 2], [1e-16, 3, 2, 1], [0.0, 0, 0, 2, 3], [1e-9, 1e-9, 1, 1], [1e-200, 1e-200, 2, 1]])
+def test_determinants_of_nearly_singular_matrices_have_second_derivatives(diagonal):
+    a = np.diag(diagonal)
+    want = second_minors(a)
+    np.testing.assert_allclose(jax.hessian(jnp.linalg.det)(jnp.asarray(a)), want, rtol=1e-7, atol=1e-9)
+    q = np.linalg.qr(drawn((len(a), len(a))))[0]
+    turned = jax.hessian(lambda x: jnp.linalg.det(q @ x @ q.T))(jnp.asarray(a))
+    np.testing.assert_allclose(turned, want, rtol=1e-6, atol=1e-7)
+
+
+def test_large_singular_determinants_have_second_and_third_derivatives():
+    n = 11
+    rng = np.random.default_rng(0)
+    a, v = (rng.integers(-2, 3, (n, n)).astype(float) for _ in range(2))
+    a[3] = a[0] + a[1]
+
+    def exact(t):
+        """By fractions: the determinant of a + t v."""
+        rows = [[Fraction(int(x)) + t * int(y) for x, y in zip(p, q, strict=True)] for p, q in zip(a, v, strict=True)]
+        out = Fraction(1)
+        for k in range(n):
+            pivot = next((r for r in range(k, n) if rows[r][k]), None)
+            if pivot is None:
+                return Fraction(0)
+            if pivot != k:
+                rows[k], rows[pivot], out = rows[pivot], rows[k], -out
+            out *= rows[k][k]
+            for r in range(k + 1, n):
+                q = rows[r][k] / rows[k][k]
+                rows[r] = [x - q * y for x, y in zip(rows[r], rows[k], strict=True)]
+        return out
+
+    # differences of a polynomial, so fine that their errors are below those of doubles
+    h = Fraction(1, 2**60)
+    f = [exact(k * h) for k in range(-2, 3)]
+    second = (f[1] - 2 * f[2] + f[3]) / h**2
+    third = (f[4] - 2 * f[3] + 2 * f[1] - f[0]) / (2 * h**3)
+    det = lambda t: jnp.linalg.det(jnp.asarray(a) + t * v)
+    np.testing.assert_allclose(jax.grad(jax.grad(det))(0.0), float(second), rtol=1e-8)
+    np.testing.assert_allclose(jax.jit(jax.grad(jax.grad(jax.grad(det))))(0.0), float(third), rtol=1e-7)
 
 
 def test_roots_polyfit_and_draws():

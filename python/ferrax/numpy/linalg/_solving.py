@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
+from ..._autodiff import jvp, vjp
 from ..._dtypes import is_complex
 from ..._shapes import common_shape
 from ...custom_derivatives import custom_jvp
-from ...lax import cond as _cond, custom_linear_solve, linalg as _lax, stop_gradient
+from ...lax import cond as _cond, custom_linear_solve, fori_loop, linalg as _lax, stop_gradient
 from .. import _filling, _matrices, _reductions
 from .._arguments import Array, as_array, check_arraylike, jitted
 from .._complex import conj
@@ -31,6 +32,10 @@ from ._norms import norm
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike
+
+
+# Steps of a division-free determinant that are written out, and not a loop.
+MAX_UNROLLED_PRODUCTS = 8
 
 
 class SlogdetResult(typing.NamedTuple):
@@ -167,14 +172,57 @@ def _trace(a):
     return _reductions.sum(_matrices.diagonal(a, axis1=-2, axis2=-1), axis=-1)
 
 
+def _minors_of(s):
+    """For each, the product of the others."""
+    n = s.shape[-1]
+    others = _core.broadcast_to(s[..., None, :], (*s.shape, n))
+    return _reductions.prod(where(np.eye(n, dtype=bool), others.dtype.type(1), others), axis=-1)
+
+
+def _det_by_products(a):
+    """The determinant without a quotient, so that all its derivatives are those of a polynomial (Bird's algorithm)."""
+    n = a.shape[-1]
+    upper, after = np.triu(np.ones((n, n), bool), 1), np.triu(np.ones((n, n)), 1).astype(a.dtype)
+    eye = np.eye(n, dtype=bool)
+
+    def step(_, f):
+        # of the part above the diagonal, and minus the sums of what follows on it
+        tails = after @ _matrices.diagonal(f, axis1=-2, axis2=-1)[..., None]
+        return (where(upper, f, a.dtype.type(0)) - where(eye, tails, a.dtype.type(0))) @ a
+
+    f = a
+    if n <= MAX_UNROLLED_PRODUCTS:
+        for k in range(n - 1):
+            f = step(k, f)
+    else:
+        f = fori_loop(0, n - 1, step, f)
+    return (-1) ** (n - 1) * f[..., 0, 0]
+
+
+@custom_jvp
 def _adjugate(a):
     """The transposed cofactors, for any rank: ``det(u @ vh) * v @ cofactors(s) @ u'``."""
     u, s, vh = svd(a)
-    n = s.shape[-1]
-    others = _core.broadcast_to(s[..., None, :], (*s.shape, n))
-    products = _reductions.prod(where(np.eye(n, dtype=bool), others.dtype.type(1), others), axis=-1)
     turn = _factored_det(u @ vh)
-    return turn[..., None, None] * (adjoint(vh) * products[..., None, :].astype(a.dtype)) @ adjoint(u)
+    return turn[..., None, None] * (adjoint(vh) * _minors_of(s)[..., None, :].astype(a.dtype)) @ adjoint(u)
+
+
+@_adjugate.defjvp
+def _adjugate_rule(primals, tangents):
+    (a,), (da,) = primals, tangents
+    middle = stop_gradient(a)
+    u, s, vh = stop_gradient(svd(middle))
+    turn = _factored_det(u @ vh)
+    v, back = adjoint(vh), adjoint(u)
+
+    # Singular values are constants here: the determinant is that of a diagonal matrix and a change, a polynomial in the change.
+    def cofactors(a):
+        at = where(np.eye(s.shape[-1], dtype=bool), s[..., None, :].astype(a.dtype), a.dtype.type(0)) + back @ (a - middle) @ v
+        _, pull = vjp(_det_by_products, at)
+        (grad,) = pull(_filling.ones(at.shape[:-2], at.dtype))
+        return turn[..., None, None] * v @ swapaxes(grad, -1, -2) @ back
+
+    return _adjugate(a), jvp(cofactors, (a,), (da,))[1]
 
 
 def _factored_det(a):
@@ -192,8 +240,12 @@ def _det_by_factors(a):
 def _det_rule(primals, tangents):
     (a,), (da,) = primals, tangents
     y = _det_by_factors(a)
-    # of a regular matrix by its inverse, of a singular one by its cofactors
-    regular = _reductions.all(y != 0)
+    # Of a regular matrix by its inverse, of others by their cofactors: second derivatives have the difference of two terms that grow
+    # with the square of the inverse.
+    pivots = abs(_matrices.diagonal(_lax.lu(stop_gradient(a))[0], axis1=-2, axis2=-1))
+    least, most = _reductions.min(pivots, axis=-1), _reductions.max(pivots, axis=-1)
+    eps = float(np.finfo(pivots.dtype).eps)
+    regular = _reductions.all((y != 0) & (least > math.sqrt(eps) * most))
     dy = _cond(regular, lambda a, da, y: y * _trace(_solve_matrices(a, da)), lambda a, da, y: _trace(_adjugate(a) @ da), a, da, y)
     return y, dy
 
