@@ -251,6 +251,12 @@ def to_inexact(dtype) -> np.dtype:
     return canonicalize_dtype(np.float64 if is_integer(dtype) and dtype.itemsize == 8 else np.float32)
 
 
+def summed_in(dtype) -> np.dtype:
+    """The dtype for intermediate sums, counts and squares of values of this inexact one: float32 for floats of fewer bits, whose range these leave."""
+    dtype = np.dtype(dtype)
+    return np.dtype(np.float32) if is_floating(dtype) and dtype.itemsize <= 2 else dtype
+
+
 def to_real(dtype) -> np.dtype:
     """The dtype of the real part."""
     dtype = np.dtype(dtype)

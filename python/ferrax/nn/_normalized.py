@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._dtypes import is_integer, requested
+from .._dtypes import is_integer, requested, summed_in
 from .._jit import jit
 from .._shapes import hashable_axes
 from ..errors import ConcretizationTypeError
@@ -46,13 +46,16 @@ def logmeanexp(x: ArrayLike, axis: int | Sequence[int] | None = None, where: Arr
 
 @jitted("logmeanexp", static=("axis", "keepdims"))
 def _logmeanexp(x, axis, where, keepdims):
-    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    (x,) = _core.promote_dtypes_inexact(x)
+    result, wide = x.dtype, summed_in(x.dtype)
+    total = logsumexp(x if wide == result else x.astype(wide), axis=axis, where=where, keepdims=keepdims)
     if where is None:
         axes = tuple(range(jnp.ndim(x))) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
         count = float(np.prod([jnp.shape(x)[a] for a in axes], dtype=float))
     else:
         count = jnp.sum(jnp.broadcast_to(where, jnp.shape(x)), axis=axis, keepdims=keepdims).astype(total.dtype)
-    return total - jnp.log(jnp.asarray(count, total.dtype))
+    out = total - jnp.log(jnp.asarray(count, total.dtype))
+    return out if wide == result else out.astype(result)
 
 
 @jit(static_argnames=("axis", "algorithm"))
@@ -88,6 +91,10 @@ def standardize(
     if algorithm not in ("fast", "stable"):
         raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
     x = _inexact("standardize", x)
+    result, wide = x.dtype, summed_in(x.dtype)
+    if wide != result:
+        x, epsilon = x.astype(wide), jnp.asarray(epsilon, wide)
+        mean, variance = (v if v is None else jnp.asarray(v, wide) for v in (mean, variance))
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
@@ -96,7 +103,8 @@ def standardize(
         else:
             # Rounding may put a small variance below 0.
             variance = jnp.clip(jnp.mean(jnp.square(x), axis, keepdims=True, where=where) - jnp.square(mean), 0)
-    return (x - mean) * lax.rsqrt(variance + epsilon)
+    out = (x - mean) * lax.rsqrt(variance + epsilon)
+    return out if wide == result else out.astype(result)
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Array:

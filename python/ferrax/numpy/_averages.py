@@ -23,6 +23,7 @@ from .._dtypes import (
     is_inexact,
     is_narrow,
     requested,
+    summed_in,
     to_inexact,
     to_real,
 )
@@ -136,6 +137,8 @@ def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: Arra
     else:
         check_arraylike("average", a, weights)
         a, weights = _core.promote_dtypes_inexact(a, weights)
+        result, wide = a.dtype, summed_in(a.dtype)
+        a, weights = convert(a, wide), convert(weights, wide)
         shape = a.shape
         if axis is not None:
             axes = canonicalize_axes(axis, a.ndim)
@@ -157,6 +160,8 @@ def average(a: ArrayLike, axis: int | Sequence[int] | None = None, weights: Arra
             weights = bind("reshape", weights, new_sizes=tuple(wide), dimensions=None) if tuple(wide) != tuple(weights.shape) else weights
         total = sum(weights, axis=axis, keepdims=keepdims)
         out = bind("div", *_core.promote_shapes(sum(bind("mul", a, weights), axis=axis, keepdims=keepdims), total))
+        if wide != result:
+            out, total = convert(out, result), convert(total, result)
     if returned:
         return out, _core.broadcast_to(total, out.shape)
     return out
@@ -261,7 +266,11 @@ def root(s):
 def _std(a, axis, dtype, correction, keepdims, where=None, mean=None):
     if dtype is not None and not is_inexact(dtype):
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return root(_var(a, axis=axis, dtype=dtype, correction=correction, keepdims=keepdims, where=where, mean=mean))
+    # the variance of a narrow float leaves its range where the root does not
+    result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
+    wide = summed_in(result)
+    out = root(_var(a, axis=axis, dtype=dtype if wide == result else wide, correction=correction, keepdims=keepdims, where=where, mean=mean))
+    return out if wide == result else convert(out, result)
 
 
 def std(

@@ -22,6 +22,7 @@ from .._dtypes import (
     is_complex,
     is_inexact,
     requested,
+    summed_in,
     to_inexact,
     to_real,
 )
@@ -299,10 +300,12 @@ def _nanmean(a, axis, dtype, keepdims, where=None):
     if not is_inexact(a.dtype):
         return mean(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     dtype = a.dtype if dtype is None else dtype
+    wide = summed_in(dtype) if is_inexact(dtype) else dtype
     present = convert(bind("not", bind("ne", a, a)), canonicalize_dtype(int))
-    count = sum(present, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    total = nansum(a, axis=axis, dtype=None if dtype == a.dtype else dtype, keepdims=keepdims, where=where)
-    return bind("div", total, count)
+    count = sum(present, axis=axis, dtype=wide, keepdims=keepdims, where=where)
+    total = nansum(a, axis=axis, dtype=None if wide == a.dtype else wide, keepdims=keepdims, where=where)
+    out = bind("div", total, count)
+    return out if wide == dtype else convert(out, dtype)
 
 
 def nanmean(
@@ -345,7 +348,10 @@ def nanmean(
 def _nanvar(a, axis, dtype, ddof, keepdims, where=None, mean=None):
     result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
     _refuse_real(a, dtype)
-    a = convert(a, to_inexact(a.dtype))
+    own, wide = to_inexact(a.dtype), summed_in(to_inexact(a.dtype))
+    a = convert(a, wide)
+    if mean is not None and wide != own:
+        mean = convert(_core.asarray(mean), wide)
     middle = nanmean(a, axis=axis, keepdims=True, where=where) if mean is None else mean
     missing = bind("ne", a, a)
     centered = choose(missing, 0, bind("sub", *_core.promote_shapes(a, middle)))
@@ -397,7 +403,10 @@ def nanvar(
 
 @jitted("nanstd", static=("axis", "dtype", "keepdims"))
 def _nanstd(a, axis, dtype, ddof, keepdims, where=None, mean=None):
-    return root(nanvar(a, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
+    result = to_real(to_inexact(a.dtype)) if dtype is None else canonicalize_dtype(dtype)
+    wide = summed_in(result) if is_inexact(result) else result
+    out = root(nanvar(a, axis=axis, dtype=dtype if wide == result else wide, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
+    return out if wide == result else convert(out, result)
 
 
 def nanstd(

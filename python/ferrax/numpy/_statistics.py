@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_narrow, requested, to_inexact
+from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_narrow, requested, summed_in, to_inexact
 from .._parts import sharded
 from .._shapes import common_shape, listed_axes
 from ..lax import GatherDimensionNumbers, gather
@@ -421,7 +421,8 @@ def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
         if not rowvar and other.shape[0] != 1:
             other = other.T
         X = concatenate([X, other], axis=0)
-    X = astype(X, to_inexact(X.dtype) if dtype is None else dtype)
+    result = to_inexact(X.dtype) if dtype is None else dtype
+    X = astype(X, summed_in(result))
     if ddof is None:
         ddof = 1 if not bias else 0
     w = None
@@ -444,6 +445,7 @@ def _cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype):
     right = X if w is None else X * w[None, :]
     out = dot(X, conj(right.T)) if w is None else dot(right, conj(X.T))
     out = bind("div", *_core.promote_shapes(*_core.promote_dtypes(out, scale)))
+    out = out if summed_in(result) == result else astype(out, result)
     return bind("squeeze", out, dimensions=tuple([d for d, n in enumerate(out.shape) if n == 1])) if 1 in out.shape else out
 
 
@@ -511,6 +513,9 @@ def cov(
 
 @jitted("corrcoef", static=("rowvar", "dtype"))
 def _corrcoef(x, y, rowvar, dtype):
+    result = to_inexact(_core.result_type(*[v for v in (x, y) if v is not None])) if dtype is None else dtype
+    if (wide := summed_in(result)) != result:
+        return astype(_corrcoef(x, y, rowvar=rowvar, dtype=wide), result)
     c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0 or c.shape == (1, 1):
         return bind("div", c, c).reshape(())

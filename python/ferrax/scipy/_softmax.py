@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import _core, lax, numpy as jnp
 from .._config import config
+from .._dtypes import summed_in
 from .._jit import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import as_array
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _shifted(name, x, axis, where):
-    """x minus its maximum, -inf where masked out."""
+    """x minus its maximum, -inf where masked out, in a dtype that sums of exponentials fit; and the dtype of the result."""
     x = as_array(name, x)
     if where is not None:
         # With -inf among its elements an integer array is of the default float, whatever its width.
@@ -29,7 +30,10 @@ def _shifted(name, x, axis, where):
     elif x.dtype != bool:
         (x,) = _core.promote_dtypes_inexact(x)
     top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
-    return (x if where is None else jnp.where(where, x, -jnp.inf)) - lax.stop_gradient(top)
+    result, wide = x.dtype, x.dtype if x.dtype == bool else summed_in(x.dtype)
+    if wide != result:
+        x, top = x.astype(wide), top.astype(wide)
+    return (x if where is None else jnp.where(where, x, -jnp.inf)) - lax.stop_gradient(top), result
 
 
 @jit(static_argnames=("axis",))
@@ -47,8 +51,9 @@ def log_softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: Arra
     >>> nn.log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
-    shifted = _shifted("log_softmax", x, axis, where)
+    shifted, result = _shifted("log_softmax", x, axis, where)
     out = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
+    out = out if result == shifted.dtype else out.astype(result)
     return out if where is None else jnp.where(where, out, -jnp.inf)
 
 
@@ -72,8 +77,10 @@ def softmax(x: ArrayLike, axis: int | Sequence[int] | None = -1, where: ArrayLik
 
 
 def _softmax_of(x, axis, where):
-    e = jnp.exp(_shifted("softmax", x, axis, where))
+    shifted, result = _shifted("softmax", x, axis, where)
+    e = jnp.exp(shifted)
     out = e / jnp.sum(e, axis, where=where, keepdims=True)
+    out = out if result == out.dtype else out.astype(result)
     return out if where is None else jnp.where(where, out, 0)
 
 
@@ -86,5 +93,8 @@ def _softmax(x, axis, where):
 def _softmax_jvp(axis, primals, tangents):
     # The derivative in terms of the result alone: neither x nor its exponential is kept.
     (x, where), (dx, _) = primals, tangents
-    y = _softmax(x, axis, where)
-    return y, y * (dx - (y * dx).sum(axis, where=where, keepdims=True))
+    out = _softmax(x, axis, where)
+    wide = summed_in(out.dtype)
+    y, dx = (out, dx) if wide == out.dtype else (out.astype(wide), dx.astype(wide))
+    dy = y * (dx - (y * dx).sum(axis, where=where, keepdims=True))
+    return out, dy if wide == out.dtype else dy.astype(out.dtype)

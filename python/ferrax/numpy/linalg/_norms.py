@@ -14,12 +14,13 @@ import numpy as np
 
 from ... import _core
 from ..._core import bind
-from ..._dtypes import is_complex
+from ..._dtypes import is_complex, summed_in
 from ..._shapes import canonicalize_axes, canonicalize_axis, hashable_axes
-from .._arguments import as_array, check_arraylike, constant, jitted
+from .._arguments import as_array, broadcast_constant, check_arraylike, constant, convert, jitted, scalar_like
 from .._averages import root
 from .._exponential import power, reciprocal
 from .._reductions import max as maximum, min as minimum, sum
+from .._selecting import where
 from .._shaping import moveaxis, ravel, reshape
 from ._factorizations import svdvals
 
@@ -57,7 +58,10 @@ def _vector(x, ord, axis, keepdims):
     if isinstance(ord, (int, float)):
         p = constant(ord, size.dtype)
         total = sum(power(size, p), axis=axis, keepdims=keepdims)
-        return bind("pow", total, bind("integer_pow", p, y=-1))
+        # where it is 0 flat, as the root of squares is
+        nothing = bind("eq", total, scalar_like(0 if ord > 0 else np.inf, total))
+        safe = where(nothing, broadcast_constant(scalar_like(1, total), total.shape), total)
+        return where(nothing, scalar_like(0, total), bind("pow", safe, bind("integer_pow", p, y=-1)))
     (p,) = _core.promote_dtypes_inexact(ord)
     p = bind("convert_element_type", p, new_dtype=size.dtype, weak_type=False)
     return power(sum(power(size, p), axis=axis, keepdims=keepdims), reciprocal(p))
@@ -88,6 +92,9 @@ def _matrix(x, ord, axes, keepdims):
 @jitted("norm", static=("ord", "axis", "keepdims"))
 def _norm(x, ord, axis, keepdims):
     (x,) = _core.promote_dtypes_inexact(x)
+    # squares and powers of a narrow float leave its range where the norm does not
+    if (wide := summed_in(x.dtype)) != x.dtype:
+        return convert(_norm(convert(x, wide), ord=ord, axis=axis, keepdims=keepdims), x.dtype)
     if axis is None:
         if ord is None:
             return root(sum(_real_product(x), keepdims=keepdims))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
+from ..._dtypes import summed_in
 from ..._shapes import hashable_axes
 from ...numpy._arguments import jitted
 from .. import _softmax
@@ -62,6 +63,10 @@ def _logsumexp(a, axis, b, keepdims, return_sign, where):
         a, b = _floats("logsumexp", a, b)
         # A weight of 0 must win over an infinite exponent.
         a = jnp.where(b != 0, a, -jnp.inf)
+    # Many terms of a narrow float leave its range where the logarithm of their sum does not.
+    result, wide = a.dtype, summed_in(a.dtype)
+    if wide != result:
+        a, b = a.astype(wide), None if b is None else b.astype(wide)
     top = jnp.max(a.real if jnp.iscomplexobj(a) else a, axis=axis, keepdims=True, where=where, initial=-jnp.inf)
     top = lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
     e = jnp.exp(a - top)
@@ -75,6 +80,8 @@ def _logsumexp(a, axis, b, keepdims, return_sign, where):
     if not keepdims:
         axes = tuple(range(a.ndim)) if axis is None else axis
         out, sign = jnp.squeeze(out, axes), jnp.squeeze(sign, axes)
+    if wide != result:
+        out, sign = out.astype(result), sign.astype(result)
     return (out, sign) if return_sign else out
 
 
