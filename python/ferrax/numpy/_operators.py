@@ -243,14 +243,17 @@ def _log_of_sum(name, x, y, exp, scale):
         (x, y), (dx, dy) = primals, tangents
         out = call(x, y)
 
-        # d/dx = exp(x - out), the share of x in the sum. Beside an infinite sum the difference is nan: +inf is all of it, -inf nothing.
-        def share(x):
-            x, total = _same(x, out)
-            v = bind("sub", x, total)
-            infinite = bind("and", bind("ne", v, v), bind("eq", total, total))
-            return bind(exp, bind("select_n", infinite, v, _core.broadcast_to(bind("min", x, scalar_like(0, x)), v.shape)))
+        # d/dx = exp(x) / (exp(x) + exp(y)), the share of x in the sum: of the difference, since the sum is rounded. Between equal infinities
+        # it is nan: +inf is all of the sum, -inf nothing.
+        def share(x, y):
+            x, y = _same(x, y)
+            v = bind("sub", x, y)
+            w = bind("logistic", v if scale is None else bind("mul", filled_like(1 / scale, v), v))
+            infinite = bind("and", bind("ne", v, v), bind("eq", out, out))
+            whole = bind("select_n", bind("gt", x, scalar_like(0, x)), filled_like(0, x), filled_like(1, x))
+            return bind("select_n", infinite, w, _core.broadcast_to(whole, w.shape))
 
-        wx, wy = share(x), share(y)
+        wx, wy = share(x, y), share(y, x)
         return (out,), (bind("add", bind("mul", *_same(dx, wx)), bind("mul", *_same(dy, wy))),)
 
     def call(x, y):
