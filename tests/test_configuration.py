@@ -468,7 +468,7 @@ OFF_DEFAULT = {
 REFUSED = {
     "jax_array_garbage_collection_guard": "fatal", "jax_explicit_x64_dtypes": "allow",
 }  # fmt: skip
-OBEYED = {"jax_no_tracing", "jax_explicit_x64_dtypes"}
+OBEYED = {"jax_no_tracing", "jax_explicit_x64_dtypes", "jax_traceback_filtering"}
 
 
 @pytest.mark.ours

@@ -17,6 +17,7 @@ import numpy as np
 from . import _core, _flat
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
 from ._shapes import Shaped
+from ._tracebacks import api_boundary
 from ._transformed import restorable
 from .tree_util import tree_flatten
 
@@ -180,6 +181,7 @@ def make_jaxpr(
 ) -> Callable[_P, tuple[ClosedJaxpr, Any]]: ...
 
 
+@api_boundary
 def make_jaxpr(
     fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: Any = False
 ) -> Any:
@@ -270,6 +272,7 @@ def without_static(fun, static, args):
 symbolic_shapes = []  # the implementation of `eval_shape` at symbolic sizes, set by `export`
 
 
+@api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The output's shapes and dtypes, without computing anything: a pytree of `ShapeDtypeStruct`.
 

@@ -21,6 +21,7 @@ from ._flat import FlatFun, check_callable, float0, is_inexact, looked_at, tange
 from ._jit import jit
 from ._linear_maps import _get_aval, vjp
 from ._ref_backward import linearized, transposed
+from ._tracebacks import api_boundary
 from ._transformed import restorable
 from .tree_util import tree_flatten, tree_map, tree_structure, tree_transpose
 
@@ -148,6 +149,7 @@ def grad(
 ) -> Callable[_P, Any]: ...
 
 
+@api_boundary
 def grad(
     fun: Any, argnums: int | Sequence[int] = 0, has_aux: Any = False, holomorphic: bool = False, allow_int: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
@@ -188,6 +190,7 @@ def grad(
     return grad_f
 
 
+@api_boundary
 def value_and_grad(
     fun: Callable[_P, _R],
     argnums: int | Sequence[int] = 0,
@@ -305,6 +308,7 @@ def jvp(fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any],
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
 
 
+@api_boundary
 def jvp(fun: Any, primals: Sequence[Any], tangents: Sequence[Any], has_aux: Any = False) -> Any:
     """The value of a function and its directional derivative (Jacobian-vector product), in one pass.
 
@@ -365,6 +369,7 @@ def _checked_tangent(primal, tangent):
     return None if expected == float0 else tangent
 
 
+@api_boundary
 def fwd_and_bwd(
     fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -383,10 +388,12 @@ def fwd_and_bwd(
     check_callable(fun)
     argnums = _argnums(argnums)
 
+    @api_boundary
     def fwd(*args, **kwargs):
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
         return vjp(partial_fun, *dyn, has_aux=has_aux)
 
+    @api_boundary
     def bwd(f_vjp, out_bar):
         g = f_vjp(out_bar)
         return g if isinstance(argnums, tuple) else g[0]
@@ -405,6 +412,7 @@ _JACOBIAN = (
 )
 
 
+@api_boundary
 def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[_P, Any]:
     """The Jacobian of a function, column by column in forward mode: the choice for more outputs than inputs.
 
@@ -450,6 +458,7 @@ def jacfwd(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bo
     return jacfun
 
 
+@api_boundary
 def jacrev(
     fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, allow_int: bool = False
 ) -> Callable[_P, Any]:
@@ -495,6 +504,7 @@ def jacrev(
 jacobian = jacrev
 
 
+@api_boundary
 def hessian(fun: Callable[_P, Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[_P, Any]:
     """The Hessian of a function, forward over reverse.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from . import _core, _flat
 from ._dtypes import canonicalize_dtype
 from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
+from ._tracebacks import api_boundary
 from ._transformed import restorable
 from ._tree_prefixes import spread_prefix
 from ._vmappable import concerns, spec_types, vmap_over, vmappables
@@ -31,6 +32,7 @@ def _is_axis(x):
     return x is None or type(x) is int
 
 
+@api_boundary
 def vmap(
     fun: Callable[_P, _R],
     in_axes: int | Sequence[Any] | dict[str, Any] | None = 0,

@@ -13,6 +13,7 @@ import numpy as np
 from . import _core
 from ._flags import refused
 from ._flat import describe
+from ._tracebacks import api_boundary
 from .dtypes import canonicalize_dtype
 from .errors import JaxRuntimeError
 from .tree_util import tree_flatten, tree_leaves
@@ -61,6 +62,7 @@ def _of_one_device(sharding):
     return sharding is None or len(getattr(sharding, "device_set", ())) == 1
 
 
+@api_boundary
 def pure_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Sharding | None = None, vmap_method: str | None = None, **kwargs: Any
 ) -> Any:
@@ -95,6 +97,7 @@ def pure_callback(
     return out_tree.unflatten(outs)
 
 
+@api_boundary
 def io_callback(
     callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Sharding | None = None, ordered: bool = False, **kwargs: Any
 ) -> Any:

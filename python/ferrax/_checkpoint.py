@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from . import _core, _refs
 from ._differences import positional_names
 from ._flat import argument_names, check_callable
+from ._tracebacks import api_boundary
 from ._traced import traced
 from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix
@@ -28,6 +29,7 @@ _R = TypeVar("_R")
 _get_aval = _core.get_aval
 
 
+@api_boundary
 def checkpoint(
     fun: Callable[_P, _R],
     *,

@@ -18,11 +18,13 @@ from ._mesh import AxisType, get_abstract_mesh, use_abstract_mesh
 from ._partition_spec import PartitionSpec
 from ._parts import reshard
 from ._shardings import NamedSharding
+from ._tracebacks import api_boundary
 from .tree_util import tree_flatten, tree_leaves, tree_map
 
 __all__ = ["auto_axes", "explicit_axes"]
 
 
+@api_boundary
 def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: NamedSharding | PartitionSpec | None = None) -> Any:
     """A function inside which `axes` have the type Auto: the compiler decides how arrays are partitioned along them.
 
@@ -45,6 +47,7 @@ def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, ou
         return lambda f: auto_axes(f, axes=axes, out_sharding=out_sharding)
 
     @functools.wraps(f)
+    @api_boundary
     def decorated(*args, **kwargs):
         wanted = _given("out_sharding", out_sharding, kwargs)
         outer, inner = _meshes(axes, AxisType.Auto, "auto_axes", wanted)
@@ -55,6 +58,7 @@ def auto_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, ou
     return decorated
 
 
+@api_boundary
 def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None) -> Any:
     """A function inside which `axes` have the type Explicit: types contain how arrays are partitioned along them.
 
@@ -78,6 +82,7 @@ def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None
         return lambda f: explicit_axes(f, axes=axes, in_sharding=in_sharding)
 
     @functools.wraps(f)
+    @api_boundary
     def decorated(*args, **kwargs):
         wanted = _given("in_sharding", in_sharding, kwargs)
         outer, inner = _meshes(axes, AxisType.Explicit, "explicit_axes", None)

@@ -7,6 +7,8 @@ Invariant: the extension stores the values, for each thread; a value that has no
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +20,7 @@ _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
 _warned = set()
+_HERE = os.path.dirname(__file__) + os.sep
 
 
 def _bool(name, value):
@@ -63,11 +66,19 @@ def _of(type_, word):
 _int, _float, _str = _of(int, "int"), _of(float, "float"), _of(str, "string")
 
 
+def _outside():
+    """The `stacklevel`, for a warning of the calling function, of the innermost line that is not this library's."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def warn_once(key, text):
     """Warns that an option is accepted without effect, once for each `key`."""
     if key not in _warned:
         _warned.add(key)
-        warnings.warn(text, stacklevel=4)
+        warnings.warn(text, stacklevel=_outside())
 
 
 def inert(function, option, why):
@@ -278,7 +289,6 @@ FLAGS = {
             _one_of("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
             "auto",
             "which frames tracebacks show",
-            inert="tracebacks show all frames",
         ),
         Flag("jax_include_full_tracebacks_in_locations", _bool, True, "whole call stacks beside operations", inert="an operation remembers its innermost line"),
         Flag(

@@ -247,6 +247,12 @@ def memories_of():
     return memories_of
 
 
+def left():
+    from ._tracebacks import left
+
+    return left
+
+
 def memory_of():
     from ._devices import memory_of
 
@@ -295,6 +301,7 @@ _core.register_hooks(
             argument_mismatches,
             call_jitted,
             client_of,
+            left,
             memories_of,
             memory_of,
             stage_jitted,

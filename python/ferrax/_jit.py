@@ -19,6 +19,7 @@ from . import _core
 from ._devices import check_fit, is_place, is_sharding, said
 from ._flags import NO_OTHER_COMPILER, warn_once
 from ._flat import check_callable
+from ._tracebacks import api_boundary
 from ._transformed import public_name, restorable
 from ._tree_prefixes import broadcast_prefix
 from .errors import JaxRuntimeError
@@ -71,6 +72,7 @@ def jit(
 ) -> Callable[[Callable[_P, _R]], PjitFunction[_P, _R]]: ...
 
 
+@api_boundary
 def jit(
     fun: Any = _NOT_GIVEN,
     /,

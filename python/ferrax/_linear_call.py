@@ -14,6 +14,7 @@ from . import _core
 from ._batching import vmap
 from ._core import Primitive
 from ._flat import FlatFun
+from ._tracebacks import api_boundary
 from .interpreters import ad, batching
 from .tree_util import tree_flatten
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+@api_boundary
 def linear_call(fun: Callable[..., Any], fun_transpose: Callable[..., Any], residual_args: Any, linear_args: Any) -> Any:
     """Calls `fun(residual_args, linear_args)`, linear in the latter, with a custom transpose.
 

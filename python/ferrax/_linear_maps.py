@@ -16,6 +16,7 @@ from . import _core, _flat, ad
 from ._flags import refused
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, zeros
 from ._ref_backward import linearized, transposed
+from ._tracebacks import api_boundary
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_structure
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def linearize(fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = F
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: Literal[True]) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
+@api_boundary
 def linearize(fun: Any, *primals: Any, has_aux: Any = False) -> Any:
     """The value of a function at a point, and its derivative there as a linear function that can be applied many times.
 
@@ -78,6 +80,7 @@ class _LinearSpec:
         self.__name__ = name.split(" at ")[0]
 
 
+@api_boundary
 def _apply_linear(spec, linear, *tangents):
     leaves, tree = tree_flatten(tangents)
     if tree != spec.in_tree:
@@ -120,6 +123,7 @@ def vjp(fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = False, 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: Literal[True], reduce_axes: Any = ()) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]: ...
 
 
+@api_boundary
 def vjp(fun: Any, *primals: Any, has_aux: Any = False, reduce_axes: Any = ()) -> Any:
     """The value of a function and its pullback (vector-Jacobian product).
 
@@ -215,6 +219,7 @@ class VJP:
         others = iter(self.opaque_residuals)
         return _core._linear_unflatten(linear, [next(others) if k is None else args[k] for k in sources])
 
+    @api_boundary
     def __call__(self, *cotangents):
         return self._wanting(None, *cotangents)
 
@@ -307,6 +312,7 @@ arguments rather than in a tuple, this error can arise.
 """
 
 
+@api_boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()) -> Callable[..., Any]:
     """The transpose of a linear function; cheaper than `vjp`, because nothing is evaluated.
 
@@ -340,6 +346,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     return Partial(Partial(_transposed, spec), linear)
 
 
+@api_boundary
 def _transposed(spec, linear, out_cotangent):
     cts, tree = tree_flatten(out_cotangent)
     if tree != spec.out_tree:

@@ -19,6 +19,7 @@ from ._flat import check_callable, name_of, wraps
 from ._jit import jit
 from ._mesh import Mesh, current
 from ._shard_map import over_mesh
+from ._tracebacks import api_boundary
 from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix, prefix_errors, spread_prefix
 from .experimental.multihost_utils import global_array_to_host_local_array as local, host_local_array_to_global_array as joined
@@ -58,6 +59,7 @@ def _spread_in_axes(axes, args, kwargs):
     )
 
 
+@api_boundary
 def pmap(
     fun: Callable[_P, _R],
     axis_name: Any = None,
@@ -143,6 +145,7 @@ def pmap(
             compiled[key] = jit(spread, donate_argnums=tuple(i - sum(k < i for k in static) for i in donated))
         return compiled[key], args
 
+    @api_boundary
     def lower(*args, **kwargs):
         """Traces and lowers for arguments of these types."""
         run, args = prepared(args)

@@ -25,6 +25,7 @@ from . import _core
 from ._config import remove_size_one_mesh_axis_from_type
 from ._flat import check_callable, name_of, wraps
 from ._mesh import AbstractMesh, AxisType, Mesh, current, use_abstract_mesh
+from ._tracebacks import api_boundary
 from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix
 from .errors import ConcretizationTypeError
@@ -52,6 +53,7 @@ def _is_spec(x):
     return isinstance(x, PartitionSpec) or x is None
 
 
+@api_boundary
 def shard_map(
     f: Any = None,
     /,
@@ -290,6 +292,7 @@ def _inferred(args, names):
     return tree_map(of, args)
 
 
+@api_boundary
 def smap(f: Any = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any) -> Any:
     """`shard_map` over one axis of the mesh in use, with axes in place of specifications, as `vmap` has them.
 

@@ -8,6 +8,8 @@ Invariant: such a function is called, bound as a method, printed and inspected l
 import sys
 import types
 
+from ._tracebacks import api_boundary
+
 
 class Transformed:
     """`call`, which pickles as `transform(*args, **options)`."""
@@ -18,6 +20,7 @@ class Transformed:
         self._call, self._made = call, made
         self.__dict__.update(call.__dict__, __module__=call.__module__, __name__=call.__name__, __qualname__=call.__qualname__, __doc__=call.__doc__)
 
+    @api_boundary
     def __call__(self, /, *args, **kwargs):
         return self._call(*args, **kwargs)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
+from ._tracebacks import api_boundary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -319,6 +320,7 @@ class _Opaque:
     def __init__(self, fun):
         self.fun = fun
 
+    @api_boundary
     def __call__(self, *args, **kw):
         return self.fun(*args, **kw)
 

@@ -9,6 +9,7 @@ from ._checkpoint import checkpoint, remat
 from ._flat import argument_names
 from ._linear_maps import linearize
 from ._policies import Offloadable, Recompute, Saveable, checkpoint_policies
+from ._tracebacks import api_boundary
 from .extend.core import Primitive
 from .interpreters import ad, batching
 from .tree_util import tree_flatten, tree_map
@@ -37,6 +38,7 @@ def checkpoint_name(x: Any, name: Any) -> Any:
     return tree_map(lambda leaf: _name_p.bind(leaf, name=name), x)
 
 
+@api_boundary
 def print_saved_residuals(f: Any, *args: Any, **kwargs: Any) -> Any:
     """Prints the residuals that reverse mode would store for a call: their types, and the arguments or source lines that they come from.
 

@@ -22,6 +22,7 @@ from ._custom_functions import CustomFunction
 from ._flat import name_of, zeros
 from ._ref_rules import call_custom_vmap, given_refs
 from ._refs import handing_on
+from ._tracebacks import api_boundary
 from .extend.core import Primitive
 from .interpreters import ad, batching
 from .lax import map as _map
@@ -66,6 +67,7 @@ class custom_vmap(CustomFunction):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value; under `vmap`, by its rule."""
         if self.vmap_rule is None:

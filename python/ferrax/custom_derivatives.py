@@ -21,6 +21,7 @@ from ._forward_of_vjp import is_within, jvp_rule, within
 from ._linear_call import linear_call
 from ._ref_rules import call_custom_jvp, call_custom_vjp, given_refs
 from ._refs import handing_on
+from ._tracebacks import api_boundary
 from ._transformed import restorable
 from ._tree_prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
@@ -165,6 +166,7 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
 
         self.defjvp(_sum_of_rules(self, jvps))
 
+    @api_boundary
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """The function's value; under differentiation, with its own rule."""
         name = name_of(self.fun)
@@ -307,6 +309,7 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
         """No longer there: raises AttributeError."""
         raise AttributeError("defvjp_all was replaced by defvjp(fwd, bwd)")
 
+    @api_boundary
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """The function's value; under differentiation, with its own rule."""
         name = name_of(self.fun)
@@ -455,6 +458,7 @@ class _FlatVjpRule:
         return ct
 
 
+@api_boundary
 def custom_gradient(fun: Callable[_P, tuple[_R, Any]]) -> Callable[_P, _R]:
     """A function that returns its value and its own pullback: `fun(*args) -> (out, vjp)`.
 
@@ -514,6 +518,7 @@ def _closed(fun, avals):
     return converted, list(consts)
 
 
+@api_boundary
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
     """`fun` with the differentiable arrays it closes over made arguments.
 

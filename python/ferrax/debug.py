@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _callback, _core
 from ._flags import inert, refused
+from ._tracebacks import api_boundary
 from .tree_util import tree_leaves
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ def log(
     return print(fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check, _use_logging=True, **kwargs)
 
 
+@api_boundary
 def callback(
     callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any
 ) -> Callable[..., None] | None:

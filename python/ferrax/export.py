@@ -37,6 +37,7 @@ from ._symbolic_export import (
     symbolic_scope,
     traced_symbolically,
 )
+from ._tracebacks import api_boundary
 from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ class Exported:
     uses_global_constants: bool
     _program: typing.Any = dataclasses.field(repr=False, compare=False)
 
+    @api_boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """The results for these arguments, which have the structure and types that the function was exported for.
 
@@ -210,6 +212,7 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
 
+@api_boundary
 def export(
     fun_jit: Any,
     *,
@@ -254,6 +257,7 @@ def export(
         raise NotImplementedError("export: rules of lowering cannot be replaced; define a primitive of ferrax.extend instead")
     platforms = tuple(platforms or ()) or (default_export_platform(),)
 
+    @api_boundary
     def do_export(*args, **kwargs):
         return _exported(fun_jit, args, kwargs, platforms, tuple(disabled_checks))
 

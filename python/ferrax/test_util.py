@@ -18,6 +18,7 @@ from . import _core
 from ._autodiff import jvp
 from ._flat import is_inexact
 from ._linear_maps import vjp
+from ._tracebacks import api_boundary
 from .dtypes import finfo
 from .tree_util import tree_flatten, tree_leaves, tree_map
 
@@ -87,6 +88,7 @@ def _inner(a, b):
     return sum(np.real(np.vdot(np.conj(_real(x)), _real(y))) for x, y in zip(tree_leaves(a), tree_leaves(b), strict=True))
 
 
+@api_boundary
 def check_jvp(
     f: Callable[..., Any], f_jvp: Callable[..., Any], args: Sequence[Any], atol: Any = None, rtol: Any = None, eps: float = EPS, err_msg: str = ""
 ) -> None:
@@ -116,6 +118,7 @@ def check_jvp(
     _assert_close(out_tangent, _numerical_jvp(f, args, tangents, eps), atol, rtol, f"{head}JVP tangent")
 
 
+@api_boundary
 def check_vjp(
     f: Callable[..., Any], f_vjp: Callable[..., Any], args: Sequence[Any], atol: Any = None, rtol: Any = None, eps: float = EPS, err_msg: str = ""
 ) -> None:
@@ -148,6 +151,7 @@ def check_vjp(
     _assert_close(np.asarray(_inner(tangents, got)), np.asarray(_inner(expected, ct)), atol, rtol, f"{head}VJP cotangent projection")
 
 
+@api_boundary
 def check_grads(
     f: Callable[..., Any], args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"), atol: Any = None, rtol: Any = None, eps: float | None = None
 ) -> None:

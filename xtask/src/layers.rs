@@ -30,6 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_refused",
             "_shapes",
             "_processes",
+            "_tracebacks",
             "_holders",
             "_watch",
             "_traced",

@@ -68,6 +68,19 @@ impl<T> IntoPyResult<T> for Res<T> {
     }
 }
 
+/// An error on its way out of a jitted function to the code that called it: the hook `left` removes this library's frames from its traceback.
+#[cold]
+pub fn leaving(py: Python, e: PyErr) -> PyErr {
+    let value = e.value(py);
+    let filtered = || {
+        if let Some(traceback) = e.traceback(py) {
+            value.setattr(crate::once::intern!(py, "__traceback__"), traceback)?;
+        }
+        crate::hooks::left(py)?.call1((value, !ferrax_ir::cx::at_root()))
+    };
+    filtered().map_or_else(|_| e.clone_ref(py), PyErr::from_value)
+}
+
 /// Runs `f`; a panic becomes an exception that says it is a bug of this library.
 pub fn guarded<T>(f: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     match catch_unwind(AssertUnwindSafe(f)) {

@@ -109,6 +109,8 @@ loaded! {
     /// `stage_jitted(fun, options, what, error, args, kwargs)`: the stage again, if mutable references made it fail; or None.
     stage_jitted: PyAny;
     client_of: PyAny;
+    /// `left(error, nested)`: an error that leaves a jitted function, without the frames of this library.
+    left: PyAny;
     memories_of: PyAny;
     memory_of: PyAny;
 }

@@ -19,6 +19,7 @@ from .._callback import debug_callback
 from .._config import config
 from .._devices import client_of, default_backend
 from .._linear_maps import vjp
+from .._tracebacks import filter_traceback
 from ..core import Primitive
 from ..interpreters.xla import apply_primitive
 from ..lax._tokens import Token
@@ -207,19 +208,6 @@ def get_device_backend(device=None):
 
 
 # ---------------------------------------------------------------- reports
-
-
-def filter_traceback(tb):
-    """A traceback without the library's own frames."""
-    frames = []
-    while tb is not None:
-        if include_frame(tb.tb_frame):
-            frames.append(tb)
-        tb = tb.tb_next
-    out = None
-    for t in reversed(frames):
-        out = type(t)(out, t.tb_frame, t.tb_lasti, t.tb_lineno)
-    return out
 
 
 def warn(deprecation_id, message, stacklevel):

@@ -6,13 +6,13 @@ Invariant: each does what its name says, on Ferrax's own objects.
 import collections
 import collections.abc
 import functools
-import pathlib
 import types
 import typing
 
 from .. import _core
 from .._devices import client_of
 from .._refs import RefType as AbstractRef
+from .._tracebacks import api_boundary, exclude_paths, include_frame
 from ..extend import source_info_util
 from ..numpy import asarray
 from ..tree_util import PyTreeDef, flatten_one_level, is_tree_node
@@ -64,8 +64,6 @@ class _Backends(collections.abc.Mapping):
 
 
 backends = _Backends()
-_HOME = str(pathlib.Path(__file__).parents[1])
-exclude_paths = [_HOME]
 
 
 class ExtendedDType:
@@ -111,20 +109,10 @@ def reconstruct_array(make, args, state, type_):
     return asarray(value)
 
 
-def api_boundary(fun, **_):
-    """`fun`: tracebacks are not filtered, so there is nothing to hide at its boundary."""
-    return fun
-
-
 def register_exclusion(path):
     """Counts the frames of a file among the library's: errors and equations name lines elsewhere."""
     exclude_paths.append(path)
     source_info_util.register_exclusion(path)
-
-
-def include_frame(frame):
-    """Whether a frame is the user's: of no file that is excluded."""
-    return not frame.f_code.co_filename.startswith(tuple(exclude_paths))
 
 
 def is_vmappable(x):

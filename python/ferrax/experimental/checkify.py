@@ -22,6 +22,7 @@ from .. import _core, lax
 from .._dtypes import is_key
 from .._flat import is_inexact
 from .._linear_maps import vjp
+from .._tracebacks import api_boundary
 from .._transformed import restorable
 from ..custom_derivatives import custom_jvp, custom_vjp, zero_from_primal
 from ..extend.core import Literal
@@ -98,6 +99,7 @@ class _Check:
         return []
 
 
+@api_boundary
 def check(pred: bool, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Fails with a message unless a condition holds.
 
@@ -149,6 +151,7 @@ def check(pred: bool, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwarg
     _emit(_Check(Site(FailedCheckError, text), slots, debug), as_array(pred), leaves)
 
 
+@api_boundary
 def debug_check(pred: bool, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """A `check` inside functions that `checkify` transforms; elsewhere it does nothing.
 
@@ -167,6 +170,7 @@ def debug_check(pred: bool, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
+@api_boundary
 def check_error(error: Error) -> None:
     """Fails if an error says that a check failed: raises, or, inside a program, is a `check`.
 
@@ -230,6 +234,7 @@ def _emit(function, pred, values):
 # ---------------------------------------------------------------- checkify
 
 
+@api_boundary
 def checkify(f: Callable[..., Any], errors: frozenset[Any] = user_checks) -> Callable[..., tuple[Error, Any]]:
     """`f` as a function that also returns its first failure: `(error, out)`.
 

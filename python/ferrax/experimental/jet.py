@@ -23,6 +23,7 @@ import numpy as np
 from .. import _core, lax
 from .._core import bind, primitive
 from .._flat import FlatFun, is_inexact, unit, zeros
+from .._tracebacks import api_boundary
 from ..extend.core import Literal
 from ..tree_util import tree_flatten
 
@@ -76,6 +77,7 @@ def fact(n: Any) -> Any:
     return lax.exp(lax.lgamma(lax.convert_element_type(n, float) + 1.0)) if isinstance(n, _core.Tracer) else _core.asarray(table[np.asarray(n)])
 
 
+@api_boundary
 def jet(fun: Any, primals: Any, series: Any, factorial_scaled: bool = True, **_: Any) -> Any:
     """A function's value, and the series of its result along a curve.
 

@@ -21,6 +21,7 @@ from .._autodiff import jvp
 from .._core import Array, promote_dtypes_inexact
 from .._flat import is_inexact
 from .._linear_maps import vjp
+from .._tracebacks import api_boundary
 from ..custom_derivatives import _closed, custom_jvp, linear_call
 from ..flatten_util import ravel_pytree
 from ..tree_util import tree_flatten, tree_leaves, tree_map
@@ -214,6 +215,7 @@ def initial_step_size(fun: Any, t0: Any, y0: Any, order: Any, rtol: Any, atol: A
     return jnp.minimum(100.0 * h0, h1)
 
 
+@api_boundary
 def odeint(func: Any, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-08, atol: float = 1.4e-08, mxstep: float = np.inf, hmax: float = np.inf) -> Any:
     """The solution of y' = func(y, t, *args), y(t[0]) = y0, at the times t.
 

@@ -19,6 +19,7 @@ from .._differences import is_leaf_structure, tree_differences
 from .._dtypes import dtype_of, is_bool, is_integer
 from .._flags import inert
 from .._flat import describe
+from .._tracebacks import api_boundary
 from ..errors import ConcretizationTypeError
 from ..tree_util import keystr, tree_map
 from ._bodies import (
@@ -163,6 +164,7 @@ def _operands(operands, operand):
     return (operand,)
 
 
+@api_boundary
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any, operand: Any = _absent, linear: Any = None) -> Any:
     """true_fun(*operands) if pred else false_fun(*operands), with `pred` known only when the program runs.
 
@@ -215,6 +217,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     return _branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands, (1, 0))
 
 
+@api_boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _absent) -> Any:
     """branches[index](*operands), with `index` known only when the program runs.
 
@@ -257,6 +260,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     return _branches("switch", index, branches, names, operands, range(len(branches)))
 
 
+@api_boundary
 def while_loop(cond_fun: Callable[[_T], Any], body_fun: Callable[[_T], _T], init_val: _T) -> _T:
     """Runs val = body_fun(val) while cond_fun(val), from init_val. Differentiable forwards and, through a tape that grows as the loop runs, in reverse.
 

@@ -22,6 +22,7 @@ from .._dtypes import is_inexact
 from .._flags import inert
 from .._flat import describe, wraps
 from .._linear_maps import linear_transpose, linearize
+from .._tracebacks import api_boundary
 from .._tree_prefixes import broadcast_prefix
 from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of
@@ -73,6 +74,7 @@ def optimization_barrier(operand: _T, /) -> _T:
     return tree_unflatten(tree, list(out) if isinstance(out, (tuple, list)) else [out])
 
 
+@api_boundary
 def custom_root(
     f: Callable[..., Any],
     initial_guess: Any,
@@ -149,6 +151,7 @@ def custom_root(
     return (root, tree_unflatten(aux_tree, outs[len(guess) :])) if has_aux else root
 
 
+@api_boundary
 def custom_linear_solve(
     matvec: Callable[..., Any],
     b: Any,
@@ -242,6 +245,7 @@ def _check_solver(name, body, tree, b, has_aux=False):
         raise TypeError(f"{name}() output pytree structure must match b, got {found} and {tree}.")
 
 
+@api_boundary
 def platform_dependent(*args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]) -> Any:
     """per_platform[p](*args) for the platform p the program is compiled for, else default(*args).
 
@@ -297,6 +301,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         inert("composite", "version", "no compiler here has an implementation of its own")
 
     @wraps(decomposition, "{fun}")
+    @api_boundary
     def call(*args, **attributes):
         leaves, tree = tree_flatten(args)
         out = decomposition(*tree_unflatten(tree, [_core.asarray(x) for x in leaves]), **attributes)

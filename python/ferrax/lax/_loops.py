@@ -21,6 +21,7 @@ from .._batching import vmap
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, iinfo, is_integer
 from .._shapes import canonicalize_axis
+from .._tracebacks import api_boundary
 from .._traced import remembered, settled
 from ..errors import ConcretizationTypeError
 from ..tree_util import tree_map
@@ -66,6 +67,7 @@ def _scan_length(xs, length):
     return sizes[0]
 
 
+@api_boundary
 def scan(
     f: Callable[[_Carry, _X], tuple[_Carry, _Y]],
     init: _Carry,
@@ -255,6 +257,7 @@ def _rows(x, start, limit):
     return slice(x, (start,) + (0,) * (x.ndim - 1), (limit, *x.shape[1:]))
 
 
+@api_boundary
 def map(f: Any, xs: Any, *, batch_size: int | None = None) -> Any:
     """f applied to each slice of xs along the leading axis, one after another.
 
@@ -312,6 +315,7 @@ def _interleave(a, b, axis):
     return join(spread(a, 0, 1 if a.shape[axis] == b.shape[axis] else 0), spread(b, 1, 0 if a.shape[axis] == b.shape[axis] else 1))
 
 
+@api_boundary
 def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes of elems combined by an associative function, in logarithmic depth.
 
@@ -371,6 +375,7 @@ def associative_scan(fn: Callable[..., Any], elems: Any, reverse: bool = False, 
     return tree_unflatten(tree, out)
 
 
+@api_boundary
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, _T], _T], init_val: _T, *, unroll: int | bool | None = None) -> _T:
     """Runs val = body_fun(i, val) for i from lower up to upper, not included.
 

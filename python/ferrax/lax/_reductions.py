@@ -19,6 +19,7 @@ from .. import _config, _core
 from .._core import bind
 from .._dtypes import dtype_of, highest, is_bool, is_integer, lowest, requested
 from .._parts import sharded
+from .._tracebacks import api_boundary
 from . import _arithmetic, _comparisons
 from ._creation import convert_element_type
 
@@ -262,6 +263,7 @@ def _named_monoid(init, computation):
     return next((monoid for f, monoid, identity in named if computation is f and _is_scalar(init, identity)), None)
 
 
+@api_boundary
 def reduce(
     operands: Any,
     init_values: Any,

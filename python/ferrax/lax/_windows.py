@@ -17,6 +17,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of
+from .._tracebacks import api_boundary
 from ._creation import convert_element_type
 from ._reductions import _named_monoid, reduce_max, reduce_min, reduce_sum
 
@@ -107,6 +108,7 @@ def reduce_window_shape_tuple(
     return tuple(out)
 
 
+@api_boundary
 def reduce_window(
     operand: Any,
     init_value: Any,

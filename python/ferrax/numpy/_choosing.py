@@ -16,6 +16,7 @@ from .. import _core
 from .._core import bind
 from .._dtypes import is_bool, is_integer
 from .._shapes import common_shape
+from .._tracebacks import api_boundary
 from . import _selecting
 from ._arguments import (
     Array,
@@ -124,6 +125,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     return bind("select_n", which, parts[-1], *choices)
 
 
+@api_boundary
 def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike], funclist: list[ArrayLike | Callable[..., Array]], *args: Any, **kw: Any) -> Array:
     """A piecewise function: funclist[i](x, *args, **kw) where condlist[i] holds. Every function is applied to all of x.
 

@@ -15,6 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._shapes import canonicalize_axis
+from .._tracebacks import api_boundary
 from ..lax import slice_in_dim
 from . import _averages, _reductions, _rounding, _statistics
 from ._arguments import Array, as_array, concrete_or_error, convert, jitted, ndim_of
@@ -188,6 +189,7 @@ def _pad_jit(array, values, widths, mode, static):
     return _pad_statistic(array, widths, static, mode)
 
 
+@api_boundary
 def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Array:
     """An array extended at its edges.
 

@@ -19,6 +19,7 @@ from .._core import bind
 from .._dtypes import is_complex, is_inexact, is_integer, is_narrow, requested, to_inexact
 from .._parts import sharded
 from .._shapes import canonicalize_axis, canonicalize_shape, common_shape, static_size
+from .._tracebacks import api_boundary
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted
 from ._creation import _scalar, astype
 from ._exponential import log10, power
@@ -317,6 +318,7 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool =
     return _geomspace(start, stop, num=operator.index(num), endpoint=bool(endpoint), dtype=dtype, axis=operator.index(axis))
 
 
+@api_boundary
 def fromfunction(function: Callable[..., Array], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any) -> Array:
     """function(i, j, ...) of the index arrays of a grid of `shape`.
 

@@ -17,6 +17,7 @@ from .._api import ShapeDtypeStruct, eval_shape
 from .._core import bind
 from .._dtypes import dtype_of, is_bool
 from .._shapes import canonicalize_axis
+from .._tracebacks import api_boundary
 from .._transformed import public_name
 from ..lax import fori_loop, scan
 from . import _cumulative, _operators, _reductions, _selecting
@@ -123,6 +124,7 @@ class ufunc:
         if self.nout != 1:
             raise ValueError(f"{method} only supported for functions returning a single value")
 
+    @api_boundary
     def reduce(
         self,
         a: ArrayLike,
@@ -196,6 +198,7 @@ class ufunc:
                 (_, out), _ = scan(step, (np.int32(at), start), None, length=n - 1)
         return reshape(out, final) if keepdims else out
 
+    @api_boundary
     def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """The running fold along `axis`."""
         self._binary("accumulate")
@@ -223,6 +226,7 @@ class ufunc:
         _, rest = scan(step, rows[0], rows[1:])
         return moveaxis(concatenate([rows[:1], rest]), 0, axis)
 
+    @api_boundary
     def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """a with a[indices] replaced by the function of it (and of b), once for each mention. `inplace` must be False."""
         if inplace:
@@ -250,6 +254,7 @@ class ufunc:
 
         return scan(step, a, (positions, values))[0]
 
+    @api_boundary
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of every pair of elements; shape A.shape + B.shape."""
         self._binary("outer")
@@ -264,6 +269,7 @@ class ufunc:
             A = bind("broadcast_in_dim", A, shape=tuple(A.shape) + (1,) * (rank - A.ndim), broadcast_dimensions=tuple(range(A.ndim)))
         return self(A, B)
 
+    @api_boundary
     def reduceat(self, a: ArrayLike, indices: Any, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """Folds of a[indices[i]:indices[i + 1]] along `axis` for every i; the last runs to the end."""
         self._binary("reduceat")

@@ -19,6 +19,7 @@ from .. import _core
 from .._batching import vmap
 from .._core import bind
 from .._shapes import canonicalize_axis, common_shape
+from .._tracebacks import api_boundary
 from .._transformed import restorable
 from ..tree_util import tree_map
 from ._arguments import as_array, check_arraylike
@@ -167,6 +168,7 @@ def _checked(fun, outs, sizes, error):
     return wrapped
 
 
+@api_boundary
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Array:
     """A function of every vector of arr along an axis.
 
@@ -192,6 +194,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     return fun(arr)
 
 
+@api_boundary
 def apply_over_axes(func: Callable[[ArrayLike, int], Array], a: ArrayLike, axes: Sequence[int]) -> Array:
     """func(a, axis) over several axes in turn, each kept with size 1.
 

@@ -9,7 +9,7 @@ use crate::array::value::{held, operand};
 use crate::aval::ShapedArray;
 use crate::config;
 use crate::device;
-use crate::error::{IntoPyResult, guarded};
+use crate::error::{IntoPyResult, guarded, leaving};
 use crate::placement;
 use crate::program::PyProgram;
 use crate::tree::{Leaves, PyTreeDef, TreeDef};
@@ -71,8 +71,8 @@ impl PyJit {
         let keywords = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
         let function = self.0.function.bind(py);
         let call = (function, self._options(py)?, what, e.value(py), args, keywords);
-        let made = crate::hooks::stage_jitted(py)?.call1(call)?;
-        if made.is_none() { Err(e) } else { Ok(made) }
+        let made = crate::hooks::stage_jitted(py)?.call1(call).map_err(|e| leaving(py, e))?;
+        if made.is_none() { Err(leaving(py, e)) } else { Ok(made) }
     }
 }
 /// The placements that a call's leaves request: the layouts of those over meshes, and the device of

@@ -6,7 +6,7 @@
 //! INVARIANT: `inner` is one count of a valid `Arc` from `new` to `dealloc`; the interpreter is attached whenever a slot runs.
 #![allow(unsafe_code)]
 use super::Jit;
-use crate::error::guarded;
+use crate::error::{guarded, leaving};
 use crate::once::Once;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::ffi::{self, PyObject};
@@ -194,7 +194,8 @@ unsafe extern "C" fn vectorcall(
         let items: &[*mut PyObject] = if total == 0 { &[] } else { std::slice::from_raw_parts(args, total) };
         let jit = &*(*slf.cast::<Object>()).inner;
         let slf = Bound::from_borrowed_ptr(py, slf);
-        finish(py, guarded(|| jit.call(&slf, &Args { py, items, n_positional: n, names })))
+        let called = guarded(|| jit.call(&slf, &Args { py, items, n_positional: n, names }));
+        finish(py, called.map_err(|e| leaving(py, e)))
     }
 }
 /// A result in CPython's calling convention.

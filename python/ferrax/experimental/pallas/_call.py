@@ -22,6 +22,7 @@ import numpy as np
 from ... import _core, lax
 from ..._api import ShapeDtypeStruct
 from ..._jit import jit
+from ..._tracebacks import api_boundary
 from ...tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_structure, tree_unflatten
 from . import _grid
 from ._references import KernelRef, uninitialized
@@ -270,6 +271,7 @@ def _merged(grid_spec, grid, in_specs, out_specs, scratch_shapes):
     return grid_spec
 
 
+@api_boundary
 def pallas_call(
     kernel: Any,
     out_shape: Any,
@@ -316,6 +318,7 @@ def pallas_call(
     out_shape = tuple(out_shape) if isinstance(out_shape, list) else out_shape
     dynamic = [g for g in spec.grid if not isinstance(g, int)]
 
+    @api_boundary
     def wrapped(sizes, *args):
         given = iter(sizes)
         here = _with_grid(spec, [g if isinstance(g, int) else next(given) for g in spec.grid])

@@ -17,6 +17,7 @@ import numpy as np
 
 from ... import _core, lax
 from ..._jit import jit
+from ..._tracebacks import api_boundary
 from ...debug import print as _print
 from ...numpy import broadcast_to, dot, zeros_like
 from ...tree_util import tree_leaves, tree_map
@@ -101,6 +102,7 @@ def loop(lower: Any, upper: Any, *, init_carry: Any = None, step: int = 1, unrol
     return call
 
 
+@api_boundary
 def run_scoped(f: Any, *types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
     """Calls a function with references to scratch memory, which exists while the function runs.
 
@@ -133,6 +135,7 @@ def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Any:
     return decorator
 
 
+@api_boundary
 def run_state(f: Any) -> Any:
     """A function of references as a function of values.
 

@@ -16,11 +16,13 @@ from ... import lax, numpy as jnp
 from ..._core import Array
 from ..._dtypes import is_inexact
 from ..._jit import jit
+from ..._tracebacks import api_boundary
 from ._base import JAXSparse
 
 __all__ = ["lobpcg_standard"]
 
 
+@api_boundary
 def lobpcg_standard(A: Array | Callable[[Array], Array], X: Array, m: int = 100, tol: Array | float | None = None) -> Any:
     """The largest k eigenvalues of a Hermitian matrix, and their vectors, by LOBPCG.
 

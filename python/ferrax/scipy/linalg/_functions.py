@@ -18,6 +18,7 @@ from ... import lax, numpy as jnp
 from ..._autodiff import jvp
 from ..._dtypes import is_complex
 from ..._shapes import common_shape
+from ..._tracebacks import api_boundary
 from ...custom_derivatives import custom_jvp
 from ...lax import linalg as _lax
 from ...numpy._arguments import jitted
@@ -281,6 +282,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     return jitted("sqrtm", fun=lambda a: _sqrtm(a))(A.astype(jnp.result_type(A.dtype, jnp.complex64)))
 
 
+@api_boundary
 def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any:
     """The function of a matrix that `func`, of arrays element by element, extends to.
 

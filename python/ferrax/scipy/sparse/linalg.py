@@ -18,6 +18,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._core import Array
+from ..._tracebacks import api_boundary
 from ...tree_util import tree_leaves, tree_map, tree_reduce, tree_structure
 
 __all__ = ["bicgstab", "cg", "gmres"]
@@ -179,6 +180,7 @@ def _solve(solver, A, b, x0, tol, atol, maxiter, M, symmetric):
     return lax.custom_linear_solve(A, b, run, back, symmetric=symmetric, has_aux=True)
 
 
+@api_boundary
 def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: Any = None, M: Any = None) -> Any:
     """Conjugate gradients, for Hermitian positive definite A.
 
@@ -206,6 +208,7 @@ def cg(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0,
     return _solve(_cg, A, b, x0, tol, atol, maxiter, M, True)
 
 
+@api_boundary
 def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float = 0.0, maxiter: Any = None, M: Any = None) -> Any:
     """Stabilized biconjugate gradients, for any A (Van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992).
 
@@ -221,6 +224,7 @@ def bicgstab(A: Any, b: Any, x0: Any = None, *, tol: float = 1e-05, atol: float 
     return _solve(_bicgstab, A, b, x0, tol, atol, maxiter, M, False)
 
 
+@api_boundary
 def gmres(
     A: Any,
     b: Any,
