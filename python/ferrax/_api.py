@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from . import _core, _flat
+from ._dtypes import canonicalize_dtype, float0, is_key
 from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, wraps
 from ._shapes import Shaped
 from ._tracebacks import api_boundary
@@ -78,11 +79,13 @@ class ShapeDtypeStruct(Shaped):
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The struct of an array, a scalar or another struct; a sharding that the user chose is kept."""
+        """The struct of an array, a scalar or another struct; a sharding that the user chose is kept, of a traced array that along explicit axes."""
         if isinstance(x, ShapeDtypeStruct):
             return x
         aval = _get_aval(x)
-        placed = isinstance(x, _core.Array) and not isinstance(x, _core.Tracer) and x.committed
+        if isinstance(x, _core.Tracer):
+            return _structs([aval])[0]
+        placed = isinstance(x, _core.Array) and x.committed
         return cls(aval.shape, aval.dtype, sharding=x.sharding if placed else None, weak_type=aval.weak_type)
 
     @property
@@ -102,8 +105,8 @@ class ShapeDtypeStruct(Shaped):
 
     @property
     def aval(self) -> ShapedArray:
-        """The type."""
-        return _core.ShapedArray(self.shape, self.dtype, self.weak_type, sharding=self.sharding, manual_axis_type=self.manual_axis_type)
+        """The type that an array of this description has: without 64-bit types it is of 32 bits."""
+        return _core.ShapedArray(self.shape, _canonical(self.dtype), self.weak_type, sharding=self.sharding, manual_axis_type=self.manual_axis_type)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -240,6 +243,11 @@ def _with_own_refs(fun, args, kwargs):
     return functools.update_wrapper(run, fun) if hasattr(fun, "__name__") else run, *tree.unflatten(values)
 
 
+def _canonical(dtype):
+    """The dtype that arrays of a described dtype have here."""
+    return dtype if is_key(dtype) or dtype == float0 else canonicalize_dtype(dtype)
+
+
 def _structs(avals):
     out = []
     for a in avals:
@@ -287,11 +295,11 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     check_callable(fun)
-    if isinstance(fun, _core.PjitFunction) and fun._options()["device"] is not None:
-        return fun.eval_shape(*args, **kwargs)  # its results have shardings
     leaves, in_tree = tree_flatten((args, kwargs))
     if any(isinstance(x, ShapeDtypeStruct) and not all(isinstance(n, int) for n in x.shape) for x in leaves):
         return symbolic_shapes[0](fun, args, kwargs)
+    if isinstance(fun, _core.PjitFunction) and any(fun._options()[name] is not None for name in ("device", "shardings", "compiler_options")):
+        return fun.eval_shape(*args, **kwargs)  # its results have shardings, and it is no part of another program
     flat = FlatFun(fun, in_tree)
     known = []
 
@@ -303,7 +311,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         finally:
             _core.abstract_values(was)
         # a result that is abstract already is the answer for its place
-        known[:] = [x if isinstance(x, ShapeDtypeStruct) else None for x in outs]
+        known[:] = [x.update(dtype=_canonical(x.dtype)) if isinstance(x, ShapeDtypeStruct) else None for x in outs]
         return [x for x in outs if not isinstance(x, ShapeDtypeStruct)]
 
     arrays.fun, arrays.out_tree = fun, None  # errors name the user's function, and where in its results something is

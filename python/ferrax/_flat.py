@@ -10,7 +10,7 @@ import types
 import numpy as np
 
 from . import _core
-from ._dtypes import float0, is_inexact
+from ._dtypes import canonicalize_dtype, float0, is_inexact, is_key
 from .tree_util import keystr
 
 # Functions called when all caches of programs are cleared. Each cache adds its own.
@@ -150,7 +150,9 @@ def abstract(x):
         shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
         if shape is None or dtype is None:
             raise
-        return _core.ShapedArray(tuple(shape), dtype if hasattr(dtype, "name") else np.dtype(dtype), weak_type=getattr(x, "weak_type", False))
+        dtype = dtype if hasattr(dtype, "name") else np.dtype(dtype)
+        dtype = dtype if is_key(dtype) or dtype == float0 else canonicalize_dtype(dtype)
+        return _core.ShapedArray(tuple(shape), dtype, weak_type=getattr(x, "weak_type", False))
 
 
 def looked_at(name, fun, values):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 import numpy as np
 
 from . import _core, _flat, ad
+from ._dtypes import is_integer, is_key
 from ._flags import refused
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, zeros
 from ._ref_backward import linearized, transposed
@@ -337,7 +338,10 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Any = 
     avals = [abstract(x) for x in leaves]
     flat = FlatFun(fun, in_tree)
     out_avals, linear = _core.linear_transpose(flat, avals)
-    if not (all(is_inexact(a.dtype) for a in (*avals, *out_avals)) or all(getattr(a.dtype, "kind", None) == "i" for a in (*avals, *out_avals))):
+    if not (
+        all(is_inexact(a.dtype) for a in (*avals, *out_avals))
+        or all(not is_key(a.dtype) and a.dtype != float0 and is_integer(a.dtype) for a in (*avals, *out_avals))
+    ):
         raise TypeError(
             "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer functions,"
             f" but got {[a.dtype for a in avals]} -> {[a.dtype for a in out_avals]}."

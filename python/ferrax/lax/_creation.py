@@ -210,7 +210,7 @@ def full_like(x: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, sha
     Array([7, 7], dtype=int32)
     """
     described = not isinstance(x, _core.Array) and hasattr(x, "weak_type")
-    own = x.dtype if described else dtype_of(x)
+    own = (x.dtype if is_key(x.dtype) else canonicalize_dtype(x.dtype)) if described else dtype_of(x)
     if dtype is None and (x.weak_type if described else is_weak(x)):
         value = _core.asarray(fill_value, own, weak_type=True)
     else:
