@@ -145,7 +145,7 @@ impl ShapedArray {
     }
     /// Over the abstract mesh of the type, or else the current one, which may have no axes.
     #[getter]
-    fn sharding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub fn sharding<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Some(parted) = self.0.cut.get() else {
             return crate::hooks::sharding_of_type(py)?.call1((self.0.rank(), py.None(), py.None()));
         };

@@ -17,6 +17,7 @@ mod cache;
 mod laid;
 mod run;
 mod stages;
+mod structs;
 mod structure;
 mod typed;
 pub mod vectorcall;

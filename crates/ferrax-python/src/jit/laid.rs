@@ -35,6 +35,10 @@ impl Laid {
     pub(super) fn mesh(&self) -> Option<&Arc<Layout>> {
         self.within.as_ref().or_else(|| self.ins.iter().chain(&self.outs).flatten().next())
     }
+    /// The requested layout of a result.
+    pub(super) fn out(&self, i: usize) -> Option<&Arc<Layout>> {
+        self.outs.get(i).and_then(|l| l.as_ref())
+    }
     /// The arguments under constraints, where the call is an equation of a trace.
     pub(super) fn constrained_ins(&self, x: &[Value]) -> ferrax_ir::Res<Values> {
         constrained(x, &self.ins)

@@ -140,9 +140,7 @@ impl PyJit {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         match self.traced(args, kwargs) {
-            Ok(PyTraced(t)) => {
-                structs(args.py(), &t.variant.program.out_avals(), &t.variant.out_def, self.0.options.device)
-            }
+            Ok(PyTraced(t)) => t.variant.structs(args.py(), |i| t.place(args.py(), i, false)),
             Err(e) => self.referring("eval_shape", args, kwargs, e),
         }
     }
@@ -168,29 +166,7 @@ impl PyJit {
     }
 }
 
-/// Types as a pytree of `ShapeDtypeStruct`, on a device if one was requested.
-fn structs<'py>(
-    py: Python<'py>,
-    avals: &[Aval],
-    def: &TreeDef,
-    on: Option<&'static Device>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let class = crate::hooks::shape_dtype_struct(py)?;
-    let mut leaves = vec![];
-    for a in avals {
-        let keywords = PyDict::new(py);
-        keywords.set_item("weak_type", a.weak)?;
-        if let Some(d) = on {
-            keywords.set_item("sharding", sharding(py, d)?)?;
-        }
-        leaves.push(
-            class
-                .call((crate::aval::shape_to_py(py, &a.shape)?, crate::dtype::to_py(py, a.dtype)?), Some(&keywords))?,
-        );
-    }
-    def.unflatten(py, &mut leaves.into_iter())
-}
-fn sharding<'py>(py: Python<'py>, d: &'static Device) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn sharding<'py>(py: Python<'py>, d: &'static Device) -> PyResult<Bound<'py, PyAny>> {
     crate::hooks::single_device_sharding(py)?.call1((device::object(py, d)?,))
 }
 
@@ -208,6 +184,10 @@ struct Stage {
     given: Arc<[Option<Arc<Layout>>]>,
 }
 impl Stage {
+    /// Where a result will lie: see [`Variant::place`].
+    fn place<'py>(&self, py: Python<'py>, i: usize, concrete: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.variant.place(py, i, self.jit.options.device, concrete)
+    }
     /// The program of the devices of a mesh, if the arguments, or the function, request one.
     fn parted(&self, py: Python) -> PyResult<Option<Arc<Spmd>>> {
         let v = &self.variant;
@@ -239,8 +219,7 @@ macro_rules! infos {
             /// The output as a pytree of `ShapeDtypeStruct`.
             #[getter]
             fn out_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-                let s = self.stage();
-                structs(py, &s.variant.program.out_avals(), &s.variant.out_def, s.jit.options.device)
+                self.stage().variant.structs(py, |i| self.place(py, i))
             }
             #[getter]
             fn out_avals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -301,6 +280,9 @@ impl PyTraced {
     fn stage(&self) -> &Stage {
         &self.0
     }
+    fn place<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.place(py, i, true)
+    }
 }
 #[pymethods]
 impl PyTraced {
@@ -331,6 +313,9 @@ infos!(PyLowered);
 impl PyLowered {
     fn stage(&self) -> &Stage {
         &self.0
+    }
+    fn place<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.place(py, i, true)
     }
 }
 /// The forms of a program: the portable one, and the one that runs.
@@ -476,12 +461,22 @@ impl PyCompiled {
         def: &TreeDef,
         of: impl Fn(&Spmd) -> &[Arc<Layout>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let one = |i: usize| match &self.spmd {
+        let all = (0..def.n_leaves()).map(|i| self.lies(py, i, &of)).collect::<PyResult<Vec<_>>>()?;
+        def.unflatten(py, &mut all.into_iter())
+    }
+    fn lies<'py>(
+        &self,
+        py: Python<'py>,
+        i: usize,
+        of: impl Fn(&Spmd) -> &[Arc<Layout>],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match &self.spmd {
             Some(s) => placement::sharding(py, &of(s)[i]),
             None => sharding(py, self.compiled.device),
-        };
-        let all = (0..def.n_leaves()).map(one).collect::<PyResult<Vec<_>>>()?;
-        def.unflatten(py, &mut all.into_iter())
+        }
+    }
+    fn place<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.lies(py, i, |s| &s.outs).map(Some)
     }
 }
 #[pymethods]
