@@ -43,6 +43,11 @@ impl Variant {
             &with_consts
         };
         let forced = jit.options.device.or(self.pinned);
+        if let Some(options) = &jit.options.compiler_options
+            && ferrax_ir::current().stages()
+        {
+            nested_options(options.bind(py), &jit.name)?;
+        }
         if !ferrax_ir::cx::at_root() || all.iter().any(|v| v.is_tracer()) {
             return self.bind_on(py, jit, all, forced)?.into_iter().map(|v| wrap(py, v)).collect();
         }
@@ -258,6 +263,19 @@ pub(super) fn listener(py: Python, loud: bool) -> PyResult<Option<Listener>> {
 /// Refuses unknown compiler options.
 pub(super) fn check_compiler_options(options: &Bound<PyAny>) -> PyResult<()> {
     crate::hooks::check_compiler_options(options.py())?.call1((options,)).map(drop)
+}
+
+/// Refuses compiler options of a function that is part of another program.
+fn nested_options(options: &Bound<PyAny>, name: &str) -> PyResult<()> {
+    if options.is_none() || options.len()? == 0 {
+        return Ok(());
+    }
+    let at = ferrax_ir::cx::place(crate::source::here()).unwrap_or_default();
+    Err(pyo3::exceptions::PyValueError::new_err(format!(
+        "`compiler_options` can only be passed to top-level `jax.jit`. Got compiler_options={} specified on a nested jit with name: {name} and source \
+         info: {at}",
+        options.repr()?
+    )))
 }
 
 /// Whether an input's value is looked at.
