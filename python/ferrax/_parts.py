@@ -8,6 +8,7 @@ Invariant: this module computes nothing. It calls methods of shardings and does 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from ._devices import check_fit, is_sharding
+from ._devices import check_fit, is_sharding, put_alike
 from ._mesh import AxisType, get_abstract_mesh
 from ._tree_prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
@@ -99,6 +100,25 @@ def _cut(x, place):
     if mesh is None or (mesh.abstract_mesh is not mesh and not isinstance(x, _core.Tracer)):
         return _core.device_put(x, place)
     return _core.reshard(x, place) if mesh.explicit_axes else place._constrain(x)
+
+
+def placed(out, device):
+    """`out` where the argument `device` of the function that made it says: on a device, or with a sharding. None leaves it where it is."""
+    if device is None:
+        return out
+    if not isinstance(out, _core.Tracer):
+        return put_alike(out, device)
+    if getattr(device, "mesh", None) is not None:
+        return _cut(out, device)
+    if is_sharding(device):
+        (device,) = device.device_set
+    return _same_on(device)(out) if isinstance(device, _core.Device) else _core.device_put(out, device)
+
+
+@functools.cache
+def _same_on(device):
+    """The identity on a device: a program with it runs there, as one with a function that is jitted for the device."""
+    return _core.jit(lambda x: x, device=device, inline=True)
 
 
 def sharded(function, given):
@@ -198,6 +218,9 @@ def make_array_from_single_device_arrays(shape: Any, sharding: Any, arrays: Any,
     devices = list(sharding.addressable_devices_indices_map(shape))
     if len(arrays) != len(devices):
         raise ValueError(f"Expected {len(devices)} per-device arrays (this is how many devices are addressable by the sharding), but got {len(arrays)}")
+    for x in arrays:
+        if isinstance(x, _core.Array) and (n := len(x.devices())) != 1:
+            raise ValueError(f"When making an array from single-device arrays the input arrays must have one shard each. An argument array had {n} shard(s).")
     lies = [next(iter(x.devices())) for x in arrays]
     by_device = dict(zip(lies, arrays, strict=True))
     if len(by_device) < len(arrays):
@@ -217,7 +240,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """A pytree of arrays whose part in this process is `local_data`; with a single process, that is the whole array.
 
     Args:
-        sharding: the sharding of the results; a tree prefix of shardings.
+        sharding: the sharding of the results, or their device; a tree prefix of those.
         local_data: a pytree of numpy arrays: the parts on the devices of this process, or the whole.
         global_shape: the shapes of the results; None: derived from the shapes of the local data and the sharding.
 
@@ -228,8 +251,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
         ValueError: the data are neither the whole nor the part of this process.
     """
     leaves, tree = tree_flatten(local_data)
-    is_place = lambda s: is_sharding(s) or hasattr(s, "in_context")
-    places = broadcast_prefix(sharding, local_data, prefix_is_leaf=is_place)
+    places = broadcast_prefix(sharding, local_data, prefix_is_leaf=lambda s: is_sharding(s) or hasattr(s, "in_context") or isinstance(s, _core.Device))
     shapes = broadcast_prefix(global_shape, local_data, prefix_is_leaf=lambda s: s is None or isinstance(s, tuple))
     out = []
     for x, place, shape in zip(leaves, places, shapes, strict=True):
@@ -245,7 +267,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
             if get_abstract_mesh().empty:
                 raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to make_array_from_process_local_data")
             place = place.in_context("make_array_from_process_local_data", "sharding")
-        check_fit(place, np.shape(x), "device_put args")
+        if is_sharding(place):
+            check_fit(place, np.shape(x), "device_put args")
         out.append(_core.device_put(x, place))
     return tree.unflatten(out)
 

@@ -17,10 +17,9 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._devices import put_alike
 from .._dtypes import canonicalize_dtype, dtype_of, integer_of_float, is_bool, is_complex, is_integer, is_key, is_weak, requested
 from .._mesh import place_in_use
-from .._parts import sharded
+from .._parts import placed, sharded
 from .._shapes import canonicalize_shape
 from ._shaping import broadcast
 
@@ -147,7 +146,7 @@ def full(shape: Sequence[int], fill_value: ArrayLike, dtype: DTypeLike | None = 
         if dtype is not None:
             fill_value = _filling(fill_value, dtype)
         out = broadcast(fill_value, shape)
-    return out if sharding is None else put_alike(out, sharding)
+    return placed(out, sharding)
 
 
 def keys_of(word, shape, dtype):

@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 
 from .. import _core, lax
-from .._devices import put_alike
-from .._dtypes import is_inexact, requested
+from .._devices import device_put
+from .._dtypes import is_inexact, requested, width
 from .._flags import refused
 from .._parts import sharded
 from . import (
@@ -140,7 +140,7 @@ def _to_device(self, device, *, stream=None):
     """The array on another device."""
     if stream is not None:
         refused("to_device", "stream", stream, "devices have one queue")
-    return put_alike(self, device)
+    return device_put(self, device)
 
 
 def _clone(self):

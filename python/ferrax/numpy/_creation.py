@@ -15,10 +15,9 @@ import numpy as np
 
 from .. import _core, dlpack
 from .._core import bind
-from .._devices import put_alike
 from .._dtypes import canonicalize_dtype, float0, iinfo, integer_of_float, is_bool, is_complex, is_integer, is_key, requested
 from .._mesh import place_in_use
-from .._parts import sharded
+from .._parts import placed, sharded
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ def _made(name, object, dtype=None, copy=True, order="K", ndmin=0, device=None):
 def _placed(out, device):
     """A new array, placed on the requested device or with the requested sharding; without a request, on the mesh in use."""
     if device is not None:
-        return put_alike(out, device)
+        return placed(out, device)
     place = place_in_use()
     if place is None or isinstance(out, _core.Tracer) or out.committed or not _core.at_root():
         return out
@@ -292,7 +291,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     if is_key(x.dtype) or is_key(dtype):
         if x.dtype != dtype:
             raise ValueError(f"Cannot convert_element_type from {x.dtype} to {dtype if is_key(dtype) else np.dtype(dtype)}")
-        return x if device is None else _core.device_put(x, device)
+        return placed(x, device)
     dtype = requested("astype", dtype, float)
     if is_complex(x.dtype) and not is_complex(dtype) and not is_bool(dtype):
         warnings.warn(
@@ -305,7 +304,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     out = convert(x, dtype)
     if copy and out is x:
         out = bind("copy", out)
-    return out if device is None else put_alike(out, device)
+    return placed(out, device)
 
 
 def _real_if_needed(value, dtype):

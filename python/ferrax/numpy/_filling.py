@@ -14,9 +14,8 @@ import numpy as np
 
 from .. import _core
 from .._core import bind
-from .._devices import put_alike
 from .._dtypes import canonicalize_dtype, dtype_of, float0, integer_of_float, is_integer, is_key, is_weak, requested
-from .._parts import sharded
+from .._parts import placed, sharded
 from .._shapes import canonicalize_shape
 from ..lax._creation import beside, integer_scalar, keys_of, varying_like
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike, ndim_of, shape_of
@@ -187,7 +186,7 @@ def full(
         if weak:
             return _filled(fill_value, shape, device)
         return _filled(_fill_scalar(fill_value, dtype), shape, device)
-    return _on(_core.broadcast_to(convert(fill_value, dtype, weak), shape), device)
+    return placed(_core.broadcast_to(convert(fill_value, dtype, weak), shape), device)
 
 
 def _fill_scalar(value, dtype):
@@ -199,12 +198,8 @@ def _fill_scalar(value, dtype):
     return _scalar(value, dtype) if isinstance(value, _SCALARS) else _core.asarray(value, dtype)
 
 
-def _on(out, device):
-    return out if device is None else put_alike(out, device)
-
-
 def _keys(word, shape, dtype, device):
-    return _on(keys_of(word, shape, dtype), device)
+    return placed(keys_of(word, shape, dtype), device)
 
 
 def _filled_like(a, value, dtype, shape, weak, device):
@@ -356,4 +351,4 @@ def full_like(
             value = convert(fill_value, dtype) if isinstance(fill_value, Array) else _fill_scalar(fill_value, dtype)
         out = varying_like(_filled(value, shape, device), a)
         return out if device is not None else beside(out, a)
-    return _on(varying_like(_core.broadcast_to(array(fill_value, dtype, copy=False), shape), a), device)
+    return placed(varying_like(_core.broadcast_to(array(fill_value, dtype, copy=False), shape), a), device)

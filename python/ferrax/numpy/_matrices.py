@@ -17,6 +17,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_integer, requested
+from .._parts import placed
 from .._shapes import canonicalize_axis, canonicalize_shape
 from ._arguments import Array, as_array, broadcast_constant, constant, convert, converted, is_arraylike, jitted, ndim_of, scalar_like
 from ._exponential import power
@@ -92,7 +93,7 @@ def eye(N: int, M: int | None = None, k: ArrayLike = 0, dtype: DTypeLike | None 
     shape = _sizes("jnp.eye()", N, M)
     dtype = requested("eye", dtype, float)
     out = convert(_diagonal_mask(shape, _diagonal_number(k), "eq"), dtype)
-    return out if device is None else _core.device_put(out, device)
+    return placed(out, device)
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:

@@ -17,13 +17,13 @@ from .. import _core
 from .._batching import vmap
 from .._core import bind
 from .._dtypes import is_complex, is_inexact, is_integer, is_narrow, requested, to_inexact
-from .._parts import sharded
+from .._parts import placed, sharded
 from .._shapes import canonicalize_axis, canonicalize_shape, common_shape, static_size
 from .._tracebacks import api_boundary
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted
 from ._creation import _scalar, astype
 from ._exponential import log10, power
-from ._filling import _filled, _on
+from ._filling import _filled
 from ._rounding import floor
 from ._shaping import moveaxis
 
@@ -101,7 +101,7 @@ def arange(
     if not (is_integer(dtype) or is_inexact(dtype)):
         raise TypeError(f"iota does not accept dtype {dtype.name}. Accepted dtypes are subtypes of integer, floating, complexfloating.")
     if is_complex(dtype):
-        return convert(arange(start, stop, step, to_inexact(np.dtype(np.float32))), dtype)
+        return placed(convert(arange(start, stop, step, to_inexact(np.dtype(np.float32))), dtype), device)
     n = (
         int(max(0, np.ceil(np.divide(np.subtract(stop, start), 1 if step is None else step))))
         if not _all_int(start, stop, step)
@@ -112,7 +112,7 @@ def arange(
         out = bind("mul", _scalar(_plain(step), dtype), out)
     if not from_zero and (step is not None or start != 0):
         out = bind("add", _scalar(_plain(start), dtype), out)
-    return out if device is None else _core.device_put(out, device)
+    return placed(out, device)
 
 
 def _plain(x):
@@ -237,7 +237,7 @@ def linspace(
     check_promotion(start, stop)
     dtype = requested("linspace", dtype)
     out = _linspace(start, stop, num=num, endpoint=bool(endpoint), retstep=bool(retstep), dtype=dtype, axis=operator.index(axis))
-    return (_on(out[0], device), out[1]) if retstep else _on(out, device)
+    return (placed(out[0], device), out[1]) if retstep else placed(out, device)
 
 
 @jitted("_logspace", static=("num", "endpoint", "dtype", "axis"))

@@ -16,8 +16,8 @@ import numpy as np
 
 from ... import _core
 from ..._core import bind
-from ..._devices import device_put
 from ..._dtypes import canonicalize_dtype, requested
+from ..._parts import placed
 from ..._shapes import hashable_axes
 from .._arguments import as_array
 from .._arithmetic import divide, multiply
@@ -43,7 +43,7 @@ def _counts(name, n, d):
 def _over(k, n, d, dtype, device):
     # times first, as numpy does: one rounding less
     y = divide(k, multiply(d, n).astype(dtype) if isinstance(d, _core.Array) else np.dtype(dtype).type(d * n))
-    return y if device is None else device_put(y, device)
+    return placed(y, device)
 
 
 def _iota(n, dtype):
