@@ -22,7 +22,6 @@ import numpy as np
 from . import _core, _processes
 from ._config import __version__
 from ._dtypes import float0, is_key
-from ._flags import inert
 from ._mesh import get_abstract_mesh
 from ._tree_prefixes import spread_prefix
 from .errors import JaxRuntimeError
@@ -87,7 +86,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
         x: a pytree of arrays, numpy arrays and scalars.
         device: a `Device`, a sharding, or a pytree prefix of them; None leaves arrays where they are.
         src: the device or sharding for cotangents, if it is not that of the leaves.
-        donate: whether the arrays may be deleted. They are not, with a warning: an array that stays on its device shares its memory, others are copied.
+        donate: whether the arrays may be deleted, or a pytree prefix of that: those that are copied elsewhere are. An array that stays where it is shares its
+            memory with the result.
         may_alias: bool; False: return a new array, which can be deleted or donated by itself; else an array that is already on the device is returned as it is.
 
     Returns:
@@ -103,8 +103,6 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     """
     if donate is True and may_alias is True:
         raise ValueError("may_alias and donate cannot be True at the same time.")
-    if donate:
-        inert("device_put", "donate", "the arrays are kept")
     leaves, treedef = tree_flatten(x)
     if is_place(device):
         devices = [device] * len(leaves)
@@ -128,7 +126,13 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             check_fit(d, np.shape(leaf), "device_put args")
     if _core.process_count() > 1:
         _check_alike(leaves, devices)
-    return treedef.unflatten([_put(leaf, d, src, may_alias) for leaf, d in zip(leaves, devices, strict=True)])
+    out = [_put(leaf, d, src, may_alias) for leaf, d in zip(leaves, devices, strict=True)]
+    if donate:
+        given = [donate] * len(leaves) if isinstance(donate, bool) else spread_prefix(donate, x, "device_put donate")
+        for leaf, made, up in zip(leaves, out, given, strict=True):
+            if up and _is_elsewhere(leaf, made):
+                leaf.delete()
+    return treedef.unflatten(out)
 
 
 def _check_alike(leaves, places):
@@ -170,11 +174,17 @@ def _put(leaf, device, src, may_alias):
     if getattr(leaf, "dtype", None) == float0:  # which has nothing to move
         return leaf
     if isinstance(leaf, _core.Tracer) and hasattr(device, "mesh"):
-        return device._constrain(leaf)
+        return _core.reshard(leaf, device._of_rank(np.ndim(leaf))) if device.mesh.explicit_axes else device._constrain(leaf)
     is_there = isinstance(leaf, _core.Array) and not isinstance(leaf, _core.Tracer) and (device is None or (leaf.committed and _is_on(leaf, device)))
     if not is_there:
         return _core.device_put(leaf, device, src)
     return _core.device_put(_core.asarray(leaf, copy=True), device, src) if may_alias is False else leaf
+
+
+def _is_elsewhere(x, y):
+    """Whether `device_put` copied x to y: then their shardings differ."""
+    concrete = all(isinstance(v, _core.Array) and not isinstance(v, _core.Tracer) for v in (x, y))
+    return concrete and not x.is_deleted() and x.sharding != y.sharding
 
 
 def _is_on(x, device):

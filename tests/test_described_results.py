@@ -1,0 +1,173 @@
+"""What is told of results before they are computed: their types and their shardings; and where functions put arrays that `device=` names a place for."""
+
+import textwrap
+
+import numpy as np
+import pytest
+
+WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+
+# An abstract value in, a type out: without 64-bit types they are of 32 bits.
+USES = {
+    "eval_shape": lambda jax, s: jax.eval_shape(lambda x: x.T, s),
+    "eval_shape of a result": lambda jax, s: jax.eval_shape(lambda: s),
+    "eval_shape of vjp": lambda jax, s: jax.eval_shape(lambda x: jax.vjp(lambda x: x * 2, x)[0], s),
+    "eval_shape of vmap": lambda jax, s: jax.eval_shape(jax.vmap(lambda x: x + 1), s),
+    "jit.eval_shape": lambda jax, s: jax.jit(lambda x: x.T).eval_shape(s),
+    "lower": lambda jax, s: jax.jit(lambda x: x.T).lower(s).out_info,
+    "a compiled call": lambda jax, s: jax.jit(lambda x: x.T).lower(s).compile()(np.ones(s.shape, s.dtype)),
+    "trace": lambda jax, s: jax.jit(lambda x: x.T).trace(s).jaxpr.out_avals[0],
+    "make_jaxpr": lambda jax, s: jax.make_jaxpr(lambda x: x.T)(s).in_avals[0],
+    "typeof": lambda jax, s: jax.typeof(s),
+    "export": lambda jax, s: __import__("importlib").import_module(f"{jax.__name__}.export").export(jax.jit(lambda x: x.T))(s).in_avals[0],
+    "linear_transpose": lambda jax, s: jax.linear_transpose(lambda x: x * 2, s)(np.ones(s.shape, WIDE.get(s.dtype.name, s.dtype)))[0],
+    "zeros_like": lambda jax, s: jax.numpy.zeros_like(s),
+    "full_like": lambda jax, s: jax.lax.full_like(s, 1),
+    "scan": lambda jax, s: jax.eval_shape(lambda x: jax.lax.scan(lambda c, a: (c, a), 0, x)[1], s),
+}
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize("use", USES)
+def test_descriptions_of_64_bits_mean_32(jax, use, dtype):
+    s = jax.ShapeDtypeStruct((4, 2), np.dtype(dtype))
+    assert s.dtype == dtype  # the description itself is what was written
+    assert USES[use](jax, s).dtype == WIDE[dtype]
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize("use", USES)
+def test_descriptions_of_64_bits_with_64_bits(jax, use, dtype, x64):
+    s = jax.ShapeDtypeStruct((4, 2), np.dtype(dtype))
+    given = np.ones(s.shape, s.dtype)
+    got = USES[use](jax, s) if use != "linear_transpose" else jax.linear_transpose(lambda x: x * 2, s)(given)[0]
+    assert got.dtype == dtype
+
+
+def test_gradients_of_described_arguments(jax):
+    for dtype, own in (("float64", "float32"), ("complex128", "complex64")):
+        s = jax.ShapeDtypeStruct((3,), np.dtype(dtype))
+        assert jax.eval_shape(jax.grad(lambda x: (x * x).sum().real), s).dtype == own
+
+
+SETUP = """
+from NAME import lax
+from NAME.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding, PartitionSpec as P
+from NAME.experimental.shard_alike import shard_alike
+auto = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+explicit = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
+places = {
+    "mesh": NamedSharding(auto, P("x", "y")), "one axis": NamedSharding(auto, P(None, "y")), "replicated": NamedSharding(auto, P()),
+    "explicit": NamedSharding(explicit, P("x", "y")), "device": SingleDeviceSharding(jax.devices()[3]),
+}
+X = np.arange(16, dtype=np.float32).reshape(4, 4)
+"""
+
+
+@pytest.fixture
+def on_devices(child, jax):
+    first = "import os; os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=8'" if jax.__name__ == "jax" else ""
+    return lambda code: child(SETUP.replace("NAME", jax.__name__) + textwrap.dedent(code), first=first, NUM_CPU_DEVICES="8")
+
+
+def test_shardings_of_results_are_told(on_devices):
+    on_devices("""
+    for name, place in places.items():
+        f = jax.jit(lambda x: x * 2, out_shardings=place)
+        for told in (jax.eval_shape(f, X), f.eval_shape(X), f.lower(X).out_info, f.trace(X).out_info, f.lower(X).compile().out_info):
+            assert told.sharding == place and told.shape == X.shape, (name, told)
+        assert f(X).sharding == place
+        assert jax.eval_shape(jax.jit(jax.grad(lambda x: x.sum()), out_shardings=place), X).sharding == place
+        if name != "device":
+            parts = jax.eval_shape(jax.jit(lambda x: {"a": x, "b": (x.T, 1)}, out_shardings={"a": place, "b": None}), X)
+            assert parts["a"].sharding == place and parts["b"][0].sharding is None and parts["b"][1].sharding is None
+        # what is not asked for is not known before the program is compiled
+        assert jax.eval_shape(jax.jit(lambda x: x * 2, in_shardings=place), X).sharding is None
+        inner = jax.eval_shape(lambda x: jax.jit(lambda x: x, out_shardings=place)(x), X).sharding
+        assert inner is None or name == "explicit"
+    with jax.set_mesh(auto):
+        assert jax.eval_shape(jax.jit(lambda x: x, out_shardings=P("x")), X).sharding == NamedSharding(auto, P("x"))
+    a = jax.device_put(X, places["explicit"])
+    assert jax.jit(lambda x: x * 2).lower(a).out_info.sharding == places["explicit"]
+    assert jax.jit(lambda x: x * 2).lower(jax.device_put(X, places["mesh"])).compile().out_info.sharding == places["mesh"]
+    """)
+
+
+@pytest.mark.ours  # JAX takes `device=` of zeros, ones, full and their kind to mean nothing in `jit`
+def test_array_functions_put_traced_arrays_where_they_are_told(on_devices):
+    on_devices("""
+    makers = {
+        "array": lambda x, d: jnp.array(x, device=d), "array of one type": lambda x, d: jnp.array(x, copy=False, device=d),
+        "array of a list": lambda x, d: jnp.array([[x[0, 0]] * 4] * 4, device=d), "array of numpy's": lambda x, d: jnp.array(X, device=d),
+        "asarray": lambda x, d: jnp.asarray(x, device=d), "asarray to integers": lambda x, d: jnp.asarray(x, dtype="int32", device=d),
+        "astype": lambda x, d: jnp.astype(x, jnp.int32, device=d), "astype of one type": lambda x, d: jnp.astype(x, x.dtype, device=d),
+        "x.astype": lambda x, d: x.astype("int32", device=d), "linspace": lambda x, d: jnp.linspace(x[0], x[1], 4, device=d),
+        "eye": lambda x, d: jnp.eye(4, device=d), "zeros": lambda x, d: jnp.zeros((4, 4), device=d), "ones": lambda x, d: jnp.ones((4, 4), device=d),
+        "full": lambda x, d: jnp.full((4, 4), x[0, 0], device=d), "full of rows": lambda x, d: jnp.full((4, 4), x[0], device=d),
+        "empty": lambda x, d: jnp.empty((4, 4), device=d), "zeros_like": lambda x, d: jnp.zeros_like(x, device=d),
+        "ones_like": lambda x, d: jnp.ones_like(x, device=d), "full_like": lambda x, d: jnp.full_like(x, 3, device=d),
+        "empty_like": lambda x, d: jnp.empty_like(x, device=d), "lax.full": lambda x, d: lax.full((4, 4), x[0, 0], sharding=d),
+    }
+    for name, make in makers.items():
+        for where, place in places.items():
+            for f in (make, jax.jit(make, static_argnums=1)):
+                a = f(jnp.asarray(X), place)
+                if where == "device" and f is not make and name in ("zeros", "ones", "empty", "zeros_like", "ones_like", "full_like", "empty_like", "eye", "lax.full", "array of numpy's"):
+                    continue  # a constant of a program is where the program runs
+                assert a.sharding.is_equivalent_to(place, 2), (name, where, a.sharding)
+            if where != "device":
+                batched = jax.vmap(lambda x: make(x, place))(X[None])
+                assert set(batched.sharding.device_set) == set(place.device_set), (name, where)
+    line = NamedSharding(auto, P("x"))
+    for make in (lambda n: jnp.arange(4, device=line), lambda n: jnp.arange(4.0, device=line), lambda n: jnp.arange(4, dtype="complex64", device=line),
+                 lambda n: jnp.fft.fftfreq(4, device=line), lambda n: jnp.fft.rfftfreq(6, device=line), lambda n: jnp.linspace(0, n, 4, device=line)):
+        assert make(1.0).sharding.is_equivalent_to(line, 1) and jax.jit(make)(1.0).sharding.is_equivalent_to(line, 1)
+    for f in (lambda x: jnp.array(x, device=places["mesh"]), lambda x: x.to_device(places["mesh"])):
+        assert jax.jit(f)(X).sharding == places["mesh"] and jax.grad(lambda x: f(x).sum())(jnp.asarray(X)).tolist() == np.ones((4, 4)).tolist()
+    """)
+
+
+def test_arrays_are_divided_alike(on_devices):
+    on_devices("""
+    place = NamedSharding(auto, P("x", "y"))
+    x = jax.device_put(X, place)
+    other = lambda dtype="float32": jnp.arange(16, dtype=dtype).reshape(4, 4)
+    programs = {
+        "the second": lambda x: shard_alike(x, other())[1], "the first": lambda x: shard_alike(other(), x)[0], "integers": lambda x: shard_alike(x, other("int32"))[1],
+        "itself": lambda x: shard_alike(x, other())[0], "in a loop": lambda x: lax.scan(lambda c, _: (shard_alike(x, c)[1] * 2, None), other(), length=3)[0],
+        "in a branch": lambda x: lax.cond(x.sum() > 0, lambda: shard_alike(x, other())[1], lambda: jnp.zeros((4, 4))),
+        "of a batch": jax.vmap(lambda x: shard_alike(x, jnp.arange(4.0))[1]),
+    }
+    for name, f in programs.items():
+        assert jax.jit(f)(x).sharding == place, name
+    for y in (other(), np.asarray(other()), other("int8")):
+        a, b = shard_alike(x, y)
+        assert isinstance(b, jax.Array) and b.sharding == place == a.sharding and a.tolist() == X.tolist() and b.tolist() == y.tolist() and b.dtype == y.dtype
+    y, t = jax.jvp(lambda x: shard_alike(x, x * 2)[1], (x,), (x,))
+    assert y.tolist() == t.tolist() == (2 * X).tolist()
+    assert jax.grad(lambda x: (shard_alike(x, other())[1] * x).sum())(x).tolist() == X.tolist()
+    nan = jnp.full((4, 4), jnp.nan)
+    assert shard_alike(nan, x)[1].tolist() == X.tolist()
+    assert all(isinstance(a, jax.Array) for a in shard_alike(1.0, 2.0))
+    """)
+
+
+@pytest.mark.ours  # on CPUs JAX frees nothing
+def test_donated_arrays_that_are_copied_are_freed(on_devices):
+    on_devices("""
+    places |= {"another device": jax.devices()[1], "the other axis": NamedSharding(auto, P("y")), "another mesh": NamedSharding(Mesh(jax.devices()[:2], "x"), P("x")),
+               "another order": NamedSharding(Mesh(np.array(jax.devices()[:4])[::-1].reshape(2, 2), ("x", "y")), P("x", "y"))}
+    for name, source in places.items():
+        for to, place in places.items():
+            for donate in (True, False):
+                a = jax.device_put(X, source)
+                b = jax.device_put(a, place, donate=donate)
+                assert a.is_deleted() == (donate and name != to), (name, to, donate)
+                assert b.tolist() == X.tolist()
+    a, b = (jax.device_put(X, places["device"]) for _ in range(2))
+    c = jax.device_put({"a": a, "b": b}, places["mesh"], donate={"a": True, "b": False})
+    assert (a.is_deleted(), b.is_deleted()) == (True, False) and c["a"].tolist() == c["b"].tolist()
+    a = jax.device_put(X, places["device"])
+    b, c = jax.device_put((a, a), places["mesh"], donate=True)
+    assert a.is_deleted() and b.tolist() == c.tolist()
+    """)
