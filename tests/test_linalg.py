@@ -759,6 +759,67 @@ def test_scipy_spellings():
     orthonormal(v)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_vectors_of_tridiagonal_matrices(n, dtype):
+    """The given elements are those above the diagonal: those below are their conjugates."""
+    d, e = drawn((n,), dtype).real.astype(dtype), drawn((max(n - 1, 0),), dtype, seed=1)
+    whole = np.diag(d) + np.diag(e, 1) + np.diag(e.conj(), -1)
+    w, v = (np.asarray(x) for x in sl.eigh_tridiagonal(d, e))
+    near(whole @ v, v * w, 10)
+    near(w, np.linalg.eigvalsh(whole), 10)
+    near(sl.eigh_tridiagonal(d, e, eigvals_only=True), w)
+    if n > 2:
+        some, vs = (np.asarray(x) for x in sl.eigh_tridiagonal(d, e, select="i", select_range=(1, 2)))
+        near(some, w[1:3], 10)
+        near(whole @ vs, vs * some, 10)
+
+
+@pytest.mark.parametrize("batches", [((), ()), ((3,), ()), ((), (3,)), ((2, 3), (3,)), ((2, 3), (2, 1))], ids=str)
+@pytest.mark.parametrize("jit", [False, True])
+def test_complex_schur_forms_of_batches(batches, jit):
+    t, z = (np.stack([np.asarray(x) for x in sl.schur(drawn((4, 4)))][i : i + 1] * int(np.prod(b, dtype=int))).reshape(*b, 4, 4) for i, b in enumerate(batches))
+    tc, zc = (np.asarray(x) for x in (jax.jit(sl.rsf2csf) if jit else sl.rsf2csf)(t, z))
+    assert tc.shape == zc.shape == (*np.broadcast_shapes(*batches), 4, 4)
+    assert not np.tril(tc, -1).any()
+    near(zc @ tc @ adjoint(zc), np.broadcast_to(drawn((4, 4)), tc.shape).astype(complex), 10)
+
+
+@pytest.mark.parametrize("t, z, words", [((4, 5), (4, 4), "'T' must be square"), ((4, 4), (4, 5), "'Z' must be square"), ((5, 5), (4, 4), "shapes must match")])
+def test_complex_schur_forms_refuse(t, z, words):
+    with pytest.raises(ValueError, match=words):
+        sl.rsf2csf(np.ones(t), np.ones(z))
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 6])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_tridiagonal_reads_the_real_part_of_the_diagonal(dtype, n, lower):
+    a = drawn((2, n, n), dtype)
+    h = a + adjoint(a)
+    odd = np.tril(h) if lower else np.triu(h)
+    odd[..., np.arange(n), np.arange(n)] += 3j
+    for want, got in zip(ll.tridiagonal(h, lower=lower), ll.tridiagonal(odd, lower=lower), strict=True):
+        third = np.tril(want) if lower else np.triu(want)
+        near(np.tril(got) if lower else np.triu(got), third) if want.ndim == 3 else near(got, want)
+
+
+def test_structured_matrices_of_few_elements():
+    for f, s, words in (
+        ([], [], "at least 2"),
+        ([1.0], [], "at least 2"),
+        ([1.0, 2.0], [0.5, 0.5], "Incorrect lengths"),
+        ([1.0, 2.0, 3.0], [0.5], "Incorrect lengths"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            sl.leslie(np.array(f), np.array(s))
+    with pytest.raises(ValueError, match="nonzero length"):
+        sl.fiedler_companion(np.zeros(0))
+    with pytest.raises(ValueError, match="nonzero length"):
+        sl.fiedler_companion(np.zeros((2, 0)))
+    assert sl.fiedler_companion(np.ones(1)).shape == (0, 0) and sl.leslie(np.ones((3, 2)), np.ones((3, 1))).shape == (3, 2, 2)
+
+
 @pytest.mark.parametrize("kind", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
 def test_eigenvalues_of_two_matrices(kind, dtype):

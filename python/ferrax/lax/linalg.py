@@ -22,6 +22,9 @@ from .._core import bind, primitive as _primitive
 from .._dtypes import is_complex, is_inexact
 from .._flags import inert
 from .._late import late as _late
+from ._arithmetic import real
+from ._comparisons import select
+from ._creation import convert_element_type
 from ._reductions import reduce_max
 
 if TYPE_CHECKING:
@@ -502,7 +505,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     """The reduction of Hermitian matrices ``a == q @ t @ q.T.conj()`` to a real tridiagonal t.
 
     Args:
-      a: shape (..., n, n); only one triangle is read.
+      a: shape (..., n, n); only one triangle is read, and of the diagonal only the real part.
       lower: which triangle.
 
     Returns:
@@ -516,7 +519,11 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     >>> tridiagonal(jnp.array([[1.0, 2.0], [2.0, 3.0]]))[1]
     Array([1., 3.], dtype=float32)
     """
-    return list(bind("tridiagonal", _core.asarray(a), lower=bool(lower)))
+    a = _core.asarray(a)
+    if is_complex(a.dtype) and a.ndim > 1:
+        # as LAPACK: what a Hermitian matrix cannot have is not looked at
+        a = select(np.broadcast_to(np.eye(*a.shape[-2:], dtype=bool), a.shape), convert_element_type(real(a), a.dtype), a)
+    return list(bind("tridiagonal", a, lower=bool(lower)))
 
 
 def tridiagonal_solve(dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool = False) -> Array:

@@ -171,7 +171,7 @@ def eigh(
 @jitted("eigh_tridiagonal", static=("eigvals_only", "subset"))
 def _eigh_tridiagonal(d, e, eigvals_only, subset):
     n = d.shape[0]
-    low = jnp.diag(d.astype(jnp.result_type(d, e))) + jnp.diag(e, -1) if n > 1 else jnp.diag(d)
+    low = jnp.diag(d.astype(jnp.result_type(d, e))) + jnp.diag(jnp.conj(e), -1) if n > 1 else jnp.diag(d)
     v, w = _lax.eigh(low, symmetrize_input=False, subset_by_index=subset)
     return w if eigvals_only else (w, v)
 
@@ -190,7 +190,7 @@ def eigh_tridiagonal(
 
     Args:
       d: the diagonal, shape (n,), real.
-      e: the elements below it, shape (n - 1,).
+      e: the elements above it, shape (n - 1,); those below are their conjugates.
       eigvals_only: eigenvalues alone.
       select: "a" (all) or "i" (those of the indices in select_range, both included).
       select_range: (first, last).
@@ -414,19 +414,29 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """The complex Schur form (t, z) of a matrix with real Schur form (T, Z): t triangular.
+    """The complex Schur form (t, z) of matrices with real Schur form (T, Z): t triangular.
 
     Args:
-        T, Z: the real form, both of shape (n, n).
+        T, Z: the real form, both of shape (..., n, n), whose leading axes broadcast.
         check_finite: without effect: nothing is checked.
 
     Returns:
-        (t, z), complex arrays of shape (n, n).
+        (t, z), complex arrays of shape (..., n, n).
+
+    Raises:
+        ValueError: the matrices are not square, or of two sizes.
 
     >>> rsf2csf(jnp.array([[1.0, 5.0], [0.0, 2.0]]), jnp.eye(2))[0].dtype
     dtype('complex64')
     """
     T, Z = _floating(T, Z)
+    for name, x in (("Z", Z), ("T", T)):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"Input '{name}' must be square.")
+    if T.shape[-1] != Z.shape[-1]:
+        raise ValueError(f"Input array shapes must match: Z: {tuple(Z.shape)} vs. T: {tuple(T.shape)}")
+    batch = jnp.broadcast_shapes(T.shape[:-2], Z.shape[:-2])
+    T, Z = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (T, Z))
     complex_dtype = jnp.result_type(T.dtype, jnp.complex64)
     t, turn = _lax.schur(T.astype(complex_dtype))
     return t, Z.astype(complex_dtype) @ turn

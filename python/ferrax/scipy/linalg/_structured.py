@@ -268,13 +268,18 @@ def fiedler_companion(a: ArrayLike) -> Array:
     Returns:
         Array of shape (..., n - 1, n - 1).
 
+    Raises:
+        ValueError: there are no coefficients.
+
     >>> fiedler_companion(jnp.array([1.0, 2.0, 3.0]))
     Array([[-2., -3.],
            [ 1.,  0.]], dtype=float32)
     """
     (a,) = _vectors("fiedler_companion", a)
     n = a.shape[-1] - 1
-    if n < 1:
+    if n < 0:
+        raise ValueError(f"fiedler_companion requires the last axis of 'a' to have nonzero length, but got an array of shape {tuple(a.shape)}.")
+    if n == 0:
         return jnp.zeros((*a.shape[:-1], 0, 0), (a[..., :0] / 1).dtype)
     c = a / a[..., :1]
     if n == 1:
@@ -386,13 +391,15 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
         Array of shape (..., n, n).
 
     Raises:
-        ValueError: for other lengths.
+        ValueError: for other lengths, and for less than two classes.
 
     >>> leslie(jnp.array([1.0, 2.0]), jnp.array([0.5]))
     Array([[1. , 2. ],
            [0.5, 0. ]], dtype=float32)
     """
     f, s = _vectors("leslie", f, s)
+    if f.shape[-1] < 2:
+        raise ValueError(f"The length of f along the last axis must be at least 2; got shape {tuple(f.shape)}.")
     if s.shape[-1] != f.shape[-1] - 1:
         raise ValueError(
             "Incorrect lengths for f and s. The length of s along the last axis must be one less than the length of f; "
