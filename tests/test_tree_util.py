@@ -3,6 +3,8 @@
 import collections
 import dataclasses
 import functools
+import importlib
+import pickle
 import typing
 
 import hypothesis
@@ -226,3 +228,56 @@ def test_keys_of_different_classes_hash_apart(jax):
     tu = jax.tree_util
     keys = [tu.SequenceKey(1), tu.DictKey(1), tu.FlattenedIndexKey(1)]
     assert len({hash(k) for k in keys}) == len(set(keys)) == 3 and hash(tu.DictKey("a")) == hash(tu.DictKey("a"))
+
+
+def test_unravelling_functions_of_like_trees_are_equal(jax, jnp):
+    ravel = importlib.import_module(f"{jax.__name__}.flatten_util").ravel_pytree
+    trees = [{"a": jnp.ones(2), "b": 2}, jnp.ones(3), [1, 2.0], {"a": [jnp.ones((2, 3)), jnp.zeros(1, "int32")]}]
+    for tree in trees:
+        (flat, f), (_, g) = ravel(tree), ravel(jax.tree.map(lambda x: x + 1, tree))
+        assert f == g and hash(f) == hash(g) and not f != g
+        traced = []
+        for use in (lambda f, x: traced.append(1) or f(x),):
+            run = jax.jit(use, static_argnums=0)
+            assert str(run(f, flat)) == str(run(g, flat)) and len(traced) == 1
+    functions = [ravel(tree)[1] for tree in (*trees, {"a": jnp.ones(3), "b": 2}, {"b": jnp.ones(2), "c": 2}, [1, 2], {"a": jnp.ones(2), "b": 2.0})]
+    assert all(f != g for i, f in enumerate(functions) for g in functions[:i])
+
+
+@pytest.mark.ours
+def test_unravelling_functions_are_arguments_of_jit(jax, jnp):
+    ravel = importlib.import_module(f"{jax.__name__}.flatten_util").ravel_pytree
+    traced = []
+    run = jax.jit(lambda f, x: traced.append(1) or f(x))
+    for k in range(3):
+        flat, f = ravel({"a": jnp.full(2, k), "b": ()})
+        assert run(f, flat)["a"].tolist() == [k, k] and pickle.loads(pickle.dumps(f)) == f
+    assert len(traced) == 1
+    assert ravel(())[1] == ravel(())[1] and ravel(())[1](jnp.zeros(0)) == ()
+
+
+def test_a_partial_function_inside_a_partial_is_one_function(jax):
+    partial = jax.tree_util.Partial
+    f = functools.partial(max, 1)
+    p, q = partial(f, 2), partial(f, 2)
+    assert p.func == f and f == p.func and p.func == q.func and hash(p.func) == hash(q.func)
+    assert p.args == (2,) and p() == 2 and p.func.func is max and p.func.args == (1,) and p.func.keywords == {}
+    assert jax.tree_util.tree_structure(p) == jax.tree_util.tree_structure(q) and jax.tree_util.tree_leaves(p) == [2]
+    inner = partial(max, 3)
+    assert partial(inner, 4).func == inner and partial(inner, 4).func.args == (3,)
+
+
+def test_one_level_of_a_named_tuple_names_its_class(jax):
+    registry = jax.tree_util.default_registry
+    pair = collections.namedtuple("pair", "x y")
+    children, data = registry.flatten_one_level(pair(1, [2]))
+    assert list(children) == [1, [2]] and data is pair
+    assert registry.flatten_one_level((1, 2)) == ((1, 2), None) and registry.flatten_one_level(3) is None
+    assert registry.flatten_one_level(collections.OrderedDict(b=1, a=2)) == ([1, 2], ("b", "a"))
+
+
+@pytest.mark.parametrize("data, meta", [(["a", "b"], ["b"]), (["a"], ["a", "b"]), (["a", "b"], ["a", "b"])])
+def test_a_field_is_data_or_metadata(jax, data, meta):
+    for kind in (dataclasses.make_dataclass("Both", ["a", "b"]), type("Both", (), {})):
+        with pytest.raises(ValueError, match="data_fields and meta_fields must not overlap"):
+            jax.tree_util.register_dataclass(kind, data_fields=data, meta_fields=meta)

@@ -36,13 +36,13 @@ def simple_key(key):
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
-    """The children of a node, a list for a list and else a tuple, and its metadata.
+    """The children of a node and its metadata: of a named tuple its class.
 
     Args:
         tree: pytree, not a leaf.
 
     Returns:
-        (children, metadata): children are a list for a list, else a tuple.
+        (children, metadata): children are a tuple for None, a tuple, a dict or a node of a user's class, else a list.
 
     Raises:
         ValueError: `tree` is a leaf.
@@ -51,8 +51,8 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     ([1, (2, 3)], None)
     """
     pairs, data = flatten_one_level_with_keys(tree)
-    children = (x for _, x in pairs)
-    return list(children) if type(tree) is list else tuple(children), data
+    children = [x for _, x in pairs]
+    return children if type(tree) in (list, collections.OrderedDict, collections.defaultdict) or data is type(tree) else tuple(children), data
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Hashable]:
@@ -75,6 +75,8 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[Any], Hashable]:
     if data is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
     metadata = data[1]
+    if metadata is None and isinstance(tree, tuple) and type(tree) is not tuple:
+        metadata = type(tree)
     return tuple((path[0], x) for path, x in pairs), tuple(metadata) if isinstance(metadata, list) else metadata
 
 
@@ -225,7 +227,7 @@ def register_dataclass(
 
     Raises:
       TypeError: field lists are needed and missing.
-      ValueError: they are not exactly the fields with `init=True`.
+      ValueError: they are not exactly the fields with `init=True`, or a field is in both.
 
     >>> import dataclasses
     >>> @register_dataclass
@@ -252,6 +254,8 @@ def register_dataclass(
     data_fields, meta_fields = tuple(data_fields), tuple(meta_fields)
     if dataclasses.is_dataclass(nodetype):
         _check_fields({f.name for f in dataclasses.fields(nodetype) if f.init}, {*data_fields, *meta_fields}, set(drop_fields))
+    if both := {*data_fields} & {*meta_fields}:
+        raise ValueError(f"data_fields and meta_fields must not overlap. Overlapping fields: {both}.")
     keys = tuple(map(GetAttrKey, data_fields))
 
     def flatten(obj):
@@ -328,7 +332,7 @@ class _Opaque:
         return hash(self.fun)
 
     def __eq__(self, other):
-        return isinstance(other, _Opaque) and self.fun == other.fun
+        return self.fun == (other.fun if isinstance(other, _Opaque) else other)
 
     def __repr__(self):
         return repr(self.fun)
@@ -345,5 +349,8 @@ class Partial(functools.partial):
         if isinstance(func, functools.partial):
             shim = _Opaque(func)
             functools.update_wrapper(shim, func, assigned=())
-            return super().__new__(klass, shim, *args, **kw)
+            made = super().__new__(klass, shim, *args, **kw)
+            # only now: `functools.partial` takes apart what has these
+            shim.func, shim.args, shim.keywords = func.func, func.args, func.keywords
+            return made
         return super().__new__(klass, func, *args, **kw)

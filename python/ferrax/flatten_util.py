@@ -5,6 +5,7 @@ flat, unravel = ravel_pytree({"w": jnp.ones((2, 2)), "b": jnp.zeros(2)})        
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from . import numpy as jnp
 from ._core import Array
-from .tree_util import Partial, tree_flatten
+from .tree_util import register_pytree_node, tree_flatten
 
 __all__ = ["ravel_pytree"]
 
@@ -35,38 +36,42 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     """
     leaves, treedef = tree_flatten(pytree)
     if not leaves:
-        return jnp.zeros(0), Partial(_unravel_empty, treedef)
+        return jnp.zeros(0), _Unravel(treedef, (), (), (0,), jnp.zeros(0).dtype)
     shapes = [tuple(jnp.shape(x)) for x in leaves]
     dtypes = [jnp.result_type(x) for x in leaves]
     common = jnp.result_type(*dtypes)
     sizes = [int(np.prod(s, dtype=int)) for s in shapes]
     flat = jnp.concatenate([jnp.ravel(jnp.asarray(x).astype(common)) for x in leaves])
-    spec = _Spec(treedef, tuple(shapes), tuple(dtypes), tuple(np.cumsum([0, *sizes]).tolist()), common)
-    return flat, Partial(Partial(_unravel, spec))
+    return flat, _Unravel(treedef, tuple(shapes), tuple(dtypes), tuple(np.cumsum([0, *sizes]).tolist()), common)
 
 
-class _Spec:
-    """The position of each leaf in the vector."""
+@dataclasses.dataclass(frozen=True)
+class _Unravel:
+    """The function back: the structure, and the position of each leaf in the vector. Those of like trees are equal."""
 
-    def __init__(self, treedef, shapes, dtypes, offsets, common):
-        self.treedef, self.shapes, self.dtypes, self.offsets, self.common = treedef, shapes, dtypes, offsets, common
+    treedef: Any
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[Any, ...]
+    offsets: tuple[int, ...]
+    common: Any
+
+    def __call__(self, flat):
+        size = self.offsets[-1]
+        if not self.shapes:
+            return self.treedef.unflatten([])
+        if jnp.shape(flat) != (size,):
+            raise ValueError(f"The unravel function expected an input of shape {(size,)}, got shape {jnp.shape(flat)}")
+        same = all(d == self.common for d in self.dtypes)
+        if not same and jnp.result_type(flat) != self.common:
+            raise TypeError(f"unravel function given array of dtype {jnp.result_type(flat)}, but expected dtype {self.common}")
+        parts = [flat[a:b].reshape(s) for a, b, s in zip(self.offsets[:-1], self.offsets[1:], self.shapes, strict=True)]
+        if not same:
+            with warnings.catch_warnings():
+                # A complex vector back to real leaves drops zeros.
+                warnings.simplefilter("ignore")
+                parts = [p.real.astype(d) if p.dtype.kind == "c" and d.kind != "c" else p.astype(d) for p, d in zip(parts, self.dtypes, strict=True)]
+        return self.treedef.unflatten(parts)
 
 
-def _unravel_empty(treedef, flat):
-    return treedef.unflatten([])
-
-
-def _unravel(spec, flat):
-    size = spec.offsets[-1]
-    if jnp.shape(flat) != (size,):
-        raise ValueError(f"The unravel function expected an input of shape {(size,)}, got shape {jnp.shape(flat)}")
-    same = all(d == spec.common for d in spec.dtypes)
-    if not same and jnp.result_type(flat) != spec.common:
-        raise TypeError(f"unravel function given array of dtype {jnp.result_type(flat)}, but expected dtype {spec.common}")
-    parts = [flat[a:b].reshape(s) for a, b, s in zip(spec.offsets[:-1], spec.offsets[1:], spec.shapes, strict=True)]
-    if not same:
-        with warnings.catch_warnings():
-            # A complex vector back to real leaves drops zeros.
-            warnings.simplefilter("ignore")
-            parts = [p.real.astype(d) if p.dtype.kind == "c" and d.kind != "c" else p.astype(d) for p, d in zip(parts, spec.dtypes, strict=True)]
-    return spec.treedef.unflatten(parts)
+# A function without children: `jit` takes it as an argument, and traces once for equal ones.
+register_pytree_node(_Unravel, lambda f: ((), f), lambda f, _: f)

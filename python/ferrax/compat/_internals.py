@@ -96,7 +96,7 @@ def _apart(tree):
 def _together(typ, data, children):
     children = list(children)
     leaf = PyTreeDef.from_node_data_and_children(None, [])
-    return PyTreeDef.from_node_data_and_children((typ, data), [leaf] * len(children)).unflatten(children)
+    return PyTreeDef.from_node_data_and_children((typ, None if data is typ else data), [leaf] * len(children)).unflatten(children)
 
 
 node_types = _NodeTypes()
