@@ -163,3 +163,25 @@ def test_a_list_of_parts_of_an_index_is_to_be_a_tuple(jnp, use, index):
     with pytest.raises(TypeError, match=r"Using a non-tuple sequence .* use `arr\[tuple\(seq\)\]` instead"):
         use(jnp.arange(6).reshape(3, 2), index)
     use(jnp.arange(6).reshape(3, 2), tuple(index))
+
+
+@pytest.mark.parametrize("mode", [None, "fill", "clip", "promise_in_bounds", "drop"])
+@pytest.mark.parametrize("dtype", ["int8", "int32"])
+def test_negative_indices_count_from_the_end_in_every_mode(jax, jnp, mode, dtype):
+    x, i = jnp.array([10, 20, 30]), jnp.array([-1, -2], dtype)
+    y, j = jnp.arange(12).reshape(3, 4), jnp.array([[-1], [-2], [0]], dtype)
+    take = lambda x, i, axis: jnp.take_along_axis(x, i, axis, mode=mode)
+    for f in (take, jax.jit(take, static_argnums=2)):
+        assert f(x, i, 0).tolist() == f(x, i, None).tolist() == [30, 20]
+        assert f(y, j, 1).tolist() == [[3], [6], [8]] and f(y[:, :3], j.T, 0).tolist() == [[8, 5, 2]]
+    assert jax.vmap(lambda i: take(x, i[None], 0))(i).tolist() == [[30], [20]]
+    assert x.at[i].get(mode=mode).tolist() == [30, 20] and x.at[i].set(5, mode=mode).tolist() == [10, 5, 5]
+    assert x.at[i].add(5, mode=mode).tolist() == [10, 25, 35]
+    if mode in ("clip", "promise_in_bounds"):
+        assert jnp.take_along_axis(x, i, 0, mode=mode, wrap_negative_indices=False).tolist() == [10, 10]
+
+
+@pytest.mark.parametrize("fill", [[1], np.ones(2), np.ones((1, 1))], ids=str)
+def test_what_fills_is_a_scalar(jnp, fill):
+    with pytest.raises(ValueError, match="fill_value argument to indexed get\\(\\) must be a scalar"):
+        jnp.arange(3).at[7].get(mode="fill", fill_value=fill)

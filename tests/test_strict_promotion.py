@@ -191,3 +191,28 @@ def test_no_transform_makes_the_librarys_code_the_users(jax, jnp, name):
     ):
         with jax.numpy_dtype_promotion("strict"):
             way(f)(x, y)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "float32", "bfloat16", "complex64", "bool"])
+@pytest.mark.parametrize("update", ["set", "min", "max", "add", "multiply"])
+def test_updates_by_numbers_of_pythons(jax, jnp, dtype, update):
+    """A bool is a number: integers take it, as they take 1; floats take 1 and 1.0, and bools only bools."""
+    x = jnp.ones(3, dtype)
+    inexact = dtype in ("float32", "bfloat16", "complex64")
+    fits = {"bool": update in ("set", "min", "max") if dtype == "bool" else not inexact, "int": dtype != "bool", "float": inexact}
+    for given in (True, 1, 1.0):
+        for at in (0, slice(1), np.array([0]), np.array([True, False, False])):
+            f = lambda x, given=given, at=at: getattr(x.at[at], update)(given)
+            with jax.numpy_dtype_promotion("strict"):
+                for way in (f, jax.jit(f)):
+                    if fits[type(given).__name__]:
+                        assert way(x).dtype == dtype and way(x)[1:].tolist() == x[1:].tolist()
+                    else:
+                        with pytest.raises((TypeError, jax.dtypes.TypePromotionError)):
+                            way(x)
+
+
+def test_updates_by_arrays_of_bools_stay_refused(jax, jnp):
+    for given in (np.False_, np.array(False), jnp.array(False), [False]):
+        with jax.numpy_dtype_promotion("strict"), pytest.raises(jax.dtypes.TypePromotionError):
+            jnp.arange(3).at[0 if np.ndim(given) == 0 else slice(1)].set(given)

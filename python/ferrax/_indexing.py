@@ -310,6 +310,8 @@ def getitem(x, index, indices_are_sorted=False, unique_indices=False, mode=None,
     raises NonConcreteBooleanIndexError. mode: what out of bounds means, by default the nearest element; "fill" gives `fill_value` (nan
     or the extreme of the dtype if None). wrap: whether negative integers count from the end, or are out of bounds. Raises IndexError for too many indices, TypeError for what cannot be an index.
     """
+    if fill_value is not None and np.ndim(fill_value):
+        raise ValueError("fill_value argument to indexed get() must be a scalar")
     entries, inserted = parse(_shape(x), index)
     x = _expand(x, inserted)
     if mode is None and _bounds.strict():
@@ -368,6 +370,8 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     dtype = x.dtype
     if not (hasattr(y, "dtype") or isinstance(y, (int, float, complex)) or hasattr(y, "__jax_array__")):
         y = array(y)  # a list, or whatever else numpy reads
+    if isinstance(y, bool) and is_integer(dtype):
+        y = int(y)  # a number of Python's, as an integer is; strict promotion asks no more of it
     common = _core.result_type(x, y)
     if common != dtype:
         _warn_of_lossy_update(dtype_of(y), dtype)

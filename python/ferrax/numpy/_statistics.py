@@ -155,9 +155,9 @@ def _pick(a, i, axis, lead, shape):
     i = broadcast_to(convert(i, np.int32), shape)
     rows = moveaxis(a, axis, -1)
     if lead == 0:
-        return take_along_axis(rows, i[..., None], axis=-1, mode="promise_in_bounds")[..., 0]
+        return take_along_axis(rows, i[..., None], axis=-1, mode="promise_in_bounds", wrap_negative_indices=False)[..., 0]
     flat = i.reshape((-1, *shape[lead:]))
-    picked = take_along_axis(rows, moveaxis(flat, 0, -1), axis=-1, mode="promise_in_bounds")
+    picked = take_along_axis(rows, moveaxis(flat, 0, -1), axis=-1, mode="promise_in_bounds", wrap_negative_indices=False)
     return moveaxis(picked, -1, 0).reshape(shape)
 
 

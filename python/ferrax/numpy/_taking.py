@@ -136,7 +136,7 @@ def _take_along_axis(arr, indices, axis, mode, fill_value, wrap):
         return broadcast_to(convert(0, arr.dtype), common_shape(tuple(rest), indices.shape))
     if mode == "wrap":
         indices = _wide(indices, n)
-    if wrap and mode not in ("wrap", "promise_in_bounds") and not is_unsigned(indices.dtype):
+    if wrap and mode != "wrap" and not is_unsigned(indices.dtype):
         indices = _wide(indices, n)
         indices = bind("select_n", bind("lt", indices, constant(0, indices.dtype)), indices, bind("add", indices, constant(n, indices.dtype)))
     if mode == "wrap":
