@@ -536,3 +536,21 @@ def test_rows_of_short_and_long_arrays(jax, jnp, n, jit):
 def test_the_first_elements_of_a_huge_array_do_not_wait_for_the_rest(jax, jnp):
     rows = iter(jnp.arange(1 << 28, dtype=jnp.int8))
     assert [int(next(rows)) for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["array", "bytearray", "memoryview", "matrix", "floats", "bools", "strided", "halves", "complexes"])
+@pytest.mark.parametrize("copy", [False, None, True])
+def test_buffers_are_arrays(jnp, name, copy):
+    import array
+
+    buffer = {
+        "array": array.array("i", [1, 2]), "bytearray": bytearray(b"ab"), "memoryview": memoryview(array.array("f", [1, 2])),
+        "matrix": memoryview(np.arange(6, dtype=np.int32).reshape(2, 3)), "floats": array.array("f", [0.5]), "bools": memoryview(np.array([True, False])),
+        "strided": np.arange(6, dtype=np.int32)[::2], "halves": memoryview(np.arange(3, dtype=np.float16)), "complexes": memoryview(np.ones(2, np.complex64)),
+    }[name]  # fmt: skip
+    want = np.asarray(buffer)
+    got = jnp.asarray(buffer, copy=copy)
+    assert got.dtype == want.dtype and got.tolist() == want.tolist()
+    if want.dtype.kind != "c":
+        assert jnp.asarray(buffer, copy=copy, dtype="float32").tolist() == want.astype(np.float32).tolist()
+    assert jnp.asarray([1, 2], copy=copy).tolist() == [1, 2] and jnp.asarray(3, copy=copy) == 3

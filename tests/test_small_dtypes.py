@@ -605,3 +605,29 @@ def test_scalars_in_format_strings(jax, jnp, capfd, name):
     jax.debug.print("{}", x)
     jax.effects_barrier()
     assert capfd.readouterr().out.strip() == short
+
+
+@pytest.mark.parametrize("wide", ["int8", "uint8", "int16", "int32", "uint32", "float16", "float32", "bool", "int4", "uint4", "int2", "uint2"])
+@pytest.mark.parametrize("narrow", ["int4", "uint4", "int2", "uint2"])
+def test_views_of_elements_that_share_a_byte(jax, jnp, narrow, wide):
+    """Elements of a few bits lie in a byte from the lowest bits on; a view keeps the bits."""
+    width = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+    small, large = width[narrow], width.get(wide, 8 * np.dtype(wide if wide != "bool" else "uint8").itemsize if wide not in width else 0)
+    if small > large:
+        return
+    codes = (np.arange(2 * 32) * 7 % (1 << small)).reshape(2, 32)
+    x = jnp.asarray(codes).astype("uint" + narrow[-1]).view(narrow)
+    n = large // small
+    for view in (lambda x: x.view(wide), jax.jit(lambda x: x.view(wide))):
+        y = view(x)
+        assert y.dtype == wide and y.shape == (2, 32 // n)
+        if wide != "bool":
+            bits = sum(codes.reshape(2, -1, n)[..., k].astype(np.uint64) << np.uint64(small * k) for k in range(n))
+            unsigned = y.view({2: "uint2", 4: "uint4", 8: "uint8", 16: "uint16", 32: "uint32"}[large])
+            assert unsigned.astype("uint32").tolist() == bits.astype(np.uint32).tolist()
+            assert y.view(narrow).astype("int32").tolist() == x.astype("int32").tolist()
+    if n > 1:
+        with pytest.raises(ValueError, match="divisor of the total size"):
+            x[:, :1].view(wide)
+        with pytest.raises(ValueError, match="0d array"):
+            x[0, 0].view(wide)

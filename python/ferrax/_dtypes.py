@@ -227,6 +227,14 @@ def is_narrow(dtype) -> bool:
     return dtype.itemsize == 1 and _is_extended(dtype)
 
 
+def width(dtype) -> int:
+    """The bits of one element, where several lie in a byte too."""
+    dtype = np.dtype(dtype)
+    if _extended_int(dtype):
+        return iinfo(dtype).bits
+    return finfo(dtype).bits if _extended_float(dtype) else 8 * dtype.itemsize
+
+
 def is_integer(dtype) -> bool:
     """Whether the dtype is a signed or unsigned integer (bool is neither)."""
     dtype = np.dtype(dtype)

@@ -102,11 +102,12 @@ def _bits_as(x, dtype):
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
+    ours, theirs = width(x.dtype), width(dtype)
     if not x.ndim:
-        if x.itemsize != dtype.itemsize:
+        if ours != theirs:
             raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
         return _bits_as(x[None], dtype)[0]
-    if x.shape[-1] * x.itemsize % dtype.itemsize:
+    if x.shape[-1] * ours % theirs:
         raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the array.")
     if x.dtype == bool:
         x = x.astype("uint8")
@@ -117,11 +118,12 @@ def _bits_as(x, dtype):
         x = _bits_as(x, "float32" if dtype.itemsize == 8 else "float64")
         return lax.complex(x[..., ::2], x[..., 1::2])
     target = np.dtype("uint8") if dtype == bool else dtype
-    if x.itemsize > target.itemsize:
+    ours, theirs = width(x.dtype), width(target)
+    if ours > theirs:
         out = lax.bitcast_convert_type(x, target)
         out = out.reshape(*x.shape[:-1], -1)
-    elif x.itemsize < target.itemsize:
-        n = target.itemsize // x.itemsize
+    elif ours < theirs:
+        n = theirs // ours
         out = lax.bitcast_convert_type(x.reshape(*x.shape[:-1], -1, n), target)
     else:
         out = lax.bitcast_convert_type(x, target)

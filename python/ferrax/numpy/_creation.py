@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _core, dlpack
 from .._core import bind
+from .._devices import default_backend
 from .._dtypes import canonicalize_dtype, float0, iinfo, integer_of_float, is_bool, is_complex, is_integer, is_key, requested
 from .._mesh import place_in_use
 from .._parts import placed, sharded
@@ -227,7 +228,7 @@ def asarray(
         a: number, array, nested lists of those, or anything with __array__.
         dtype: dtype of the result; None: that of the values, promoted.
         order: "K", "C", "A" or None, without effect: arrays are row-major.
-        copy: True to copy, False to refuse values that need one, None to copy where needed.
+        copy: True to copy, False to refuse memory of the host that has to be copied to a device, None to copy where needed.
         device: where the result lives: a device or a sharding; None: the default device.
         out_sharding: the sharding of the result along explicit axes of a mesh: a `NamedSharding` or `PartitionSpec`; None: derived from the operands.
 
@@ -235,7 +236,7 @@ def asarray(
         Array of the values' shape.
 
     Raises:
-        ValueError: if copy is False and a is not an array.
+        ValueError: if copy is False, and the memory of a buffer would have to be copied to another device.
         NotImplementedError: for another order.
 
     >>> jnp.asarray([1.0, 2.0])
@@ -243,9 +244,28 @@ def asarray(
     """
     if out_sharding is not None:
         return sharded(asarray, locals())
-    if copy is False and not isinstance(a, (Array, np.ndarray)):
-        raise ValueError("jnp.asarray: cannot convert object to an array without a copy; consider copy=None")
+    if copy is False and not isinstance(a, Array) and (platform := _platform(device)) != "cpu" and _is_buffer(a):
+        raise ValueError(
+            f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on platform={platform} with copy=False. Consider using copy=None or copy=True"
+            " instead."
+        )
     return _made("asarray", a, dtype, bool(copy), order, 0, device)
+
+
+def _platform(device):
+    """The platform that the argument `device` of a function means."""
+    if device is None:
+        return default_backend()
+    return device.platform if hasattr(device, "platform") else next(iter(device.device_set)).platform
+
+
+def _is_buffer(a):
+    """Whether an object lets its memory be read."""
+    try:
+        memoryview(a)
+    except TypeError:
+        return False
+    return True
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
