@@ -98,6 +98,8 @@ class Config:
         jax_use_shardy_partitioner: bool
         jax_pgle_profiling_runs: Any
         jax_compiler_enable_remat_pass: bool
+        jax_logging_level: Any
+        jax_debug_log_modules: Any
 
     def update(self, name: str, val: Any) -> None:
         """Sets a flag for the whole process.

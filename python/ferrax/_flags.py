@@ -13,6 +13,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
+from ._log_levels import show_all_of, show_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,6 +167,20 @@ class _Guards(Flag):
             _core.config_pop(f"{self.name}_{way}")
 
 
+class _Logging(Flag):
+    """A flag of what the logs of JAX's names and Ferrax's own show: `apply(value)` makes it so, for the whole process."""
+
+    __slots__ = ("apply",)
+
+    def __init__(self, name, parse, default, doc, apply):
+        super().__init__(name, parse, default, doc)
+        self.apply = apply
+
+    def set(self, value):
+        super().set(value)
+        self.apply(self.get())
+
+
 def _device(name, value):
     if isinstance(value, str):
         try:
@@ -222,6 +237,89 @@ def _explicit_x64(name, value):
     if value == "allow":
         raise NotImplementedError(f"{name}={value!r}: 64-bit types are on for all of a program, or off; turn them on with jax_enable_x64")
     return _one_of("allow", "warn", "error")(name, value)
+
+
+# Flags of JAX's that choose between ways to do something that is done in one way here, by that reason.
+_WITHOUT_EFFECT = {
+    "text of programs is made on demand (`jit(f).lower(..).as_text()`), not written to files": (
+        ("jax_dump_ir_to", _str, "", "a folder to which programs are written as they are compiled"),
+        ("jax_dump_ir_modes", _str, "stablehlo", "the languages in which programs are written there"),
+        ("jax_include_debug_info_in_dumps", _bool, True, "write source locations with them"),
+        ("jax_pprint_use_color", _bool, True, "colours in printed programs"),
+        ("jax_source_url_schema", _str, None, "the scheme of links to source lines"),
+    ),
+    "there are no such devices": (
+        ("jax_mock_gpu_topology", _str, "", "the numbers of GPUs that are pretended to be there"),
+        ("mock_num_gpu_processes", _int, 0, "the number of processes with GPUs that are pretended to be there"),
+        ("jax_cuda_visible_devices", _str, "all", "the CUDA devices that are used"),
+        ("jax_rocm_visible_devices", _str, "all", "the ROCm devices that are used"),
+        ("jax_oneapi_visible_devices", _str, "all", "the oneAPI devices that are used"),
+        ("jax_pjrt_client_create_options", _str, None, "options of a plugin for devices"),
+        ("jax_sort_devices_by_process_index", _bool, True, "order devices by their process"),
+        ("jax_use_magma", _one_of("off", "on", "auto"), "auto", "a library of decompositions on GPUs"),
+        ("jax_bcoo_cusparse_lowering", _bool, False, "a library of sparse products on GPUs"),
+        ("jax_threefry_gpu_kernel_lowering", _bool, False, "a kernel for random bits on GPUs"),
+        ("jax_ragged_dot_use_gpu_pallas_triton_lowering", _bool, False, "a kernel for ragged products on GPUs"),
+        ("jax_pallas_use_mosaic_gpu", _bool, True, "how Pallas compiles for GPUs"),
+        ("jax_mosaic_allow_hlo", _bool, False, "what Pallas kernels for TPUs may contain"),
+        ("jax_use_emit_pipeline_primitive", _bool, False, "how Pallas pipelines are derived"),
+    ),
+    NO_OTHER_COMPILER: (
+        ("jax_disable_most_optimizations", _bool, False, "compile fast code slowly, or slow code fast"),
+        ("jax_compiler_detailed_logging_min_ops", _int, 10, "how large a program is whose compilation is logged in detail"),
+        ("jax_enable_pgle", _bool, False, "compile again after profiled runs"),
+        ("jax_pgle_aggregation_percentile", _int, 90, "which of the profiled runs count"),
+        ("jax_xla_profile_version", _int, 0, "the version of a profile"),
+        ("jax_xla_backend", _str, "", "which implementation of the compiler's runtime is used"),
+        ("jax_backend_target", _str, "", "the address of a remote backend"),
+        ("jax_experimental_unsafe_xla_runtime_errors", _bool, False, "errors raised by kernels"),
+        ("jax_send_traceback_to_runtime", _one_of("off", "on", "full"), "off", "call stacks passed to the compiler's runtime"),
+        ("jax_ragged_dot_use_ragged_dot_instruction", _bool, True, "how ragged products are compiled"),
+        ("jax_pallas_enable_debug_checks", _bool, False, "checks inside Pallas kernels"),
+        ("jax_pallas_poison_buffers", _bool, False, "fill fresh memory of Pallas kernels with NaN"),
+        ("jax_pallas_verbose_errors", _bool, False, "whole programs in Pallas errors"),
+        ("jax_export_calling_convention_version", _int, 10, "the calling convention of exported programs"),
+        ("jax_export_ignore_forward_compatibility", _bool, False, "export operations that older versions do not know"),
+        ("jax_serialization_version", _int, 0, "the version of exported programs"),
+        ("jax2tf_associative_scan_reductions", _bool, False, "how jax2tf exports cumulative sums"),
+        ("jax2tf_default_native_serialization", _bool, True, "how jax2tf exports programs"),
+    ),
+    _NO_CACHE: (
+        ("jax_compilation_cache_check_contents", _bool, False, "compare kept programs with new ones"),
+        ("jax_compilation_cache_expect_pgle", _bool, False, "warn where a kept program was not profiled"),
+        ("jax_compilation_cache_include_metadata_in_key", _bool, False, "keep programs by their source locations too"),
+        ("jax_remove_custom_partitioning_ptr_from_cache_key", _bool, False, "keep programs with custom partitioning"),
+        ("jax_share_binary_between_hosts", _bool, False, "one process compiles for all"),
+        ("jax_share_binary_between_hosts_timeout_ms", _int, 20 * 60 * 1000, "how long the others wait for it"),
+    ),
+    "processes talk over MPI": (
+        ("jax_check_proxy_envs", _bool, True, "warn where a proxy may be in the way of processes"),
+        ("jax_cpu_get_global_topology_timeout_minutes", _int, 5, "how long processes wait for all devices"),
+        ("jax_cpu_get_local_topology_timeout_minutes", _int, 2, "how long a process waits for its devices"),
+        ("jax_cross_host_transfer_socket_address", _str, "", "where a process listens for transfers"),
+        ("jax_cross_host_transport_addresses", _str, "", "where a process sends transfers"),
+        ("jax_cross_host_transfer_timeout_seconds", _int, None, "how long a transfer may take"),
+        ("jax_cross_host_transfer_transfer_size", _int, None, "how large the parts of a transfer are"),
+        ("jax_force_dcn_cross_host_transfers", _bool, False, "transfers over the data centre's network"),
+        ("jax_enable_preemption_service", _bool, True, "notice that a process is about to be preempted"),
+        ("jax_enable_recoverability", _bool, False, "let processes leave and return"),
+    ),
+    _ONE_WAY: (
+        ("check_vma", _bool, False, "the older form of a parameter of shard_map"),
+        ("eager_constant_folding", _bool, False, "compute with constants while tracing"),
+        ("jax_disable_vmap_shmap_error", _bool, False, "let vmap cross a shard_map"),
+        ("jax_mutable_array_checks", _bool, True, "look for references that are passed twice"),
+        ("jax_refs_to_pins", _bool, False, "how references are compiled"),
+        ("jax_scan3", _bool, False, "how scan is derived"),
+    ),
+    "nothing of it is reported": (
+        ("jax_captured_constants_warn_bytes", _int, 2_000_000_000, "warn where a program captures more bytes"),
+        ("jax_captured_constants_report_frames", _int, 0, "how many call stack frames that warning shows"),
+        ("jax_log_checkpoint_residuals", _bool, False, "log what checkpoint stores"),
+        ("jax_debug_leaked_clients_on_clear_backends", _bool, False, "look for users of a backend that is cleared"),
+        ("jax_tracer_error_num_traceback_frames", _int, 5, "how many call stack frames an error about a tracer shows"),
+    ),
+}
 
 
 FLAGS = {
@@ -338,6 +436,15 @@ FLAGS = {
         Flag("jax_use_shardy_partitioner", _bool, True, "how programs are cut over devices", inert=NO_OTHER_COMPILER),
         Flag("jax_pgle_profiling_runs", _int, 3, "runs that are profiled before compiling again", inert=NO_OTHER_COMPILER),
         Flag("jax_compiler_enable_remat_pass", _bool, True, "recompute to save memory", inert=NO_OTHER_COMPILER),
+        _Logging(
+            "jax_logging_level",
+            _one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", optional=True),
+            "NOTSET",
+            "from which level on log records are shown on the standard error stream",
+            show_from,
+        ),
+        _Logging("jax_debug_log_modules", _str, "", "names of loggers, separated by commas, all of whose records are shown on the standard error stream", show_all_of),
+        *(Flag(name, parse, default, doc, inert=why) for why, rows in _WITHOUT_EFFECT.items() for name, parse, default, doc in rows),
     )
 }
 

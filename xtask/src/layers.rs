@@ -19,6 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "values",
         &[
             "_flags",
+            "_log_levels",
             "_config",
             "_threads",
             "_differences",
