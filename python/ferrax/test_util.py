@@ -9,6 +9,7 @@ as it has elements.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from . import _core
 from ._autodiff import jvp
 from ._flat import is_inexact
-from ._linear_maps import vjp
+from ._linear_maps import linearize, vjp
 from ._tracebacks import api_boundary
 from .dtypes import finfo
 from .tree_util import tree_flatten, tree_leaves, tree_map
@@ -151,9 +152,35 @@ def check_vjp(
     _assert_close(np.asarray(_inner(tangents, got)), np.asarray(_inner(expected, ct)), atol, rtol, f"{head}VJP cotangent projection")
 
 
+_MODES = ("fwd", "rev", "lin")
+
+
+def _modes_of(modes):
+    """The modes as a set, from a sequence of them or from a string that names them.
+
+    Raises:
+        ValueError: there is another word, or no mode at all: nothing would be checked.
+    """
+    found = set(re.findall(r"fwd|rev|lin|[^\s,+|]+", modes)) if isinstance(modes, str) else set(modes)
+    if unknown := found - set(_MODES):
+        raise ValueError(f"check_grads: unknown modes {sorted(map(str, unknown))}; expected 'fwd', 'rev' and 'lin'")
+    return found
+
+
+def _jvp_from_lin(f, primals, tangents):
+    out, linear = linearize(f, *primals)
+    return out, linear(*tangents)
+
+
 @api_boundary
 def check_grads(
-    f: Callable[..., Any], args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"), atol: Any = None, rtol: Any = None, eps: float | None = None
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int,
+    modes: str | Sequence[str] = ("fwd", "rev"),
+    atol: Any = None,
+    rtol: Any = None,
+    eps: float | None = None,
 ) -> None:
     """Checks derivatives of a function up to an order, in forward and reverse mode and their mixtures, against central differences.
 
@@ -161,7 +188,7 @@ def check_grads(
         f: function of floating-point arrays or pytrees of them.
         args: tuple of arguments, the point at which to check.
         order: int, the highest order.
-        modes: sequence of "fwd" and "rev".
+        modes: sequence of "fwd", "rev" and "lin" (forward mode by `linearize`), or a string that names them, as "rev" or "fwd, lin".
         atol: absolute tolerance, a float or a dict by dtype; by default by dtype.
         rtol: relative tolerance, likewise.
         eps: float, the step of the difference; by default by dtype.
@@ -173,8 +200,7 @@ def check_grads(
         AssertionError: a derivative differs from the numerical one.
         ValueError: a mode is unknown.
     """
-    if unknown := set(modes) - {"fwd", "rev"}:
-        raise ValueError(f"check_grads: unknown modes {sorted(unknown)}; expected 'fwd' and 'rev'")
+    modes = _modes_of(modes)
     if eps is None:
         sizes = [_core.get_aval(x).dtype for x in tree_leaves(args)]
         eps = max([EPS] + [float(finfo(d).eps) ** 0.25 for d in sizes if is_inexact(d) and _real_size(d) < 4])
@@ -197,5 +223,11 @@ def check_grads(
                     return pullback(out)
 
                 run(f_vjp, args, order - 1, f"VJP of {message}")
+        if "lin" in modes:
+            note = f"{message}LIN of " if message else ""
+            by_linearize = functools.partial(_jvp_from_lin, f)
+            check_j(f, by_linearize, args, err_msg=note)
+            if order > 1:
+                run(lambda *args: by_linearize(args, args)[1], args, order - 1, f"LIN of {message}")
 
     run(f, tuple(args), order, "")
