@@ -69,6 +69,48 @@ def test_nondiff_argnums(jax, jnp):
         jax.grad(lambda n: power(2.0, n))(3.0)
 
 
+def _with_a_static_factor(jax, kind):
+    """f(n, x) = n x**2 with the rule 3 n x, n not differentiated."""
+    custom = functools.partial(getattr(jax, f"custom_{kind}"), nondiff_argnums=(0,))
+    f = custom(lambda n, x: x**2 * n["factor"])
+    if kind == "jvp":
+        f.defjvp(lambda n, p, t: (f(n, p[0]), 3 * n["factor"] * p[0] * t[0]))
+    else:
+        f.defvjp(lambda n, x: (f(n, x), x), lambda n, x, g: (3 * n["factor"] * x * g,))
+    return lambda n, x: f({"factor": n, "name": "a leaf that is no array"}, x)
+
+
+_TRACED_STATICS = {
+    "jit": (lambda jax, f: jax.jit(f)(2.0, 3.0), 18),
+    "jit(grad)": (lambda jax, f: jax.jit(jax.grad(f, 1))(2.0, 3.0), 18),
+    "grad(jit)": (lambda jax, f: jax.grad(jax.jit(f), 1)(2.0, 3.0), 18),
+    "grad(jit) of an integer": (lambda jax, f: jax.grad(jax.jit(f), 1)(2, 3.0), 18),
+    "linearize or vjp of jit": (lambda jax, f: jax.vjp(lambda x: jax.jit(f)(2.0, x), 3.0)[1](1.0)[0], 18),
+    "vmap": (lambda jax, f: jax.vmap(f)(np.arange(2.0), np.ones(2)), [0, 1]),
+    "vmap(grad)": (lambda jax, f: jax.vmap(jax.grad(f, 1))(np.arange(2.0), np.ones(2)), [0, 3]),
+    "grad(vmap)": (lambda jax, f: jax.grad(lambda n, x: jax.vmap(f)(n, x).sum(), 1)(np.arange(2.0), np.ones(2)), [0, 3]),
+    "scan": (lambda jax, f: jax.lax.scan(lambda c, n: (f(n, c), None), 2.0, np.arange(1.0, 3.0))[0], 32),
+    "grad in scan": (lambda jax, f: jax.lax.scan(lambda c, n: (c, jax.grad(f, 1)(n, c)), 2.0, np.arange(1.0, 3.0))[1], [6, 12]),
+    "grad(scan)": (lambda jax, f: jax.grad(lambda x: jax.lax.scan(lambda c, n: (f(n, c), None), x, np.arange(1.0, 3.0))[0])(2.0), 6 * 24),
+    "map": (lambda jax, f: jax.lax.map(lambda n: f(n, 3.0), np.arange(2.0)), [0, 9]),
+    "grad(map)": (lambda jax, f: jax.grad(lambda x: jax.lax.map(lambda n: f(n, x), np.arange(2.0)).sum())(3.0), 9),
+    "grad(fori_loop)": (lambda jax, f: jax.grad(lambda x: jax.lax.fori_loop(1, 3, lambda i, c: f(i, c), x))(2.0), 6 * 24),
+    "grad(cond)": (lambda jax, f: jax.grad(lambda x: jax.lax.cond(x > 0, f, lambda n, x: x, 2.0, x))(3.0), 18),
+    "grad(checkpoint)": (lambda jax, f: jax.grad(jax.checkpoint(f), 1)(2.0, 3.0), 18),
+    "grad(grad(jit))": (lambda jax, f: jax.grad(jax.grad(jax.jit(f), 1), 1)(2.0, 3.0), 6),
+    "jit in grad": (lambda jax, f: jax.grad(lambda x: jax.jit(lambda n: f(n, x))(2.0))(3.0), 18),
+}
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+@pytest.mark.parametrize("name", _TRACED_STATICS)
+def test_static_arguments_may_be_traced(jax, kind, name):
+    if jax.__name__ == "jax":
+        pytest.skip("refuses some, and lets tracers escape from others")
+    call, want = _TRACED_STATICS[name]
+    np.testing.assert_allclose(call(jax, _with_a_static_factor(jax, kind)), want)
+
+
 def test_custom_vjp_in_every_order(jax, jnp):
     @jax.custom_vjp
     def f(x, y):

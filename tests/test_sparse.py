@@ -648,3 +648,35 @@ def test_indices_that_cannot_reach_the_end(sparse):
     assert m @ np.arange(300, dtype=np.float32) == 243
     with pytest.raises(ValueError, match="do not fit into int8"):
         m.sum_duplicates()
+
+
+@pytest.mark.parametrize("kind", ["BCOO", "BCSR", "COO", "CSR", "CSC"])
+@pytest.mark.parametrize("rule", ["jvp", "vjp"])
+def test_rules_get_tangents_and_cotangents_that_are_matrices(jax, jnp, kind, rule):
+    """A rule of a function of a sparse matrix computes with its tangent, one of a function that returns one with its cotangent."""
+    if jax.__name__ == "jax":
+        pytest.skip("gives rules matrices whose indices are float0")
+    from ferrax.experimental import sparse
+
+    dense = jnp.array([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]])
+    b = jnp.array([1.0, -2.0, 3.0])
+    matrix = getattr(sparse, kind).fromdense(dense)
+    leaves, tree = jax.tree.flatten(matrix)
+    data = leaves[0]
+    of = lambda data: jax.tree.unflatten(tree, [data, *leaves[1:]])
+    if rule == "jvp":
+        product = jax.custom_jvp(lambda A, b: A @ b)
+        product.defjvp(lambda p, t: (product(*p), t[0] @ p[1] + p[0] @ t[1]))
+        f = lambda data, b: product(of(data), b)
+    else:
+        doubled = jax.custom_vjp(lambda A: of(2 * A.data))
+        doubled.defvjp(lambda A: (doubled(A), None), lambda _, ct: (of((2 * (ct @ jnp.eye(3))).ravel()[jnp.array([0, 1, 4, 5])]),))
+        f = lambda data, b: doubled(of(data)) @ b
+    plain = lambda data, b: (1 if rule == "jvp" else 2) * (of(data) @ b)
+    argnums = (0, 1) if kind != "CSC" or rule == "jvp" else 1  # the rule above is of matrices by rows
+    loss = lambda g: lambda data, b: (g(data, b) ** 2).sum()
+    for transform in (lambda g: g, jax.jit):
+        got = transform(jax.grad(loss(f), argnums))(data, b)
+        want = jax.grad(loss(plain), argnums)(data, b)
+        for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-6)

@@ -11,8 +11,9 @@ import operator
 from typing import Any
 
 from . import _core
-from ._flat import FlatFun, is_inexact, name_of
+from ._flat import FlatFun, float0, is_inexact, name_of
 from ._transformed import public_name
+from .tree_util import tree_flatten, tree_leaves, tree_map
 
 
 def nondiff_positions(fun, numbers, names):
@@ -27,12 +28,12 @@ def nondiff_positions(fun, numbers, names):
 def split_nondiff(positions, args):
     """(the static arguments, the differentiable ones, a function that puts both back together)."""
     if not positions:
-        return (), args, lambda dyn: dyn
+        return (), args, lambda dyn, static=(): dyn
     where = {i % len(args) if i < 0 else i for i in positions}
     static = tuple(x for i, x in enumerate(args) if i in where)
     n = len(args)
 
-    def merge(dyn):  # which programs keep: it holds none of the differentiable arguments
+    def merge(dyn, static=static):  # which programs keep: it holds none of the differentiable arguments
         rest, fixed = iter(dyn), iter(static)
         return tuple(next(fixed) if i in where else next(rest) for i in range(n))
 
@@ -41,6 +42,52 @@ def split_nondiff(positions, args):
 
 def without_gradient(x):
     return _core.bind("stop_gradient", x) if isinstance(x, _core.Tracer) and is_inexact(x.dtype) else x
+
+
+def split_traced(static):
+    """(the traced values among the leaves of static arguments, a function that puts others in their places).
+
+    A rule runs when the call is differentiated, which may be after the trace that they belong to has ended: they are operands of the call.
+    """
+    leaves, tree = tree_flatten(static)
+    where = [i for i, x in enumerate(leaves) if isinstance(x, _core.Tracer)]
+    if not where:
+        return [], lambda values: static
+
+    def refill(values):
+        whole = list(leaves)
+        for i, x in zip(where, values, strict=True):
+            whole[i] = x
+        return tree.unflatten(whole)
+
+    traced = [leaves[i] for i in where]
+    for i in where:  # which programs keep: it holds none of the traced values
+        leaves[i] = None
+    return traced, refill
+
+
+# ---------------------------------------------------------------- matrices that hold integers
+
+
+def _keeps_integers(x):
+    """Whether a node's integers say where its values are, as the indices of a sparse matrix: its tangents and cotangents have the same."""
+    return getattr(type(x), "_INTEGERS_ARE_PLACES", False)
+
+
+def with_places(tree, changes):
+    """Tangents or cotangents of a pytree, with the indices of its sparse matrices where otherwise there would be nothing (float0)."""
+    own = lambda x, t: x if getattr(t, "dtype", None) == float0 else t
+    return tree_map(lambda x, t: tree_map(own, x, t) if _keeps_integers(x) else t, tree, changes, is_leaf=_keeps_integers)
+
+
+def places(tree):
+    """For each leaf of a pytree, whether it is such an index."""
+    nodes = tree_leaves(tree, is_leaf=_keeps_integers)
+    flags = [[not is_inexact(_core.get_aval(x).dtype) for x in tree_leaves(n)] if _keeps_integers(n) else [False] for n in nodes]
+    return [flag for node in flags for flag in node]
+
+
+# ---------------------------------------------------------------- functions
 
 
 def named(fun, name):

@@ -9,6 +9,7 @@ import contextlib
 import threading
 
 from . import _core
+from ._custom_functions import places
 from ._flat import FlatFun, is_inexact, zeros
 from ._tree_prefixes import broadcast_prefix
 from .tree_util import tree_flatten, tree_map, tree_structure
@@ -44,8 +45,8 @@ def jvp_rule(custom, static, merge, primal_of):
 
         def pull(*cts):
             given = iter(cts)
-            full = out_tree.unflatten([next(given) if i else zeros(_core.get_aval(x)) for x, i in zip(outs, inexact, strict=True)])
-            grads = custom.bwd(*static, residuals, full)
+            full = [next(given) if i else x if place else zeros(_core.get_aval(x)) for x, i, place in zip(outs, inexact, places(out), strict=True)]
+            grads = custom.bwd(*static, residuals, out_tree.unflatten(full))
             grads = broadcast_prefix(tuple(grads), in_tree.unflatten(range(len(leaves))), prefix_is_leaf=lambda x: x is None)
             made = lambda g, x: zeros(_core.get_aval(x), cotangent=True) if g is None else g.instantiate() if hasattr(g, "instantiate") else g
             return [made(g, x) for g, x, m in zip(grads, leaves, moving, strict=True) if m]

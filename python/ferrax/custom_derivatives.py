@@ -14,7 +14,7 @@ import functools
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from . import _core
-from ._custom_functions import CustomFunction, PlainText, RuledFunction, named, split_nondiff, without_gradient
+from ._custom_functions import CustomFunction, PlainText, RuledFunction, named, places, split_nondiff, split_traced, with_places, without_gradient
 from ._flags import FLAGS
 from ._flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
 from ._forward_of_vjp import is_within, jvp_rule, within
@@ -173,11 +173,23 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         if not self.jvp:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
         args = self._positional(args, kwargs)
-        # The rule runs outside the derivative it defines: a static argument that is itself being differentiated counts as constant there.
-        args = tuple(tree_map(without_gradient, x) if i in self.nondiff_argnums else x for i, x in enumerate(args)) if self.nondiff_argnums else args
-        static, dyn, merge = split_nondiff(self.nondiff_argnums, args)
+        static, dyn, merge = split_nondiff(self.nondiff_argnums, _constant(args, self.nondiff_argnums))
         given = given_refs("custom_jvp", self.fun, args)
+        traced, refill = split_traced(static)
+        if traced and not given:
+            return self._with_operands(merge, refill)(traced, *dyn)
         return handing_on(lambda: self._call(name, static, dyn, merge), lambda refs: call_custom_jvp(self, static, merge, dyn, refs), given)
+
+    def _with_operands(self, merge, refill):
+        """The function of (traced values among the static arguments, *the other arguments), with the same rule."""
+
+        def rule(primals, tangents):
+            traced, *dyn = primals
+            return self.jvp(*refill(traced), tuple(dyn), tuple(tangents[1:]))
+
+        inner = custom_jvp(named(lambda traced, *dyn: self.fun(*merge(dyn, refill(traced))), name_of(self.fun)))
+        inner.defjvp(named(rule, name_of(self.jvp)), symbolic_zeros=self.symbolic_zeros)
+        return inner
 
     def _call(self, name, static, dyn, merge):
         leaves, in_tree = tree_flatten((dyn, {}))
@@ -185,6 +197,12 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         rule = _FlatJvpRule(self.jvp, name, static, tree_structure(dyn), flat, self.symbolic_zeros)
         outs = _core.custom_jvp_call(name, flat, rule, leaves, symbolic_zeros=self.symbolic_zeros)
         return (flat.out_tree or rule.out_tree).unflatten(outs)
+
+
+def _constant(args, positions):
+    """The arguments, those at some positions without derivatives: a rule runs outside of the derivative that it defines."""
+    where = {i % len(args) if i < 0 else i for i in positions} if positions else ()
+    return tuple(tree_map(without_gradient, x) if i in where else x for i, x in enumerate(args)) if where else args
 
 
 def _sum_of_rules(custom, jvps):
@@ -217,7 +235,8 @@ class _FlatJvpRule:
             tangents = [SymbolicZero(_core.get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
         else:
             tangents = [zeros(_core.get_aval(p)) if t is None else t for p, t in zip(primals, tangents, strict=True)]
-        pair = self.jvp(*self.static, self.dyn_tree.unflatten(primals), self.dyn_tree.unflatten(tangents))
+        primals, tangents = self.dyn_tree.unflatten(primals), self.dyn_tree.unflatten(tangents)
+        pair = self.jvp(*self.static, primals, with_places(primals, tangents))
         rule = f"Custom JVP rule {name_of(self.jvp)} for function {self.name}"
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(f"{rule} must produce a pair (list or tuple of length two) representing primal and tangent outputs, but got {pair}.")
@@ -229,7 +248,7 @@ class _FlatJvpRule:
             )
         self._check_outputs(rule, [_core.get_aval(x) for x in outs], out_tree)
         self.out_tree = out_tree
-        return outs, [self._tangent(o, t) for o, t in zip(outs, out_tangents, strict=True)]
+        return outs, [None if place else self._tangent(o, t) for o, t, place in zip(outs, out_tangents, places(pair[0]), strict=True)]
 
     def _check_outputs(self, rule, avals, tree):
         """Compares the result of the rule with that of the function, if that has run."""
@@ -317,14 +336,50 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         args = self._positional(args, kwargs)
         static, dyn, merge = split_nondiff(self.nondiff_argnums, args)
-        for x in tree_leaves(static):
-            if isinstance(x, _core.Tracer):
-                raise UnexpectedTracerError(_NONDIFF_TRACER)
+        given = given_refs("custom_vjp", self.fun, args)
+        traced, refill = split_traced(static)
+        # one that is being differentiated has no cotangent to be given
+        if any(given or (owner := _core.trace_of(x)) is not None and owner.what in ("jvp", "grad") for x in traced):
+            raise UnexpectedTracerError(_NONDIFF_TRACER)
+        if traced:
+            return self._with_operands(merge, refill)(traced, *dyn)
         if is_within(self):
             return self._in_its_rule(static, dyn, merge)
-        given = given_refs("custom_vjp", self.fun, args)
         with_refs = lambda refs: call_custom_vjp(self, static, merge, dyn, refs, SymbolicZero)
         return handing_on(lambda: self._call(name, static, dyn, merge), with_refs, given)
+
+    def _with_operands(self, merge, refill):
+        """The function of (traced values among the static arguments, *the other arguments), with the same rule."""
+        fun = named(lambda traced, *dyn: self.fun(*merge(dyn, refill(traced))), name_of(self.fun))
+        if is_within(self):
+
+            def rule(primals, tangents):
+                traced, *dyn = primals
+                static = refill(traced)
+                of_static = jvp_rule(self, static, lambda dyn: merge(dyn, static), self._primal)
+                return of_static(tuple(dyn), tuple(tangents[1:]))
+
+            inner = custom_jvp(fun)
+            inner.defjvp(rule)
+            return inner
+
+        def forward(traced, *dyn):
+            traced = tree_map(lambda x: x.value, traced) if self.symbolic_zeros else traced
+            with within(self):
+                pair = self.fwd(*merge(dyn, refill(traced)))
+            return (pair[0], (pair[1], traced)) if isinstance(pair, (tuple, list)) and len(pair) == 2 else pair
+
+        def backward(residuals, cts):
+            grads = self.bwd(*refill(residuals[1]), residuals[0], cts)
+            return (None, *grads) if isinstance(grads, (tuple, list)) else grads
+
+        inner = custom_vjp(fun)
+        inner.defvjp(named(forward, name_of(self.fwd)), named(backward, name_of(self.bwd)), symbolic_zeros=self.symbolic_zeros)
+        return inner
+
+    def _primal(self, x):
+        """An argument as `fwd` is given it."""
+        return CustomVJPPrimal(x, True) if self.symbolic_zeros else x
 
     def _call(self, name, static, dyn, merge):
         leaves, in_tree = tree_flatten((dyn, {}))
@@ -338,7 +393,7 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
     def _in_its_rule(self, static, dyn, merge):
         """The call of the function through its `fwd`, for other derivatives."""
         custom = custom_jvp(lambda *dyn: self.fun(*merge(dyn)))
-        custom.defjvp(jvp_rule(self, static, merge, lambda x: CustomVJPPrimal(x, True) if self.symbolic_zeros else x))
+        custom.defjvp(jvp_rule(self, static, merge, self._primal))
         custom.fun.__name__ = name_of(self.fun)
         return custom(*dyn)
 
@@ -346,10 +401,9 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
 _CHECKS_OFF = FLAGS["jax_disable_bwd_checks"]
 
 _NONDIFF_TRACER = (
-    "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by nondiff_argnums as non-differentiable."
-    " Tracers cannot be passed as non-differentiable arguments to custom_vjp functions; instead, nondiff_argnums should only be used for"
-    " arguments that can't be or contain JAX tracers, e.g. function-valued arguments. In particular, array-valued arguments should typically"
-    " not be indicated as nondiff_argnums."
+    "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by nondiff_argnums as non-differentiable, which is"
+    " being differentiated, or beside a mutable reference. nondiff_argnums should only be used for arguments without derivatives, e.g. function-valued"
+    " arguments. In particular, array-valued arguments should typically not be indicated as nondiff_argnums."
 )
 
 
@@ -358,7 +412,7 @@ class _FlatVjpRule:
 
     def __init__(self, custom, name, static, merge, dyn_tree, flat):
         self.custom, self.name, self.static, self.merge, self.dyn_tree, self.flat = custom, name, static, merge, dyn_tree, flat
-        self.out_tree = self.res_tree = self.numbers = self.in_avals = self.out_avals = None
+        self.out_tree = self.res_tree = self.numbers = self.in_avals = self.out_avals = self.places = None
 
     def forward(self, *leaves, perturbed=None):
         fwd = self.custom.fwd
@@ -381,7 +435,11 @@ class _FlatVjpRule:
         residuals, self.res_tree = tree_flatten(pair[1])
         # Python numbers come back as they went: bwd may branch on them
         self.numbers = [(x,) if type(x) in (bool, int, float, complex) else None for x in residuals]
-        return outs, [x for x, number in zip(residuals, self.numbers, strict=True) if number is None]
+        self.places = places(pair[0])
+        return outs, [
+            *(x for x, number in zip(residuals, self.numbers, strict=True) if number is None),
+            *(x for x, place in zip(outs, self.places, strict=True) if place),
+        ]
 
     def _check_outputs(self, head):
         """Compares the result of `fwd` with that of the function, if that has run."""
@@ -406,6 +464,7 @@ class _FlatVjpRule:
             cts = [zeros(a) if ct is None else ct for ct, a in zip(cts, self.out_avals, strict=True)]
         given = iter(residuals)
         residuals = [next(given) if number is None else number[0] for number in self.numbers]
+        cts = [next(given) if place else ct for ct, place in zip(cts, self.places, strict=True)]
         grads = bwd(*self.static, self.res_tree.unflatten(residuals), self.out_tree.unflatten(cts))
         if isinstance(grads, list):
             grads = tuple(grads)

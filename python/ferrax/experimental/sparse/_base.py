@@ -80,6 +80,8 @@ class JAXSparse(abc.ABC):
     __array_priority__ = 100
     # NumPy's arrays leave `x @ sparse` to the sparse array
     __array_ufunc__ = None
+    # of which rules of derivatives get tangents and cotangents as matrices with the same indices
+    _INTEGERS_ARE_PLACES = True
 
     def __init__(self, args: tuple[Array, ...], *, shape: Sequence[int]) -> None:
         self.shape: tuple[int, ...] = checked_shape(shape)
