@@ -261,13 +261,55 @@ def test_of_lanes_the_first_is_told(jax, ck, positive):
     assert ck.checkify(jax.vmap(jax.vmap(positive)))((1 - A).reshape(1, 3))[0].get() == "x must be positive, got 0.0 (`check` failed)"
 
 
-def test_loops_that_are_mapped_are_refused_within(jax, lax, ck, positive):
-    def loop(x):
-        return lax.while_loop(lambda c: c < 2, lambda c: positive(c) * 0 + c + 1, x)
+def _failing(jnp, lax, ck, positive):
+    """Functions of one number that fail within a loop or branch, for some numbers."""
+    below = lambda x: ck.check(x < 6, "too large: {x}", x=x)
+    return {
+        "while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: (below(c), c * 3 + 1 + positive(c) * 0)[1], x),
+        "test of a while": lambda x: lax.while_loop(lambda c: (below(c), c < 9)[1], lambda c: c + 2, x),
+        "nan in a while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: jnp.log(c) * 0 + c + 1, x),
+        "index in a while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: jnp.arange(3.0)[c.astype(int)] * 0 + c + 1, x),
+        "division in a while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: c / (c - 1) * 0 + c + 1, x),
+        "bound of fori_loop": lambda x: lax.fori_loop(0, x.astype(int), lambda i, c: (below(i), c + i)[1], x),
+        "cond": lambda x: lax.cond(x > 2, lambda x: jnp.log(x - 3), positive, x),
+        "switch": lambda x: lax.switch(x.astype(int), [lambda x: x, positive, jnp.log], x),
+        "while in cond": lambda x: lax.cond(x > 0, lambda x: lax.while_loop(lambda c: c < 4, lambda c: jnp.log(c - 2) * 0 + c + 1, x), lambda x: x, x),
+        "cond in while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: c + 1 + 0 * lax.cond(c < 1, positive, jnp.sqrt, c), x),
+        "while in scan": lambda x: lax.scan(lambda c, _: (lax.while_loop(lambda c: c < 4, lambda c: c + 1 + 0 * positive(c), c) - 4.5, None), x, None, length=2)[0],
+    }
 
-    with pytest.raises(ValueError, match="Checkify does not support batched while-loops"):
-        ck.checkify(jax.vmap(loop))(A)
-    assert "at mapped index 0: x must be positive, got 0.0" in jax.vmap(ck.checkify(loop))(A)[0].get()
+
+_ELEMENTS = [-2.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 7.0]
+
+
+@pytest.mark.parametrize("name", list(_failing(*[None] * 4)))
+def test_a_mapped_loop_or_branch_fails_for_the_elements_that_fail(jax, jnp, lax, ck, positive, name):
+    """The function of one element is checked for each: an element that has stopped, or that takes another branch, does not fail."""
+    if jax.__name__ == "jax":
+        pytest.skip("refuses mapped loops, and checks the branches that no element takes")
+    f = _failing(jnp, lax, ck, positive)[name]
+    one, mapped = jax.jit(ck.checkify(f, ck.all_checks)), jax.jit(ck.checkify(jax.vmap(f), ck.all_checks))
+    alone = {x: one(jnp.float32(x)) for x in _ELEMENTS}
+    messages = {x: err.get() for x, (err, _) in alone.items()}
+    fine = next(x for x in _ELEMENTS if messages[x] is None)
+    for x in _ELEMENTS:
+        for xs in ([x, fine, fine], [fine, x, fine], [fine, fine, x]):
+            err, y = mapped(jnp.array(xs, jnp.float32))
+            assert err.get() == messages[x], xs
+            np.testing.assert_array_equal(y, [alone[v][1] for v in xs])
+    first = next((m for m in messages.values() if m), None)
+    xs = next(x for x in _ELEMENTS if messages[x] == first) * np.ones(3, np.float32)
+    for maps in (jax.jit(jax.vmap(f)), jax.vmap(jax.jit(f)), lambda xs: jax.vmap(jax.vmap(f))(xs[:, None])[:, 0]):
+        assert ck.checkify(maps, ck.all_checks)(xs)[0].get() == first
+
+
+def test_a_mapped_function_is_traced_again_without_checkify(jax, jnp, lax, ck):
+    """Programs that hold the results of checks are not those of the same function elsewhere."""
+    f = jax.jit(jax.vmap(lambda x: lax.while_loop(lambda c: c < 4, lambda c: jnp.log(c) * 0 + c + 1, x)))
+    xs = jnp.array([1.0, -1.0])
+    assert "nan" in ck.checkify(f, ck.nan_checks)(xs)[0].get() if jax.__name__ == "ferrax" else True
+    assert np.isnan(f(xs)[1]) and f(xs)[0] == 4
+    assert jax.__name__ == "jax" or ck.checkify(f, ck.div_checks)(xs)[0].get() is None
 
 
 def test_pmap(jax, ck, positive):

@@ -6,6 +6,7 @@ vmap(lambda x, w: w @ x, in_axes=(0, None))(xs, w)         # one product a row o
 from __future__ import annotations
 
 import collections
+import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _core, _flat
@@ -26,6 +27,16 @@ _R = TypeVar("_R")
 
 
 _get_aval = _core.get_aval
+
+
+class _Elements(threading.local):
+    """checked: what maps functions instead while `checkify` traces, from (fun, args, kwargs, options of `vmap`): loops that end at different times, and
+    branches that differ, are checked for each element. None elsewhere."""
+
+    checked = None
+
+
+elements = _Elements()
 
 
 def _is_axis(x):
@@ -88,6 +99,8 @@ def vmap(
             )
         if vmappables and concerns(args, kwargs, (in_axes, out_axes)):
             return vmap_over(fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, mapped_size)
+        if elements.checked is not None:
+            return elements.checked(fun, args, kwargs, (in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match))
         leaves, in_tree = tree_flatten((args, kwargs))
         if in_axes == 0 and type(in_axes) is int:
             dims = [0] * len(leaves)

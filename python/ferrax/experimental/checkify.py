@@ -18,7 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import _core, lax
+from .. import _core, _flat, lax
+from .._batching import elements, vmap
+from .._config import make_user_context
 from .._dtypes import is_key
 from .._flat import is_inexact
 from .._linear_maps import vjp
@@ -28,7 +30,7 @@ from ..custom_derivatives import custom_jvp, custom_vjp, zero_from_primal
 from ..extend.core import Literal
 from ..lax._bodies import Body, as_array
 from ..random import key_data, wrap_key_data
-from ..tree_util import tree_flatten
+from ..tree_util import tree_flatten, tree_leaves
 from ._errors import (
     DivisionByZeroError,
     Error,
@@ -85,6 +87,8 @@ all_checks: frozenset[Any] = automatic_checks | user_checks
 
 class _Check:
     """The function of a `check` in a program. It raises unless `checkify` has transformed it."""
+
+    inner = False  # whether it is the result of checks that a `checkify` of one element has made
 
     def __init__(self, site, slots, debug):
         self.site, self.slots, self.debug = site, slots, debug
@@ -255,7 +259,8 @@ def checkify(f: Callable[..., Any], errors: frozenset[Any] = user_checks) -> Cal
     @functools.wraps(f, updated=())
     def checked_fun(*args, **kwargs):
         # Arguments are captured, not parameters of the program, so that `f` gets static arguments and other objects unchanged.
-        body = Body(lambda: f(*args, **kwargs), _NO_ARGUMENTS, [], "checkify", f)
+        with _Tracing(errors):
+            body = Body(lambda: f(*args, **kwargs), _NO_ARGUMENTS, [], "checkify", f)
         jaxpr = body.program.jaxpr
         start = State.empty(sorted(_slots(jaxpr, errors), key=repr), Sites())
 
@@ -269,6 +274,82 @@ def checkify(f: Callable[..., Any], errors: frozenset[Any] = user_checks) -> Cal
         return error_of(state.code, list(state.payload.values()), tuple(state.payload), state.sites), body.out_tree.unflatten(outs)
 
     return checked_fun
+
+
+# The errors that are looked for, while a function is traced: programs traced meanwhile may contain the results of their checks.
+_looked_for = make_user_context(None)
+
+
+class _Tracing:
+    """While a function is traced for these errors."""
+
+    def __init__(self, errors):
+        self.errors, self.context = errors, _looked_for(errors)
+
+    def __enter__(self):
+        self.before, elements.checked = elements.checked, functools.partial(_of_elements, self.errors)
+        self.context.__enter__()
+
+    def __exit__(self, *exc):
+        elements.checked = self.before
+        self.context.__exit__(*exc)
+
+
+def _of_elements(errors, fun, args, kwargs, options):
+    """`vmap` of a function: if it fails within a loop or a branch, its elements are checked one by one, and the first failure of all is checked after."""
+    in_axes, out_axes, *others = options
+    found = []
+
+    @functools.wraps(fun, updated=())
+    def of_one(*args, **kwargs):
+        with _Tracing(errors):
+            body = Body(lambda: fun(*args, **kwargs), _NO_ARGUMENTS, [], "checkify", fun)
+        jaxpr = body.program.jaxpr
+        if not _fails_in_some(jaxpr, errors):
+            return [], body.out_tree.unflatten(_core.eval_program(body.program, body.consts))
+
+        def checked_elements():
+            state, outs = _walk(jaxpr, body.consts, [], State.empty(sorted(_slots(jaxpr, errors), key=repr), Sites()), errors)
+            found[:] = [state]
+            return state.values(), outs
+
+        values, outs = _core.jit(checked_elements)()
+        return values, body.out_tree.unflatten(outs)
+
+    before, elements.checked = elements.checked, None
+    try:
+        if _flat.references.seen and any(isinstance(x, _flat.references.Ref) for x in tree_leaves((args, kwargs))):
+            return vmap(fun, in_axes, out_axes, *others)(*args, **kwargs)
+        values, out = vmap(of_one, in_axes, (0, out_axes), *others)(*args, **kwargs)
+    finally:
+        elements.checked = before
+    for state in found:
+        _emit_failures(state, *values)
+    return out
+
+
+def _fails_in_some(jaxpr, errors):
+    """Whether a program can fail within a loop of unknown length or a branch: for some elements of a batch and not for others."""
+    for eqn in jaxpr.eqns:
+        bodies = [_open(b) for b in _bodies(eqn)]
+        inside = any(_may_fail(b, errors) for b in bodies) if eqn.primitive.name in ("while", "cond") else any(_fails_in_some(b, errors) for b in bodies)
+        if inside:
+            return True
+    return False
+
+
+def _emit_failures(state, codes, *payload):
+    """A check, of all elements, for each place of a function that was checked element by element."""
+    slots, sites = tuple(state.payload), state.sites
+    own = slots_of([np.empty(s[0], s[1]) for s in slots])
+
+    def words(site):
+        return lambda values, _: site.text(dict(zip(slots, [values[s] for s in own], strict=True)), sites)
+
+    for number, site in sites.table.items():
+        result = _Check(Site(site.kind, words(site)), own, False)
+        result.inner = True
+        _emit(result, lax.ne(codes, lax.full_like(codes, number)), payload)
 
 
 _NO_ARGUMENTS = tree_flatten(())[1]
@@ -286,6 +367,8 @@ _INT = _core.ShapedArray((), np.dtype(np.int32))
 def _bodies(eqn):
     """The programs that checks of an equation lie in."""
     name, params = eqn.primitive.name, eqn.params
+    if name == "jit" and params["name"] == "checked_elements":  # by `_of_elements`, which checks the result
+        return []
     if name in _CALLS:
         return [params[_CALLS[name]]]
     if name == "scan":
@@ -315,7 +398,10 @@ def _kinds(eqn, errors):
         return errors & nan_checks if any(is_inexact(v.aval.dtype) for v in eqn.outvars) else frozenset()
     if name in _INDEXED:
         return errors & index_checks
-    return errors & user_checks if _check_of(eqn) is not None else frozenset()
+    function = _check_of(eqn)
+    if function is None:
+        return frozenset()
+    return user_checks if function.inner else errors & user_checks
 
 
 def _has_tapes(jaxpr):
