@@ -151,6 +151,12 @@ impl PyArray {
         if let Ok(getter) = class.getattr(name).and_then(|d| d.getattr("__get__")) {
             return getter.call1((slf, &class));
         }
+        if let Some(part) = tracer_part(&slf.get().value, name) {
+            return match part {
+                Part::Value(v) => value::wrap(py, v),
+                Part::Axis(dim) => Ok(dim.into_pyobject(py)?.into_any()),
+            };
+        }
         // a tracer's type has more attributes
         if matches!(slf.get().value, Value::Tracer(_))
             && !name.starts_with('_')
@@ -176,6 +182,25 @@ pub fn tracer_class(v: &Value) -> &'static str {
             "LinearizeTracer"
         }
         TracerNode::Dual { .. } => "JVPTracer",
+    }
+}
+
+enum Part {
+    Value(Value),
+    Axis(usize),
+}
+
+/// What a tracer stands for, by JAX's names: the values of all elements and their axis under `vmap`, value and tangent
+/// under differentiation.
+fn tracer_part(v: &Value, name: &str) -> Option<Part> {
+    let Value::Tracer(t) = v else { return None };
+    match (&t.0.node, name) {
+        (TracerNode::Batched { val, .. }, "val") => Some(Part::Value(val.clone())),
+        (TracerNode::Batched { dim, .. }, "batch_dim") => Some(Part::Axis(*dim)),
+        (TracerNode::Dual { primal, .. }, "primal") => Some(Part::Value(primal.clone())),
+        (TracerNode::Dual { tangent, .. }, "tangent") => Some(Part::Value(tangent.clone())),
+        (TracerNode::Within { val, .. }, _) => tracer_part(val, name),
+        _ => None,
     }
 }
 

@@ -155,26 +155,28 @@ impl PyArray {
     fn __format__<'py>(slf: &Bound<'py, Self>, spec: &str) -> PyResult<Bound<'py, PyString>> {
         let py = slf.py();
         let me = slf.get();
-        // a float narrower than NumPy's own is formatted as Python's float
-        let dtype = me.value.dtype();
-        let is_narrow = dtype.is_float() && !matches!(dtype, Dtype::F16 | Dtype::F32 | Dtype::F64);
         let terms = me.value.cut().get().is_some_and(|p| !p.spec.unreduced.is_empty());
         if terms && me.value.concrete().is_some() {
             return slf.repr();
         }
-        if spec.is_empty() && !(is_narrow && me.value.rank() == 0 && me.value.concrete().is_some()) {
+        if spec.is_empty() && me.value.is_tracer() {
             return slf.str();
         }
         match me.value.concrete() {
+            // as NumPy's scalar: a float of any width is formatted as Python's
+            Some(v) if me.value.rank() == 0 && !me.value.dtype().is_key() => {
+                let x = to_ndarray(py, v)?.get_item(PyTuple::empty(py))?;
+                Ok(x.call_method1("__format__", (spec,))?.cast_into()?)
+            }
+            _ if spec.is_empty() => slf.str(),
             None => Err(PyTypeError::new_err(format!(
                 "unsupported format string passed to {}.__format__",
                 slf.get_type().name()?
             ))),
-            Some(v) if me.value.rank() == 0 => {
-                let x = to_ndarray(py, v)?.call_method0("item")?;
-                Ok(x.call_method1("__format__", (spec,))?.cast_into()?)
-            }
-            Some(_) => Err(PyTypeError::new_err("unsupported format string passed to numpy.ndarray.__format__")),
+            Some(v) => Err(PyTypeError::new_err(format!(
+                "unsupported format string passed to {}.__format__",
+                if v.dtype().is_key() { "PRNGKeyArray" } else { "numpy.ndarray" }
+            ))),
         }
     }
     fn __str__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
