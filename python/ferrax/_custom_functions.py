@@ -169,14 +169,22 @@ class CustomFunction:
 
 
 class RuledFunction(FlatFun):
-    """The function with the rule, over leaves; has the types of its outputs once it has run."""
+    """The function with the rule, over leaves; has the types of its outputs, and which of them are arguments unchanged, once it has run."""
 
-    __slots__ = ("out_avals",)
+    __slots__ = ("forwards", "out_avals")
 
     def __call__(self, *leaves):
         outs = super().__call__(*leaves)
-        self.out_avals = [_core.get_aval(x) for x in outs]
+        where = {id(x): i for i, x in enumerate(leaves)}
+        self.out_avals, self.forwards = [_core.get_aval(x) for x in outs], [where.get(id(x)) for x in outs]
         return outs
+
+    def passed(self, leaves, outs):
+        """The outputs. A Python number that was passed on unchanged is one again where nothing is traced."""
+        if not _core.at_root() or getattr(self, "forwards", None) is None:
+            return outs
+        is_number = lambda i: i is not None and type(leaves[i]) in (bool, int, float, complex)
+        return [leaves[i] if is_number(i) else x for x, i in zip(outs, self.forwards, strict=True)]
 
 
 class PlainText(str):

@@ -14,7 +14,8 @@ import functools
 from typing import Any
 
 from . import _core
-from ._mesh import AxisType, get_abstract_mesh, use_abstract_mesh
+from ._devices import device_put
+from ._mesh import AxisType, Mesh, get_abstract_mesh, use_abstract_mesh
 from ._partition_spec import PartitionSpec
 from ._parts import reshard
 from ._shardings import NamedSharding
@@ -89,6 +90,8 @@ def explicit_axes(f: Any = None, /, *, axes: str | tuple[str, ...] | None = None
         if inner is None:
             raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context when using `explicit_axes` API.")
         out = _with_types(f, args, kwargs, inner, wanted)
+        if _core.at_root() and not any(isinstance(x, _core.Tracer) for x in tree_leaves(out)):
+            return tree_map(lambda x: _on_types_of(_core.asarray(x), outer), out)
         return tree_map(lambda x: _core.reshard(x, _narrowed(x, outer)), out)
 
     return decorated
@@ -126,7 +129,7 @@ def _narrowed(x, mesh):
 
 
 def _with_types(f, args, kwargs, mesh, wanted):
-    """Calls `f` in another abstract mesh. It is traced if the arguments are concrete, so that one program contains all of it."""
+    """Calls `f` in another abstract mesh: with arrays where nothing is traced, so that it may ask for their shardings."""
     leaves, tree = tree_flatten((args, kwargs))
     is_array = [isinstance(x, _core.Array) for x in leaves]
 
@@ -139,8 +142,22 @@ def _with_types(f, args, kwargs, mesh, wanted):
             args = _reshard_all(args, wanted, mesh)
         return f(*args, **kwargs)
 
+    arrays = [x for x, a in zip(leaves, is_array, strict=True) if a]
     with use_abstract_mesh(mesh):
-        return _core.jit(inside)(*[x for x, a in zip(leaves, is_array, strict=True) if a])
+        if _core.at_root() and not any(isinstance(x, _core.Tracer) for x in arrays):
+            moved = iter([_on_types_of(x, mesh) for x in arrays])
+            args, kwargs = tree.unflatten([next(moved) if a else x for x, a in zip(leaves, is_array, strict=True)])
+            return f(*(args if wanted is None else _reshard_all(args, wanted, mesh)), **kwargs)
+        return _core.jit(inside)(*arrays)
+
+
+def _on_types_of(x, mesh):
+    """An array where it lies, on a mesh whose axes have the types of another."""
+    sharding = x.sharding
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.axis_names != mesh.axis_names or sharding.mesh.axis_types == mesh.axis_types:
+        return x
+    typed = Mesh(sharding.mesh.devices, mesh.axis_names, axis_types=mesh.axis_types)
+    return device_put(x, NamedSharding(typed, sharding.spec, memory_kind=sharding.memory_kind))
 
 
 def _reshard_all(x, wanted, mesh):

@@ -6,7 +6,7 @@ Invariant: any other order is refused.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["Format", "Layout", "format_of"]
 
@@ -19,6 +19,7 @@ class Layout:
       ValueError: it is not row-major, or tiled.
     """
 
+    AUTO: ClassVar[Any]  # for a `Format`: the layout that the compiler chooses
     major_to_minor: tuple[int, ...]
     tiling: tuple[tuple[int, ...], ...] | None = None
     sub_byte_element_size_in_bits: int = 0
@@ -37,6 +38,17 @@ class Format:
     sharding: Any = None
 
 
+class _Auto:
+    """The layout that the compiler chooses: the one there is."""
+
+    def __repr__(self):
+        return "AUTO"
+
+    def __reduce__(self):
+        return "AUTO"
+
+
+Layout.AUTO = AUTO = _Auto()
 Layout.__module__ = Format.__module__ = "ferrax.experimental.layout"
 
 

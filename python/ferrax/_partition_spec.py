@@ -191,5 +191,10 @@ class PartitionSpec:
         return _spec_again, self._key()
 
 
+# As in JAX, its own name is the short one, by which it is public too.
+PartitionSpec.__name__ = PartitionSpec.__qualname__ = "P"
+PartitionSpec.__module__ = "ferrax.sharding"
+
+
 def _spec_again(partitions, unreduced, reduced):
     return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)

@@ -156,6 +156,20 @@ class Ref(Shaped):
         """The type."""
         return RefType(self._aval)
 
+    @property
+    def committed(self) -> bool:
+        """Whether its value is bound to its devices."""
+        return self._here().committed
+
+    @property
+    def format(self) -> Any:
+        """The memory order and the sharding of its value."""
+        return self._here().format
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of its present value, which the next write may move."""
+        return self._here().unsafe_buffer_pointer()
+
     def _type(self):
         return repr(self.aval)
 

@@ -77,11 +77,14 @@ class custom_vmap(CustomFunction):
         return handing_on(lambda: self._call(args), lambda refs: call_custom_vmap(self, args, refs), given)
 
     def _call(self, args):
-        leaves, in_tree = tree_flatten(args)
-        leaves = [as_array(x) for x in leaves]
+        given, in_tree = tree_flatten(args)
+        leaves = [as_array(x) for x in given]
         body = Body.of(self.fun, in_tree, [x.aval for x in leaves], "custom_vmap")
         if _core.at_root() and not any(isinstance(x, _core.Tracer) for x in (*body.consts, *leaves)):
-            return body.out_tree.unflatten(_core.eval_program(body.program, body.consts, *leaves))
+            outs = _core.eval_program(body.program, body.consts, *leaves)
+            # a Python number that was passed on unchanged is one again
+            is_number = lambda i: i is not None and type(given[i]) in (bool, int, float, complex)
+            return body.out_tree.unflatten([given[i] if is_number(i) else x for x, i in zip(outs, body.forwards, strict=True)])
         n, call = len(body.consts), body.program
         if n:
             call = body.rewired(range(n), range(n, n + len(leaves)), range(len(body.out_avals)), [x.aval for x in (*body.consts, *leaves)])

@@ -196,7 +196,7 @@ class custom_jvp(CustomFunction, Generic[_P, _R]):
         flat = RuledFunction(lambda *dyn: self.fun(*merge(dyn)), in_tree)
         rule = _FlatJvpRule(self.jvp, name, static, tree_structure(dyn), flat, self.symbolic_zeros)
         outs = _core.custom_jvp_call(name, flat, rule, leaves, symbolic_zeros=self.symbolic_zeros)
-        return (flat.out_tree or rule.out_tree).unflatten(outs)
+        return (flat.out_tree or rule.out_tree).unflatten(flat.passed(leaves, outs))
 
 
 def _constant(args, positions):
@@ -388,7 +388,7 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
         outs = _core.custom_vjp_call(
             name, flat, named(rule.forward, name_of(self.fwd)), named(rule.backward, name_of(self.bwd)), leaves, symbolic_zeros=self.symbolic_zeros
         )
-        return (flat.out_tree or rule.out_tree).unflatten(outs)
+        return (flat.out_tree or rule.out_tree).unflatten(flat.passed(leaves, outs))
 
     def _in_its_rule(self, static, dyn, merge):
         """The call of the function through its `fwd`, for other derivatives."""

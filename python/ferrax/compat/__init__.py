@@ -23,6 +23,7 @@ import types
 
 from .. import _core
 from .._late import dictionary
+from .._partition_spec import PartitionSpec
 from . import _logs
 from ._foreign import foreign
 from ._imports import import_of
@@ -31,6 +32,12 @@ from ._standins import ALIASES, IMPORTED, MIRRORS, STANDINS, is_own
 
 __all__ = ["ABSENT", "FOLLOWS", "absent", "install", "looked_up"]
 
+# The modules that `import jax` imports: programs find them in `sys.modules`.
+_WITH_JAX = """jax.api_util jax.core jax.custom_batching jax.custom_derivatives jax.debug jax.distributed jax.dlpack jax.dtypes jax.errors jax.experimental
+    jax.experimental.compilation_cache jax.experimental.compilation_cache.compilation_cache jax.export jax.ffi jax.image jax.interpreters jax.interpreters.ad
+    jax.interpreters.batching jax.interpreters.partial_eval jax.interpreters.pxla jax.interpreters.xla jax.lax jax.lax.linalg jax.lib jax.monitoring jax.nn
+    jax.nn.initializers jax.numpy jax.numpy.fft jax.numpy.linalg jax.ops jax.profiler jax.random jax.ref jax.scipy jax.sharding jax.stages jax.tree
+    jax.tree_util jax.typing jax.version jaxlib jaxlib._jax jaxlib.utils jaxlib.version jaxlib.weakref_lru_cache jaxlib.xla_client""".split()
 _VERSIONS = {"jax": FOLLOWS, "jaxlib": FOLLOWS_JAXLIB}
 ABSENT = object()
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
@@ -95,6 +102,14 @@ def _speaking(module):
     return module
 
 
+def _imported_as(module):
+    """A public module of Ferrax's that is reached as an attribute, which importing it by JAX's name finds from here on."""
+    name = getattr(module.__spec__, "name", "") or ""
+    if _is_public(module) and "jax" in sys.modules:
+        sys.modules.setdefault("jax" + name.removeprefix("ferrax"), module)
+    return module
+
+
 def _is_public(module):
     name = getattr(module.__spec__, "name", "") or ""
     return name.partition(".")[0] == "ferrax" and not any(part.startswith("_") or part == "compat" for part in name.split("."))
@@ -110,7 +125,7 @@ class _Speaking:
         if self.own is not None:
             try:
                 value = self.own(name)
-                return _speaking(value) if isinstance(value, types.ModuleType) else value
+                return _imported_as(_speaking(value)) if isinstance(value, types.ModuleType) else value
             except AttributeError as e:
                 # errors within are passed on unchanged
                 if e.__traceback__.tb_next is None or e.__traceback__.tb_next.tb_next is not None:
@@ -212,7 +227,7 @@ class _Root(_StandIn):
         if self.__name__ == "jax" and not name.startswith("__"):
             value = getattr(importlib.import_module("ferrax"), name, ABSENT)
             if value is not ABSENT:
-                return _speaking(value) if isinstance(value, types.ModuleType) else value
+                return _imported_as(_speaking(value)) if isinstance(value, types.ModuleType) else value
         return super()._find(name)
 
     def __dir__(self):
@@ -231,6 +246,11 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module):
         if self.spec is not None:
             module.__spec__ = self.spec
+        if isinstance(module, _Root) and module.__name__ == "jax":
+            for name in _WITH_JAX:
+                importlib.import_module(name)
+            for value in [m for name, m in sys.modules.items() if name.startswith("ferrax.") and isinstance(m, types.ModuleType)]:
+                _imported_as(value)
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -318,7 +338,7 @@ def install():
             raise ImportError(f"{name} has been imported from {getattr(module, '__file__', 'elsewhere')}: call ferrax.compat.install() before the first `import jax`")
     sys.meta_path.insert(0, _Finder())
     # Libraries that dispatch by type (autoray, plum) recognise JAX's arrays by the module of their class.
-    for cls, module in ((_core.ArrayImpl, "jaxlib._jax"), (_core.Array, "jax"), (_core.Tracer, "jax._src.core")):
+    for cls, module in ((_core.ArrayImpl, "jaxlib._jax"), (_core.Array, "jax"), (_core.Tracer, "jax._src.core"), (PartitionSpec, "jax")):
         cls.__module__ = module
     _logs.install()
     for name in NAMES:

@@ -54,7 +54,7 @@ def _scan_length(xs, length):
                 " `while_loop` or `fori_loop`.",
             )
         try:
-            length = operator.index(length)
+            length = int(length) if isinstance(length, float) and length.is_integer() else operator.index(length)
         except TypeError:
             raise TypeError(f"The `length` argument to `scan` expects a concrete `int` value, got {length}") from None
         if any(n != length for n in sizes):
