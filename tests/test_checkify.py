@@ -265,8 +265,8 @@ def _failing(jnp, lax, ck, positive):
     """Functions of one number that fail within a loop or branch, for some numbers."""
     below = lambda x: ck.check(x < 6, "too large: {x}", x=x)
     return {
-        "while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: (below(c), c * 3 + 1 + positive(c) * 0)[1], x),
-        "test of a while": lambda x: lax.while_loop(lambda c: (below(c), c < 9)[1], lambda c: c + 2, x),
+        "while": lambda x: lax.while_loop(lambda c: c < 8, lambda c: (below(c), c + 3 + positive(c) * 0)[1], x),
+        "test of a while": lambda x: lax.while_loop(lambda c: (below(c), c < 4)[1], lambda c: c + 2, x),
         "nan in a while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: jnp.log(c) * 0 + c + 1, x),
         "index in a while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: jnp.arange(3.0)[c.astype(int)] * 0 + c + 1, x),
         "division in a while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: c / (c - 1) * 0 + c + 1, x),

@@ -175,27 +175,37 @@ pub struct Plan {
     pub steps: Vec<Step>,
 }
 
+/// The sum over steps and the blocks within them, of the longest branch of each, and so much for an iteration.
+fn sum(steps: &[Step], iteration: u64, of: &dyn Fn(&Step) -> u64) -> u64 {
+    let one = |s: &Step| match s {
+        Step::Loop(l) => {
+            let test = if let Trip::While { cond, .. } = &l.trip { sum(cond, iteration, of) } else { 0 };
+            let trips = if let Trip::Static(n) = l.trip { n as u64 } else { 1 };
+            sum(&l.body, iteration, of).saturating_add(test).saturating_add(iteration).saturating_mul(trips)
+        }
+        Step::Switch { branches, .. } => branches.iter().map(|b| sum(b, iteration, of)).max().unwrap_or(0),
+        s => of(s),
+    };
+    steps.iter().map(one).fold(0, u64::saturating_add)
+}
+
 impl Plan {
     /// How long one run is, roughly, in operations on elements, moves among them; unknown trip counts count as 1. A step that is no work, an
     /// iteration among them, still takes its time.
     pub fn work(&self) -> u64 {
-        let steps = |s: &[Step]| s.iter().map(|s| self.step_work(s)).fold(0, u64::saturating_add);
-        steps(&self.steps)
-    }
-    fn step_work(&self, s: &Step) -> u64 {
-        let steps = |s: &[Step]| s.iter().map(|s| self.step_work(s)).fold(0, u64::saturating_add);
-        match s {
+        sum(&self.steps, 1, &|s| match s {
             Step::Kernel { kernel, .. } => (kernel.domain().size() as u64).saturating_mul(kernel.nodes.len() as u64),
             Step::Routine { routine, .. } => routine.work(),
-            Step::Loop(l) => {
-                let test = if let Trip::While { cond, .. } = &l.trip { steps(cond) } else { 0 };
-                let trips = if let Trip::Static(n) = l.trip { n as u64 } else { 1 };
-                steps(&l.body).saturating_add(test).saturating_add(1).saturating_mul(trips)
-            }
-            Step::Switch { branches, .. } => branches.iter().map(|b| steps(b)).max().unwrap_or(0),
             Step::Copy { from, .. } => self.slots[*from as usize].len as u64,
             _ => 1,
-        }
+        })
+    }
+    /// The part of it in routines that take elements one after the other, a nanosecond each and more.
+    pub fn serial_work(&self) -> u64 {
+        sum(&self.steps, 0, &|s| match s {
+            Step::Routine { routine, .. } if routine.is_serial() => routine.work(),
+            _ => 0,
+        })
     }
     /// Whether a host function or another device can be waited for: such plans never run on the caller's thread while it holds locks.
     pub fn waits(&self) -> bool {

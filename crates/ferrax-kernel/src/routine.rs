@@ -389,6 +389,10 @@ impl Routine {
             Routine::Fft(_) => "fft",
         }
     }
+    /// Whether it takes elements one after the other: it is not made of sums of products, nor of copies.
+    pub fn is_serial(&self) -> bool {
+        matches!(self, Routine::Linalg(_) | Routine::Sort { .. } | Routine::TopK { .. } | Routine::Cumulative { .. })
+    }
     /// An estimate of scalar operations, by which asynchronous and parallel execution are chosen.
     pub fn work(&self) -> u64 {
         let size = |v: &[(DType, usize)]| v.iter().map(|x| x.1 as u64).sum::<u64>();

@@ -80,7 +80,9 @@ impl Compiled {
         let queued = plan.work() > ASYNC_WORK || plan.unbounded() || plan.waits() || asks;
         let (calls, effects) = (plan.calls(), program.effects().io);
         let ends = !plan.unbounded() && !plan.waits();
-        let brief = plan.work() <= if ends { MAX_SPECULATIVE_WORK } else { ASYNC_WORK };
+        // a decomposition takes a hundred times as long as a sum of as many terms, and cannot be stopped
+        let brief =
+            plan.work() <= if ends { MAX_SPECULATIVE_WORK } else { ASYNC_WORK } && plan.serial_work() <= ASYNC_WORK;
         let pace =
             (queued && brief && !plan.meets() && !effects && device.platform() == "cpu").then(|| Pace::new(ends));
         let exe = device.backend.compile(plan)?;

@@ -277,7 +277,7 @@ def _forward(prim, nonzero, arrays):
 
 def _backward(prim, nonzero, residuals, cts):
     """The cotangents of the arrays of the arguments that have tangents; None or `Zero` for the others."""
-    accums = [(ValAccum if nz else NullAccum)(a.to_ct_aval()) for a, nz in zip(prim.in_avals_flat, nonzero, strict=True)]
+    accums = [(ValAccum if nz else NullAccum)(hi.cotangent_type(a)) for a, nz in zip(prim.in_avals_flat, nonzero, strict=True)]
     prim.vjp_bwd(residuals, prim.out_tree.unflatten(_changes(prim.out_avals_flat, cts)), *prim.in_tree.unflatten(accums))
     return _arrays_of_changes(prim.in_avals_flat, [acc.freeze() for acc in accums])
 
@@ -340,9 +340,9 @@ def _jvp(primals, tangents, *, _prim):
     nonzero = [type(t) is not ad.Zero for t in _changes(_prim.in_avals_flat, tangents)]
     has_forward = _prim._has("jvp") or _prim._has("lin")
     forward = all((owner := _core.trace_of(t)) is None or owner.what in ("vmap", "jvp") for t in active)
-    if (forward and has_forward) or not _prim._has("vjp_fwd"):
-        if not has_forward:
-            _prim.jvp(primals, tangents) if forward else _prim.vjp_fwd(nonzero, *primals)  # which raises
+    if not has_forward and (forward or not _prim._has("vjp_fwd")):
+        raise _prim._missing("jvp", "`jvp`") if forward else _prim._missing("grad", "`vjp_fwd`")
+    if forward or not _prim._has("vjp_fwd"):
         return _jvp_on(_prim, primals, tangents)
     outs, residuals, nonzero_out = _forward(_prim, nonzero, primals)
     residuals, live = _Residuals(residuals), _live(_prim, nonzero_out)
@@ -415,7 +415,7 @@ def _transpose(cts, *operands, _prim):
     for a in _prim.in_avals_flat:
         own = [next(arrays) for _ in range(hi.count(a) if hi.is_type(a) else 1)]
         if any(ad.is_undefined_primal(x) for x in own):
-            leaves.append(ValAccum(a.to_ct_aval()))
+            leaves.append(ValAccum(hi.cotangent_type(a)))
         else:
             leaves.append(hi.value_of(a, own) if hi.is_type(a) else own[0])
     ct = _prim.out_tree.unflatten(_changes(_prim.out_avals_flat, cts))

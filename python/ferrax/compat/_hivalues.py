@@ -17,7 +17,7 @@ from .._flat import zeros
 from ..interpreters import ad
 from ..tree_util import register_pytree_node
 
-__all__ = ["array_types", "arrays_of", "arrays_of_change", "change_of", "count", "is_type", "is_value", "register", "tangent_types", "type_of", "value_of"]
+__all__ = ["array_types", "arrays_of", "arrays_of_change", "change_of", "cotangent_type", "count", "is_type", "is_value", "register", "tangent_types", "type_of", "value_of"]
 
 _types = {}
 
@@ -44,6 +44,11 @@ def tangent_types(aval):
     except (AssertionError, NotImplementedError):
         return []
     return list(tangent.lo_ty()) if is_type(tangent) else [tangent]
+
+
+def cotangent_type(aval):
+    """The type of cotangents."""
+    return aval.to_ct_aval() if is_type(aval) else aval.to_tangent_aval()
 
 
 def array_types(aval):
