@@ -20,6 +20,7 @@ from ._flat import FlatFun, abstract, argument_names, check_callable, name_of, w
 from ._shapes import Shaped
 from ._tracebacks import api_boundary
 from ._transformed import restorable
+from ._vmappable import carried
 from .tree_util import tree_flatten
 
 if TYPE_CHECKING:
@@ -333,6 +334,8 @@ def typeof(x: Any) -> ShapedArray:
     Raises:
         TypeError: `x` is not an array type.
     """
+    if (own := carried.types.get(type(x))) is not None:
+        return own(x)
     return x.aval if type(x) is _flat.references.Ref else _get_aval(x)
 
 

@@ -23,6 +23,7 @@ from ._linear_maps import _get_aval, vjp
 from ._ref_backward import linearized, transposed
 from ._tracebacks import api_boundary
 from ._transformed import restorable
+from ._vmappable import carried
 from .tree_util import tree_flatten, tree_map, tree_structure, tree_transpose
 
 if TYPE_CHECKING:
@@ -236,6 +237,9 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
     def run(args, kwargs):
         _check_enough(argnums, len(args))
         dyn, partial_fun = _differentiated(fun, argnums, args, kwargs)
+        restored = None
+        if carried.types and (found := carried.differentiated(dyn, partial_fun)) is not None:
+            dyn, partial_fun, restored = found
         leaves, in_tree = tree_flatten((dyn, {}))
         for x in leaves:
             # PERF: arrays of float32, by far the most usual, skip the aval and the call.
@@ -260,6 +264,7 @@ def _value_and_grad(fun, name, argnums, has_aux, holomorphic, allow_int):
                 raise
         grads = [zeros(_get_aval(x), cotangent=True) if ct is None else ct for ct, x in zip(cts, leaves, strict=True)]
         g = in_tree.unflatten(grads)[0]
+        g = g if restored is None else restored(g)
         if not isinstance(argnums, tuple):
             g = g[0]
         return ((value, aux) if has_aux else value), g

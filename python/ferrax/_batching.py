@@ -15,7 +15,7 @@ from ._flat import FlatFun, argument_names, check_callable, looked_at, wraps
 from ._tracebacks import api_boundary
 from ._transformed import restorable
 from ._tree_prefixes import spread_prefix
-from ._vmappable import concerns, spec_types, vmap_over, vmappables
+from ._vmappable import carried, concerns, spec_types, vmap_over, vmappables
 from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ elements = _Elements()
 
 
 def _is_axis(x):
-    return x is None or type(x) is int
+    return x is None or type(x) is int or isinstance(x, carried.specs)
 
 
 @api_boundary
@@ -99,6 +99,8 @@ def vmap(
             )
         if vmappables and concerns(args, kwargs, (in_axes, out_axes)):
             return vmap_over(fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, mapped_size)
+        if carried.specs and any(isinstance(a, carried.specs) for a in (*_axis_leaves(in_axes), *_axis_leaves(out_axes))):
+            return carried.mapped(fun, args, kwargs, in_axes, out_axes, axis_name, axis_size, mapped_size)
         if elements.checked is not None:
             return elements.checked(fun, args, kwargs, (in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match))
         leaves, in_tree = tree_flatten((args, kwargs))

@@ -18,6 +18,7 @@ from ._flags import refused
 from ._flat import FlatFun, abstract, check_callable, describe, float0, is_inexact, looked_at, tangent_dtype, zeros
 from ._ref_backward import linearized, transposed
 from ._tracebacks import api_boundary
+from ._vmappable import carried
 from .tree_util import Partial, keystr, register_pytree_node, tree_flatten, tree_structure
 
 if TYPE_CHECKING:
@@ -152,6 +153,10 @@ def vjp(fun: Any, *primals: Any, has_aux: Any = False, reduce_axes: Any = ()) ->
         _flat.references.check_aliases("vjp", fun, primals, {})
         within, others, _ = _flat.references.without_refs(fun, primals, {})
         return vjp(within, *others, has_aux=has_aux)
+    if carried.types and (found := carried.differentiated(primals, fun)) is not None:
+        others, of_others, restored = found
+        out, pull, *aux = vjp(of_others, *others, has_aux=has_aux)
+        return out, Partial(_restoring, pull, restored), *aux
     leaves, in_tree = tree_flatten((primals, {}))
     flat = FlatFun(fun, in_tree, has_aux)
     outs, linear, refs = linearized(flat, leaves)
@@ -252,6 +257,10 @@ class VJP:
 
 
 register_pytree_node(VJP, lambda f: ((f.args_res, f.opaque_residuals), f._fixed), lambda fixed, xs: VJP(fixed, *xs))
+
+
+def _restoring(pull, restored, *cotangents):
+    return restored(pull(*cotangents))
 
 
 def _pull_back(spec, n_aux, linear, *cotangents, wanted=None):

@@ -17,6 +17,21 @@ from ._tree_prefixes import spread_prefix
 from .tree_util import tree_flatten
 
 vmappables, spec_types = {}, set()
+
+
+class _Carried:
+    """Values that consist of arrays and have tangents of another type, such as those of `experimental.hijax`.
+
+    types: their classes, and the function that gives the type of a value. differentiated(args, fun): (arguments, function) as those of the arrays that
+    carry tangents, and what makes cotangents of those the cotangents of the values; None if there is no such value among the arguments.
+    specs: the classes of what says, in the place of an axis, how a value is mapped. mapped: `vmap` where there is one.
+    """
+
+    def __init__(self):
+        self.types, self.specs, self.differentiated, self.mapped = {}, (), None, None
+
+
+carried = _Carried()
 to_elt_handlers, from_elt_handlers, make_iota_handlers = {}, {}, {}
 
 

@@ -20,7 +20,7 @@ _ROWS = (
     ("jax.experimental", "cur_qdd", "compat._hijax.cur_qdd", "flax"),
     ("jax.experimental", "primal_tangent_dtype", "compat._hijax.primal_tangent_dtype", "libraries with dtypes of their own"),
     ("jax.experimental.hijax", "AbstractRef", "compat._internals.AbstractRef", "flax.nnx"),
-    ("jax.experimental.hijax", "HiPspec", "compat._hijax.HiType", "flax.nnx"),
+    ("jax.experimental.hijax", "HiPspec", "compat._hijax.HiPspec", "flax.nnx"),
     ("jax.experimental.hijax", "TransformedRef", "experimental.pallas._references.View", "flax.nnx"),
     ("jax.experimental.hijax", "HiPrim", "compat._hiprimitives.VJPHiPrimitive", "programs of later versions"),
     ("jax.experimental.hijax", "GradAccum", "compat._hiprimitives.GradAccum", "programs of later versions"),
