@@ -457,7 +457,9 @@ class VmapOf(VJPHiPrimitive):
         super().__init__()
 
     def _has(self, name):
-        return self.prim._has(name) if name in ("jvp", "lin", "vjp_fwd") else super()._has(name)
+        if name == "jvp":
+            return self.prim._has("jvp") or self.prim._has("lin")
+        return self.prim._has(name) if name == "vjp_fwd" else super()._has(name)
 
     def _mapped(self, fun, in_axes, out_axes):
         return vmap(fun, in_axes, out_axes, self.axis_data.name, self.axis_data.size, self.axis_data.spmd_name, sum_match=True)
