@@ -693,6 +693,19 @@ def test_tree_transpose_of_nodes_that_keep_the_structure_below_them(jax):
     assert [(x.leaves, x.treedef) for x in out] == [([3, 5], structure({"a": 1, "b": 2})), ([4, 6], structure({"a": 1, "b": 2}))]
 
 
+@pytest.mark.parametrize("modes", ["rev", "fwd", "lin", "fwd,rev", "fwd, lin", ("lin",), ["rev"], {"fwd", "lin"}, ("fwd", "rev", "lin")])
+def test_check_grads_takes_modes_as_a_string_or_a_sequence(jax, jnp, modes):
+    check = jax.test_util.check_grads
+    check(jnp.sin, (jnp.float32(0.5),), order=2, modes=modes)
+    wrong = lambda x: jax.lax.stop_gradient(x) * 2
+    with pytest.raises(AssertionError):
+        check(wrong, (jnp.full(2, 0.5),), order=1, modes=modes)
+    if jax.__name__ == "ferrax":  # JAX checks nothing, without a word
+        for unknown in ("forward", ("fwd", "reverse")):
+            with pytest.raises(ValueError, match="unknown modes"):
+                check(jnp.sin, (0.5,), order=1, modes=unknown)
+
+
 def test_check_grads_allows_for_the_size_of_an_array(jax, jnp):
     def accepts(n, off):
         f = jax.custom_jvp(lambda x: x)

@@ -535,8 +535,60 @@ def test_every_flag_says_what_its_values_do(jax):
     native = pathlib.Path(__file__).parent.parent / "crates" / "ferrax-python" / "src"
     read += "".join(p.read_text() for p in native.rglob("*.rs"))
     for name, flag in configuration.FLAGS.items():
-        says = flag.inert or flag.refused or name == "jax_transfer_guard"  # which sets those of all ways
+        # one sets those of all ways, others act where they are set
+        says = flag.inert or flag.refused or name == "jax_transfer_guard" or hasattr(flag, "apply")
         assert flag.doc and (f'"{name}"' in read or f"config.{name}" in read) != bool(says), name
+
+
+# Every setting of JAX 0.10.2, but for `check_vma`, which is set by a parameter, and those of errors, which `checkify` looks for.
+SETTINGS = """eager_constant_folding jax2tf_associative_scan_reductions jax2tf_default_native_serialization jax_backend_target jax_bcoo_cusparse_lowering
+    jax_captured_constants_report_frames jax_captured_constants_warn_bytes jax_check_proxy_envs jax_compilation_cache_check_contents
+    jax_compilation_cache_expect_pgle jax_compilation_cache_include_metadata_in_key jax_compiler_detailed_logging_min_ops
+    jax_cpu_get_global_topology_timeout_minutes jax_cpu_get_local_topology_timeout_minutes jax_cross_host_transfer_socket_address
+    jax_cross_host_transfer_timeout_seconds jax_cross_host_transfer_transfer_size jax_cross_host_transport_addresses jax_cuda_visible_devices
+    jax_debug_leaked_clients_on_clear_backends jax_debug_log_modules jax_disable_most_optimizations jax_disable_vmap_shmap_error jax_dump_ir_modes
+    jax_dump_ir_to jax_enable_pgle jax_enable_preemption_service jax_enable_recoverability jax_experimental_unsafe_xla_runtime_errors
+    jax_export_calling_convention_version jax_export_ignore_forward_compatibility jax_force_dcn_cross_host_transfers jax_include_debug_info_in_dumps
+    jax_log_checkpoint_residuals jax_logging_level jax_mock_gpu_topology jax_mosaic_allow_hlo jax_mutable_array_checks jax_oneapi_visible_devices
+    jax_pallas_enable_debug_checks jax_pallas_poison_buffers jax_pallas_use_mosaic_gpu jax_pallas_verbose_errors jax_pgle_aggregation_percentile
+    jax_pjrt_client_create_options jax_pprint_use_color jax_ragged_dot_use_gpu_pallas_triton_lowering jax_ragged_dot_use_ragged_dot_instruction
+    jax_refs_to_pins jax_remove_custom_partitioning_ptr_from_cache_key jax_rocm_visible_devices jax_scan3 jax_send_traceback_to_runtime
+    jax_serialization_version jax_share_binary_between_hosts jax_share_binary_between_hosts_timeout_ms jax_sort_devices_by_process_index
+    jax_source_url_schema jax_threefry_gpu_kernel_lowering jax_tracer_error_num_traceback_frames jax_use_emit_pipeline_primitive jax_use_magma
+    jax_xla_backend jax_xla_profile_version mock_num_gpu_processes"""
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", SETTINGS.split())
+def test_settings_of_other_devices_and_compilers_are_accepted(jax, name, recwarn):
+    value = jax.config.read(name)
+    jax.config.update(name, value)
+    assert getattr(jax.config, name) == value and not recwarn.list
+
+
+@pytest.mark.ours
+def test_logging_level(child):
+    code = """
+    import logging
+    config = jax.config.update
+    jnp = jax.numpy
+    logger, level = logging.getLogger("ferrax"), lambda: logging.getLogger("ferrax").level
+    logger.setLevel("ERROR")
+    for value in ("DEBUG", "INFO", None):
+        config("jax_logging_level", value)
+        print(level(), len(logger.handlers), jax.config.jax_logging_level)
+    config("jax_debug_log_modules", "ferrax, other")
+    print(level(), logging.getLogger("other").level)
+    config("jax_debug_log_modules", "")
+    print(level(), logging.getLogger("other").level, len(logger.handlers))
+    try:
+        config("jax_logging_level", "LOUD")
+    except ValueError as e:
+        print(e)
+    """
+    out = child(code).splitlines()
+    assert out[:5] == ["10 1 DEBUG", "20 1 INFO", "40 0 None", "10 10", "40 0 0"]
+    assert out[5].startswith("new enum value must be None or in ['NOTSET', 'DEBUG'")
 
 
 @pytest.mark.ours

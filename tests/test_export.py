@@ -630,3 +630,35 @@ def test_a_rust_program_serves_pythons_bits(tmp_path):
     run = subprocess.run([serve, *files], check=True, capture_output=True, text=True)
     assert run.stdout.startswith("classify: 200 rows")
     assert files[2].read_bytes() == (tmp_path / "logits.f32").read_bytes()
+
+
+def test_devices_and_shardings(child):
+    """An export says on how many devices it is laid out and how arguments and results lie on a mesh; so does its file."""
+    code = """
+    from ferrax import export, lax, numpy as jnp
+    from ferrax.sharding import AxisType, NamedSharding, PartitionSpec as P
+    one, two = (jax.make_mesh(n, a, axis_types=(AxisType.Auto,) * len(n)) for n, a in (((8,), ("x",)), ((4, 2), ("a", "b"))))
+    cut, whole, both = NamedSharding(one, P("x")), NamedSharding(one, P()), NamedSharding(two, P(("a", "b")))
+    spec = lambda s=None: jax.ShapeDtypeStruct((8,), "float32", sharding=s)
+    f = lambda x: x + 1
+    constrained = lambda x: lax.with_sharding_constraint(x + 1, cut)
+    mapped = jax.shard_map(f, mesh=one, in_specs=P("x"), out_specs=P("x"))
+    cases = [(jax.jit(f, in_shardings=cut, out_shardings=whole), spec(), 8, cut, whole), (jax.jit(f, in_shardings=whole), spec(), 8, whole, None),
+             (jax.jit(f, out_shardings=cut), spec(), 8, None, cut), (jax.jit(f), spec(cut), 8, cut, None),
+             (jax.jit(f), jax.device_put(jnp.arange(8.0), cut), 8, cut, None), (jax.jit(f), spec(), 1, None, None),
+             (jax.jit(constrained), spec(), 8, None, None), (jax.jit(mapped), spec(), 8, None, None), (jax.jit(lambda x: mapped(x)), spec(), 8, None, None),
+             (jax.jit(f, in_shardings=both), spec(), 8, both, None)]
+    for jitted, arg, devices, ins, outs in cases:
+        e = export.export(jitted)(arg)
+        for e in (e, export.deserialize(e.serialize())):
+            mesh = two if ins is both else one
+            assert (e.nr_devices, e.in_shardings_jax(mesh), e.out_shardings_jax(mesh)) == (devices, (ins,), (outs,)), e
+            assert e.call(jnp.arange(8.0)).tolist() == list(range(1, 9))
+    e = export.export(jax.jit(lambda t, *, k: (t["a"], k), in_shardings=({"a": cut, "b": whole},)))({"a": spec(), "b": spec()}, k=spec())
+    assert e.in_shardings_jax(one) == (cut, whole, None) and e.out_shardings_jax(one) == (None, None)
+    try:
+        export.export(cases[0][0])(spec()).in_shardings_jax(two)
+    except ValueError as e:
+        print("new mesh" in str(e))
+    """
+    assert child(code, devices=8) == "True\n"

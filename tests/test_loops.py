@@ -451,6 +451,17 @@ def test_steps_that_return_no_pair_and_carries_that_change(jax, lax, jnp):
     assert "returned a value of type <class 'str'> at output component [1], which is not a valid JAX type" in said(lambda c, x: (c, "a"), 1.0)
 
 
+@pytest.mark.parametrize("length", [4.0, np.float32(4), np.float64(4), np.array(4), np.int8(4), np.array(4.0)])
+def test_a_length_may_be_a_whole_float(jax, jnp, lax, length):
+    step = lambda c, x: (c + 1, c)
+    for xs in (None, jnp.arange(4.0)):
+        assert lax.scan(step, 0.0, xs, length=length)[1].shape == (4,)
+    if jax.__name__ == "ferrax":  # JAX takes 4
+        for wrong in (4.5, float("nan"), "4"):
+            with pytest.raises(TypeError, match="length"):
+                lax.scan(step, 0.0, None, length=wrong)
+
+
 def test_lengths_and_unrolls_that_are_traced(jax, lax):
     scan = lambda **k: lax.scan(lambda c, x: (c, x), 1.0, None, **k)
     with pytest.raises(

@@ -170,6 +170,32 @@ def test_what_is_at_work(jax, jnp, module):
     inside = []
     jax.jit(lambda x: (inside.extend([core.get_opaque_trace_state(), core.get_opaque_trace_state()]), x)[1])(1.0)
     assert outside == core.get_opaque_trace_state() and inside[0] == inside[1] != outside
+    # settings, meshes and devices are no part of it
+    mesh = jax.make_mesh((1,), ("i",))
+    settings = {
+        "set_mesh": lambda: jax.set_mesh(mesh),
+        "use_abstract_mesh": lambda: jax.sharding.use_abstract_mesh(mesh.abstract_mesh),
+        "default_device": lambda: jax.default_device(jax.devices()[0]),
+        "default_matmul_precision": lambda: jax.default_matmul_precision("float32"),
+        "named_scope": lambda: jax.named_scope("a"),
+        "enable_x64": lambda: jax.enable_x64(True),
+        "numpy_rank_promotion": lambda: jax.numpy_rank_promotion("raise"),
+        "numpy_dtype_promotion": lambda: jax.numpy_dtype_promotion("strict"),
+        "debug_nans": lambda: jax.debug_nans(True),
+        "disable_jit": lambda: jax.disable_jit(),
+        "default_prng_impl": lambda: jax.default_prng_impl("rbg"),
+        "log_compiles": lambda: jax.log_compiles(),
+        "transfer_guard": lambda: jax.transfer_guard("allow"),
+        "ensure_compile_time_eval": lambda: jax.ensure_compile_time_eval(),
+    }
+    for name, setting in settings.items():
+        with setting():
+            assert core.get_opaque_trace_state(convention="flax") == outside, name
+    seen = []
+    note = lambda x: (seen.append(core.get_opaque_trace_state()), x)[1]
+    jax.vmap(note)(jnp.ones(2)), jax.grad(note)(1.0), jax.jvp(note, (1.0,), (1.0,)), jax.make_jaxpr(note)(1.0), jax.eval_shape(note, 1.0)
+    jax.lax.scan(lambda c, _: (note(c), None), 1.0, None, length=1), jax.checkpoint(note)(1.0)
+    assert all(s != outside for s in seen) and len(seen) >= 7
 
 
 def test_names_of_core(jax, module):

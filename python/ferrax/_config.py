@@ -100,6 +100,65 @@ class Config:
         jax_compiler_enable_remat_pass: bool
         jax_logging_level: Any
         jax_debug_log_modules: Any
+        jax_dump_ir_to: Any
+        jax_dump_ir_modes: Any
+        jax_include_debug_info_in_dumps: bool
+        jax_pprint_use_color: bool
+        jax_source_url_schema: Any
+        jax_mock_gpu_topology: Any
+        jax_cuda_visible_devices: Any
+        jax_rocm_visible_devices: Any
+        jax_oneapi_visible_devices: Any
+        jax_pjrt_client_create_options: Any
+        jax_sort_devices_by_process_index: bool
+        jax_use_magma: Any
+        jax_bcoo_cusparse_lowering: bool
+        jax_threefry_gpu_kernel_lowering: bool
+        jax_ragged_dot_use_gpu_pallas_triton_lowering: bool
+        jax_pallas_use_mosaic_gpu: bool
+        jax_mosaic_allow_hlo: bool
+        jax_use_emit_pipeline_primitive: bool
+        jax_disable_most_optimizations: bool
+        jax_compiler_detailed_logging_min_ops: Any
+        jax_enable_pgle: bool
+        jax_pgle_aggregation_percentile: Any
+        jax_xla_profile_version: Any
+        jax_xla_backend: Any
+        jax_backend_target: Any
+        jax_experimental_unsafe_xla_runtime_errors: bool
+        jax_send_traceback_to_runtime: Any
+        jax_ragged_dot_use_ragged_dot_instruction: bool
+        jax_pallas_enable_debug_checks: bool
+        jax_pallas_poison_buffers: bool
+        jax_pallas_verbose_errors: bool
+        jax_export_calling_convention_version: Any
+        jax_export_ignore_forward_compatibility: bool
+        jax_serialization_version: Any
+        jax_compilation_cache_check_contents: bool
+        jax_compilation_cache_expect_pgle: bool
+        jax_compilation_cache_include_metadata_in_key: bool
+        jax_remove_custom_partitioning_ptr_from_cache_key: bool
+        jax_share_binary_between_hosts: bool
+        jax_share_binary_between_hosts_timeout_ms: Any
+        jax_check_proxy_envs: bool
+        jax_cpu_get_global_topology_timeout_minutes: Any
+        jax_cpu_get_local_topology_timeout_minutes: Any
+        jax_cross_host_transfer_socket_address: Any
+        jax_cross_host_transport_addresses: Any
+        jax_cross_host_transfer_timeout_seconds: Any
+        jax_cross_host_transfer_transfer_size: Any
+        jax_force_dcn_cross_host_transfers: bool
+        jax_enable_preemption_service: bool
+        jax_enable_recoverability: bool
+        jax_disable_vmap_shmap_error: bool
+        jax_mutable_array_checks: bool
+        jax_refs_to_pins: bool
+        jax_scan3: bool
+        jax_captured_constants_warn_bytes: Any
+        jax_captured_constants_report_frames: Any
+        jax_log_checkpoint_residuals: bool
+        jax_debug_leaked_clients_on_clear_backends: bool
+        jax_tracer_error_num_traceback_frames: Any
 
     def update(self, name: str, val: Any) -> None:
         """Sets a flag for the whole process.

@@ -305,7 +305,6 @@ _WITHOUT_EFFECT = {
         ("jax_enable_recoverability", _bool, False, "let processes leave and return"),
     ),
     _ONE_WAY: (
-        ("check_vma", _bool, False, "the older form of a parameter of shard_map"),
         ("eager_constant_folding", _bool, False, "compute with constants while tracing"),
         ("jax_disable_vmap_shmap_error", _bool, False, "let vmap cross a shard_map"),
         ("jax_mutable_array_checks", _bool, True, "look for references that are passed twice"),

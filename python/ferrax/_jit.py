@@ -13,6 +13,7 @@ import functools
 import inspect
 import operator
 import re
+import weakref
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from . import _core
@@ -155,7 +156,7 @@ def jit(
             shardings = in_shardings, out_shardings
         else:
             device, checked = placed, _with_prefixes(fun, in_shardings, out_shardings, numbers)
-    return _core.jit(
+    jitted = _core.jit(
         checked or fun,
         static_argnums=numbers,
         static_argnames=names,
@@ -168,6 +169,18 @@ def jit(
         shardings=shardings,
         compiler_options=compiler_options,
     )
+    if shardings is not None:
+        _over_meshes[jitted] = shardings
+    return jitted
+
+
+# The shardings that jitted functions were given, for those that are exported.
+_over_meshes = weakref.WeakKeyDictionary()
+
+
+def given_shardings(jitted):
+    """(in_shardings, out_shardings) that a jitted function was given, where they are over a mesh; else (None, None)."""
+    return _over_meshes.get(jitted, (None, None))
 
 
 def _are_over_mesh(in_shardings, out_shardings):

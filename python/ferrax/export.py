@@ -23,6 +23,7 @@ from ._api import ShapeDtypeStruct, symbolic_shapes
 from ._config import exporting_for
 from ._differences import tree_differences
 from ._dtypes import float0, is_inexact
+from ._export_shardings import Layouts, on
 from ._export_trees import read_tree, register_namedtuple_serialization, register_pytree_node_serialization, write_tree
 from ._jit import jit
 from ._linear_maps import vjp
@@ -112,7 +113,7 @@ class Exported:
       in_avals: the types of the flat arguments.
       out_tree, out_avals: the same of the results.
       platforms: for which platforms it was exported.
-      nr_devices: on how many devices it runs: 1.
+      nr_devices: on how many devices it was laid out.
       disabled_safety_checks: a tuple of `DisabledSafetyCheck`.
       calling_convention_version: between `minimum_` and `maximum_supported_calling_convention_version`.
       mlir_module_serialized: the program as bytes, without the arrays it captured.
@@ -194,19 +195,24 @@ class Exported:
         Raises:
           ValueError: it was deserialized without that many derivatives; or a tree contains a class that is not registered for serialization.
         """
-        return bytearray(self._program.serialize(max(0, vjp_order), _notes(self.in_tree, self.out_tree)))
+        layouts = Layouts(self.nr_devices, self._in_named_shardings, self._out_named_shardings)
+        return bytearray(self._program.serialize(max(0, vjp_order), _notes(self.in_tree, self.out_tree, layouts)))
 
     def mlir_module(self, serialized: bool = True) -> Any:
         """The program as text, in the notation of `make_jaxpr`. Symbolic sizes are shown as the sizes at which the function was traced."""
         return self._program.text()
 
     def in_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[Sharding | None]:
-        """None for each argument: the caller chooses its sharding."""
-        return self.in_shardings_hlo
+        """How each argument lies on a mesh with the axes of the exported function's; None where the caller chooses.
+
+        Raises:
+          ValueError: the mesh has other axes.
+        """
+        return tuple(on(s, mesh) for s in self._in_named_shardings)
 
     def out_shardings_jax(self, mesh: Mesh | AbstractMesh) -> Sequence[Sharding | None]:
-        """None for each result."""
-        return self.out_shardings_hlo
+        """The same of the results."""
+        return tuple(on(s, mesh) for s in self._out_named_shardings)
 
     def __str__(self):
         return f"Exported(fun_name={self.fun_name}, ...)"
@@ -280,7 +286,8 @@ def _exported(fun_jit, args, kwargs, platforms, disabled_checks):
         sizes = [n for x in leaves if isinstance(x, ShapeDtypeStruct) for n in x.shape if is_symbolic_dim(n)]
         source = _SymbolicSource(trace_at, platforms, disabled_checks, Samples(scope, sizes), sizes)
     first = source.first
-    return _wrapped(source.program(first.fun_name), first.in_tree, first.out_tree, scope)
+    layouts = Layouts.of(fun_jit, first, leaves) if scope is None and len(leaves) == first.in_tree.num_leaves else None
+    return _wrapped(source.program(first.fun_name), first.in_tree, first.out_tree, scope, layouts)
 
 
 class _Source:
@@ -386,15 +393,19 @@ def _path_name(path):
     return ("args", "kwargs")[path[0].idx] + keystr(path[1:])
 
 
-def _notes(in_tree, out_tree):
-    return json.dumps([write_tree(in_tree), write_tree(out_tree)], separators=(",", ":")).encode()
+def _notes(in_tree, out_tree, layouts=None):
+    """The data of exported classes and shardings. Layouts are left out where there are none, as earlier versions expect."""
+    more = [layouts.to_json()] if layouts is not None and layouts != Layouts.none(len(layouts.ins), len(layouts.outs)) else []
+    return json.dumps([write_tree(in_tree), write_tree(out_tree), *more], separators=(",", ":")).encode()
 
 
-def _wrapped(program, in_tree=None, out_tree=None, scope=None):
+def _wrapped(program, in_tree=None, out_tree=None, scope=None, layouts=None):
     """An `Exported` of a program of the core's; the trees are read from its notes if they are not given, and the scope from its constraints."""
     if in_tree is None:
         try:
-            in_tree, out_tree = (read_tree(t) for t in json.loads(program.notes))
+            in_tree, out_tree, *more = json.loads(program.notes)
+            in_tree, out_tree = read_tree(in_tree), read_tree(out_tree)
+            layouts = Layouts.from_json(more[0]) if more else None
         except (TypeError, json.JSONDecodeError) as e:
             raise ValueError("the file is damaged: it has no trees") from e
     if program.variables and scope is None:
@@ -403,6 +414,7 @@ def _wrapped(program, in_tree=None, out_tree=None, scope=None):
     if (in_tree.num_leaves, out_tree.num_leaves) != (len(in_avals), len(out_avals)):
         raise ValueError("the file is damaged: its trees are of other sizes")
     nones_in, nones_out = (None,) * len(in_avals), (None,) * len(out_avals)
+    layouts = layouts or Layouts.none(len(in_avals), len(out_avals))
     return Exported(
         fun_name=program.fun_name,
         in_tree=in_tree,
@@ -410,11 +422,11 @@ def _wrapped(program, in_tree=None, out_tree=None, scope=None):
         out_tree=out_tree,
         out_avals=out_avals,
         _has_named_shardings=True,
-        _in_named_shardings=nones_in,
-        _out_named_shardings=nones_out,
+        _in_named_shardings=layouts.ins,
+        _out_named_shardings=layouts.outs,
         in_shardings_hlo=nones_in,
         out_shardings_hlo=nones_out,
-        nr_devices=1,
+        nr_devices=layouts.devices,
         platforms=tuple(program.platforms),
         ordered_effects=(),
         unordered_effects=(),

@@ -85,6 +85,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "_profile_data",
             "_pmap",
             "_shard_map",
+            "_export_shardings",
             "_export_trees",
             "_symbolic",
             "_symbolic_export",
