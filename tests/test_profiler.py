@@ -208,34 +208,6 @@ def test_names_of_core(jax, module):
     assert jax.make_jaxpr(f)(1.0).eqns[0].primitive is custom.custom_jvp_call_p
 
 
-def test_linear_util(module):
-    lu = module("extend.linear_util")
-
-    def scaled(inner, k, *args):
-        return inner(*[a * k for a in args]) + 1
-
-    def counted(inner, store, *args):
-        out = inner(*args)
-        store.store(len(args))
-        return out
-
-    f = lu.wrap_init(lambda x, y: x - y)
-    g, n = lu.transformation_with_aux2(counted, lu.transformation2(scaled, f, 10))
-    with pytest.raises(lu.StoreException):
-        n()
-    assert g.call_wrapped(3, 1) == 21 and n() == 2 and lu.merge_linear_aux(n, n) == (True, 2)
-
-    def generator(k, *args):
-        out = yield [a + k for a in args], {}
-        yield -out
-
-    h = lu.transformation(generator, f, 5)
-    assert (h.call_wrapped(1, 2) == 1 and h == lu.transformation(generator, f, 5)) or h.call_wrapped(1, 2) == 1
-    calls = []
-    cached = lu.cache(lambda fun, *args: calls.append(args) or fun.call_wrapped(*args))
-    assert cached(f, 3, 1) == 2 and cached(f, 3, 1) == 2 and calls == [(3, 1)]
-
-
 def test_equations_with_functions_can_be_bound_again(jax, jnp):
     """What `eval_jaxpr` written by hand does: `eqn.primitive.bind(*values, **eqn.params)`."""
     seen = []
@@ -267,12 +239,13 @@ def test_equations_with_functions_can_be_bound_again(jax, jnp):
 
 def test_functions_of_leaves(jax, jnp, module):
     lu, au, pe = module("extend.linear_util"), module("api_util"), module("interpreters.partial_eval")
+    wrapped = lambda f, *args, **kwargs: lu.wrap_init(f, debug_info=au.debug_info("test", f, args, kwargs))
     f = lambda x, *, k: {"a": x["p"] * k, "b": (x["q"],)}
     args = ({"p": 2.0, "q": 3.0},), {"k": 5.0}
     leaves, tree = jax.tree.flatten(args)
-    flat, out_tree = au.flatten_fun(lu.wrap_init(f), tree)
+    flat, out_tree = au.flatten_fun(wrapped(f, *args[0], **args[1]), tree)
     assert flat.call_wrapped(*leaves) == [10.0, 3.0] and out_tree() == jax.tree.structure({"a": 0, "b": (0,)})
-    flat, _ = au.flatten_fun_nokwargs(lu.wrap_init(lambda x, y: (x * 2, jnp.sin(y))), jax.tree.structure((0, 0)))
+    flat, _ = au.flatten_fun_nokwargs(wrapped(lambda x, y: (x * 2, jnp.sin(y)), 0, 0), jax.tree.structure((0, 0)))
     aval = au.shaped_abstractify(jax.ShapeDtypeStruct((), np.float32))
     jaxpr, avals, consts = pe.trace_to_jaxpr_dynamic(flat, [aval, aval])
     assert len(jaxpr.eqns) == 2 and consts == [] and [a.shape for a in avals] == [(), ()]
@@ -280,8 +253,8 @@ def test_functions_of_leaves(jax, jnp, module):
     assert used == [False, True] and [e.primitive.name for e in cut.eqns] == ["sin"]
     assert pe.dce_jaxpr(jaxpr, [False, True], True)[1] == [True, True] and len(pe.dce_jaxpr(jaxpr, False)[0].eqns) == 0
     np.testing.assert_allclose(jax.core.eval_jaxpr(cut, [], 0.5)[0], np.sin(0.5), rtol=1e-6)
-    g, dyn = au.argnums_partial(lu.wrap_init(lambda a, b, c: (a, b, c)), (2, 0), (1, 2, 3))
-    assert dyn == (3, 1) and g.call_wrapped(7, 8) == (7, 2, 8)
+    g, dyn = au.argnums_partial(wrapped(lambda a, b, c: (a, b, c), 1, 2, 3), (2, 0), (1, 2, 3))
+    assert dyn == (3, 1) and g.call_wrapped(7, 8) == (8, 2, 7)
     assert au.rebase_donate_argnums((1, 3), (0, 2)) == (0, 1)
 
 

@@ -21,10 +21,7 @@ OTHERS = {
     ),
     **dict.fromkeys((f"extend.core.{n}" for n in ("DropVar", "Jaxpr", "JaxprEqn", "Literal", "Token", "Var")), "made by the library"),
     **dict.fromkeys((f"stages.{n}" for n in ("Compiled", "Lowered", "Traced")), "made by the library"),
-    **dict.fromkeys((f"api_util.{n}" for n in ("debug_info", "flatten_fun", "flatten_fun_nokwargs")), "internals: what libraries pass is taken"),
-    **dict.fromkeys(
-        (f"extend.linear_util.{n}" for n in ("WrappedFun", "transformation_with_aux", "transformation_with_aux2")), "internals: what libraries pass is taken"
-    ),
+    **dict.fromkeys((f"api_util.{n}" for n in ("flatten_fun", "flatten_fun_nokwargs")), "internals: what libraries pass is taken"),
     "extend.core.set_current_trace": "internals: what libraries pass is taken",
     **dict.fromkeys(
         (f"interpreters.{n}" for n in ("partial_eval.PartialVal", "batching.broadcast", "mlir.register_lowering")), "internals: what libraries pass is taken"

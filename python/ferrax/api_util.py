@@ -8,6 +8,7 @@ Invariant: a flattened function is called with the leaves of its structure, and 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
@@ -17,8 +18,8 @@ from . import _core
 from ._flat import abstract
 from ._tree_prefixes import broadcast_prefix
 from .core import Tracer
-from .extend.linear_util import transformation2, transformation_with_aux2
-from .tree_util import tree_flatten
+from .extend.linear_util import DebugInfo, _clean_keystr_arg_names, initial_result_paths, transformation2, transformation_with_aux2
+from .tree_util import tree_flatten, tree_leaves_with_path
 
 if TYPE_CHECKING:
     from .extend.linear_util import WrappedFun
@@ -51,19 +52,79 @@ def shaped_abstractify(x: Any) -> Any:
     return abstract(x)
 
 
-def debug_info(traced_for: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], **_: Any) -> Any:
+def debug_info(
+    traced_for: str,
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    result_paths_thunk: Any = initial_result_paths,
+    sourceinfo: str | None = None,
+    signature: inspect.Signature | None = None,
+) -> DebugInfo:
     """The description of a traced function in errors.
 
     Args:
         traced_for: str, the name of the transform.
-        fun: the function.
-        args: tuple of its positional arguments.
-        kwargs: dict of its arguments by name.
+        fun: the function. If its attribute `__fun_debug_info__` is a DebugInfo, that is returned.
+        args: tuple of its positional arguments, the static ones included.
+        kwargs: dict of its arguments by name, the static ones included.
+        static_argnums: ints, the positions of the static arguments.
+        static_argnames: strs, their names.
+        result_paths_thunk: function that returns the paths of the results.
+        sourceinfo: str; by default the function's name, file and line.
+        signature: by default the function's.
 
     Returns:
-        dict of `traced_for`, `fun`, the number of positional arguments and the sorted names of the others.
+        DebugInfo with a name for each leaf of the arguments that are not static.
     """
-    return {"traced_for": traced_for, "fun": fun, "args": len(args), "kwargs": sorted(kwargs)}
+    known = getattr(fun, "__fun_debug_info__", None)
+    if known is not None:
+        return known
+    source = _source_of(fun) if sourceinfo is None else sourceinfo
+    names = _names_of_leaves(_signature_of(fun) if signature is None else signature, args, kwargs, static_argnums, static_argnames)
+    return DebugInfo(traced_for, source, names, result_paths_thunk)
+
+
+def _source_of(fun):
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    fun = inspect.unwrap(fun)
+    code = getattr(fun, "__code__", None)
+    if code is not None:
+        return f"{fun.__name__} at {code.co_filename}:{code.co_firstlineno}"
+    return fun.__name__ if inspect.isbuiltin(fun) else "<unknown>"
+
+
+def _signature_of(fun):
+    try:
+        return inspect.signature(fun)
+    except (ValueError, TypeError):
+        return None
+
+
+_STATIC = object()
+
+
+def _names_of_leaves(signature, args, kwargs, static_argnums, static_argnames):
+    """The names of the leaves: positional arguments first, then those by name, sorted."""
+    static = {i + len(args) if i < 0 else i for i in static_argnums}
+    args = [_STATIC if i in static else x for i, x in enumerate(args)]
+    kwargs = {name: _STATIC if name in set(static_argnames) else x for name, x in kwargs.items()}
+    by_name = sorted(kwargs.items())
+    try:
+        if signature is None:
+            raise TypeError
+        bound = signature.bind(*args, **kwargs).arguments
+    except (ValueError, TypeError):
+        ordered = [("args", args), *((f"kwargs['{name}']", x) for name, x in by_name)]
+    else:
+        others = next((name for name, p in signature.parameters.items() if p.kind == inspect.Parameter.VAR_KEYWORD), None)
+        ordered = [(name, x) for name, x in bound.items() if name not in kwargs and name != others]
+        ordered += [(name if name in bound else f"{others}['{name}']", x) for name, x in by_name]
+    return tuple(f"{name}{_clean_keystr_arg_names(path)}" for name, x in ordered for path, leaf in tree_leaves_with_path(x) if leaf is not _STATIC)
 
 
 def _flat(inner, store, in_tree, *leaves):
@@ -90,7 +151,7 @@ def flatten_fun(fun: WrappedFun, in_tree: Any, use_eq_store: bool = False) -> tu
     Returns:
         Pair: a WrappedFun of the leaves that returns the leaves of the result, and a function without arguments that returns the result's PyTreeDef after a call.
     """
-    return transformation_with_aux2(_flat, fun, in_tree, use_eq_store=use_eq_store)
+    return transformation_with_aux2(_flat, fun, in_tree, use_eq_store=use_eq_store)()
 
 
 def flatten_fun_nokwargs(fun: WrappedFun, in_tree: Any, use_eq_store: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
@@ -104,7 +165,33 @@ def flatten_fun_nokwargs(fun: WrappedFun, in_tree: Any, use_eq_store: bool = Fal
     Returns:
         Pair: a WrappedFun of the leaves that returns the leaves of the result, and a function without arguments that returns the result's PyTreeDef after a call.
     """
-    return transformation_with_aux2(_flat_nokwargs, fun, in_tree, use_eq_store=use_eq_store)
+    return transformation_with_aux2(_flat_nokwargs, fun, in_tree, use_eq_store=use_eq_store)()
+
+
+class _Fixed:
+    """A static argument. Two are equal if their types are the same and the values equal; if they cannot be hashed, if they are the same object."""
+
+    def __init__(self, value):
+        self.value = value
+        try:
+            self._hash = hash((type(value), value))
+        except TypeError:
+            self._hash = None
+
+    def __hash__(self):
+        return id(self.value) if self._hash is None else self._hash
+
+    def __eq__(self, other):
+        if self._hash is None:
+            return isinstance(other, _Fixed) and self.value is other.value
+        return isinstance(other, _Fixed) and type(self.value) is type(other.value) and self.value == other.value
+
+
+@transformation2
+def _with_fixed(inner, numbers, fixed, *dyn, **kwargs):
+    """A function of positional arguments, called with those at `numbers`."""
+    values = {i: box.value for i, box in fixed} | dict(zip(numbers, dyn, strict=True))
+    return inner(*[values[i] for i in range(len(values))], **kwargs)
 
 
 def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any], require_static_args_hashable: bool = True) -> Any:
@@ -124,19 +211,15 @@ def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Seque
     """
     numbers = (operator.index(dyn_argnums),) if hasattr(dyn_argnums, "__index__") else tuple(dyn_argnums)
     numbers = tuple(i % len(args) for i in numbers)
-    fixed = {i: x for i, x in enumerate(args) if i not in numbers}
-    for i, x in fixed.items():
+    fixed = tuple((i, _Fixed(x)) for i, x in enumerate(args) if i not in numbers)
+    for i, box in fixed:
+        x = box.value
         try:
             hash(x)
         except TypeError:
             if require_static_args_hashable and not isinstance(x, (_core.Array, Tracer)):
                 raise ValueError(f"Non-hashable static arguments are used in a jit-like function: argument {i} is of type {type(x)}") from None
-
-    def merged(inner, *dyn, **kwargs):
-        given = iter(dyn)
-        return inner(*[fixed[i] if i in fixed else next(given) for i in range(len(args))], **kwargs)
-
-    return transformation2(merged, f), tuple(args[i] for i in numbers)
+    return _with_fixed(f, numbers, fixed), tuple(args[i] for i in numbers)
 
 
 def rebase_donate_argnums(donate_argnums: Any, static_argnums: Any) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ Invariant: plain Python; `safe_map` and `safe_zip` refuse arguments of different
 """
 
 import abc
+import collections
 import functools
 import itertools
 import operator
@@ -15,7 +16,9 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 import numpy as np
 
 from .. import _core, numpy
+from .._config import explain_cache_misses
 from .._shapes import canonicalize_axis
+from ..extend.linear_util import register_cache
 
 T = TypeVar("T")
 T1, T2, T3 = TypeVar("T1"), TypeVar("T2"), TypeVar("T3")
@@ -226,31 +229,56 @@ def _context():
 memoize = cache(max_size=None)
 
 
-def weakref_lru_cache(call, maxsize=2048, trace_context_in_key=True, explain=None):
-    """`call(x, *args)` remembered while `x` lives.
+def weakref_lru_cache(call=None, /, *, maxsize=2048, trace_context_in_key=True, explain=None):
+    """`call(x, *args)` remembered while `x` is alive. Without `call`, a decorator.
 
     Args:
       call: a function whose first argument can be referred to weakly.
-      maxsize: the number of results that are stored for each.
+      maxsize: the number of results that are stored for each first argument; None for all.
       trace_context_in_key: whether results are stored separately for each trace context.
-      explain: called with the arguments of each new call.
+      explain: called with the list of stored keys and the arguments before each call that is not remembered, if `jax_explain_cache_misses` is set.
     """
-    kept = weakref.WeakKeyDictionary()
+    if call is None:
+        return functools.partial(weakref_lru_cache, maxsize=maxsize, trace_context_in_key=trace_context_in_key, explain=explain)
+    kept, counts = weakref.WeakKeyDictionary(), collections.Counter()
 
     @functools.wraps(call)
     def remembered(first, *args, **kwargs):
         table = kept.setdefault(first, {})
         key = (_context() if trace_context_in_key else None, args, tuple(sorted(kwargs.items())))
-        if key not in table:
-            if explain is not None:
-                explain(kept, first, *args, **kwargs)
-            if len(table) >= maxsize:
-                table.pop(next(iter(table)))
-            table[key] = call(first, *args, **kwargs)
-        return table[key]
+        counts["hits" if key in table else "misses"] += 1
+        if key in table:
+            table[key] = table.pop(key)
+            return table[key]
+        if explain is not None and explain_cache_misses.value:
+            explain(cache_keys(), first, *args, **kwargs)
+        out = call(first, *args, **kwargs)
+        if maxsize is not None and len(table) >= maxsize:
+            table.pop(next(iter(table)))
+        table[key] = out
+        return out
 
-    remembered.cache_clear = kept.clear
+    def cache_keys():
+        return [(weakref.ref(first), context, args, dict(named)) for first, table in kept.items() for context, args, named in table]
+
+    def cache_clear():
+        kept.clear()
+        counts.clear()
+
+    remembered.cache_keys, remembered.cache_clear = cache_keys, cache_clear
+    remembered.cache_info = lambda: CacheInfo(counts["hits"], counts["misses"], maxsize, sum(map(len, kept.values())))
+    remembered.evict_weakref = lambda first: kept.pop(first, None)
+    register_cache(remembered, str(call))
     return remembered
+
+
+class CacheInfo(NamedTuple):
+    """How often a cache had a result, and how many it holds."""
+
+    hits: int
+    misses: int
+    maxsize: int | None
+    currsize: int
 
 
 class Unhashable:

@@ -11,9 +11,10 @@ Invariant: an equation is checked when a program is made of it.
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..._core import JaxprEqn, Var
+from ..linear_util import DebugInfo
 
 __all__ = ["AbstractToken", "DebugInfo", "DropVar", "Effect", "Effects", "abstract_token", "gensym", "new_jaxpr_eqn"]
 
@@ -41,49 +42,6 @@ class AbstractToken:
 
 
 abstract_token: AbstractToken = AbstractToken()
-
-
-class DebugInfo(NamedTuple):
-    """The origin of a traced function, and the names of its arguments and results."""
-
-    traced_for: str
-    func_src_info: str
-    arg_names: Any = None
-    result_paths: Any = None
-
-    @property
-    def func_name(self) -> str:
-        """The function's name."""
-        return self.func_src_info.split(" ")[0]
-
-    @property
-    def func_filename(self) -> str | None:
-        """The function's file, or None."""
-        _, at, rest = self.func_src_info.partition(" at ")
-        return rest.rpartition(":")[0] if at else None
-
-    def replace_func_name(self, name: str) -> DebugInfo:
-        """With another name."""
-        words = self.func_src_info.split(" ")
-        return self._replace(func_src_info=" ".join([name, *words[1:]]))
-
-    def resolve_result_paths(self) -> DebugInfo:
-        """The same with paths of results that were computed lazily."""
-        return self._replace(result_paths=tuple(self.result_paths())) if callable(self.result_paths) else self
-
-    def with_unknown_names(self) -> DebugInfo:
-        """Without names of arguments and results."""
-        return self._replace(arg_names=None, result_paths=None)
-
-    def safe_arg_names(self, expected: int) -> tuple[str, ...]:
-        """As many names as there are arguments: empty ones where they are not known."""
-        known = self.arg_names is not None and len(self.arg_names) == expected
-        return tuple(self.arg_names) if known else ("",) * expected
-
-    def safe_result_paths(self, expected: int) -> tuple[str, ...]:
-        """As many paths as there are results: empty ones where they are not known."""
-        known = isinstance(self.result_paths, tuple) and len(self.result_paths) == expected
-        return self.result_paths if known else ("",) * expected
 
 
 def gensym() -> type[Var]:
