@@ -1,6 +1,5 @@
 """Why an example in a docstring prints something else here than on JAX, by the docstring's name; those of NumPy and SciPy stand behind their package's name."""
 
-DEVICES = "arrays in parts over several devices are not there"
 FREE = "the decomposition is not unique: both are right, and multiply back"
 ROUNDING = "what is left by rounding: zero but for that, or a number on the edge of a bin"
 SINGULAR = "the matrix is singular but for rounding"
@@ -13,15 +12,9 @@ REASONS = {
     "numpy: jax.numpy.linalg.vector_norm": "a norm of integers is a float",
     "scipy: jax.scipy.special.expn": "JAX is wrong at 0: En(0) = 1 / (n - 1)",
     "scipy: jax.scipy.special.hyp1f1": "infinite where b is -1, as SciPy has it; JAX gives 1",
-    # not there
-    "jax.experimental.random.StatefulPRNG": "experimental.random is not there",
-    "jax.experimental.random.StatefulPRNG.key": "experimental.random is not there",
-    "jax.experimental.random.StatefulPRNG.spawn": "experimental.random is not there",
-    "jax.experimental.random.StatefulPRNG.split": "experimental.random is not there",
-    "jax.experimental.random.stateful_rng": "experimental.random is not there",
-    "jax.debug.inspect_array_sharding": DEVICES,
-    "jax.export.Exported.in_shardings_jax": DEVICES,
     # otherwise
+    "jax.debug.inspect_array_sharding": "the sharding is printed when the program runs, not when it is compiled",
+    "jax.export.Exported.in_shardings_jax": "a sharding over one device is not recorded",
     "jax.export.export": "`jnp.sin` is a function, not the result of `jit`",
     "jax.numpy.linalg.multi_dot": "the work of a product is counted in multiply-adds",
     "jax.numpy.polyadd": "both refuse; the words differ",
