@@ -221,7 +221,7 @@ _NO_CACHE = "compiled programs are kept in memory only"
 NO_OTHER_COMPILER = "it steers a compiler that is not used here"
 
 
-_ONE_PROCESS = "there is one process"
+_BY_MPI = "processes find each other and talk by MPI"
 
 
 _ONE_WAY = "programs are derived in one way"
@@ -403,8 +403,8 @@ FLAGS = {
             inert="names of source files are not changed",
         ),
         Flag("jax_cpu_enable_async_dispatch", _bool, True, "long programs run beside Python", inert="long programs always do"),
-        Flag("jax_cpu_collectives_implementation", _one_of("gloo", "mpi", "megascale", optional=True), "gloo", "how processes talk", inert=_ONE_PROCESS),
-        Flag("jax_distributed_debug", _bool, False, "log what a distributed run does", inert=_ONE_PROCESS),
+        Flag("jax_cpu_collectives_implementation", _one_of("gloo", "mpi", "megascale", optional=True), "gloo", "how processes talk", inert=_BY_MPI),
+        Flag("jax_distributed_debug", _bool, False, "log what a distributed run does", inert=_BY_MPI),
         Flag("jax_disable_bwd_checks", _bool, False, "take the results of bwd rules as they are, of whatever shape and dtype"),
         Flag(
             "jax_embedded_constants_max_bytes",
