@@ -275,7 +275,9 @@ def _failing(jnp, lax, ck, positive):
         "switch": lambda x: lax.switch(x.astype(int), [lambda x: x, positive, jnp.log], x),
         "while in cond": lambda x: lax.cond(x > 0, lambda x: lax.while_loop(lambda c: c < 4, lambda c: jnp.log(c - 2) * 0 + c + 1, x), lambda x: x, x),
         "cond in while": lambda x: lax.while_loop(lambda c: c < 4, lambda c: c + 1 + 0 * lax.cond(c < 1, positive, jnp.sqrt, c), x),
-        "while in scan": lambda x: lax.scan(lambda c, _: (lax.while_loop(lambda c: c < 4, lambda c: c + 1 + 0 * positive(c), c) - 4.5, None), x, None, length=2)[0],
+        "while in scan": lambda x: lax.scan(
+            lambda c, _: (lax.while_loop(lambda c: c < 4, lambda c: c + 1 + 0 * positive(c), c) - 4.5, None), x, None, length=2
+        )[0],
     }
 
 

@@ -1,4 +1,4 @@
-"""What is told of results before they are computed: their types and their shardings; and where functions put arrays that `device=` names a place for."""
+"""Types and shardings of results before they are computed, and the places of arrays that are made with `device=`."""
 
 import textwrap
 

@@ -86,7 +86,9 @@ REVERSE = {
     "vjp": lambda jax, f: lambda x, y: jax.vjp(f, x, y)[1](np.float32(1)),
     "grad in vmap": lambda jax, f: lambda x, y: tuple(g[0] for g in jax.vmap(jax.grad(f, (0, 1)))(x[None], y[None])),
     "grad of vmap": lambda jax, f: lambda x, y: tuple(jax.grad(lambda x, y: jax.vmap(f, (None, 0))(x, y[None]).sum(), (0, 1))(x, y)),
-    "grad of vmap of vmap": lambda jax, f: lambda x, y: jax.grad(lambda x, y: jax.vmap(jax.vmap(f, (0, None)), (None, 0))(x[None], y[None]).sum(), (0, 1))(x, y),
+    "grad of vmap of vmap": lambda jax, f: (
+        lambda x, y: jax.grad(lambda x, y: jax.vmap(jax.vmap(f, (0, None)), (None, 0))(x[None], y[None]).sum(), (0, 1))(x, y)
+    ),
     "grad of scan": lambda jax, f: lambda x, y: jax.grad(lambda x, y: jax.lax.scan(lambda c, _: (f(c, y), None), x, None, length=1)[0], (0, 1))(x, y),
     "grad of checkpoint": lambda jax, f: jax.grad(jax.checkpoint(f), (0, 1)),
     "grad of cond": lambda jax, f: jax.grad(lambda x, y: jax.lax.cond(x > 0, f, lambda x, y: x, x, y), (0, 1)),

@@ -40,6 +40,7 @@ def test_integers_that_wrap(dtype, wide):
     k = np.dtype(dtype).type(3)
     for n in SIZES:
         for name, f in steps(jnp, dtype, n, jnp.asarray(k)).items():
+
             def body(i, c, f=f):
                 x = f(i)
                 return c + x.astype(wide) + (x > 1).astype(wide)

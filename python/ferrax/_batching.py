@@ -30,8 +30,11 @@ _get_aval = _core.get_aval
 
 
 class _Elements(threading.local):
-    """checked: what maps functions instead while `checkify` traces, from (fun, args, kwargs, options of `vmap`): loops that end at different times, and
-    branches that differ, are checked for each element. None elsewhere."""
+    """What maps functions instead while `checkify` traces.
+
+    checked: called with (fun, args, kwargs, options of `vmap`): loops that end at different times, and branches that differ, are checked for each
+        element. None elsewhere.
+    """
 
     checked = None
 

@@ -442,7 +442,9 @@ FLAGS = {
             "from which level on log records are shown on the standard error stream",
             show_from,
         ),
-        _Logging("jax_debug_log_modules", _str, "", "names of loggers, separated by commas, all of whose records are shown on the standard error stream", show_all_of),
+        _Logging(
+            "jax_debug_log_modules", _str, "", "names of loggers, separated by commas, all of whose records are shown on the standard error stream", show_all_of
+        ),
         *(Flag(name, parse, default, doc, inert=why) for why, rows in _WITHOUT_EFFECT.items() for name, parse, default, doc in rows),
     )
 }

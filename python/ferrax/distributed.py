@@ -61,7 +61,7 @@ def initialize(
 
     Raises:
         RuntimeError: it was called before, devices were already used, several processes are requested and no launcher started them, mpi4py is missing, or
-            its MPI knows of other processes than the launcher has started.
+            its MPI has another number of processes than the launcher has started.
         ValueError: an argument contradicts the launcher.
     """
     if _state["initialized"]:
@@ -87,7 +87,7 @@ def _join(launched, num_processes, process_id, local_device_ids, timeouts):
     engine = _processes.start(heartbeat)
     if launched is not None and launched[1] != engine.size and num_processes != engine.size:
         raise RuntimeError(
-            f"distributed.initialize: the launcher says that this is process {launched[0]} of {launched[1]}, and MPI knows of {engine.size}: each would be a run of its own."
+            f"distributed.initialize: the launcher says that this is process {launched[0]} of {launched[1]}, and MPI has {engine.size}: each would be a run of its own."
             f" mpi4py uses {engine.library()}, which this launcher does not connect. Use the mpirun of that MPI (mpirun -n {launched[1]} python program.py); under"
             " Slurm, `srun --mpi=pmix` (or pmi2) with an MPI that was built for it. Where runs of one process are meant:"
             " jax.distributed.initialize(num_processes=1)"

@@ -3,13 +3,14 @@
 //! Invariant: lints run under the profile of the tests, so that build scripts and procedural macros compile once.
 
 use crate::shell::{Res, fail, root};
-use crate::tidy;
 use crate::{extension, mutate, python};
+use crate::{sizes, tidy};
 
 pub fn run(args: &[String]) -> Res {
     let venv = python::main(&["check"])?;
     venv.cargo().args(&["fmt", "--all", "--check"]).go()?;
     tidy::run(args)?;
+    sizes::run(&[])?;
     mutate::check_excuses()?;
     venv.run(&["-m", "ruff", "format", "--check", "--quiet", "python", "tests", "benches", "examples", "fuzz", "docs"])
         .go()?;

@@ -35,6 +35,7 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax-ir/src/cx/scope.rs", "LINES", "how lines are named, set once"),
     ("crates/ferrax-ir/src/cx/scope.rs", "TO_LIT", "how arrays become literals, set once"),
     ("crates/ferrax-ir/src/op.rs", "TABLE", "facts of primitives by name, built once"),
+    ("crates/ferrax-ir/src/program.rs", "MADE", "equations that a test of passes counts"),
     ("crates/ferrax-ir/src/ops/pointwise.rs", "ROW", "a constant row of the table of functions"),
     (
         "crates/ferrax-ir/src/settings.rs",

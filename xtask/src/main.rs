@@ -18,6 +18,7 @@ mod names;
 mod python;
 mod rooms;
 mod shell;
+mod sizes;
 mod thresholds;
 mod tidy;
 mod words;
@@ -55,6 +56,12 @@ const TASKS: &[Task] = &[
         usage: "[ARGS]",
         about: "the package's annotations, and programs that use it, under mypy and basedpyright",
         run: types,
+    },
+    Task {
+        name: "sizes",
+        usage: "",
+        about: "the lines of each folder of the CPU backend, under their ceilings (xtask/sizes.txt)",
+        run: sizes::run,
     },
     Task { name: "tidy", usage: "", about: "the rules of the house that no compiler knows", run: tidy::run },
     Task {

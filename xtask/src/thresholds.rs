@@ -45,7 +45,7 @@ const CONSTANTS: &[(&str, &[&str], &str)] = &[
     ("native/nest/emit.rs", &["SHORT"], "how late a cancelled run may end"),
     ("nest.rs", &["FOLD_SCRATCH"], MEMORY),
     ("nest/vectors/calls.rs", &["ALIGN"], MEMORY),
-    ("nest/vectors/columns.rs", &["MAX_WIDTH"], BLOCK),
+    ("nest/vectors.rs", &["MAX_WIDTH"], BLOCK),
     ("native/nest/emit/floats.rs", &["EQUAL", "LESS", "NOT_GREATER", "UNORDERED", "NOT_EQUAL", "AND", "OR"], FORMAT),
     ("native/nest/emit/vectors.rs", &["PS", "PD", "XOR"], FORMAT),
     ("native/nest/encode.rs", &["BELOW", "EQUAL", "NOT_EQUAL", "NOT_ABOVE", "LESS", "NOT_GREATER"], FORMAT),

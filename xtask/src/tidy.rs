@@ -87,6 +87,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/tests/against.rs",
     "crates/ferrax-cpu/tests/against/fenced.rs",
     "crates/ferrax-cpu/tests/generated.rs",
+    "crates/ferrax-cpu/tests/loops.rs",
     "crates/ferrax-cpu/tests/fork.rs",
     "crates/ferrax-cpu/tests/native.rs",
     "crates/ferrax-kernel/tests/math_tiers.rs",

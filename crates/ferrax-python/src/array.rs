@@ -190,7 +190,7 @@ enum Part {
     Axis(usize),
 }
 
-/// What a tracer stands for, by JAX's names: the values of all elements and their axis under `vmap`, value and tangent
+/// The parts of a tracer, by JAX's names: the values of all elements and their axis under `vmap`, value and tangent
 /// under differentiation.
 fn tracer_part(v: &Value, name: &str) -> Option<Part> {
     let Value::Tracer(t) = v else { return None };

@@ -157,6 +157,8 @@ class _EffectTypes:
 
 
 control_flow_allowed_effects = _EffectTypes()
+
+
 def register_hitype(val_cls, typeof_fn):
     """Registers how the type of a value of a class is made. Values pass through transformations as arrays, mutable ones as references."""
     _hivalues.register(val_cls, typeof_fn)

@@ -86,7 +86,7 @@ class RefAccum(GradAccum):
 
 
 class NullAccum(GradAccum):
-    """An accumulator of a cotangent that nobody asked for."""
+    """An accumulator of a cotangent that is not requested."""
 
     def accum(self, x):
         """Does nothing."""
@@ -543,5 +543,3 @@ def _with_axis(aval, size, d):
     shape = list(aval.shape)
     shape.insert(d, size)
     return aval.update(shape=tuple(shape))
-
-

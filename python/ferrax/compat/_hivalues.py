@@ -23,7 +23,20 @@ from .._refs import Ref
 from ..interpreters import ad
 from ..tree_util import register_pytree_node, tree_flatten
 
-__all__ = ["array_types", "arrays_of", "arrays_of_change", "change_of", "cotangent_type", "count", "is_type", "is_value", "register", "tangent_types", "type_of", "value_of"]
+__all__ = [
+    "array_types",
+    "arrays_of",
+    "arrays_of_change",
+    "change_of",
+    "cotangent_type",
+    "count",
+    "is_type",
+    "is_value",
+    "register",
+    "tangent_types",
+    "type_of",
+    "value_of",
+]
 
 _types = carried.types
 
@@ -36,6 +49,7 @@ for _name, _method in {
     "normalize": lambda aval: aval,
 }.items():
     setattr(_core.ShapedArray, _name, _method)
+
 
 def is_type(aval):
     """Whether a type is a hijax type."""

@@ -34,7 +34,7 @@ def shard_alike(x: Any, y: Any) -> Any:
     a, b = _core.get_aval(x), _core.get_aval(y)
     if len(a.shape) != len(b.shape) or tuple(a.shape) != tuple(b.shape):
         raise ValueError(f"The leaves shapes of `x` and `y` should match. Got `x` leaf shape: {tuple(a.shape)} and `y` leaf shape: {tuple(b.shape)}.")
-    if any(is_key(t.dtype) or t.dtype == float0 or t.sharding.mesh.explicit_axes for t in (a, b)):  # explicit types say how an array is divided
+    if any(is_key(t.dtype) or t.dtype == float0 or t.sharding.mesh.explicit_axes for t in (a, b)):  # types with explicit axes have their own shardings
         return x, y
     x, y = _core.asarray(x), _core.asarray(y)
     if not _core.at_root() or isinstance(x, _core.Tracer) or isinstance(y, _core.Tracer):
