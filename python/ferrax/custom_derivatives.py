@@ -339,7 +339,7 @@ class custom_vjp(CustomFunction, Generic[_P, _R]):
         given = given_refs("custom_vjp", self.fun, args)
         traced, refill = split_traced(static)
         # one that is being differentiated has no cotangent to be given
-        if any(given or (owner := _core.trace_of(x)) is not None and owner.what in ("jvp", "grad") for x in traced):
+        if any(given or ((owner := _core.trace_of(x)) is not None and owner.what in ("jvp", "grad")) for x in traced):
             raise UnexpectedTracerError(_NONDIFF_TRACER)
         if traced:
             return self._with_operands(merge, refill)(traced, *dyn)

@@ -17,9 +17,9 @@ import threading
 
 from .. import _core
 from .._flat import zeros
+from .._refs import Ref
 from .._tree_prefixes import broadcast_prefix
 from .._vmappable import carried
-from .._refs import Ref
 from ..interpreters import ad
 from ..tree_util import register_pytree_node, tree_flatten
 
