@@ -40,11 +40,25 @@ pub struct Family {
     switch: &'static str,
     uses: &'static str,
     find: fn() -> Res<Vec<Mutant>>,
-    /// Arguments of `cargo test --no-run`, and the test programs it must build, those that notice most first; all of them if there are no names.
-    tests: &'static [&'static [&'static str]],
-    order: &'static [&'static str],
-    /// The same for tests that take long: `--values` gives them what the others do not notice.
-    values: &'static [&'static [&'static str]],
+    tests: Tests,
+    /// Tests that take long: `--values` gives them what the others do not notice.
+    values: Tests,
+}
+/// Arguments of `cargo test --no-run`, one build each, and what runs of the programs built: parts of them, a program's name and the words that
+/// choose its tests, those that notice most first. Then, unless they are all that is to run, the other tests; and the slow ones.
+pub struct Tests {
+    builds: &'static [&'static [&'static str]],
+    first: &'static [(&'static str, &'static str)],
+    others: bool,
+    slow: &'static [(&'static str, &'static str)],
+}
+impl Tests {
+    const NONE: Tests = Tests { builds: &[], first: &[], others: false, slow: &[] };
+}
+/// A test program, and the arguments that choose its tests.
+struct Law {
+    program: PathBuf,
+    chosen: Vec<String>,
 }
 /// The rules of the primitives. The laws are the tests of the testkit, which runs every primitive on the real evaluator.
 const RULES: Family = Family {
@@ -60,9 +74,19 @@ pub fn same(x: &Value) -> Res<Value> {
 ",
     uses: "",
     find: all_rules,
-    tests: &[&["--tests", "--package", "ferrax-testkit"]],
-    order: &["primitives-", "rows-", "laws-", "thrift-", "facts-"],
-    values: &[],
+    tests: Tests {
+        builds: &[&["--tests", "--package", "ferrax-testkit"]],
+        first: &[
+            ("testkit-", "primitives::"),
+            ("testkit-", "rows::"),
+            ("testkit-", "laws::"),
+            ("testkit-", "thrift::"),
+            ("testkit-", "facts::"),
+        ],
+        others: true,
+        slow: &[("testkit-", "fuzz::")],
+    },
+    values: Tests::NONE,
 };
 
 /// Seconds of CPU, which a busy machine does not use up: a test program takes a few, and a broken rule may loop for ever.
@@ -91,15 +115,15 @@ pub fn run(args: &[String]) -> Res {
     let copy = copy_sources()?;
     let built = arms::insert(&copy, family, &all, mine.iter().copied().collect())?;
     println!("{} of {} mutants compile", built.len(), mine.len());
-    let laws = test_programs(&copy, family.tests, family.order)?;
+    let laws = ordered(&copy, &family.tests)?;
     if let Some((law, _)) = failing(&laws, None)? {
         return fail(format!("{law} fails before anything is broken"));
     }
     let mut caught = judge(&laws, &all, &built)?;
-    if args.iter().any(|a| a == "--values") && !family.values.is_empty() {
+    if args.iter().any(|a| a == "--values") && !family.values.builds.is_empty() {
         println!("{} caught by texts", caught.len());
         let left: Vec<usize> = built.iter().copied().filter(|n| !caught.contains(n) && !excuses.contains(n)).collect();
-        caught.extend(judge(&test_programs(&copy, family.values, &[])?, &all, &left)?);
+        caught.extend(judge(&ordered(&copy, &family.values)?, &all, &left)?);
     }
     let (mut alive, mut excused, mut wrong) = (0, 0, 0);
     for n in &built {
@@ -166,7 +190,7 @@ fn excuses(family: &Family, all: &[Mutant]) -> Res<BTreeSet<usize>> {
 }
 
 /// The mutants for which a test fails.
-fn judge(laws: &[PathBuf], all: &[Mutant], built: &[usize]) -> Res<BTreeSet<usize>> {
+fn judge(laws: &[Law], all: &[Mutant], built: &[usize]) -> Res<BTreeSet<usize>> {
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get());
     let (next, caught) = (AtomicUsize::new(0), Mutex::new(BTreeSet::new()));
     let work = || -> Res {
@@ -199,13 +223,18 @@ enum End {
 }
 
 /// The first test program that does not pass, and how it ended.
-fn failing(laws: &[PathBuf], mutant: Option<usize>) -> Res<Option<(String, End)>> {
+fn failing(laws: &[Law], mutant: Option<usize>) -> Res<Option<(String, End)>> {
     for law in laws {
-        let name = law.file_name().expect("a file").to_string_lossy().into_owned();
+        let name = law.program.file_name().expect("a file").to_string_lossy();
+        let name = format!("{name} {}", law.chosen.join(" "));
         let mut command = Command::new("sh");
         command
-            .args(["-c", &format!("ulimit -v {MEMORY}; ulimit -t {CPU}; exec nice \"$0\" --quiet --test-threads 2")])
-            .arg(law);
+            .args([
+                "-c",
+                &format!("ulimit -v {MEMORY}; ulimit -t {CPU}; exec nice \"$0\" --quiet --test-threads 2 \"$@\""),
+            ])
+            .arg(&law.program)
+            .args(&law.chosen);
         command.env("FERRAX_MUTANT", mutant.map_or(String::new(), |n| n.to_string())).env("RUST_BACKTRACE", "0");
         // where cargo would run it
         command.current_dir(root().join("target/mutate/crates/ferrax-testkit"));
@@ -245,10 +274,28 @@ fn cargo(copy: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// The programs of the tests, in this order, the slow ones last.
-fn test_programs(copy: &Path, all: &[&[&str]], order: &[&str]) -> Res<Vec<PathBuf>> {
+/// The tests, built, in their order.
+fn ordered(copy: &Path, tests: &Tests) -> Res<Vec<Law>> {
+    let programs = test_programs(copy, tests.builds)?;
+    let named = |p: &Path, name: &str| p.file_name().is_some_and(|f| f.to_string_lossy().starts_with(name));
+    let part = |(name, word): &(&str, &str)| {
+        let program = programs.iter().find(|p| named(p, name)).cloned();
+        program.map(|program| Law { program, chosen: vec![word.to_string()] }).ok_or(format!("no test program {name}"))
+    };
+    let mut out = tests.first.iter().map(part).collect::<Res<Vec<Law>>>()?;
+    for program in programs.iter().filter(|_| tests.others) {
+        let parts = tests.first.iter().chain(tests.slow).filter(|(name, _)| named(program, name));
+        let chosen = parts.flat_map(|(_, word)| ["--skip".to_string(), word.to_string()]).collect();
+        out.push(Law { program: program.clone(), chosen });
+    }
+    for slow in tests.slow {
+        out.push(part(slow)?);
+    }
+    Ok(out)
+}
+fn test_programs(copy: &Path, builds: &[&[&str]]) -> Res<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = vec![];
-    for tests in all {
+    for tests in builds {
         let out = cargo(copy, &[&["test", "--no-run"], *tests].concat()).output();
         let out = out.map_err(|e| format!("cargo test: {e}"))?;
         let text = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -263,11 +310,6 @@ fn test_programs(copy: &Path, all: &[&[&str]], order: &[&str]) -> Res<Vec<PathBu
             return fail(format!("no test programs in\n{text}"));
         }
     }
-    let rank = |p: &PathBuf| {
-        let slowest = p.to_string_lossy().contains("fuzz-");
-        (slowest, order.iter().position(|n| p.to_string_lossy().contains(n)).unwrap_or(order.len()))
-    };
-    found.sort_by_key(rank);
     Ok(found)
 }
 

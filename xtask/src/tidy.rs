@@ -122,6 +122,7 @@ const RULES: &[Rule] = &[
     hooks_alone_name_the_package,
     cpu_functions_are_short,
     annotations_are_inline,
+    every_test_file_is_built,
     globals::globals_are_listed,
     layers::python_imports_point_down,
     names::types_have_names_of_their_own,
@@ -411,6 +412,27 @@ fn cpu_functions_are_short(files: &[File]) -> Vec<String> {
                     n + 1,
                     length + 1
                 ));
+            }
+        }
+    }
+    out
+}
+
+/// Where a crate lists its test programs, a file of tests that is in none of them would be tests that never run.
+fn every_test_file_is_built(files: &[File]) -> Vec<String> {
+    let mut out = vec![];
+    let manifests = files.iter().filter(|f| f.path.ends_with("/Cargo.toml") && f.text.contains("autotests = false"));
+    for manifest in manifests {
+        let folder = manifest.path.trim_end_matches("Cargo.toml");
+        let is_program =
+            |f: &&File| f.path.strip_prefix(folder).is_some_and(|p| manifest.text.contains(&format!("path = \"{p}\"")));
+        let programs: Vec<&File> = files.iter().filter(is_program).collect();
+        let tests = format!("{folder}tests/");
+        for f in files {
+            let name = f.path.strip_prefix(&tests).and_then(|p| p.strip_suffix(".rs")).unwrap_or("/");
+            let listed = |p: &&&File| p.text.lines().any(|l| l == format!("mod {name};"));
+            if !name.contains('/') && !is_program(&f) && !programs.iter().any(|p| listed(&p)) {
+                out.push(format!("{}: in no test program of {}", f.path, manifest.path));
             }
         }
     }

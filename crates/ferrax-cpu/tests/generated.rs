@@ -1,18 +1,12 @@
 //! Generated kernels, one way and another: native code, tile programs, every tier, parts and threads give the bits of the reference, and touch
 //! nothing but their buffers. `SEEDS=from..to` chooses.
 #![cfg(unix)]
-#[path = "against/fenced.rs"]
-mod fenced;
-#[path = "against/generate.rs"]
-#[allow(dead_code)] // other tests' too
-mod generate;
-
-use fenced::{Fenced, SEED, Side};
+use crate::fenced::{Fenced, SEED, Side};
+use crate::generate::{Rng, guarded_kernel, kernel_of_pairs, kernel_of_rows, random_bytes, random_kernel, seeds};
 use ferrax_cpu::kernels::{Bases, CompiledKernel};
 use ferrax_cpu::tuning::ThreadTuning;
 use ferrax_cpu::{Tier, set_num_threads};
 use ferrax_kernel::{Bin, DType, Kernel, Node, Scalar, Un, reference};
-use generate::{Rng, guarded_kernel, kernel_of_pairs, kernel_of_rows, random_bytes, random_kernel};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a kernel is run.
@@ -140,9 +134,7 @@ fn made(seed: u64) -> (Kernel, Vec<Vec<u8>>, Vec<bool>) {
 #[test]
 fn every_way_of_a_kernel_gives_its_bits_and_stays_within_its_buffers() {
     set_num_threads(2);
-    let seeds = std::env::var("SEEDS").unwrap_or("0..3000".into());
-    let (from, to) = seeds.split_once("..").unwrap();
-    for seed in from.parse::<u64>().unwrap()..to.parse().unwrap() {
+    for seed in seeds(500) {
         SEED.store(seed, Ordering::Relaxed);
         let (k, ins, shared) = made(seed);
         try_kernel(&k, &ins, &shared, seed);

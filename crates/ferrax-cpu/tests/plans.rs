@@ -1,8 +1,5 @@
 //! The waist's example plans on the cpu: control steps, tapes, cancelling.
-#[path = "../../ferrax-kernel/tests/plans/examples.rs"]
-mod examples;
-
-use examples::Example;
+use crate::examples::{self, Example};
 use ferrax_cpu::CpuBackend;
 use ferrax_kernel::backend::RunArg;
 use ferrax_kernel::{Backend, Error, Plan, Res, RunCx};

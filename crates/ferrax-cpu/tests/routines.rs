@@ -1,17 +1,9 @@
 //! Routines against the reference evaluator, over generated parameters.
-#[cfg(unix)]
-#[path = "against/fenced.rs"]
-mod fenced;
-#[path = "against/generate.rs"]
-#[allow(dead_code)]
-mod generate;
-#[path = "routines/lanes.rs"]
 mod lanes;
-#[path = "routines/linalg.rs"]
 mod linalg;
-#[path = "routines/spectra.rs"]
 mod spectra;
 
+use crate::generate::{Rng, random_bytes};
 use ferrax_cpu::kernels::Bases;
 use ferrax_cpu::{CpuBackend, Tier, routines, set_num_threads};
 use ferrax_kernel::backend::RunArg;
@@ -19,7 +11,6 @@ use ferrax_kernel::kernel::{Affine, Guard};
 use ferrax_kernel::plan::{Place, Step};
 use ferrax_kernel::routine::*;
 use ferrax_kernel::{Backend, DType, Dims, Plan, ReduceKind, Routine, RunCx, Scalar, reference};
-use generate::{Rng, random_bytes};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -56,7 +47,7 @@ fn run_on(tier: Tier, r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u
     let outs = exe.run(&RunCx { cancel: &AtomicBool::new(false), world: None }, args).unwrap();
     let outs: Vec<Vec<u8>> = outs.iter().map(|b| device.download(b).unwrap()).collect();
     #[cfg(unix)]
-    for side in fenced::Side::BOTH {
+    for side in crate::fenced::Side::BOTH {
         for ((x, y), (d, _)) in run_within(tier, r, ins, in_place, side).iter().zip(&outs).zip(r.results()) {
             assert!(x == y || scalars(d, x) == scalars(d, y), "{side:?}: {r:?}");
         }
@@ -65,8 +56,8 @@ fn run_on(tier: Tier, r: &Routine, ins: &[Vec<u8>], in_place: bool) -> Vec<Vec<u
 }
 /// The results, where what is beyond operands and results may not be touched.
 #[cfg(unix)]
-fn run_within(tier: Tier, r: &Routine, ins: &[Vec<u8>], in_place: bool, side: fenced::Side) -> Vec<Vec<u8>> {
-    use fenced::Fenced;
+fn run_within(tier: Tier, r: &Routine, ins: &[Vec<u8>], in_place: bool, side: crate::fenced::Side) -> Vec<Vec<u8>> {
+    use crate::fenced::Fenced;
     let results = r.results();
     let ins: Vec<Fenced> = ins.iter().map(|b| Fenced::copy_of(b, side)).collect();
     let outs: Vec<Fenced> = results.iter().map(|(d, n)| Fenced::new(d.size() * n, side)).collect();

@@ -50,8 +50,8 @@ fn arguments(seed: u64) -> Vec<f64> {
 
 macro_rules! tiers {
     ($($name:ident)*; pairs: $($pair:ident)*) => {
-        mod unary { $(pub mod $name { $crate::tiers!(@three $name, f32, narrow, 1); $crate::tiers!(@three $name, f64, wide, 1); })* }
-        mod binary { $(pub mod $pair { $crate::tiers!(@three $pair, f32, narrow, 2); $crate::tiers!(@three $pair, f64, wide, 2); })* }
+        mod unary { $(pub mod $name { $crate::math_tiers::tiers!(@three $name, f32, narrow, 1); $crate::math_tiers::tiers!(@three $name, f64, wide, 1); })* }
+        mod binary { $(pub mod $pair { $crate::math_tiers::tiers!(@three $pair, f32, narrow, 2); $crate::math_tiers::tiers!(@three $pair, f64, wide, 2); })* }
 
         #[test]
         fn tiers_agree() {
@@ -66,15 +66,15 @@ macro_rules! tiers {
     (@three $name:ident, $real:ident, $module:ident, $arity:tt) => {
         pub mod $module {
             fn plain(x: &[$real], y: &[$real], out: &mut [$real]) {
-                $crate::tiers!(@loop $name, $arity, x, y, out)
+                $crate::math_tiers::tiers!(@loop $name, $arity, x, y, out)
             }
             #[target_feature(enable = "avx2,fma")]
             fn avx2(x: &[$real], y: &[$real], out: &mut [$real]) {
-                $crate::tiers!(@loop $name, $arity, x, y, out)
+                $crate::math_tiers::tiers!(@loop $name, $arity, x, y, out)
             }
             #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw")]
             fn avx512(x: &[$real], y: &[$real], out: &mut [$real]) {
-                $crate::tiers!(@loop $name, $arity, x, y, out)
+                $crate::math_tiers::tiers!(@loop $name, $arity, x, y, out)
             }
             pub fn agree(x: &[$real], y: &[$real]) {
                 let mut expected = vec![0.0; x.len()];
@@ -107,14 +107,14 @@ macro_rules! tiers {
         let (n, _) = ($out.len(), $y);
         let $x = &$x[..n];
         for i in 0..n {
-            $out[i] = $crate::math::$name($x[i]);
+            $out[i] = $crate::math_tiers::math::$name($x[i]);
         }
     }};
     (@loop $name:ident, 2, $x:ident, $y:ident, $out:ident) => {{
         let n = $out.len();
         let ($x, $y) = (&$x[..n], &$y[..n]);
         for i in 0..n {
-            $out[i] = $crate::math::$name($x[i], $y[i]);
+            $out[i] = $crate::math_tiers::math::$name($x[i], $y[i]);
         }
     }};
 }

@@ -1,5 +1,4 @@
 //! Plans on the reference backend: control steps, host calls, collectives, cancelling, and plans that break their own rules.
-#[path = "plans/examples.rs"]
 mod examples;
 
 use examples::{Build, Example, f32s, i32s};

@@ -28,3 +28,10 @@ impl Rng {
         x.get_mut(k)
     }
 }
+
+/// The seeds of a generated test: `SEEDS=from..to`, or as many as each commit tries. The nightly run draws others.
+pub fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let Ok(given) = std::env::var("SEEDS") else { return 0..usual };
+    let bounds = given.split_once("..").and_then(|(a, b)| Some(a.parse().ok()?..b.parse().ok()?));
+    bounds.unwrap_or_else(|| panic!("SEEDS={given}: not from..to"))
+}

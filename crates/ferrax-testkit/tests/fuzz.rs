@@ -1,7 +1,7 @@
 //! Random programs with nested control flow and transforms inside, through the whole matrix. `SEEDS=from..to` chooses.
 use ferrax_testkit::api::*;
 use ferrax_testkit::matrix;
-use ferrax_testkit::rng::Rng;
+use ferrax_testkit::rng::{Rng, seeds};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -196,10 +196,8 @@ fn ev(node: &B, y: &Value, x: &Value) -> Res<Value> {
 
 #[test]
 fn random_programs() {
-    let seeds = std::env::var("SEEDS").unwrap_or("1..40".into());
-    let (from, to) = seeds.split_once("..").unwrap();
     let depth = std::env::var("DEPTH").map_or(3, |d| d.parse().unwrap());
-    for seed in from.parse::<u64>().unwrap()..to.parse().unwrap() {
+    for seed in seeds(40) {
         let mut r = Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         (0..5).for_each(|_| {
             r.below(2);

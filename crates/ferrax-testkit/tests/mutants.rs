@@ -1,10 +1,7 @@
 //! Broken plans: lowered programs and the waist's examples with one to three things in them changed. Each is refused by
 //! `Plan::verify`, or gives on the CPU, donated inputs and a used arena included, what it gives with memory of its own for each slot.
 //! `MUTANTS=n` sets how many are made of each plan.
-#[path = "../../ferrax-kernel/tests/plans/examples.rs"]
-#[allow(dead_code)]
-mod examples;
-
+use crate::examples;
 use ferrax_cpu::CpuBackend;
 use ferrax_ir::lower::lower;
 use ferrax_kernel::backend::RunArg;

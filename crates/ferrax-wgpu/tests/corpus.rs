@@ -5,9 +5,6 @@ use ferrax_kernel::reference::ReferenceBackend;
 use ferrax_testkit::corpus;
 use std::sync::Arc;
 
-#[path = "gpu/translate.rs"]
-mod translate;
-
 #[test]
 fn gpu_answers() {
     let Some(gpu) = ferrax_wgpu::adapters()
@@ -19,6 +16,6 @@ fn gpu_answers() {
         return;
     };
     let (ran, all) = corpus::check("gpu", &gpu);
-    gpu.shaders().iter().for_each(|s| translate::everywhere(s));
+    gpu.shaders().iter().for_each(|s| crate::translate::everywhere(s));
     eprintln!("{ran} of {all} cases: the others have 64-bit dtypes");
 }

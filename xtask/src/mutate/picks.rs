@@ -3,9 +3,11 @@
 //! Invariant: a function listed here is pure, or makes its choice once for each compiled kernel, routine or loop, so that the text of the
 //! compiled plan shows the choice.
 use super::arms::{self, Mutant};
-use super::{Family, Res, root};
+use super::{Family, Res, Tests, root};
 use crate::shell::fail;
 use std::fs;
+
+const OF_CPU: [&str; 4] = ["--package", "ferrax-cpu", "--features", "linalg,fft,gemm,avx512"];
 
 /// Every condition of these functions, negated, and every bound, moved by one. What the CPU compiles is text in `tests/filetests/cpu`. Tests of
 /// values (`--values`) notice choices that are no strategies, but what a strategy is given: every strategy gives the same bits.
@@ -17,22 +19,21 @@ pub const PICKS: Family = Family {
     switch: "",
     uses: " #[allow(unused_imports)] use std::ops::Not as _;",
     find: all_picks,
-    tests: &[
-        &["--package", "ferrax-testkit", "--test", "filetests"],
-        &["--package", "ferrax-cpu", "--features", "linalg,fft,gemm,avx512", "--test", "tuning"],
-    ],
-    order: &["filetests-", "tuning-"],
-    values: &[&[
-        "--package",
-        "ferrax-cpu",
-        "--features",
-        "linalg,fft,gemm,avx512",
-        "--lib",
-        "--test",
-        "routines",
-        "--test",
-        "loops",
-    ]],
+    tests: Tests {
+        builds: &[
+            &["--package", "ferrax-testkit", "--test", "testkit"],
+            &[OF_CPU[0], OF_CPU[1], OF_CPU[2], OF_CPU[3], "--test", "cpu"],
+        ],
+        first: &[("testkit-", "filetests::"), ("cpu-", "tuning::")],
+        others: false,
+        slow: &[],
+    },
+    values: Tests {
+        builds: &[&[OF_CPU[0], OF_CPU[1], OF_CPU[2], OF_CPU[3], "--lib", "--test", "cpu"]],
+        first: &[("ferrax_cpu-", ""), ("cpu-", "routines::"), ("cpu-", "loops::")],
+        others: false,
+        slow: &[],
+    },
 };
 
 /// By file: the functions that choose. (Whether threads share a piece of work is measured at run time: `threads.rs` has unit tests.)
