@@ -99,7 +99,12 @@ impl From<ferrax_kernel::Error> for Error {
             ferrax_kernel::Error::TooLarge(m) => Error::new(ErrorKind::Value, m),
             ferrax_kernel::Error::OutOfMemory(m) => Error::new(ErrorKind::Memory, m),
             ferrax_kernel::Error::Host(e) => Error::Host(Box::new(e)),
-            e => Error::new(ErrorKind::Runtime, e.to_string()),
+            e => {
+                if let ferrax_kernel::Error::Invalid(_) = e {
+                    ferrax_kernel::fault::report(&e.to_string());
+                }
+                Error::new(ErrorKind::Runtime, e.to_string())
+            }
         }
     }
 }

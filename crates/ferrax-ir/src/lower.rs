@@ -53,17 +53,21 @@ pub fn lower(p: &Program) -> Res<Plan> {
     plan(p, &crate::simplify::simplify(p), Graph::default())
 }
 /// The plan, verified. If the verifier cannot prove that it stays in bounds, the plan is made again
-/// with every value materialized, so that each kernel has the index maps of one operation only.
+/// with every value materialized, so that each kernel has the index maps of one operation only, and in memory of its own.
 /// With `FERRAX_STRICT_PLANS` it is an error instead, so that tests find such plans.
 pub fn verified(p: &Program) -> Res<VerifiedPlan> {
     match lower(p)?.verify() {
-        Err(Error::Invalid(_)) if std::env::var_os("FERRAX_STRICT_PLANS").is_none() => Ok(unfused(p)?.verify()?),
+        Err(Error::Invalid(_)) if !ferrax_kernel::fault::is_strict() => Ok(plain(p)?.verify()?),
         made => Ok(made?),
     }
 }
 /// The plan with every value in memory: each kernel has one operation.
 pub fn unfused(p: &Program) -> Res<Plan> {
     plan(p, &crate::simplify::simplify(p), Graph::unfused())
+}
+/// The plan of the equations as written, with every value in memory of its own: nothing is merged, fused or updated in place.
+pub fn plain(p: &Program) -> Res<Plan> {
+    plan(p, &crate::simplify::inline_calls(p), Graph { unshared: true, ..Graph::unfused() })
 }
 /// The operations of a program as written: those of each equation by itself, without merging equal
 /// ones.
@@ -113,10 +117,11 @@ fn plan(p: &Program, simple: &Program, mut g: Graph) -> Res<Plan> {
         g.plan.outputs.push(slot);
     }
     let steps = fuse::steps(&mut g);
+    let shared = !g.unshared;
     let mut plan = g.plan;
     plan.steps = steps;
     ferrax_kernel::small::legalize(&mut plan);
-    buffers::assign(&mut plan);
+    buffers::assign(&mut plan, shared);
     Ok(plan)
 }
 

@@ -40,7 +40,10 @@ impl From<ferrax_runtime::Stop> for Error {
                 "a callback waits for a result that needs the very run the callback is part of: it would wait for ever"
                     .into()
             }
-            Stop::Panicked => "a kernel panicked: this is a bug in ferrax".into(),
+            Stop::Panicked => {
+                crate::fault::report("a kernel panicked");
+                "a kernel panicked: this is a bug in ferrax".into()
+            }
         })
     }
 }

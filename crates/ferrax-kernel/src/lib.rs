@@ -14,6 +14,7 @@ pub mod collective;
 pub mod dtype;
 pub mod error;
 pub mod expr;
+pub mod fault;
 pub mod kernel;
 pub mod linalg;
 pub mod math;

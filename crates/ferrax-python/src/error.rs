@@ -3,6 +3,7 @@
 //! INVARIANT: an exception of a Python callable is passed on as the same object; a panic becomes a
 //! `RuntimeError` with its text, never a `PanicException`.
 use ferrax_ir::error::{Error, Res};
+use ferrax_kernel::fault;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -91,11 +92,8 @@ pub fn guarded<T>(f: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
                 Ok(e) => return Python::attach(|py| Err(to_py(py, *e))),
                 Err(p) => p,
             };
-            let text = p
-                .downcast_ref::<String>()
-                .cloned()
-                .or_else(|| p.downcast_ref::<&str>().map(|s| s.to_string()))
-                .unwrap_or_default();
+            let text = fault::text(&*p);
+            fault::report(&text);
             Err(PyRuntimeError::new_err(format!("internal error in ferrax, please report it: {text}")))
         }
     }

@@ -10,10 +10,12 @@ use ferrax::device;
 use ferrax::fork::{self, Still};
 use ferrax::runtime::{self, Host};
 use ferrax_ir::error::Res;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::any::Any;
 use std::cell::RefCell;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Whether forks have to keep threads from entering the interpreter: it does so itself from 3.12 on, by a lock that it then holds.
@@ -27,7 +29,7 @@ thread_local! {
 
 /// Installs the functions that wait, and those that the interpreter calls at a fork and at its end.
 pub fn install(m: &Bound<PyModule>) -> PyResult<()> {
-    runtime::install(Host { detached, look_up });
+    runtime::install(Host { detached, look_up, warn });
     let py = m.py();
     // Not the interpreter's hooks: hooks of other libraries run in between, and may pass the
     // interpreter to a thread that waits for our locks.
@@ -47,6 +49,15 @@ fn detached(f: &mut (dyn FnMut() + Send)) {
 }
 fn look_up() -> Res<()> {
     Python::attach(|py| py.check_signals()).map_err(from_py)
+}
+/// A filter may make an error of a warning: nobody is there to catch it.
+fn warn(text: &str) {
+    Python::attach(|py| {
+        let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+        if let Err(e) = PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1) {
+            e.write_unraisable(py, None);
+        }
+    });
 }
 
 /// Takes the locks, so that the guarded state is consistent in the child.

@@ -4,6 +4,7 @@
 //! run          the types are what infer says, the memory has their size
 //! text, bytes  parse(print(p)) = p, read(write(p)) = p, for the primitive and for its derivative, transpose and batch
 //! reference    cpu = the waist's reference, bit for bit but where an example says that backends round as they like
+//! rescued      so is what runs where the backend fails: the plan without fusion, and with memory of its own for each value
 //! staged       eager = jit, bit for bit, with neighbours to be fused with and operands stored transposed
 //! derivative   jvp = finite differences; jvp of jvp too; narrow floats = double precision
 //! adjoint      <J dx, ct> = <dx, J' ct>
@@ -14,6 +15,7 @@
 //! A law panics with what it compared. INVARIANT: no law names a primitive.
 use crate::api::*;
 use crate::examples::{Example, values};
+use crate::faulty::{Fails, Faulty};
 use ferrax::{array, compiled::Compiled, device};
 use ferrax_ir::ErrorKind;
 use ferrax_ir::code::{Decoder, Encoder};
@@ -28,6 +30,7 @@ pub const LAWS: &[(&str, Law)] = &[
     ("run", run),
     ("text", text),
     ("reference", reference),
+    ("rescued", rescued),
     ("staged", staged),
     ("derivative", derivative),
     ("adjoint", adjoint),
@@ -157,23 +160,31 @@ fn differentiable(e: &Example, avals: &[Aval]) -> bool {
 }
 
 fn reference(e: &Example) {
+    static PLAIN: LazyLock<device::Device> = LazyLock::new(|| device::Device::new(1000, 0, Arc::new(ReferenceBackend)));
+    as_on(e, "reference", &PLAIN);
+}
+fn rescued(e: &Example) {
+    static FAULTY: LazyLock<device::Device> =
+        LazyLock::new(|| device::Device::new(1003, 0, Arc::new(Faulty(Fails::Compiling { panics: false }))));
+    as_on(e, "rescued", &FAULTY);
+}
+fn as_on(e: &Example, what: &str, device: &'static device::Device) {
     let avals = e.avals();
     let x = e.values(&avals, 1);
     let (p, consts) = program(e, "stage", &|x| e.call(x), &avals);
     assert!(consts.is_empty(), "{}", e.text);
-    static PLAIN: LazyLock<device::Device> = LazyLock::new(|| device::Device::new(1000, 0, Arc::new(ReferenceBackend)));
-    let c = ok(e, "compile", Compiled::new(Arc::new(p), &PLAIN));
+    let c = ok(e, "compile", Compiled::new(Arc::new(p), device));
     let x: Vec<Value> = x
         .iter()
         .map(|v| match v {
-            Value::Array(a) => Value::Array(ok(e, "upload", array::put(a, &PLAIN, true))),
+            Value::Array(a) => Value::Array(ok(e, "upload", array::put(a, device, true))),
             v => v.clone(),
         })
         .collect();
-    let want = ok(e, "reference", c.run(&x, &[]));
+    let want = ok(e, what, c.run(&x, &[]));
     let got = ok(e, "cpu", e.call(&e.values(&avals, 1)));
     for (got, want) in got.iter().zip(want) {
-        same(e, "reference", got, &Value::Array(want), if e.exact { 0.0 } else { tolerance(got.dtype()) });
+        same(e, what, got, &Value::Array(want), if e.exact { 0.0 } else { tolerance(got.dtype()) });
     }
 }
 /// The function with something to fuse on both sides: operands stored transposed and passed through an exact function, results used twice.

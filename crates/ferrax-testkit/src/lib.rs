@@ -5,6 +5,7 @@
 pub mod api;
 pub mod corpus;
 pub mod examples;
+pub mod faulty;
 pub mod laws;
 pub mod matrix;
 pub mod null;

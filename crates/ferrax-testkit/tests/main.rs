@@ -5,6 +5,7 @@ mod corpus;
 #[allow(dead_code)] // other tests' too
 mod examples;
 mod facts;
+mod faults;
 mod filetests;
 mod fuzz;
 mod huge_parameters;

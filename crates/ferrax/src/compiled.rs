@@ -6,11 +6,11 @@
 //! ([`crate::speculation`]).
 use crate::array::{self, Reading, Shard};
 use crate::device::Device;
+use crate::rescue;
 use crate::runtime::{self, NEVER, Order, RunArgs};
 use crate::speculation::Pace;
 use crate::world::MeshMember;
 use ferrax_ir::error::{Error, ErrorKind, Res};
-use ferrax_ir::lower;
 use ferrax_ir::value::Array;
 use ferrax_ir::{Aval, Program, Value};
 use ferrax_kernel::backend::{Buffers, RunArg};
@@ -66,7 +66,7 @@ impl Compiled {
                 array::check_dtype(a, device)?;
             }
         }
-        let plan = lower::verified(&program)?;
+        let plan = rescue::lowered(&program)?;
         let results = plan.outputs.iter().map(|s| plan.slots[*s as usize].bytes());
         let bytes = results.fold(plan.arena, usize::saturating_add);
         if device.backend.memory().is_some_and(|most| bytes > most) {
@@ -85,7 +85,7 @@ impl Compiled {
             plan.work() <= if ends { MAX_SPECULATIVE_WORK } else { ASYNC_WORK } && plan.serial_work() <= ASYNC_WORK;
         let pace =
             (queued && brief && !plan.meets() && !effects && device.platform() == "cpu").then(|| Pace::new(ends));
-        let exe = device.backend.compile(plan)?;
+        let exe = rescue::compiled(&program, device, plan)?;
         Ok(Compiled { outs: program.out_avals().to_vec(), program, device, exe, queued, calls, effects, pace })
     }
     pub fn plan(&self) -> &Plan {

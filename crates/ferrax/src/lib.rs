@@ -67,6 +67,7 @@ pub mod parts;
 pub mod pmap;
 #[doc(hidden)]
 pub mod processes;
+mod rescue;
 #[doc(hidden)]
 pub mod runtime;
 mod speculation;

@@ -34,10 +34,19 @@ pub struct Host {
     pub detached: fn(&mut (dyn FnMut() + Send)),
     /// Looks for signals; an error ends the wait.
     pub look_up: fn() -> Res<()>,
+    /// Warns the user of the program.
+    pub warn: fn(&str),
 }
 static HOST: OnceLock<Host> = OnceLock::new();
 pub fn install(host: Host) {
     HOST.get_or_init(|| host);
+}
+/// Warns the user by the host's means, else on standard error.
+pub(crate) fn warn(text: &str) {
+    match HOST.get() {
+        Some(h) => (h.warn)(text),
+        None => eprintln!("{text}"),
+    }
 }
 fn detached<T: Send>(mut f: impl FnMut() -> T + Send) -> T {
     let mut out = None;

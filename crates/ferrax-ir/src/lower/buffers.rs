@@ -22,7 +22,8 @@ const LARGE: usize = 1 << 20;
 /// Results of fewer bytes keep a place of their own in loops and branches: they are held in registers, where a copy costs nothing.
 const MIN_BYTES_SHARED: usize = 256;
 
-pub(super) fn assign(plan: &mut Plan) {
+/// Unless `shared`, results take the place of no operand.
+pub(super) fn assign(plan: &mut Plan, shared: bool) {
     let n = plan.slots.len();
     let steps = std::mem::take(&mut plan.steps);
     let line = Timeline::of(&steps);
@@ -32,7 +33,9 @@ pub(super) fn assign(plan: &mut Plan) {
         sets.fixed[*s as usize] = Some(Place::Input(i as u32));
     }
     let mut pinned = pins(plan, &line);
-    share(&line, &mut life, &mut sets, &mut pinned);
+    if shared {
+        share(&line, &mut life, &mut sets, &mut pinned);
+    }
     for (i, s) in plan.outputs.iter().enumerate() {
         let root = sets.root(*s) as usize;
         if sets.fixed[root].is_none() {

@@ -130,9 +130,11 @@ impl Graph {
     }
     /// The values of a block, which has the plan until it is closed.
     fn opened(&mut self, p: &Program, ins: &[ValueSlots]) -> Res<Block> {
-        let mut sub = Graph { plan: std::mem::take(&mut self.plan), unfused: self.unfused, ..Graph::default() };
+        let plan = std::mem::take(&mut self.plan);
+        let mut sub = Graph { plan, unfused: self.unfused, unshared: self.unshared, ..Graph::default() };
         let ins: Vec<TensorId> = p.in_avals().iter().zip(ins).map(|(a, s)| sub.bring_in_from(a, s)).collect();
-        match sub.inline(&crate::simplify::simplify(p), &ins) {
+        let simple = if self.unshared { crate::simplify::inline_calls(p) } else { crate::simplify::simplify(p) };
+        match sub.inline(&simple, &ins) {
             Ok(outs) => Ok(Block { graph: sub, ins, outs }),
             Err(e) => {
                 self.plan = sub.plan;

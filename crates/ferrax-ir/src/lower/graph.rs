@@ -114,6 +114,8 @@ pub struct Graph {
     pub(super) fixed: FxHashSet<TensorId>,
     /// Every computed or moved value is materialized.
     pub(super) unfused: bool,
+    /// Results take the place of no operand.
+    pub(super) unshared: bool,
 }
 
 /// `1 / x` where products with it have the bits of quotients by x: where both are powers of two, and normal numbers.
