@@ -99,7 +99,7 @@ pub(crate) fn compiled(
     }
 }
 fn reference(program: &Program, device: &'static Device) -> ferrax_kernel::Res<Arc<dyn Executable>> {
-    let plan = lower::plain(program).map_err(|e| Error::Invalid(e.message()))?;
+    let plan = lower::plain(program).map_err(|e| Error::Invalid(e.message().to_string()))?;
     Ok(Arc::new(ByReference { exe: ReferenceBackend.compile(plan.verify()?)?, device }))
 }
 
