@@ -50,7 +50,7 @@ fn detached(f: &mut (dyn FnMut() + Send)) {
 fn look_up() -> Res<()> {
     Python::attach(|py| py.check_signals()).map_err(from_py)
 }
-/// A filter may make an error of a warning: nobody is there to catch it.
+/// A filter may make an error of a warning: there is no caller that could catch it.
 fn warn(text: &str) {
     Python::attach(|py| {
         let text = CString::new(text.replace('\0', " ")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A backend with faults: the reference implementation, except that it panics, or finds its own plan invalid, where it is told to.
+//! A backend with faults: the reference implementation, except that it panics, or finds its own plan invalid, where a test wants it to.
 //!
 //! ```
 //! use ferrax_kernel::Backend;
