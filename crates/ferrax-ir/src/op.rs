@@ -4,6 +4,7 @@
 use crate::aval::Aval;
 use crate::cut::{Recast, TypedCut};
 use crate::cx::{Arg, Axis, Cx, Dim, Fun, Tan};
+use crate::dtype::Dtype;
 use crate::effects::Effects;
 use crate::error::{Error, Res, type_err};
 use crate::factors::{Factors, Ties};
@@ -64,6 +65,10 @@ pub trait Rules {
     }
     /// The same on parts of these types, where parameters tell sizes.
     fn local(&self, _x: &[Aval], _out: &[Aval]) -> Option<Op> {
+        None
+    }
+    /// The same with results of this dtype, where a parameter tells the results' dtype: what several devices add is rounded once.
+    fn wider(&self, _results: Dtype) -> Option<Op> {
         None
     }
     /// The program that runs in its place, and the operands that it takes, where there is one.

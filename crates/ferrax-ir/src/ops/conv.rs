@@ -518,6 +518,9 @@ impl Rules for Conv {
         }
         f
     }
+    fn wider(&self, results: Dtype) -> Option<Op> {
+        Some(Conv { preferred_element_type: Some(results), ..self.clone() }.into())
+    }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         let d = &*self.dimension_numbers;
         if !t.specs[1].is_whole() || !t.specs[0].dims[d.lhs_spec[1]].is_empty() {

@@ -262,6 +262,9 @@ impl Rules for Dot {
         }
         f
     }
+    fn wider(&self, results: Dtype) -> Option<Op> {
+        Some(Dot { preferred_element_type: Some(results), ..self.clone() }.into())
+    }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         let d = &*self.dimension_numbers;
         let of = |i: usize, at: &Dims| at.iter().map(|k| t.specs[i].dims[*k].clone()).collect::<Vec<_>>();

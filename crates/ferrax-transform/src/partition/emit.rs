@@ -2,7 +2,7 @@
 //! what its folded factors leave to be folded among the devices.
 //!
 //! INVARIANT: a value is brought to another spec when it is read so, and once: each variable keeps the versions there are.
-use super::flow::{Bodies, Flow, Manual, Way, join, project, typed, unstacked};
+use super::flow::{Bodies, Flow, Manual, Way, is_narrow, join, project, typed, unstacked};
 use super::late::late;
 use crate::trace::Trace;
 use ferrax_ir::cx::{Cx, Line};
@@ -13,7 +13,7 @@ use ferrax_ir::ops::reduce::Monoid;
 use ferrax_ir::parts::Here;
 use ferrax_ir::program::{Atom, Eqn};
 use ferrax_ir::value::Values;
-use ferrax_ir::{Aval, Op, Program, Res, Value};
+use ferrax_ir::{Aval, Dtype, Op, Program, Res, Value};
 
 /// A program on parts: inputs cut as `ins` say, outputs as `outs` do, or as they come.
 pub fn emit(flow: &Flow, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) -> Res<(Program, Vec<Spec>)> {
@@ -119,10 +119,18 @@ impl Emitter<'_> {
         for i in f.start.iter().filter(|_| !folds.is_empty()) {
             x[*i] = self.here.on_first(&x[*i], &folds)?;
         }
-        let parts: Avals = natural.iter().zip(outs).map(|(s, a)| s.shard(self.grid, a)).collect();
-        let local: Avals = x.iter().map(Value::aval).collect();
-        let op = e.op.rules().local(&local, &parts).unwrap_or_else(|| e.op.clone());
-        let y = self.cx().bind(&op, &x)?;
+        let mut cut_folds =
+            f.factors.iter().zip(&chosen).filter(|(_, axes)| !axes.is_empty()).filter_map(|(f, _)| f.fold);
+        let rounds = cut_folds.any(|m| matches!(m, Monoid::Sum | Monoid::Prod));
+        let y: Values = match outs {
+            [out] if rounds && is_narrow(out.dtype) => vec![self.unrounded(&e.op, &x)?].into(),
+            _ => {
+                let parts: Avals = natural.iter().zip(outs).map(|(s, a)| s.shard(self.grid, a)).collect();
+                let local: Avals = x.iter().map(Value::aval).collect();
+                let op = e.op.rules().local(&local, &parts).unwrap_or_else(|| e.op.clone());
+                self.cx().bind(&op, &x)?
+            }
+        };
         for ((y, spec), wanted) in y.into_iter().zip(natural).zip(wanted) {
             let folded = f.factors.iter().zip(&chosen).filter_map(|(f, axes)| f.fold.map(|m| (m, axes.clone())));
             let (mut y, mut spec) = (y, spec);
@@ -134,9 +142,20 @@ impl Emitter<'_> {
                     (y, spec) = self.fold(y, spec, monoid, &axes, wanted, left)?;
                 }
             }
+            let y = self.cx().convert(&y, outs[self.env.len() - first].dtype)?;
             self.env.push(vec![(spec, y)]);
         }
         Ok(())
+    }
+    /// A device's term or factor of a result of less than 32 bits, in 32: one device rounds the result, and not the parts of it.
+    fn unrounded(&self, op: &Op, x: &Values) -> Res<Value> {
+        let wide = Dtype::F32;
+        if let Some(op) = op.rules().wider(wide) {
+            return self.cx().bind1(op, x);
+        }
+        let widened = |v: &Value| if is_narrow(v.dtype()) { self.cx().convert(v, wide) } else { Ok(v.clone()) };
+        let x = x.iter().map(widened).collect::<Res<Values>>()?;
+        self.cx().bind1(op.clone(), &x)
     }
     /// The axes along which all operands that an equation is linear in are terms of sums that were left for it.
     fn left(&self, e: &Eqn, made: &[Spec]) -> AxisSet {
