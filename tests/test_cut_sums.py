@@ -82,3 +82,52 @@ def test_terms_of_each_device_may_leave_the_range(on_devices):
         assert float(jax.jit(lambda a, b: a @ b)(put(big, "x"), put(one, "x"))) == 2976
         """
     )
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int2", "uint2", "int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_folds_of_narrow_integers_and_booleans(on_devices, dtype):
+    on_devices(
+        f"""
+        d = jnp.dtype("{dtype}")
+        x = lambda *shape: jnp.asarray(r.integers(0, 4, shape), "int32").astype(d)
+        a, b, v, w = x(8, 16), x(16, 8), x(16), x(16)
+        few = jnp.zeros(16, d).at[5].set(jnp.ones((), d))
+        forms = {{
+            "vector": (lambda v, w: v @ w, (v, w), [("x",), ("x",)]),
+            "alone": (lambda v: v @ v, (few,), [("x",)]),
+            "matmul": (lambda a, b: a @ b, (a, b), [(None, "x"), ("x",)]),
+            "einsum": (lambda a, b: jnp.einsum("ij,jk->i", a, b), (a, b), [(None, "x"), ("x",)]),
+            "dot_general": (lambda a, b: lax.dot_general(a, b, (((1,), (0,)), ((), ()))), (a, b), [(None, "x"), ("x",)]),
+            "wide": (lambda a, b: lax.dot(a, b, preferred_element_type="int32"), (a, b), [(None, "x"), ("x",)]),
+            "any": (lambda b: b.any(0), (b,), [("x",)]),
+            "all": (lambda b: b.all(0), (b,), [("x",)]),
+            "sum": (lambda b: b.sum(0), (b,), [("x",)]),
+            "count": (jnp.count_nonzero, (b,), [("x",)]),
+            "prod": (lambda b: b.prod(0), (b,), [("x",)]),
+            "max": (lambda b: b.max(0), (b,), [("x",)]),
+            "min": (lambda b: b.min(0), (b,), [("x",)]),
+            "argmax": (lambda b: b.argmax(0), (b,), [("x",)]),
+            "argmin": (lambda b: b.argmin(0), (b,), [("x",)]),
+            "and": (lambda b: lax.reduce_and_p.bind(b, axes=(0,)), (b,), [("x",)]),
+            "or": (lambda b: lax.reduce_or_p.bind(b, axes=(0,)), (b,), [("x",)]),
+            "xor": (lambda b: lax.reduce_xor_p.bind(b, axes=(0,)), (b,), [("x",)]),
+            "mean": (lambda b: b.mean(0), (b,), [("x",)]),
+            "cumsum": (lambda b: b.cumsum(0), (b,), [("x",)]),
+            "cumprod": (lambda b: b.cumprod(0), (b,), [("x",)]),
+            "sort": (lambda b: jnp.sort(b, 0), (b,), [("x",)]),
+            "scatter": (lambda v: jnp.zeros(3, d).at[jnp.arange(16) % 3].add(v), (v,), [("x",)]),
+            "scatter of few": (lambda v: jnp.zeros(3, d).at[jnp.arange(16) % 3].add(v), (few,), [("x",)]),
+            "onto": (lambda v: jnp.ones(3, d).at[jnp.arange(16) % 3].add(v), (few,), [("x",)]),
+            "scatter max": (lambda v: jnp.zeros(3, d).at[jnp.arange(16) % 3].max(v), (v,), [("x",)]),
+            "scatter min": (lambda v: jnp.ones(3, d).at[jnp.arange(16) % 3].min(v), (v,), [("x",)]),
+            "where": (lambda b: jnp.where(b.astype(bool), 2, 3).sum(0), (b,), [("x",)]),
+            "convolution": (lambda x, k: lax.conv(x, k, (1,), "SAME"), (x(2, 16, 6), x(3, 16, 3)), [(None, "x"), (None, "x")]),
+        }}
+        for name, (f, args, specs) in forms.items():
+            try:
+                jax.jit(f)(*args)
+            except (TypeError, ValueError):
+                continue  # not on one device either
+            compare(name, f, *args, specs=specs)
+        """
+    )

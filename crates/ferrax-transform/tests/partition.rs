@@ -291,6 +291,8 @@ const LINES: &[&str] = &[
     "dot_general[dimension_numbers=(([2], [1]), ([0], [0])) preferred_element_type=None] f32[4,6,12] f32[4,12,2]",
     "dot_general[dimension_numbers=(([1, 2], [0, 1]), ([], [])) preferred_element_type=None] i32[4,6,12] i32[6,12,2]",
     "dot_general[dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=None] c64[12,4] c64[4,6]",
+    "dot_general[dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=None] bool[12,4] bool[4,6]",
+    "dot_general[dimension_numbers=(([1], [0]), ([], [])) preferred_element_type=None] i8[12,4] i8[4,6]",
     "reshape[new_sizes=(12, 4)] f32[48]",
     "reshape[new_sizes=(4, 12)] f32[12,4]",
     "reshape[new_sizes=(48,)] f32[4,12]",

@@ -514,7 +514,7 @@ impl Rules for Conv {
         }
         if self.batch_group_count == 1 && self.feature_group_count == 1 {
             f.link(r[d.rhs_spec[0]], &[In(1, d.rhs_spec[0]), Out(0, d.out_spec[1])]);
-            f.fold(l[d.lhs_spec[1]], Monoid::Sum, &[In(0, d.lhs_spec[1]), In(1, d.rhs_spec[1])]);
+            f.fold(l[d.lhs_spec[1]], Monoid::of_sum(out[0].dtype), &[In(0, d.lhs_spec[1]), In(1, d.rhs_spec[1])]);
         }
         f
     }

@@ -258,7 +258,7 @@ impl Rules for Dot {
         let at = at + lf.len();
         rf.iter().enumerate().for_each(|(k, j)| f.link(r.shape[*j], &[In(1, *j), Out(0, at + k)]));
         for (i, j) in d.lc.iter().zip(d.rc.iter()) {
-            f.fold(l.shape[*i], Monoid::Sum, &[In(0, *i), In(1, *j)]);
+            f.fold(l.shape[*i], Monoid::of_sum(out[0].dtype), &[In(0, *i), In(1, *j)]);
         }
         f
     }

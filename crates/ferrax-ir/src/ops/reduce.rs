@@ -39,6 +39,13 @@ impl Member for Monoid {
     ];
 }
 
+impl Monoid {
+    /// How sums of elements of this dtype are put together: of booleans, a sum says whether any is true.
+    pub fn of_sum(d: Dtype) -> Monoid {
+        if d.is_bool() { Monoid::Or } else { Monoid::Sum }
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Reduce {
     pub kind: Monoid,

@@ -404,7 +404,7 @@ impl Rules for Scatter {
         }
         // each device takes some of the updates
         let monoid = match self.kind {
-            ScatterKind::Add => Monoid::Sum,
+            ScatterKind::Add => Monoid::of_sum(operand.dtype),
             ScatterKind::Min => Monoid::Min,
             ScatterKind::Max => Monoid::Max,
             _ => return f,
