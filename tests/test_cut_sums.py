@@ -131,3 +131,31 @@ def test_folds_of_narrow_integers_and_booleans(on_devices, dtype):
             compare(name, f, *args, specs=specs)
         """
     )
+
+
+def test_each_dimension_of_a_constraint_is_open_or_not(on_devices):
+    on_devices(
+        """
+        U = P.UNCONSTRAINED
+        x = put(np.arange(64.0).reshape(8, 8), "x", "y", mesh=grid)
+        y = put(np.arange(64.0).reshape(8, 8), None, ("x", "y"), mesh=grid)
+        def spec(x, *s, f=lambda x: x * 2):
+            c = lambda x: lax.with_sharding_constraint(f(x), NamedSharding(grid, P(*s)))
+            got, eager = jax.jit(c)(x), c(x)
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(f(np.asarray(x))))
+            assert eager.sharding.is_equivalent_to(got.sharding, got.ndim)
+            return tuple(got.sharding.spec)
+        assert spec(x, U, None) == ("x",) and spec(x, None, U) == (None, "y") and spec(x, U, U) == ("x", "y")
+        assert spec(x, U, "y") == ("x", "y") and spec(x, "x", U) == ("x", "y") and spec(x, None, None) == ()
+        assert spec(x, U) in (("x",), ("x", "y")) and spec(y, U, None) == () and spec(y, None, U) == (None, ("x", "y"))
+        assert spec(y, U, "x") == (None, "x") and spec(x, U, None, f=lambda x: x.T) == ("y",)
+        # what follows does not cut it further, and results may be asked for otherwise
+        f = jax.jit(lambda x: (lax.with_sharding_constraint(x, NamedSharding(grid, P(U, None))) + x).sum(1))
+        np.testing.assert_array_equal(np.asarray(f(x)), 2 * np.asarray(x).sum(1))
+        g = jax.jit(lambda x: lax.with_sharding_constraint(x * 2, NamedSharding(grid, P(U, None))), out_shardings=NamedSharding(grid, P(None, "y")))
+        assert tuple(g(x).sharding.spec) == (None, "y")
+        # the lanes of a batch are open
+        h = jax.jit(jax.vmap(lambda v: lax.with_sharding_constraint(v * 2, NamedSharding(grid, P(None)))))
+        assert tuple(h(x).sharding.spec) == ("x",)
+        """
+    )

@@ -56,7 +56,7 @@ pub fn partition(p: &Program, grid: &Grid, ins: &[Spec], outs: &[Option<Spec>]) 
     let flat = expanded(p)?;
     let mut flow = flow::Flow::new(flat, grid)?;
     flow.fix_inputs(ins);
-    flow.ask_outputs(outs);
+    flow.ask_outputs(outs, grid);
     flow.settle(grid);
     let (program, outs) = emit::emit(&flow, grid, ins, outs)?;
     Ok(Partitioned { program: Arc::new(program.with_consts(n_consts)), outs })

@@ -12,16 +12,19 @@ use ferrax_ir::ops::collective::Names;
 use ferrax_ir::ops::shard_map::{ManualBody, NamedSpec};
 use ferrax_ir::program::Atom;
 use ferrax_ir::{Aval, Dtype, Program, Res};
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// A program, and how its variables are cut.
 pub struct Flow {
     pub program: Arc<Program>,
     pub specs: Vec<Spec>,
-    /// Which variables take no other spec than they have.
-    fixed: Vec<bool>,
+    /// Which dimensions of variables are cut no other way than they are.
+    fixed: Vec<Fixed>,
     pub eqns: Vec<Way>,
 }
+/// Of each dimension, whether it is fixed.
+type Fixed = SmallVec<[bool; 4]>;
 /// How specs go through an equation.
 pub enum Way {
     Factors(Factors),
@@ -85,7 +88,7 @@ struct Place<'a> {
 impl Flow {
     pub fn new(program: Arc<Program>, grid: &Grid) -> Res<Flow> {
         let specs: Vec<Spec> = program.avals().iter().map(|a| typed(a, grid)).collect();
-        let fixed = program.avals().iter().map(|a| a.tape > 0).collect();
+        let fixed = program.avals().iter().map(|a| smallvec![a.tape > 0; a.rank()]).collect();
         let mut flow = Flow { specs, fixed, eqns: vec![], program: program.clone() };
         let mut first = program.first_var();
         for e in program.eqns() {
@@ -123,7 +126,7 @@ impl Flow {
         let (ins, outs) = (specs(m.ins)?, specs(m.outs)?);
         for (i, spec) in outs.iter().enumerate() {
             self.specs[first + i] = spec.clone();
-            self.fixed[first + i] = true;
+            self.fixed[first + i].fill(true);
         }
         let own = grid.without(&m.axes.0);
         let axes = own.axes.iter().filter_map(|a| grid.find(&a.0)).collect();
@@ -164,7 +167,7 @@ impl Flow {
                 self.specs[v].dims[d] = spec.dims[d].clone();
             }
         }
-        self.fixed[v] = wanted.iter().all(Option::is_some);
+        self.fixed[v] = wanted.iter().map(Option::is_some).collect();
         Ok(())
     }
     /// A sum whose readers all accept its terms need not be taken before.
@@ -192,16 +195,17 @@ impl Flow {
         let n_held = self.program.held().len();
         for (i, s) in ins.iter().enumerate() {
             self.specs[n_held + i] = s.clone();
-            self.fixed[n_held + i] = true;
+            self.fixed[n_held + i].fill(true);
         }
     }
     /// Specs that outputs should have; their variables take them where they can.
-    pub fn ask_outputs(&mut self, outs: &[Option<Spec>]) {
+    pub fn ask_outputs(&mut self, outs: &[Option<Spec>], grid: &Grid) {
         let atoms = self.program.outs().to_vec();
         for (a, s) in atoms.iter().zip(outs) {
-            if let (Atom::Var(v), Some(s)) = (a, s)
-                && !self.fixed[*v as usize]
-            {
+            let (Atom::Var(v), Some(s)) = (a, s) else { continue };
+            if self.fixed[*v as usize].contains(&true) {
+                self.merge(*v as usize, s, grid);
+            } else {
                 self.specs[*v as usize] = s.clone();
             }
         }
@@ -295,7 +299,7 @@ impl Flow {
     /// Makes a dimension's cut finer, as far as axes are free and parts are equal.
     fn extend(&mut self, v: usize, d: usize, to: CutAxes, grid: &Grid) -> bool {
         let size = self.program.avals()[v].shape[d];
-        if self.fixed[v] { false } else { grow(&mut self.specs[v], d, &to, size, grid) }
+        !self.fixed[v][d] && grow(&mut self.specs[v], d, &to, size, grid)
     }
     fn merge(&mut self, v: usize, with: &Spec, grid: &Grid) -> bool {
         let mut changed = false;
