@@ -78,6 +78,10 @@ impl Params for Reduce {
     }
 }
 
+/// The dtype of counts and sums of elements of this one: float32 for floats of fewer bits.
+pub(super) fn counting(d: Dtype) -> Dtype {
+    if d.is_float() && d.size() < 4 { Dtype::F32 } else { d }
+}
 impl Reduce {
     fn kept(&self, rank: usize) -> Dims {
         (0..rank).filter(|k| !self.axes.contains(k)).collect()
@@ -90,12 +94,14 @@ impl Reduce {
     fn extremum(&self, cx: &dyn Cx, x: &Value, y: &Value, t: &Value) -> Res<Value> {
         let yk = cx.reshape(y, &self.keepdims(x.shape()))?;
         let attains = cx.pw2(Pw::Eq, x, &yk)?;
-        let at = cx.convert(&attains, x.dtype())?;
+        // the count and the sum of narrow floats may leave their range where the mean does not
+        let wide = counting(x.dtype());
+        let at = cx.convert(&attains, wide)?;
         let count = cx.reduce(Monoid::Sum, &at, self.axes.clone())?;
         // a selection: where the others' tangents are infinite, they are not there
-        let there = cx.select(&attains, &lit(t.dtype(), 0.0), t)?;
+        let there = cx.convert(&cx.select(&attains, &lit(t.dtype(), 0.0), t)?, wide)?;
         let sum = cx.reduce(Monoid::Sum, &there, self.axes.clone())?;
-        cx.div(&sum, &count)
+        cx.convert(&cx.div(&sum, &count)?, t.dtype())
     }
     /// The tangent of a product, by halves, so that zeros among the factors do no harm: (a b)' = a' b + a b'.
     fn product(&self, cx: &dyn Cx, x: &Value, t: &Value) -> Res<Value> {

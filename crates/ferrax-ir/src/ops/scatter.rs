@@ -12,7 +12,7 @@ use super::gather::{Check, Gather, GatherDims, five, others, shift};
 use super::loops::{Loop, Trip};
 use super::meaning::{self, converted};
 use super::pointwise::Pw;
-use super::reduce::Monoid;
+use super::reduce::{Monoid, counting};
 use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, lit, one, values1};
@@ -242,17 +242,17 @@ impl Scatter {
     /// dy of min and max: the mean of the tangents of all that equal the result.
     fn extremum_jvp(&self, cx: &dyn Cx, x: &[Value], dx: &[Tan], y: &Value) -> Res<Tan> {
         let (a, i, u) = (&x[0], &x[1], &x[2]);
-        let d = a.dtype();
+        let d = counting(a.dtype());
         let shape = Dims::new(u.shape());
         let at = self.read(cx, y, i, &shape)?;
         let mine = Self::indicator(cx, &cx.pw2(Pw::Eq, a, y)?, d)?;
         let theirs = Self::indicator(cx, &cx.pw2(Pw::Eq, u, &at)?, d)?;
         let add = self.with(ScatterKind::Add);
         let count = cx.bind1(add.clone(), &[mine.clone(), i.clone(), theirs.clone()])?;
-        let start = cx.mul(&cx.inst(&dx[0], &a.aval())?, &mine)?;
-        let terms = cx.mul(&cx.inst(&dx[2], &u.aval())?, &theirs)?;
+        let start = cx.mul(&cx.convert(&cx.inst(&dx[0], &a.aval())?, d)?, &mine)?;
+        let terms = cx.mul(&cx.convert(&cx.inst(&dx[2], &u.aval())?, d)?, &theirs)?;
         let sum = cx.bind1(add, &[start, i.clone(), terms])?;
-        Ok(Some(cx.div(&sum, &count)?))
+        Ok(Some(cx.convert(&cx.div(&sum, &count)?, a.dtype())?))
     }
 }
 

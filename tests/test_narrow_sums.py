@@ -1,0 +1,86 @@
+"""Sums, counts and squares of floats of 16 bits on the way to a result: none is rounded, or leaves the dtype's range, before the result is.
+
+The law: a function gives what it gives of the same numbers in float64, rounded once more or less, and so does its derivative.
+"""
+
+import numpy as np
+import pytest
+
+N = 70_000  # more than float16 can count
+MANY = {
+    "ones": np.ones(N),
+    "equal": np.full(N, 300.0),
+    "both signs": np.where(np.arange(N) % 2, 300.0, -300.0),
+    "tiny": np.where(np.arange(N) % 3, 1e-4, 3e-4),
+    "one differs": np.where(np.arange(N) == 5, 2.0, 0.5),
+}
+REDUCTIONS = {
+    "max": lambda j, n, x: n.max(x),
+    "min": lambda j, n, x: n.min(x),
+    "amax of rows": lambda j, n, x: n.amax(x.reshape(2, -1), 1).sum(),
+    "max of columns": lambda j, n, x: n.max(x.reshape(-1, 2), 0).sum(),
+    "nanmax": lambda j, n, x: n.nanmax(x),
+    "nanmin": lambda j, n, x: n.nanmin(x),
+    "mean": lambda j, n, x: n.mean(x),
+    "mean where": lambda j, n, x: n.mean(x, where=n.arange(N) > 3),
+    "nanmean": lambda j, n, x: n.nanmean(x),
+    "average": lambda j, n, x: n.average(x, weights=n.full(N, 2, x.dtype)),
+    "var": lambda j, n, x: n.var(x / 4),
+    "nanvar": lambda j, n, x: n.nanvar(x / 4),
+    "std": lambda j, n, x: n.std(x),
+    "nanstd": lambda j, n, x: n.nanstd(x),
+    "ptp": lambda j, n, x: n.ptp(x),
+    "median": lambda j, n, x: n.median(x),
+    "norm": lambda j, n, x: n.linalg.norm(x / 4),
+    "norm of few": lambda j, n, x: n.linalg.norm(x[:4]),
+    "norm of order 3": lambda j, n, x: n.linalg.norm(x, ord=3),
+    "norm inf": lambda j, n, x: n.linalg.norm(x, ord=n.inf),
+    "norm of a matrix": lambda j, n, x: n.linalg.norm(x[:16].reshape(4, 4)),
+    "logsumexp": lambda j, n, x: j.scipy.special.logsumexp(x),
+    "weighted logsumexp": lambda j, n, x: j.scipy.special.logsumexp(x, b=n.ones(N, x.dtype)),
+    "logsumexp where": lambda j, n, x: j.nn.logsumexp(x, where=n.arange(N) > 3),
+    "logmeanexp": lambda j, n, x: j.nn.logmeanexp(x),
+    "log_softmax": lambda j, n, x: j.nn.log_softmax(x)[7],
+    "log_softmax where": lambda j, n, x: j.nn.log_softmax(x, where=n.arange(N) > 3)[7],
+    "softmax": lambda j, n, x: j.nn.softmax(x)[5],
+    "scipy's softmax": lambda j, n, x: j.scipy.special.softmax(x)[5],
+    "standardize": lambda j, n, x: j.nn.standardize(x, epsilon=1e-4)[5],
+    "stable standardize": lambda j, n, x: j.nn.standardize(x, epsilon=1e-4, algorithm="stable")[5],
+    "cov": lambda j, n, x: n.cov(x / 4),
+    "segment_max": lambda j, n, x: j.ops.segment_max(x, n.zeros(N, int), 1)[0],
+    "scattered minimum": lambda j, n, x: n.full(1, 1000, x.dtype).at[n.zeros(N, int)].min(x)[0],
+}
+# A derivative that is the difference of nearly equal terms, in elements that a narrow float does not tell apart.
+CANCELS = {("std", "ones"), ("nanstd", "ones"), ("std", "equal"), ("nanstd", "equal")}
+
+
+@pytest.mark.parametrize("values", MANY)
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_reductions_of_many_narrow_floats(jax, jnp, x64, dtype, name, values):
+    if jax.__name__ == "jax":
+        pytest.skip("JAX rounds counts and sums")
+    f = lambda x: REDUCTIONS[name](jax, jnp, x)
+    x = jnp.asarray(MANY[values]).astype(dtype)
+    wide = x.astype("float64")
+    eps, tiny = float(jnp.finfo(dtype).eps), float(jnp.finfo(dtype).smallest_subnormal)
+    (got, slope), (want, want_slope) = jax.value_and_grad(f)(x), jax.value_and_grad(f)(wide)
+    assert got.dtype == x.dtype
+    np.testing.assert_allclose(float(got), float(want), rtol=4 * eps, atol=2 * tiny + (eps if "softmax" in name or "standard" in name else 0))
+    if (name, values) in CANCELS:
+        assert np.isfinite(np.asarray(slope, float)).all()
+        return
+    size = np.abs(np.asarray(want_slope)).max()
+    np.testing.assert_allclose(np.asarray(slope, float), want_slope, rtol=16 * eps, atol=16 * eps * size + 2 * tiny)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_slopes_of_many_equal_terms_sum_to_one(jax, jnp, dtype):
+    if jax.__name__ == "jax":
+        pytest.skip("JAX rounds counts and sums")
+    x = jnp.zeros(2**16, dtype)
+    for f in (jnp.max, jnp.min, jax.nn.logsumexp, jnp.mean, jnp.nanmean, jax.nn.logmeanexp):
+        assert set(np.asarray(jax.grad(f)(x), float).tolist()) == {2.0**-16}
+    assert float(jax.nn.logsumexp(x)) == pytest.approx(16 * np.log(2), rel=1e-2)
+    assert not np.asarray(jax.grad(lambda x: jax.nn.log_softmax(x).sum())(x), float).any()
+    assert not np.asarray(jax.jvp(jnp.max, (x,), (jnp.ones_like(x),))[1] - 1, float).any()
