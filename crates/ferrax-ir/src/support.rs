@@ -11,20 +11,20 @@
 //! applied                      select(p, 0, ct * slope)
 //! ```
 mod crossing;
+mod moves;
 
-use crate::aval::Aval;
+use crate::aval::{Aval, Lit};
 use crate::cut::Lenient;
 use crate::cx::{Cx, lit};
 use crate::dtype::Dtype;
 use crate::error::Res;
-use crate::op::Op;
 use crate::ops::pointwise::Pw;
 use crate::ops::reduce::Monoid;
 use crate::ops::select::Select;
-use crate::ops::slice::Slice;
 use crate::value::{Value, Values};
 pub use crossing::{Bared, Crossing, Place, agreed};
 use ferrax_kernel::{DType, Dims};
+pub use moves::{parts_to_join, within_joined, within_moved, within_parts, within_reshape, within_written};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
@@ -41,8 +41,13 @@ pub struct Later {
     made: OnceLock<Value>,
 }
 type Making = dyn Fn(&dyn Cx) -> Res<Value> + Send + Sync;
-/// A change of a selector, as that of the value it belongs to.
-pub type Move = Arc<dyn Fn(&dyn Cx, &Value) -> Res<Value> + Send + Sync>;
+/// A change of a selector, as that of the value it belongs to. The last argument is a selector that
+/// takes another case: for elements that the value did not have.
+pub type Move = Arc<dyn Fn(&dyn Cx, &Value, Lit) -> Res<Value> + Send + Sync>;
+/// A selector of this dtype that does not take this case.
+fn another(dtype: Dtype, case: usize) -> Lit {
+    if dtype.is_bool() { Lit::from(case == 0) } else { Lit::from_i64(dtype, (case == 0) as i64) }
+}
 impl Selector {
     /// One of this type, made by `make`.
     pub fn later(aval: Aval, make: impl Fn(&dyn Cx) -> Res<Value> + Send + Sync + 'static) -> Selector {
@@ -144,10 +149,11 @@ impl Leaf {
         let which = Selector::later(old.with_shape(shape.clone()), move |cx| cx.reshape(&from.value(cx)?, &shape));
         Leaf { which, axes: kept.iter().map(|k| self.axes[*k]).collect() }
     }
-    /// The same, as long as a value of shape `old`, and changed by `f` to one of shape `new`.
-    fn changed(&self, old: &Dims, new: &Dims, f: &Move) -> Leaf {
+    /// The selector of a case, as long as a value of shape `old`, and changed by `f` to one of shape `new`.
+    fn changed(&self, case: usize, old: &Dims, new: &Dims, f: &Move) -> Leaf {
         let (leaf, old, f) = (self.clone(), old.clone(), f.clone());
-        let make = move |cx: &dyn Cx| f(cx, &cx.broadcast(&leaf.which.value(cx)?, &old, &leaf.axes)?);
+        let other = another(self.which.aval().dtype, case);
+        let make = move |cx: &dyn Cx| f(cx, &cx.broadcast(&leaf.which.value(cx)?, &old, &leaf.axes)?, other);
         Leaf { which: Selector::later(self.which.aval().with_shape(new.clone()), make), axes: (0..new.len()).collect() }
     }
 }
@@ -396,9 +402,16 @@ impl Support {
     /// The same support with each selector that extends along one of `axes` broadcast to the
     /// value's shape `old`, and changed by `f` as the value is, to `new`.
     pub fn by(&self, old: &Dims, new: &Dims, axes: &[usize], f: &Move) -> Support {
-        let change =
-            |l: &Leaf| if l.axes.iter().any(|a| axes.contains(a)) { l.changed(old, new, f) } else { l.clone() };
-        self.map(&mut |l| Ok(change(l))).unwrap_or_default()
+        let pick = |p: &Pick| match p {
+            Pick::Case { which, case, of, clean } if which.axes.iter().any(|a| axes.contains(a)) => {
+                Pick::Case { which: which.changed(*case, old, new, f), case: *case, of: *of, clean: *clean }
+            }
+            Pick::Case { .. } => p.clone(),
+            Pick::Any { of, clean } => {
+                Pick::Any { of: of.iter().map(|s| s.by(old, new, axes, f)).collect(), clean: *clean }
+            }
+        };
+        Support(self.0.iter().map(pick).collect())
     }
     /// The support of a sum over these axes: where any summed element may differ from zero.
     pub fn any_along(&self, axes: &Dims, shape: &Dims) -> Support {
@@ -469,103 +482,4 @@ pub fn within_cases(cx: &dyn Cx, which: &Value, terms: &[(usize, Support)], of: 
     let each: Vec<Support> = terms.iter().map(|(k, s)| s.and(&Support::case_found(cx, which, *k, of))).collect();
     let (common, _, union) = Support::apart(&each.iter().collect::<Vec<_>>(), shape);
     common.and(&union)
-}
-/// One operand, moved by the op itself along `axes`: selectors that lie along one of them are moved the same way.
-pub fn within_moved(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axes: &[usize]) -> Res<Within> {
-    let Some(s0) = s[0].as_ref().filter(|_| s[1..].iter().all(Option::is_none)) else { return Ok(None) };
-    let y = cx.bind(op, x)?;
-    let (op, others) = (op.clone(), Values::from(&x[1..]));
-    let f: Move = Arc::new(move |cx, w| {
-        let args: Values = std::iter::once(w).chain(&others).cloned().collect();
-        cx.bind1(op.clone(), &args)
-    });
-    let moved = s0.by(&Dims::new(x[0].shape()), &Dims::new(y[0].shape()), axes, &f);
-    Ok(Some((y, SmallVec::from_iter([Some(moved)]))))
-}
-/// Splits an operand along an axis into parts of these sizes, or into elements without that axis,
-/// and its support likewise.
-pub fn within_parts(cx: &dyn Cx, op: &Op, x: &[Value], s: &Supports, axis: usize, sizes: Option<&Dims>) -> Res<Within> {
-    let Some(s) = &s[0] else { return Ok(None) };
-    let parts = cx.bind(op, x)?;
-    let gone = |k: usize| k - (sizes.is_none() && k > axis) as usize;
-    let mut start = 0;
-    let part = |i: usize, start: usize| {
-        let n = sizes.map_or(1, |s| s[i]);
-        s.map(&mut |l: &Leaf| {
-            let Some(at) = l.axes.iter().position(|k| *k == axis) else {
-                return Ok(Leaf { which: l.which.clone(), axes: l.axes.iter().map(|k| gone(*k)).collect() });
-            };
-            let (old, from, whole) = (l.which.aval(), l.which.clone(), sizes.is_none());
-            let mut cut = old.shape.clone();
-            cut[at] = n;
-            let shape = if whole { cut.without(&[at]) } else { cut.clone() };
-            let aval = old.with_shape(shape.clone());
-            let which = Selector::later(aval, move |cx| {
-                let mut first: Dims = cut.iter().map(|_| 0).collect();
-                first[at] = start;
-                let mut last = cut.clone();
-                last[at] = start + n;
-                let slice = Slice { limit_indices: last, start_indices: first, strides: None };
-                cx.reshape(&cx.bind1(slice, &[from.value(cx)?])?, &shape)
-            });
-            let kept = l.axes.iter().filter(|k| sizes.is_some() || **k != axis);
-            Ok(Leaf { which, axes: kept.map(|k| gone(*k)).collect() })
-        })
-    };
-    let mut each = SmallVec::new();
-    for i in 0..parts.len() {
-        each.push(Some(part(i, start)?));
-        start += sizes.map_or(1, |s| s[i]);
-    }
-    Ok(Some((parts, each)))
-}
-/// Joins operands along an axis of theirs, or along a new one: their common support that does not
-/// extend along it remains. `to` maps an axis of theirs to one of the result. The rest is applied;
-/// the joined masks are known.
-pub fn within_joined(
-    cx: &dyn Cx,
-    op: &Op,
-    x: &[Value],
-    s: &Supports,
-    axis: usize,
-    to: &dyn Fn(usize) -> usize,
-) -> Res<Within> {
-    let all: Vec<Support> = s.iter().map(|s| s.clone().unwrap_or_default()).collect();
-    let Some(first) = all.first() else { return Ok(None) };
-    let stays = first.split_by(&[axis]).0.shared(&all[1..].iter().collect::<Vec<_>>());
-    let rest: Vec<Support> = all.iter().map(|s| s.without(&stays.0)).collect();
-    let parts: Values = x.iter().zip(&rest).map(|(v, s)| s.apply(cx, v)).collect::<Res<_>>()?;
-    let y = cx.bind(op, &parts)?;
-    let mut support = stays.moved(to);
-    if rest.iter().any(|s| !s.is_everywhere()) {
-        let shapes: Vec<Dims> = x.iter().map(|v| Dims::new(v.shape())).collect();
-        let op = op.clone();
-        let joined = Selector::mask(&Dims::new(y[0].shape()), move |cx| {
-            let mask = |(s, shape): (&Support, &Dims)| cx.stretch(&s.mask(cx, shape)?, shape);
-            cx.bind1(op.clone(), &rest.iter().zip(&shapes).map(mask).collect::<Res<Values>>()?)
-        });
-        support = support.and(&Support::masked_already(joined));
-    }
-    Ok(Some((y, SmallVec::from_iter([Some(support)]))))
-}
-/// `y` is the operand in another shape. An axis that is one of both shapes' keeps its selectors.
-pub fn within_reshape(x: &[Value], s: &Supports, y: Value) -> Within {
-    let s = s[0].as_ref()?;
-    let (old, new) = (Dims::new(x[0].shape()), Dims::new(y.shape()));
-    let before = |d: &Dims, k: usize| d[..k].iter().product::<usize>();
-    let empty = old.contains(&0);
-    let to = |k: usize| {
-        let fits = |j: &usize| !empty && new[*j] == old[k] && before(&new, *j) == before(&old, k);
-        if old[k] == 1 { None } else { (0..new.len()).find(fits) }
-    };
-    let shape = new.clone();
-    let f: Move = Arc::new(move |cx, w| cx.reshape(w, &shape));
-    let moved = s.map(&mut |l| {
-        let l = l.squeezed(&|k| old[k] == 1);
-        Ok(match l.axes.iter().map(|k| to(*k)).collect::<Option<Dims>>() {
-            Some(axes) => Leaf { which: l.which.clone(), axes },
-            None => l.changed(&old, &new, &f),
-        })
-    });
-    Some((Values::from_iter([y]), SmallVec::from_iter([Some(moved.unwrap_or_default())])))
 }

@@ -7,7 +7,7 @@ use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
-use crate::support::{Supports, Within, within_joined, within_parts};
+use crate::support::{Supports, Within, parts_to_join, within_joined, within_parts};
 use crate::typing::{Specs, Sums, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
@@ -117,12 +117,12 @@ impl Rules for Split {
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let a = x[0].aval();
-        let part = |(ct, n): (&Tan, &usize)| {
+        let part = |k: usize| {
             let mut s = a.shape.clone();
-            s[self.axis] = *n;
-            cx.inst(ct, &a.with_shape(s))
+            s[self.axis] = self.sizes[k];
+            a.with_shape(s)
         };
-        let parts: Values = ct.iter().zip(self.sizes.iter()).map(part).collect::<Res<_>>()?;
+        let parts = parts_to_join(cx, ct, &part)?;
         Ok(smallvec![Some(cx.bind1(Concatenate { dimension: self.axis }, &parts)?)])
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {

@@ -8,13 +8,15 @@ use super::pointwise::Pw;
 use super::pointwise::lower::{logaddexp, lower};
 use super::slice::Slice;
 use crate::aval::Aval;
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, lit, values1};
+use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
 use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::param::Member;
 use crate::primitive;
+use crate::support::{Selector, Support, Supports, Within};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{CumulativeKind, Routine};
@@ -153,6 +155,21 @@ impl Rules for Cumulative {
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
         let axis = self.axis + d[0].is_some_and(|d| self.axis >= d) as usize;
         Ok((cx.bind(&Cumulative { axis, ..self.clone() }.into(), x)?, d.into()))
+    }
+    /// A sum is zero where no element before it differs from zero.
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let (CumulativeKind::Sum, Some(s)) = (self.kind, &s[0]) else { return Ok(None) };
+        let (stays, applied) = s.split_by(&[self.axis]);
+        let y = cx.bind1(self.clone(), &[applied.apply(cx, &x[0])?])?;
+        if applied.is_everywhere() {
+            return Ok(Some((values1(y), smallvec![Some(stays)])));
+        }
+        let (shape, most) = (Dims::new(x[0].shape()), Cumulative { kind: CumulativeKind::Max, ..self.clone() });
+        let met = Selector::mask(&shape.clone(), move |cx| {
+            let mask = cx.convert(&cx.stretch(&applied.mask(cx, &shape)?, &shape)?, Dtype::I32)?;
+            cx.pw2(Pw::Gt, &cx.bind1(most.clone(), &[mask])?, &int(Dtype::I32, 0))
+        });
+        Ok(Some((values1(y), smallvec![Some(stays.and(&Support::masked_already(met)))])))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| d != self.axis)

@@ -12,12 +12,13 @@ use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
 use crate::primitive;
-use crate::support::{Supports, Within, within_moved};
+use crate::support::{Move, Supports, Within, within_moved, within_written};
 use crate::typing::{Specs, Sums, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use ferrax_kernel::routine::{OutOfBounds, Routine};
 use smallvec::smallvec;
+use std::sync::Arc;
 
 primitive! {
     pub struct DynamicSlice = "dynamic_slice" {
@@ -91,11 +92,18 @@ impl Rules for DynamicSlice {
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let mut out: Tans = smallvec![None; x.len()];
         if let Some(ct) = &ct[0] {
-            let mut args: Values = smallvec![cx.zeros(&x[0].aval().strong())?, ct.clone()];
-            for i in &x[1..] {
-                args.push(i.value()?.clone());
-            }
-            out[0] = Some(cx.bind1(DynamicUpdateSlice {}, &args)?);
+            let index: Values = x[1..].iter().map(|i| i.value().cloned()).collect::<Res<_>>()?;
+            let put = move |cx: &dyn Cx, around: Value, part: &Value| {
+                let args: Values = [around, part.clone()].into_iter().chain(index.iter().cloned()).collect();
+                cx.bind1(DynamicUpdateSlice {}, &args)
+            };
+            let (part, support) = cx.bare(ct);
+            let a = x[0].aval();
+            let y = put(cx, cx.zeros(&a.strong())?, &part)?;
+            let cut: Vec<usize> = (0..a.rank()).filter(|k| self.slice_sizes[*k] != a.shape[*k]).collect();
+            let whole = a.clone();
+            let f: Move = Arc::new(move |cx, w, other| put(cx, cx.full(other, &whole.with_dtype(w.dtype()))?, w));
+            out[0] = Some(cx.supported(cx.bare(&y).0, support.by(&self.slice_sizes, &a.shape, &cut, &f))?);
         }
         Ok(out)
     }
@@ -215,9 +223,17 @@ impl Rules for DynamicUpdateSlice {
         let Some(ct) = &ct[0] else { return Ok(out) };
         let index: Values = x[2..].iter().map(|i| i.value().cloned()).collect::<Res<_>>()?;
         if x[0].is_linear() {
-            let mut args: Values = smallvec![ct.clone(), cx.zeros(&x[1].aval().strong())?];
-            args.extend(index.iter().cloned());
-            out[0] = Some(cx.bind1(self.clone(), &args)?);
+            let (u, index) = (x[1].aval(), index.clone());
+            let put = move |cx: &dyn Cx, around: &Value, part: Value| {
+                let args: Values = [around.clone(), part].into_iter().chain(index.iter().cloned()).collect();
+                cx.bind1(DynamicUpdateSlice {}, &args)
+            };
+            let (whole, support) = cx.bare(ct);
+            let y = put(cx, &whole, cx.zeros(&u.strong())?)?;
+            let shape = Dims::new(ct.shape());
+            let axes: Vec<usize> = (0..shape.len()).collect();
+            let f: Move = Arc::new(move |cx, w, other| put(cx, w, cx.full(other, &u.with_dtype(w.dtype()))?));
+            out[0] = Some(cx.supported(cx.bare(&y).0, support.by(&shape, &shape, &axes, &f))?);
         }
         if x[1].is_linear() {
             let mut args: Values = smallvec![ct.clone()];
@@ -246,6 +262,9 @@ impl Rules for DynamicUpdateSlice {
             unique_indices: true,
         };
         Ok((cx.bind(&op.into(), &[operand, index, update])?, smallvec![Some(0)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        within_written(cx, &self.clone().into(), self.clone().into(), x, s, 1)
     }
     fn sums(&self) -> Sums {
         Sums::Padded

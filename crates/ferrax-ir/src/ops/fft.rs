@@ -11,7 +11,7 @@
 //! counts these twice.
 use super::linear_jvp;
 use crate::aval::{Aval, Lit};
-use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit};
+use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
 use crate::factors::Factors;
@@ -21,6 +21,7 @@ use crate::ops::iota::Iota;
 use crate::ops::pointwise::Pw;
 use crate::param::{Param, ParamValue};
 use crate::primitive;
+use crate::support::{Supports, Within};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
 use ferrax_kernel::routine::{FftKind, Routine};
@@ -181,6 +182,15 @@ impl Rules for Fft {
         let before = x[0].rank() - self.fft_lengths.len();
         let (v, at) = if at < before { (x[0].clone(), at) } else { (cx.move_axis(&x[0], at, 0)?, 0) };
         Ok((cx.bind(&self.clone().into(), &[v])?, smallvec![Some(at)]))
+    }
+    /// A line of nothing but zeros stays one.
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let Some(s) = &s[0] else { return Ok(None) };
+        let shape = Dims::new(x[0].shape());
+        let axes: Dims = (shape.len() - self.fft_lengths.len()..shape.len()).collect();
+        let (stays, applied) = s.split_by(&axes);
+        let y = cx.bind1(self.clone(), &[applied.apply(cx, &x[0])?])?;
+        Ok(Some((values1(y), smallvec![Some(stays.and(&applied.any_along(&axes, &shape)))])))
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         Factors::along(x, out, |d| d + self.fft_lengths.len() < x[0].rank())

@@ -1,7 +1,7 @@
 //! pad: `out[lo + i (1 + interior)] = x[i]`, the padding value elsewhere; negative `lo` and `hi` cut. numpy: `pad`.
 use super::reduce::Monoid;
 use super::slice::Slice;
-use crate::aval::{Aval, Lit};
+use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, lit, truth, values1, zero};
 use crate::error::{Res, type_err, value_err};
 use crate::factors::Factors;
@@ -163,9 +163,9 @@ impl Rules for Pad {
         let (Some(s), true) = (&s[0], zero) else { return Ok(None) };
         let axes: Vec<usize> = (0..x[0].rank()).filter(|k| self.padding_config[*k] != (0, 0, 0)).collect();
         let y = cx.bind1(self.clone(), x)?;
-        // of a selector that has no such axis nothing changes: zeros outside are zeros
+        // A selector takes another case around it; of one that has no such axis nothing changes.
         let op = self.clone();
-        let f: Move = Arc::new(move |cx, w| cx.bind1(op.clone(), &[w.clone(), Value::Lit(Lit::zero(w.dtype()))]));
+        let f: Move = Arc::new(move |cx, w, other| cx.bind1(op.clone(), &[w.clone(), Value::Lit(other)]));
         let s = s.by(&Dims::new(x[0].shape()), &Dims::new(y.shape()), &axes, &f);
         Ok(Some((values1(y), smallvec![Some(s)])))
     }

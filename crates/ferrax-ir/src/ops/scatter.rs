@@ -28,11 +28,13 @@ use crate::ops::reshape::Reshape;
 use crate::ops::transpose::Transpose;
 use crate::param::{Member, Param, ParamValue, Shape};
 use crate::primitive;
+use crate::support::{Move, Supports, Within, within_written};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, Combine, OutOfBounds, Routine};
 use ferrax_kernel::{Bin, DType, Dims, ReduceKind};
 use smallvec::smallvec;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ScatterKind {
@@ -343,7 +345,16 @@ impl Rules for Scatter {
             }
             ScatterKind::Set => {
                 if x[0].is_linear() {
-                    out[0] = Some(cx.bind1(self.clone(), &[ct.clone(), i.clone(), cx.zeros(&u)?])?);
+                    // what is replaced has no cotangent
+                    let (whole, support) = cx.bare(ct);
+                    let y = cx.bind1(self.clone(), &[whole, i.clone(), cx.zeros(&u)?])?;
+                    let shape = Dims::new(ct.shape());
+                    let axes: Vec<usize> = (0..shape.len()).collect();
+                    let (set, i, part) = (self.clone(), i.clone(), u.clone());
+                    let f: Move = Arc::new(move |cx, w, other| {
+                        cx.bind1(set.clone(), &[w.clone(), i.clone(), cx.full(other, &part.with_dtype(w.dtype()))?])
+                    });
+                    out[0] = Some(cx.supported(cx.bare(&y).0, support.by(&shape, &shape, &axes, &f))?);
                 }
                 if x[2].is_linear() {
                     let mut back = self.read(cx, ct, i, &u.shape)?;
@@ -383,6 +394,14 @@ impl Rules for Scatter {
         }
         let op = Scatter { dimension_numbers: Box::new(dims), ..self.clone() };
         Ok((cx.bind(&op.into(), &[operand, indices, updates])?, smallvec![Some(0)]))
+    }
+    fn within(&self, cx: &dyn Cx, x: &[Value], s: &Supports) -> Res<Within> {
+        let of_masks = match self.kind {
+            ScatterKind::Set => self.clone(),
+            ScatterKind::Add | ScatterKind::Sub => self.largest(),
+            _ => return Ok(None),
+        };
+        within_written(cx, &self.clone().into(), of_masks.into(), x, s, 2)
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
         let (mut f, d) = (Factors::whole(x, out), &*self.dimension_numbers);

@@ -12,7 +12,7 @@ use crate::layout::CutAxes;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
 use crate::primitive;
-use crate::support::{Supports, Within, within_joined, within_parts};
+use crate::support::{Supports, Within, parts_to_join, within_joined, within_parts};
 use crate::typing::{Specs, Sums, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::Dims;
@@ -114,7 +114,7 @@ impl Rules for Unstack {
     }
     fn transpose(&self, cx: &dyn Cx, x: &[Arg], ct: &[Tan]) -> Res<Tans> {
         let part = x[0].aval().unbatched(self.axis);
-        let parts: Values = ct.iter().map(|ct| cx.inst(ct, &part)).collect::<Res<_>>()?;
+        let parts = parts_to_join(cx, ct, &|_| part.clone())?;
         Ok(smallvec![Some(cx.bind1(Stack { axis: self.axis }, &parts)?)])
     }
     fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
