@@ -46,6 +46,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-cpu/src/routines/conv/reading.rs",
     "crates/ferrax-cpu/src/routines/conv/windows.rs",
     "crates/ferrax-cpu/src/routines/cumulative.rs",
+    "crates/ferrax-cpu/src/routines/cumulative/columns.rs",
     "crates/ferrax-cpu/src/routines/dot.rs",
     "crates/ferrax-cpu/src/routines/dot/library.rs",
     "crates/ferrax-cpu/src/routines/dynamic_slice.rs",

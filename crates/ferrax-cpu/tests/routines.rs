@@ -289,8 +289,11 @@ proptest! {
     #[test]
     fn cumulatives(seed: u64) {
         let rng = &mut Rng(seed);
-        let (outer, n, inner) = (1 + rng.below(3), rng.below(40), rng.pick(&[1, 1, 2, 300]));
-        let d = rng.pick(&[DType::F32, DType::F64, DType::I32, DType::U8, DType::I16, DType::F16, DType::BF16]);
+        let (n, d) = (rng.below(40), [DType::F32, DType::F64, DType::I32, DType::U8, DType::I16, DType::F16, DType::BF16]);
+        // several blocks of the order of running combinations, and several of their totals
+        let n = n + rng.pick(&[0, 0, 50, 64, 128, 240, 5000]);
+        let (outer, inner) = (1 + rng.below(6), if n < 1000 { rng.pick(&[1, 1, 2, 5, 300]) } else { rng.pick(&[1, 40]) });
+        let d = rng.pick(&d);
         let kind = rng.pick(&[CumulativeKind::Sum, CumulativeKind::Prod, CumulativeKind::Max, CumulativeKind::Min]);
         let x = random_bytes(rng, d, outer * n * inner);
         check(&Routine::Cumulative { kind, outer, n, inner, reverse: rng.below(2) == 0, dtype: d }, &[x]);

@@ -17,8 +17,22 @@
 //!
 //! Combining with an accumulator that is still the identity changes no bits (none is ever -0 under Sum), so an implementation may
 //! skip lanes that took no element.
+//!
+//! Running combinations have their own order. A running sum in sequence would carry the roundings of all elements before:
+//!
+//! ```text
+//!     running(e[0..n]):
+//!         cut e into blocks of RUN consecutive elements
+//!         in each block, combine in turn: r[i] takes all elements of its block up to e[i]
+//!         one block: r is the result
+//!         else p = running(the last r of each block); block b > 0 has the results combine(p[b - 1], r[i])
+//! ```
 pub const LANES: usize = 16;
 pub const BLOCK: usize = 1024;
+/// The elements of a block of a running combination.
+pub const RUN: usize = 64;
+/// Levels of totals above the elements, at most: `RUN` to this power exceeds every count of blocks.
+pub const RUN_LEVELS: usize = usize::BITS.div_ceil(RUN.ilog2()) as usize;
 
 /// The definition above, literally.
 pub fn reduce<T: Copy>(n: usize, at: &dyn Fn(usize) -> T, identity: T, combine: &dyn Fn(T, T) -> T) -> T {
@@ -47,9 +61,43 @@ pub fn reduce<T: Copy>(n: usize, at: &dyn Fn(usize) -> T, identity: T, combine: 
     }
 }
 
+/// The definition of running combinations, literally.
+pub fn running<T: Copy, E>(e: &[T], combine: &dyn Fn(T, T) -> Result<T, E>) -> Result<Vec<T>, E> {
+    let mut out = e.to_vec();
+    for block in out.chunks_mut(RUN) {
+        for i in 1..block.len() {
+            block[i] = combine(block[i - 1], block[i])?;
+        }
+    }
+    if e.len() > RUN {
+        let totals: Vec<T> = out.chunks(RUN).map(|block| block[block.len() - 1]).collect();
+        let before = running(&totals, combine)?;
+        for (block, p) in out.chunks_mut(RUN).skip(1).zip(before) {
+            for r in block {
+                *r = combine(p, *r)?;
+            }
+        }
+    }
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn running_combinations_take_all_elements_before() {
+        for n in [0, 1, 63, 64, 65, 128, 4096, 4097, 10_000] {
+            let e: Vec<u64> = (0..n).map(|i| i * i + 1).collect();
+            let sums = running(&e, &|a, b| Ok::<_, ()>(a + b)).unwrap_or_default();
+            let mut sum = 0;
+            let each = e.iter().map(|x| {
+                sum += x;
+                sum
+            });
+            assert_eq!(sums, each.collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn every_element_is_taken_once() {

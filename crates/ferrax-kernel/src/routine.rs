@@ -154,8 +154,9 @@ pub enum Routine {
         k: usize,
         dtype: DType,
     },
-    /// Running combination along the middle axis of `[outer, n, inner]`, strictly in sequence (from the end where `reverse`), from the
-    /// first element; the accumulator has the lane dtype and each element is rounded as it is written.
+    /// Running combination along the middle axis of `[outer, n, inner]`, from the first element (from the last where `reverse`), in
+    /// sequence or in blocks ([`CumulativeKind::in_blocks`]); the accumulator has the lane dtype and each element is rounded as it is
+    /// written.
     Cumulative {
         kind: CumulativeKind,
         outer: usize,
@@ -221,6 +222,13 @@ pub enum CumulativeKind {
     Max,
     Min,
     LogSumExp,
+}
+impl CumulativeKind {
+    /// Whether it has the order of [`crate::order::running`]. A product has as many roundings in every order, and a part of it may
+    /// overflow where the whole does not; extremes round nothing.
+    pub fn in_blocks(self) -> bool {
+        matches!(self, CumulativeKind::Sum | CumulativeKind::LogSumExp)
+    }
 }
 
 /// `out[b.., m.., n] = sum_k x[at(b, m, k)] * y[b, k, n]`, where an element that a guard refuses is zero: a convolution, with its places as

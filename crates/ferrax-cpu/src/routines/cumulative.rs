@@ -1,13 +1,19 @@
-//! `Cumulative`: running combinations, strictly in sequence along an axis, several columns at a time.
-use super::strided::{SharedPtr, copy};
+//! `Cumulative`: running combinations along an axis, in sequence or in the blocks of [`ferrax_kernel::order::running`], several lines or columns at a time.
+//!
+//! Totals of blocks are combined as they become known ([`Totals`]), so that one pass suffices.
+mod columns;
+
+use super::strided::SharedPtr;
 use super::{CompiledRoutine, Run};
 use crate::kernels::block::{BlockFn, BlockLoop, pick};
 use crate::kernels::lane::{Float, round_bf16, round_f16};
-use crate::kernels::moves::{EBF16, EF16, EI8, EI16, EU8, EU16, Element, LoadFn};
+use crate::kernels::moves::{EBF16, EF16, EI8, EI16, EU8, EU16, Element};
 use crate::kernels::{Bases, moves, scalar};
 use crate::threads::{self, Cost};
 use crate::tier::Tier;
 use crate::tuning::Target;
+use columns::ColumnFunctions;
+use ferrax_kernel::order::{RUN, RUN_LEVELS};
 use ferrax_kernel::routine::CumulativeKind;
 use ferrax_kernel::{Bin, DType, Error, Res, math};
 use std::marker::PhantomData;
@@ -68,6 +74,155 @@ unsafe fn running<E: Element, const R: usize>(
         }
     }
 }
+/// A level of totals: those of its block so far, and of all blocks before.
+#[derive(Clone, Copy)]
+struct TotalsLevel<L> {
+    count: usize,
+    acc: L,
+    before: Option<L>,
+}
+/// The running combination of the totals of blocks, which arrive one after the other: level by level, as [`ferrax_kernel::order::running`] does it.
+struct Totals<L>([TotalsLevel<L>; RUN_LEVELS]);
+impl<L: Copy> Totals<L> {
+    fn new(unused: L) -> Self {
+        Totals([TotalsLevel { count: 0, acc: unused, before: None }; RUN_LEVELS])
+    }
+    /// Takes the total of the next block; the combination of all blocks up to it.
+    fn push(&mut self, total: L, f: impl Fn(L, L) -> L + Copy) -> L {
+        push(&mut self.0, total, f)
+    }
+}
+fn push<L: Copy>(levels: &mut [TotalsLevel<L>], total: L, f: impl Fn(L, L) -> L + Copy) -> L {
+    let Some((level, above)) = levels.split_first_mut() else { return total };
+    if level.count == RUN {
+        level.before = Some(push(above, level.acc, f));
+        level.count = 0;
+    }
+    level.acc = if level.count == 0 { total } else { f(level.acc, total) };
+    level.count += 1;
+    level.before.map_or(level.acc, |before| f(before, level.acc))
+}
+
+/// As [`running`], in blocks: of one line several blocks side by side, of several lines one block each.
+///
+/// # Safety
+/// As [`running`].
+#[inline(always)]
+unsafe fn in_blocks<E: Element, const R: usize>(
+    [out, x]: [*mut u8; 2],
+    n: usize,
+    step: isize,
+    row: usize,
+    f: impl Fn(E::L, E::L) -> E::L + Copy,
+    round: impl Fn(E::L) -> E::L + Copy,
+) {
+    // SAFETY: by the contract.
+    unsafe {
+        match (n <= RUN, R, step) {
+            (true, ..) => running::<E, R>([out, x], n, step, row, f, round),
+            (_, 1, 1) => along_line::<E>([out, x], n, 1, f, round),
+            (_, 1, -1) => along_line::<E>([out, x], n, -1, f, round),
+            (_, 1, _) => along_line::<E>([out, x], n, step, f, round),
+            _ => beside_lines::<E, R>([out, x], n, step, row, f, round),
+        }
+    }
+}
+/// The running combinations of C blocks of a line, side by side.
+///
+/// # Safety
+/// `x` points at C blocks of `len` elements each, at distance `step`.
+#[inline(always)]
+unsafe fn scan<E: Element, const C: usize>(
+    x: *const E::S,
+    len: usize,
+    step: isize,
+    local: &mut [[E::L; RUN]; ABREAST],
+    f: impl Fn(E::L, E::L) -> E::L + Copy,
+) {
+    // SAFETY: by the contract.
+    let at = |r: usize, i: usize| unsafe { E::load(*x.offset((r * RUN + i) as isize * step)) };
+    let mut acc: [E::L; C] = std::array::from_fn(|r| at(r, 0));
+    for (line, acc) in local.iter_mut().zip(acc) {
+        line[0] = acc;
+    }
+    for i in 1..len {
+        for (r, acc) in acc.iter_mut().enumerate() {
+            *acc = f(*acc, at(r, i));
+            local[r][i] = *acc;
+        }
+    }
+}
+/// # Safety
+/// As [`running`], for one row.
+#[inline(always)]
+unsafe fn along_line<E: Element>(
+    [out, x]: [*mut u8; 2],
+    n: usize,
+    step: isize,
+    f: impl Fn(E::L, E::L) -> E::L + Copy,
+    round: impl Fn(E::L) -> E::L + Copy,
+) {
+    let at = |p: *mut u8, i: usize| p.cast::<E::S>().wrapping_offset(i as isize * step);
+    // SAFETY: n elements, at least one.
+    let mut local = [[unsafe { E::load(*at(x, 0)) }; RUN]; ABREAST];
+    let mut totals = Totals::new(local[0][0]);
+    let (mut before, mut first) = (None, 0);
+    while first < n {
+        let (count, len) = if n - first >= ABREAST * RUN { (ABREAST, RUN) } else { (1, RUN.min(n - first)) };
+        // SAFETY: `count` blocks of `len` elements.
+        unsafe {
+            match count {
+                ABREAST => scan::<E, ABREAST>(at(x, first), len, step, &mut local, f),
+                _ => scan::<E, 1>(at(x, first), len, step, &mut local, f),
+            }
+        }
+        for (r, block) in local[..count].iter().enumerate() {
+            let to = at(out, first + r * RUN);
+            let write = |i: usize, v: E::L| {
+                // SAFETY: element i of the block.
+                unsafe { *to.wrapping_offset(i as isize * step) = E::store(round(v)) }
+            };
+            match before {
+                None => block[..len].iter().enumerate().for_each(|(i, v)| write(i, *v)),
+                Some(p) => block[..len].iter().enumerate().for_each(|(i, v)| write(i, f(p, *v))),
+            }
+            before = Some(totals.push(block[len - 1], f));
+        }
+        first += count * len;
+    }
+}
+/// # Safety
+/// As [`running`].
+#[inline(always)]
+unsafe fn beside_lines<E: Element, const R: usize>(
+    [out, x]: [*mut u8; 2],
+    n: usize,
+    step: isize,
+    row: usize,
+    f: impl Fn(E::L, E::L) -> E::L + Copy,
+    round: impl Fn(E::L) -> E::L + Copy,
+) {
+    let at = |p: *mut u8, r: usize, i: usize| p.wrapping_add(r * row).cast::<E::S>().wrapping_offset(i as isize * step);
+    // SAFETY: R rows of n elements, at least one.
+    let mut before: [E::L; R] = std::array::from_fn(|r| unsafe { E::load(*at(x, r, 0)) });
+    let mut totals: [Totals<E::L>; R] = std::array::from_fn(|r| Totals::new(before[r]));
+    for first in (0..n).step_by(RUN) {
+        let mut acc = before;
+        for i in first..n.min(first + RUN) {
+            for ((r, acc), before) in acc.iter_mut().enumerate().zip(before) {
+                // SAFETY: element i of row r.
+                unsafe {
+                    let v = E::load(*at(x, r, i));
+                    *acc = if i == first { v } else { f(*acc, v) };
+                    *at(out, r, i) = E::store(round(if first == 0 { *acc } else { f(before, *acc) }));
+                }
+            }
+        }
+        for ((before, totals), acc) in before.iter_mut().zip(&mut totals).zip(acc) {
+            *before = totals.push(acc, f);
+        }
+    }
+}
 /// Elements that are lanes.
 struct Same<T>(PhantomData<T>);
 impl<T: Copy> Element for Same<T> {
@@ -83,14 +238,14 @@ impl<T: Copy> Element for Same<T> {
     }
 }
 macro_rules! rows {
-    ($($Kind:ident $($D:ident: $E:ty $(as $round:ident)?)|+, |$a:ident, $b:ident| $e:expr;)*) => {
+    ($($Kind:ident $by:ident $($D:ident: $E:ty $(as $round:ident)?)|+, |$a:ident, $b:ident| $e:expr;)*) => {
         /// For one row, and for rows side by side.
         fn along(kind: CumulativeKind, d: DType) -> Option<[RunningFn; 2]> {
             Some(match (kind, d) {
                 $($((CumulativeKind::$Kind, DType::$D) => {
                     unsafe fn rows<const R: usize>(out: *mut u8, x: *const u8, n: usize, step: isize, row: usize) {
                         // SAFETY: the same contract.
-                        unsafe { running::<$E, R>([out, x.cast_mut()], n, step, row, |$a, $b| $e, |x| rows!(@ x $($round)?)) }
+                        unsafe { $by::<$E, R>([out, x.cast_mut()], n, step, row, |$a, $b| $e, |x| rows!(@ x $($round)?)) }
                     }
                     [rows::<1>, rows::<ABREAST>]
                 })+)*
@@ -102,14 +257,14 @@ macro_rules! rows {
     (@ $x:ident $round:ident) => { $round($x) };
 }
 rows! {
-    Sum F32: Same<f32> | F64: Same<f64> | F16: EF16 as round_f16 | BF16: EBF16 as round_bf16, |a, b| a + b;
-    Sum I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.wrapping_add(b);
-    Prod F32: Same<f32> | F64: Same<f64> | F16: EF16 as round_f16 | BF16: EBF16 as round_bf16, |a, b| a * b;
-    Prod I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.wrapping_mul(b);
-    Max F32: Same<f32> | F64: Same<f64> | F16: EF16 | BF16: EBF16, |a, b| Float::maximum(a, b);
-    Max I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.max(b);
-    Min F32: Same<f32> | F64: Same<f64> | F16: EF16 | BF16: EBF16, |a, b| Float::minimum(a, b);
-    Min I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.min(b);
+    Sum in_blocks F32: Same<f32> | F64: Same<f64> | F16: EF16 as round_f16 | BF16: EBF16 as round_bf16, |a, b| a + b;
+    Sum in_blocks I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.wrapping_add(b);
+    Prod running F32: Same<f32> | F64: Same<f64> | F16: EF16 as round_f16 | BF16: EBF16 as round_bf16, |a, b| a * b;
+    Prod running I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.wrapping_mul(b);
+    Max running F32: Same<f32> | F64: Same<f64> | F16: EF16 | BF16: EBF16, |a, b| Float::maximum(a, b);
+    Max running I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.max(b);
+    Min running F32: Same<f32> | F64: Same<f64> | F16: EF16 | BF16: EBF16, |a, b| Float::minimum(a, b);
+    Min running I8: EI8 | U8: EU8 | I16: EI16 | U16: EU16 | I32: Same<i32> | U32: Same<u32> | I64: Same<i64> | U64: Same<u64>, |a, b| a.min(b);
 }
 
 fn combining(kind: CumulativeKind, lane: DType, tier: Tier) -> Option<BlockFn> {
@@ -134,16 +289,6 @@ enum CumulativeStrategy {
     /// Columns side by side by block functions.
     Columns(ColumnFunctions),
 }
-/// Block functions of a combination, whose accumulator has the lane's dtype.
-struct ColumnFunctions {
-    load: LoadFn,
-    combine: BlockFn,
-    canonical: Option<BlockFn>,
-    store: BlockFn,
-}
-/// Columns that go side by side.
-const COLUMNS: usize = 256;
-
 /// Running combinations along the middle of `[outer, n, inner]`.
 struct Cumulative {
     strategy: CumulativeStrategy,
@@ -173,52 +318,6 @@ impl Cumulative {
             // SAFETY: verify, sizes: operand and result have outer * n * inner elements; these `count` lines are among them. Each is one thread's.
             unsafe { run(to, from, n, step, apart * size) };
             at += count;
-        }
-    }
-    /// The chunks of columns; with one column in a row, rows side by side are loaded as columns.
-    fn chunks(&self) -> usize {
-        if self.inner == 1 { self.outer.div_ceil(COLUMNS) } else { self.inner.div_ceil(COLUMNS) }
-    }
-    fn by_columns(&self, f: &ColumnFunctions, [x, out]: [SharedPtr; 2], units: Range<usize>) {
-        let (n, size, chunks) = (self.n, self.size, self.chunks());
-        let (columns, columns_apart, row_step) =
-            if self.inner == 1 { (self.outer, n, 1) } else { (self.inner, 1, self.inner) };
-        let mut memory = [0u64; 4 * COLUMNS];
-        let p = memory.as_mut_ptr().cast::<u8>();
-        let [mut acc, next, mut sum, rounded] = [0, 1, 2, 3].map(|k| p.wrapping_add(k * COLUMNS * 8));
-        for unit in units {
-            let (group, c) = (unit / chunks, unit % chunks * COLUMNS);
-            let w = COLUMNS.min(columns - c);
-            for k in 0..n {
-                let row = if self.reverse { n - 1 - k } else { k };
-                let at = (group * n * self.inner + row * row_step + c * columns_apart) * size;
-                // SAFETY: verify, sizes: operand and result have outer * n * inner elements; row
-                // `k` of column `c + w - 1` is one of them, and w is at most COLUMNS, for which
-                // each of the four pieces of memory has room, 8 bytes each. Columns of a unit
-                // belong to one thread.
-                unsafe {
-                    let to = if k == 0 { acc } else { next };
-                    (f.load)(to, x.get().wrapping_add(at), 1, 0, w, columns_apart as isize);
-                    if k > 0 {
-                        (f.combine)(sum, acc, next, next, w);
-                        std::mem::swap(&mut acc, &mut sum);
-                    }
-                    let value = match f.canonical {
-                        Some(g) => {
-                            g(rounded, acc, acc, acc, w);
-                            rounded
-                        }
-                        None => acc,
-                    };
-                    let to = out.get().wrapping_add(at);
-                    if columns_apart == 1 {
-                        (f.store)(to, value, value, value, w);
-                    } else {
-                        (f.store)(next, value, value, value, w);
-                        (copy(size).run)(to, next, w, (columns_apart * size) as isize, size as isize);
-                    }
-                }
-            }
         }
     }
 }
@@ -267,11 +366,18 @@ pub fn compile(
     let (load, canonical, store) = (moves::load(d, tier), scalar::canonical(d, tier), moves::store(d, tier));
     let strategy = match along(kind, d) {
         Some(f) if inner <= tuning.max_columns_in_registers => CumulativeStrategy::Registers(f),
-        _ => CumulativeStrategy::Columns(ColumnFunctions { load, combine, canonical, store }),
+        _ => CumulativeStrategy::Columns(ColumnFunctions {
+            load,
+            combine,
+            canonical,
+            store,
+            in_blocks: kind.in_blocks(),
+        }),
     };
     let lines = if inner == 1 { outer } else { inner };
     let (abreast, nanos) = match strategy {
         CumulativeStrategy::Registers(_) if lines >= ABREAST => (ABREAST, 0.4),
+        CumulativeStrategy::Registers(_) if kind.in_blocks() && n > ABREAST * RUN => (1, 0.5),
         _ => (1, 1.0),
     };
     let cost = Cost::of((outer * n * inner) as f64 * nanos);

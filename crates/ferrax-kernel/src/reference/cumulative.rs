@@ -1,10 +1,10 @@
-//! `Cumulative`: the running combination, strictly in sequence. The accumulator has the lane dtype; each element is rounded as it is
+//! `Cumulative`: the running combination, in sequence or in blocks. The accumulator has the lane dtype; each element is rounded as it is
 //! written.
 use super::kernel::lane;
 use super::scalar::{bin, convert, un};
 use crate::error::Res;
 use crate::routine::CumulativeKind;
-use crate::{Bin, Scalar, Un};
+use crate::{Bin, Scalar, Un, order};
 
 pub fn cumulative(
     kind: CumulativeKind,
@@ -15,13 +15,17 @@ pub fn cumulative(
     let mut out = x.to_vec();
     for o in 0..outer {
         for i in 0..inner {
-            let mut acc: Option<Scalar> = None;
-            for k in 0..n {
-                let at = (o * n + if reverse { n - 1 - k } else { k }) * inner + i;
-                let next = lane(x[at]);
-                let sum = acc.map_or(Ok(next), |acc| combine(kind, acc, next))?;
-                out[at] = convert(sum, x[at].dtype);
-                acc = Some(sum);
+            let at = |k: usize| (o * n + if reverse { n - 1 - k } else { k }) * inner + i;
+            let mut line: Vec<Scalar> = (0..n).map(|k| lane(x[at(k)])).collect();
+            if kind.in_blocks() {
+                line = order::running(&line, &|a, b| combine(kind, a, b))?;
+            } else {
+                for k in 1..n {
+                    line[k] = combine(kind, line[k - 1], line[k])?;
+                }
+            }
+            for (k, sum) in line.into_iter().enumerate() {
+                out[at(k)] = convert(sum, x[at(k)].dtype);
             }
         }
     }

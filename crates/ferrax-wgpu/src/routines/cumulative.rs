@@ -1,9 +1,10 @@
-//! `Cumulative`: short rows by one invocation each, in sequence, as the waist defines. Long ones in chunks: first each chunk is combined,
-//! then the chunks' totals, then each chunk is combined with the total before it. (So a float sum differs from the waist's in its last
-//! bits; it is the same in every run.)
+//! `Cumulative`: short rows by one invocation each. Long ones in chunks: first each chunk is combined, then the chunks' totals, then each
+//! chunk is combined with the total before it. Where the waist defines blocks these are the chunks; where it defines a sequence, a float
+//! product of a long row differs from it in its last bits.
 use super::{converted, in_lanes};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered, from_word, lane, scalar, to_word};
+use ferrax_kernel::order::RUN;
 use ferrax_kernel::routine::CumulativeKind;
 use ferrax_kernel::{Bin, DType, Res};
 
@@ -11,6 +12,8 @@ use ferrax_kernel::{Bin, DType, Res};
 const SHORT: usize = 256;
 /// Consecutive elements that an invocation of a chunk takes.
 const EACH: usize = 4;
+/// Blocks of a workgroup, in its shared memory.
+const BLOCKS: usize = 32;
 
 pub fn lower(
     kind: CumulativeKind,
@@ -64,13 +67,22 @@ impl Rows {
 
     fn in_sequence(&self, task: &mut Lowered, x: Reg, to: Reg) -> Res<()> {
         let groups = self.limits.groups_for(self.rows());
+        // fewer elements than one level of totals serves
+        let run = if self.kind.in_blocks() { RUN } else { self.n.max(1) };
         let body = format!(
             "if (t >= {rows}) {{ return; }}
 var sum: {t} = {t}(0);
+var before: {t} = {t}(0);
 for (var k = 0; k < {n}; k++) {{
   let at = {at};
   let next = {next};
-  if (k == 0) {{ sum = next; }} else {{ sum = {combined}; }}
+  if (k % {run} == 0) {{
+    if (k == {run}) {{ before = sum; }}
+    if (k > {run}) {{ before = {totals}; }}
+    sum = next;
+  }} else {{ sum = {combined}; }}
+  var all = sum;
+  if (k >= {run}) {{ all = {totals}; }}
   out0[at] = {word};
 }}
 ",
@@ -79,8 +91,9 @@ for (var k = 0; k < {n}; k++) {{
             n = self.n,
             at = self.at("t", "k"),
             next = self.word("at"),
+            totals = self.combined("before", "sum")?,
             combined = self.combined("sum", "next")?,
-            word = to_word(self.acc, "sum"),
+            word = to_word(self.acc, "all"),
         );
         let work = 32 * (self.rows() * self.n) as u64;
         task.run_long(wgsl::entry(1, 1, self.limits.workgroup, groups, &body), vec![x], vec![to], groups, work);
@@ -88,12 +101,15 @@ for (var k = 0; k < {n}; k++) {{
     }
 
     fn in_chunks(&self, task: &mut Lowered, x: Reg, to: Reg) -> Res<()> {
-        let chunk = EACH * self.limits.workgroup as usize;
+        let blocks = self.kind.in_blocks();
+        let chunk = if blocks { RUN } else { EACH * self.limits.workgroup as usize };
         let chunks = self.n.div_ceil(chunk);
         let totals = task.add_scratch(4 * self.rows() * chunks);
-        let groups = crate::task::fold((self.rows() * chunks) as u64, self.limits.groups);
+        let workgroups = self.rows() * if blocks { chunks.div_ceil(BLOCKS) } else { chunks };
+        let groups = crate::task::fold(workgroups as u64, self.limits.groups);
         let work = 64 * (self.rows() * self.n) as u64;
-        task.run_long(self.chunk(chunks, groups)?, vec![x], vec![to, totals], groups, work);
+        let shader = if blocks { self.blocks(chunks, groups)? } else { self.chunk(chunks, groups)? };
+        task.run_long(shader, vec![x], vec![to, totals], groups, work);
         if chunks == 1 {
             return Ok(());
         }
@@ -124,6 +140,59 @@ out0[at] = {word};
         );
         task.run(wgsl::entry(1, 1, self.limits.workgroup, groups, &body), vec![before], vec![to], groups);
         Ok(())
+    }
+
+    /// Text for one workgroup a few blocks: `out0` gets the running combination of each block, `out1` their last ones.
+    fn blocks(&self, chunks: usize, groups: (u32, u32)) -> Res<String> {
+        let size = self.limits.workgroup;
+        let parts = chunks.div_ceil(BLOCKS);
+        // an element more for each block, so that invocations read different banks
+        let place = |e: &str| format!("s[({e}) / {RUN} * {} + ({e}) % {RUN}]", RUN + 1);
+        let body = format!(
+            "if (group >= {n_groups}) {{ return; }}
+let row = group / {parts};
+let first = group % {parts} * {len};
+for (var e = i32(local); e < {len}; e += {size}) {{
+  if (first + e < {n}) {{ {at_e} = {next}; }}
+}}
+workgroupBarrier();
+for (var b = i32(local); b < {BLOCKS}; b += {size}) {{
+  let block = first / {RUN} + b;
+  if (block < {chunks}) {{
+    let begin = b * {RUN};
+    var sum = {at_begin};
+    for (var i = 1; i < {RUN}; i++) {{
+      if (first + begin + i < {n}) {{
+        let next = {at_i};
+        sum = {with_next};
+        {at_i} = sum;
+      }}
+    }}
+    out1[row * {chunks} + block] = {total};
+  }}
+}}
+workgroupBarrier();
+for (var e = i32(local); e < {len}; e += {size}) {{
+  if (first + e < {n}) {{
+    let here = {at_e};
+    out0[{at}] = {word};
+  }}
+}}
+",
+            n_groups = self.rows() * parts,
+            len = BLOCKS * RUN,
+            n = self.n,
+            at_e = place("e"),
+            at_begin = place("begin"),
+            at_i = place("begin + i"),
+            next = self.word(&self.at("row", "first + e")),
+            with_next = self.combined("sum", "next")?,
+            total = to_word(self.acc, "sum"),
+            at = self.at("row", "first + e"),
+            word = to_word(self.acc, "here"),
+        );
+        let shared = format!("var<workgroup> s: array<{}, {}>;\n", lane(self.acc), BLOCKS * (RUN + 1));
+        Ok(wgsl::wrapped(wgsl::bindings(1, 2) + &shared, size, groups, &body))
     }
 
     /// Text for one workgroup a chunk: `out0` gets the chunk's running combination, `out1` its last.
