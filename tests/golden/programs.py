@@ -29,7 +29,7 @@ def programs(jax):
         "grad of sin": (jax.grad(jnp.sin), (1.0,)),
         "grad of a product": (jax.grad(lambda x, y: x * y, argnums=(0, 1)), (1.0, 2.0)),
         "grad of a sum of squares": (jax.grad(lambda x: jnp.sum(x**2)), (v,)),
-        "jvp of tanh": (lambda x, t: jax.jvp(jnp.tanh, (x,), (t,)), (1.0, 1.0)),
+        "jvp of tan": (lambda x, t: jax.jvp(jnp.tan, (x,), (t,)), (1.0, 1.0)),
         "vmap of a product": (jax.vmap(lambda x, y: x * y, in_axes=(0, None)), (m, np.ones(4, np.float32))),
         "cond": (lambda x: lax.cond(x > 0, jnp.sin, jnp.cos, x), (1.0,)),
         "scan": (lambda c, xs: lax.scan(lambda c, x: (c + x, c * x), c, xs), (np.float32(0), v)),

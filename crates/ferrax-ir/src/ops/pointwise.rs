@@ -80,10 +80,7 @@ table! {
         let x1 = a.f(Pw::Add, &[&a.x[0], &a.k(1.0)])?;
         a.f(Pw::Div, &[t, &x1])
     })];
-    Expm1 "expm1" Inexact Same [By(|a, t| {
-        let y1 = a.f(Pw::Add, &[a.y, &a.k(1.0)])?;
-        a.mul(t, &y1)
-    })];
+    Expm1 "expm1" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Exp, &[&a.x[0]])?))];
     Sin "sin" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Cos, &[&a.x[0]])?))];
     Cos "cos" Inexact Same [By(|a, t| {
         let s = a.mul(t, &a.f(Pw::Sin, &[&a.x[0]])?)?;
@@ -93,40 +90,30 @@ table! {
         let s = a.square(a.y)?;
         a.mul(t, &a.f(Pw::Add, &[&a.k(1.0), &s])?)
     })];
-    Asin "asin" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Rsqrt, &[&a.one_and_square(Pw::Sub)?])?))];
+    Asin "asin" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Rsqrt, &[&a.one_less_square()?])?))];
     Acos "acos" Inexact Same [By(|a, t| {
-        let r = a.f(Pw::Rsqrt, &[&a.one_and_square(Pw::Sub)?])?;
+        let r = a.f(Pw::Rsqrt, &[&a.one_less_square()?])?;
         a.mul(t, &a.cx.neg(&r)?)
     })];
-    Atan "atan" Inexact Same [By(|a, t| a.f(Pw::Div, &[t, &a.one_and_square(Pw::Add)?]))];
+    Atan "atan" Inexact Same [By(|a, t| {
+        let s = a.square(&a.x[0])?;
+        a.f(Pw::Div, &[t, &a.f(Pw::Add, &[&a.k(1.0), &s])?])
+    })];
     Sinh "sinh" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Cosh, &[&a.x[0]])?))];
     Cosh "cosh" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Sinh, &[&a.x[0]])?))];
-    // (t + t y)(1 - y): exact where y is near -1
-    Tanh "tanh" Inexact Same [By(|a, t| {
-        let ty = a.mul(t, a.y)?;
-        let s = a.f(Pw::Add, &[t, &ty])?;
-        a.mul(&s, &a.f(Pw::Sub, &[&a.k(1.0), a.y])?)
-    })];
-    Asinh "asinh" Inexact Same [By(|a, t| {
-        let s = a.square(&a.x[0])?;
-        let s = a.f(Pw::Add, &[&s, &a.k(1.0)])?;
-        a.mul(t, &a.f(Pw::Rsqrt, &[&s])?)
-    })];
+    Tanh "tanh" Inexact Same [By(|a, t| a.mul(t, &a.squared_sech()?))];
+    Asinh "asinh" Inexact Same [By(|a, t| a.mul(t, &a.inverse_radius()?))];
+    // of two factors: their product would be rounded near 1
     Acosh "acosh" Inexact Same [By(|a, t| {
-        let s = a.square(&a.x[0])?;
-        let s = a.f(Pw::Sub, &[&s, &a.k(1.0)])?;
-        a.mul(t, &a.f(Pw::Rsqrt, &[&s])?)
+        let less = a.f(Pw::Rsqrt, &[&a.f(Pw::Sub, &[&a.x[0], &a.k(1.0)])?])?;
+        let more = a.f(Pw::Rsqrt, &[&a.f(Pw::Add, &[&a.x[0], &a.k(1.0)])?])?;
+        a.mul(t, &a.mul(&less, &more)?)
     })];
-    Atanh "atanh" Inexact Same [By(|a, t| {
-        let p = a.f(Pw::Add, &[&a.k(1.0), &a.x[0]])?;
-        let r = a.ipow(&p, -1)?;
-        let m = a.f(Pw::Sub, &[&a.k(1.0), &a.x[0]])?;
-        let q = a.f(Pw::Div, &[t, &m])?;
-        a.mul(&q, &r)
-    })];
+    Atanh "atanh" Inexact Same [By(|a, t| a.f(Pw::Div, &[t, &a.one_less_square()?]))];
+    // y (1 - y), with the logistic of -x for 1 - y
     Logistic "logistic" Inexact Same [By(|a, t| {
-        let m = a.f(Pw::Sub, &[&a.k(1.0), a.y])?;
-        let s = a.mul(a.y, &m)?;
+        let rest = a.f(Pw::Logistic, &[&a.cx.neg(&a.x[0])?])?;
+        let s = a.mul(a.y, &rest)?;
         a.mul(t, &s)
     })];
     Erf "erf" Float Same [By(|a, t| a.gauss(t, &a.x[0], true, TWO_OVER_SQRT_PI))];

@@ -50,10 +50,44 @@ impl At<'_> {
         let zero = self.f(Pw::Eq, &[&r2, &self.k(0.0)])?;
         self.select(&zero, &r2, &self.k(1.0))
     }
-    /// 1 +- x^2
-    pub(super) fn one_and_square(&self, f: Pw) -> Res<Value> {
-        let s = self.square(&self.x[0])?;
-        self.f(f, &[&self.k(1.0), &s])
+    /// `exact` as the value, with the derivative of `formula`: where the formula cancels, and its
+    /// derivative does not.
+    fn exactly(&self, formula: &Value, exact: &Value) -> Res<Value> {
+        let error = self.f(Pw::Sub, &[exact, formula])?;
+        self.f(Pw::Add, &[formula, &self.f(Pw::StopGradient, &[&error])?])
+    }
+    /// 1 - x^2, with the slope -2 x: of the two factors one is exact near 1.
+    pub(super) fn one_less_square(&self) -> Res<Value> {
+        let (x, one) = (&self.x[0], &self.k(1.0));
+        let factors = self.mul(&self.f(Pw::Sub, &[one, x])?, &self.f(Pw::Add, &[one, x])?)?;
+        if x.dtype().is_complex() {
+            return Ok(factors);
+        }
+        self.exactly(&self.f(Pw::Sub, &[one, &self.square(x)?])?, &factors)
+    }
+    /// 1 / sqrt(x^2 + 1); of a square that overflows, 1 / |x|.
+    pub(super) fn inverse_radius(&self) -> Res<Value> {
+        let (x, one) = (&self.x[0], &self.k(1.0));
+        let r = self.f(Pw::Rsqrt, &[&self.f(Pw::Add, &[&self.square(x)?, one])?])?;
+        if x.dtype().is_complex() {
+            return Ok(r);
+        }
+        let size = self.f(Pw::Abs, &[x])?;
+        let far = self.f(Pw::Gt, &[&size, &self.k(1e9)])?;
+        let inverse = self.f(Pw::Div, &[one, &size])?;
+        self.exactly(&r, &self.select(&far, &r, &inverse)?)
+    }
+    /// The slope of tanh at x, y = tanh x: 1 - y^2, whose slope is -2 y times it, and whose value is `4 e / (1 + e)^2` for
+    /// `e = exp(-2 |x|)`, since y has lost its distance from 1. Complex numbers have no such e near the poles.
+    pub(super) fn squared_sech(&self) -> Res<Value> {
+        let (x, one) = (&self.x[0], &self.k(1.0));
+        if x.dtype().is_complex() {
+            return self.mul(&self.f(Pw::Add, &[one, self.y])?, &self.f(Pw::Sub, &[one, self.y])?);
+        }
+        let s = self.f(Pw::Sub, &[one, &self.square(self.y)?])?;
+        let e = self.f(Pw::Exp, &[&self.mul(&self.k(-2.0), &self.f(Pw::Abs, &[x])?)?])?;
+        let half = self.f(Pw::Div, &[&self.k(2.0), &self.f(Pw::Add, &[one, &e])?])?;
+        self.exactly(&s, &self.mul(&e, &self.square(&half)?)?)
     }
     pub(super) fn select(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
         self.cx.select(p, on_false, on_true)
