@@ -70,7 +70,7 @@ pub fn sigmoid(x: &Tensor) -> Tensor {
 #[track_caller]
 pub fn logaddexp(x: &Tensor, y: impl IntoTensor) -> Tensor {
     let both = crate::tensor::promote(&[x, &y.into_tensor()]);
-    crate::special::log_add([inexact(&both[0]), inexact(&both[1])], |x| x.exp(), |x| x.log1p())
+    crate::special::log_add([inexact(&both[0]), inexact(&both[1])], |x| x.exp(), |x| x.log1p(), None)
 }
 /// log(1 + exp(x)), without overflow.
 ///

@@ -157,24 +157,35 @@ pub fn ldexp(x: &Tensor, n: impl IntoTensor) -> Tensor {
 /// ```
 #[track_caller]
 pub fn logaddexp2(x: &Tensor, y: impl IntoTensor) -> Tensor {
+    const SCALE: f64 = 1.0 / std::f64::consts::LN_2;
     let [x, y] = exactly(promote(&[x, &y.into_tensor()]));
-    let log1p = |x: Tensor| constant(x.dtype(), 1.0 / std::f64::consts::LN_2) * x.log1p();
-    log_add([inexact(&x), inexact(&y)], |x| x.exp2(), log1p)
+    let log1p = |x: Tensor| constant(x.dtype(), SCALE) * x.log1p();
+    log_add([inexact(&x), inexact(&y)], |x| x.exp2(), log1p, Some(1.0 / SCALE))
 }
-/// The logarithm of the sum of powers, without overflow: `exp` raises the base, `log1p` is its logarithm of 1 + x.
+/// The logarithm of the sum of powers, without overflow: `exp` raises the base, `log1p` is its logarithm of 1 + x, and `ln` the natural
+/// logarithm of the base, unless that is e.
 #[track_caller]
-pub(crate) fn log_add([x, y]: [Tensor; 2], exp: fn(&Tensor) -> Tensor, log1p: fn(Tensor) -> Tensor) -> Tensor {
+pub(crate) fn log_add(
+    [x, y]: [Tensor; 2],
+    exp: fn(&Tensor) -> Tensor,
+    log1p: fn(Tensor) -> Tensor,
+    ln: Option<f64>,
+) -> Tensor {
     let value = move |(x, y): &(Tensor, Tensor)| {
         let (top, delta) = (x.maximum(y), x - y);
         where_(&delta.ne(&delta), x + y, top + log1p(exp(&-delta.abs())))
     };
-    let share = move |x: &Tensor, out: &Tensor| {
-        let v = x - out;
-        exp(&where_(&v.ne(&v), x.minimum(0), &v))
+    // The share of x in the sum: of the difference, since the sum is rounded. Between equal infinities that is nan: +inf is all of it.
+    let share = move |x: &Tensor, y: &Tensor, out: &Tensor| {
+        let v = x - y;
+        let odd = v.ne(&v) & out.eq(out);
+        let whole = where_(&x.gt(0), 1.0, v.zeros_like());
+        let power = ln.map_or_else(|| v.clone(), |ln| constant(v.dtype(), ln) * &v);
+        where_(&odd, whole, power.logistic())
     };
     let rule = move |x: &(Tensor, Tensor), dx: &(Tensor, Tensor)| {
         let out = value(x);
-        let change = &dx.0 * share(&x.0, &out) + &dx.1 * share(&x.1, &out);
+        let change = &dx.0 * share(&x.0, &x.1, &out) + &dx.1 * share(&x.1, &x.0, &out);
         (out, change)
     };
     ok(custom_jvp(value, rule)(&(x, y)))
