@@ -171,3 +171,33 @@ def test_donated_arrays_that_are_copied_are_freed(on_devices):
     b, c = jax.device_put((a, a), places["mesh"], donate=True)
     assert a.is_deleted() and b.tolist() == c.tolist()
     """)
+
+
+@pytest.mark.ours  # JAX refuses `apply`, and masks in `jit`
+def test_updates_along_uncut_dimensions_need_no_sharding(on_devices):
+    on_devices("""
+    import importlib
+    checkify = importlib.import_module(f"{jax.__name__}.experimental.checkify")
+    x0, line, v0 = np.arange(40, dtype=np.float32).reshape(4, 10), NamedSharding(explicit, P("x", None)), np.arange(4, dtype=np.float32)
+    updates = {
+        "a column": lambda x, v: x.at[:, 3].set(5.0), "a column by a vector": lambda x, v: x.at[:, 3].set(v), "added": lambda x, v: x.at[:, 3].add(v),
+        "columns": lambda x, v: x.at[:, jnp.array([1, 2])].set(5.0), "a slice": lambda x, v: x.at[:, 2:4].mul(2.0), "all": lambda x, v: x.at[:].set(1.0),
+        "min": lambda x, v: x.at[:, 0].min(2.0), "a traced column": lambda x, v: x.at[:, jnp.int32(3)].set(5.0), "steps": lambda x, v: x.at[:, ::2].set(2.0),
+        "backwards": lambda x, v: x.at[:, ::-1].set(v[:, None]), "a new axis": lambda x, v: x.at[:, None, 2].set(2.0), "apply": lambda x, v: x.at[:, 0].apply(jnp.cos),
+    }
+    with jax.set_mesh(explicit):
+        x, v = jax.device_put(x0, line), jax.device_put(v0, NamedSharding(explicit, P("x")))
+        for name, f in updates.items():
+            checked = checkify.checkify(f, errors=checkify.all_checks)
+            for way in (f, jax.jit(f), lambda x, v: checked(x, v)[1], lambda x, v: jax.jit(checked)(x, v)[1]):
+                y = way(x, v)
+                assert jax.typeof(y).sharding.spec == P("x", None), (name, jax.typeof(y))
+            slope = jax.grad(lambda x: (f(x, v) ** 2).sum())(x)
+            assert jax.typeof(slope).sharding.spec == P("x", None), name
+        with_jax = {name: np.asarray(f(x, v)) for name, f in updates.items()}
+        try: x.at[1].set(5.0)
+        except Exception as e: assert type(e).__name__ == "ShardingTypeError"
+        else: raise AssertionError("a row of a dimension that is cut")
+    for name, f in updates.items():
+        np.testing.assert_array_equal(with_jax[name], np.asarray(f(jnp.asarray(x0), jnp.asarray(v0))), err_msg=name)
+    """)

@@ -97,7 +97,6 @@ PROTOCOL = {
     ("debug.py:_Placeholder.__format__", "spec"),
     ("debug.py:_Placeholder.__getattr__", "name"),
     ("debug.py:_Placeholder.__getitem__", "key"),
-    ("flatten_util.py:_unravel_empty", "flat"),
     ("nn/initializers.py:Initializer.__call__", "key"),
     ("nn/initializers.py:Initializer.__call__", "shape"),
     ("nn/initializers.py:Initializer.__call__", "dtype"),

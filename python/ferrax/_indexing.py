@@ -24,6 +24,7 @@ from ._index_entries import parse
 from ._masked_updates import masked_update, traced_mask
 from ._parts import sharded
 from ._shapes import common_shape
+from .errors import ShardingTypeError
 from .lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _gather_scatter as _lax
 from .lax._creation import beside
 from .numpy import divide, power
@@ -410,7 +411,14 @@ def _update(name, x, index, y, indices_are_sorted=False, unique_indices=False, m
     if not p.advanced:
         indices_are_sorted = unique_indices = True
     numbers = ScatterDimensionNumbers(p.offset_dims, p.collapsed, p.start_index_map)
-    out = _lax._scatter(name, expanded, p.indices, y, numbers, indices_are_sorted, unique_indices, mode)
+    write = lambda: _lax._scatter(name, expanded, p.indices, y, numbers, indices_are_sorted, unique_indices, mode)
+    try:
+        out = write()
+    except ShardingTypeError:
+        own = _core.get_aval(expanded).sharding
+        if any(own.spec.axes_of(d) for d in p.start_index_map):
+            raise
+        out = _core.reshard(_core.resolved(write, (), {}), own)  # no index is along a dimension that is cut: each part is written to by itself
     return bind("squeeze", out, dimensions=tuple(inserted)) if inserted else out
 
 

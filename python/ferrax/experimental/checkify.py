@@ -432,6 +432,17 @@ def _may_fail(jaxpr, errors):
     return any(_kinds(eqn, errors) or any(_may_fail(_open(b), errors) for b in _bodies(eqn)) for eqn in jaxpr.eqns)
 
 
+def _again(eqn, xs):
+    """The results of an equation, whose types say how arrays lie as they said when it was written down, `out_sharding` then given or not."""
+    if not any(v.aval.sharding.mesh.explicit_axes for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "sharding")):
+        outs = eqn.primitive.bind(*xs, **eqn.params)
+        return list(outs) if eqn.primitive.multiple_results else [outs]
+    outs = _core.resolved(eqn.primitive.bind, tuple(xs), dict(eqn.params))
+    outs = list(outs) if eqn.primitive.multiple_results else [outs]
+    typed = [v.aval.sharding for v in eqn.outvars]
+    return [_core.reshard(x, s) if s.mesh.explicit_axes and _core.get_aval(x).sharding != s else x for x, s in zip(outs, typed, strict=True)]
+
+
 def _walk(jaxpr, consts, values, state, errors):
     """(the state after a program, its outputs)."""
     env = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -444,8 +455,7 @@ def _walk(jaxpr, consts, values, state, errors):
         else:
             function = _check_of(eqn)
             if function is None:
-                outs = eqn.primitive.bind(*xs, **eqn.params)
-                outs = list(outs) if eqn.primitive.multiple_results else [outs]
+                outs = _again(eqn, xs)
             else:
                 outs = []
             for kind in sorted(_kinds(eqn, errors), key=_ORDER.index):
