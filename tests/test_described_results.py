@@ -201,3 +201,56 @@ def test_updates_along_uncut_dimensions_need_no_sharding(on_devices):
     for name, f in updates.items():
         np.testing.assert_array_equal(with_jax[name], np.asarray(f(jnp.asarray(x0), jnp.asarray(v0))), err_msg=name)
     """)
+
+
+def test_types_along_explicit_axes_are_kept(on_devices):
+    on_devices("""
+    mixed = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("x", "y"), axis_types=(AxisType.Explicit, AxisType.Auto))
+    spec = lambda a: jax.typeof(a).sharding.spec
+    with jax.set_mesh(explicit):
+        x = jax.device_put(X, NamedSharding(explicit, P("x", "y")))
+        for y in (jnp.arange(4.0), 1.0, jnp.int32(2), X):
+            for way in (lax.broadcast_like, jax.jit(lax.broadcast_like)):
+                got = way(y, x)
+                assert spec(got) == P("x", "y") and got.tolist() == np.broadcast_to(np.asarray(y), (4, 4)).tolist()
+        key = jnp.zeros(4, "uint32")
+        new, bits = lax.rng_bit_generator(key, (4, 4), out_sharding=P("x", None))
+        assert spec(bits) == P("x", None) and bits.tolist() == lax.rng_bit_generator(key, (4, 4))[1].tolist() and new.shape == (4,)
+    with jax.set_mesh(mixed):
+        x = jax.device_put(X, NamedSharding(mixed, P("x", None)))
+        for place in (P(None, "y"), NamedSharding(mixed, P(None, "y"))):
+            y = jax.jit(lambda x: lax.with_sharding_constraint(x, place))(x)
+            assert spec(y) == P("x", None) and y.sharding.spec == P("x", "y") and y.tolist() == X.tolist()
+        try: jax.jit(lambda x: lax.with_sharding_constraint(x, P("x", "y")))(x)
+        except ValueError as e: assert "can only refer to Auto axes of the mesh" in str(e)
+        else: raise AssertionError
+    line = Mesh(np.array(jax.devices()[:2]).reshape(1, 2), ("a", "x"), axis_types=(AxisType.Explicit,) * 2)
+    a = jax.device_put(X, NamedSharding(line, P("a", "x")))
+    for flag in (True, False):
+        jax.config.update("jax_remove_size_one_mesh_axis_from_type", flag)
+        assert spec(jax.device_put(X, NamedSharding(line, P("a", "x")))) == (P(None, "x") if flag else P("a", "x"))
+    """)
+
+
+def test_local_data_go_to_one_device(jax):
+    data = {"a": np.arange(10).reshape(2, 5), "b": np.arange(3.0, dtype=np.float32)}
+    for place in (jax.devices()[0], {"a": jax.devices()[0], "b": jax.devices()[0]}):
+        for shapes in (None, {"a": (2, 5), "b": (3,)}):
+            made = jax.make_array_from_process_local_data(place, data, shapes)
+            assert made["a"].tolist() == data["a"].tolist() and made["b"].tolist() == data["b"].tolist()
+    for shapes in ((2, 8), {"a": (2, 6), "b": (3,)}):
+        with pytest.raises(ValueError):
+            jax.make_array_from_process_local_data(jax.devices()[0], data, shapes)
+
+
+def test_structs_like_traced_arrays(on_devices):
+    on_devices("""
+    seen = []
+    for place in (places["explicit"], places["mesh"]):
+        jax.jit(lambda a: seen.append(jax.ShapeDtypeStruct.like(a)) or a)(jax.device_put(X, place))
+    assert seen[0].sharding.spec == P("x", "y") and seen[1].sharding is None, seen
+    x = jax.device_put(X, places["mesh"])
+    try: jax.make_array_from_single_device_arrays((4, 4), NamedSharding(Mesh(jax.devices()[:2], "x"), P("x")), [x, x])
+    except ValueError as e: assert "the input arrays must have one shard each" in str(e)
+    else: raise AssertionError
+    """)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
+from ._flags import FLAGS
 from ._mesh import AbstractMesh, Mesh, _by_label, get_abstract_mesh, shardings
 from ._partition_spec import PartitionSpec
 
@@ -367,10 +368,17 @@ def make_single_device_sharding(device: Any, *, memory_kind: Any = None) -> Sing
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
+_SIZE_ONE = FLAGS["jax_remove_size_one_mesh_axis_from_type"]
+
+
 def _of_type(ndim, label, dims, unreduced=(), reduced=()):
     if label is None:
         return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim))
-    return _of_cuts(_by_label[label], dims, unreduced, reduced)
+    mesh = _by_label[label]
+    if _SIZE_ONE.asked and _SIZE_ONE.get():
+        sizes = [mesh.shape[name] for name in mesh.axis_names]
+        dims = [[i for i in d if sizes[i] > 1] for d in dims]
+    return _of_cuts(mesh, dims, unreduced, reduced)
 
 
 def _of_cuts(mesh, dims, unreduced, reduced):

@@ -22,6 +22,7 @@ from .._dtypes import is_inexact
 from .._flags import inert
 from .._flat import describe, wraps
 from .._linear_maps import linear_transpose, linearize
+from .._partition_spec import PartitionSpec
 from .._tracebacks import api_boundary
 from .._tree_prefixes import broadcast_prefix
 from ..tree_util import tree_map
@@ -331,6 +332,26 @@ def _asserted(v, place):
     return v
 
 
+def _beside_types(v, place):
+    """The sharding of a constraint over a mesh of which some axes are explicit: it says of the others how a traced value lies, and its type of those.
+
+    Raises:
+        ValueError: it names explicit axes.
+    """
+    mesh, own = place.mesh, v.aval.sharding
+    if not mesh.explicit_axes or mesh.are_all_axes_explicit or own.mesh != mesh.abstract_mesh:
+        return place
+    given = [list(place.spec.axes_of(d)) if d < len(place.spec) else [] for d in range(v.ndim)]
+    if any(a in mesh.explicit_axes for axes in given for a in axes):
+        raise ValueError(
+            "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got"
+            f" spec={place.spec} and mesh={mesh.abstract_mesh}. You probably meant to use `reshard` API?"
+        )
+    free = [d < len(place.spec) and place.spec.partitions[d] is PartitionSpec.UNCONSTRAINED for d in range(v.ndim)]
+    parts = [tuple(own.spec.axes_of(d)) + tuple(axes) for d, axes in enumerate(given)]
+    return place.update(spec=PartitionSpec(*[PartitionSpec.UNCONSTRAINED if f and not p else p or None for f, p in zip(free, parts, strict=True)]))
+
+
 def _of_devices(v, place):
     """The sharding of a constraint on a concrete value; a mesh without devices is replaced by the value's mesh.
 
@@ -401,7 +422,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             out.append(_asserted(v, place))
             continue
         if isinstance(v, _core.Tracer):
-            out.append(place._constrain(v) if over_mesh else v)
+            out.append(_beside_types(v, place)._constrain(v) if over_mesh else v)
             continue
         if over_mesh:
             place = _of_devices(v, place)

@@ -16,7 +16,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype
-from .._parts import sharded
+from .._parts import reshard
 from .._shapes import canonicalize_shape
 from ._parameters import RandomAlgorithm
 
@@ -54,7 +54,8 @@ def rng_bit_generator(
     (2,)
     """
     if out_sharding is not None:
-        return sharded(rng_bit_generator, locals())
+        key, bits = rng_bit_generator(key, shape, dtype, algorithm)
+        return key, reshard(bits, out_sharding)
     dtype = canonicalize_dtype(np.uint32 if dtype is None else dtype)
     if dtype.kind != "u" or dtype.itemsize > 8:
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")

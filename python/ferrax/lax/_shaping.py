@@ -132,13 +132,14 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
         like_arr: array.
 
     Returns:
-        Array of like_arr's shape and arr's dtype.
+        Array of like_arr's shape and arr's dtype, along explicit axes of a mesh with like_arr's sharding.
 
     >>> lax.broadcast_like(jnp.array([1, 2]), jnp.zeros((2, 2)))
     Array([[1, 2],
            [1, 2]], dtype=int32)
     """
-    return _core.broadcast_to(arr, np.shape(like_arr))
+    out, own = _core.broadcast_to(arr, np.shape(like_arr)), _core.get_aval(like_arr).sharding
+    return _core.reshard(out, own) if own.mesh.explicit_axes else out
 
 
 def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
