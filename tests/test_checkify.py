@@ -429,3 +429,29 @@ def test_an_error_that_holds_nothing(jax, ck):
     assert none.get() is None and jax.tree.map(lambda x: x, none).get() is None
     with pytest.raises(TypeError):
         ck.Error(_pred={1: True}, _code={}, _metadata={}, _payload={})
+
+
+@pytest.mark.parametrize("way", ["checkify", "jit inside", "jit outside", "scan", "vmap", "grad"])
+def test_an_error_that_is_checked_again_leaks_nothing(jax, jnp, ck, way):
+    """The program of `check_error` keeps how the error is worded, and no traced value of it."""
+
+    def f(x):
+        def g(x):
+            ck.check(x > 0, "negative")
+            return x * 1.0
+
+        err, y = ck.checkify(g)(x)
+        ck.check_error(err)
+        return y
+
+    uses = {
+        "checkify": lambda: ck.checkify(f)(-1.0)[0].get(),
+        "jit inside": lambda: ck.checkify(jax.jit(f))(-1.0)[0].get(),
+        "jit outside": lambda: jax.jit(ck.checkify(f))(-1.0)[0].get(),
+        "scan": lambda: ck.checkify(lambda x: jax.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0])(-1.0)[0].get(),
+        "vmap": lambda: ck.checkify(jax.vmap(f))(jnp.array([-1.0, 1.0]))[0].get(),
+        "grad": lambda: jax.grad(lambda x: ck.checkify(f)(x)[1])(2.0),
+    }
+    with jax.checking_leaks():
+        got = uses[way]()
+    assert got == 1.0 if way == "grad" else "negative" in got

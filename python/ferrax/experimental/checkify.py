@@ -200,10 +200,11 @@ def check_error(error: Error) -> None:
         code, payload = pick(code), [pick(x) for x in payload]
     values = [code, *payload]
     slots = slots_of([x.aval for x in values])
+    own, sites = error._slots, error._sites  # the program keeps these, and not the error, whose code is traced
 
     def text(found, _):
         inner, *rest = [found[s] for s in slots]
-        return str(exception_of(int(inner), dict(zip(error._slots, rest, strict=True)), error._sites))
+        return str(exception_of(int(inner), dict(zip(own, rest, strict=True)), sites))
 
     _emit(_Check(Site(FailedCheckError, text), slots, False), lax.lt(code, np.int32(0)), values)
 
