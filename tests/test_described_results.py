@@ -254,3 +254,14 @@ def test_structs_like_traced_arrays(on_devices):
     except ValueError as e: assert "the input arrays must have one shard each" in str(e)
     else: raise AssertionError
     """)
+
+
+def test_shard_map_passes_arguments_without_specifications(on_devices):
+    on_devices("""
+    double = lambda x: x * 2
+    assert jax.shard_map(double, mesh=auto, in_specs=None, out_specs=P())(X).tolist() == (2 * X).tolist()
+    assert jax.shard_map(double, mesh=auto, in_specs=None, out_specs=P("x"))(X).shape == (8, 4)
+    assert jax.jit(jax.shard_map(double, mesh=auto, in_specs=None, out_specs=P()))(X).tolist() == (2 * X).tolist()
+    assert jax.shard_map(lambda x, word: x if word == "a" else None, mesh=auto, in_specs=(P("x"), None), out_specs=P("x"))(X, "a").tolist() == X.tolist()
+    assert jax.shard_map(lambda word: jnp.ones(2) if word == "a" else None, mesh=auto, in_specs=None, out_specs=P("x"))("a").shape == (4,)
+    """)

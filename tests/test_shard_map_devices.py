@@ -283,7 +283,6 @@ def test_what_is_no_specification_is_named_with_its_place(on_devices):
             ("x", P(), TypeError, head.format("in") + ":\\n\\n  in_specs is x of type str, \\n\\nCheck the in_specs values passed to shard_map."),
             (({"a": "x"},), P(), TypeError, ":\\n\\n  in_specs[0]['a'] is x of type str, \\n\\nCheck"),
             ((P("x"), 3), P(), TypeError, ":\\n\\n  in_specs[1] is 3 of type int, \\n\\nCheck"),
-            (None, P(), TypeError, head.format("in") + " it was None.\\nInstead of `in_specs=None`, did you mean `in_specs=P()`, where `P = jax.sharding.PartitionSpec`?"),
             (P("x"), "x", TypeError, head.format("out") + ":\\n\\n  out_specs is x of type str, \\n\\nCheck"),
             (P("q"), P("z"), ValueError, "but:\\n\\n  in_specs refers to 'q'\\n\\nCheck the in_specs"),
             (P("x"), (P("q"), P("r", ("x", "s"))), ValueError, "  out_specs[0] refers to 'q'\\n\\n  out_specs[1] refers to 'r'\\n\\n  out_specs[1] refers to 's'\\n\\nCheck"),

@@ -323,11 +323,6 @@ def _mentions(spec, name):
 
 def _check_names(what, tree, names):
     """Raises, with JAX's message, for what is not a specification, and for specifications that name other axes than these."""
-    if what == "in_specs" and tree is None:
-        raise TypeError(
-            "shard_map in_specs argument must be a pytree of `jax.sharding.PartitionSpec` instances, but it was None.\nInstead of `in_specs=None`, did you mean"
-            " `in_specs=P()`, where `P = jax.sharding.PartitionSpec`?"
-        )
     specs = [(keystr(path), s) for path, s in tree_flatten_with_path(tree, is_leaf=_is_spec)[0] if s is not None]
     lines = [f"  {what}{path} is {s} of type {type(s).__name__}, " for path, s in specs if not isinstance(s, PartitionSpec)]
     if lines:
