@@ -632,6 +632,7 @@ def test_a_rust_program_serves_pythons_bits(tmp_path):
     assert files[2].read_bytes() == (tmp_path / "logits.f32").read_bytes()
 
 
+@pytest.mark.ours
 def test_devices_and_shardings(child):
     """An export says on how many devices it is laid out and how arguments and results lie on a mesh; so does its file."""
     code = """
@@ -654,11 +655,11 @@ def test_devices_and_shardings(child):
             mesh = two if ins is both else one
             assert (e.nr_devices, e.in_shardings_jax(mesh), e.out_shardings_jax(mesh)) == (devices, (ins,), (outs,)), e
             assert e.call(jnp.arange(8.0)).tolist() == list(range(1, 9))
-    e = export.export(jax.jit(lambda t, *, k: (t["a"], k), in_shardings=({"a": cut, "b": whole},)))({"a": spec(), "b": spec()}, k=spec())
+    e = export.export(jax.jit(lambda t, k: (t["a"], k), in_shardings=({"a": cut, "b": whole}, None)))({"a": spec(), "b": spec()}, spec())
     assert e.in_shardings_jax(one) == (cut, whole, None) and e.out_shardings_jax(one) == (None, None)
     try:
         export.export(cases[0][0])(spec()).in_shardings_jax(two)
     except ValueError as e:
         print("new mesh" in str(e))
     """
-    assert child(code, devices=8) == "True\n"
+    assert child(code, NUM_CPU_DEVICES="8") == "True\n"

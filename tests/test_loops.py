@@ -456,6 +456,9 @@ def test_a_length_may_be_a_whole_float(jax, jnp, lax, length):
     step = lambda c, x: (c + 1, c)
     for xs in (None, jnp.arange(4.0)):
         assert lax.scan(step, 0.0, xs, length=length)[1].shape == (4,)
+    assert lax.fori_loop(0, 8, lambda i, c: c + i, 0, unroll=float(length)) == 28
+    assert jnp.hanning(length).shape == jnp.kaiser(length, 1.0).shape == (4,) and jnp.fft.rfftfreq(length).shape == (3,)
+    assert jax.make_mesh((length / 4,), ("x",)).shape["x"] == 1
     if jax.__name__ == "ferrax":  # JAX takes 4
         for wrong in (4.5, float("nan"), "4"):
             with pytest.raises(TypeError, match="length"):

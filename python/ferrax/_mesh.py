@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from . import _core
+from ._shapes import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -571,9 +572,10 @@ def make_mesh(
     >>> make_mesh((1, 1), ("x", "y")).axis_sizes
     (1, 1)
     """
-    shape = tuple(axis_shapes)
-    if not all(isinstance(n, (int, np.integer)) for n in shape):
-        raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}")
+    try:
+        shape = tuple([whole(n) for n in axis_shapes])
+    except (TypeError, ValueError):
+        raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}") from None
     available = list(_core.devices(None) if devices is None else devices)
     n = int(np.prod(shape, dtype=int))
     if n > len(available):

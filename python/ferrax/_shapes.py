@@ -83,6 +83,13 @@ def static_size(n) -> int:
     return n if n.__class__ is int or hasattr(n, "slicing") else operator.index(n)
 
 
+def whole(n) -> int:
+    """An integer, or a float that is whole, as an int. Raises TypeError for another value."""
+    if isinstance(n, (float, np.floating, np.ndarray, _core.Array)) and getattr(getattr(n, "dtype", None), "kind", "f") == "f" and float(n).is_integer():
+        return int(n)
+    return operator.index(n)
+
+
 def canonicalize_shape(shape, context="") -> tuple[int, ...]:
     """A size or a sequence of sizes as a tuple of ints. Raises TypeError for a value that is not static."""
     if not isinstance(shape, (tuple, list)):

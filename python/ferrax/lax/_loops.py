@@ -20,7 +20,7 @@ from .. import _core, _flat
 from .._batching import vmap
 from .._core import bind
 from .._dtypes import canonicalize_dtype, dtype_of, iinfo, is_integer
-from .._shapes import canonicalize_axis
+from .._shapes import canonicalize_axis, whole
 from .._tracebacks import api_boundary
 from .._traced import remembered, settled
 from ..errors import ConcretizationTypeError
@@ -54,7 +54,7 @@ def _scan_length(xs, length):
                 " `while_loop` or `fori_loop`.",
             )
         try:
-            length = int(length) if isinstance(length, float) and length.is_integer() else operator.index(length)
+            length = whole(length)
         except TypeError:
             raise TypeError(f"The `length` argument to `scan` expects a concrete `int` value, got {length}") from None
         if any(n != length for n in sizes):
@@ -435,7 +435,7 @@ def _fori_loop(lower, upper, body_fun, init_val, unroll):
             return (following, body_fun(i, x)), None
 
         step.__wrapped__, step.__signature__ = body_fun, _CARRY_AND_X  # errors name the user's function
-        (_, result), _ = scan_steps(step, body_fun, ("fori_loop", dtype), (start, init_val), length=max(hi - lo, 0), unroll=1 if unroll is None else unroll)
+        (_, result), _ = scan_steps(step, body_fun, ("fori_loop", dtype), (start, init_val), length=max(hi - lo, 0), unroll=1 if unroll is None else whole(unroll) if isinstance(unroll, float) else unroll)
         return result
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")

@@ -8,7 +8,6 @@ Invariant: M points, symmetric, of the default float.
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from .. import _core
 from .._core import bind
 from .._dtypes import canonicalize_dtype
+from .._shapes import whole
 from ._arguments import constant
 from ._exponential import i0
 from ._filling import ones
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _points(M):
-    M = operator.index(M)
+    M = whole(M)
     dtype = canonicalize_dtype(float)
     if M <= 1:
         return M, dtype, ones(max(M, 0), dtype)

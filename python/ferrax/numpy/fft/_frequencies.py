@@ -8,7 +8,6 @@ Invariant: element k of a transform of n samples `d` apart has the frequency `ff
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from ... import _core
 from ..._core import bind
 from ..._dtypes import canonicalize_dtype, requested
 from ..._parts import placed
-from ..._shapes import hashable_axes
+from ..._shapes import hashable_axes, whole
 from .._arguments import as_array
 from .._arithmetic import divide, multiply
 from .._joining import concatenate
@@ -37,7 +36,7 @@ def _counts(name, n, d):
         raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {list(d)}.")
     if np.ndim(d) > 0:
         raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}.")
-    return operator.index(n)
+    return whole(n)
 
 
 def _over(k, n, d, dtype, device):
