@@ -32,6 +32,62 @@ def test_repr(jnp, name):
     assert repr(make(jnp)) == text
 
 
+_FORMATTED = "bool int4 uint4 int8 uint16 int32 uint32 float8_e4m3fn float8_e5m2 bfloat16 float16 float32 complex64"
+
+
+@pytest.mark.parametrize("name", _FORMATTED.split())
+@pytest.mark.parametrize("value", [0.8414709568023682, -0.3, 1e20, float("nan"), float("inf"), 1.0])
+def test_scalars_are_formatted_as_numpy_s(jax, jnp, name, value, capsys):
+    """With and without a specification: a float of any width as Python's number, not by its short text."""
+    dtype = jnp.dtype(name)
+    if dtype.kind in "biu" or name in ("int4", "uint4"):
+        value = 1
+    if not np.isfinite(np.array(value).astype(dtype).astype(complex if dtype.kind == "c" else float)) and np.isfinite(value):
+        pytest.skip("beyond the dtype")
+    x = jnp.asarray(np.array(value).astype(dtype))
+    scalar = np.asarray(x)[()]
+    for spec in ("", ".3f", "10", ">12", "e", ".2g", "d", "x", "s", "%"):
+        try:
+            want = format(scalar, spec)
+        except Exception as e:
+            with pytest.raises(type(e)):
+                format(x, spec)
+        else:
+            assert format(x, spec) == want, spec
+    assert f"{x}" == "{}".format(x) == format(scalar) and str(x) == str(scalar) and f"{x!s:>8}" == f"{scalar!s:>8}"
+    assert f"{[x]}" == f"[{x!r}]"
+    print(x)
+    jax.debug.print("{} {x}", x, x=x)
+    jax.jit(lambda x: jax.debug.print("{} {x}", x, x=x))(x)
+    jax.effects_barrier()
+    assert capsys.readouterr().out.splitlines() == [str(scalar), f"{scalar} {scalar}", f"{scalar} {scalar}"]
+    assert format(jnp.full(2, x)) == str(np.asarray(jnp.full(2, x)))
+
+
+def test_tracers_are_formatted_by_their_text(jax, jnp):
+    seen = []
+    for transform in (jax.jit, jax.grad, lambda f: lambda x: jax.vmap(f)(x[None])):
+        transform(lambda x: (seen.append((format(x), str(x))), x)[1])(jnp.float32(1))
+    assert all(a == b and "Tracer" in a for a, b in seen)
+
+
+def test_parts_of_tracers(jax, jnp):
+    """The values of a mapped tracer and their axis, the value and tangent of one under differentiation, by JAX's names."""
+    xs = jnp.arange(6.0).reshape(2, 3)
+    seen = []
+    jax.vmap(lambda x: (seen.append((x.val, x.batch_dim)), x)[1], in_axes=1)(xs)
+    np.testing.assert_array_equal(seen[0][0], xs)
+    assert seen[0][1] == 1
+    jax.jvp(lambda x: (seen.append((x.primal, x.tangent)), x)[1], (xs,), (2 * xs,))
+    np.testing.assert_array_equal(seen[1], [xs, 2 * xs])
+    jax.vmap(jax.vmap(lambda x: (seen.append((x.val.val, x.val.batch_dim, x.batch_dim)), x)[1]))(xs)
+    np.testing.assert_array_equal(seen[2][0], xs)
+    jax.vmap(lambda x: jax.jvp(lambda y: (seen.append(y.primal.val), y)[1], (x,), (x,)))(xs)
+    np.testing.assert_array_equal(seen[3], xs)
+    for name in ("val", "batch_dim", "primal", "tangent"):
+        assert not hasattr(xs, name)
+
+
 def test_str_and_format(jnp):
     assert str(jnp.arange(6)) == "[0 1 2 3 4 5]" and f"{jnp.float32(3.14159):.2f}" == "3.14" and f"{jnp.arange(2)}" == "[0 1]"
     with pytest.raises(TypeError, match="unsupported format string"):

@@ -421,6 +421,24 @@ def test_operations_with_rules_of_their_own(python):
     assert python("-m", "ferrax", "-c", HIJAX)[0] == "1.0\nprimitive read must define `to_lojax`\n"
 
 
+TEST_UTIL = """
+import jax, jax.numpy as jnp, numpy as np
+from jax._src import test_util as jtu
+print(jtu.device_under_test(), np.dtype("float32") in jtu.supported_dtypes(), jtu.test_device_matches(["cpu", "gpu"]), jtu.is_device_tpu())
+jtu.check_grads(jnp.sin, (1.0,), order=1)
+jtu.check_eq({"a": jnp.ones(2)}, {"a": np.ones(2)})
+x = jtu.rand_default(np.random.RandomState(0))((2, 3), np.complex64)
+print(x.shape, x.dtype, jtu.rand_positive(np.random.RandomState(0))((3,), np.float32).min() >= 1)
+print([e.primitive.name for e in jtu.iter_eqns(jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, None, length=2))(1.0))])
+print(jtu.create_mesh((1,), ("x",)).shape, jtu.default_tolerance(np.float64), jtu.tolerance(np.float32, {np.float32: 0.25}))
+"""
+
+
+def test_helpers_of_tests(python):
+    out = python("-m", "ferrax", "-c", TEST_UTIL)[0].splitlines()
+    assert out == ["cpu True True False", "(2, 3) complex64 True", "['scan', 'sin']", "OrderedDict({'x': 1}) 1e-15 0.25"] or out[3].startswith("OrderedDict(")
+
+
 # What `import jax` imports in JAX 0.10.2, without its internals.
 IMPORTED = """jax jax.api_util jax.core jax.custom_batching jax.custom_derivatives jax.debug jax.distributed jax.dlpack jax.dtypes jax.errors jax.experimental
     jax.experimental.compilation_cache jax.experimental.compilation_cache.compilation_cache jax.export jax.ffi jax.image jax.interpreters jax.interpreters.ad

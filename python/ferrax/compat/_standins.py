@@ -325,6 +325,8 @@ MIRRORS = {
     "jax._src.third_party.scipy.linalg": ("scipy.linalg",),
     "jax._src.third_party.scipy.special": ("scipy.special",),
     "jax._src.tpu.linalg.qdwh": ("lax.linalg",),
+    "jax._src.test_util": ("compat._test_util", "test_util"),
+    "jax._src.public_test_util": ("test_util",),
     "jax._src.traceback_util": ("compat._calls",),
     "jax._src.tree": ("tree",),
     "jax._src.tree_util": ("tree_util",),
