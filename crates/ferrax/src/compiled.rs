@@ -81,8 +81,8 @@ impl Compiled {
         let (calls, effects) = (plan.calls(), program.effects().io);
         let ends = !plan.unbounded() && !plan.waits();
         // a decomposition takes a hundred times as long as a sum of as many terms, and cannot be stopped
-        let brief =
-            plan.work() <= if ends { MAX_SPECULATIVE_WORK } else { ASYNC_WORK } && plan.serial_work() <= ASYNC_WORK;
+        let most = if ends { MAX_SPECULATIVE_WORK } else { ASYNC_WORK };
+        let brief = plan.work() <= most && plan.serial_work() <= ASYNC_WORK;
         let pace =
             (queued && brief && !plan.meets() && !effects && device.platform() == "cpu").then(|| Pace::new(ends));
         let exe = rescue::compiled(&program, device, plan)?;
