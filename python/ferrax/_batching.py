@@ -29,17 +29,25 @@ _R = TypeVar("_R")
 _get_aval = _core.get_aval
 
 
-class _Elements(threading.local):
-    """What maps functions instead while `checkify` traces.
+_local = threading.local()
+
+
+class _OfThread(type):
+    @property
+    def checked(cls):
+        return getattr(_local, "checked", None)
+
+    @checked.setter
+    def checked(cls, mapping):
+        _local.checked = mapping
+
+
+class elements(metaclass=_OfThread):
+    """What maps functions instead while `checkify` traces on this thread.
 
     checked: called with (fun, args, kwargs, options of `vmap`): loops that end at different times, and branches that differ, are checked for each
         element. None elsewhere.
     """
-
-    checked = None
-
-
-elements = _Elements()
 
 
 def _is_axis(x):

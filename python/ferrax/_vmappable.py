@@ -8,7 +8,7 @@ Invariant: handlers get values and elements, and treat arrays by the function th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .tree_util import tree_flatten
 vmappables, spec_types = {}, set()
 
 
-class _Carried:
+class carried:
     """Values that consist of arrays and have tangents of another type, such as those of `experimental.hijax`.
 
     types: their classes, and the function that gives the type of a value. differentiated(args, fun): (arguments, function) as those of the arrays that
@@ -27,11 +27,13 @@ class _Carried:
     specs: the classes of what says, in the place of an axis, how a value is mapped. mapped: `vmap` where there is one.
     """
 
-    def __init__(self):
-        self.types, self.specs, self.differentiated, self.mapped = {}, (), None, None
+    # A class: transformed functions that read it stay functions whose traces may be kept (`_traced`).
+    types: ClassVar[dict[type, Any]] = {}
+    specs: ClassVar[tuple[type, ...]] = ()
+    differentiated: ClassVar[Any] = None
+    mapped: ClassVar[Any] = None
 
 
-carried = _Carried()
 to_elt_handlers, from_elt_handlers, make_iota_handlers = {}, {}, {}
 
 
