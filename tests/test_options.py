@@ -128,7 +128,6 @@ PROTOCOL = {
     ("experimental/sparse/transform.py:sparsify", "use_tracer"),  # both ways give the same
     *{("_symbolic.py:SizeExpr.__deepcopy__", "memo"), ("_symbolic_export.py:TracedSize.__deepcopy__", "memo")},  # they do not change
     ("_symbolic_export.py:SymbolicAval.str_short", "short_dtypes"),
-    *{(f"export.py:Exported.{side}_shardings_jax", "mesh") for side in ("in", "out")},  # there are none, on any mesh
     ("export.py:Exported.mlir_module", "serialized"),  # text both ways
     ("_refused.py:Refused.__getitem__", "item"),
     # parameters of hardware and its compilers: a kernel is a program here
@@ -173,6 +172,28 @@ PROTOCOL = {
     },
     *{(f"compat/_dtype_names.py:{f}", p) for f, p in (("scalar_type_to_dtype", "value"), ("check_user_dtype_supported", "fun_name"))},
     ("compat/_numpy_util.py:promote_shapes", "fun_name"),
+    *{  # the answers of classes that derived ones replace
+        ("compat/_hi" + f, p)
+        for f, p in (
+            ("jax.py:HiPrimitive.is_effectful", "params"),
+            ("jax.py:HiPrimitive.is_high", "avals"),
+            ("jax.py:HiPrimitive.is_high", "params"),
+            ("primitives.py:NullAccum.accum", "x"),
+            ("primitives.py:VJPHiPrimitive.check", "arg_tys"),
+            ("primitives.py:VmapOf.batch_dim_rule", "axis_data"),
+            ("primitives.py:VmapOf.batch_dim_rule", "dims"),
+        )
+    },
+    *{  # values are compared with any object, and caches are not looked at
+        (f"compat/_test_util.py:{f}", p)
+        for f, p in (
+            ("_Assertions._CheckAgainstNumpy", "canonicalize_dtypes"),
+            ("_Assertions._CompileAndCheck", "check_cache_misses"),
+            ("_Assertions.assertAllClose", "canonicalize_dtypes"),
+            ("_Assertions.assertArraysEqual", "allow_object_dtype"),
+            ("create_mesh", "iota_order"),
+        )
+    },
     ("compat/_states.py:enum_state", "enum_values"),
     *{(f"compat/_small_functions.py:{f}", p) for f, p in (("use_cpp_class", "cpp_cls"), ("use_cpp_method", "is_enabled"))},
     *{

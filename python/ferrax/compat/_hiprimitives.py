@@ -323,7 +323,7 @@ def _live(prim, nonzero_out):
     return flags
 
 
-def _by_type(primals, tangents, prim):
+def _by_type(tangents, prim):
     """Tangents of what has none as `Zero`: of integers, and of the arrays of a hijax value but those that carry its tangent."""
     out, tangents = [], list(tangents)
     for a in prim.in_avals_flat:
@@ -335,7 +335,7 @@ def _by_type(primals, tangents, prim):
 
 
 def _jvp(primals, tangents, *, _prim):
-    tangents = _by_type(primals, tangents, _prim)
+    tangents = _by_type(tangents, _prim)
     active = [t for t in tangents if type(t) is not ad.Zero]
     nonzero = [type(t) is not ad.Zero for t in _changes(_prim.in_avals_flat, tangents)]
     has_forward = _prim._has("jvp") or _prim._has("lin")
