@@ -54,7 +54,7 @@ def test_scalars_are_formatted_as_numpy_s(jax, jnp, name, value, capsys):
                 format(x, spec)
         else:
             assert format(x, spec) == want, spec
-    assert f"{x}" == "{}".format(x) == format(scalar) and str(x) == str(scalar) and f"{x!s:>8}" == f"{scalar!s:>8}"
+    assert f"{x}" == f"{x}" == format(scalar) and str(x) == str(scalar) and f"{x!s:>8}" == f"{scalar!s:>8}"
     assert f"{[x]}" == f"[{x!r}]"
     print(x)
     jax.debug.print("{} {x}", x, x=x)

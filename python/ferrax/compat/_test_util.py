@@ -10,6 +10,7 @@ import contextlib
 import functools
 import unittest
 import zlib
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
@@ -251,8 +252,7 @@ def rand_bool(rng):
 class _Assertions:
     """What `JaxTestCase` adds to a test case."""
 
-    _default_config = {}
-    _default_tolerance = None
+    _default_config: ClassVar[dict[str, Any]] = {}
 
     def setUp(self):
         super().setUp()

@@ -435,7 +435,14 @@ def _fori_loop(lower, upper, body_fun, init_val, unroll):
             return (following, body_fun(i, x)), None
 
         step.__wrapped__, step.__signature__ = body_fun, _CARRY_AND_X  # errors name the user's function
-        (_, result), _ = scan_steps(step, body_fun, ("fori_loop", dtype), (start, init_val), length=max(hi - lo, 0), unroll=1 if unroll is None else whole(unroll) if isinstance(unroll, float) else unroll)
+        (_, result), _ = scan_steps(
+            step,
+            body_fun,
+            ("fori_loop", dtype),
+            (start, init_val),
+            length=max(hi - lo, 0),
+            unroll=1 if unroll is None else whole(unroll) if isinstance(unroll, float) else unroll,
+        )
         return result
     if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
