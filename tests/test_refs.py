@@ -498,3 +498,17 @@ def test_a_pullback_computes_what_is_wanted(jax):
             # what is not wanted is not computed, and no zeros are made for it
             assert len(one.trace(1.0).jaxpr.eqns) < len(jax.jit(pull).trace(1.0).jaxpr.eqns)
         assert not jax.jit(pull.with_refs(*[want] * len(args))).trace(1.0).jaxpr.eqns
+
+
+def test_a_pullback_of_a_function_that_reads_a_reference_argument(jax, jnp):
+    """The derivative in what it contains has no place to go: the call raises, as long as there is such a derivative."""
+    read = lambda ref, x: ref[...] * x
+    for value in (2.0, np.float32(2), np.ones(3, np.float32)):
+        out, pull = jax.vjp(read, jax.new_ref(value), 3.0)
+        np.testing.assert_array_equal(out, 3 * np.asarray(value))
+        with pytest.raises(ValueError, match=r"Expected cotangent type Ref{float32\[3?\]} but got float32"):
+            pull(jnp.ones_like(out))
+    assert jax.vjp(read, jax.new_ref(2), 3.0)[1](jnp.float32(1))[1] == 2
+    assert jax.vjp(lambda ref, x: 2 * x, jax.new_ref(2.0), 3.0)[1](1.0)[1] == 2
+    ref = jax.new_ref(2.0)
+    assert jax.vjp(lambda x: read(ref, x), 3.0)[1](1.0) == (2,)

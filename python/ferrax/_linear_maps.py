@@ -8,6 +8,7 @@ Invariant: linear maps are pytrees of their residuals, so that they pass through
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
@@ -152,7 +153,15 @@ def vjp(fun: Any, *primals: Any, has_aux: Any = False, reduce_axes: Any = ()) ->
     if _flat.references.seen and any(isinstance(x, _flat.references.Ref) for x in tree_flatten(primals)[0]):
         _flat.references.check_aliases("vjp", fun, primals, {})
         within, others, _ = _flat.references.without_refs(fun, primals, {})
-        return vjp(within, *others, has_aux=has_aux)
+        used = set()
+        _flat.references.watched.append(used)
+        try:
+            out, pull, *aux = vjp(within, *others, has_aux=has_aux)
+        finally:
+            _flat.references.watched.pop()
+        # the derivative in what a reference contains has nowhere to go
+        left_out = [x for x in tree_flatten(primals)[0] if isinstance(x, _flat.references.Ref) and id(x) in used and is_inexact(x.dtype)]
+        return out, Partial(functools.partial(_without_place, repr(left_out[0].aval), left_out[0].aval.inner_aval.str_short())) if left_out else pull, *aux
     if carried.types and (found := carried.differentiated(primals, fun)) is not None:
         others, of_others, restored = found
         out, pull, *aux = vjp(of_others, *others, has_aux=has_aux)
@@ -257,6 +266,10 @@ class VJP:
 
 
 register_pytree_node(VJP, lambda f: ((f.args_res, f.opaque_residuals), f._fixed), lambda fixed, xs: VJP(fixed, *xs))
+
+
+def _without_place(reference, value, *_cotangents):
+    raise ValueError(f"Expected cotangent type {reference} but got {value}")
 
 
 def _restoring(pull, restored, *cotangents):

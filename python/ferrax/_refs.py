@@ -123,6 +123,10 @@ def _caller():
     return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
+# For each `vjp` of a function of references that is at work, those that the function has used.
+watched: list[set[int]] = []
+
+
 class Ref(Shaped):
     """A mutable reference to an array, made by `new_ref`. `ref[index]` reads, `ref[index] = value` writes; `ref[...]` is all of it."""
 
@@ -175,6 +179,8 @@ class Ref(Shaped):
 
     def _here(self):
         """Its value, in the program that it belongs to."""
+        for used in watched:
+            used.add(id(self))
         if self._staging is not ANYWHERE and self._staging != _core.staging():
             raise Captured(self)
         if self._value is None:
