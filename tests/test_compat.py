@@ -440,7 +440,7 @@ def test_helpers_of_tests(python):
 
 
 # What `import jax` imports in JAX 0.10.2, without its internals.
-IMPORTED = """jax jax.api_util jax.core jax.custom_batching jax.custom_derivatives jax.debug jax.distributed jax.dlpack jax.dtypes jax.errors jax.experimental
+WITH_JAX = """jax jax.api_util jax.core jax.custom_batching jax.custom_derivatives jax.debug jax.distributed jax.dlpack jax.dtypes jax.errors jax.experimental
     jax.experimental.compilation_cache jax.experimental.compilation_cache.compilation_cache jax.export jax.ffi jax.image jax.interpreters jax.interpreters.ad
     jax.interpreters.batching jax.interpreters.partial_eval jax.interpreters.pxla jax.interpreters.xla jax.lax jax.lax.linalg jax.lib jax.monitoring jax.nn
     jax.nn.initializers jax.numpy jax.numpy.fft jax.numpy.linalg jax.ops jax.profiler jax.random jax.ref jax.scipy jax.sharding jax.stages jax.tree
@@ -451,7 +451,7 @@ def test_modules_that_import_jax_imports(python):
     """Programs look for them in `sys.modules`; they are the objects that the attributes are."""
     program = f"""
 import sys, functools, jax
-names = {IMPORTED.split()!r}
+names = {WITH_JAX.split()!r}
 print([n for n in names if n not in sys.modules])
 print([n for n in names if n.split('.')[0] == 'jax' and functools.reduce(getattr, n.split('.')[1:], jax) is not sys.modules[n]])
 jax.scipy.special.gammaln, jax.scipy.stats.norm

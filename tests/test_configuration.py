@@ -540,8 +540,9 @@ def test_every_flag_says_what_its_values_do(jax):
         assert flag.doc and (f'"{name}"' in read or f"config.{name}" in read) != bool(says), name
 
 
-# Every setting of JAX 0.10.2, but for `check_vma`, which is set by a parameter, and those of errors, which `checkify` looks for.
-SETTINGS = """eager_constant_folding jax2tf_associative_scan_reductions jax2tf_default_native_serialization jax_backend_target jax_bcoo_cusparse_lowering
+# The other settings of JAX 0.10.2, but for `check_vma`, which is set by a parameter.
+SETTINGS = """eager_constant_folding jax_disallow_mesh_context_manager jax_error_checking_behavior_divide jax_error_checking_behavior_nan
+    jax_error_checking_behavior_oob jax2tf_associative_scan_reductions jax2tf_default_native_serialization jax_backend_target jax_bcoo_cusparse_lowering
     jax_captured_constants_report_frames jax_captured_constants_warn_bytes jax_check_proxy_envs jax_compilation_cache_check_contents
     jax_compilation_cache_expect_pgle jax_compilation_cache_include_metadata_in_key jax_compiler_detailed_logging_min_ops
     jax_cpu_get_global_topology_timeout_minutes jax_cpu_get_local_topology_timeout_minutes jax_cross_host_transfer_socket_address

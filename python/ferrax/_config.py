@@ -100,6 +100,10 @@ class Config:
         jax_compiler_enable_remat_pass: bool
         jax_logging_level: Any
         jax_debug_log_modules: Any
+        jax_disallow_mesh_context_manager: bool
+        jax_error_checking_behavior_nan: Any
+        jax_error_checking_behavior_divide: Any
+        jax_error_checking_behavior_oob: Any
         jax_dump_ir_to: Any
         jax_dump_ir_modes: Any
         jax_include_debug_info_in_dumps: bool

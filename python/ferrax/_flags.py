@@ -445,6 +445,23 @@ FLAGS = {
         _Logging(
             "jax_debug_log_modules", _str, "", "names of loggers, separated by commas, all of whose records are shown on the standard error stream", show_all_of
         ),
+        Flag(
+            "jax_disallow_mesh_context_manager",
+            _bool,
+            False,
+            "raise where a mesh is entered by `with mesh:`",
+            refused={True: "a mesh may be entered; set_mesh is what replaces it"},
+        ),
+        *(
+            Flag(
+                f"jax_error_checking_behavior_{what}",
+                _one_of("ignore", "raise"),
+                "ignore",
+                f"what {doc} does inside programs",
+                refused={"raise": "checkify makes these checks"},
+            )
+            for what, doc in (("nan", "a NaN"), ("divide", "a division by zero"), ("oob", "an index out of bounds"))
+        ),
         *(Flag(name, parse, default, doc, inert=why) for why, rows in _WITHOUT_EFFECT.items() for name, parse, default, doc in rows),
     )
 }
