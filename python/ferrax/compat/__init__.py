@@ -250,7 +250,7 @@ class _Loader(importlib.abc.Loader):
             for name in _WITH_JAX:
                 importlib.import_module(name)
             for value in [m for name, m in sys.modules.items() if name.startswith("ferrax.") and isinstance(m, types.ModuleType)]:
-                _imported_as(value)
+                _imported_as(_speaking(value))
 
 
 class _Distribution(importlib.metadata.Distribution):
