@@ -27,6 +27,91 @@ def told(name, f):
     else:
         print(name, "gives", got, flush=True)
 """
+FETCHED = "RuntimeError Fetching value for `jax.Array` that spans non-addressable (non process"
+
+
+@EACH
+def test_an_array_over_processes_is_read_nowhere_as_if_its_part_were_all(devices):
+    out = lines(
+        BEGIN
+        + """
+readers = dict(
+    asarray=np.asarray, array=np.array, copied=lambda a: np.array(a, copy=True), method=lambda a: a.__array__(), dtype=lambda a: np.asarray(a, np.float64),
+    value=lambda a: a._value, tolist=lambda a: a.tolist(), item=lambda a: a.item(3), tobytes=lambda a: a.tobytes(), device_get=jax.device_get,
+    pickle=pickle.dumps, save=lambda a: np.save(io.BytesIO(), a), jax_save=lambda a: jnp.save(io.BytesIO(), a), ufunc=lambda a: np.add(a, 1),
+    concatenate=lambda a: np.concatenate([a, a]),
+)
+for dtype in ("float32", "int8", "bool", "complex64", "bfloat16", "float16", "uint4"):
+    for spec in (("p",), (("p", "d"),), ("d", "p")):
+        x = np.arange(32).reshape(4, 8) % 2
+        a = put(jnp.array(x, dtype), *spec)
+        for name, f in readers.items():
+            told(name, lambda: f(a))
+        for f in (memoryview, lambda a: a.__dlpack__(max_version=(1, 0)), np.from_dlpack, lambda a: a.unsafe_buffer_pointer()):
+            try:
+                f(a)
+            except Exception as e:
+                assert type(e).__name__ in ("BufferError", "JaxRuntimeError", "RuntimeError"), (type(e), e)
+            else:
+                print("was read", dtype, spec)
+        for text in (str(a), repr(a), f"{a}", "%s" % a):
+            assert text == f"Array(shape=(4, 8), dtype={dtype})", text
+        for again in (copy.copy(a), copy.deepcopy(a), a.copy()):
+            assert again.sharding == a.sharding
+        for s in a.addressable_shards:
+            assert np.asarray(s.data).tobytes() == np.asarray(jnp.array(x[s.index], dtype)).tobytes()
+keys = put(jax.random.split(jax.random.key(0), 8), ("p", "d"))
+told("keys", lambda: pickle.dumps(keys))
+assert repr(keys).startswith("Array(shape=(8,), dtype=key")
+""",
+        devices=devices,
+    )
+    names = {line.split()[0] for line in out}
+    assert len(names) == 16 and all(line.split(" ", 1)[1].startswith(FETCHED[:60]) for line in out), out
+    assert len(out) == 2 * (7 * 3 * 15 + 1)
+
+
+@EACH
+def test_what_a_process_has_all_of_it_reads(devices):
+    """Copies, and parts that the devices of one process hold together."""
+    assert (
+        lines(
+            BEGIN
+            + """
+x = np.arange(16.0, dtype=np.float32).reshape(4, 4)
+for spec in ((), ("d",), (None, "d")):
+    a = put(x, *spec)
+    assert not a.is_fully_addressable and np.array_equal(np.asarray(a), x) and a.tolist() == x.tolist()
+    assert np.array_equal(jax.device_get(a), x) and np.array_equal(pickle.loads(pickle.dumps(a)), x)
+whole = put(x)
+assert str(whole) == str(x) and all(np.array_equal(np.asarray(whole.addressable_data(k)), x) for k in range(2))
+s = put(np.float32(2.5))
+assert (float(s), int(s), bool(s), complex(s), s.item(), f"{s:.1f}") == (2.5, 2, True, 2.5, 2.5, "2.5")
+total = jax.jit(lambda a: a.sum())(put(x, "p"))
+assert float(total) == x.sum() and int(jax.jit(lambda a: a.argmax())(put(x, None, "p"))) == 15
+told("iteration", lambda: [float(r.sum()) for r in put(x, "p")])
+""",
+            devices=devices,
+        )
+        == ["iteration gives [6.0, 22.0, 38.0, 54.0]"] * 2
+    )
+
+
+@EACH
+def test_bad_numbers_are_looked_for_in_the_parts_of_a_process(devices):
+    out = lines(
+        BEGIN
+        + """
+a = put(np.arange(8.0, dtype=np.float32), ("p", "d"))
+with jax.debug_nans(True):
+    told("good", lambda: (a + 1).is_fully_addressable)
+    told("jit", lambda: jax.jit(lambda a: jnp.log(a + 1))(a).is_fully_addressable)
+    told("bad", lambda: jax.jit(lambda a: jnp.log(-a - 1))(a))
+""",
+        devices=devices,
+    )
+    assert [line for line in out if not line.startswith("bad")] == ["good gives False"] * 2 + ["jit gives False"] * 2
+    assert sum(line.startswith("bad FloatingPointError invalid value (nan) encountered in") for line in out) == 2, out
 
 
 @EACH

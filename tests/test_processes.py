@@ -9,8 +9,13 @@ from processes import lines, mpirun
 
 pytestmark = pytest.mark.ours  # JAX's processes find each other by a coordinator
 
+# one device for each process is what a user has who sets nothing
+EACH = pytest.mark.parametrize("devices", [1, 2])
+FOUR = pytest.mark.parametrize(("processes", "devices"), [(2, 2), (4, 1)])
 
-def test_devices_are_those_of_all_processes():
+
+@EACH
+def test_devices_are_those_of_all_processes(devices):
     assert lines(
         """
         mine = [d.id for d in jax.local_devices()]
@@ -18,8 +23,11 @@ def test_devices_are_those_of_all_processes():
               [d.local_hardware_id for d in jax.devices()], jnp.ones(2).devices() == {jax.local_devices()[0]}, jax.process_indices())
         """,
         processes=3,
-        devices=2,
-    ) == [f"{i} 3 6 2 {[2 * i, 2 * i + 1]} [0, 0, 1, 1, 2, 2] [0, 1, 0, 1, 0, 1] True [0, 1, 2]" for i in range(3)]
+        devices=devices,
+    ) == [
+        f"{i} 3 {3 * devices} {devices} {[devices * i + d for d in range(devices)]} {[p for p in range(3) for _ in range(devices)]} {[*range(devices)] * 3} True [0, 1, 2]"
+        for i in range(3)
+    ]
 
 
 def test_values_are_gathered_and_sent_and_compared():
@@ -120,7 +128,8 @@ def test_arrays_survive_messages(dtype, shape):
     assert y.dtype == x.dtype and y.shape == x.shape and y.tobytes() == x.tobytes()
 
 
-def test_arrays_span_processes():
+@FOUR
+def test_arrays_span_processes(processes, devices):
     assert (
         lines(
             """
@@ -128,8 +137,8 @@ def test_arrays_span_processes():
         mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
         want = np.arange(32.0, dtype=np.float32).reshape(4, 8)
         a = jax.device_put(want, NamedSharding(mesh, P("x", "y")))
-        assert not a.is_fully_addressable and not a.is_fully_replicated and len(a.addressable_shards) == 2 and len(a.global_shards) == 4
-        assert a.devices() == set(jax.devices()) and mesh.is_multi_process and mesh.local_mesh.devices.size == 2
+        assert not a.is_fully_addressable and not a.is_fully_replicated and len(a.addressable_shards) == jax.local_device_count() and len(a.global_shards) == 4
+        assert a.devices() == set(jax.devices()) and mesh.is_multi_process and mesh.local_mesh.devices.size == jax.local_device_count()
         for s in a.addressable_shards:
             assert np.array_equal(np.asarray(s.data), want[s.index])
         try:
@@ -147,35 +156,40 @@ def test_arrays_span_processes():
             assert np.array_equal(np.asarray(s.data), want[s.index])
         c = jax.make_array_from_callback((4, 8), a.sharding, lambda index: want[index])
         assert np.array_equal(m.process_allgather(c), want)
-        d = jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), want[2 * i : 2 * i + 2])
+        first = jax.local_devices()[0].id // 2 * 2  # of the rows of this process
+        d = jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), want[first : first + 2])
         assert d.shape == (4, 8) and np.array_equal(m.process_allgather(d), want)
         g = jax.jit(jax.grad(lambda w, x: jnp.mean((x @ w) ** 2)))
         w = jax.device_put(jnp.ones(8), NamedSharding(mesh, P("y")))
         assert np.allclose(m.process_allgather(g(w, a)), np.asarray(jax.grad(lambda w, x: jnp.mean((x @ w) ** 2))(jnp.ones(8), want)), rtol=1e-5)
         print("done")
         """,
-            devices=2,
+            processes=processes,
+            devices=devices,
         )
-        == ["Fetching value for `jax.Array` t"] * 2 + ["done"] * 2
+        == ["Fetching value for `jax.Array` t"] * processes + ["done"] * processes
     )
 
 
-def test_a_program_that_differs_is_told():
+@EACH
+def test_a_program_that_differs_is_told(devices):
     out = lines(
         """
         from ferrax.sharding import NamedSharding, PartitionSpec as P
-        mesh = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+        mesh = jax.make_mesh((jax.device_count(),), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
         a = jax.device_put(np.arange(4.0), NamedSharding(mesh, P("x")))
         try:
             jax.jit(lambda a: (a * (i + 2.0)).sum())(a).block_until_ready()
         except Exception as e:
             print("every process must run the same programs in the same order" in str(e))
-        """
+        """,
+        devices=devices,
     )
     assert out == ["True", "True"]
 
 
-def test_shard_map_over_processes():
+@FOUR
+def test_shard_map_over_processes(processes, devices):
     """Each device of each process does its part; collectives go between processes."""
     assert lines(
         """
@@ -191,12 +205,13 @@ def test_shard_map_over_processes():
         d = jax.jit(jax.grad(lambda x: (f(x) ** 2).sum()))(X)
         print(i, [s.index[0].start for s in d.addressable_shards])
         """,
-        devices=2,
-    ) == ["0 [0, 1]", "1 [2, 3]"]
+        processes=processes,
+        devices=devices,
+    ) == [f"{i} {[devices * i + d for d in range(devices)]}" for i in range(processes)]
 
 
-@pytest.mark.parametrize("processes", [2, 4])
-def test_random_programs_give_what_one_device_gives(processes):
+@pytest.mark.parametrize(("processes", "devices"), [(2, 1), (2, 2), (4, 1), (4, 2)])
+def test_random_programs_give_what_one_device_gives(processes, devices):
     """On random meshes with random specs, eager, jitted and differentiated: bit for bit where no float sum is split (process_programs.py)."""
     out = lines(
         """
@@ -209,13 +224,14 @@ def test_random_programs_give_what_one_device_gives(processes):
         print("done")
         """.replace("TESTS", repr(str(pathlib.Path(__file__).parent))),
         processes=processes,
-        devices=2,
+        devices=devices,
         timeout=400,
     )
     assert out == ["done"] * processes
 
 
-def test_parts_of_processes_become_one_array_and_back():
+@EACH
+def test_parts_of_processes_become_one_array_and_back(devices):
     out = lines(
         """
         from ferrax.sharding import NamedSharding, PartitionSpec as P, AxisType
@@ -233,12 +249,13 @@ def test_parts_of_processes_become_one_array_and_back():
         print("same")
         """,
         processes=3,
-        devices=2,
+        devices=devices,
     )
     assert out == ["same"] * 3
 
 
-def test_pmap_over_processes():
+@EACH
+def test_pmap_over_processes(devices):
     """Each process has the slices of its devices; collectives are over all."""
     out = lines(
         """
@@ -261,6 +278,6 @@ def test_pmap_over_processes():
                 print("refused", "devices" in str(e))
         """,
         processes=3,
-        devices=2,
+        devices=devices,
     )
     assert out == ["refused True"] * 6

@@ -196,26 +196,47 @@ pub fn single(a: &Array) -> Res<Shard> {
 pub fn bytes(a: &Array) -> Res<Vec<u8>> {
     read(data(a)?, a.aval())
 }
-fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
-    let shards = d.shards();
-    match (&shards[..], &d.layout) {
-        ([], _) => Err(deleted(aval)),
-        (_, Some(l)) if !l.spec.unreduced.is_empty() => Err(Error::not_implemented(
+/// The buffer that holds all elements; `None` where several hold parts of them. An error where this process cannot read them all.
+pub fn whole(a: &Array) -> Res<Option<Buffer>> {
+    Ok(match readable(data(a)?, a.aval())? {
+        Readable::Whole(s) => Some(s.buffer),
+        Readable::Parts(..) => None,
+    })
+}
+/// From what this process can read all elements of an array.
+enum Readable {
+    Whole(Shard),
+    /// Shards that hold these regions, which cover the array.
+    Parts(Shards, Vec<Extents>),
+}
+/// INVARIANT: no buffer is taken for the whole array but by what its layout says that it holds: a process may have one part of several.
+fn readable(d: &Data, aval: &Aval) -> Res<Readable> {
+    let mut shards = d.shards();
+    if shards.is_empty() {
+        return Err(deleted(aval));
+    }
+    let Some(l) = &d.layout else { return Ok(Readable::Whole(shards.swap_remove(0))) };
+    if !l.spec.unreduced.is_empty() {
+        return Err(Error::not_implemented(
             "the parts of an unreduced array are terms of a sum that was not taken: `jax.reshard` takes it, and `.addressable_shards` shows the terms",
-        )),
-        ([one, ..], Some(l)) if l.is_replicated() => {
+        ));
+    }
+    let held = l.local_regions(&aval.shape);
+    if held.first() == Some(&parts::whole(&aval.shape)) {
+        return Ok(Readable::Whole(shards.swap_remove(0)));
+    }
+    if !l.is_addressable() && !l.regions(&aval.shape).iter().all(|r| held.contains(r)) {
+        return Err(elsewhere());
+    }
+    Ok(Readable::Parts(shards, held))
+}
+fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
+    match readable(d, aval)? {
+        Readable::Whole(one) => {
             wait(&one.buffer)?;
             runtime::read(one.device, &one.buffer)
         }
-        (_, Some(l)) if !l.is_addressable() => Err(elsewhere()),
-        ([one], _) => {
-            wait(&one.buffer)?;
-            runtime::read(one.device, &one.buffer)
-        }
-        (all, layout) => {
-            let held = layout.as_ref().map_or_else(Vec::new, |l| l.regions(&aval.shape));
-            elements(all, &held, &parts::whole(&aval.shape), element_bytes(aval))
-        }
+        Readable::Parts(all, held) => elements(&all, &held, &parts::whole(&aval.shape), element_bytes(aval)),
     }
 }
 fn elsewhere() -> Error {

@@ -6,11 +6,12 @@
 #![allow(unsafe_code)]
 use super::PyArray;
 use crate::error::{IntoPyResult, kernel_to_py};
-use ferrax::array::{self, Shard};
+use ferrax::array;
 use ferrax_ir::dtype::Dtype;
+use ferrax_ir::lower::physical;
 use ferrax_ir::value::{Array, Value};
 use ferrax_kernel::{Buffer, DType};
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::Cell;
@@ -59,24 +60,33 @@ impl Bytes {
     }
 }
 
-/// The elements of an array where the host can read them.
+/// The elements of an array where the host can read them: as many bytes as its type has.
 pub fn host_bytes(py: Python, a: &Array) -> PyResult<Bytes> {
-    let shards = array::shards(a).py(py)?;
-    let whole = shards.len() == 1 || array::data(a).py(py)?.layout.as_ref().is_some_and(|l| l.is_replicated());
-    if let [Shard { buffer, .. }, ..] = &shards[..]
-        && whole
-    {
-        array::wait(buffer).py(py)?;
-        let in_place = match buffer.try_memory() {
-            Some(Ok(m)) => m.host().is_some(),
-            Some(Err(e)) => return Err(kernel_to_py(py, e)),
-            None => false,
-        };
-        if in_place {
-            return Ok(Bytes::Device(buffer.clone()));
-        }
+    let bytes = match array::whole(a).py(py)? {
+        Some(buffer) if in_place(py, &buffer)? => Bytes::Device(buffer),
+        _ => Bytes::Owned(py.detach(|| array::bytes(a)).py(py)?),
+    };
+    let p = physical(a.aval());
+    let (has, needs) = (bytes.get().len(), p.shape.size() * p.dtype.size());
+    if has != needs {
+        let text = format!("internal error: {} lies in {has} bytes, and has {needs}", a.aval().long());
+        return Err(PyRuntimeError::new_err(text));
     }
-    Ok(Bytes::Owned(py.detach(|| array::bytes(a)).py(py)?))
+    Ok(bytes)
+}
+/// Whether the host reads the buffer's memory itself. Waits for it.
+fn in_place(py: Python, buffer: &Buffer) -> PyResult<bool> {
+    array::wait(buffer).py(py)?;
+    match buffer.try_memory() {
+        Some(Ok(m)) => Ok(m.host().is_some()),
+        Some(Err(e)) => Err(kernel_to_py(py, e)),
+        None => Ok(false),
+    }
+}
+/// Over how many devices an array is laid out, those of other processes included.
+pub fn device_count(py: Python, a: &Array) -> PyResult<usize> {
+    array::shards(a).py(py)?;
+    Ok(array::data(a).py(py)?.layout.as_ref().map_or(1, |l| l.devices().len()))
 }
 
 /// Read-only bytes for `numpy.frombuffer`.
@@ -168,7 +178,7 @@ impl PyArray {
                 d.long()
             )));
         };
-        if array::shards(a).py(slf.py())?.len() > 1 {
+        if device_count(slf.py(), a)? > 1 {
             return Err(PyBufferError::new_err(
                 "INVALID_ARGUMENT: Python buffer protocol is only defined for buffers with a single shard.",
             ));

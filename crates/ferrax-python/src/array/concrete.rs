@@ -155,7 +155,10 @@ impl PyArray {
     fn global_shards<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         crate::hooks::global_shards(slf.py())?.call1((slf,))
     }
-    fn addressable_data<'py>(slf: &Bound<'py, Self>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn addressable_data<'py>(slf: &Bound<'py, Self>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+        // of copies any is as good
+        let copies = matches!(slf.get().value, Value::Array(_)) && slf.get().is_fully_replicated(slf.py())?;
+        let index = if copies { 0 } else { index };
         slf.getattr("addressable_shards")?.get_item(index)?.getattr("data")
     }
     fn copy_to_host_async(&self, py: Python) -> PyResult<()> {
@@ -171,7 +174,7 @@ impl PyArray {
     }
     fn unsafe_buffer_pointer(&self, py: Python) -> PyResult<usize> {
         let a = self.concretely(py, "unsafe_buffer_pointer() method was called on")?;
-        if array::shards(a).py(py)?.len() > 1 {
+        if super::buffers::device_count(py, a)? > 1 {
             let note = "INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for unsharded arrays.";
             return Err(named(py, "JaxRuntimeError", note));
         }

@@ -46,6 +46,11 @@ impl PyArray {
         self.settled(py, ErrorKind::Concretization, &scalar_note(function))?.item().py(py)
     }
 }
+/// Whether some of an array's devices belong to other processes, and hold other parts: its text tells no elements, as JAX's.
+fn is_elsewhere(py: Python, v: &Value) -> PyResult<bool> {
+    let Value::Array(a) = v else { return Ok(false) };
+    Ok(array::data(a).py(py)?.layout.as_ref().is_some_and(|l| !l.is_addressable() && !l.is_replicated()))
+}
 fn scalar_note(function: &str) -> String {
     format!(
         "The problem arose with the `{function}` function. If trying to convert the data type of a value, try using `x.astype({function})` or `jnp.array(x, {function})` instead."
@@ -156,7 +161,7 @@ impl PyArray {
         let py = slf.py();
         let me = slf.get();
         let terms = me.value.cut().get().is_some_and(|p| !p.spec.unreduced.is_empty());
-        if terms && me.value.concrete().is_some() {
+        if (terms && me.value.concrete().is_some()) || is_elsewhere(py, &me.value)? {
             return slf.repr();
         }
         if spec.is_empty() && me.value.is_tracer() {
@@ -184,7 +189,7 @@ impl PyArray {
         match &me.value {
             Value::Tracer(_) => Ok(PyString::new(py, &tracer_text(py, &me.value)?)),
             _ if me.value.dtype().is_key() => slf.repr(),
-            v if v.cut().get().is_some_and(|p| !p.spec.unreduced.is_empty()) => slf.repr(),
+            v if v.cut().get().is_some_and(|p| !p.spec.unreduced.is_empty()) || is_elsewhere(py, v)? => slf.repr(),
             v => to_ndarray(py, v)?.str(),
         }
     }
@@ -198,6 +203,9 @@ impl PyArray {
         if aval.cut.get().is_some_and(|p| !p.spec.unreduced.is_empty()) {
             let (shape, sharding) = (slf.getattr("shape")?.repr()?, slf.getattr("sharding")?.repr()?);
             return Ok(format!("Array(shape={shape}, dtype={}{weak}, sharding={sharding})", aval.dtype.long()));
+        }
+        if is_elsewhere(py, &me.value)? {
+            return Ok(format!("Array(shape={}, dtype={}{weak})", slf.getattr("shape")?.repr()?, aval.dtype.long()));
         }
         if let Dtype::Key(k) = aval.dtype {
             let words = super::value::raw_ndarray(py, np, a, Dtype::U32, &aval.shape.insert(aval.rank(), k.words()))?;
@@ -284,7 +292,7 @@ impl PyArray {
             }
         }
         if let Value::Array(a) = &self.value
-            && let n = array::shards(a).py(py)?.len()
+            && let n = super::buffers::device_count(py, a)?
             && n > 1
         {
             return Err(PyBufferError::new_err(format!(
