@@ -144,6 +144,21 @@ told("nan", lambda: np.isnan(put(np.nan)).item())
     assert len(refused) == 32 and [line for line in out if line not in refused] == ["nan gives True"] * 2, out
 
 
+def test_a_device_of_another_process_takes_no_array():
+    out = lines(
+        BEGIN
+        + """
+other = jax.devices()[1 - i]
+told("put", lambda: jax.device_put(np.ones(2), other))
+told("number", lambda: jax.device_put(1.0, other))
+told("array", lambda: jax.device_put(jnp.ones(2), other))
+told("named", lambda: jnp.asarray(np.ones(2), device=other))
+told("sharding", lambda: jax.device_put(np.ones(2), jax.sharding.SingleDeviceSharding(other)))
+"""
+    )
+    assert len(out) == 10 and all("ValueError" in line for line in out), out
+
+
 @pytest.mark.parametrize("launcher", [("SLURM_PROCID", "SLURM_NTASKS"), ("PMI_RANK", "PMI_SIZE"), ("PALS_RANKID", "PALS_NRANKS")])
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_a_launcher_that_started_more_than_mpi_knows_of_is_refused(launcher, rank):

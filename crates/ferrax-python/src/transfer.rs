@@ -43,6 +43,7 @@ pub fn device_put<'py>(
         Some(d) => from_py_object(d)?,
         None => None,
     };
+    to.map_or(Ok(()), array::check_local).py(py)?;
     let of_host = held(x).is_none();
     if of_host && x.is_instance(dtype::ndarray(py)?)? {
         let v = value::from_ndarray_on(x, flags.x64(), to)?;

@@ -288,8 +288,9 @@ pub mod ages {
         NOW.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
-/// An error where the device does not have the dtype.
+/// An error where the device does not have the dtype, or belongs to another process.
 pub fn check_dtype(aval: &Aval, device: &Device) -> Res<()> {
+    check_local(device)?;
     let d = physical(aval).dtype;
     if device.backend.supports(d) {
         return Ok(());
@@ -298,6 +299,17 @@ pub fn check_dtype(aval: &Aval, device: &Device) -> Res<()> {
         "{device} ({}) has no {}\nhelp: convert to a narrower dtype, or keep the array on cpu",
         device.backend.description(),
         d.long()
+    )))
+}
+/// An error where the device belongs to another process.
+pub fn check_local(device: &Device) -> Res<()> {
+    if device.is_local() {
+        return Ok(());
+    }
+    Err(Error::value(format!(
+        "device_put's second argument must be a Device or a Sharding which represents addressable devices, but got {device}, a device of process {}. \
+         Please pass device or Sharding which represents addressable devices.",
+        device.process
     )))
 }
 /// The same elements on another device.
