@@ -144,6 +144,37 @@ told("nan", lambda: np.isnan(put(np.nan)).item())
     assert len(refused) == 32 and [line for line in out if line not in refused] == ["nan gives True"] * 2, out
 
 
+@EACH
+@pytest.mark.parametrize("which", range(5))
+def test_values_that_a_program_takes_from_each_process_must_be_alike(which, devices):
+    """Captured arrays, arguments of the host, and computed scalars: the program is one, and so are its inputs."""
+    out = lines(
+        BEGIN
+        + f"""
+a = put(np.arange(8.0, dtype=np.float32), ("p", "d"))
+
+def case(k):
+    captured, scalar = jnp.full(8, k, jnp.float32), jnp.float32(k) * 1
+    return [
+        lambda: jax.jit(lambda a: (a * captured).sum())(a),
+        lambda: jax.jit(lambda a: (a * scalar).sum())(a),
+        lambda: jax.jit(lambda a, b: (a * b).sum())(a, np.full(8, k, np.float32)),
+        lambda: (a * np.full(8, k, np.float32)).sum(),
+        lambda: jax.jit(lambda a, key: (a * jax.random.uniform(key, (8,))).sum())(a, jax.random.key(k)),
+    ][{which}]
+
+for _ in range(2):
+    assert {which} == 4 or float(case(3)()) == 84
+try:
+    case(i)().block_until_ready()
+except RuntimeError as e:
+    print("of which each process gave its own" in str(e) and "every process must run the same programs" in str(e))
+""",
+        devices=devices,
+    )
+    assert out == ["True"] * 2
+
+
 def test_a_device_of_another_process_takes_no_array():
     out = lines(
         BEGIN

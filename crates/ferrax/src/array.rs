@@ -13,8 +13,11 @@ use ferrax_ir::value::{Array, Payload};
 use ferrax_ir::{Aval, Dtype, Lit};
 use ferrax_kernel::{Buffer, DType, Scalar};
 use qcell::{TCell, TCellOwner};
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 use std::any::Any;
+use std::hash::Hasher;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, RwLock, RwLockReadGuard};
 
 /// One device's part.
@@ -38,6 +41,8 @@ pub struct Data {
     pub device: &'static Device,
     /// Of an array that was laid out over a mesh of devices, if only of one. Such an array is committed.
     pub layout: Option<Arc<Layout>>,
+    /// Of the elements, once it was asked for; 0 before.
+    fingerprint: AtomicU64,
 }
 
 /// The memory of the elements.
@@ -75,7 +80,7 @@ impl Reading {
 
 impl Data {
     fn new(place: Storage, device: &'static Device, committed: bool) -> Data {
-        Data { place: TCell::new(place), committed, written: 0, device, layout: None }
+        Data { place: TCell::new(place), committed, written: 0, device, layout: None, fingerprint: AtomicU64::new(0) }
     }
     /// Empty where the array was deleted.
     pub fn shards(&self) -> Shards {
@@ -238,6 +243,25 @@ fn read(d: &Data, aval: &Aval) -> Res<Vec<u8>> {
         }
         Readable::Parts(all, held) => elements(&all, &held, &parts::whole(&aval.shape), element_bytes(aval)),
     }
+}
+/// A hash of the elements of an array that lies in this process alone: of one that other processes hold too, `None`. Waits; known from then on.
+pub fn fingerprint(a: &Array) -> Res<Option<u64>> {
+    let d = data(a)?;
+    if d.layout.as_ref().is_some_and(|l| !l.is_addressable()) {
+        return Ok(None);
+    }
+    let known = d.fingerprint.load(Ordering::Relaxed);
+    if known != 0 {
+        return Ok(Some(known));
+    }
+    let mut h = FxHasher::default();
+    match whole(a)? {
+        Some(b) if wait(&b).is_ok() && b.memory()?.host().is_some() => h.write(b.memory()?.host().unwrap_or(&[])),
+        _ => h.write(&bytes(a)?),
+    }
+    let found = h.finish().max(1);
+    d.fingerprint.store(found, Ordering::Relaxed);
+    Ok(Some(found))
 }
 fn elsewhere() -> Error {
     Error::new(

@@ -341,6 +341,7 @@ impl Spmd {
         let first_device = *local.first().ok_or_else(|| Error::value("this process has no device of the mesh"))?;
         let mut ins: Vec<RunArgs> = local.iter().map(|_| RunArgs::with_capacity(args.len())).collect();
         let (mut ready, mut gone) = (true, SmallVec::<[Array; 4]>::new());
+        let own = if self.digest.is_some() { own_values(args)? } else { vec![] };
         let donated = self.usable(donated);
         for (i, (x, layout)) in args.iter().map(V::borrow).zip(&self.ins).enumerate() {
             let donated = donated.get(i) == Some(&true);
@@ -365,7 +366,7 @@ impl Spmd {
         for a in gone {
             array::data(&a)?.delete();
         }
-        let world = Mesh::counted(self.mesh.grid.axes.clone(), self.remote()?, self.moved.clone());
+        let world = Mesh::counted(self.mesh.grid.axes.clone(), self.remote(own)?, self.moved.clone());
         let first = &self.each[0];
         if ready && first.is_brief() && !first.plan().meets() {
             let spot = |(i, ins): (&usize, RunArgs)| {
@@ -389,16 +390,43 @@ impl Spmd {
             runtime::hand_over(orders).into_vec()
         })
     }
-    /// What the mesh must know to meet the devices of other processes.
-    fn remote(&self) -> Res<Option<Remote>> {
+    /// What the mesh must know to meet the devices of other processes. What each process gives of its own must be alike on all of them: it is part
+    /// of the call.
+    fn remote(&self, own: Vec<OwnValue>) -> Res<Option<Remote>> {
         let (Some(digest), Some(transport)) = (self.digest, processes::transport().cloned()) else { return Ok(None) };
         let hosts: Vec<usize> = self.mesh.devices.iter().map(|d| d.process).collect();
+        let mut h = FxHasher::default();
+        (digest, &own).hash(&mut h);
+        let call_digest = h.finish();
         let program = self.each[0].program.clone();
-        let text: ProgramText = Arc::new(move || program.to_string());
+        let text: ProgramText = Arc::new(move || {
+            let value = |(i, aval, print): &OwnValue| {
+                format!("\ninput {i} ({aval}), of which each process gave its own: elements {print:016x}")
+            };
+            program.to_string() + &own.iter().map(value).collect::<String>()
+        });
         let mut peers: Vec<usize> = hosts.iter().copied().filter(|h| *h != processes::here()).collect();
         peers.sort_unstable();
         peers.dedup();
-        let call = transport.call(&peers, digest, &text)?;
-        Ok(Some(Remote { run: processes::next_run(&hosts), hosts, digest, call, transport }))
+        let call = transport.call(&peers, call_digest, &text)?;
+        Ok(Some(Remote { run: processes::next_run(&hosts), hosts, digest: call_digest, call, transport }))
     }
+}
+/// An argument that this process alone holds: which it is, its type, and a hash of its elements.
+type OwnValue = (usize, String, u64);
+fn own_values<V: Borrow<Value>>(args: &[V]) -> Res<Vec<OwnValue>> {
+    let mut own = vec![];
+    for (i, x) in args.iter().map(V::borrow).enumerate() {
+        let print = match x {
+            Value::Array(a) => array::fingerprint(a)?,
+            Value::Lit(l) => {
+                let mut h = FxHasher::default();
+                l.hash(&mut h);
+                Some(h.finish())
+            }
+            Value::Tracer(_) => None,
+        };
+        own.extend(print.map(|p| (i, x.aval().long(), p)));
+    }
+    Ok(own)
 }
