@@ -250,6 +250,39 @@ told(work)
     assert len(out) == 2 and len(calls) == 1, out
 
 
+# a program is one, and what it meets differs by device
+APART = {
+    "branch": "jax.shard_map(lambda x: jax.lax.cond(jax.lax.axis_index('x') < N // 2, lambda x: jax.lax.psum(x, 'x'), lambda x: x, x), check_vma=False, **over)(a)",
+    "trips": """jax.shard_map(
+        lambda x: jax.lax.while_loop(lambda c: c[0] < 2 + jax.lax.axis_index('x'), lambda c: (c[0] + 1, jax.lax.ppermute(c[1], 'x', turn)), (0, x))[1], check_vma=False, **over)(a)""",
+    "gather": "jax.shard_map(lambda x: jax.lax.cond(jax.lax.axis_index('x') > 0, lambda x: jax.lax.all_gather(x, 'x').sum(0), lambda x: x, x), check_vma=False, **over)(a)",
+}
+OVER = """
+N = jax.device_count()
+turn = [(k, (k + 1) % N) for k in range(N)]
+over = dict(mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+"""
+
+
+@EACH
+@pytest.mark.parametrize("program", APART)
+@pytest.mark.parametrize("then", ["ends", "goes on", "computes"])
+def test_a_collective_that_only_some_devices_come_to_is_an_error(program, then, devices):
+    after = {"ends": "", "goes on": "told(lambda: step(a).block_until_ready())", "computes": "time.sleep(3)"}[then]
+    done = mpirun(MESH + OVER + f"told(lambda: jax.jit(lambda a: {APART[program]})(a).block_until_ready())\n{after}\n", devices=devices, timeout=90)
+    assert "every device must come to the same collectives in the same order" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("program", APART)
+def test_so_it_is_in_one_process(program):
+    env = {**os.environ, "FERRAX_NUM_CPU_DEVICES": "4"}
+    begin = "import ferrax as jax, numpy as np\nimport ferrax.numpy as jnp\ni = 0\n"
+    code = begin + MESH + OVER + f"told(lambda: jax.jit(lambda a: {APART[program]})(a).block_until_ready())\nprint(float(step(a)[0]))\n"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0 and "every device must come to the same collectives in the same order" in done.stdout, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "2016.0"
+
+
 def started(settings, program):
     """The program in processes that call `initialize` with these settings."""
     run, env = command(2)

@@ -741,6 +741,9 @@ def has_cpus() -> bool:
 def inventory() -> list[tuple[str, list[tuple[str, str]]]]:
     """The instruction tiers, and each graphics adapter with its driver and limits: names with facts."""
 
+def finished_calls() -> list[int]:
+    """Those for which this process sends nothing more, since the last time."""
+
 def given_up_calls() -> list[tuple[int, str]]:
     """(call, reason) of the calls over several processes that this one has given up since the last time."""
 

@@ -4,10 +4,10 @@ A *call* is a program that several processes run together, or an exchange on the
 two processes must be the same for both. A waiting process sends the number and the digest of its call to the process that it waits for. That process compares them with its
 own call, at once or when it makes the call, and both report the difference. A thread answers, so that a process responds also while it computes or sleeps.
 
-A process that ends says so, and how many messages it has sent: once these have arrived, a wait for another one is in vain.
+A process that has finished a call says so, and how many messages it has sent: once these have arrived, a wait for another one is in vain.
 
-Invariant: a wait ends with an error only for a known cause (the process has ended, its call differs, it has given up), or, if nothing is received, after the
-timeout.
+Invariant: a wait ends with an error only for a known cause (the process has ended, its call differs, it has given up or finished), or, if nothing is received,
+after the timeout.
 """
 
 import collections
@@ -63,6 +63,9 @@ class Peer:
     heard: float = 0.0
     ended: dict | None = None
     given_up: dict = dataclasses.field(default_factory=dict)  # reason by index
+    finished: dict = dataclasses.field(default_factory=dict)  # how many messages it had sent, by the index of a call that it has finished
+    done: set = dataclasses.field(default_factory=set)  # the indices of calls that this process has finished
+    same: int | None = None  # the index of the last call that it has said to have made as this process did
     died: bool = False
     differs: int | None = None  # the index of the first call known to be another there
     compared: bool = False  # whether its digests were compared with this process's
@@ -229,8 +232,10 @@ class Watch:
         peer.heard = time.monotonic()
         if "waits" in what:
             peer.asked = what
-            self._tell(p, {"here": user_line()})
+            self._tell(p, {"here": user_line(), "same": self._is_same(p)})
             self._compare(p)
+            if what["waits"] in peer.done:
+                self._tell(p, {"finished": what["waits"], "sent": self._sent_to[p]})
             self._hand_on([p], what["call"])
         elif "probe" in what:
             self._hand_on(what["probe"], what["call"])
@@ -240,16 +245,27 @@ class Watch:
             self._tell(p, {"here": user_line()})
         elif "here" in what:
             peer.answered = what
+            if what.get("same") is not None:
+                peer.same = what["same"]
         elif "ended" in what:
             peer.ended = what
         elif "given_up" in what:
             peer.given_up[what["given_up"]] = what
+        elif "finished" in what:
+            peer.finished[what["finished"]] = what["sent"]
         elif "differs" in what:
             index = what["differs"]
             peer.texts[index], peer.compared = what["text"], True
             theirs = {int(i): digest for i, digest in what["digests"].items()}
             other = [i for i, digest in theirs.items() if i in peer.made and peer.made[i].digest != digest]
             self.differ(p, min([index, *other]))
+
+    def _is_same(self, p):
+        """The index of the call that a peer waits in, if this process has made it, and no other one, as far as it remembers."""
+        peer = self.peers[p]
+        index, mine = peer.asked["waits"], peer.made.get(peer.asked["waits"])
+        known = index < peer.calls and (mine is None or mine.digest == peer.asked["digest"])
+        return index if known else None
 
     def _compare(self, p):
         """Whether the call that a peer waits in is the one that this process made."""
@@ -295,6 +311,8 @@ class Watch:
         self._heard()
         for number, why in _core.given_up_calls():
             self.give_up(number, why)
+        for number in _core.finished_calls():
+            self._finished(number)
         for peer in self.peers.values():
             same = (peer.who["host"], peer.who["space"]) == (self._me["host"], self._me["space"])
             if same and not peer.died and peer.ended is None and _begun(peer.who["pid"]) != peer.who["begun"]:
@@ -302,6 +320,16 @@ class Watch:
                 if peer.ended is None:
                     peer.died = True
                     sys.stderr.write(f"ferrax: {self.died()}, as process {self.rank} of {self.size} sees{user_line()}\n")
+
+    def _finished(self, number):
+        """Records that this process has finished a call, and says so to the peers that wait in it."""
+        with self._state:
+            for p, index in self._places.get(number, {}).items():
+                peer = self.peers[p]
+                peer.done.add(index)
+                peer.done.discard(index - KEPT)
+                if peer.asked is not None and peer.asked["waits"] == index:
+                    self._tell(p, {"finished": index, "sent": self._sent_to[p]})
 
     def ask(self, exchange):
         """Sends a request to the peers that an exchange waits for: whether they make the same call, and their location."""
@@ -336,8 +364,8 @@ class Watch:
                         f"process {p} has ended after {peer.ended['ended']} calls with process {self.rank}, which waits for it in call {index + 1}{user_line()}:"
                         f" every process must run the same programs in the same order.{what}"
                     )
-                sent = peer.ended and peer.ended["sent"]
-            if sent is not None and exchange.never_from(p, sent):
+                sent = peer.finished.get(index, peer.ended and peer.ended["sent"])
+            if sent is not None and peer.same == index and exchange.never_from(p, sent):
                 what = first_line(peer.made.get(index))
                 raise Gone(
                     f"process {p} has finished call {index + 1} with process {self.rank}, which waits in it for a collective that process {p} did not come to"

@@ -73,6 +73,11 @@ pub fn wanted_cpus() -> usize {
 pub fn given_up_calls() -> Vec<(u64, String)> {
     processes::given_up()
 }
+/// finished_calls(): those for which this process sends nothing more, since the last time.
+#[pyfunction]
+pub fn finished_calls() -> Vec<u64> {
+    processes::finished()
+}
 #[pyfunction]
 pub fn process_index() -> usize {
     processes::here()

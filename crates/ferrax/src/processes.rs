@@ -52,10 +52,19 @@ pub struct Processes {
     runs: Mutex<HashMap<Vec<usize>, u64>>,
     /// Calls that this process has given up and has not reported to its peers yet, with the reason.
     given_up: Mutex<Vec<(u64, String)>>,
+    /// Calls that all devices of this process have finished, which was not reported to its peers yet.
+    finished: Mutex<Vec<u64>>,
 }
 impl Processes {
     pub fn new(here: usize, cpus: Vec<usize>, transport: Arc<dyn Transport>) -> Processes {
-        Processes { here, cpus, transport, runs: Mutex::default(), given_up: Mutex::default() }
+        Processes {
+            here,
+            cpus,
+            transport,
+            runs: Mutex::default(),
+            given_up: Mutex::default(),
+            finished: Mutex::default(),
+        }
     }
 }
 /// The number of the next run on devices of these processes, which all of them count alike.
@@ -80,6 +89,18 @@ pub fn given_up() -> Vec<(u64, String)> {
     PROCESSES
         .get()
         .map_or_else(Vec::new, |p| std::mem::take(&mut *p.given_up.lock().unwrap_or_else(|e| e.into_inner())))
+}
+/// Notes that this process sends nothing more for a call, which a peer that still waits in it must hear. Neither blocks nor calls the host.
+pub fn finish(call: u64) {
+    if let Some(p) = PROCESSES.get() {
+        p.finished.lock().unwrap_or_else(|e| e.into_inner()).push(call);
+    }
+}
+/// The calls that were finished since the last time.
+pub fn finished() -> Vec<u64> {
+    PROCESSES
+        .get()
+        .map_or_else(Vec::new, |p| std::mem::take(&mut *p.finished.lock().unwrap_or_else(|e| e.into_inner())))
 }
 static PROCESSES: OnceLock<Processes> = OnceLock::new();
 

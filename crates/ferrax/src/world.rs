@@ -4,7 +4,8 @@
 //! a device hands in its operand -- the last of this process sends other processes their parts, and gets theirs -- each reads what is its own
 //! ```
 //!
-//! INVARIANT: either every device of a group gets its result, or every one gets an error: a device that fails wakes all.
+//! INVARIANT: either every device of a group gets its result, or every one gets an error: a device that fails wakes all, and so does one whose
+//! program ends without the collective that others wait in.
 use crate::processes::{self, Exchange, MeetingId, Transport};
 use ferrax_kernel::backend::{Part, Parts, World};
 use ferrax_kernel::collective::Across;
@@ -27,6 +28,8 @@ pub struct Mesh {
     state: Mutex<State>,
     changed: Condvar,
     moved: Arc<Moved>,
+    /// The process that made it: a forked child has none of its devices' threads.
+    owner: u32,
 }
 
 /// The amount that devices of this process have read from other devices' operands.
@@ -55,6 +58,8 @@ struct State {
     /// By the group's members and the meeting's number among them.
     meetings: HashMap<(Vec<usize>, u64), Meeting>,
     failed: Option<Error>,
+    /// The devices of this process whose programs have ended.
+    ended: Vec<usize>,
 }
 /// What a device handed in: which bytes each of the group reads of it, or that all read all.
 #[derive(Clone)]
@@ -84,7 +89,8 @@ impl Mesh {
     }
     /// As [`Mesh::over`]; what devices read of each other is added to `moved`.
     pub fn counted(axes: Vec<(Arc<str>, usize)>, remote: Option<Remote>, moved: Arc<Moved>) -> Arc<Mesh> {
-        Arc::new(Mesh { axes, remote, state: Mutex::default(), changed: Condvar::new(), moved })
+        let owner = std::process::id();
+        Arc::new(Mesh { axes, remote, state: Mutex::default(), changed: Condvar::new(), moved, owner })
     }
     pub fn size(&self) -> usize {
         self.axes.iter().map(|a| a.1).product()
@@ -116,6 +122,23 @@ impl Mesh {
     fn is_local(&self, rank: usize) -> bool {
         self.remote.as_ref().is_none_or(|r| r.hosts[rank] == processes::here())
     }
+}
+/// The last of this process's devices has ended: peers that wait in the call hear that nothing more comes.
+impl Drop for Mesh {
+    fn drop(&mut self) {
+        if let Some(r) = &self.remote
+            && std::process::id() == self.owner
+        {
+            processes::finish(r.call);
+        }
+    }
+}
+/// The error of a device whose partner has ended without the collective.
+fn alone(device: usize) -> Error {
+    Error::Device(format!(
+        "the program of device {device} of the mesh has ended without a collective that another device waits in: every device must come to the same \
+         collectives in the same order, so none may stand under a condition, or in a loop whose number of iterations differs by device"
+    ))
 }
 
 impl Remote {
@@ -244,6 +267,15 @@ impl MeshMember {
     }
 }
 
+/// The device's program has ended: those that wait for it are woken.
+impl Drop for MeshMember {
+    fn drop(&mut self) {
+        if std::process::id() == self.mesh.owner {
+            self.mesh.lock().ended.push(self.rank);
+            self.mesh.changed.notify_all();
+        }
+    }
+}
 impl World for MeshMember {
     fn rank(&self, across: &Across) -> Res<(usize, usize)> {
         let (members, at) = self.group(across)?;
@@ -263,6 +295,17 @@ impl World for MeshMember {
         };
         let (size, locals) = (members.len(), members.iter().filter(|m| self.mesh.is_local(**m)).count());
         let key = (members, number);
+        self.met_with(key, (at, brought), (size, locals))
+    }
+}
+impl MeshMember {
+    /// Takes part in a meeting with what this device `brought`, at its place `at`, and gets what all have for it.
+    fn met_with(
+        &self,
+        key: (Vec<usize>, u64),
+        (at, brought): (usize, Brought),
+        (size, locals): (usize, usize),
+    ) -> Res<Vec<Part>> {
         let mut s = self.mesh.lock();
         let m = s
             .meetings
@@ -274,7 +317,7 @@ impl World for MeshMember {
             // the last of this process speaks for it
             let own = m.brought.clone();
             drop(s);
-            let found = remote.exchange(&key.0, number, &own).inspect_err(|e| self.mesh.fail(e.clone()))?;
+            let found = remote.exchange(&key.0, key.1, &own).inspect_err(|e| self.mesh.fail(e.clone()))?;
             s = self.mesh.lock();
             if let Some(m) = s.meetings.get_mut(&key) {
                 m.present += found.len();
@@ -296,6 +339,11 @@ impl World for MeshMember {
                 }
                 drop(s);
                 return self.mesh.read(&all, at);
+            }
+            let brought = |k: usize| s.meetings.get(&key).is_some_and(|m| m.brought[k].is_some());
+            let missing = key.0.iter().enumerate().find(|(k, d)| s.ended.contains(d) && !brought(*k));
+            if let Some((_, device)) = missing {
+                return Err(alone(*device));
             }
             s = self.mesh.changed.wait(s).unwrap_or_else(|e| e.into_inner());
         }
@@ -370,6 +418,19 @@ mod tests {
             }
         });
         assert!(r.iter().all(|x| x.is_err()));
+    }
+    #[test]
+    fn a_device_that_does_not_come_is_missed() {
+        let mesh = Mesh::new(vec![("i".into(), 3)]);
+        let r = on_all(&mesh, |m| {
+            let meet = |n: usize| {
+                (0..n).try_for_each(|_| m.exchange(&Across::axes(["i".into()]), &[0], Parts::Whole).map(drop))
+            };
+            let n = if m.rank == 1 { 2 } else { 3 };
+            meet(n)
+        });
+        assert_eq!(r.iter().map(|x| x.is_ok()).collect::<Vec<_>>(), [false, true, false]);
+        assert!(format!("{:?}", r[0]).contains("device 1"));
     }
     /// An all-reduce of n bytes over p devices reads 2n(p-1)/p of the others' on each; the other collectives read what they bring.
     #[test]
