@@ -318,6 +318,15 @@ def test_a_process_that_computes_past_the_shutdown_timeout_is_ended():
     assert done.returncode != 0 and "process 1 did not end within 2 s (shutdown_timeout_seconds); process 1 is at" in done.stderr, done.stderr
 
 
+def test_processes_that_do_not_appear_in_time_are_an_error():
+    run, env = command(2)
+    code = "import os, time\nif os.environ['OMPI_COMM_WORLD_RANK'] == '1': time.sleep(40)\nimport ferrax as jax\njax.distributed.initialize(initialization_timeout=2)\n"
+    done = subprocess.run([*run, "-c", code], env=env, capture_output=True, text=True, timeout=90)
+    assert done.returncode != 0 and "not all of the run's 2 processes have appeared within 2 s (initialization_timeout); process 0 ends" in done.stderr, (
+        done.stderr
+    )
+
+
 @EACH
 @pytest.mark.parametrize("leaves", ["os._exit(0)", "sys.exit(0)", "raise ValueError('of the child')"])
 def test_a_forked_child_takes_no_part_in_the_run(leaves, devices):

@@ -741,6 +741,13 @@ def has_cpus() -> bool:
 def inventory() -> list[tuple[str, list[tuple[str, str]]]]:
     """The instruction tiers, and each graphics adapter with its driver and limits: names with facts."""
 
+@final
+class Deadline:
+    """Ends the process with a message, unless it is cancelled before."""
+
+    def __new__(cls, seconds: float, message: str) -> Deadline: ...
+    def cancel(self) -> None: ...
+
 def finished_calls() -> list[int]:
     """Those for which this process sends nothing more, since the last time."""
 

@@ -9,6 +9,7 @@ Invariant: nothing here blocks, and nothing here runs in a forked child, which s
 
 import atexit
 import collections
+import contextlib
 import logging
 import math
 import os
@@ -20,6 +21,7 @@ import traceback
 
 import numpy as np
 
+from . import _core
 from ._dtypes import _named as dtype_of
 from ._watch import ASK, LOOK, Watch, digest_of, named, user_line
 
@@ -301,8 +303,12 @@ def engine():
     return _engine
 
 
-def start(timeout=None):
+def start(timeout=None, limit=None):
     """Initialises MPI and makes the engine.
+
+    Args:
+      timeout: the engine's.
+      limit: after how many seconds the process ends if the others have not appeared. MPI holds the interpreter meanwhile, so that nothing can be raised.
 
     Raises:
       RuntimeError: mpi4py is missing, or its MPI does not support calls from several threads.
@@ -316,7 +322,8 @@ def start(timeout=None):
     if finalizes:
         mpi4py.rc.finalize = False
     try:
-        from mpi4py import MPI
+        with _within(limit):
+            from mpi4py import MPI
     except (ImportError, RuntimeError) as e:
         raise RuntimeError(f"distributed.initialize: {ALONE} ({e})") from e
     if finalizes:
@@ -333,6 +340,23 @@ def use(engine):
     """Makes it the engine of this run."""
     global _engine
     _engine = engine
+
+
+@contextlib.contextmanager
+def _within(limit):
+    """Ends the process, with a message, where the block takes longer than `limit` seconds."""
+    rank, size = environment() or (0, 1)
+    if limit is None or size == 1:
+        yield
+        return
+    deadline = _core.Deadline(
+        limit,
+        f"ferrax: distributed.initialize: not all of the run's {size} processes have appeared within {limit} s (initialization_timeout); process {rank} ends",
+    )
+    try:
+        yield
+    finally:
+        deadline.cancel()
 
 
 def _finalize(mpi, process):

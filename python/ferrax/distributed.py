@@ -48,7 +48,8 @@ def initialize(
         process_id: int, the number of this process; checked against the launcher's.
         local_device_ids: int or sequence of ints: this process has as many CPU devices as there are numbers.
         cluster_detection_method: "mpi4py" uses MPI even if no launcher's variables are set; other methods read the variables.
-        initialization_timeout: seconds after which it is an error that other processes have not appeared.
+        initialization_timeout: seconds after which it is an error that other processes have not appeared: the process ends with a message, as MPI cannot
+            be interrupted.
         heartbeat_timeout_seconds: seconds. If nothing is received from an awaited process for this long, or if both
             processes wait for each other for this long, an error is raised. A computing or sleeping process responds. 0: never.
         shutdown_timeout_seconds: seconds. A process that has come to its end waits for the others to end; if this takes longer, it ends all of them. 0: never.
@@ -84,7 +85,7 @@ def initialize(
 def _join(launched, num_processes, process_id, local_device_ids, timeouts):
     limit, heartbeat, ending = (t or None for t in timeouts)
     ends = math.inf if limit is None else time.monotonic() + limit
-    engine = _processes.start(heartbeat)
+    engine = _processes.start(heartbeat, limit)
     if launched is not None and launched[1] != engine.size and num_processes != engine.size:
         raise RuntimeError(
             f"distributed.initialize: the launcher says that this is process {launched[0]} of {launched[1]}, and MPI has {engine.size}: each would be a run of its own."

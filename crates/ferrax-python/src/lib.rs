@@ -103,7 +103,7 @@ mod core {
     use crate::process::{effects_barrier, num_threads, set_num_threads};
     #[pymodule_export]
     use crate::processes::{
-        finished_calls, given_up_calls, process_count, process_index, set_processes, wanted_cpus,
+        Deadline, finished_calls, given_up_calls, process_count, process_index, set_processes, wanted_cpus,
     };
     #[pymodule_export]
     use crate::program::PyProgram;

@@ -4,10 +4,12 @@
 use crate::error::IntoPyResult;
 use ferrax::device;
 use ferrax::processes::{self, Exchange, MeetingId, Processes, ProgramText, Transport};
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 /// `engine.call(peers, digest, program)` numbers a call; `engine.begin(number, digest, peers, messages, call)` gives an object with `poll()`, `complain(seconds)` and `cancel()`.
 struct PyTransport(Py<PyAny>);
@@ -72,6 +74,29 @@ pub fn wanted_cpus() -> usize {
 #[pyfunction]
 pub fn given_up_calls() -> Vec<(u64, String)> {
     processes::given_up()
+}
+/// A time limit of a call that keeps the interpreter to itself, and that nothing else can end.
+#[pyclass(frozen, module = "ferrax._core")]
+pub struct Deadline(Sender<()>);
+#[pymethods]
+impl Deadline {
+    /// Deadline(seconds, message): unless it is cancelled before, it writes the message to the standard error, and ends the process.
+    #[new]
+    fn new(seconds: f64, message: String) -> PyResult<Deadline> {
+        let (cancelled, told) = channel();
+        let limit = Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let watch = move || {
+            if told.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("{message}");
+                std::process::exit(1);
+            }
+        };
+        std::thread::Builder::new().name("ferrax-deadline".into()).spawn(watch)?;
+        Ok(Deadline(cancelled))
+    }
+    fn cancel(&self) {
+        let _ = self.0.send(()); // its thread may be gone
+    }
 }
 /// finished_calls(): those for which this process sends nothing more, since the last time.
 #[pyfunction]
