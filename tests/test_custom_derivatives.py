@@ -572,3 +572,18 @@ def test_rules_of_both_kinds_reach_through_one_another(jax, rule, method):
     for outer, inner in ((getattr(jax, rule), custom_vmap), (custom_vmap, getattr(jax, rule))):
         f = outer(inner(lambda x: x + 1.0))
         assert callable(getattr(f, method)) and callable(f.def_vmap)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("value", [2, 2.5, True, 1j])
+def test_python_numbers_that_pass_through_stay_numbers(jax, value):
+    """Called eagerly, a function with a rule returns a number that it was given; one that it computes is an array."""
+    mapped = jax.custom_batching.custom_vmap(lambda x: x)
+    mapped.def_vmap(lambda n, batched, x: (x, batched[0]))
+    forward, reverse = jax.custom_jvp(lambda x: x), jax.custom_vjp(lambda x: x)
+    forward.defjvp(lambda p, t: (p[0], t[0]))
+    reverse.defvjp(lambda x: (x, None), lambda _, g: (g,))
+    for f in (mapped, forward, reverse, jax.custom_gradient(lambda x: (x, lambda g: g))):
+        assert type(f(value)) is type(value) and f(value) == value
+        assert isinstance(jax.jit(f)(value), jax.Array) and isinstance(f(jax.numpy.asarray(value)), jax.Array)
+    assert isinstance(forward(np.float32(2)), jax.Array)

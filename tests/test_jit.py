@@ -649,3 +649,22 @@ def test_a_deep_network_needs_no_more_memory_than_in_jax(jax, jnp, what):
     x = jax.ShapeDtypeStruct((2000, 1000), jnp.float32)
     m = jax.jit(getattr(jax, what)(loss)).lower(weights, x).compile().memory_analysis()
     assert m.temp_size_in_bytes + m.output_size_in_bytes <= 248_000_160
+
+
+def test_compiler_options_are_those_of_a_whole_program(jax, jnp):
+    inner = jax.jit(lambda x: x * 2, compiler_options={"xla_embed_ir_in_executable": True})
+    x = jnp.ones(3)
+    uses = {
+        "jit": lambda: jax.jit(lambda x: inner(x))(x),
+        "lower": lambda: jax.jit(lambda x: inner(x)).lower(x),
+        "scan": lambda: jax.lax.scan(lambda c, a: (c + inner(a), None), 0.0, x),
+        "map": lambda: jax.lax.map(inner, x),
+        "make_jaxpr": lambda: jax.make_jaxpr(inner)(x),
+        "jit of grad": lambda: jax.jit(jax.grad(lambda x: inner(x).sum()))(x),
+    }
+    for use in uses.values():
+        with pytest.raises(ValueError, match="`compiler_options` can only be passed to top-level `jax.jit`"):
+            use()
+    assert jax.eval_shape(inner, x).shape == (3,) and inner.lower(x).out_info.shape == (3,)
+    empty = jax.jit(lambda x: x * 2, compiler_options={})
+    assert jax.jit(empty)(x).tolist() == inner(x).tolist() == jax.vmap(inner)(x).tolist() == [2, 2, 2]

@@ -15,6 +15,7 @@ from strategies import ON_JAX, same_bits, x64
 pytestmark = [
     pytest.mark.skipif(ON_JAX, reason="programs are drawn on the library under test, and compared with JAX from there"),
     pytest.mark.filterwarnings("ignore:scatter inputs have incompatible types"),
+    pytest.mark.filterwarnings("ignore:Some donated buffers were not usable"),
 ]
 FEW = settings(max_examples=max(settings.default.max_examples // 4, 10))
 

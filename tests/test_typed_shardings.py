@@ -154,3 +154,26 @@ def test_zero_derivatives_have_their_types(child):
         """,
         NUM_CPU_DEVICES="2",
     )
+
+
+@pytest.mark.ours
+def test_auto_axes_outside_of_programs_gives_arrays(child):
+    """Called eagerly, the function may ask arrays for their shardings; axes of the mesh are Auto inside, Explicit outside."""
+    code = """
+    from ferrax.sharding import AxisType, PartitionSpec as P, auto_axes, explicit_axes
+    from ferrax.experimental.layout import Format, Layout
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Explicit,))
+    jax.set_mesh(mesh)
+    x = jax.device_put(jnp.arange(8.0), P("x"))
+    seen = []
+    note = lambda x: (seen.append((x.sharding.spec, x.sharding.mesh.axis_types[0].name, str(jax.typeof(x)))), x)[1]
+    y = auto_axes(lambda x: note(note(x) * 2), out_sharding=P("x"))(x)
+    assert y.tolist() == (2 * np.arange(8.0)).tolist() and str(jax.typeof(y)) == "float32[8@x]" and y.sharding.mesh == mesh
+    z = auto_axes(lambda x: explicit_axes(note, in_sharding=P("x"))(x), out_sharding=P())(x)
+    assert seen == [(P("x"), "Auto", "float32[8]")] * 2 + [(P("x"), "Explicit", "float32[8@x]")] and z.tolist() == list(range(8))
+    a, b = jax.device_put(jnp.ones((8, 8)), P("x", None)), jax.device_put(jnp.ones((8, 8)), P(None, "x"))
+    product, total = auto_axes(lambda a, b: (a.T @ b, a.sum()), out_sharding=(P("x", None), P()))(a, b)
+    assert str(jax.typeof(product)) == "float32[8@x,8]" and total == 64
+    print(type(P()).__name__, Layout.AUTO, Format(Layout.AUTO))
+    """
+    assert child(code, NUM_CPU_DEVICES="8") == "P AUTO Format(layout=AUTO, sharding=None)\n"

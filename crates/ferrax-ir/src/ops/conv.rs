@@ -17,7 +17,7 @@ use crate::dtype::Dtype;
 use crate::error::{Res, not_linear, type_err, value_err};
 use crate::factors::{Factors, In, Out};
 use crate::lower::{Convolution, Graph, TensorId, TensorIds, physical};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::param::{Param, ParamValue};
 use crate::primitive;
 use crate::typing::{Specs, Typing};

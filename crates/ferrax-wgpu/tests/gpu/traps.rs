@@ -115,7 +115,7 @@ fn empty_arrays_need_no_device_work() {
             nodes: vec![load(d, 0, &[0, 1])],
             outputs: vec![0],
         };
-        assert_eq!(run(&gpu, kernel_plan(&k), &[vec![]]).unwrap(), [[]]);
+        assert_eq!(run(&gpu, kernel_plan(&k), &[vec![]]).unwrap(), [[0_u8; 0]]);
     }
     assert_eq!(gpu.counts().dispatches, before.dispatches);
 }
