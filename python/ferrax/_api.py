@@ -59,12 +59,12 @@ class ShapeDtypeStruct(Shaped):
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        in_context = hasattr(sharding, "in_context")
+        in_context = hasattr(type(sharding), "in_context")
         if in_context and len(sharding) > len(shape):
             raise ValueError(
                 f"PartitionSpec {sharding} is only valid for values of rank at least {len(sharding)}, but was applied to a value of rank {len(shape)}."
             )
-        if sharding is not None and not in_context and not hasattr(sharding, "shard_shape"):
+        if sharding is not None and not in_context and not hasattr(type(sharding), "shard_shape"):
             raise ValueError(
                 "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`."
                 f" Got {sharding} of type {type(sharding)}."

@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 def is_place(x):
     """Whether x is a device, a sharding or None (no constraint)."""
-    named = any(hasattr(x, a) for a in ("is_fully_replicated", "in_context", "is_memory"))
+    named = any(hasattr(type(x), a) for a in ("is_fully_replicated", "in_context", "is_memory"))
     return x is None or isinstance(x, _core.Device) or named or _is_format(x)
 
 
@@ -61,8 +61,13 @@ def _is_format(x):
 
 
 def is_sharding(x):
-    """Whether x is a sharding."""
-    return hasattr(x, "shard_shape")
+    """Whether x is a sharding. The class is looked at: a container may answer for what it holds (a variable of Flax, for its sharding)."""
+    return hasattr(type(x), "shard_shape")
+
+
+def is_spec(x):
+    """Whether x is a `PartitionSpec`."""
+    return hasattr(type(x), "in_context")
 
 
 def check_fit(sharding, shape, what, uneven=False):
@@ -118,7 +123,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             d = devices[i] = None
         if _is_format(d):
             d = devices[i] = d.sharding
-        if hasattr(d, "in_context"):  # a PartitionSpec
+        if is_spec(d):
             if get_abstract_mesh().empty:
                 raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
             d = devices[i] = d.in_context("device_put", "device")

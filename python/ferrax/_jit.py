@@ -17,7 +17,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from . import _core
-from ._devices import check_fit, is_place, is_sharding, said
+from ._devices import check_fit, is_place, is_sharding, is_spec, said
 from ._flags import NO_OTHER_COMPILER, warn_once
 from ._flat import check_callable
 from ._tracebacks import api_boundary
@@ -190,7 +190,7 @@ def _are_over_mesh(in_shardings, out_shardings):
         partitions = getattr(getattr(leaf, "spec", leaf), "partitions", ())
         if any(repr(p) == "UNCONSTRAINED" for p in partitions):
             raise ValueError(f"Unconstrained dims are not allowed when passed to `in_shardings` or `out_shardings` of `jax.jit`. Got {leaf}")
-    return any(hasattr(leaf, "in_context") or hasattr(leaf, "mesh") for leaf in leaves)
+    return any(is_spec(leaf) or hasattr(leaf, "mesh") for leaf in leaves)
 
 
 def _device_of_shardings(in_shardings, out_shardings):
@@ -284,7 +284,7 @@ def _resolved(places, leaves, name, what):
     """The given shardings, with each `PartitionSpec` resolved in the mesh in use; each is checked against its leaf."""
     out = []
     for place, leaf in zip(places, leaves, strict=True):
-        if hasattr(place, "in_context"):  # a PartitionSpec
+        if is_spec(place):
             place = place.in_context("jit", name)
         if hasattr(place, "layout") and hasattr(place, "sharding"):  # a Format
             place = place.sharding

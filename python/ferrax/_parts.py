@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from ._devices import check_fit, is_sharding, put_alike
+from ._devices import check_fit, is_sharding, is_spec, put_alike
 from ._mesh import AxisType, get_abstract_mesh
 from ._tree_prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
@@ -41,13 +41,13 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
         ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
     """
     leaves, tree = tree_flatten(xs)
-    is_place = lambda s: s is None or is_sharding(s) or hasattr(s, "in_context")
+    is_place = lambda s: s is None or is_sharding(s) or is_spec(s)
     places = broadcast_prefix(out_shardings, xs, prefix_is_leaf=is_place)
     out = []
     for x, place in zip(leaves, places, strict=True):
         if place is None:
             raise ValueError(f"Reshard should only be used with out_shardings which are non-None and have a non-empty mesh. Got sharding {place}.")
-        if hasattr(place, "in_context"):  # a PartitionSpec
+        if is_spec(place):
             place = _in_use(place)
         _check_explicit(place, "reshard")
         out.append(_cut(x, place))
@@ -135,7 +135,7 @@ def sharded(function, given):
             kwargs[name] = given[name]
         else:
             args.append(given[name])
-    place = _in_use(place) if hasattr(place, "in_context") else place
+    place = _in_use(place) if is_spec(place) else place
     _check_mesh(place, function.__name__)
     _check_explicit(place, function.__name__)
     if getattr(place, "memory_kind", None) not in (None, "device"):
@@ -251,7 +251,8 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
         ValueError: the data are neither the whole nor the part of this process.
     """
     leaves, tree = tree_flatten(local_data)
-    places = broadcast_prefix(sharding, local_data, prefix_is_leaf=lambda s: is_sharding(s) or hasattr(s, "in_context") or isinstance(s, _core.Device))
+    is_place = lambda s: is_sharding(s) or is_spec(s) or isinstance(s, _core.Device)
+    places = broadcast_prefix(sharding, local_data, prefix_is_leaf=is_place)
     shapes = broadcast_prefix(global_shape, local_data, prefix_is_leaf=lambda s: s is None or isinstance(s, tuple))
     out = []
     for x, place, shape in zip(leaves, places, shapes, strict=True):
@@ -263,7 +264,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
                 "When calling `make_array_from_process_local_data` on a single process, global_shape should be None or equal to"
                 f" local_data.shape.Got global_shape={shape} and local_data.shape={np.shape(x)}."
             )
-        if hasattr(place, "in_context"):
+        if is_spec(place):
             if get_abstract_mesh().empty:
                 raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to make_array_from_process_local_data")
             place = place.in_context("make_array_from_process_local_data", "sharding")

@@ -17,7 +17,7 @@ from .. import _core
 from .._autodiff import jvp
 from .._config import exporting_for
 from .._core import bind
-from .._devices import check_fit
+from .._devices import check_fit, is_sharding, is_spec
 from .._dtypes import is_inexact
 from .._flags import inert
 from .._flat import describe, wraps
@@ -401,7 +401,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Array([1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    is_place = lambda s: s is None or hasattr(s, "shard_shape") or hasattr(s, "in_context") or isinstance(s, _core.Device)
+    is_place = lambda s: s is None or is_sharding(s) or is_spec(s) or isinstance(s, _core.Device)
     places = broadcast_prefix(shardings, x, prefix_is_leaf=is_place)
     for place in places:
         if place is None:
@@ -412,7 +412,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             raise TypeError(f"shardings leaf specifications are expected to be PartitionSpec instances or None, but got {place}")
     out = []
     for v, place in zip(leaves, places, strict=True):
-        if hasattr(place, "in_context"):
+        if is_spec(place):
             place = place.in_context("with_sharding_constraint", "shardings")
         if hasattr(place, "check_compatible_aval"):
             check_fit(place, np.shape(v), "with_sharding_constraint arguments", uneven=isinstance(v, _core.Tracer))
