@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import mujoco
 import pytest
 from mujoco import mjx
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 PENDULUM = """<mujoco><option timestep="0.01"/><worldbody>
 <body pos="0 0 1"><joint name="a" type="hinge" axis="0 1 0" damping="0.1"/><geom type="capsule" size="0.05" fromto="0 0 0 0 0 -0.5" mass="1" contype="0" conaffinity="0"/>
@@ -68,9 +68,9 @@ def programs(t):
         t(f"inverted_pendulum {backend}", lambda backend=backend: rollout("inverted_pendulum", backend))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_brax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

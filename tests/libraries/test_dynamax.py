@@ -9,7 +9,7 @@ from dynamax.linear_gaussian_ssm import LinearGaussianSSM, parallel_lgssm_smooth
 from dynamax.nonlinear_gaussian_ssm import ParamsNLGSSM, extended_kalman_filter, unscented_kalman_smoother
 from dynamax.nonlinear_gaussian_ssm.inference_ukf import UKFHyperParams
 from dynamax.utils.utils import psd_solve
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 K = jr.PRNGKey(0)
 PI = jnp.array([0.6, 0.4])
@@ -77,9 +77,9 @@ def programs(t):
     t("psd", lambda: psd_solve(jnp.eye(2) * 3, jnp.ones(2)))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_dynamax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -5,7 +5,7 @@ import flax.linen
 import jax
 import jax.numpy as jnp
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 K = jax.random.key(0)
 
@@ -90,13 +90,13 @@ def programs(t):
         return out.array, jax.tree.leaves(jax.grad(lambda p: (model.apply(p, x).array ** 2).sum())(params))
 
     t("network", network)
-    t("error", lambda: e3nn.IrrepsArray("1o", jnp.zeros(4)))
-    t("add error", lambda: x + y)
+    t("error", lambda: e3nn.IrrepsArray("1o", jnp.zeros(4)), raises=ValueError, why="1o has three components")
+    t("add error", lambda: x + y, raises=ValueError, why="the irreps differ")
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_e3nn(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

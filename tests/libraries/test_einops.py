@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from einops import asnumpy, einsum, pack, parse_shape, rearrange, reduce, repeat, unpack
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 rng = np.random.RandomState(0)
 K = jax.random.key(0)
@@ -35,10 +35,15 @@ def programs(t):
     for how in ("mean", "sum", "max", "min", "prod", "any", "all"):
         t(f"reduce {how}", lambda: reduce(img > 0.5 if how in ("any", "all") else img, "b (h p) (w q) c -> b h w c", how, p=4, q=4))
     t("reduce to 1", lambda: reduce(img, "b h w c -> () h 1 c", "max"))
-    t("reduce by function", lambda: reduce(img, "b h w c -> h c", jnp.linalg.norm if 0 else lambda v, axes: jnp.sqrt((v**2).sum(axes))))
+    t("reduce by function", lambda: reduce(img, "b h w c -> h c", lambda v, axes: jnp.sqrt((v**2).sum(axes))))
     t("reduce ellipsis", lambda: reduce(img, "... c -> c", "sum"))
     t("reduce ints", lambda: reduce(jnp.arange(12).reshape(3, 4), "a (b c) -> a b", "sum", c=2))
-    t("reduce mean of ints", lambda: reduce(jnp.arange(12).reshape(3, 4), "a b -> a", "mean"))
+    t(
+        "reduce mean of ints",
+        lambda: reduce(jnp.arange(12).reshape(3, 4), "a b -> a", "mean"),
+        raises=NotImplementedError,
+        why="einops takes no mean of integers",
+    )
     for pattern, sizes in (("a b -> a (r b)", dict(r=2)), ("a b -> (a r) (b s)", dict(r=2, s=3)), ("a b -> r a b", dict(r=3)), ("a ... -> a ... r", dict(r=2))):
         t(f"repeat {pattern}", lambda: repeat(x, pattern, **sizes))
     t("einsum three", lambda: einsum(x, x, x[0], "a b, c b, b -> a c"))
@@ -64,13 +69,13 @@ def programs(t):
     t("layer", lambda: layers(einops.layers.flax.Rearrange("b h w c -> b (h w) c", sizes={})))
     t("layer reduce", lambda: layers(einops.layers.flax.Reduce("b (h p) w c -> b h c", "mean", sizes={"p": 2})))
     t("layer mix", lambda: layers(einops.layers.flax.EinMix("b h w c -> b h w d", weight_shape="c d", bias_shape="d", sizes=dict(c=3, d=5))))
-    t("error size", lambda: rearrange(x, "a (b c) -> a b c", b=4))
-    t("error rank", lambda: rearrange(x, "a b c -> a b c"))
-    t("error name", lambda: rearrange(x, "a b -> a c"))
-    t("error reduction", lambda: reduce(x, "a b -> a", "median"))
-    t("error traced", lambda: jax.jit(lambda v: rearrange(v, "(a 5) b -> a b"))(x))
-    t("error einsum", lambda: einsum(x, x, "a b, c b -> a d"))
-    t("error unpack", lambda: unpack(x, [(2,), (3,)], "* b"))
+    t("error size", lambda: rearrange(x, "a (b c) -> a b c", b=4), raises="EinopsError", why="6 is not a multiple of 4")
+    t("error rank", lambda: rearrange(x, "a b c -> a b c"), raises="EinopsError", why="the pattern has three axes, the array two")
+    t("error name", lambda: rearrange(x, "a b -> a c"), raises="EinopsError", why="c is not an axis of the array")
+    t("error reduction", lambda: reduce(x, "a b -> a", "median"), raises="EinopsError", why="there is no such reduction")
+    t("error traced", lambda: jax.jit(lambda v: rearrange(v, "(a 5) b -> a b"))(x), raises="EinopsError", why="4 is not a multiple of 5")
+    t("error einsum", lambda: einsum(x, x, "a b, c b -> a d"), raises="EinopsError", why="d is not an axis of the operands")
+    t("error unpack", lambda: unpack(x, [(2,), (3,)], "* b"), raises="EinopsError", why="the shapes do not add up")
 
 
 def attention(v):
@@ -86,9 +91,9 @@ def layers(layer):
     return parameters, layer.apply(parameters, img)
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_einops(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -4,7 +4,7 @@ import flashbax as fbx
 import jax
 import jax.numpy as jnp
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 KO = jax.random.PRNGKey(0)
 
@@ -64,9 +64,9 @@ def programs(t):
     t("queue", queue)
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_flashbax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

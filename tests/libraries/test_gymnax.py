@@ -4,7 +4,7 @@ import gymnax
 import jax
 import pytest
 from jax import random
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 KO = jax.random.PRNGKey(0)
 
@@ -54,9 +54,9 @@ def programs(t):
         t(n + " vmap", vm)
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_gymnax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -4,7 +4,7 @@ import interpax
 import jax
 import jax.numpy as jnp
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 
 def programs(t):
@@ -29,9 +29,9 @@ def programs(t):
     t("approx", lambda: interpax.approx_df(x, f, "cubic2", 0))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_interpax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from jax_md import energy, interpolate, minimize, partition, quantity, simulate, smap, space
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 K = jax.random.key(0)
 BOX = 4.0
@@ -88,9 +88,9 @@ def programs(t):
     t("constant", lambda: interpolate.constant(3.0)(2))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_jax_md(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

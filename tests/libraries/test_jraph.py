@@ -6,7 +6,7 @@ import jraph
 import numpy as np
 import optax
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 rng = np.random.RandomState(0)
 K = jax.random.key(0)
@@ -50,7 +50,9 @@ def networks(t):
     t("jr gat", lambda: jraph.GAT(lambda n: n, lambda s, r, e: jax.nn.leaky_relu(s.sum(-1, keepdims=True) + r.sum(-1, keepdims=True)))(g).nodes)
     for n, network in dict(
         full=jraph.GraphNetwork(edges_of, nodes_of, globals_of),
-        attention=jraph.GraphNetwork(edges_of, nodes_of, None, lambda e, s, r, gl: e.sum(-1, keepdims=True), lambda e, w: e * w),
+        attention=jraph.GraphNetwork(
+            edges_of, nodes_of, attention_logit_fn=lambda e, s, r, gl: e.sum(-1, keepdims=True), attention_reduce_fn=lambda e, w: e * w
+        ),
         means=jraph.GraphNetwork(
             edges_of, nodes_of, globals_of, aggregate_edges_for_nodes_fn=jraph.segment_mean, aggregate_nodes_for_globals_fn=jraph.segment_max
         ),
@@ -68,7 +70,8 @@ def networks(t):
 
     def trained():
         network = lambda w, graph: jraph.GraphConvolution(lambda n: n @ w)(graph).nodes
-        loss = lambda w: ((network(w, padded) - 1) ** 2 * jraph.get_node_padding_mask(padded)[:, None]).mean()
+        mask = jraph.get_node_padding_mask(padded)[:, None]
+        loss = lambda w: ((network(w, padded) - 1) ** 2 * mask).mean()
         optimizer, w = optax.adam(0.1), jnp.ones((6, 2)) * 0.1
         state = optimizer.init(w)
         step = jax.jit(lambda w, s: (lambda u, s: (optax.apply_updates(w, u), s))(*optimizer.update(jax.grad(loss)(w), s)))
@@ -89,8 +92,8 @@ def batches(t):
     t("padding", lambda: [getattr(jraph, f"get_number_of_padding_with_graphs_{n}")(padded) for n in ("nodes", "edges", "graphs")])
     t("dynamic", lambda: [b.n_node for b in jraph.dynamically_batch(iter([g] * 5), 10, 8, 3)])
     t("of numpy", lambda: jraph.unbatch_np(jraph.batch_np([jax.tree.map(np.asarray, g)] * 2))[1].nodes)
-    t("too small", lambda: jraph.pad_with_graphs(g, 3, 5))
-    t("too many", lambda: list(jraph.dynamically_batch(iter([g]), 3, 8, 3)))
+    t("too small", lambda: jraph.pad_with_graphs(g, 3, 5), raises=RuntimeError, why="the graph has more nodes")
+    t("too many", lambda: list(jraph.dynamically_batch(iter([g]), 3, 8, 3)), raises=RuntimeError, why="the graph has more nodes than a batch")
     t("keys", lambda: [jax.tree_util.keystr(k) for k, _ in jax.tree_util.tree_leaves_with_path(g)])
 
 
@@ -100,9 +103,9 @@ def programs(t):
     batches(t)
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_jraph(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import pytest
 from keras import layers, ops
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 rng = np.random.RandomState(0)
 X = rng.randn(64, 8).astype("float32")
@@ -113,7 +113,8 @@ def programs(t):
         return other.predict(X, verbose=0), np.abs(other.predict(X, verbose=0) - model.predict(X, verbose=0)).max() < 1e-6
 
     for suffix in (".keras", ".h5", ".weights.h5"):
-        t("save " + suffix, lambda suffix=suffix: saved(suffix))
+        wrong = dict(raises=ValueError, why="Keras does not read the metric mse of the old format") if suffix == ".h5" else {}
+        t("save " + suffix, lambda suffix=suffix: saved(suffix), **wrong)
     t("config", lambda: keras.Sequential.from_config(mlp().get_config()).count_params())
     t("clone", lambda: keras.models.clone_model(mlp()).count_params())
 
@@ -223,12 +224,13 @@ def programs(t):
         "rotation": lambda: applied(lambda: layers.RandomRotation(0.2, seed=1), IMAGES, training=True),
         "symbolic": lambda: str(ops.mean(keras.KerasTensor((None, 3)), axis=1).shape),
     }.items():
-        t(name, f)
+        wrong = dict(raises=ValueError, why="the layer has other inputs") if name == "shape error" else {}
+        t(name, f, **wrong)
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_keras(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

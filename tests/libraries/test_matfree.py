@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from matfree import decomp, eig, funm, lstsq
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 K = jax.random.key(0)
 
@@ -24,9 +24,9 @@ def programs(t):
     t("svd", lambda: eig.svd_partial(decomp.bidiag(4, reortho="full"))(mv, v)[1])
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_matfree(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

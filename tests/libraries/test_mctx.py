@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import mctx
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 K = jax.random.key(0)
 
@@ -25,9 +25,9 @@ def programs(t):
     t("summary", lambda: mctx.muzero_policy(None, K, root, rec, num_simulations=8).search_tree.summary().visit_counts)
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_mctx(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -8,13 +8,16 @@ import numpyro.distributions as dist
 import pytest
 from numpyro import handlers
 from numpyro.infer import HMC, MCMC, NUTS, SVI, Predictive, Trace_ELBO, autoguide
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 rng = np.random.RandomState(0)
 K = jax.random.key(0)
 points = np.linspace(-1, 1, 20)
 seen = 1 + 2 * points + 0.1 * rng.randn(20)
 x, y = jnp.asarray(points, jnp.float32), jnp.asarray(seen, jnp.float32)
+
+# Distributions whose mean NumPyro does not define.
+NO_MEAN = ("LKJCholesky", "TransformedDistribution", "Wishart")
 
 
 def programs(t):
@@ -72,7 +75,7 @@ def programs(t):
         "Independent(dist.Normal(jnp.zeros(3),1.),1)",
         "OrderedLogistic(0.,jnp.array([-1.,1.]))",
         "GaussianRandomWalk(1.,5)",
-        "AsymmetricLaplace(1.,0.,2.)",
+        "AsymmetricLaplace(0.,1.,2.)",
         "SoftLaplace(0.,1.)",
         "LowRankMultivariateNormal(jnp.zeros(3),jnp.ones((3,1)),jnp.ones(3))",
         "Wishart(4.,jnp.eye(3))",
@@ -83,7 +86,13 @@ def programs(t):
         "MatrixNormal(jnp.zeros((2,2)),jnp.eye(2),jnp.eye(2))",
         "CAR(0.,.5,1.,jnp.array([[0.,1.],[1.,0.]]))",
     ]:
-        t(d, lambda: (lambda D: (D.sample(K), D.log_prob(D.sample(K)), D.mean if "Wishart" not in d else 0, D.event_shape))(eval("dist." + d)))
+
+        def distribution(d=d):
+            D = eval("dist." + d)
+            draw = D.sample(K)
+            return draw, D.log_prob(draw), () if d.startswith(NO_MEAN) else D.mean, D.event_shape
+
+        t(d, distribution)
 
     def svi(guide, loss=Trace_ELBO()):
         s = SVI(model, guide(model), numpyro.optim.Adam(0.05), loss)
@@ -106,7 +115,7 @@ def programs(t):
     t("seed", lambda: handlers.trace(handlers.seed(model, 0)).get_trace(x)["a"]["value"])
     t("cond", lambda: handlers.trace(handlers.seed(handlers.condition(model, {"a": 1.0}), 0)).get_trace(x)["a"]["value"])
     t("ld", lambda: numpyro.infer.util.log_density(model, (x, y), {}, {"a": 1.0, "b": 2.0, "s": 0.5})[0])
-    t("sub", lambda: handlers.substitute(handlers.seed(model, 0), {"a": 3.0}) and 1)
+    t("sub", lambda: handlers.trace(handlers.substitute(handlers.seed(model, 0), {"a": 3.0})).get_trace(x)["y"]["value"])
     t("scope", lambda: list(handlers.trace(handlers.seed(handlers.scope(model, "z"), 0)).get_trace(x)))
     t("init", lambda: numpyro.infer.util.initialize_model(K, model, model_args=(x, y)).param_info.z)
 
@@ -115,7 +124,7 @@ def programs(t):
         tau = numpyro.sample("tau", dist.HalfCauchy(5))
         with (
             numpyro.plate("J", 8),
-            handlers.reparam(config={"theta": numpyro.infer.reparam.TransformReparam() if 0 else numpyro.infer.reparam.LocScaleReparam(0)}),
+            handlers.reparam(config={"theta": numpyro.infer.reparam.LocScaleReparam(0)}),
         ):
             th = numpyro.sample("theta", dist.Normal(mu, tau))
             numpyro.sample(
@@ -155,7 +164,7 @@ def programs(t):
         p = numpyro.sample("p", dist.Dirichlet(jnp.ones(2)))
         mu = numpyro.sample("m", dist.Normal(0, 3).expand([2]))
         with numpyro.plate("n", 20):
-            z = numpyro.sample("z", dist.Categorical(p), infer={"enumerate": "parallel"})
+            z = numpyro.sample("z", dist.Categorical(p))
             numpyro.sample("o", dist.Normal(mu[z], 1.0), obs=y)
 
     def dg():
@@ -163,7 +172,8 @@ def programs(t):
         m.run(K)
         return m.get_samples()["m"].mean(0)
 
-    t("gibbs", dg)
+    # A chain in float32: each step makes several roundings of one.
+    t("gibbs", dg, within=1e-3)
     t(
         "aies",
         lambda: (lambda m: (m.run(K, x, y), m.get_samples()["a"].mean())[1])(
@@ -175,19 +185,18 @@ def programs(t):
     t("hpdi", lambda: numpyro.diagnostics.hpdi(rng.randn(100)))
     t("prov", lambda: str(numpyro.infer.inspect.get_dependencies(model, (x, y))))
     t("rel", lambda: str(numpyro.infer.inspect.get_model_relations(model, (x, y))["sample_sample"]))
-    t("render", lambda: 1)
     t("kl", lambda: dist.kl_divergence(dist.Normal(0.0, 1.0), dist.Normal(1.0, 2.0)))
     t("biject", lambda: dist.biject_to(dist.constraints.simplex)(jnp.array([0.1, 0.2])))
     t("mask", lambda: dist.Normal(0.0, 1.0).mask(False).log_prob(1.0))
-    t("valid", lambda: dist.Normal(0.0, -1.0, validate_args=True))
+    t("valid", lambda: dist.Normal(0.0, -1.0, validate_args=True), raises=ValueError, why="a scale is positive")
     t("factor", lambda: numpyro.infer.util.log_density(lambda: numpyro.factor("f", 2.0), (), {}, {})[0])
     t("jit dist", lambda: jax.jit(lambda d: d.log_prob(1.0))(dist.Gamma(2.0, 3.0)))
     t("vmap d", lambda: jax.vmap(lambda l: dist.Normal(l, 1.0).log_prob(0.0))(x))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_numpyro(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 import optimistix as optx
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 rng = np.random.RandomState(0)
 K = jax.random.key(0)
@@ -28,7 +28,8 @@ def programs(t):
         ("bfgs", optx.BFGS(1e-6, 1e-6)),
     ]:
         t(n, lambda: optx.root_find(fn, s, y0, 2.0).value)
-        t(n + " grad", lambda: jax.grad(lambda a: optx.root_find(fn, s, y0, a).value.sum())(2.0))
+        wrong = dict(raises="JaxRuntimeError", why="the linear solver of the adjoint meets a singular matrix") if n == "bfgs" else {}
+        t(n + " grad", lambda: jax.grad(lambda a: optx.root_find(fn, s, y0, a).value.sum())(2.0), **wrong)
     t("bisect", lambda: optx.root_find(lambda y, a: y**3 - a, optx.Bisection(1e-5, 1e-5), 0.0, 2.0, options=dict(lower=0.0, upper=2.0)).value)
     t("fixed", lambda: optx.fixed_point(lambda y, a: jnp.cos(y * a), optx.FixedPointIteration(1e-6, 1e-6), 0.5, 1.0).value)
     t("fixedg", lambda: jax.grad(lambda a: optx.fixed_point(lambda y, a: jnp.cos(y * a), optx.FixedPointIteration(1e-6, 1e-6), 0.5, a).value)(1.0))
@@ -54,7 +55,12 @@ def programs(t):
         t("ls " + n, lambda: optx.least_squares(res, s, jnp.array([-1.0, 1.0]), 1.0, throw=False).value)
         t("ls g " + n, lambda: jax.grad(lambda a: optx.least_squares(res, s, jnp.array([-1.0, 1.0]), a).value.sum())(1.0))
     t("compat", lambda: optx.compat.minimize(lambda y: rosen(y, 5.0), jnp.array([-1.0, 1.0]), method="BFGS", tol=1e-4).x)
-    t("fail", lambda: optx.root_find(lambda y, a: y**2 + 1, optx.Newton(1e-6, 1e-6), jnp.array(1.0), max_steps=8))
+    t(
+        "fail",
+        lambda: optx.root_find(lambda y, a: y**2 + 1, optx.Newton(1e-6, 1e-6), jnp.array(1.0), max_steps=8),
+        raises="EquinoxRuntimeError",
+        why="there is no root",
+    )
     t("golden", lambda: optx.minimise(lambda y, a: (y - 1) ** 2, optx.GoldenSearch(1e-4, 1e-4), 0.5, options=dict(lower=-1.0, upper=3.0)).value)
 
 
@@ -94,7 +100,12 @@ def adjoints(t):
         t(f"adjoint {n} root", lambda: jax.value_and_grad(roots(adjoint))(1.2))
         t(f"adjoint {n} fixed", lambda: jax.value_and_grad(fixed(adjoint))(0.7))
     t("adjoint jvp", lambda: jax.jvp(roots(optx.ImplicitAdjoint()), (1.2,), (1.0,)))
-    t("adjoint jvp of checkpoint", lambda: jax.jvp(roots(optx.RecursiveCheckpointAdjoint()), (1.2,), (1.0,)))
+    t(
+        "adjoint jvp of checkpoint",
+        lambda: jax.jvp(roots(optx.RecursiveCheckpointAdjoint()), (1.2,), (1.0,)),
+        raises=TypeError,
+        why="checkpointing has no forward mode",
+    )
     t("adjoint second", lambda: jax.grad(jax.grad(roots(optx.ImplicitAdjoint())))(1.2))
     t("adjoint vmap grad", lambda: jax.vmap(jax.grad(roots(optx.ImplicitAdjoint())))(jnp.array([0.5, 1.0, 1.5])))
     t("adjoint jacobians", lambda: (jax.jacfwd(roots(optx.ImplicitAdjoint()))(1.2), jax.jacrev(roots(optx.ImplicitAdjoint()))(1.2)))
@@ -176,10 +187,20 @@ def wholes(t):
             0.2 * jnp.eye(3) + 0.05
         ),
     )
-    t("of shapes", lambda: optx.root_find(lambda y, a: jnp.ones(3) * y, optx.Newton(1e-6, 1e-6), jnp.ones(2)))
-    t("of tolerance", lambda: optx.Newton(rtol=1e-3))
-    t("outside of bracket", lambda: optx.root_find(lambda y, a: y**2 + 1, optx.Bisection(1e-5, 1e-5), 0.0, options=dict(lower=-1.0, upper=1.0)))
-    t("minimise of vector", lambda: optx.minimise(lambda y, a: y, optx.BFGS(1e-5, 1e-5), jnp.ones(2)))
+    t(
+        "of shapes",
+        lambda: optx.root_find(lambda y, a: jnp.ones(3) * y, optx.Newton(1e-6, 1e-6), jnp.ones(2)),
+        raises=TypeError,
+        why="the residual depends on more than the unknown",
+    )
+    t("of tolerance", lambda: optx.Newton(rtol=1e-3), raises=TypeError, why="atol is missing")
+    t(
+        "outside of bracket",
+        lambda: optx.root_find(lambda y, a: y**2 + 1, optx.Bisection(1e-5, 1e-5), 0.0, options=dict(lower=-1.0, upper=1.0)),
+        raises="EquinoxRuntimeError",
+        why="the bracket holds no root",
+    )
+    t("minimise of vector", lambda: optx.minimise(lambda y, a: y, optx.BFGS(1e-5, 1e-5), jnp.ones(2)), raises=ValueError, why="the objective is not a scalar")
 
 
 def all_of(t):
@@ -188,9 +209,9 @@ def all_of(t):
     wholes(t)
 
 
-OUTCOMES = outcomes(all_of)
+PROGRAMS = Programs(all_of)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_optimistix(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

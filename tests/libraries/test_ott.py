@@ -10,7 +10,7 @@ from ott.solvers import linear
 from ott.solvers.linear import discrete_barycenter, sinkhorn
 from ott.solvers.quadratic import gromov_wasserstein
 from ott.tools import sinkhorn_divergence
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 K = jax.random.key(0)
 X = jax.random.normal(K, (6, 2))
@@ -84,9 +84,9 @@ def programs(t):
     )
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_ott(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

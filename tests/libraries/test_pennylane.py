@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import optax
 import pennylane as qml
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 
 def programs(t):
@@ -73,9 +73,9 @@ def programs(t):
     t("dot", lambda: qml.math.dot(x, x))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_pennylane(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import quadax
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 
 def programs(t):
@@ -32,9 +32,9 @@ def programs(t):
     t("adaptive", lambda: quadax.adaptive_quadrature(quadax.ClenshawCurtisRule(order=16), f, jnp.array([0.0, 1.0]), epsabs=1e-05, epsrel=1e-05)[0])
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_quadax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import rlax
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 K = jax.random.key(0)
 
@@ -43,9 +43,9 @@ def programs(t):
     t("tree", lambda: rlax.tree_split_leaves({"a": jnp.ones((2, 2))}))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_rlax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

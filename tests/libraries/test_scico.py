@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 pytest.importorskip("scico")
 jax.config.update("jax_enable_x64", True)
@@ -82,9 +82,9 @@ def programs(t):
     )
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_scico(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -5,7 +5,6 @@ How many devices there are is said before the library starts, so the programs ru
 """
 
 import functools
-import json
 import os
 import pathlib
 import tempfile
@@ -24,7 +23,7 @@ import pytest
 from flax import nnx
 from flax.training import train_state
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
-from outcomes import assert_agrees, cases, elsewhere, outcomes, stored
+from outcomes import Programs
 
 X = np.linspace(-1, 1, 16 * 8, dtype=np.float32).reshape(16, 8)
 Y = np.sin(3 * X.sum(1, keepdims=True)).astype(np.float32)
@@ -78,7 +77,8 @@ def nnx_model(mesh):
 def nnx_training(steps=4):
     mesh = mesh_of(2, 4)
     model = nnx_model(mesh)
-    optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+    with jax.set_mesh(mesh):
+        optimizer = nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
     data = NamedSharding(mesh, P("data", None))
     x, y = jax.device_put(X, data), jax.device_put(np.repeat(Y, 8, 1), data)
 
@@ -296,11 +296,12 @@ def programs(t):
     orbax_programs(t)
 
 
-if __name__ == "__main__":
-    print(json.dumps(outcomes(programs)))
-else:
-    OUTCOMES = elsewhere(__file__, FERRAX_NUM_CPU_DEVICES="8", XLA_FLAGS="--xla_force_host_platform_device_count=8")
+PROGRAMS = Programs(programs, FERRAX_NUM_CPU_DEVICES="8", XLA_FLAGS="--xla_force_host_platform_device_count=8")
 
-    @pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+if __name__ == "__main__":
+    PROGRAMS.print_all()
+else:
+
+    @pytest.mark.parametrize("name", PROGRAMS.cases())
     def test_sharded(name):
-        assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+        PROGRAMS.check(name)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 import sympy
 import sympy2jax
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 
 def programs(t):
@@ -18,9 +18,9 @@ def programs(t):
     t("filter", lambda: eqx.filter_jit(m)(x=jnp.array(0.5), y=jnp.array(2.0)))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_sympy2jax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

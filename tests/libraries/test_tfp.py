@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 from tensorflow_probability.substrates import jax as tfp
 
 tfd, tfb, tfk = tfp.distributions, tfp.bijectors, tfp.math.psd_kernels
@@ -177,9 +177,9 @@ def programs(t):
     t("vi", lambda: tfp.vi.monte_carlo_variational_loss(target, tfd.MultivariateNormalDiag(jnp.zeros(2), jnp.ones(2)), sample_size=4, seed=K))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_tfp(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

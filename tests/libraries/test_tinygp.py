@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import tinygp
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 from tinygp import GaussianProcess, kernels
 
 K = jax.random.key(0)
@@ -45,9 +45,9 @@ def programs(t):
     t("mean", lambda: GaussianProcess(kernels.ExpSquared(), X, diag=0.1, mean=lambda x: 2 * x).log_probability(y))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_tinygp(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import lineax as lx
 import pytest
 import traceax
-from outcomes import assert_agrees, cases, outcomes, stored
+from outcomes import Programs
 
 K = jax.random.key(0)
 KO = jax.random.PRNGKey(0)
@@ -20,9 +20,9 @@ def programs(t):
     t("grad", lambda: jax.grad(lambda s: traceax.HutchinsonEstimator().estimate(KO, lx.MatrixLinearOperator(A * s), 4)[0])(1.0))
 
 
-OUTCOMES = outcomes(programs)
+PROGRAMS = Programs(programs)
 
 
-@pytest.mark.parametrize("name", cases(__file__, OUTCOMES))
+@pytest.mark.parametrize("name", PROGRAMS.cases())
 def test_traceax(name):
-    assert_agrees(OUTCOMES.get(name), stored(__file__).get(name))
+    PROGRAMS.check(name)

@@ -1,13 +1,12 @@
 """How long a program of each library takes, here and on JAX, and the table of docs/libraries.md.
 
     python tests/libraries/times.py optax                      # in this environment: seconds to the first result, and of a call after that
-    python tests/libraries/times.py --table PYTHON JAXS_PYTHON # both, library by library in turns; writes the table and how many programs agree
+    python tests/libraries/times.py --table PYTHON JAXS_PYTHON # both, library by library in turns; writes the table
 
 Each measurement is a process of its own. The first result counts from the start of `import jax`: imports, tracing, compiling, running. A call after
 that is the median of those that fit into half a second. The least of three processes stands in the table, as others use the machine too.
 """
 
-import importlib.metadata
 import json
 import pathlib
 import statistics
@@ -15,9 +14,11 @@ import subprocess
 import sys
 import time
 
+from page import versions
+
 HERE = pathlib.Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "libraries.md"
-HEAD = "| library | version | programs | agree | first result, ms | on JAX | a call after that, us | on JAX |\n|---|---|---|---|---|---|---|---|\n"
+HEAD = "| library | version | first result, ms | on JAX | a call after that, us | on JAX |\n|---|---|---|---|---|---|\n"
 
 
 def layers(jax, jnp, *sizes):
@@ -302,22 +303,6 @@ def measured(name):
     return {"first": first, "steady": statistics.median(calls)}
 
 
-def agreeing(name):
-    """How many programs of a library there are, how many give what they gave on JAX, and the library's version."""
-    sys.path.insert(0, str(HERE))
-    from outcomes import assert_agrees, stored
-
-    module = importlib.import_module(f"test_{name}")
-    want, good = stored(module.__file__), 0
-    for program, value in want.items():
-        try:
-            assert_agrees(module.OUTCOMES.get(program), value)
-            good += 1
-        except AssertionError:
-            continue
-    return {"programs": len(want), "agree": good, "version": importlib.metadata.version(DISTRIBUTION.get(name, name))}
-
-
 def child(python, *args):
     """What this file prints when it is run so."""
     done = subprocess.run([python, __file__, *args], capture_output=True, text=True, cwd=HERE)
@@ -328,17 +313,15 @@ def child(python, *args):
 
 def row(name, ours, theirs):
     """A line of the table."""
-    seen = child(ours, "--agreeing", name)
+    version = versions()[DISTRIBUTION.get(name, name)]
     runs = [(child(ours, name), child(theirs, name)) for _ in range(3)]
     least = lambda i, what: min(r[i][what] for r in runs)
     times = [f"{least(i, 'first') * 1e3:.0f}" for i in (0, 1)] + [f"{least(i, 'steady') * 1e6:.0f}" for i in (0, 1)]
-    return f"| {TITLE.get(name, name.capitalize())} | {seen['version']} | {seen['programs']} | {seen['agree']} | {' | '.join(times)} |\n"
+    return f"| {TITLE.get(name, name.capitalize())} | {version} | {' | '.join(times)} |\n"
 
 
 def main():
-    if sys.argv[1] == "--agreeing":
-        print(json.dumps(agreeing(sys.argv[2])))
-    elif sys.argv[1] == "--table":
+    if sys.argv[1] == "--table":
         rows = ""
         for name in LIBRARIES:
             rows += row(name, *sys.argv[2:4])
