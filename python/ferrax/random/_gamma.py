@@ -19,6 +19,7 @@ from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed
 from ..numpy._arguments import ndim_of, shape_of
+from ._cells import Cells
 from ._described import described
 from ._keys import _core, clone, single
 from ._transformed import exponential, normal, rademacher
@@ -61,10 +62,11 @@ def _draw_one(key, a, log_space):
 
     key, sub = _pair(key)
     _, _, v, _ = lax.while_loop(rejected, propose, (key, jnp.asarray(number(0)), jnp.asarray(one), jnp.asarray(number(2))))
+    cells = Cells(sub, (), dtype)
     if log_space:
-        boost = lax.select_n(large, lax.mul(lax.log1p(lax.neg(uniform(sub, (), dtype))), lax.div(jnp.asarray(one), a)), jnp.zeros((), dtype))
+        boost = lax.select_n(large, lax.mul(cells.log_left(), lax.div(jnp.asarray(one), a)), jnp.zeros((), dtype))
         return lax.add(lax.add(lax.log(d), lax.log(v)), boost)
-    boost = lax.select_n(large, lax.pow(lax.sub(jnp.asarray(one), uniform(sub, (), dtype)), lax.div(jnp.asarray(one), a)), jnp.asarray(one))
+    boost = lax.select_n(large, lax.pow(cells.left(), lax.div(jnp.asarray(one), a)), jnp.asarray(one))
     return lax.mul(lax.mul(d, v), boost)
 
 

@@ -1,6 +1,8 @@
 """Distributions by inversion: one uniform draw through a function.
 
-Invariant: each draw starts from the same bits as JAX's, and differs from it by the rounding of that function alone.
+Invariant: each draw starts from the same bits as JAX's, and differs from it by the rounding of that function alone; except where the uniform draw is in
+the first or the last cell of its grid and the function is infinite or steep there: such a draw takes further bits into account, so that it is finite,
+and tails are as frequent as they should be.
 """
 
 from __future__ import annotations
@@ -16,9 +18,22 @@ from .._parts import sharded
 from .._shapes import common_shape
 from ..numpy._arguments import promote_inexact, shape_of
 from . import _normal_tails
+from ._cells import Cells, gumbel_of_64_bits
 from ._described import described
 from ._keys import clone, single
-from ._uniform import _pair, _random_bits, bernoulli, broadcast_shape, check_parameters, checked_shape, drawn, float_dtype, uniform
+from ._uniform import (
+    _pair,
+    bernoulli,
+    between,
+    broadcast_shape,
+    check_parameters,
+    checked_shape,
+    drawn,
+    float_dtype,
+    to_rank,
+    uniform,
+    unit_and_rest,
+)
 
 if TYPE_CHECKING:
     from .._core import Array
@@ -28,11 +43,6 @@ if TYPE_CHECKING:
 
 def _scalar(x, dtype):
     return np.asarray(x, dtype)[()]
-
-
-def _open_unit(key, shape, dtype):
-    """Uniform in [tiny, 1): the logarithm is finite."""
-    return uniform(key, shape, dtype, minval=_scalar(jnp.finfo(dtype).tiny, dtype), maxval=1.0)
 
 
 def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *, out_sharding: NamedSharding | PartitionSpec | None = None) -> Array:
@@ -138,8 +148,14 @@ def _truncated_normal(key, lower, upper, *, shape, dtype):
     lower, upper = lax.convert_element_type(lower, dtype), lax.convert_element_type(upper, dtype)
     root2 = _scalar(np.sqrt(2), dtype)
     a, b = lax.erf(jnp.divide(lower, root2)), lax.erf(jnp.divide(upper, root2))
-    u = uniform(key, shape, dtype, minval=a, maxval=b)
+    unit, rest = unit_and_rest(key, shape, dtype)
+    u = between(unit, *(to_rank(x, len(shape)) for x in (a, b)))
     out = jnp.multiply(root2, lax.erf_inv(u))
+    # erf is 1 to rounding in the tails, where a draw would be infinite: it is found from the tail's probability.
+    # So is one in the outer cells, where these are in the tails.
+    outer = ((unit == 0) | (unit == 1 - float(jnp.finfo(dtype).eps))) & (abs(u) > _scalar(0.98, dtype))
+    beyond = jnp.isinf(out) | outer
+    out = lax.cond(jnp.any(beyond), lambda: jnp.where(beyond, _normal_tails.from_tail(unit, rest, u < 0, beyond, lower, upper), out), lambda: out)
     return jnp.clip(out, *_inside(lower, upper, dtype))
 
 
@@ -155,7 +171,7 @@ def exponential(
 
 @drawn()
 def _exponential(key, *, shape, dtype):
-    return lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
+    return lax.neg(Cells(key, shape, dtype).log_left())
 
 
 def gumbel(
@@ -199,39 +215,21 @@ def gumbel(
 @drawn("shape", "dtype", "mode")
 def _gumbel(key, *, shape, dtype, mode):
     if mode == "low":
-        return lax.neg(lax.log(lax.neg(lax.log(_open_unit(key, shape, dtype)))))
+        cells = Cells(key, shape, dtype)
+        return lax.neg(lax.log(lax.neg(cells.log(cells.open_unit()))))
     if mode == "highest" and dtype == np.float32:
-        return _gumbel_of_64_bits(key, shape)
+        return gumbel_of_64_bits(key, shape)
     info = jnp.finfo(dtype)
-    u = uniform(key, (2, *shape), dtype)
+    u, rest = unit_and_rest(key, (2, *shape), dtype)
     high, low = u[0], u[1]
-    fine = jnp.add(jnp.add(high, jnp.multiply(_scalar(info.eps, dtype), low)), _scalar(info.tiny, dtype))
-    x = jnp.where(high >= _scalar(0.5, dtype), high, fine)
-    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
-
-
-def _gumbel_of_64_bits(key, shape):
-    """Draws from the nearer end of the interval, where 64 bits have as many digits as float32 holds: -log(-log(x)) of x or of 1 - x."""
-    high, low = _random_bits(key, 32, (2, *shape))
-    near_0 = lax.lt(high, np.uint32(1 << 31))
-    carry = lax.eq(low, np.uint32(0)).astype(np.uint32)
-    from_1 = lax.add(lax.bitwise_not(high), carry), lax.add(lax.bitwise_not(low), np.uint32(1))
-    x = _fraction(lax.select(near_0, high, from_1[0]), lax.select(near_0, low, from_1[1]))
-    minus_log = lax.neg(lax.select(near_0, lax.log1p(lax.neg(x)), lax.log(x)))
-    return lax.neg(lax.log(minus_log))
-
-
-def _fraction(high, low):
-    """The float32 number in [0, 1) of 64 bits after the point, rounded down."""
-    u = lambda n: np.uint32(n)
-    empty = lax.eq(high, lax.full_like(high, 0))
-    n_high, n_low = lax.clz(high), lax.clz(low)
-    joined = lax.bitwise_or(lax.shift_left(high, n_high), lax.shift_right_logical(low, lax.sub(u(32), n_high)))
-    digits = lax.select(empty, lax.shift_left(low, n_low), joined)
-    n_zeros = lax.select(empty, lax.add(u(32), n_low), n_high)
-    mantissa = lax.bitwise_and(lax.shift_right_logical(digits, u(8)), u((1 << 23) - 1))
-    exponent = lax.shift_left(lax.sub(u(126), n_zeros), u(23))
-    return lax.bitcast_convert_type(lax.bitwise_or(exponent, mantissa), np.float32)
+    eps, log_eps = _scalar(info.eps, dtype), _scalar(np.log(float(info.eps)), dtype)
+    fine = jnp.add(jnp.add(high, jnp.multiply(eps, low)), _scalar(info.tiny, dtype))
+    # In the first cell x is epsilon low, and in the last one 1 - x is epsilon (1 - low).
+    first, last = high == 0, high == _scalar(1 - eps, dtype)
+    x = jnp.where(last, low, jnp.where(first | (high >= _scalar(0.5, dtype)), high, fine))
+    minus_log = lax.neg(jnp.where(last, lax.log1p(lax.neg(x)) + log_eps, lax.log1p(lax.neg(x))))
+    of_first = lax.log(jnp.where(low == 0, rest[1] * eps, low)) + log_eps
+    return lax.neg(jnp.where(first, of_first, lax.log(jnp.where(first, 1, minus_log))))
 
 
 @described("the standard Laplace distribution")
@@ -244,8 +242,13 @@ def laplace(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None =
 
 @drawn()
 def _laplace(key, *, shape, dtype):
-    u = uniform(key, shape, dtype, minval=_scalar(-1 + jnp.finfo(dtype).epsneg, dtype), maxval=1.0)
-    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+    cells = Cells(key, shape, dtype)
+    u = between(cells.unit, _scalar(-1 + jnp.finfo(dtype).epsneg, dtype), _scalar(1, dtype))
+    # In the outer cells 1 - |u| is 2 epsilon times the distance from the end in cells.
+    inside = lax.select(cells.first, lax.sub(_scalar(1, dtype), cells.rest), lax.select(cells.last, cells.rest, lax.abs(u)))
+    y = lax.log1p(lax.neg(inside))
+    y = lax.select(lax.bitwise_or(cells.first, cells.last), lax.add(y, _scalar(np.log(2 * float(cells.eps)), dtype)), y)
+    return lax.mul(lax.sign(u), y)
 
 
 @described("the standard logistic distribution")
@@ -258,8 +261,11 @@ def logistic(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None 
 
 @drawn()
 def _logistic(key, *, shape, dtype):
-    u = _open_unit(key, shape, dtype)
-    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+    cells = Cells(key, shape, dtype)
+    # The last cell is the first one's image.
+    u = lax.select(cells.last, cells.below_1(), cells.above_0(cells.open_unit()))
+    y = lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+    return lax.select(cells.last, lax.neg(y), y)
 
 
 @described("the standard Cauchy distribution")
@@ -272,8 +278,12 @@ def cauchy(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = 
 
 @drawn()
 def _cauchy(key, *, shape, dtype):
-    u = uniform(key, shape, dtype, minval=_scalar(jnp.finfo(dtype).eps, dtype), maxval=1.0)
-    return lax.tan(jnp.multiply(_scalar(np.pi, dtype), jnp.subtract(u, _scalar(0.5, dtype))))
+    cells = Cells(key, shape, dtype)
+    u = between(cells.unit, cells.eps, _scalar(1, dtype))
+    y = lax.tan(jnp.multiply(_scalar(np.pi, dtype), jnp.subtract(u, _scalar(0.5, dtype))))
+    # In the outer cells tan(pi (u - 1/2)) is 1 / (pi d), d the distance from the end.
+    far = lambda d: lax.div(_scalar(1 / np.pi, dtype), d)
+    return lax.select(cells.first, lax.neg(far(cells.above_0(u))), lax.select(cells.last, far(cells.below_1()), y))
 
 
 def rademacher(
@@ -335,7 +345,7 @@ def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shap
 
 @drawn()
 def _weibull_min(key, scale, concentration, *, shape, dtype):
-    e = lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
+    e = lax.neg(Cells(key, shape, dtype).log_left())
     return jnp.multiply(jnp.power(e, jnp.divide(1.0, concentration)), scale)
 
 
@@ -358,8 +368,8 @@ def rayleigh(
 
 @drawn()
 def _rayleigh(key, scale, *, shape, dtype):
-    u = uniform(key, shape, dtype)
-    return jnp.multiply(lax.convert_element_type(scale, dtype), jnp.sqrt(jnp.multiply(jnp.log(u), _scalar(-2, dtype))))
+    log = Cells(key, shape, dtype).log()
+    return jnp.multiply(lax.convert_element_type(scale, dtype), jnp.sqrt(jnp.multiply(log, _scalar(-2, dtype))))
 
 
 def geometric(
@@ -400,8 +410,8 @@ def geometric(
 
 @drawn()
 def _geometric(key, p, *, shape, dtype):
-    u = uniform(key, shape, p.dtype)
-    trials = jnp.add(jnp.floor(jnp.divide(jnp.log(jnp.where(u == 0, 1, u)), jnp.log1p(-p))), _scalar(1, p.dtype))
+    log = Cells(key, shape, p.dtype).log()
+    trials = jnp.add(jnp.floor(jnp.divide(log, jnp.log1p(-p))), _scalar(1, p.dtype))
     return lax.convert_element_type(trials, dtype)
 
 
@@ -526,6 +536,11 @@ def _wald(key, mean, *, shape, dtype):
     y2, m2 = lax.integer_pow(y, 2), lax.integer_pow(mean, 2)
     root = jnp.sqrt(4 * mean * y + m2 * y2)
     x = mean + m2 * y / 2 - mean / 2 * root
+    # Where the difference cancels, the same root without one.
+    half = mean * y / 2
+    steep = half > 30
+    half = jnp.where(steep, half, 1)
+    x = jnp.where(steep, mean / (1 + half + jnp.sqrt(half * (half + 2))), x)
     return jnp.where(z <= mean / (mean + x), x, m2 / x)
 
 

@@ -154,25 +154,76 @@ def uniform(
     if out_sharding is not None:
         return sharded(uniform, locals())
     key, _ = single("uniform", key)
-    return _uniform(key, minval, maxval, shape=checked_shape("uniform", shape), dtype=float_dtype("uniform", dtype))
+    dtype = float_dtype("uniform", dtype)
+    return _uniform(key, minval, maxval, shape=checked_shape("uniform", shape), dtype=dtype, wide=_may_overflow(minval, maxval, dtype))
 
 
-@drawn()
-def _uniform(key, minval, maxval, *, shape, dtype):
+def _may_overflow(minval, maxval, dtype):
+    """Whether the distance of bounds may be beyond the dtype's numbers: traced bounds may be anything."""
+    if not all(isinstance(x, (int, float, np.generic, np.ndarray)) for x in (minval, maxval)):
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.any(np.asarray(maxval, float) - np.asarray(minval, float) > 0.5 * float(jnp.finfo(dtype).max)))
+
+
+@drawn("shape", "dtype", "wide")
+def _uniform(key, minval, maxval, *, shape, dtype, wide):
     minval, maxval = to_rank(_convert(minval, dtype), len(shape)), to_rank(_convert(maxval, dtype), len(shape))
+    words, excess = _random_words(key, shape, dtype)
+    unit = _on_grid(words, excess, dtype)
+    if max(minval.ndim, maxval.ndim) > len(shape):  # bounds of one element with more axes than the draw: the result has them too
+        return jnp.maximum(minval, lax.reshape(unit * (maxval - minval) + minval, shape))
+    return between(unit, minval, maxval, wide=wide)
+
+
+def between(unit, minval, maxval, *, wide=False):
+    """The number of [minval, maxval) that a draw from [0, 1) gives; its last step keeps rounding above minval.
+
+    Args:
+        unit: draws from [0, 1).
+        minval, maxval: the bounds, of unit's dtype.
+        wide: whether their distance may overflow.
+    """
+    if not wide:
+        return lax.max(minval, lax.add(lax.mul(unit, lax.sub(maxval, minval)), minval))
+    one = np.asarray(1, unit.dtype)[()]
+    # Where the distance overflows, half the numbers are drawn from half the interval, and doubled.
+    overflows = jnp.isinf(maxval - minval) & jnp.isfinite(minval) & jnp.isfinite(maxval)
+    half, twice = jnp.where(overflows, one / 2, one), jnp.where(overflows, one + one, one)
+    low, high = minval * half, maxval * half
+    return lax.max(minval, lax.mul(lax.add(lax.mul(unit, lax.sub(high, low)), low), twice))
+
+
+def _random_words(key, shape, dtype):
+    """Random words of a float's size, and how many of their bits its mantissa leaves out, the lowest."""
     info = jnp.finfo(dtype)
     words = np.dtype(f"uint{max(info.bits, 8)}")
     # A mantissa below 8 bits takes no more than 8 random ones, whatever the type's width.
     n_bits = 8 if info.nmant < 8 else info.bits
     drawn_bits = _random_bits(key, n_bits, shape)
     drawn_bits = _convert(drawn_bits, words) if n_bits != info.bits and info.bits > 8 else drawn_bits
-    # Random mantissa under the exponent of 1.0 gives [1, 2); minus 1, scale and shift. The last step keeps rounding above minval.
-    one = np.ones((), dtype).view(words)[()]
-    mantissa = lax.shift_right_logical(drawn_bits, words.type(n_bits - info.nmant))
-    unit = lax.sub(lax.bitcast_convert_type(lax.bitwise_or(mantissa, one), dtype), np.asarray(1, dtype)[()])
-    if max(minval.ndim, maxval.ndim) > len(shape):  # bounds of one element with more axes than the draw: the result has them too
-        return jnp.maximum(minval, lax.reshape(unit * (maxval - minval) + minval, shape))
-    return lax.max(minval, lax.add(lax.mul(unit, lax.sub(maxval, minval)), minval))
+    return drawn_bits, n_bits - info.nmant
+
+
+def _on_grid(words, excess, dtype):
+    """Numbers of [0, 1), multiples of the dtype's epsilon: a mantissa under the exponent of 1.0 gives [1, 2)."""
+    one = np.ones((), dtype).view(words.dtype)[()]
+    mantissa = lax.shift_right_logical(words, words.dtype.type(excess))
+    return lax.sub(lax.bitcast_convert_type(lax.bitwise_or(mantissa, one), dtype), np.asarray(1, dtype)[()])
+
+
+def unit_and_rest(key, shape, dtype):
+    """Draws u from [0, 1), those of `uniform`, and numbers r of (0, 1) from the bits that u leaves out: u + epsilon r is uniform too, on a finer grid.
+
+    A function that is infinite or steep at 0 or 1 takes the finer number in the grid's first and last cells, of which one point would stand for all.
+    """
+    words, excess = _random_words(key, shape, dtype)
+    # No more bits than are exact together with the half that keeps r off 0 and 1.
+    n = min(excess, jnp.finfo(dtype).nmant)
+    low = lax.bitwise_and(words, words.dtype.type((1 << excess) - 1))
+    low = _convert(lax.shift_right_logical(low, words.dtype.type(excess - n)), dtype)
+    rest = lax.mul(lax.add(low, np.asarray(0.5, dtype)[()]), np.asarray(2.0**-n, dtype)[()])
+    return _on_grid(words, excess, dtype), rest
 
 
 def randint(
