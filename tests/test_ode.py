@@ -188,3 +188,40 @@ def test_the_numbers_of_a_slope_count_whatever_holds_them(jax, jnp, ode):
     np.testing.assert_allclose(slope, [np.exp(-1), np.e], rtol=1e-4)
     with pytest.raises((TypeError, ValueError)):
         ode.odeint(lambda y, t: (y, y), 1.0, TIMES)
+
+
+@pytest.mark.ours
+def test_steps_beyond_where_the_slope_has_values(jax, jnp, x64, ode):
+    """A trial step whose error is not a number is followed by a shorter one, at first by one that ends at the requested time."""
+    root, odeint = lambda t: jnp.sqrt(t), ode.odeint
+    for f, y0, times, want in (
+        (lambda y, t: root(t), 1.0, [1.0, 0.0], 1 / 3),
+        (lambda y, t: root(1 - t), 0.0, [0.0, 0.5, 1.0], 2 / 3),
+        (lambda y, t: jnp.arccos(t), 0.0, [0.0, 1.0], 1.0),
+        (lambda y, t: jnp.log(t), 0.0, [1.0, 0.5, 1e-3], 0.99209224472),
+        (lambda y, t: -jnp.sqrt(y), 1.0, [0.0, 1.0, 1.9], 0.0025),
+        (lambda y, t: jnp.exp(t) * y * (1 - y), 1e-8, [-20.0, 3.2], 0.997788928),
+        (lambda y, t: jnp.where(t > 1, jnp.inf, 1.0), 0.0, [0.0, 1.0], 1.0),
+        (lambda y, t: jnp.stack([root(1 - t), y[0]]), np.zeros(2), [0.0, 1.0], [2 / 3, 0.4]),
+    ):
+        for solve in (odeint, jax.jit(odeint, static_argnums=0)):
+            np.testing.assert_allclose(solve(f, y0, jnp.array(times))[-1], want, rtol=3e-6)
+    many = jax.vmap(lambda q: odeint(lambda y, t, q: q * root(t), 1.0, jnp.array([1.0, 0.0]), q)[-1])(jnp.arange(3.0))
+    np.testing.assert_allclose(many, 1 - np.arange(3) * 2 / 3, atol=1e-6)
+
+
+@pytest.mark.ours
+def test_derivatives_where_steps_leave_the_slope(jax, jnp, x64, ode):
+    rising = lambda q: ode.odeint(lambda y, t, q: q * jnp.sqrt(t), 1.0, jnp.array([0.0, 1.0]), q)[-1]
+    falling = lambda q: ode.odeint(lambda y, t, q: q**2 * jnp.sqrt(1 - t), 1.0, jnp.array([0.0, 1.0]), q)[-1]
+    for f, want in ((rising, 2 / 3), (falling, 2 / 3)):
+        np.testing.assert_allclose([jax.grad(f)(0.5), jax.jvp(f, (0.5,), (1.0,))[1], jax.jit(jax.grad(f))(0.5)], want, rtol=1e-6)
+
+
+@pytest.mark.ours
+def test_slopes_that_are_never_numbers_end(jax, jnp, x64, ode):
+    times = jnp.array([0.0, 0.5, 2.0])
+    assert np.isnan(ode.odeint(lambda y, t: y * jnp.nan, 1.0, times)[1:]).all()
+    out = np.asarray(ode.odeint(lambda y, t: jnp.where(t > 1, jnp.nan, y), 1.0, times))
+    np.testing.assert_allclose(out[:2], np.exp([0, 0.5]), rtol=1e-6)
+    assert np.isnan(out[2])

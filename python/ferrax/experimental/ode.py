@@ -212,7 +212,8 @@ def initial_step_size(fun: Any, t0: Any, y0: Any, order: Any, rtol: Any, atol: A
     f1 = fun(y1, t0 + h0)
     d2 = jnp.linalg.norm((f1 - f0) / scale.astype(f0.dtype)) / h0
     h1 = jnp.where((d1 <= 1e-15) & (d2 <= 1e-15), jnp.maximum(1e-6, h0 * 1e-3), (0.01 / jnp.maximum(d1, d2)) ** (1.0 / (order + 1.0)))
-    return jnp.minimum(100.0 * h0, h1)
+    # Where the slope is not a number a little later, the first guess has to do; the step will be shortened.
+    return jnp.where(jnp.isnan(h1), h0, jnp.minimum(100.0 * h0, h1))
 
 
 @api_boundary
@@ -379,22 +380,25 @@ def _integrate(f, options, y0, t):
     s = t * sign
 
     def unfinished(state):
-        i, _, _, at, dt, _, _, target = state
+        i, _, _, at, dt, _, _, target, _ = state
         return (at < target) & (i < mxstep) & (dt > 0)
 
     def advance(state):
-        i, y, slope, at, dt, last, interp, target = state
-        y1, slope1, error, k = runge_kutta_step(forward, y, slope, at, dt)
+        i, y, slope, at, dt, last, interp, target, landing = state
+        end = jnp.where(landing, target, at + dt)
+        y1, slope1, error, k = runge_kutta_step(lambda y, s: forward(y, jnp.where(landing, jnp.minimum(s, target), s)), y, slope, at, dt)
         ratio = mean_error_ratio(error, rtol, atol, y, y1)
         polynomial = interp_fit_dopri(y, y1, k, dt)
-        following = jnp.clip(optimal_step_size(dt, ratio), 0.0, hmax)
+        following, lands = _following(dt, ratio, at, end, target, landing)
         accepted = ratio <= 1.0
         pick = lambda a, b: jnp.where(accepted, a, b)
-        return i + 1, pick(y1, y), pick(slope1, slope), pick(at + dt, at), following, pick(at, last), pick(polynomial, interp), target
+        following = jnp.clip(following, 0.0, hmax)
+        return i + 1, pick(y1, y), pick(slope1, slope), pick(end, at), following, pick(at, last), pick(polynomial, interp), target, lands
 
     def to(carry, target):
         y, slope, at, dt, last, interp = carry
-        _, y, slope, at, dt, last, interp, _ = lax.while_loop(unfinished, advance, (jnp.int32(0), y, slope, at, dt, last, interp, target))
+        start = (jnp.int32(0), y, slope, at, dt, last, interp, target, jnp.asarray(False))
+        _, y, slope, at, dt, last, interp, _, _ = lax.while_loop(unfinished, advance, start)
         place = ((target - last) / jnp.where(at == last, 1, at - last)).astype(y.dtype)  # no step yet: at the first time
         value = jnp.where(at < target, jnp.nan, _polynomial(interp, place))
         return (jnp.where(at < target, jnp.nan, y), slope, at, dt, last, interp), value
@@ -404,6 +408,19 @@ def _integrate(f, options, y0, t):
     interp = jnp.stack([jnp.zeros_like(y0)] * 4 + [y0])
     _, ys = lax.scan(to, (y0, slope, s[0], dt, s[0], interp), s[1:])
     return jnp.concatenate([y0[None], ys])
+
+
+def _following(dt, ratio, at, end, target, landing):
+    """The next step, and whether it ends at the target.
+
+    A step whose error is not a number is rejected, and a shorter one follows. Beyond the target func may have no value, so that the next step ends there if
+    this one went beyond. It is 0, which ends the loop, where shorter steps do not move the time.
+    """
+    unknown = jnp.isnan(ratio)
+    lands = unknown & (end > target) & ~landing
+    following = optimal_step_size(dt, jnp.where(unknown, np.inf, ratio))
+    following = jnp.where(unknown & (at + following <= at), 0, following)
+    return jnp.where(lands, target - at, following).astype(dt.dtype), lands
 
 
 def _polynomial(coefficients, x):
