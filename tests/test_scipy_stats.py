@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import json
+import math
 import pathlib
 import warnings
 
@@ -476,3 +477,111 @@ def test_derivatives_are_nan_where_values_are(jax, name):
             if not all(np.isnan(x).all() for x in got):
                 wrong.append(f"{f_name}{arguments} {way}: {got}")
     assert not wrong, "\n".join(wrong)
+
+
+# ---- large parameters, where logarithms of powers and of gamma functions cancel
+
+
+def _log_choose(n, k):
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def _log_beta(a, b):
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+
+
+# The formulas, in double precision: (module, function, value of numbers, points and parameters of a size n)
+CANCELLING = {
+    "gamma": ("logpdf", lambda x, a: (a - 1) * math.log(x) - x - math.lgamma(a), lambda n, z: (n + z * n**0.5, n)),
+    "chi2": ("logpdf", lambda x, a: (a / 2 - 1) * math.log(x / 2) - x / 2 - math.lgamma(a / 2) - math.log(2), lambda n, z: (n + z * (2 * n) ** 0.5, n)),
+    "poisson": ("logpmf", lambda k, m: k * math.log(m) - m - math.lgamma(k + 1), lambda n, z: (round(n + z * n**0.5), n)),
+    "binom": (
+        "logpmf",
+        lambda k, n, p: _log_choose(n, k) + k * math.log(p) + (n - k) * math.log1p(-p),
+        lambda n, z: (round(0.25 * n + z * n**0.5 / 3), n, 0.25),
+    ),
+    "nbinom": (
+        "logpmf",
+        lambda k, n, p: math.lgamma(n + k) - math.lgamma(k + 1) - math.lgamma(n) + n * math.log(p) + k * math.log1p(-p),
+        lambda n, z: (round(3 * n + 3 * z * n**0.5), n, 0.25),
+    ),
+    "beta": (
+        "logpdf",
+        lambda x, a, b: (a - 1) * math.log(x) + (b - 1) * math.log1p(-x) - _log_beta(a, b),
+        lambda n, z: (0.3 + 0.25 * z * n**-0.5, 0.3 * n, 0.7 * n),
+    ),
+    "betabinom": (
+        "logpmf",
+        lambda k, n, a, b: _log_choose(n, k) + _log_beta(k + a, n - k + b) - _log_beta(a, b),
+        lambda n, z: (round(n / 4 + z * n**0.5), n, round(n / 8), round(3 * n / 8)),
+    ),
+    "t": (
+        "logpdf",
+        lambda x, n: math.lgamma((n + 1) / 2) - math.lgamma(n / 2) - 0.5 * math.log(n * math.pi) - (n + 1) / 2 * math.log1p(x * x / n),
+        lambda n, z: (z, n),
+    ),
+}
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", CANCELLING)
+def test_densities_of_large_parameters(jax, jnp, x64, name):
+    """JAX loses a digit for each by which a parameter grows, so that none is left of float32 at 1e7."""
+    function, exact, arguments = CANCELLING[name]
+    f = getattr(distribution(jax, name), function)
+    for n in (8.0, 12.0, 160.0, 1e4, 1e6, 1.2e7):
+        for z in (-2.5, -1.0, 0.0, 0.5, 3.0):
+            args = [np.float32(v) for v in arguments(n, z)]
+            if (name != "t" and args[0] <= 0) or (name in ("binom", "betabinom") and args[0] >= args[1]):
+                continue
+            want = exact(*[float(v) for v in args])
+            # the reference itself is a difference of numbers as large as n log(n)
+            np.testing.assert_allclose(f(*args), want, rtol=2e-6, atol=2e-6 + 1e-15 * n * math.log(n) * 30)
+            np.testing.assert_allclose(jax.jit(f)(*args), f(*args), rtol=1e-6, atol=1e-6)
+            if name not in ("betabinom", "t") and n < 1e6:
+                slopes = jax.grad(f, tuple(range(1, len(args))))(*[np.float64(v) for v in args])
+                for i, slope in enumerate(slopes, 1):
+                    if name in ("binom", "nbinom") and i == 1:
+                        continue  # numbers of trials
+                    h = 1e-5 * float(args[i])
+                    up, down = ([float(v) + (j == i) * s for j, v in enumerate(args)] for s in (h, -h))
+                    np.testing.assert_allclose(slope, (exact(*up) - exact(*down)) / (2 * h), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("n", [12, 900, 10**5, 10**7])
+def test_multivariate_densities_of_large_parameters(jax, jnp, x64, n):
+    p = np.float32([0.25, 0.125, 0.625])
+    multinomial, dirichlet = (importlib.import_module(f"{jax.__name__}.scipy.stats.{name}") for name in ("multinomial", "dirichlet"))
+    for counts in ([n // 4, n // 8, n - n // 4 - n // 8], [n, 0, 0], [0, 5, n - 5], [n // 3, n // 3, n - 2 * (n // 3)]):
+        k = np.int32(counts)
+        want = math.lgamma(n + 1) - sum(math.lgamma(int(v) + 1) for v in k) + sum(int(v) * math.log(float(q)) for v, q in zip(k, p, strict=True))
+        np.testing.assert_allclose(multinomial.logpmf(k, n, p), want, rtol=2e-6, atol=2e-6 + n * 1e-13)
+        np.testing.assert_allclose(jax.grad(lambda p, k=k: multinomial.logpmf(k, n, p))(p), k / p, rtol=1e-6)
+    x = np.float32([0.25, 0.125, 0.625])
+    for alpha in (np.float32([0.25, 0.125, 0.625]) * n, np.float32([0.25 * n, 0.5, 0.75 * n]), np.float32([1, 1, n])):
+        a = [float(v) for v in alpha]
+        want = math.lgamma(sum(a)) + sum((v - 1) * math.log(float(q)) - math.lgamma(v) for v, q in zip(a, x, strict=True))
+        np.testing.assert_allclose(dirichlet.logpdf(x, alpha), want, rtol=2e-6, atol=2e-6 + n * 1e-13)
+        slope = jax.grad(dirichlet.logpdf, 1)(x.astype(float), alpha.astype(float))
+        digamma = jax.scipy.special.digamma
+        np.testing.assert_allclose(slope, np.log(x.astype(float)) - digamma(alpha.astype(float)) + digamma(sum(a)), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.ours
+def test_tails_of_large_parameters(jax, jnp, x64):
+    """Logarithms of probabilities that underflow, from the same weights."""
+    gamma, beta = distribution(jax, "gamma"), distribution(jax, "beta")
+    for f, args in (
+        (gamma.logsf, (1.06e6, 1e6)), (gamma.logcdf, (0.94e6, 1e6)), (beta.logcdf, (0.2, 3e4, 7e4)), (beta.logsf, (0.4, 3e4, 7e4)),
+    ):  # fmt: skip
+        np.testing.assert_allclose(f(*map(np.float32, args)), f(*map(np.float64, map(np.float32, args))), rtol=1e-5)
+
+
+@pytest.mark.ours
+def test_rising_and_falling_factorials_of_large_numbers(jax):
+    poch = jax.scipy.special.poch
+    for z in (12.5, 1e3, 1e6):
+        z = np.float32(z)
+        np.testing.assert_allclose(poch(z, np.float32(-2)), 1 / ((float(z) - 1) * (float(z) - 2)), rtol=3e-6)
+        np.testing.assert_allclose(poch(z, np.float32(0.5)) * poch(z + np.float32(0.5), np.float32(-0.5)), 1, rtol=3e-6)

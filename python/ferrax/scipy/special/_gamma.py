@@ -179,9 +179,10 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     z, m = _reals("jnp.poch", z, m)
     plain = gammasgn(z + m) * gammasgn(z) * jnp.exp(lax.lgamma(z + m) - lax.lgamma(z))
     # gamma(m) / B(z, m): no difference of large logarithms.
-    large = (z > 10) & (m > 0)
-    p, q = jnp.where(large, z, 10), jnp.where(large, m, 1)
-    return jnp.where(m == 0, 1, jnp.where(large, jnp.exp(lax.lgamma(q) - betaln(p, q)), plain))
+    large, down = (z > 10) & (m > 0), (m < 0) & (z + m > 10)
+    p, q = jnp.where(large, z, jnp.where(down, z + m, 10)), jnp.where(large | down, abs(m), 1)
+    log = lax.lgamma(q) - betaln(p, q)
+    return jnp.where(m == 0, 1, jnp.where(large | down, jnp.exp(jnp.where(down, -log, log)), plain))
 
 
 def _stirling_error(x):

@@ -12,8 +12,9 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import broadcast_together
-from ..special import betaln, gammaln, xlog1py, xlogy
+from ..special import betaln, gammaln
 from ..special._entropies import _sum_of_tangents
+from ..special._saddle_points import beta_weight, gamma_weight
 
 _LOG2 = float(np.log(2))
 # Below this the logarithm of a probability is found without the probability.
@@ -140,7 +141,7 @@ def log_gammaincc(a, x):
     s, z = jnp.where(far, a, 1), jnp.where(far, x, 1)
     # DLMF 8.9.2: Gamma(s, z) = e^-z z^s / (z + 1 - s - 1 (1 - s) / (z + 3 - s - 2 (2 - s) / ..)).
     fraction = continued_fraction(lambda n: (-n * (n - s), z + 2 * n + 1 - s), z)
-    return _chosen(far, s * jnp.log(z) - z - gammaln(s) - jnp.log(fraction), q, lax.igamma(a, x))
+    return _chosen(far, gamma_weight(s, z) - jnp.log(fraction), q, lax.igamma(a, x))
 
 
 def log_gammainc(a, x):
@@ -155,7 +156,7 @@ def log_gammainc(a, x):
         half = jnp.floor(n / 2)
         return jnp.where(n % 2 == 0, half * z, -(s + half) * z), s + n
 
-    log = _chosen(far, s * jnp.log(z) - z - gammaln(s) - jnp.log(continued_fraction(term, z)), jnp.where(x == 0, 1, p), lax.igammac(a, x))
+    log = _chosen(far, gamma_weight(s, z) - jnp.log(continued_fraction(term, z)), jnp.where(x == 0, 1, p), lax.igammac(a, x))
     # P ~ x^a / Gamma(a + 1) at 0
     return jnp.where(x == 0, a * jnp.log(jnp.where(x == 0, x, 1)) - gammaln(a + 1), log)
 
@@ -174,7 +175,7 @@ def log_betainc(a, b, x):
         odd = -(a + m) * (a + b + m) * z / ((a + 2 * m) * (a + 2 * m + 1))
         return jnp.where(n % 2 == 0, even, odd), jnp.ones_like(z)
 
-    tail = xlogy(a, z) + xlog1py(b, -z) - jnp.log(a) - betaln(a, b) - jnp.log(continued_fraction(term, z))
+    tail = beta_weight(a, b, z) - jnp.log(a) - jnp.log(continued_fraction(term, z))
     log = _chosen(far, tail, jnp.where(x == 0, 1, p), lax.betainc(b, a, 1 - x))
     # I_x ~ x^a / (a B(a, b)) at 0
     return jnp.where(x == 0, a * jnp.log(jnp.where(x == 0, x, 1)) - jnp.log(a) - betaln(a, b), log)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
-from ..special import betainc, betaln, xlog1py, xlogy
+from ..special import _saddle_points, betainc, betaln
 from . import _tails
 from ._families import Continuous
 
@@ -27,7 +27,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     >>> logpdf(jnp.array([0.25, 0.5]), 2.0, 2.0)
     Array([0.11778307, 0.40546513], dtype=float32)
     """
-    return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
+    return _saddle_points.beta_weight(a, b, x, less=1)
 
 
 def _at_ends(x, a, b):

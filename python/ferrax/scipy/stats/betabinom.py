@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ... import numpy as jnp
-from ..special import betaln
+from ... import lax, numpy as jnp
+from ..special import _saddle_points, betaln
 from ._families import Discrete
 
 if TYPE_CHECKING:
@@ -29,7 +29,14 @@ def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLik
     >>> logpmf(jnp.array([0, 1]), 2, 1.0, 1.0)
     Array([-1.0986123, -1.0986123], dtype=float32, weak_type=True)
     """
-    return betaln(k + a, n - k + b) - betaln(a, b) - betaln(k + 1, n - k + 1) - jnp.log1p(n)
+    # All three at one point, where their powers cancel and none is far from its saddle point.
+    large = (n + a + b >= 20) & jnp.isfinite(n + a + b)
+    at = lax.stop_gradient((k + a) / (n + a + b))
+    large = large & (at > 0) & (at < 1)
+    m, l, c, d, at = (jnp.where(large, v, w) for v, w in ((n, 20), (k, 10), (a, 10), (b, 10), (at, 0.5)))
+    about = _saddle_points.log_binomial(m, l, at) + _saddle_points.beta_weight(c, d, at) - _saddle_points.beta_weight(l + c, m - l + d, at)
+    n, k, a, b = (jnp.where(large, 1, v) for v in (n, k, a, b))
+    return jnp.where(large, about, betaln(k + a, n - k + b) - betaln(a, b) - betaln(k + 1, n - k + 1) - jnp.log1p(n))
 
 
 pmf = _family.density(logpmf, "Array([0.33333334, 0.33333334], dtype=float32, weak_type=True)")

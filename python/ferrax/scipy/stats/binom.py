@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ... import numpy as jnp
-from ..special import betaln, xlog1py, xlogy
+from ..special import _saddle_points
 from ._families import Discrete
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     >>> logpmf(jnp.array([0, 1]), 2, 0.5)
     Array([-1.3862944, -0.6931472], dtype=float32, weak_type=True)
     """
-    return xlogy(k, p) + xlog1py(n - k, -p) - betaln(k + 1, n - k + 1) - jnp.log1p(n)
+    return _saddle_points.log_binomial(n, k, p)
 
 
 pmf = _family.density(logpmf, "Array([0.25, 0.5 ], dtype=float32, weak_type=True)")

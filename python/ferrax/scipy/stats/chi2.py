@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import numpy as jnp
-from ..special import gammainc, gammaincc, gammaln, xlogy
+from ..special import _saddle_points, gammainc, gammaincc, gammaln, xlogy
 from . import _tails
 from ._families import Continuous
 
@@ -29,7 +29,11 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     >>> logpdf(jnp.array([1.0, 2.0]), 3.0)
     Array([-1.4189385, -1.5723649], dtype=float32)
     """
-    return xlogy(df / 2 - 1, x) - x / 2 - gammaln(df / 2) - df * float(np.log(2) / 2)
+    large = df >= 20
+    n, y = jnp.where(large, df, 20), jnp.where(large, x, 1)
+    about = _saddle_points.gamma_weight(n / 2, y / 2, less=1) - float(np.log(2))
+    m = jnp.where(large, 1, df)
+    return jnp.where(large, about, xlogy(m / 2 - 1, x) - x / 2 - gammaln(m / 2) - m * float(np.log(2) / 2))
 
 
 def _at_end(x, df):

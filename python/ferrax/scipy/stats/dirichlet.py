@@ -12,7 +12,7 @@ from ... import numpy as jnp
 from ..._jit import jit
 from ...numpy import _arguments
 from .._domains import nan_outside
-from ..special import gammaln, xlogy
+from ..special import _saddle_points, gammaln, xlogy
 from . import _families
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     alpha = alpha.reshape(-1, *[1] * (x.ndim - 1))
     known = jnp.all(alpha > 0) & ~jnp.any(jnp.isnan(x), axis=0)
     inside = jnp.where(on_simplex, x, 1 / x.shape[0])
-    value = jnp.sum(xlogy(alpha - 1, inside) - gammaln(alpha), axis=0) + gammaln(jnp.sum(alpha))
+    plain = jnp.sum(xlogy(alpha - 1, inside) - gammaln(alpha), axis=0) + gammaln(jnp.sum(alpha))
+    large = (jnp.sum(alpha) >= 10) & jnp.all(inside > 0, axis=0) & jnp.all((alpha > 0) & jnp.isfinite(alpha))
+    points = jnp.where(large, inside, 1)
+    about = _saddle_points.log_multinomial(*(jnp.moveaxis(v, 0, -1) for v in jnp.broadcast_arrays(jnp.where(large, alpha, 1), points)))
+    value = jnp.where(large, about - jnp.sum(jnp.log(points), axis=0), plain)
     return nan_outside(known, jnp.where(on_simplex, value, -jnp.inf), jnp.sum(x, axis=0), jnp.sum(alpha))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
-from ..special import gammainc, gammaincc, gammaln, xlogy
+from ..special import _saddle_points, gammainc, gammaincc, gammaln
 from . import _tails
 from ._families import Continuous
 
@@ -27,7 +27,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1)
     >>> logpdf(jnp.array([1.0, 2.0]), 3.0)
     Array([-1.6931472, -1.3068528], dtype=float32)
     """
-    return xlogy(a - 1, x) - x - gammaln(a)
+    return _saddle_points.gamma_weight(a, x, less=1)
 
 
 def _at_end(x, a):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ... import numpy as jnp
 from ..._jit import jit
 from ...numpy import _arguments
-from ..special import gammaln, xlogy
+from ..special import _saddle_points
 from . import _families
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     (p,) = _families.reals("multinomial.logpmf", p)
     possible = jnp.all(counts >= 0, axis=-1) & (jnp.sum(counts, axis=-1) == n)
     k = jnp.where(counts >= 0, counts, 0).astype(p.dtype)
-    value = gammaln(n.astype(p.dtype) + 1) + jnp.sum(xlogy(k, p) - gammaln(k + 1), axis=-1)
+    of_factorials = lambda m: jnp.log(jnp.where(m > 0, m, 1))  # m! = m gamma(m)
+    value = _saddle_points.log_multinomial(*jnp.broadcast_arrays(k, p)) + of_factorials(n.astype(p.dtype)) - jnp.sum(of_factorials(k), axis=-1)
     return jnp.where(possible, value, -jnp.inf)
 
 

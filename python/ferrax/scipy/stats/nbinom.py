@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
-from ..special import betaln, xlog1py
+from ..special import _saddle_points, betaln, xlog1py
 from ._families import Discrete
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     >>> logpmf(jnp.array([0, 1]), 2, 0.5)
     Array([-1.3862944, -1.3862944], dtype=float32, weak_type=True)
     """
-    return n * jnp.log(p) + xlog1py(k, -p) - jnp.log(n + k) - betaln(n, k + 1)
+    # (k + n - 1 over k) is 1 / (k B(n, k)), which Stirling's series gives.
+    large = (jnp.minimum(n, k) >= 10) & (p < 1)
+    m, l, at = jnp.where(large, n, 10), jnp.where(large, k, 10), jnp.where(large, p, 0.5)
+    about = _saddle_points.beta_weight(m, l, at) - jnp.log(l)
+    n, k, p = jnp.where(large, 1, n), jnp.where(large, 1, k), jnp.where(large, 0.5, p)
+    return jnp.where(large, about, n * jnp.log(p) + xlog1py(k, -p) - jnp.log(n + k) - betaln(n, k + 1))
 
 
 pmf = _family.density(logpmf, "Array([0.25, 0.25], dtype=float32, weak_type=True)")

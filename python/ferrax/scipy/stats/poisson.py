@@ -14,7 +14,7 @@ from ... import _shapes, lax, numpy as jnp
 from ..._jit import jit
 from .. import _halves
 from .._domains import nan_outside
-from ..special import gammaincc, gammaln, xlogy
+from ..special import _saddle_points, gammaincc, gammaln, xlogy
 from . import _families
 from ._families import Discrete
 
@@ -36,7 +36,12 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     >>> logpmf(jnp.array([0, 1]), 2.0)
     Array([-2.       , -1.3068528], dtype=float32, weak_type=True)
     """
-    return xlogy(k, mu) - mu - gammaln(k + 1)
+    # With k! = k gamma(k) where Stirling's series serves.
+    large = (k >= 10) & (mu > 0) & jnp.isfinite(k) & jnp.isfinite(mu)
+    n, at = jnp.where(large, k, 10), jnp.where(large, mu, 1)
+    about = _saddle_points.gamma_weight(n, at) - jnp.log(n)
+    k, mu = jnp.where(large, 1, k), jnp.where(large, 1, mu)
+    return jnp.where(large, about, xlogy(k, mu) - mu - gammaln(k + 1))
 
 
 pmf = _family.density(logpmf, "Array([0.13533528, 0.27067056], dtype=float32, weak_type=True)")
