@@ -610,3 +610,47 @@ def test_buffers_are_arrays(jnp, name, copy):
     if want.dtype.kind != "c":
         assert jnp.asarray(buffer, copy=copy, dtype="float32").tolist() == want.astype(np.float32).tolist()
     assert jnp.asarray([1, 2], copy=copy).tolist() == [1, 2] and jnp.asarray(3, copy=copy) == 3
+
+
+MOST = 2**64 - 1
+
+
+@pytest.mark.ours
+def test_integers_beyond_doubles(jax, jnp, x64):
+    """Lists of them are exact, where numpy joins unlike integers as floats; or refused."""
+    u64 = np.uint64
+    for values, dtype, want in (
+        ([1, MOST - 1, MOST], "uint64", [1, MOST - 1, MOST]), ((1, MOST), "uint64", [1, MOST]), ([True, MOST - 1], "uint64", [1, MOST - 1]),
+        ([[1, 2], [3, MOST]], "uint64", [[1, 2], [3, MOST]]), ([u64(MOST), 1], "uint64", [MOST, 1]), ([u64(MOST), 1], None, [MOST, 1]),
+        ([u64(2**53 + 1), np.int64(5)], "uint64", [2**53 + 1, 5]), ([2**53 + 1, u64(5)], "int64", [2**53 + 1, 5]), ([2**53 + 1, 2.5], "int64", [2**53 + 1, 2]),
+        ([np.array([MOST - 1, 3], u64), [MOST, 4]], "uint64", [[MOST - 1, 3], [MOST, 4]]), ([np.array([MOST - 1, 3], u64), [MOST, 4]], None, [[MOST - 1, 3], [MOST, 4]]),
+        ([-(2**63), 2**63 - 1], "int64", [-(2**63), 2**63 - 1]), ([range(2), [1, MOST]], "uint64", [[0, 1], [1, MOST]]), ([1.5, MOST], "uint64", [1, MOST]),
+    ):  # fmt: skip
+        for f in (jnp.array, jnp.asarray, jax.jit(lambda values=values, dtype=dtype: jnp.array(values, dtype))):
+            out = f() if f not in (jnp.array, jnp.asarray) else f(values, dtype)
+            assert out.dtype == (dtype or "uint64") and out.tolist() == want, (values, dtype)
+    assert jnp.uint64([MOST, MOST - 1]).tolist() == [MOST, MOST - 1]
+    assert int(jnp.array([1, MOST - 1, MOST], "uint64").argmax()) == 2 and int(jnp.array([MOST, MOST - 1], "uint64").argmin()) == 1
+    np.testing.assert_array_equal(jnp.array([1, MOST], "float32"), np.float32([1, 2.0**64]))
+    for values, dtype in (
+        ([1, MOST - 1, MOST], None), ([-1, MOST], None), ([-1, MOST], "uint64"), ([1, 2**64], "uint64"), ([1, 2**63], "int64"), ([np.int32(5), MOST], None),
+        ([np.uint8(5), MOST], None), ([[MOST, 1], [2, True]], None), ([1, 2**32], "uint32"), ([2**53 + 1, MOST], "int32"),
+    ):  # fmt: skip
+        with pytest.raises(OverflowError):
+            jnp.array(values, dtype)
+
+
+@pytest.mark.ours
+def test_values_that_only_uint64_represents(jax, jnp, x64):
+    u, places = jnp.array([1, MOST - 1, MOST], "uint64"), jnp.array([0, 7])
+    for out, want in (
+        (jnp.full(2, MOST - 1, "uint64"), [MOST - 1] * 2), (jnp.full_like(u, MOST), [MOST] * 3), (u.at[0].set(MOST - 1), [MOST - 1, MOST - 1, MOST]),
+        (u.at[places].get(mode="fill", fill_value=MOST - 1), [1, MOST - 1]), (jnp.take(u, places, mode="fill", fill_value=MOST - 1), [1, MOST - 1]),
+        (jnp.take_along_axis(u, places, 0, mode="fill", fill_value=MOST - 1), [1, MOST - 1]), (u.at[jnp.array([0, 2])].set(jnp.array([MOST, 5], "uint64")), [MOST, MOST - 1, 5]),
+        (jnp.equal(u, MOST), [False, False, True]), (jnp.maximum(u, MOST - 1), [MOST - 1, MOST - 1, MOST]), (jnp.bitwise_xor(u, MOST), [MOST - 1, 1, 0]),
+        (jnp.less(MOST - 1, u), [False, False, True]), (jnp.unique(u, size=4, fill_value=MOST - 1), [1, MOST - 1, MOST, MOST - 1]),
+    ):  # fmt: skip
+        assert out.tolist() == want
+    for f in (lambda: jnp.equal(jnp.arange(2), MOST), lambda: jnp.maximum(u, 2**64), lambda: jnp.add(jnp.arange(2), 2**63)):
+        with pytest.raises(OverflowError):
+            f()

@@ -97,6 +97,8 @@ def gather(
         parsed, fill_value = GatherScatterMode.FILL_OR_DROP, 0
     # Without a fill value the primitive takes the dtype's own.
     fill_value = None if fill_value is None or parsed != GatherScatterMode.FILL_OR_DROP else np.asarray(fill_value).item()
+    if type(fill_value) is int and 1 << 63 <= fill_value < 1 << 64:
+        fill_value -= 1 << 64  # the integer of 64 bits with its digits
     slice_sizes = canonicalize_shape(slice_sizes)
     return bind(
         "gather",

@@ -75,6 +75,21 @@ def pointwise(name, primitive, *xs) -> Array:
     except TypeError:
         check_arraylike(name, *xs)
         raise
+    except OverflowError:
+        exact = beside_unsigned(xs)
+        if exact is None:
+            raise
+        return elementwise(primitive, *exact)
+
+
+def beside_unsigned(xs):
+    """The arguments with Python integers as scalars of uint64, where that alone represents one of them and all arrays beside it are of that dtype; else None."""
+    xs = [converted(x) for x in xs]
+    large = [type(x) is int and 1 << 63 <= x < 1 << 64 for x in xs]
+    dtypes = {x.dtype for x in xs if hasattr(x, "dtype")} - {np.dtype(bool)}
+    if not any(large) or dtypes != {np.dtype(np.uint64)}:
+        return None
+    return [np.uint64(x) if over else x for x, over in zip(xs, large, strict=True)]
 
 
 def check_promotion(*xs, ranks=False):
@@ -99,6 +114,11 @@ def promote_dtypes(name, *xs):
     """Arrays and numbers as arrays of one dtype. Raises TypeError for a random key combined with a number."""
     try:
         return _core.promote_dtypes(*xs)
+    except OverflowError:
+        exact = beside_unsigned(xs)
+        if exact is None:
+            raise
+        return _core.promote_dtypes(*exact)
     except ValueError:
         dtypes = [_core.asarray(x).dtype for x in xs]
         if any(is_key(d) for d in dtypes):

@@ -57,6 +57,32 @@ def _check_integers(x, dtype):
             raise OverflowError(f"Python integer {v} out of bounds for {dtype}")
 
 
+def _beyond_doubles(x):
+    """Whether nested lists contain integers that float64, in which numpy joins unlike ones, may round."""
+    for v in _leaves(x):
+        integers = isinstance(v, int) or (isinstance(v, (np.ndarray, np.generic)) and v.dtype.kind in "iu" and v.dtype.itemsize == 8)
+        if integers and np.size(v) and max(abs(int(np.max(v))), abs(int(np.min(v)))) > 1 << 53:
+            return True
+    return False
+
+
+def _exact_integers(x, dtype):
+    """The array of an integer dtype of nested lists of numbers: of floats their whole part.
+
+    Raises:
+      OverflowError: an integer does not fit.
+    """
+    info = np.iinfo(dtype)
+    values = np.array(x, object)
+    flat = [int(v) if isinstance(v, (int, np.integer, np.bool_)) else v for v in values.ravel().tolist()]
+    for v in flat:
+        if isinstance(v, int) and not info.min <= v <= info.max:
+            raise OverflowError(f"Python integer {v} out of bounds for {np.dtype(dtype)}")
+        _check_range(v, dtype)
+    flat = [_real_if_needed(v, dtype) for v in flat]
+    return np.array([integer_of_float(v, dtype) if isinstance(v, float) else v for v in flat], dtype).reshape(values.shape)
+
+
 def array(
     object: Any,
     dtype: DTypeLike | None = None,
@@ -163,6 +189,11 @@ def _from_sequence(values, dtype):
         raise ValueError("None is not a valid value for jnp.array")
     if not _contains_arrays(values):
         out = np.asarray(values)
+        if out.dtype.kind in "fO" and _beyond_doubles(values):
+            if dtype is None and all(isinstance(v, (int, np.integer, np.bool_)) or getattr(v, "dtype", np.dtype(float)).kind in "iub" for v in _leaves(values)):
+                dtype = _promoted(values, canonicalize_dtype(int))
+            if dtype is not None and np.dtype(dtype).kind in "iu":
+                out = _exact_integers(values, dtype)
         if out.dtype == np.dtype("O"):
             for v in _leaves(values):
                 if not is_arraylike(v) and not hasattr(v, "__array__"):
