@@ -687,6 +687,36 @@ def test_exponentials():
     np.testing.assert_allclose(y, sl.expm(a))
 
 
+@pytest.mark.ours
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float32", 2e-5), ("complex128", 1e-12)])
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e8, 1e12])
+def test_exponentials_of_badly_scaled_triangular_matrices(dtype, tolerance, scale):
+    """As many squarings as the powers of a matrix ask for, not its norm: with those of the norm nothing is left of the diagonal."""
+    for a, d in ((1.0, -1.0), (0.3, 0.2), (2.0, 2.0), (-3.0, 1.5), (0.0, 0.0)):
+        slope = np.exp(a) if a == d else (np.exp(a) - np.exp(d)) / (a - d)
+        m = np.array([[a, scale], [0, d]], dtype)
+        want = np.array([[np.exp(a), scale * slope], [0, np.exp(d)]])
+        for x, y in ((m, want), (m.T, want.T), (np.stack([m, m * 0]), np.stack([want, np.eye(2)]))):
+            np.testing.assert_allclose(sl.expm(x, max_squarings=200), y, rtol=tolerance * max(1, np.log10(scale)), atol=tolerance)
+        np.testing.assert_allclose(sl.expm(m, max_squarings=200, upper_triangular=True), want, rtol=tolerance * max(1, np.log10(scale)))
+    # a similar matrix, scaled by powers of two: its exponential is scaled exactly
+    b, powers = np.triu(drawn((5, 5))), 2.0 ** (np.arange(5) * 8)
+    want = np.asarray(sl.expm(b)) * powers / powers[:, None]
+    np.testing.assert_allclose(sl.expm(b * powers / powers[:, None], max_squarings=200), want, rtol=1e-9)
+
+
+@pytest.mark.ours
+def test_exponentials_of_large_symmetric_matrices():
+    q = np.linalg.qr(drawn((8, 8)))[0]
+    w = np.linspace(0, 40, 8)
+    for scale in (1e2, 1e4, 1.3e4):
+        h = (q * w) @ q.T
+        want = (q * np.exp(-scale * w)) @ q.T
+        np.testing.assert_allclose(sl.expm(-scale * (h + h.T) / 2), want, atol=1e-9)
+    g = jax.grad(lambda s: sl.expm(-s * h).sum())(1e-2)
+    np.testing.assert_allclose(g, -(h @ np.asarray(sl.expm(-1e-2 * h))).sum(), rtol=1e-9)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_square_roots(dtype):
     for a in (drawn((5, 5), dtype), definite(4, dtype), -definite(3, dtype), np.zeros((2, 2), dtype), np.eye(3, dtype=dtype)):

@@ -9,6 +9,8 @@ Invariant: derivatives come from the equation that the result solves, so they ne
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -50,13 +52,84 @@ _PADE_7 = (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.
 _REACH = {np.dtype(np.float64): 5.371920351148152, np.dtype(np.float32): 3.925724783138660}
 
 
-def _pade(a):
-    """Even and odd part of the approximant's numerator."""
+# The powers from which the number of squarings is found, the reach of the approximant for those norms, and the first coefficient of its backward error: Al-Mohy
+# and Higham, SIAM J. Matrix Anal. 31 (2009), for degrees 13 and 7.
+_CHOICE = {
+    np.dtype(np.float64): (((4, 6), (6, 8), (8, 10)), 4.25, 13, 1.0 / (math.comb(26, 13) * math.factorial(27))),
+    np.dtype(np.float32): (((4, 6), (6, 8)), _REACH[np.dtype(np.float32)], 7, 1.0 / (math.comb(14, 7) * math.factorial(15))),
+}
+
+
+def _log_norm(a):
+    """log2 of the 1-norm, without slope: -inf of zeros."""
+    return jnp.log2(lax.stop_gradient(abs(a)).sum(axis=-2).max(axis=-1))
+
+
+def _normalized(a):
+    """a over a power of two near its norm, and the exponent. So neither powers of a large matrix overflow nor those of a small one vanish."""
+    log = _log_norm(a)
+    e = jnp.where(jnp.isfinite(log), jnp.floor(log), 0)
+    return _times_power(a, -e), e
+
+
+def _times_power(a, e):
+    """a 2^e, exact. In two factors, for one alone may be beyond the dtype's numbers."""
+    half = jnp.floor(e / 2)
+    a = a * jnp.exp2(half)[..., None, None].astype(a.dtype)
+    return a * jnp.exp2(e - half)[..., None, None].astype(a.dtype)
+
+
+def _powers(a, count):
+    """The even powers of a from the second on, each normalized, with its exponent."""
+    one, e = _normalized(a)
+
+    def times(x, y):
+        out, more = _normalized(x[0] @ y[0])
+        return out, more + x[1] + y[1]
+
+    powers = {1: (one, e)}
+    powers[2] = times(powers[1], powers[1])
+    for p in range(4, 2 * count + 2, 2):
+        powers[p] = times(powers[4] if p > 6 else powers[p - 2], powers[p - 4 if p > 6 else 2])
+    return powers
+
+
+def _log_norm_of_power(a, n):
+    """log2 of the 1-norm of |a|^n."""
+    a = lax.stop_gradient(abs(a))
+
+    def step(_, state):
+        v, log = state
+        v = jnp.einsum("...i,...ij->...j", v, a)
+        size = v.max(axis=-1)
+        log = log + jnp.log2(size)
+        return v / jnp.where(size > 0, size, 1)[..., None], log
+
+    start = jnp.ones(a.shape[:-1], a.dtype), jnp.zeros(a.shape[:-2], a.dtype)
+    return lax.fori_loop(0, n, step, start)[1]
+
+
+def _excess(a, powers, most):
+    """log2 of the factor by which a is too large for the approximant, by norms of powers; at most `most`, that by its own norm."""
+    real = np.dtype(np.finfo(a.dtype).dtype)
+    pairs, reach, degree, coefficient = _CHOICE[real]
+    size = lambda p: (_log_norm(powers[p][0]) + powers[p][1]) / p
+    log = functools.reduce(jnp.minimum, [jnp.maximum(size(p), size(q)) for p, q in pairs])
+    diagonal = lax.stop_gradient(abs(jnp.diagonal(a, axis1=-2, axis2=-1))).max(axis=-1)
+    log = jnp.maximum(log, jnp.log2(diagonal)) - float(np.log2(reach))
+    one, e = powers[1]
+    # |a|^n over |a|, of n = 2 degree + 1, against the unit roundoff
+    growth = _log_norm_of_power(one, 2 * degree + 1) - _log_norm(one) + 2 * degree * e
+    more = (growth + float(np.log2(coefficient) + 1 - np.log2(np.finfo(real).eps))) / (2 * degree)
+    needed = jnp.maximum(jnp.maximum(log, more), 0)
+    return jnp.where(jnp.isnan(needed), most, jnp.minimum(needed, most))
+
+
+def _pade(powers, scale, real):
+    """Even and odd part of the numerator of the approximant of a 2^-scale."""
+    a, a2, a4, a6 = (_times_power(x, e - p * scale) for p, (x, e) in powers.items() if p <= 6)
     eye = jnp.broadcast_to(jnp.eye(a.shape[-1], dtype=a.dtype), a.shape)
-    a2 = a @ a
-    a4 = a2 @ a2
-    a6 = a4 @ a2
-    if np.finfo(a.dtype).dtype == np.float32:
+    if real == np.float32:
         b = _PADE_7
         return b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * eye, a @ (b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * eye)
     b = _PADE_13
@@ -69,18 +142,21 @@ def _pade(a):
 def _expm(a, upper_triangular, max_squarings):
     if a.shape[-1] == 0:
         return a
-    real = np.finfo(a.dtype).dtype
-    size = lax.stop_gradient(abs(a).sum(axis=-2).max(axis=-1))
-    reach = _REACH[np.dtype(real)]
-    count = jnp.ceil(jnp.log2(jnp.maximum(size / reach, 1.0)))
-    count = jnp.where(jnp.isfinite(count), count, 0).astype(np.int32)
-    used = jnp.minimum(count, max_squarings)
-    even, odd = _pade(a * (2.0 ** -used.astype(real))[..., None, None].astype(a.dtype))
+    real = np.dtype(np.finfo(a.dtype).dtype)
+    by_norm = jnp.maximum(_log_norm(a) - float(np.log2(_REACH[real])), 0)
+    known = jnp.isfinite(by_norm)
+    by_norm = jnp.where(known, by_norm, 0)
+    powers = _powers(a, _CHOICE[real][0][-1][1] // 2)
+    needed = _excess(a, powers, by_norm)
+    # As in JAX, whose count is rounded down.
+    refused = jnp.floor(needed) > max_squarings
+    count = jnp.where(known & ~refused, jnp.ceil(needed), 0)
+    even, odd = _pade(powers, count, real)
     left, right = even - odd, even + odd
     r = _lax.triangular_solve(left, right, left_side=True) if upper_triangular else jnp.linalg.solve(left, right)
-    squared = lambda i, r: jnp.where((i < used)[..., None, None], r @ r, r)
-    r = lax.fori_loop(0, used.max(initial=0), squared, r)
-    return jnp.where((count > max_squarings)[..., None, None], jnp.full_like(r, np.nan), r)
+    squared = lambda i, r: jnp.where((i < count)[..., None, None], r @ r, r)
+    r = lax.fori_loop(0, count.max(initial=0).astype(np.int32), squared, r)
+    return jnp.where(refused[..., None, None], jnp.full_like(r, np.nan), r)
 
 
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
@@ -89,7 +165,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Args:
       A: shape (..., n, n).
       upper_triangular: the matrices are upper triangular.
-      max_squarings: the result is nan if more squarings are needed: for norms above about 2^max_squarings.
+      max_squarings: the result is nan if more squarings are needed: for norms above about 2^(max_squarings + 3).
 
     Returns:
       an array of shape (..., n, n).
@@ -97,7 +173,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     Raises:
       ValueError: the matrices are not square.
 
-    Scaling and squaring: Higham, SIAM J. Matrix Anal. 26 (2005).
+    Scaling and squaring: Higham, SIAM J. Matrix Anal. 26 (2005), with as many squarings as powers of A ask for: Al-Mohy and Higham, ibid. 31 (2009).
 
     >>> expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
     Array([[1., 1.],
