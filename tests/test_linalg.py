@@ -717,6 +717,55 @@ def test_exponentials_of_large_symmetric_matrices():
     np.testing.assert_allclose(g, -(h @ np.asarray(sl.expm(-1e-2 * h))).sum(), rtol=1e-9)
 
 
+@pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "complex128"])
+@pytest.mark.parametrize("rcond", [None, -1, 1e-3, 0.5])
+def test_least_squares_in_double_precision(dtype, rcond):
+    """The rank is that of the given numbers, as numpy decides it, and the solution as accurate."""
+    x = np.arange(1, 10001, dtype=np.float32)
+    line = np.stack([np.ones_like(x), x], 1).astype(dtype)
+    cases = [(line, (2020 + 2020 * x).astype(dtype))]
+    for m, n in ((5, 3), (3, 5), (4, 4), (1, 3), (3, 1)):
+        a = drawn((m, n), dtype)
+        cases += [(a, drawn((m,), dtype)), (a, drawn((m, 2), dtype))]
+        if rcond != -1:  # for which rounding decides
+            cases.append((np.concatenate([a, 2 * a]).T, drawn((n,), dtype)))
+    for a, b in cases:
+        out, want = jnp.linalg.lstsq(a, b, rcond=rcond, numpy_resid=True), np.linalg.lstsq(a, b, rcond=rcond)
+        for y, z in zip(out, want, strict=True):
+            assert y.dtype == z.dtype or y.dtype == np.int32
+            np.testing.assert_allclose(
+                y, z, rtol=2e-4 if np.dtype(dtype).itemsize in (4, 8) and dtype != "float64" else 1e-6, atol=1e-6 * (1 + abs(z).max(initial=0))
+            )
+
+
+@pytest.mark.ours
+def test_derivatives_of_least_squares_in_single_precision():
+    a, b = jnp.asarray(drawn((5, 3), "float32")), jnp.asarray(drawn((5,), "float32"))
+    wide = [x.astype("float64") for x in (a, b)]
+    for f in (lambda a, b: jnp.linalg.lstsq(a, b)[0].sum(), lambda a, b: jnp.linalg.lstsq(a, b)[1].sum()):
+        for g, w in zip(jax.grad(f, (0, 1))(a, b), jax.grad(f, (0, 1))(*wide), strict=True):
+            assert g.dtype == np.float32
+            np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
+    f = lambda a, b: jnp.linalg.lstsq(a, b)[0].sum()
+    with jax.enable_x64(False):
+        h = jax.jit(jax.hessian(f))(a, b)
+        lanes = jax.vmap(jax.grad(f), (0, None))(jnp.stack([a, a + 1]), b)
+    assert h.dtype == lanes.dtype == np.float32
+    np.testing.assert_allclose(h, jax.hessian(f)(*wide), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.ours
+def test_polynomials_fitted_in_double_precision():
+    for x in (np.arange(1, 10001, dtype=np.float32), np.linspace(0, 1, 500, dtype=np.float32)):
+        for degree in (1, 2):
+            y = np.polyval(np.arange(2.0, 3.0 + degree) * 1000, x.astype(float))
+            with jax.enable_x64(False):
+                c = jnp.polyfit(x, y.astype(np.float32), degree)
+            assert c.dtype == np.float32
+            np.testing.assert_allclose(np.polyval(np.asarray(c, float), x.astype(float)), y, rtol=1e-6, atol=1e-6 * y.max())
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_square_roots(dtype):
     for a in (drawn((5, 5), dtype), definite(4, dtype), -definite(3, dtype), np.zeros((2, 2), dtype), np.eye(3, dtype=dtype)):

@@ -8,12 +8,14 @@ Invariant: only `roots` and `polyfit` need a decomposition, from `linalg` and `l
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core
+from .._config import enable_x64
 from .._core import bind
 from .._dtypes import finfo, to_inexact
 from .._shapes import common_shape
@@ -391,20 +393,27 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
         raise TypeError("expected x and y to have same length")
     if rcond is None:
         rcond = x.shape[0] * float(finfo(x.dtype).eps)
-    lhs, rhs = vander(x, deg + 1), y
     if w is not None:
         w = as_array("polyfit", w)
         if w.ndim != 1:
             raise TypeError("expected a 1-d array for weights")
         if w.shape[0] != y.shape[0]:
             raise TypeError("expected w and y to have the same length")
-        lhs = lhs * w[:, None]
-        rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
-    # Columns of unit length keep the problem well scaled.
-    scale = sqrt(_reductions.sum(lhs * lhs, axis=0))
-    unit = lhs / scale[None, :]
-    c, residuals, rank, s = linalg.lstsq(unit, rhs, rcond)
-    c = c / (scale[:, None] if c.ndim == 2 else scale)
+    # As numpy, in double precision, to which powers of single precision are not rounded.
+    wide = {"float32": "float64", "complex64": "complex128"}.get(x.dtype.name)
+    with contextlib.nullcontext() if wide is None else enable_x64(True):
+        lhs, rhs = (vander(x, deg + 1), y) if wide is None else (vander(x.astype(wide), deg + 1), y.astype(wide))
+        if w is not None:
+            lhs = lhs * w[:, None]
+            rhs = rhs * (w[:, None] if rhs.ndim == 2 else w)
+        # Columns of unit length keep the problem well scaled.
+        scale = sqrt(_reductions.sum(lhs * lhs, axis=0))
+        unit = lhs / scale[None, :]
+        c, residuals, rank, s = linalg.lstsq(unit, rhs, rcond)
+        c = c / (scale[:, None] if c.ndim == 2 else scale)
+        if wide is not None:
+            c, unit, scale = (v.astype(x.dtype) for v in (c, unit, scale))
+            residuals, s = (v.astype(finfo(x.dtype).dtype) for v in (residuals, s))
     if full:
         return c, residuals, rank, s, _core.asarray(rcond)
     if cov:

@@ -15,13 +15,14 @@ if _typing.TYPE_CHECKING:
     from ._factorizations import (
         cholesky as cholesky, eig as eig, eigh as eigh, eigvals as eigvals, eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals,
     )
+    from ._least_squares import lstsq as lstsq
     from ._norms import matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm
     from ._products import (
         cross as cross, diagonal as diagonal, matmul as matmul, matrix_power as matrix_power, matrix_transpose as matrix_transpose,
         multi_dot as multi_dot, outer as outer, tensordot as tensordot, trace as trace, vecdot as vecdot,
     )
     from ._solving import (
-        cond as cond, det as det, inv as inv, lstsq as lstsq, matrix_rank as matrix_rank, pinv as pinv, slogdet as slogdet, solve as solve,
+        cond as cond, det as det, inv as inv, matrix_rank as matrix_rank, pinv as pinv, slogdet as slogdet, solve as solve,
         tensorinv as tensorinv, tensorsolve as tensorsolve,
     )
 
@@ -74,7 +75,8 @@ _NAMES = {
         "trace",
         "vecdot",
     ),
-    "_solving": ("cond", "det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"),
+    "_least_squares": ("lstsq",),
+    "_solving": ("cond", "det", "inv", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve"),
 }
 _MODULE = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -8,6 +8,7 @@ Invariant: derivatives are those of the solution, not of the way to it: none nee
 
 from __future__ import annotations
 
+import contextlib
 import math
 import typing
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from ... import _core
 from ..._autodiff import jvp, vjp
+from ..._config import enable_x64
 from ..._dtypes import is_complex
 from ..._shapes import common_shape
 from ...custom_derivatives import custom_jvp
@@ -379,14 +381,20 @@ def _pinv_of(a, rtol):
     return adjoint(vh) * s[..., None, :].astype(a.dtype) @ adjoint(u)
 
 
+def _wide(dtype):
+    return np.dtype(np.complex128 if is_complex(dtype) else np.float64)
+
+
 @_pinv_of.defjvp
 def _pinv_rule(primals, tangents):
     (a, rtol), (da, _) = primals, tangents
-    p = _pinv_of(a, rtol)
-    back = adjoint(da)
-    rest = back - _thin(back, a, p)
-    more = back - _thin(p, a, back)
-    return p, -_thin(p, da, p) + _thin(p, adjoint(p), rest) + _thin(more, adjoint(p), p)
+    # `lstsq` takes it in double precision whether 64 bits are on or not.
+    with enable_x64(True) if a.dtype == _wide(a.dtype) else contextlib.nullcontext():
+        p = _pinv_of(a, rtol)
+        back = adjoint(da)
+        rest = back - _thin(back, a, p)
+        more = back - _thin(p, a, back)
+        return p, -_thin(p, da, p) + _thin(p, adjoint(p), rest) + _thin(more, adjoint(p), p)
 
 
 def _thin(x, y, z):
@@ -431,66 +439,6 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
     if rtol is None:
         rtol = 10.0 * max(a.shape[-2:]) * float(np.finfo(a.dtype).eps)
     return _pinv(a, _core.asarray(rtol, np.finfo(a.dtype).dtype), hermitian=bool(hermitian))
-
-
-@jitted("lstsq", static=("numpy_resid",))
-def _lstsq(a, b, rcond, numpy_resid):
-    a, b = _core.promote_dtypes_inexact(a, b)
-    m, n = a.shape
-    vector = b.ndim == 1
-    b = b[:, None] if vector else b
-    eps = float(np.finfo(a.dtype).eps)
-    if a.size == 0:
-        s = _filling.zeros(0, np.finfo(a.dtype).dtype)
-        rank, x = _core.asarray(np.int32(0)), _filling.zeros((n, b.shape[1]), a.dtype)
-    else:
-        rtol = rcond
-        s = svd(a, compute_uv=False)
-        rtol = where(rtol < 0, eps, rtol).astype(s.dtype)
-        rank = _reductions.sum((s > 0) & (s >= rtol * s[0]))
-        x = _pinv_of(a, stop_gradient(rtol)) @ b
-    if not numpy_resid:
-        rest = b - a @ x
-        residuals = norm(rest, axis=0) ** 2
-    elif b.ndim == 2 and m > n:
-        residuals = where(rank == n, norm(b - a @ x, axis=0) ** 2, np.nan)
-    else:
-        residuals = _filling.zeros(0, s.dtype)
-    return x[:, 0] if vector else x, residuals, rank, s
-
-
-def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Array, Array, Array, Array]:
-    """The x of least norm that makes ``norm(b - a @ x)`` least.
-
-    Args:
-      a: a matrix (m, n).
-      b: a vector (m,), or a matrix (m, k).
-      rcond: singular values below rcond times the largest count as zero; by default max(m, n) eps, and eps where it is negative.
-      numpy_resid: residuals as numpy gives them: none where the rank is not n, or m <= n.
-
-    Returns:
-      (x, residuals, rank, s): the solution, squared norms of the residuals, and the singular values of a.
-
-    Raises:
-      ValueError: the numbers of rows differ.
-      TypeError: a has not two axes, or b not one or two.
-
-    >>> lstsq(jnp.array([[1.0, 0.0], [0.0, 2.0]]), jnp.array([1.0, 2.0]))[0]
-    Array([1., 1.], dtype=float32)
-    """
-    a, b = floating("lstsq", a, b)
-    if a.ndim != 2:
-        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
-    if b.ndim not in (1, 2):
-        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
-    if a.shape[0] != b.shape[0]:
-        raise ValueError("Leading dimensions of input arrays must match")
-    real = np.finfo(a.dtype)
-    rcond = float(real.eps) * max(a.shape) if rcond is None else rcond
-    x, residuals, rank, s = _lstsq(a, b, _core.asarray(rcond, real.dtype), numpy_resid=bool(numpy_resid))
-    if numpy_resid and residuals.size and not isinstance(rank, _core.Tracer) and int(rank) < a.shape[1]:
-        residuals = _filling.zeros(0, s.dtype)
-    return x, residuals, rank, s
 
 
 @jitted("cond", static=("p",))
