@@ -35,11 +35,13 @@ def pointwise(jax, floats, ints):
         one,
     )
     unit = floats(3, low=0.2, high=0.8)
-    full = lambda x, v: lax.full_like(x, v)
     positive = (floats(3, low=0.5, high=3), floats(3, seed=1, low=0.5, high=3))
     for name in ("igamma", "igammac", "igamma_grad_a", "random_gamma_grad"):
         yield name, getattr(lax, name), positive, None, {"slack": 20}
-    yield "regularized_incomplete_beta", lambda x: lax.betainc(full(x, 1.5), full(x, 2.5), x), (unit,), None, {"slack": 20}
+    yield "regularized_incomplete_beta", lax.betainc, (floats(3, low=0.5, high=3), floats(3, seed=1, low=0.5, high=3), unit), None, {"slack": 20}
+    shapes = (floats(3, low=0.5, high=3), floats(3, seed=1, low=0.5, high=3), unit)
+    for name in ("betainc_grad_a", "betainc_grad_b"):
+        yield name, lambda *x, name=name: jax._core.bind(name, *x), shapes, None, {"slack": 20}
     yield "zeta", lax.zeta, (floats(3, low=2, high=4), floats(3, seed=1, low=1, high=3)), None, {"slack": 5}
 
 

@@ -838,6 +838,9 @@ def special(F):
             b = np.array([0.5, 1, 2.5, 8, 40], d)
             b1, b2, at = (v.ravel() for v in np.meshgrid(b, b, np.array([0.125, 0.5, 0.75], d)))
             F.apply("regularized_incomplete_beta", [b1, b2, at], exact(lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True), b1, b2, at))
+            mass = lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True)
+            F.apply("betainc_grad_a", [b1, b2, at], exact(lambda a, b, x: mp.diff(lambda a: mass(a, b, x), a), b1, b2, at))
+            F.apply("betainc_grad_b", [b1, b2, at], exact(lambda a, b, x: mp.diff(lambda b: mass(a, b, x), b), b1, b2, at))
     # the ends
     for d in (np.float32, np.float64):
         a, x, p = np.array([[2, 0, 0.0], [2, inf, 1], [0, 1, 1], [-1, 1, nan], [1, -1, nan], [nan, 1, nan], [1, nan, nan], [inf, 1, 0], [0, 0, nan]], d).T.copy()
@@ -847,6 +850,9 @@ def special(F):
         F.apply("zeta", [x, w], y)
         a, b, x, y = np.array([[1, 2, 0, 0], [1, 2, 1, 1], [0, 2, 0.5, 1], [2, 0, 0.5, 0], [0, 0, 0.5, nan], [-1, 1, 0.5, nan], [1, 1, 2, nan], [1, inf, 0.5, 1], [nan, 1, 0.5, nan]], d).T.copy()
         F.apply("regularized_incomplete_beta", [a, b, x], y)
+        a, b, x, y = np.array([[1, 2, 0, 0], [1, 2, 1, 0], [0, 2, 0.5, nan], [-1, 1, 0.5, nan], [1, 1, 2, nan], [1, inf, 0.5, 0], [inf, 1, 0.5, 0], [inf, inf, 0.5, nan], [nan, 1, 0.5, nan]], d).T.copy()
+        F.apply("betainc_grad_a", [a, b, x], y)
+        F.apply("betainc_grad_b", [a, b, x], y)
 
 
 def rng(F):

@@ -234,7 +234,7 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Regularised incomplete beta function I_x(a, b). Differentiable in x alone: ValueError for a and b.
+    """Regularised incomplete beta function I_x(a, b), differentiable in all three.
 
     Args:
         a, b, x: float arrays of one dtype and of one rank, where sizes of 1 broadcast; or scalars.

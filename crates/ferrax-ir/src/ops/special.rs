@@ -1,8 +1,10 @@
-//! igamma, igammac, igamma_grad_a, random_gamma_grad, regularized_incomplete_beta, zeta. scipy: `gammainc`, `gammaincc`, `betainc`, `zeta`.
+//! igamma, igammac, igamma_grad_a, random_gamma_grad, regularized_incomplete_beta, betainc_grad_a, betainc_grad_b, zeta.
+//! scipy: `gammainc`, `gammaincc`, `betainc`, `zeta`.
 //!
 //! ```text
 //! igamma(a, x) = P(a, x)    igammac = 1 - P    igamma_grad_a = dP/da    random_gamma_grad = -(dP/da) / (dP/dx)
-//! regularized_incomplete_beta(a, b, x) = I_x(a, b)           zeta(x, q) = sum_(k >= 0) (q + k)^-x
+//! regularized_incomplete_beta(a, b, x) = I_x(a, b)    betainc_grad_a = dI/da    betainc_grad_b = dI/db
+//! zeta(x, q) = sum_(k >= 0) (q + k)^-x
 //! ```
 //! Pointwise as the rows of `pointwise` are, but they need loops: each is a composition, whose loops end when every element has converged.
 //! Half precision is computed in single.
@@ -15,7 +17,7 @@ use super::pointwise::{Pw, align, common_shape};
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, enter, values1};
 use crate::dtype::Dtype;
-use crate::error::{Res, not_linear, type_err, value_err};
+use crate::error::{Res, not_linear, type_err};
 use crate::factors::Factors;
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Rules, Tans};
@@ -33,6 +35,8 @@ pub enum SpecialKind {
     IgammaGradA,
     RandomGammaGrad,
     Betainc,
+    BetaincGradA,
+    BetaincGradB,
     Zeta,
 }
 use SpecialKind::*;
@@ -43,6 +47,8 @@ impl Member for SpecialKind {
         (IgammaGradA, "igamma_grad_a"),
         (RandomGammaGrad, "random_gamma_grad"),
         (Betainc, "regularized_incomplete_beta"),
+        (BetaincGradA, "betainc_grad_a"),
+        (BetaincGradB, "betainc_grad_b"),
         (Zeta, "zeta"),
     ];
 }
@@ -96,6 +102,8 @@ impl Special {
             IgammaGradA => gamma::slopes(&x[0], &x[1])[0].clone(),
             RandomGammaGrad => gamma::slopes(&x[0], &x[1])[1].clone(),
             Betainc => beta::incomplete(&x[0], &x[1], &x[2]),
+            BetaincGradA => beta::slopes(&x[0], &x[1], &x[2])[0].clone(),
+            BetaincGradB => beta::slopes(&x[0], &x[1], &x[2])[1].clone(),
             Zeta => zeta::zeta(&x[0], &x[1]),
         })?;
         Ok(values1(y))
@@ -109,7 +117,7 @@ impl Special {
 impl Rules for Special {
     fn infer(&self, x: &[Aval]) -> Res<Avals> {
         let name = self.kind.name();
-        let n = if self.kind == Betainc { 3 } else { 2 };
+        let n = if matches!(self.kind, Betainc | BetaincGradA | BetaincGradB) { 3 } else { 2 };
         if x.len() != n {
             return type_err(format!("{name} takes {n} operands, got {}", x.len()));
         }
@@ -141,14 +149,17 @@ impl Rules for Special {
                 (Igamma | Igammac, 0) => self.with(cx, IgammaGradA, x)?,
                 (Igamma | Igammac, _) => density(&|x| gamma::density(&x[0], &x[1]))?,
                 (Betainc, 2) => density(&|x| beta::density(&x[0], &x[1], &x[2]))?,
-                (Betainc, _) => return value_err("Betainc gradient with respect to a and b not supported."),
+                (Betainc, 0) => self.with(cx, BetaincGradA, x)?,
+                (Betainc, _) => self.with(cx, BetaincGradB, x)?,
+                (BetaincGradA, 2) => density(&|x| beta::density_slopes(&x[0], &x[1], &x[2])[0].clone())?,
+                (BetaincGradB, 2) => density(&|x| beta::density_slopes(&x[0], &x[1], &x[2])[1].clone())?,
                 // -x zeta(x + 1, q)
                 (Zeta, 1) => {
                     let up = cx.add(&x[0], &crate::cx::lit(x[0].dtype(), 1.0))?;
                     let z = self.with(cx, Zeta, &[up, x[1].clone()])?;
                     cx.mul(&cx.neg(&x[0])?, &z)?
                 }
-                (IgammaGradA | RandomGammaGrad | Zeta, _) => {
+                (IgammaGradA | RandomGammaGrad | BetaincGradA | BetaincGradB | Zeta, _) => {
                     let one: Tans = (0..x.len()).map(|j| dx[j].clone().filter(|_| j == i)).collect();
                     let part = meaning::tangents(&|x| self.meaning(x), cx, x, &one)?.remove(0);
                     let part = match part {

@@ -221,6 +221,8 @@ pub const LINES: &[&str] = &[
     "random_gamma_grad f32[2] f16[2]",
     "zeta f64[2,2] f64[2]",
     "regularized_incomplete_beta f64[2] f64[2]",
+    "betainc_grad_a f64[2] f64[2]",
+    "betainc_grad_b f64[2] f64[2] f32[2]",
     "rng_bit_generator[algorithm=RandomAlgorithm.RNG_DEFAULT dtype=int32 shape=(3,)] u32[4]",
     "rng_bit_generator[algorithm=RandomAlgorithm.RNG_DEFAULT dtype=uint32 shape=(3,)] u32[3]",
     "rng_bit_generator[algorithm=RandomAlgorithm.RNG_DEFAULT dtype=uint32 shape=(3,)] u64[4]",
