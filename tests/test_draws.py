@@ -158,3 +158,13 @@ def test_inverse_gaussian_draws_of_a_large_mean(jax):
     assert np.isfinite(x).all() and x.min() > 0
     for q, share in ((1 / 2.706, 0.10), (1 / 0.4549, 0.5), (1 / 0.0158, 0.90)):
         assert abs((x < q).mean() - share) < 0.01
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("rate", [1e3, 3e4, 1e5, 1e6, 1e7])
+def test_poisson_draws_of_large_rates(jax, rate):
+    """Which draws are accepted is decided by a logarithm that is not rounded more than it varies."""
+    n = 1 << 17
+    z = (np.asarray(jax.random.poisson(jax.random.key(0), rate, (n,))).astype(float) - rate) / rate**0.5
+    assert abs(z.mean()) * n**0.5 < 5 and abs(z.var() - 1) * (n / 2) ** 0.5 < 5
+    assert abs((z**4).mean() - 3) * (n / 96) ** 0.5 < 5

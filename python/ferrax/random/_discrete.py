@@ -87,6 +87,23 @@ def _poisson_knuth(key, lam, shape, dtype):
     return lax.while_loop(lambda s: jnp.any(s[3] > -lam) & (s[0] < most), step, start)[1] - 1
 
 
+# From here on the terms of k log(rate) - rate - log(k!) are so large that their rounding decides which draws are accepted. Below it draws are JAX's.
+_LARGE_RATE = 1e4
+
+
+def _log_density(k, rate):
+    """The same for large rates, about k = rate: k (log(1 + t) - t) - log(2 pi k) / 2 - 1 / (12 k), t = rate / k - 1 (Loader 2000)."""
+    k = jnp.maximum(k, 10)
+    t = (rate - k) / k
+    close = abs(t) < 0.1
+    # log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
+    s = jnp.where(close, t, 0) / (jnp.where(close, t, 0) + 2)
+    square = s * s
+    series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
+    less = jnp.where(close, 2 * s * square * series - t * s, jnp.log1p(jnp.where(close, 0, t)) - t)
+    return k * less - 0.5 * jnp.log(2 * np.pi * k) - 1 / (12 * k)
+
+
 def _poisson_rejection(key, lam, shape, dtype):
     """Hoermann (1993), transformed rejection with squeeze (PTRS)."""
     log_lam = jnp.log(lam)
@@ -103,7 +120,7 @@ def _poisson_rejection(key, lam, shape, dtype):
         u_shifted = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / u_shifted + b) * u + lam + 0.43)
         s = jnp.log(v * inv_alpha / (a / (u_shifted * u_shifted) + b))
-        log_density = -lam + k * log_lam - lax.lgamma(k + 1)
+        log_density = jnp.where(lam < _LARGE_RATE, -lam + k * log_lam - lax.lgamma(k + 1), _log_density(k, lam))
         surely = (u_shifted >= 0.07) & (v <= v_r)
         never = (k < 0) | ((u_shifted < 0.013) & (v > u_shifted))
         accept = surely | (~never & (s <= log_density))
