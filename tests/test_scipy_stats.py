@@ -585,3 +585,16 @@ def test_rising_and_falling_factorials_of_large_numbers(jax):
         z = np.float32(z)
         np.testing.assert_allclose(poch(z, np.float32(-2)), 1 / ((float(z) - 1) * (float(z) - 2)), rtol=3e-6)
         np.testing.assert_allclose(poch(z, np.float32(0.5)) * poch(z + np.float32(0.5), np.float32(-0.5)), 1, rtol=3e-6)
+
+
+@pytest.mark.ours
+def test_divergences_of_near_numbers(jax, jnp, x64):
+    kl_div = jax.scipy.special.kl_div
+    for p in (1e-3, 1.0, 1e7):
+        for t in (-0.4, -1e-2, -1e-4, 0.0, 1e-5, 1e-3, 0.2, 3.0):
+            p32, q32 = np.float32(p), np.float32(p * (1 + t))
+            u = (float(q32) - float(p32)) / float(p32)
+            want = float(p32) * (u - math.log1p(u)) if abs(u) > 1e-3 else float(p32) * u * u * (0.5 - u / 3 + u * u / 4)
+            np.testing.assert_allclose(kl_div(p32, q32), want, rtol=2e-6, atol=1e-30)
+    np.testing.assert_array_equal(kl_div(jnp.array([0.0, 0.0, 1.0, -1.0]), jnp.array([0.0, 2.0, 0.0, 1.0])), [0, 2, inf, inf])
+    np.testing.assert_allclose(jax.grad(kl_div, (0, 1))(3.0, 3.3), (math.log(3 / 3.3), 1 - 3 / 3.3), rtol=1e-10)

@@ -166,6 +166,19 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     return jnp.where(both, safe_p * jnp.log(safe_p / safe_q), jnp.where(zero, nothing, jnp.inf))
 
 
+def _log_less(t, ratio):
+    """log(ratio) - t for ratio = 1 + t, without cancellation about 0 and near -1; -inf at ratio 0."""
+    close, near = abs(t) < 0.1, abs(t) < 0.5
+    log = jnp.where(near, jnp.log1p(jnp.where(near, t, 0)), jnp.log(jnp.where(near, 1, ratio)))
+    # log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
+    s = jnp.where(close, t, 0) / (jnp.where(close, t, 0) + 2)
+    square = s * s
+    series = jnp.zeros_like(t)
+    for k in reversed(range(7)):
+        series = series * square + 1 / (2 * k + 3)
+    return jnp.where(close, 2 * s * square * series - t * s, log - t)
+
+
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """rel_entr(p, q) - p + q.
 
@@ -182,7 +195,11 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array([0.09657359, 1.        ], dtype=float32)
     """
     p, q = _reals("kl_div", p, q)
-    return rel_entr(p, q) - p + q
+    plain = rel_entr(p, q) - p + q
+    # Of numbers that are near each other all three terms cancel.
+    near = (p > 0) & (abs(q - p) < 0.5 * p)
+    a, b = jnp.where(near, p, 1), jnp.where(near, q, 1)
+    return jnp.where(near, -a * _log_less((b - a) / a, b / a), plain)
 
 
 @in_single

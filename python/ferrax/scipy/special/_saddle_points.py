@@ -13,7 +13,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import broadcast_together
-from ._entropies import xlog1py, xlogy
+from ._entropies import _log_less, xlog1py, xlogy
 from ._gamma import _stirling_error, betaln
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -23,25 +23,12 @@ _LARGE = 10
 _HUGE = 1e30
 
 
-def log_less(t, ratio):
-    """log(ratio) - t for ratio = 1 + t, without cancellation about 0 and near -1; -inf at ratio 0."""
-    close, near = abs(t) < 0.1, abs(t) < 0.5
-    log = jnp.where(near, jnp.log1p(jnp.where(near, t, 0)), jnp.log(jnp.where(near, 1, ratio)))
-    # log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
-    s = jnp.where(close, t, 0) / (jnp.where(close, t, 0) + 2)
-    square = s * s
-    series = jnp.zeros_like(t)
-    for k in reversed(range(7)):
-        series = series * square + 1 / (2 * k + 3)
-    return jnp.where(close, 2 * s * square * series - t * s, log - t)
-
-
 def gamma_weight(a, x, less=0):
     """log(x^(a - less) exp(-x) / gamma(a)), less being a number."""
     a, x = broadcast_together(a, x)
     large = (a >= _LARGE) & (x > 0) & jnp.isfinite(a) & jnp.isfinite(x)
     n, at = jnp.where(large, a, _LARGE), jnp.where(large, x, _LARGE)
-    about = n * log_less((at - n) / n, at / n) + 0.5 * (jnp.log(n) - _LOG_2PI) - _stirling_error(n) - less * jnp.log(at)
+    about = n * _log_less((at - n) / n, at / n) + 0.5 * (jnp.log(n) - _LOG_2PI) - _stirling_error(n) - less * jnp.log(at)
     b, y = jnp.where(large, 1, a), jnp.where(large, 1, x)
     return jnp.where(large, about, xlogy(b - less, y) - y - lax.lgamma(b))
 
@@ -55,7 +42,7 @@ def beta_weight(a, b, x, less=0):
     off = _off_mean(m, n, at)
     rest = _stirling_error(m) + _stirling_error(n) - _stirling_error(m + n)
     spread = 0.5 * (jnp.log(m * q) - _LOG_2PI) - rest - less * jnp.log(at * (1 - at))
-    about = m * log_less(off / p, at / p) + n * log_less(-off / q, (1 - at) / q) + spread
+    about = m * _log_less(off / p, at / p) + n * _log_less(-off / q, (1 - at) / q) + spread
     a, b, x = jnp.where(large, 1, a), jnp.where(large, 1, b), jnp.where(large, 0.5, x)
     return jnp.where(large, about, xlogy(a - less, x) + xlog1py(b - less, -x) - betaln(a, b))
 
@@ -130,7 +117,7 @@ def log_multinomial(alpha, x):
     some = (alpha > 0) & (x > 0)
     a, y = jnp.where(some, alpha, 1), jnp.where(some, x, 1)
     expected = total[..., None] * y
-    less = a * log_less((expected - a) / a, expected / a)
+    less = a * _log_less((expected - a) / a, expected / a)
     powers = jnp.where(some, less, jnp.where(alpha > 0, -np.inf, -total[..., None] * x))
     some = alpha > 0
     rests = jnp.where(some, lgamma_rest(jnp.where(some, alpha, 1)), 0)
