@@ -648,9 +648,12 @@ def test_values_that_only_uint64_represents(jax, jnp, x64):
         (u.at[places].get(mode="fill", fill_value=MOST - 1), [1, MOST - 1]), (jnp.take(u, places, mode="fill", fill_value=MOST - 1), [1, MOST - 1]),
         (jnp.take_along_axis(u, places, 0, mode="fill", fill_value=MOST - 1), [1, MOST - 1]), (u.at[jnp.array([0, 2])].set(jnp.array([MOST, 5], "uint64")), [MOST, MOST - 1, 5]),
         (jnp.equal(u, MOST), [False, False, True]), (jnp.maximum(u, MOST - 1), [MOST - 1, MOST - 1, MOST]), (jnp.bitwise_xor(u, MOST), [MOST - 1, 1, 0]),
-        (jnp.less(MOST - 1, u), [False, False, True]), (jnp.unique(u, size=4, fill_value=MOST - 1), [1, MOST - 1, MOST, MOST - 1]),
+        (jnp.less(MOST - 1, u), [False, False, True]), (jnp.where(u == 1, MOST - 1, u), [MOST - 1, MOST - 1, MOST]),
+        (jnp.where(u == 1, u, MOST), [1, MOST, MOST]), (jnp.clip(u, 2, MOST - 1), [2, MOST - 1, MOST - 1]), (u.clip(max=MOST - 1), [1, MOST - 1, MOST - 1]),
+        (jnp.searchsorted(u, MOST)[None], [2]), (jnp.searchsorted(u, MOST - 1, side="right")[None], [2]), (jnp.searchsorted(u, MOST, method="sort")[None], [2]),
+        (jnp.unique(u, size=4, fill_value=MOST - 1), [1, MOST - 1, MOST, MOST - 1]),
     ):  # fmt: skip
         assert out.tolist() == want
-    for f in (lambda: jnp.equal(jnp.arange(2), MOST), lambda: jnp.maximum(u, 2**64), lambda: jnp.add(jnp.arange(2), 2**63)):
+    for f in (lambda: jnp.equal(jnp.arange(2), MOST), lambda: jnp.maximum(u, 2**64), lambda: jnp.add(jnp.arange(2), 2**63), lambda: jnp.where(True, 2**63, 1)):
         with pytest.raises(OverflowError):
             f()

@@ -76,10 +76,7 @@ def pointwise(name, primitive, *xs) -> Array:
         check_arraylike(name, *xs)
         raise
     except OverflowError:
-        exact = beside_unsigned(xs)
-        if exact is None:
-            raise
-        return elementwise(primitive, *exact)
+        return exactly(functools.partial(elementwise, primitive), *xs)
 
 
 def beside_unsigned(xs):
@@ -90,6 +87,17 @@ def beside_unsigned(xs):
     if not any(large) or dtypes != {np.dtype(np.uint64)}:
         return None
     return [np.uint64(x) if over else x for x, over in zip(xs, large, strict=True)]
+
+
+def exactly(f, *xs):
+    """f(*xs), where Python integers among the arguments may be such as only uint64 represents."""
+    try:
+        return f(*xs)
+    except OverflowError:
+        exact = beside_unsigned(xs)
+        if exact is None:
+            raise
+    return f(*exact)
 
 
 def check_promotion(*xs, ranks=False):
@@ -115,10 +123,7 @@ def promote_dtypes(name, *xs):
     try:
         return _core.promote_dtypes(*xs)
     except OverflowError:
-        exact = beside_unsigned(xs)
-        if exact is None:
-            raise
-        return _core.promote_dtypes(*exact)
+        return exactly(_core.promote_dtypes, *xs)
     except ValueError:
         dtypes = [_core.asarray(x).dtype for x in xs]
         if any(is_key(d) for d in dtypes):

@@ -20,7 +20,19 @@ from .._dtypes import canonicalize_dtype, is_bool, is_inexact
 from ..lax import GatherDimensionNumbers, gather, scan
 from ..lax._creation import beside
 from . import _reductions
-from ._arguments import as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted, ndim_of, shape_of, unsupported
+from ._arguments import (
+    as_array,
+    check_arraylike,
+    check_promotion,
+    concrete_or_error,
+    constant,
+    convert,
+    jitted,
+    ndim_of,
+    promote_dtypes,
+    shape_of,
+    unsupported,
+)
 from ._arithmetic import floor_divide, remainder
 from ._cumulative import cumsum
 from ._filling import zeros
@@ -298,7 +310,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
         raise ValueError(f"invalid argument method={method!r}, expected one of ('default', 'scan', 'scan_unrolled', 'sort', 'compare_all')")
     if ndim_of(a) != 1:
         raise ValueError("a should be 1-dimensional")
-    a, v = _core.promote_dtypes(a, v)
+    a, v = promote_dtypes("searchsorted", a, v)
     if sorter is not None:
         a = a[sorter]
     dtype = np.dtype(np.int32) if a.shape[0] < 2**31 else np.dtype(np.int64)

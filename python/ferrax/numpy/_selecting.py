@@ -14,7 +14,7 @@ from .. import _core
 from .._core import bind
 from .._dtypes import dtype_of, is_bool, is_complex
 from .._shapes import common_shape
-from ._arguments import Array, check_arraylike, check_promotion, constant, jitted
+from ._arguments import Array, check_arraylike, check_promotion, constant, exactly, jitted
 from ._operators import maximum, minimum
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def _spread(v, shape):
 def where(condition, x, y):
     """x where `condition`, else y. The three broadcast; x and y promote. Both are computed; elements that are not chosen do not contribute to derivatives, even if they are nan or infinite."""
     check_arraylike("where", condition, x, y)
-    return _where(_core.asarray(condition) if not isinstance(condition, Array) else condition, x, y)
+    condition = _core.asarray(condition) if not isinstance(condition, Array) else condition
+    return exactly(lambda x, y: _where(condition, x, y), x, y)
 
 
 @jitted("clip")
@@ -81,4 +82,4 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: Arr
     for limit in (min, max):
         if limit is not None:
             check_promotion(arr, limit, ranks=True)
-    return _clip(arr, min, max)
+    return exactly(_clip, arr, min, max)
