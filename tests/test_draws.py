@@ -168,3 +168,12 @@ def test_poisson_draws_of_large_rates(jax, rate):
     z = (np.asarray(jax.random.poisson(jax.random.key(0), rate, (n,))).astype(float) - rate) / rate**0.5
     assert abs(z.mean()) * n**0.5 < 5 and abs(z.var() - 1) * (n / 2) ** 0.5 < 5
     assert abs((z**4).mean() - 3) * (n / 96) ** 0.5 < 5
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("trials, p", [(1e5, 0.3), (1e6, 0.3), (1e7, 0.3), (1e7, 0.75), (1e6, 5e-5)])
+def test_binomial_draws_of_many_trials(jax, trials, p):
+    n, p = 1 << 17, float(np.float32(p))
+    z = (np.asarray(jax.random.binomial(jax.random.key(0), trials, p, (n,))).astype(float) - trials * p) / (trials * p * (1 - p)) ** 0.5
+    assert abs(z.mean()) * n**0.5 < 5 and abs(z.var() - 1) * (n / 2) ** 0.5 < 5
+    assert abs((z**4).mean() - 3) * (n / 96) ** 0.5 < 5

@@ -92,16 +92,20 @@ _LARGE_RATE = 1e4
 
 
 def _log_density(k, rate):
-    """The same for large rates, about k = rate: k (log(1 + t) - t) - log(2 pi k) / 2 - 1 / (12 k), t = rate / k - 1 (Loader 2000)."""
+    """The same for large rates, about k = rate (Loader 2000)."""
     k = jnp.maximum(k, 10)
-    t = (rate - k) / k
+    return _powers(k, rate) - 0.5 * jnp.log(2 * np.pi * k) - 1 / (12 * k)
+
+
+def _powers(k, mean):
+    """k log(mean / k) - mean + k, without cancellation."""
+    t = (mean - k) / k
     close = abs(t) < 0.1
     # log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
     s = jnp.where(close, t, 0) / (jnp.where(close, t, 0) + 2)
     square = s * s
     series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square / 9))
-    less = jnp.where(close, 2 * s * square * series - t * s, jnp.log1p(jnp.where(close, 0, t)) - t)
-    return k * less - 0.5 * jnp.log(2 * np.pi * k) - 1 / (12 * k)
+    return k * jnp.where(close, 2 * s * square * series - t * s, jnp.log1p(jnp.where(close, 0, t)) - t)
 
 
 def _poisson_rejection(key, lam, shape, dtype):
@@ -199,6 +203,16 @@ def _stirling_tail(k):
     return jnp.take(jnp.asarray(_STIRLING_TAIL, k.dtype), jnp.clip(k, 0, 9).astype(np.int32))
 
 
+# Above it the rounding of the logarithms times the numbers of trials would decide in single precision which draws are accepted. Up to it draws are JAX's.
+_MANY_TRIALS = 1e5
+
+
+def _log_binomial(k, n, q):
+    """The logarithm of the probability of k, up to what does not depend on it, for k and n - k of 10 and more."""
+    rest = n - k
+    return _powers(k, n * q) + _powers(rest, n * (1 - q)) - 0.5 * jnp.log(k * (rest / n)) - 1 / (12 * k) - 1 / (12 * rest)
+
+
 def _binomial_rejection(key, n, q):
     """Hoermann (1993), transformed rejection with squeeze (BTRS), for n q > 10."""
     spread = jnp.sqrt(n * q * (1 - q))
@@ -227,6 +241,9 @@ def _binomial_rejection(key, n, q):
             - _stirling_tail(k)
             - _stirling_tail(n - k)
         )
+        if n.dtype.itemsize < 8:
+            inner = (n > _MANY_TRIALS) & (k >= 10) & (n - k >= 10)
+            bound = jnp.where(inner, _log_binomial(jnp.where(inner, k, m), n, q) - _log_binomial(m, n, q), bound)
         accept = ((us >= 0.07) & (v <= v_r)) | ((k >= 0) & (k <= n) & (log_v <= bound))
         # The last draw that is accepted stays, so that a lane's draw depends on how long its neighbours take; such are JAX's numbers.
         return jnp.where(accept, k, k_out), accepted | accept, keys[0]
