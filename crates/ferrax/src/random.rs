@@ -18,6 +18,7 @@
 //! INVARIANT: each function composes the same primitives as Python's, so that bits agree; `tests/api/golden.txt` holds Python's results.
 mod counts;
 mod gamma;
+mod tails;
 mod transformed;
 
 pub use counts::{binomial, multinomial, poisson};
@@ -235,16 +236,105 @@ pub fn uniform_between(
     low: impl IntoTensor,
     high: impl IntoTensor,
 ) -> Tensor {
-    let info = Finfo::of("uniform", dtype);
     let (low, high) = (low.into_tensor().astype(dtype), high.into_tensor().astype(dtype));
-    let n_bits = if info.nmant < 8 { 8 } else { info.bits };
-    let words = info.words();
-    let drawn = random_bits(key, shape, n_bits).astype(words);
-    let one = emit(Bitcast { new_dtype: words }, &[&constant(dtype, 1.0).full_array()]);
-    let mantissa = pw(Pw::ShiftRightLogical, &[&drawn, &constant(words, (n_bits - info.nmant) as f64)]);
-    let unit = emit(Bitcast { new_dtype: dtype }, &[&(mantissa | one)]) - constant(dtype, 1.0);
-    let x = unit * (&high - &low) + &low;
+    let (drawn, excess) = random_words(key, shape, dtype);
+    let unit = on_grid(&drawn, excess, dtype);
+    let span = &high - &low;
+    // Where the distance overflows, half the numbers are drawn from half the interval, and doubled.
+    let overflows = !span.is_finite() & low.is_finite() & high.is_finite();
+    let (half, twice) = (
+        where_(&overflows, constant(dtype, 0.5), constant(dtype, 1.0)),
+        where_(&overflows, constant(dtype, 2.0), constant(dtype, 1.0)),
+    );
+    let start = &low * &half;
+    let x = (unit * (&high * &half - &start) + &start) * twice;
     low.maximum(x)
+}
+/// Random words of a float's size, and how many of their bits its mantissa leaves out, the lowest.
+#[track_caller]
+fn random_words(key: &Tensor, shape: &[usize], dtype: Dtype) -> (Tensor, usize) {
+    let info = Finfo::of("uniform", dtype);
+    let n_bits = if info.nmant < 8 { 8 } else { info.bits };
+    (random_bits(key, shape, n_bits).astype(info.words()), n_bits - info.nmant)
+}
+/// Numbers of [0, 1), multiples of the dtype's epsilon: a mantissa under the exponent of 1.0 gives [1, 2).
+#[track_caller]
+fn on_grid(drawn: &Tensor, excess: usize, dtype: Dtype) -> Tensor {
+    let words = drawn.dtype();
+    let one = emit(Bitcast { new_dtype: words }, &[&constant(dtype, 1.0).full_array()]);
+    let mantissa = pw(Pw::ShiftRightLogical, &[drawn, &constant(words, excess as f64)]);
+    emit(Bitcast { new_dtype: dtype }, &[&(mantissa | one)]) - constant(dtype, 1.0)
+}
+/// The number of [low, high) that a draw from [0, 1) gives; its last step keeps rounding above `low`.
+#[track_caller]
+fn between(unit: &Tensor, low: &Tensor, high: &Tensor) -> Tensor {
+    low.maximum(unit * (high - low) + low)
+}
+/// Uniform draws: `unit` in [0, 1) on the grid of multiples of `eps`, `rest` in (0, 1) from their further bits, `first` and `last` where they are in
+/// those cells. A function that is infinite or steep at 0 or 1 takes the finer number `unit + eps rest` there, for one point would stand for all.
+struct Cells {
+    unit: Tensor,
+    rest: Tensor,
+    first: Tensor,
+    last: Tensor,
+    eps: f64,
+    dtype: Dtype,
+}
+impl Cells {
+    #[track_caller]
+    fn new(key: &Tensor, shape: &[usize], dtype: Dtype) -> Cells {
+        let info = Finfo::of("uniform", dtype);
+        let (drawn, excess) = random_words(key, shape, dtype);
+        let unit = on_grid(&drawn, excess, dtype);
+        // No more bits than are exact together with the half that keeps `rest` off 0 and 1.
+        let n = excess.min(info.nmant);
+        let low = drawn & constant(unit_words(dtype), ((1u64 << excess) - 1) as f64);
+        let low = pw(Pw::ShiftRightLogical, &[&low, &constant(unit_words(dtype), (excess - n) as f64)]).astype(dtype);
+        let rest = (low + constant(dtype, 0.5)) * constant(dtype, 2f64.powi(-(n as i32)));
+        let (first, last) = (unit.eq(constant(dtype, 0.0)), unit.eq(constant(dtype, 1.0 - info.eps)));
+        Cells { unit, rest, first, last, eps: info.eps, dtype }
+    }
+    /// u, or in the first cell the finer number.
+    #[track_caller]
+    fn above_0(&self, u: &Tensor) -> Tensor {
+        where_(&self.first, &self.rest * constant(self.dtype, self.eps), u)
+    }
+    /// 1 less the finer number, for draws in the last cell.
+    #[track_caller]
+    fn below_1(&self) -> Tensor {
+        constant(self.dtype, self.eps) * (constant(self.dtype, 1.0) - &self.rest)
+    }
+    /// log(u), of the draws or of what they were moved to.
+    #[track_caller]
+    fn log_of(&self, u: &Tensor) -> Tensor {
+        let d = self.below_1();
+        let near_1 = -(&d + constant(self.dtype, 0.5) * (&d * &d));
+        where_(&self.last, near_1, self.above_0(u).log())
+    }
+    #[track_caller]
+    fn log(&self) -> Tensor {
+        self.log_of(&self.unit)
+    }
+    /// log(1 - u).
+    #[track_caller]
+    fn log_left(&self) -> Tensor {
+        // In the last cell 1 - u = epsilon (1 - rest).
+        let y = (-where_(&self.last, &self.rest, self.above_0(&self.unit))).log1p();
+        where_(&self.last, &y + constant(self.dtype, self.eps.ln()), &y)
+    }
+    /// 1 - u.
+    #[track_caller]
+    fn left(&self) -> Tensor {
+        where_(&self.last, self.below_1(), constant(self.dtype, 1.0) - &self.unit)
+    }
+    /// Uniform in [tiny, 1).
+    #[track_caller]
+    fn open_unit(&self) -> Tensor {
+        between(&self.unit, &constant(self.dtype, Finfo::of("uniform", self.dtype).tiny), &constant(self.dtype, 1.0))
+    }
+}
+fn unit_words(dtype: Dtype) -> Dtype {
+    Finfo::of("uniform", dtype).words()
 }
 impl Tensor {
     /// A literal as an array: reading bits requires one.

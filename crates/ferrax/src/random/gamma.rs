@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: draws are differentiable in the shape parameter (implicit reparameterisation): `d sample / d a = -(dP/da) / p`, where P is the
 //! distribution function: Figurnov, Mohamed and Mnih (2018).
-use super::{Finfo, exponential, normal, pair, rademacher, split_into, uniform};
+use super::{Cells, Finfo, exponential, normal, pair, rademacher, split_into, uniform};
 use crate::mistakes::ok;
 use crate::tensor::{IntoTensor, Tensor, constant, emit, pw, where_};
 use crate::transforms::{custom_jvp, vmap, while_loop};
@@ -39,12 +39,12 @@ fn draw_one(key: &Tensor, a: &Tensor, log_space: bool) -> ferrax_ir::Res<Tensor>
     };
     let (key, sub) = pair(key);
     let (_, _, v, _) = while_loop(rejected, propose, &(key, c(0.0), c(1.0), c(2.0)))?;
-    let u = uniform(&sub, &[], d);
+    let cells = Cells::new(&sub, &[], d);
     Ok(if log_space {
-        let boost = where_(&large, c(0.0), (-u).log1p() * (c(1.0) / a));
+        let boost = where_(&large, c(0.0), cells.log_left() * (c(1.0) / a));
         size.log() + v.log() + boost
     } else {
-        let boost = where_(&large, c(1.0), (c(1.0) - u).pow(c(1.0) / a));
+        let boost = where_(&large, c(1.0), cells.left().pow(c(1.0) / a));
         size * v * boost
     })
 }

@@ -1,5 +1,5 @@
 //! Distributions that are short transforms of uniform draws.
-use super::{Finfo, pair, randint, random_bits, single, uniform, uniform_between};
+use super::{Cells, Finfo, between, pair, randint, random_bits, single, tails, uniform, uniform_between};
 use crate::mistakes::{ok, raise};
 use crate::numpy::elementwise::broadcast_shapes;
 use crate::tensor::{IntoTensor, Tensor, constant, einsum, emit_many, linalg, where_};
@@ -8,11 +8,6 @@ use ferrax_ir::ops::sort::Sort;
 use ferrax_ir::{Dtype, Error};
 use std::f64::consts::PI;
 
-/// Uniform in [tiny, 1): the logarithm is finite.
-#[track_caller]
-fn open_unit(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
-    uniform_between(key, shape, dtype, Finfo::of("uniform", dtype).tiny, 1.0)
-}
 /// Standard normal; of a complex dtype with unit variance in all.
 #[track_caller]
 pub fn normal(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
@@ -45,7 +40,9 @@ pub fn truncated_normal(
     let (low, high) = (low.into_tensor().astype(dtype), high.into_tensor().astype(dtype));
     let root2 = constant(dtype, 2f64.sqrt());
     let (a, b) = ((&low / &root2).erf(), (&high / &root2).erf());
-    let out = root2 * uniform_between(key, shape, dtype, a, b).erf_inv();
+    let cells = Cells::new(key, shape, dtype);
+    let u = between(&cells.unit, &a, &b);
+    let out = tails::refined(root2 * u.erf_inv(), &u, &cells, &low, &high);
     // rounding must not put a draw on a bound
     let low = low.stop_gradient().nextafter(constant(dtype, f64::INFINITY));
     let high = high.stop_gradient().nextafter(constant(dtype, f64::NEG_INFINITY));
@@ -60,7 +57,7 @@ pub fn truncated_normal(
 /// ```
 #[track_caller]
 pub fn exponential(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
-    -(-uniform(key, shape, dtype)).log1p()
+    -Cells::new(key, shape, dtype).log_left()
 }
 /// Standard Gumbel.
 ///
@@ -71,7 +68,8 @@ pub fn exponential(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
 /// ```
 #[track_caller]
 pub fn gumbel(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
-    -(-open_unit(key, shape, dtype).log()).log()
+    let cells = Cells::new(key, shape, dtype);
+    -(-cells.log_of(&cells.open_unit())).log()
 }
 /// Standard Laplace.
 ///
@@ -83,8 +81,12 @@ pub fn gumbel(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
 #[track_caller]
 pub fn laplace(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
     let info = Finfo::of("laplace", dtype);
-    let u = uniform_between(key, shape, dtype, info.epsneg() - 1.0, 1.0);
-    u.sign() * (-u.abs()).log1p()
+    let cells = Cells::new(key, shape, dtype);
+    let u = between(&cells.unit, &constant(dtype, info.epsneg() - 1.0), &constant(dtype, 1.0));
+    // In the outer cells 1 - |u| is 2 epsilon times the distance from the end in cells.
+    let inside = where_(&cells.first, constant(dtype, 1.0) - &cells.rest, where_(&cells.last, &cells.rest, u.abs()));
+    let y = (-inside).log1p();
+    u.sign() * where_(&(&cells.first | &cells.last), &y + constant(dtype, (2.0 * cells.eps).ln()), &y)
 }
 /// Standard logistic.
 ///
@@ -95,8 +97,11 @@ pub fn laplace(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
 /// ```
 #[track_caller]
 pub fn logistic(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
-    let u = open_unit(key, shape, dtype);
-    u.log() - (-&u).log1p()
+    let cells = Cells::new(key, shape, dtype);
+    // The last cell is the first one's image.
+    let u = where_(&cells.last, cells.below_1(), cells.above_0(&cells.open_unit()));
+    let y = u.log() - (-&u).log1p();
+    where_(&cells.last, -&y, &y)
 }
 /// Standard Cauchy.
 ///
@@ -107,8 +112,12 @@ pub fn logistic(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
 /// ```
 #[track_caller]
 pub fn cauchy(key: &Tensor, shape: &[usize], dtype: Dtype) -> Tensor {
-    let u = uniform_between(key, shape, dtype, Finfo::of("cauchy", dtype).eps, 1.0);
-    (constant(dtype, PI) * (u - constant(dtype, 0.5))).tan()
+    let cells = Cells::new(key, shape, dtype);
+    let u = between(&cells.unit, &constant(dtype, cells.eps), &constant(dtype, 1.0));
+    let y = (constant(dtype, PI) * (&u - constant(dtype, 0.5))).tan();
+    // In the outer cells tan(pi (u - 1/2)) is 1 / (pi d), d the distance from the end.
+    let far = |d: Tensor| constant(dtype, 1.0 / PI) / d;
+    where_(&cells.first, -far(cells.above_0(&u)), where_(&cells.last, far(cells.below_1()), y))
 }
 /// True with probability p (floating point), which broadcasts to the shape.
 ///
@@ -178,8 +187,8 @@ pub fn weibull_min(
 /// ```
 #[track_caller]
 pub fn rayleigh(key: &Tensor, scale: impl IntoTensor, shape: &[usize], dtype: Dtype) -> Tensor {
-    let u = uniform(key, shape, dtype);
-    scale.into_tensor().astype(dtype) * (u.log() * constant(dtype, -2.0)).sqrt()
+    let log = Cells::new(key, shape, dtype).log();
+    scale.into_tensor().astype(dtype) * (log * constant(dtype, -2.0)).sqrt()
 }
 /// The number of trials (int32) up to the first success, each of probability p.
 ///
@@ -191,8 +200,8 @@ pub fn rayleigh(key: &Tensor, scale: impl IntoTensor, shape: &[usize], dtype: Dt
 #[track_caller]
 pub fn geometric(key: &Tensor, p: impl IntoTensor, shape: &[usize]) -> Tensor {
     let p = crate::tensor::inexact(&p.into_tensor().strong());
-    let u = uniform(key, shape, p.dtype());
-    let trials = (where_(&u.eq(0.0), 1.0, &u).log() / (-&p).log1p()).floor() + constant(p.dtype(), 1.0);
+    let log = Cells::new(key, shape, p.dtype()).log();
+    let trials = (log / (-&p).log1p()).floor() + constant(p.dtype(), 1.0);
     trials.astype(Dtype::I32)
 }
 /// Triangular on [left, right], with its peak at mode.
@@ -278,7 +287,12 @@ pub fn wald(key: &Tensor, mean: impl IntoTensor, shape: &[usize], dtype: Dtype) 
     let y = v.powi(2);
     let (y2, m2) = (y.powi(2), mean.powi(2));
     let root = (4.0 * &mean * &y + &m2 * y2).sqrt();
-    let x = &mean + &m2 * y / 2.0 - &mean / 2.0 * root;
+    let x = &mean + &m2 * &y / 2.0 - &mean / 2.0 * root;
+    // Where the difference cancels, the same root without one.
+    let half = &mean * &y / 2.0;
+    let steep = half.gt(30.0);
+    let half = where_(&steep, &half, 1.0);
+    let x = where_(&steep, &mean / (1.0 + &half + (&half * (&half + 2.0)).sqrt()), x);
     where_(&z.le(&mean / (&mean + &x)), &x, m2 / &x)
 }
 /// Indices (int32) along an axis, with probabilities softmax(logits): one for each position of the others.
