@@ -60,13 +60,20 @@ pub fn pinv(a: &Tensor) -> Tensor {
 }
 /// `(x, residuals, rank, s)`: the x of least norm that minimizes the norm of `b - a x`, for a
 /// matrix a and a vector or matrix b; the squared norms of the residuals; the number of singular
-/// values above `relative` (`None`: `max(n, m) eps`) times the largest; all of them.
+/// values above `relative` (`None`: `max(n, m) eps`) times the largest; all of them. Single precision
+/// is computed in double, whose eps it is: the rank is that of the given numbers.
 ///
 /// # Panics
 /// For other ranks, and another number of rows.
 #[track_caller]
 pub fn lstsq(a: &Tensor, b: &Tensor, relative: Option<f64>) -> (Tensor, Tensor, Tensor, Tensor) {
     let [a, b] = exactly(promote(&[&inexact(a), &inexact(b)]));
+    let given = a.dtype();
+    let wide = if given.is_complex() { Dtype::C128 } else { Dtype::F64 };
+    if given != wide {
+        let (x, residuals, rank, s) = lstsq(&a.astype(wide), &b.astype(wide), relative);
+        return (x.astype(given), residuals.astype(given.real()), rank, s.astype(given.real()));
+    }
     let (&[n, m], 1 | 2) = (a.shape(), b.rank()) else {
         raise(Error::type_error(format!(
             "lstsq takes a matrix and a vector or a matrix, got {} and {}",
@@ -110,8 +117,11 @@ pub fn fit(x: &Tensor, y: &Tensor, degree: usize) -> Tensor {
             y.aval().long()
         )));
     }
+    let (given, relative) = (x.dtype(), Some(x.size() as f64 * eps(x.dtype())));
+    let wide = if given.is_complex() { Dtype::C128 } else { Dtype::F64 };
+    let (x, y) = (x.astype(wide), y.astype(wide));
     let powers = poly::vander(&x, degree + 1);
     // columns of unit length keep the problem well scaled
     let scale = (&powers * &powers).sum_axes(0).sqrt();
-    lstsq(&(powers / scale.expand_dims(0)), &y, Some(x.size() as f64 * eps(x.dtype()))).0 / scale
+    (lstsq(&(powers / scale.expand_dims(0)), &y, relative).0 / scale).astype(given)
 }
