@@ -657,3 +657,17 @@ def test_values_that_only_uint64_represents(jax, jnp, x64):
     for f in (lambda: jnp.equal(jnp.arange(2), MOST), lambda: jnp.maximum(u, 2**64), lambda: jnp.add(jnp.arange(2), 2**63), lambda: jnp.where(True, 2**63, 1)):
         with pytest.raises(OverflowError):
             f()
+
+
+@pytest.mark.ours
+def test_operators_of_uint64_beside_large_integers(jax, jnp, x64):
+    u = jnp.array([1, MOST - 1, MOST], "uint64")
+    for out, want in (
+        (u == MOST, [False, False, True]), (u != MOST - 1, [True, False, True]), (u < MOST, [True, True, False]), (u >= MOST - 1, [False, True, True]),
+        (MOST > u, [True, True, False]), (u ^ MOST, [MOST - 1, 1, 0]), (u & (MOST - 1), [0, MOST - 1, MOST - 1]), (MOST - u, [MOST - 1, 1, 0]), (u + MOST, [0, MOST - 2, MOST - 1]),
+        (jax.jit(lambda u: jnp.where(u == MOST, u, MOST - 1))(u), [MOST - 1, MOST - 1, MOST]), (jax.vmap(lambda x: x == MOST)(u), [False, False, True]),
+    ):  # fmt: skip
+        assert out.dtype in ("bool", "uint64") and out.tolist() == want
+    for f in (lambda: u == 2**64, lambda: jnp.arange(2) == MOST, lambda: jnp.arange(2, dtype="uint32") + MOST):
+        with pytest.raises(OverflowError):
+            f()

@@ -3,7 +3,7 @@
 //! INVARIANT: an operand that is neither an array nor a scalar gives `NotImplemented`, so that its
 //! own class may answer; lists and tuples (exactly these classes) are refused by name.
 use super::PyArray;
-use super::value::{converting, held, operand, python_scalar, wrap};
+use super::value::{converting, held, large_unsigned, operand, python_scalar, wrap};
 use crate::config::{self, Flags};
 use crate::debug;
 use crate::error::{IntoPyResult, guarded};
@@ -37,6 +37,9 @@ fn other(
 ) -> PyResult<Option<Value>> {
     if let Some(v) = held(x) {
         return Ok(Some(v.clone()));
+    }
+    if let Some(v) = large_unsigned(x, slf.get().value.dtype()) {
+        return Ok(Some(v));
     }
     if let Some(v) = python_scalar(x, flags).map_err(|e| overflow(x, e))? {
         crate::guard::operand(x, &v, flags)?;

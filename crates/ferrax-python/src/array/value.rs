@@ -202,6 +202,14 @@ fn int_literal(x: &Bound<PyAny>, x64: bool) -> PyResult<Value> {
     };
     Ok(Value::Lit(Lit::new(Scalar::from_i64(d, n), true)))
 }
+/// A Python integer that only uint64 represents, beside an array of that dtype.
+pub fn large_unsigned(x: &Bound<PyAny>, beside: Dtype) -> Option<Value> {
+    if beside != Dtype::Num(DType::U64) || !x.is_exact_instance_of::<PyInt>() {
+        return None;
+    }
+    let n = x.extract::<u64>().ok().filter(|n| *n > i64::MAX as u64)?;
+    Some(Value::Lit(Lit::new(Scalar::from_i64(DType::U64, n as i64), true)))
+}
 /// Whether `x` is a Python integer and no bool.
 fn is_int(x: &Bound<PyAny>) -> bool {
     x.is_instance_of::<PyInt>() && !x.is_instance_of::<PyBool>()
