@@ -165,6 +165,15 @@ def test_distribution_functions_are_differentiable_in_beta_parameters(jax, jnp, 
         np.testing.assert_array_equal(jax.grad(f, (1, 2))(2.0, 3.0, 4.0), 0)
 
 
+@pytest.mark.ours
+def test_incomplete_beta_of_unlike_parameters(jax, jnp):
+    """Beside a large parameter log gamma of it and of the sum cancel: single precision was left without a digit."""
+    a, b, x = np.float32([5, 2.5, 0.5, 1e7, 3000]), np.float32([1e7, 3000, 1e6, 5, 2.5]), np.float32([4e-7, 8.326394e-4, 1e-6, 0.9999995, 0.9991674])
+    np.testing.assert_allclose(
+        jax.lax.betainc(a, b, x), [0.3711633865393979, 0.5840181076002244, 0.8427008443141734, 0.48203068857599285, 0.4159981094192007], rtol=2e-4
+    )
+
+
 def test_incomplete_gamma_primitives(jax, jnp):
     lax = jax.lax
     a, x, p, by_shape, move = columns(GAMMA, jnp)

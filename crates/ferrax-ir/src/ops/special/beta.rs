@@ -132,9 +132,17 @@ fn log_weight_slopes(a: &Value, b: &Value, x: &Value) -> [Value; 2] {
     };
     [one(a, f1(Pw::Log, x), &off, &p, x), one(b, f1(Pw::Log1p, &-x), &-&off, &q, &(1.0 - x))]
 }
-/// v - log B(a, b), in the order that cancels least.
+/// v - log B(a, b), in the order that cancels least. Beside a large parameter by log gamma(p + q) - log gamma(q) of Stirling's series, which is
+/// (q - 1/2) log(1 + p/q) + p (log(p + q) - 1) and a rest (Didonato and Morris 1992, Algorithm 708).
 fn less_log_beta(v: Value, a: &Value, b: &Value) -> Value {
-    v + f1(Pw::Lgamma, &(a + b)) - f1(Pw::Lgamma, a) - f1(Pw::Lgamma, b)
+    let (less, more) = (f2(Pw::Min, a, b), f2(Pw::Max, a, b));
+    let large = f2(Pw::And, &with(Pw::Ge, &more, 10.0), &f1(Pw::IsFinite, &more));
+    let (p, q) = (keep(&large, &less, 1.0), keep(&large, &more, 10.0));
+    let sum = &p + &q;
+    let growth = (&q - 0.5) * f1(Pw::Log1p, &(&p / &q)) + &p * (f1(Pw::Log, &sum) - 1.0);
+    let beside = &v + growth + stirling(&sum) - stirling(&q) - f1(Pw::Lgamma, &p);
+    let plain = v + f1(Pw::Lgamma, &(a + b)) - f1(Pw::Lgamma, a) - f1(Pw::Lgamma, b);
+    choose(&large, &beside, &plain)
 }
 
 /// The derivative in x. At its ends, where the weight over x (1-x) is 0 / 0, by x^(a-1) (1-x)^(b-1) / B(a, b).
