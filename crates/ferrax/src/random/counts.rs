@@ -5,6 +5,7 @@ use crate::numpy::elementwise::broadcast_shapes;
 use crate::tensor::{IntoTensor, Tensor, constant, inexact, where_};
 use crate::transforms::{associative_scan, scan, while_loop};
 use ferrax_ir::{Dtype, Error};
+use std::f64::consts::PI;
 
 /// Poisson (int32), of rates that broadcast to the shape.
 ///
@@ -42,6 +43,26 @@ fn knuth(key: &Tensor, rate: &Tensor, shape: &[usize]) -> Tensor {
     );
     ok(while_loop(go, step, &start)).1 - 1
 }
+/// From here on the terms of k log(rate) - rate - log(k!) are so large that their rounding decides which draws are accepted.
+const LARGE_RATE: f64 = 1e4;
+/// The same for large rates, about k = rate (Loader 2000).
+#[track_caller]
+fn log_density(k: &Tensor, rate: &Tensor) -> Tensor {
+    let k = k.maximum(10.0);
+    powers(&k, rate) - 0.5 * (2.0 * PI * &k).log() - 1.0 / (12.0 * &k)
+}
+/// k log(mean / k) - mean + k, without cancellation.
+#[track_caller]
+fn powers(k: &Tensor, mean: &Tensor) -> Tensor {
+    let t = (mean - k) / k;
+    let close = t.abs().lt(0.1);
+    // log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
+    let near = where_(&close, &t, 0.0);
+    let s = &near / (&near + 2.0);
+    let square = &s * &s;
+    let series = 1.0 / 3.0 + &square * (0.2 + &square * (1.0 / 7.0 + &square / 9.0));
+    k * where_(&close, 2.0 * &s * &square * series - &t * &s, where_(&close, 0.0, &t).log1p() - &t)
+}
 /// Hoermann (1993), transformed rejection with squeeze (PTRS).
 #[track_caller]
 fn poisson_rejection(key: &Tensor, rate: &Tensor, shape: &[usize]) -> Tensor {
@@ -60,6 +81,7 @@ fn poisson_rejection(key: &Tensor, rate: &Tensor, shape: &[usize]) -> Tensor {
         let k = ((2.0 * &a / &us + &b) * &u + rate + 0.43).floor();
         let s = (&v * &inverse / (&a / (&us * &us) + &b)).log();
         let density = -rate + &k * &log_rate - (&k + 1.0).lgamma();
+        let density = where_(&rate.lt(LARGE_RATE), density, log_density(&k, rate));
         let surely = us.ge(0.07) & v.le(&v_r);
         let never = k.lt(0.0) | (us.lt(0.013) & v.gt(&us));
         let accept = surely | (!never & s.le(density));
@@ -137,6 +159,15 @@ fn stirling_tail(k: &Tensor) -> Tensor {
     let table = Tensor::from(STIRLING_TAIL).astype(k.dtype());
     table.take(&k.clip(0.0, 9.0).astype(Dtype::I32), 0)
 }
+/// Above it the rounding of the logarithms times the numbers of trials would decide in single precision which draws are accepted.
+const MANY_TRIALS: f64 = 1e5;
+/// The logarithm of the probability of k, up to what does not depend on it, for k and n - k of 10 and more.
+#[track_caller]
+fn log_probability(k: &Tensor, n: &Tensor, q: &Tensor) -> Tensor {
+    let rest = n - k;
+    let spread = 0.5 * (k * (&rest / n)).log();
+    powers(k, &(n * q)) + powers(&rest, &(n * (1.0 - q))) - spread - 1.0 / (12.0 * k) - 1.0 / (12.0 * &rest)
+}
 /// Hoermann (1993), transformed rejection with squeeze (BTRS), for n q > 10.
 #[track_caller]
 fn rejection(key: &Tensor, n: &Tensor, q: &Tensor) -> Tensor {
@@ -164,6 +195,13 @@ fn rejection(key: &Tensor, n: &Tensor, q: &Tensor) -> Tensor {
             + stirling_tail(&(n - &m))
             - stirling_tail(&k)
             - stirling_tail(&(n - &k));
+        let bound = if n.dtype() == Dtype::F64 {
+            bound
+        } else {
+            let inner = n.gt(MANY_TRIALS) & k.ge(10.0) & (n - &k).ge(10.0);
+            let about = log_probability(&where_(&inner, &k, &m), n, q) - log_probability(&m, n, q);
+            where_(&inner, about, bound)
+        };
         let accept = (us.ge(0.07) & v.le(&v_r)) | (k.ge(0.0) & k.le(n) & log_v.le(bound));
         // the last draw that is accepted stays, so that a lane's draw depends on how long its neighbours take; such are JAX's numbers
         (where_(&accept, &k, kept), accepted | accept, keys[0].clone())
