@@ -67,7 +67,7 @@ pub trait Rules {
     fn local(&self, _x: &[Aval], _out: &[Aval]) -> Option<Op> {
         None
     }
-    /// The same with results of this dtype, where a parameter tells the results' dtype: what several devices add is rounded once.
+    /// The same with results of this dtype, where a parameter has the results' dtype: what several devices add is rounded once.
     fn wider(&self, _results: Dtype) -> Option<Op> {
         None
     }

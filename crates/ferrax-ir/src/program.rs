@@ -488,7 +488,6 @@ pub fn mismatch(what: &str, got: &[Aval], want: &[Aval]) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::text::parse;
     use std::cell::Cell;
 

@@ -271,7 +271,7 @@ fn between(unit: &Tensor, low: &Tensor, high: &Tensor) -> Tensor {
     low.maximum(unit * (high - low) + low)
 }
 /// Uniform draws: `unit` in [0, 1) on the grid of multiples of `eps`, `rest` in (0, 1) from their further bits, `first` and `last` where they are in
-/// those cells. A function that is infinite or steep at 0 or 1 takes the finer number `unit + eps rest` there, for one point would stand for all.
+/// those cells. A function that is infinite or steep at 0 or 1 takes the finer number `unit + eps rest` there, since one point is all of the cell.
 struct Cells {
     unit: Tensor,
     rest: Tensor,

@@ -434,7 +434,7 @@ def _may_fail(jaxpr, errors):
 
 
 def _again(eqn, xs):
-    """The results of an equation, whose types say how arrays lie as they said when it was written down, `out_sharding` then given or not."""
+    """The results of an equation, whose types have the shardings with which it was recorded, `out_sharding` then given or not."""
     if not any(v.aval.sharding.mesh.explicit_axes for v in (*eqn.invars, *eqn.outvars) if hasattr(v.aval, "sharding")):
         outs = eqn.primitive.bind(*xs, **eqn.params)
         return list(outs) if eqn.primitive.multiple_results else [outs]

@@ -22,7 +22,6 @@ from .._dtypes import is_inexact
 from .._flags import inert
 from .._flat import describe, wraps
 from .._linear_maps import linear_transpose, linearize
-from .._partition_spec import PartitionSpec
 from .._tracebacks import api_boundary
 from .._tree_prefixes import broadcast_prefix
 from ..tree_util import tree_map
@@ -347,9 +346,10 @@ def _beside_types(v, place):
             "The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto axes of the mesh. Got"
             f" spec={place.spec} and mesh={mesh.abstract_mesh}. You probably meant to use `reshard` API?"
         )
-    free = [d < len(place.spec) and place.spec.partitions[d] is PartitionSpec.UNCONSTRAINED for d in range(v.ndim)]
+    free = [d < len(place.spec) and place.spec.partitions[d] is place.spec.UNCONSTRAINED for d in range(v.ndim)]
     parts = [tuple(own.spec.axes_of(d)) + tuple(axes) for d, axes in enumerate(given)]
-    return place.update(spec=PartitionSpec(*[PartitionSpec.UNCONSTRAINED if f and not p else p or None for f, p in zip(free, parts, strict=True)]))
+    spec = type(place.spec)
+    return place.update(spec=spec(*[spec.UNCONSTRAINED if f and not p else p or None for f, p in zip(free, parts, strict=True)]))
 
 
 def _of_devices(v, place):

@@ -215,7 +215,7 @@ def _on_grid(words, excess, dtype):
 def unit_and_rest(key, shape, dtype):
     """Draws u from [0, 1), those of `uniform`, and numbers r of (0, 1) from the bits that u leaves out: u + epsilon r is uniform too, on a finer grid.
 
-    A function that is infinite or steep at 0 or 1 takes the finer number in the grid's first and last cells, of which one point would stand for all.
+    A function that is infinite or steep at 0 or 1 takes the finer number in the grid's first and last cells, of which one point would be all.
     """
     words, excess = _random_words(key, shape, dtype)
     # No more bits than are exact together with the half that keeps r off 0 and 1.

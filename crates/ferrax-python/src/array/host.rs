@@ -46,7 +46,7 @@ impl PyArray {
         self.settled(py, ErrorKind::Concretization, &scalar_note(function))?.item().py(py)
     }
 }
-/// Whether some of an array's devices belong to other processes, and hold other parts: its text tells no elements, as JAX's.
+/// Whether some of an array's devices belong to other processes, and hold other parts: its text has no elements, as in JAX.
 fn is_elsewhere(py: Python, v: &Value) -> PyResult<bool> {
     let Value::Array(a) = v else { return Ok(false) };
     Ok(array::data(a).py(py)?.layout.as_ref().is_some_and(|l| !l.is_addressable() && !l.is_replicated()))

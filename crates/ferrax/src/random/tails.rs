@@ -1,6 +1,6 @@
 //! Quantiles in the tails of the normal distribution, where erf is 1 to rounding.
 //!
-//! INVARIANT: the continued fraction of Mills' ratio has converged from `LEAST` on.
+//! INVARIANT: the continued fraction of Mills' ratio has converged from `TAIL_START` on.
 use super::{Cells, Finfo};
 use crate::mistakes::ok;
 use crate::tensor::{Tensor, constant, where_};
@@ -8,9 +8,9 @@ use crate::transforms::{cond, custom_jvp};
 use ferrax_ir::Dtype;
 use std::f64::consts::PI;
 
-const LEAST: f64 = 1.5;
+const TAIL_START: f64 = 1.5;
 /// The probability beyond it.
-const MOST: f64 = 0.066_807_201_268_858_07;
+const TAIL_PROBABILITY: f64 = 0.066_807_201_268_858_07;
 const LEVELS: usize = 20;
 const STEPS: usize = 5;
 
@@ -18,22 +18,22 @@ const STEPS: usize = 5;
 fn mills(x: &Tensor) -> Tensor {
     1.0 / (x + (1..=LEVELS).rev().fold(x.zeros_like(), |rest, n| n as f64 / (x + rest)))
 }
-/// The logarithm of the tail's probability beyond LEAST + d, over that beyond LEAST.
+/// The logarithm of the tail's probability beyond TAIL_START + d, over that beyond TAIL_START.
 fn survives(d: &Tensor) -> Tensor {
-    let low = d.full_like(LEAST);
-    (mills(&(d + LEAST)) / mills(&low)).log() - d * (LEAST + 0.5 * d)
+    let low = d.full_like(TAIL_START);
+    (mills(&(d + TAIL_START)) / mills(&low)).log() - d * (TAIL_START + 0.5 * d)
 }
-/// x beyond which the probability is p, for p up to MOST.
+/// x beyond which the probability is p, for p up to TAIL_PROBABILITY.
 fn upper_quantile(p: &Tensor) -> Tensor {
     let value = |p: &Tensor| {
-        let target = p.log() - MOST.ln();
+        let target = p.log() - TAIL_PROBABILITY.ln();
         // Mills' ratio falls, so this is too far; from there Newton's method on a concave function comes down to the root.
-        let mut d = -2.0 * &target / (LEAST + (LEAST * LEAST - 2.0 * &target).sqrt());
+        let mut d = -2.0 * &target / (TAIL_START + (TAIL_START * TAIL_START - 2.0 * &target).sqrt());
         for _ in 0..STEPS {
-            let step = (survives(&d) - &target) * mills(&(&d + LEAST));
+            let step = (survives(&d) - &target) * mills(&(&d + TAIL_START));
             d = (d + step).maximum(0.0);
         }
-        d + LEAST
+        d + TAIL_START
     };
     let rule = |p: &Tensor, dp: &Tensor| {
         let x = upper_quantile(p);
@@ -60,7 +60,7 @@ pub(super) fn refined(out: Tensor, u: &Tensor, cells: &Cells, low: &Tensor, high
         let beyond_of = |x: &Tensor| (-x / 2f64.sqrt()).erfc() / 2.0;
         let start = beyond_of(&near);
         let p = &start + share * (beyond_of(&far) - &start);
-        let x = upper_quantile(&where_(beyond, p, MOST));
+        let x = upper_quantile(&where_(beyond, p, TAIL_PROBABILITY));
         where_(beyond, where_(below, -&x, &x).astype(given), out)
     };
     let state = (out, beyond.clone(), u.lt(0.0), cells.unit.clone(), cells.rest.clone(), low.clone(), high.clone());
