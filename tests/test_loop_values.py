@@ -1,7 +1,5 @@
 """Loops give what their steps give one by one: integers that wrap and are converted, carries that are passed on, updates that read what they write."""
 
-import os
-
 import ferrax as jax
 import ferrax.lax as lax
 import ferrax.numpy as jnp
@@ -173,11 +171,9 @@ def test_a_loop_that_passes_its_carries_on_is_its_inits():
     np.testing.assert_array_equal(slopes(jnp.ones(3)), np.ones(3))
 
 
-# Arrays of more than 2^31 bytes take gigabytes: by night.
-FAR = [16381, 16380, 8191] if os.environ.get("HYPOTHESIS_PROFILE") == "long" else []
-
-
-@pytest.mark.parametrize("first", FAR)
+# Arrays of more than 2^31 bytes take gigabytes.
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", [16381, 16380, 8191])
 @pytest.mark.parametrize("column", [0, 16383])
 def test_elements_beyond_32_bits(first, column):
     """Columns of rows whose displacement in bytes is around 2^31, or twice that for their last rows."""
@@ -190,7 +186,8 @@ def test_elements_beyond_32_bits(first, column):
     assert float(jnp.sum(A)) == 9.0 * 16
 
 
-@pytest.mark.parametrize("rows", [8, 16] if FAR else [])
+@pytest.mark.nightly
+@pytest.mark.parametrize("rows", [8, 16])
 def test_rows_that_are_farther_apart_than_32_bits(rows):
     """The elements of a vector are a row apart each: from the first to the last are more than 2^31 bytes."""
     n = 2**31 // 4 // (rows - 1) + 1000
