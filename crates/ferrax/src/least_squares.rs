@@ -40,13 +40,17 @@ fn pinv_of(a: &Tensor, relative: &Tensor) -> Tensor {
     let rule = |(a, relative): &(Tensor, Tensor), (da, _): &(Tensor, Tensor)| {
         let p = pinv_of(a, relative);
         let back = adjoint(da);
-        let rest = &back - back.matmul(a).matmul(&p);
-        let more = &back - p.matmul(a).matmul(&back);
-        let first = -p.matmul(da).matmul(&p);
-        let dp = first + p.matmul(adjoint(&p)).matmul(rest) + more.matmul(adjoint(&p)).matmul(&p);
+        let rest = &back - thin(&back, a, &p);
+        let more = &back - thin(&p, a, &back);
+        let dp = -thin(&p, da, &p) + thin(&p, &adjoint(&p), &rest) + thin(&more, &adjoint(&p), &p);
         (p, dp)
     };
     ok(custom_jvp(value, rule)(&(a.clone(), relative.clone())))
+}
+/// `x y z`, where x and z have one shape and y that of their adjoints: no intermediate result is larger than the operands.
+fn thin(x: &Tensor, y: &Tensor, z: &Tensor) -> Tensor {
+    let [.., n, m] = *x.shape() else { unreachable!("matrices") };
+    if n <= m { x.matmul(y).matmul(z) } else { x.matmul(y.matmul(z)) }
 }
 /// The pseudo-inverses of Moore and Penrose, by singular values; those up to `10 max(n, m) eps` of the largest count as zero.
 ///

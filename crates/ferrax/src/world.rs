@@ -382,8 +382,9 @@ mod tests {
 
     #[test]
     fn every_device_gets_what_all_brought() {
-        let mesh = Mesh::new(vec![("i".into(), 2), ("j".into(), 3)]);
+        // a program of its own for each, which ends with its members
         let met = |across: &Across| {
+            let mesh = Mesh::new(vec![("i".into(), 2), ("j".into(), 3)]);
             on_all(&mesh, |m| {
                 let round = |_| {
                     m.exchange(across, &[m.rank as u8], Parts::Whole)
