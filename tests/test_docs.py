@@ -27,6 +27,7 @@ def wanted(code):
 
 
 @pytest.mark.ours
+@pytest.mark.usefixtures("whole_tracebacks")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_code_runs(page, tmp_path, monkeypatch, jax, jnp):

@@ -25,6 +25,7 @@ def imported(name):
     return importlib.import_module(name)
 
 
+@pytest.mark.usefixtures("whole_tracebacks")
 @pytest.mark.ours
 @pytest.mark.parametrize("name", [module_of(path) for path in FILES])
 def test_examples(jax, jnp, name, tmp_path, monkeypatch):

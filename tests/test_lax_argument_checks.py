@@ -140,6 +140,7 @@ def test_refusals_speak_as_jax_does(jax, jnp, lax):
             f()
 
 
+@pytest.mark.provokes_faults
 @pytest.mark.ours
 def test_no_message_shows_how_parameters_are_stored(jax, jnp, lax):
     """Whatever stands in the place of a parameter, the sentence is about what was given."""

@@ -83,7 +83,6 @@ PROTOCOL = {
         ("distributed.py:initialize", p)
         for p in (
             "coordinator_address",
-            "shutdown_timeout_seconds",
             "coordinator_bind_address",
             "slice_index",
             "partition_index",

@@ -42,7 +42,7 @@ pub fn objects_of(op: &Op, each: &mut dyn FnMut(&Held)) {
         }
     }
 }
-fn functions(op: &Op) -> Vec<&Fun> {
+pub(crate) fn functions(op: &Op) -> Vec<&Fun> {
     match op {
         Op::CustomJvp(c) => vec![&c.call_jaxpr, &c.jvp],
         Op::CustomVjp(c) => vec![&c.call_jaxpr, &c.fwd, &c.bwd],

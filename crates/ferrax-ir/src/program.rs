@@ -266,7 +266,7 @@ impl Program {
     ///
     /// Loops and branches ask several times for one mask, and so do those around them: of a program that contains some, the result is kept.
     pub fn dce(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {
-        if self.eqns.iter().all(|e| e.op.body().is_none()) {
+        if self.eqns.iter().all(|e| e.op.body().is_none()) || self.holds_functions() {
             return self.without_dead_code(used);
         }
         let key: MemoKey = ("dce", 0, None, SmallVec::from_iter([used.to_vec()]), vec![]);
@@ -277,6 +277,11 @@ impl Program {
         let new = self.without_dead_code(used);
         self.memo.lock().unwrap_or_else(|e| e.into_inner()).insert(key, Arc::new(new.clone()));
         new
+    }
+    /// Whether an op holds a function of the host: what is kept here would be a second owner of it, whose cycles are then never collected.
+    fn holds_functions(&self) -> bool {
+        let holds = |op: &Op| crate::host::functions(op).into_iter().any(|f| !matches!(f, crate::cx::Fun::Prog(_)));
+        self.eqns.iter().any(|e| holds(&e.op) || e.op.bodies().iter().any(|b| b.holds_functions()))
     }
     fn without_dead_code(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {
         let outs = self.outs.iter().zip(used).filter(|(_, u)| **u).map(|(a, _)| *a).collect();

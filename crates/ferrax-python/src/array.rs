@@ -198,7 +198,11 @@ fn tracer_part(v: &Value, name: &str) -> Option<Part> {
         (TracerNode::Batched { val, .. }, "val") => Some(Part::Value(val.clone())),
         (TracerNode::Batched { dim, .. }, "batch_dim") => Some(Part::Axis(*dim)),
         (TracerNode::Dual { primal, .. }, "primal") => Some(Part::Value(primal.clone())),
-        (TracerNode::Dual { tangent, .. }, "tangent") => Some(Part::Value(tangent.clone())),
+        (TracerNode::Dual { tangent, .. }, "tangent") => match tangent {
+            // its support is applied at the end of the transform
+            Value::Tracer(t) if let TracerNode::Within { val, .. } = &t.0.node => Some(Part::Value(val.clone())),
+            v => Some(Part::Value(v.clone())),
+        },
         (TracerNode::Within { val, .. }, _) => tracer_part(val, name),
         _ => None,
     }

@@ -109,7 +109,7 @@ def check_promotion(*xs, ranks=False):
     if _DTYPES.asked and _DTYPES.get() == "strict":
         _core.result_type(*xs)
     if ranks and _RANKS.asked:
-        _core.promote_shapes(*xs)
+        _core.promote_shapes(*(x for x in xs if not isinstance(x, int)))
 
 
 def promote(name, *xs):

@@ -170,7 +170,7 @@ def take_along_axis(
     mode: str | GatherScatterMode | None = None,
     fill_value: ArrayLike | None = None,
     *,
-    wrap_negative_indices: bool | None = True,
+    wrap_negative_indices: bool | None = None,
 ) -> Array:
     """arr at indices along an axis, the other axes running together.
 
@@ -180,7 +180,7 @@ def take_along_axis(
         axis: int, or None for flattened arr and a vector of indices.
         mode: out of bounds: "fill" or None (fill_value), "clip" or "wrap".
         fill_value: scalar; None: nan, the least signed or the greatest unsigned integer.
-        wrap_negative_indices: bool: negative ones count from the end.
+        wrap_negative_indices: bool: negative ones count from the end. By default they do, but where they are promised to be in bounds.
 
     Returns:
         Array of arr's dtype and the broadcast shape.
@@ -203,6 +203,8 @@ def take_along_axis(
         if arr.ndim != indices.ndim:
             raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
         axis = canonicalize_axis(axis, arr.ndim)
+    if wrap_negative_indices is None:
+        wrap_negative_indices = str(getattr(mode, "name", mode)).lower() != "promise_in_bounds"
     if mode is None and _bounds.strict():
         indices = _bounds.checked(indices, arr.size if axis is None else arr.shape[axis], axis or 0, wrap_negative_indices)
     return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value, wrap=bool(wrap_negative_indices))

@@ -331,14 +331,14 @@ impl CompiledRoutine for Cumulative {
         match &self.strategy {
             CumulativeStrategy::Registers(f) => {
                 let lines = self.outer * self.inner;
-                threads::for_ranges(lines, cost, bases.cancel, &|r| self.in_registers(*f, operands, r))
+                threads::for_ranges(lines, cost, bases.cancel, &|r| self.in_registers(*f, operands, r));
+                Ok(())
             }
             CumulativeStrategy::Columns(f) => {
                 let groups = if self.inner == 1 { 1 } else { self.outer };
-                threads::for_ranges(groups * self.chunks(), cost, bases.cancel, &|r| self.by_columns(f, operands, r))
+                threads::try_ranges(groups * self.chunks(), cost, bases.cancel, &|r| self.by_columns(f, operands, r))
             }
         }
-        Ok(())
     }
     fn text(&self) -> String {
         match self.strategy {

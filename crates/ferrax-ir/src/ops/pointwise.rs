@@ -101,7 +101,12 @@ table! {
     })];
     Sinh "sinh" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Cosh, &[&a.x[0]])?))];
     Cosh "cosh" Inexact Same [By(|a, t| a.mul(t, &a.f(Pw::Sinh, &[&a.x[0]])?))];
-    Tanh "tanh" Inexact Same [By(|a, t| a.mul(t, &a.squared_sech()?))];
+    // (t + t y)(1 - y): exact where y is near -1, and of y alone, which the next layer of a network keeps anyway
+    Tanh "tanh" Inexact Same [By(|a, t| {
+        let ty = a.mul(t, a.y)?;
+        let s = a.f(Pw::Add, &[t, &ty])?;
+        a.mul(&s, &a.f(Pw::Sub, &[&a.k(1.0), a.y])?)
+    })];
     Asinh "asinh" Inexact Same [By(|a, t| a.mul(t, &a.inverse_radius()?))];
     // of two factors: their product would be rounded near 1
     Acosh "acosh" Inexact Same [By(|a, t| {

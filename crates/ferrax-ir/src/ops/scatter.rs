@@ -28,7 +28,7 @@ use crate::ops::reshape::Reshape;
 use crate::ops::transpose::Transpose;
 use crate::param::{Member, Param, ParamValue, Shape};
 use crate::primitive;
-use crate::support::{Move, Supports, Within, within_written};
+use crate::support::{Move, Selector, Support, Supports, Within, within_written};
 use crate::typing::{Specs, Typing};
 use crate::value::{Value, Values};
 use ferrax_kernel::routine::{self, Combine, OutOfBounds, Routine};
@@ -360,7 +360,15 @@ impl Rules for Scatter {
                     let mut back = self.read(cx, ct, i, &u.shape)?;
                     if !self.unique_indices {
                         let won = self.winners(cx, &x[0].aval().shape, i, &u.shape)?;
-                        back = cx.select(&won, &cx.zeros(&back.aval())?, &back)?;
+                        let (plain, support) = cx.bare(&back);
+                        let kept = cx.select(&won, &cx.zeros(&plain.aval())?, &plain)?;
+                        // an update that another one replaced is not read
+                        back = if support.is_everywhere() {
+                            kept
+                        } else {
+                            let lost = Selector::mask(&Dims::new(kept.shape()), move |_| Ok(won.clone()));
+                            cx.supported(kept, support.and(&Support::masked_already(lost)))?
+                        };
                     }
                     out[2] = Some(back);
                 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _core, lax, numpy as jnp
 from ..._dtypes import is_complex
+from ..._tracebacks import api_boundary
 from ._bfgs import CONVERGED, LITTLE_GAIN, bfgs, lbfgs
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class OptimizeResults(typing.NamedTuple):
     nit: _core.Array
 
 
+@api_boundary
 def minimize(
     fun: Callable[..., Any], x0: Array, args: tuple[Any, ...] = (), *, method: str, tol: float | None = None, options: Mapping[str, Any] | None = None
 ) -> OptimizeResults:

@@ -2,7 +2,9 @@
 use super::{Cumulative, SharedPtr};
 use crate::kernels::block::BlockFn;
 use crate::kernels::moves::LoadFn;
+use crate::memory::Block;
 use crate::routines::strided::copy;
+use ferrax_kernel::Res;
 use ferrax_kernel::order::RUN;
 use std::ops::Range;
 
@@ -72,13 +74,13 @@ impl Cumulative {
         }
         levels
     }
-    pub(super) fn by_columns(&self, f: &ColumnFunctions, [x, out]: [SharedPtr; 2], units: Range<usize>) {
+    pub(super) fn by_columns(&self, f: &ColumnFunctions, [x, out]: [SharedPtr; 2], units: Range<usize>) -> Res<()> {
         let (n, size, chunks) = (self.n, self.size, self.chunks());
         let (columns, columns_apart, row_step) =
             if self.inner == 1 { (self.outer, n, 1) } else { (self.inner, 1, self.inner) };
         let n_levels = self.levels(f);
-        let mut memory = vec![0u64; (5 + LEVEL_ROWS * n_levels) * COLUMNS];
-        let p = memory.as_mut_ptr().cast::<u8>();
+        let memory = Block::new((5 + LEVEL_ROWS * n_levels) * ROW)?;
+        let p = memory.ptr();
         let [mut acc, next, mut sum, rounded, whole] = [0, 1, 2, 3, 4].map(|k| p.wrapping_add(k * ROW));
         for unit in units {
             let (group, c) = (unit / chunks, unit % chunks * COLUMNS);
@@ -127,5 +129,6 @@ impl Cumulative {
                 }
             }
         }
+        Ok(())
     }
 }

@@ -77,18 +77,6 @@ impl At<'_> {
         let inverse = self.f(Pw::Div, &[one, &size])?;
         self.exactly(&r, &self.select(&far, &r, &inverse)?)
     }
-    /// The slope of tanh at x, y = tanh x: 1 - y^2, whose slope is -2 y times it, and whose value is `4 e / (1 + e)^2` for
-    /// `e = exp(-2 |x|)`, since y has lost its distance from 1. Complex numbers have no such e near the poles.
-    pub(super) fn squared_sech(&self) -> Res<Value> {
-        let (x, one) = (&self.x[0], &self.k(1.0));
-        if x.dtype().is_complex() {
-            return self.mul(&self.f(Pw::Add, &[one, self.y])?, &self.f(Pw::Sub, &[one, self.y])?);
-        }
-        let s = self.f(Pw::Sub, &[one, &self.square(self.y)?])?;
-        let e = self.f(Pw::Exp, &[&self.mul(&self.k(-2.0), &self.f(Pw::Abs, &[x])?)?])?;
-        let half = self.f(Pw::Div, &[&self.k(2.0), &self.f(Pw::Add, &[one, &e])?])?;
-        self.exactly(&s, &self.mul(&e, &self.square(&half)?)?)
-    }
     pub(super) fn select(&self, p: &Value, on_false: &Value, on_true: &Value) -> Res<Value> {
         self.cx.select(p, on_false, on_true)
     }
