@@ -20,10 +20,6 @@ def bell(x):
     return e / (1 + e) ** 2
 
 
-def sech2(x):
-    return 4 * bell(2 * x)
-
-
 WIDE = np.concatenate([[0.0], np.geomspace(1e-12, 1, 25)[:-1], np.linspace(1, 340, 120)])
 WIDE = np.concatenate([WIDE, -WIDE[1:]])
 UNIT = np.concatenate([np.geomspace(1e-12, 0.5, 20), 1 - 2.0 ** -np.arange(1, 53)])
