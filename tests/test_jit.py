@@ -651,6 +651,7 @@ def test_a_deep_network_needs_no_more_memory_than_in_jax(jax, jnp, what):
     assert m.temp_size_in_bytes + m.output_size_in_bytes <= 248_000_160
 
 
+@pytest.mark.filterwarnings("ignore:the compiler option")
 def test_compiler_options_are_those_of_a_whole_program(jax, jnp):
     inner = jax.jit(lambda x: x * 2, compiler_options={"xla_embed_ir_in_executable": True})
     x = jnp.ones(3)

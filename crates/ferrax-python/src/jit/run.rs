@@ -232,7 +232,8 @@ impl Variant {
         let Ok(compiled) = self.compiled.try_lock() else { return };
         if compiled.iter().all(|c| Arc::strong_count(c) == 1) {
             let called = self.call.get().is_some() && self.program.n_consts() == 0;
-            cache::visit_program(&self.program, 1 + compiled.len() + called as usize, each);
+            // an executable keeps its program too, which the reference implementation runs after a fault
+            cache::visit_program(&self.program, 1 + 2 * compiled.len() + called as usize, each);
         }
     }
     pub fn in_avals(&self) -> &[Aval] {
