@@ -78,14 +78,14 @@ impl Printer<'_> {
         }
     }
     /// A value that is set here.
-    fn new(&mut self, v: NestValue) -> String {
+    fn numbered(&mut self, v: NestValue) -> String {
         let next = self.numbers.len();
         format!("v{}", *self.numbers.entry(v).or_insert(next))
     }
     fn value(&mut self, v: NestValue) -> String {
         match self.nest.def(v).op {
             NestOp::Const(bits) => constant(self.nest.dtype(v), bits),
-            _ => self.new(v),
+            _ => self.numbered(v),
         }
     }
     fn dtype(&self, v: NestValue) -> String {
@@ -109,7 +109,7 @@ impl Printer<'_> {
                 Stmt::Let(v) if matches!(self.nest.def(*v).op, NestOp::Const(_)) => (),
                 Stmt::Let(v) => {
                     let what = self.expression(*v);
-                    let (dtype, v) = (self.dtype(*v), self.new(*v));
+                    let (dtype, v) = (self.dtype(*v), self.numbered(*v));
                     self.line(&format!("{v}: {dtype} = {what}"));
                 }
                 Stmt::Store { array, index, offset, value, dtype, stride } => {
@@ -146,7 +146,7 @@ impl Printer<'_> {
         self.depth += 1;
         for c in &l.carries {
             let init = self.value(c.init);
-            let (slot, dtype, after) = (self.new(c.slot), self.dtype(c.slot), self.new(c.after));
+            let (slot, dtype, after) = (self.numbered(c.slot), self.dtype(c.slot), self.numbered(c.after));
             self.line(&format!("carry {slot}: {dtype} = {init} -> {after}"));
         }
         self.statements(&l.body);
