@@ -23,7 +23,7 @@ pub fn objects(p: &Program, each: &mut dyn FnMut(&Held)) {
 }
 /// The objects that an op refers to.
 pub fn objects_of(op: &Op, each: &mut dyn FnMut(&Held)) {
-    for f in functions(op) {
+    for f in op.functions() {
         match f {
             Fun::Prog(p) => objects(p, each),
             Fun::User(f) => f.held.iter().for_each(&mut *each),
@@ -36,21 +36,12 @@ pub fn objects_of(op: &Op, each: &mut dyn FnMut(&Held)) {
             if let Op::Remat(r) = op {
                 r.policy.iter().filter_map(|p| p.host()).for_each(&mut *each);
             }
-            if functions(op).is_empty() {
+            if op.functions().is_empty() {
                 op.bodies().iter().for_each(|b| objects(b, each));
             }
         }
     }
 }
-pub(crate) fn functions(op: &Op) -> Vec<&Fun> {
-    match op {
-        Op::CustomJvp(c) => vec![&c.call_jaxpr, &c.jvp],
-        Op::CustomVjp(c) => vec![&c.call_jaxpr, &c.fwd, &c.bwd],
-        Op::CustomLin(c) => vec![&c.bwd],
-        _ => vec![],
-    }
-}
-
 /// The op as it is evaluated: without rules for derivatives and policies in its bodies. None where it has none.
 pub fn without_rules(op: &Op) -> Res<Option<Op>> {
     if op.bodies().iter().all(|b| bare(b).is_ok_and(|b| b.is_none()))

@@ -133,6 +133,15 @@ macro_rules! ops {
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub enum Op { $($V($T),)* $($L(Arc<$LT>),)* }
         impl Op {
+    /// The functions that a custom rule has, or the programs that they became.
+    pub fn functions(&self) -> Vec<&Fun> {
+        match self {
+            Op::CustomJvp(c) => vec![&c.call_jaxpr, &c.jvp],
+            Op::CustomVjp(c) => vec![&c.call_jaxpr, &c.fwd, &c.bwd],
+            Op::CustomLin(c) => vec![&c.bwd],
+            _ => vec![],
+        }
+    }
             pub fn rules(&self) -> &dyn Rules { match self { $(Op::$V(p) => p,)* $(Op::$L(p) => &**p,)* } }
             pub fn name(&self) -> &'static str { match self { $(Op::$V(p) => Params::name(p),)* $(Op::$L(p) => Params::name(&**p),)* } }
             pub fn params(&self) -> ParamList { match self { $(Op::$V(p) => Params::params(p),)* $(Op::$L(p) => Params::params(&**p),)* } }

@@ -280,7 +280,7 @@ impl Program {
     }
     /// Whether an op holds a function of the host: what is kept here would be a second owner of it, whose cycles are then never collected.
     fn holds_functions(&self) -> bool {
-        let holds = |op: &Op| crate::host::functions(op).into_iter().any(|f| !matches!(f, crate::cx::Fun::Prog(_)));
+        let holds = |op: &Op| op.functions().into_iter().any(|f| !matches!(f, crate::cx::Fun::Prog(_)));
         self.eqns.iter().any(|e| holds(&e.op) || e.op.bodies().iter().any(|b| b.holds_functions()))
     }
     fn without_dead_code(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {

@@ -8,8 +8,6 @@ mod interpret;
 mod kernels;
 mod routines;
 mod rows;
-#[cfg(test)]
-mod tests;
 
 use super::{Cell, Compiler, Location, RunState};
 use crate::kernels::moves::{read_lane, write_lane};
@@ -245,3 +243,6 @@ fn step_nanos(steps: &[Step]) -> f64 {
     };
     steps.iter().map(each).sum()
 }
+
+#[cfg(test)]
+mod tests;
