@@ -170,7 +170,9 @@ def test_a_list_of_parts_of_an_index_is_to_be_a_tuple(jnp, use, index):
 def test_negative_indices_count_from_the_end_in_every_mode(jax, jnp, mode, dtype):
     x, i = jnp.array([10, 20, 30]), jnp.array([-1, -2], dtype)
     y, j = jnp.arange(12).reshape(3, 4), jnp.array([[-1], [-2], [0]], dtype)
-    take = lambda x, i, axis: jnp.take_along_axis(x, i, axis, mode=mode)
+    # what is promised to be in bounds is taken as it is, unless `wrap_negative_indices` is set
+    wrapped = {"wrap_negative_indices": True} if mode == "promise_in_bounds" else {}
+    take = lambda x, i, axis: jnp.take_along_axis(x, i, axis, mode=mode, **wrapped)
     for f in (take, jax.jit(take, static_argnums=2)):
         assert f(x, i, 0).tolist() == f(x, i, None).tolist() == [30, 20]
         assert f(y, j, 1).tolist() == [[3], [6], [8]] and f(y[:, :3], j.T, 0).tolist() == [[8, 5, 2]]
