@@ -39,6 +39,7 @@ pub struct Program {
     lines: Vec<u32>,
     hash: OnceLock<u64>,
     effects: OnceLock<Effects>,
+    holds_functions: OnceLock<bool>,
     memo: Mutex<Memo>,
 }
 
@@ -127,6 +128,7 @@ impl Program {
             lines,
             hash: OnceLock::new(),
             effects: OnceLock::new(),
+            holds_functions: OnceLock::new(),
             memo: Mutex::default(),
         }
     }
@@ -281,7 +283,9 @@ impl Program {
     /// Whether an op holds a function of the host: what is kept here would be a second owner of it, whose cycles are then never collected.
     fn holds_functions(&self) -> bool {
         let holds = |op: &Op| op.functions().into_iter().any(|f| !matches!(f, crate::cx::Fun::Prog(_)));
-        self.eqns.iter().any(|e| holds(&e.op) || e.op.bodies().iter().any(|b| b.holds_functions()))
+        *self
+            .holds_functions
+            .get_or_init(|| self.eqns.iter().any(|e| holds(&e.op) || e.op.bodies().iter().any(|b| b.holds_functions())))
     }
     fn without_dead_code(&self, used: &[bool]) -> (Arc<Program>, Vec<bool>) {
         let outs = self.outs.iter().zip(used).filter(|(_, u)| **u).map(|(a, _)| *a).collect();
