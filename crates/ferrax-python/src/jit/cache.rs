@@ -122,13 +122,7 @@ pub(super) fn visit_program(p: &Arc<Program>, owners: usize, each: &mut dyn FnMu
         return;
     }
     for op in p.eqns().iter().map(|e| &e.op).filter(|op| op.is_sole()) {
-        let functions = match op {
-            Op::CustomJvp(c) => vec![&c.call_jaxpr, &c.jvp],
-            Op::CustomVjp(c) => vec![&c.call_jaxpr, &c.fwd, &c.bwd],
-            Op::CustomLin(c) => vec![&c.bwd],
-            _ => vec![],
-        };
-        for f in functions {
+        for f in op.functions() {
             match f {
                 Fun::Prog(p) => visit_program(p, 1, each),
                 f => {
