@@ -241,6 +241,30 @@ impl Nest {
     pub fn known(&self, v: NestValue) -> Option<u64> {
         if let NestOp::Const(bits) = self.def(v).op { Some(bits) } else { None }
     }
+    pub fn known_integer(&self, v: NestValue) -> Option<i128> {
+        Some(facts::integer(self.dtype(v), self.known(v)?))
+    }
+    /// How much a carry grows from this value in its loop to the next, where that is a constant.
+    pub fn step(&self, slot: NestValue, next: NestValue) -> Option<i128> {
+        let def = self.def(next);
+        match def.op {
+            NestOp::Bin(Bin::Add) if def.args[0] == slot => self.known_integer(def.args[1]),
+            NestOp::Bin(Bin::Add) if def.args[1] == slot => self.known_integer(def.args[0]),
+            NestOp::Bin(Bin::Sub) if def.args[0] == slot => Some(-self.known_integer(def.args[1])?),
+            _ => None,
+        }
+    }
+    /// The value that another stays below where a predicate holds, and by how much at least.
+    pub fn limit(&self, predicate: NestValue, slot: NestValue) -> Option<(NestValue, i128)> {
+        let def = self.def(predicate);
+        Some(match def.op {
+            NestOp::Bin(Bin::Lt) if def.args[0] == slot => (def.args[1], 1),
+            NestOp::Bin(Bin::Le) if def.args[0] == slot => (def.args[1], 0),
+            NestOp::Bin(Bin::Gt) if def.args[1] == slot => (def.args[0], 1),
+            NestOp::Bin(Bin::Ge) if def.args[1] == slot => (def.args[0], 0),
+            _ => return None,
+        })
+    }
     pub fn add(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> NestValue {
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);

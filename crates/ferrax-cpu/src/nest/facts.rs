@@ -75,6 +75,17 @@ impl Range {
             _ => return None,
         })
     }
+    /// The same of a shift by so many, where that is known.
+    pub fn bin_or_shift(f: Bin, a: Range, b: Range, shift: Option<i128>) -> Option<Range> {
+        match shift {
+            Some(n) => Some(a.times(Range::one(1 << n))),
+            None => Range::bin(f, a, b),
+        }
+    }
+    /// The places by which a number of so many bits is shifted to the left, if they are one number and less than those.
+    pub fn shift(f: Bin, by: Range, bits: u32) -> Option<i128> {
+        by.is_one().filter(|n| f == Bin::Shl && (0..i128::from(bits)).contains(n))
+    }
     /// Whether `a f b` holds for all of a difference `a - b`, or for none.
     pub fn decides(f: Bin, difference: Range) -> Option<bool> {
         let Range { lo, hi } = difference;
@@ -126,6 +137,20 @@ impl Linear {
     }
     pub fn times(&self, factor: i64) -> Option<Linear> {
         Linear::default().plus(self, factor)
+    }
+    /// The result of a function of two sums with these ranges, which does not wrap.
+    pub fn bin(f: Bin, [p, q]: [&Linear; 2], [x, y]: [Range; 2], shift: Option<i128>) -> Option<Linear> {
+        match f {
+            Bin::Add => p.plus(q, 1),
+            Bin::Sub => p.plus(q, -1),
+            Bin::Mul => match (y.is_one(), x.is_one()) {
+                (Some(by), _) => p.times(i64::try_from(by).ok()?),
+                (_, Some(by)) => q.times(i64::try_from(by).ok()?),
+                _ => None,
+            },
+            Bin::Shl => p.times(1i64.checked_shl(u32::try_from(shift?).ok()?)?),
+            _ => None,
+        }
     }
     pub fn range(&self, of: impl Fn(NestValue) -> Range) -> Range {
         let start = Range::one(self.constant as i128);

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! INVARIANT: if accesses of the two loops may conflict and one is a store, both access the same element in the same iteration.
-use super::facts::{Linear, integer};
+use super::facts::Linear;
 use super::{ArrayId, LoopKind, Nest, NestLoop, NestOp, NestTrip, NestValue, Stmt, loads};
 use ferrax_kernel::Bin;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -125,7 +125,7 @@ fn form(nest: &Nest, v: NestValue, known: &mut FxHashMap<NestValue, Option<Linea
         return form.clone();
     }
     let def = *nest.def(v);
-    let constant = |v: NestValue| i64::try_from(integer(nest.dtype(v), nest.known(v)?)).ok();
+    let constant = |v: NestValue| i64::try_from(nest.known_integer(v)?).ok();
     let new = match def.op {
         NestOp::Const(_) => constant(v).map(Linear::constant),
         NestOp::Bin(Bin::Add) => {

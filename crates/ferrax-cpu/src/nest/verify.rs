@@ -122,10 +122,10 @@ impl Prover<'_> {
             return Some([init; 3]);
         }
         let (sum, most) = match next.op {
-            NestOp::Bin(Bin::Min) => (next.args[0], Some(self.known(next.args[1])?)),
+            NestOp::Bin(Bin::Min) => (next.args[0], Some(self.nest.known_integer(next.args[1])?)),
             _ => (c.next, None),
         };
-        let step = self.step(sum, c.slot).filter(|s| *s > 0 || most.is_none())?;
+        let step = self.nest.step(c.slot, sum).filter(|s| *s > 0 || most.is_none())?;
         if let Some(n) = trips {
             let reach = |n: i128| {
                 let far = init.plus(Range::one(step.checked_mul(n.max(0))?));
@@ -140,29 +140,10 @@ impl Prover<'_> {
         let top = fits(Range { lo: init.lo, hi: init.hi.max(hi + step) })?;
         (step > 0 && most.is_none()).then_some([top, Range { lo: init.lo, hi: hi.max(init.lo) }, top])
     }
-    fn known(&self, v: NestValue) -> Option<i128> {
-        Some(integer(self.nest.dtype(v), self.nest.known(v)?))
-    }
-    fn step(&self, next: NestValue, slot: NestValue) -> Option<i128> {
-        let def = self.nest.def(next);
-        match def.op {
-            NestOp::Bin(Bin::Add) if def.args[0] == slot => self.known(def.args[1]),
-            NestOp::Bin(Bin::Add) if def.args[1] == slot => self.known(def.args[0]),
-            NestOp::Bin(Bin::Sub) if def.args[0] == slot => Some(-self.known(def.args[1])?),
-            _ => None,
-        }
-    }
     /// The greatest value of a carry with which an iteration goes beyond its test.
     fn bound(&self, test: &Stmt, slot: NestValue) -> Option<i128> {
         let Stmt::ExitUnless(p) = test else { return None };
-        let def = self.nest.def(*p);
-        let (of, less) = match def.op {
-            NestOp::Bin(Bin::Lt) if def.args[0] == slot => (def.args[1], 1),
-            NestOp::Bin(Bin::Le) if def.args[0] == slot => (def.args[1], 0),
-            NestOp::Bin(Bin::Gt) if def.args[1] == slot => (def.args[0], 1),
-            NestOp::Bin(Bin::Ge) if def.args[1] == slot => (def.args[0], 0),
-            _ => return None,
-        };
+        let (of, less) = self.nest.limit(*p, slot)?;
         // a value that is set by an iteration may be any number of its dtype
         let range = if self.is_set[of as usize] { self.range(of)? } else { Range::of(self.nest.dtype(of))? };
         Some(range.hi - less)
@@ -213,30 +194,13 @@ impl Prover<'_> {
             NestOp::Select => (self.range(b).zip(self.range(c)).map(|(x, y)| x.union(y)), None),
             NestOp::Bin(f) if !f.is_comparison() => {
                 let Some((x, y)) = self.range(a).zip(self.range(b)) else { return (None, None) };
-                let shift = y.is_one().filter(|n| f == Bin::Shl && (0..i128::from(def.dtype.bits())).contains(n));
-                let range = match shift {
-                    Some(n) => Some(x.times(Range::one(1 << n))),
-                    None => Range::bin(f, x, y),
-                };
-                let sum = self.combined(f, [a, b], [x, y], shift);
+                let shift = Range::shift(f, y, def.dtype.bits());
+                let range = Range::bin_or_shift(f, x, y, shift);
+                let sum = Linear::bin(f, [&self.sum(a), &self.sum(b)], [x, y], shift);
                 let by_terms = sum.as_ref().map(|s| s.range(|t| self.ranges[t as usize].unwrap_or(x.union(y))));
                 (range.zip(by_terms).map(|(r, t)| t.meet(r)).or(range), sum)
             }
             _ => (None, None),
-        }
-    }
-    fn combined(&self, f: Bin, [a, b]: [NestValue; 2], [x, y]: [Range; 2], shift: Option<i128>) -> Option<Linear> {
-        let (p, q) = (self.sum(a), self.sum(b));
-        match f {
-            Bin::Add => p.plus(&q, 1),
-            Bin::Sub => p.plus(&q, -1),
-            Bin::Mul => match (y.is_one(), x.is_one()) {
-                (Some(by), _) => p.times(i64::try_from(by).ok()?),
-                (_, Some(by)) => q.times(i64::try_from(by).ok()?),
-                _ => None,
-            },
-            Bin::Shl => p.times(1i64.checked_shl(u32::try_from(shift?).ok()?)?),
-            _ => None,
         }
     }
     /// Elements that are so far apart, from this index on, lie in their array.

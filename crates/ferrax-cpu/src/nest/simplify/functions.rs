@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: the result is that of the function for all operands in their ranges.
 use super::Rewriter;
-use crate::nest::facts::Range;
+use crate::nest::facts::{Linear, Range};
 use crate::nest::{Def, NestOp, NestValue};
 use ferrax_kernel::{Bin, DType, Un};
 
@@ -97,26 +97,9 @@ impl Rewriter<'_> {
             def.op = NestOp::Call(callee, 2);
             return self.place(def, all, None);
         }
-        let shift = y.is_one().filter(|n| f == Bin::Shl && (0..i128::from(def.dtype.bits())).contains(n));
-        let exact = match shift {
-            Some(n) => Some(x.times(Range::one(1 << n))),
-            None => Range::bin(f, x, y),
-        };
-        let exact = exact.filter(|r| all.is_some_and(|all| all.contains(*r)));
-        let sum = exact.and_then(|_| {
-            let (p, q) = (self.sum(a), self.sum(b));
-            match f {
-                Bin::Add => p.plus(&q, 1),
-                Bin::Sub => p.plus(&q, -1),
-                Bin::Mul => match (y.is_one(), x.is_one()) {
-                    (Some(by), _) => p.times(i64::try_from(by).ok()?),
-                    (_, Some(by)) => q.times(i64::try_from(by).ok()?),
-                    _ => None,
-                },
-                Bin::Shl => p.times(1 << shift?),
-                _ => None,
-            }
-        });
+        let shift = Range::shift(f, y, def.dtype.bits());
+        let exact = Range::bin_or_shift(f, x, y, shift).filter(|r| all.is_some_and(|all| all.contains(*r)));
+        let sum = exact.and_then(|_| Linear::bin(f, [&self.sum(a), &self.sum(b)], [x, y], shift));
         if matches!(f, Bin::Add | Bin::Mul | Bin::And | Bin::Or | Bin::Xor) && x.is_one().is_some() {
             // constants last, where an instruction takes them
             def.args = [b, a, 0];

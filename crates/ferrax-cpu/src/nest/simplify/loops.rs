@@ -2,36 +2,22 @@
 //!
 //! INVARIANT: the range of a carry holds at the beginning of each iteration, in its body, and after the loop.
 use super::{NONE, Rewriter};
-use crate::nest::facts::{Range, integer};
+use crate::nest::facts::Range;
 use crate::nest::{NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt, stored};
-use ferrax_kernel::{Bin, DType};
+use ferrax_kernel::DType;
 use smallvec::SmallVec;
 
 impl Rewriter<'_> {
     /// How much a carry grows in an iteration, where that is a constant.
     pub(super) fn step(&self, c: &NestCarry) -> Option<i128> {
-        let def = self.raw.def(c.next);
-        let known = |v: NestValue| Some(integer(self.raw.dtype(v), self.raw.known(v)?));
-        match def.op {
-            NestOp::Bin(Bin::Add) if def.args[0] == c.slot => known(def.args[1]),
-            NestOp::Bin(Bin::Add) if def.args[1] == c.slot => known(def.args[0]),
-            NestOp::Bin(Bin::Sub) if def.args[0] == c.slot => Some(-known(def.args[1])?),
-            _ => None,
-        }
+        self.raw.step(c.slot, c.next)
     }
     /// The greatest value of the carry for which the loop continues.
     pub(super) fn bound(&self, l: &NestLoop, slot: NestValue) -> Option<i128> {
         let exit = l.body.iter().find_map(|s| if let Stmt::ExitUnless(p) = s { Some(*p) } else { None })?;
-        let def = self.raw.def(exit);
-        let (of, strict) = match def.op {
-            NestOp::Bin(Bin::Lt) if def.args[0] == slot => (def.args[1], 1),
-            NestOp::Bin(Bin::Le) if def.args[0] == slot => (def.args[1], 0),
-            NestOp::Bin(Bin::Gt) if def.args[1] == slot => (def.args[0], 1),
-            NestOp::Bin(Bin::Ge) if def.args[1] == slot => (def.args[0], 0),
-            _ => return None,
-        };
-        let range = match self.raw.known(of) {
-            Some(bits) => Range::one(integer(self.raw.dtype(of), bits)),
+        let (of, strict) = self.raw.limit(exit, slot)?;
+        let range = match self.raw.known_integer(of) {
+            Some(x) => Range::one(x),
             None if self.mapped(of) != NONE => self.range(self.mapped(of))?,
             None => Range::of(self.raw.dtype(of))?,
         };
