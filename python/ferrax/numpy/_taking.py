@@ -204,7 +204,7 @@ def take_along_axis(
             raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
         axis = canonicalize_axis(axis, arr.ndim)
     if wrap_negative_indices is None:
-        wrap_negative_indices = str(getattr(mode, "name", mode)).lower() != "promise_in_bounds"
+        wrap_negative_indices = mode not in ("promise_in_bounds", GatherScatterMode.PROMISE_IN_BOUNDS)
     if mode is None and _bounds.strict():
         indices = _bounds.checked(indices, arr.size if axis is None else arr.shape[axis], axis or 0, wrap_negative_indices)
     return _take_along_axis(arr, indices, axis=axis, mode=mode, fill_value=fill_value, wrap=bool(wrap_negative_indices))
