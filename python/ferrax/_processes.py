@@ -96,7 +96,7 @@ class Engine:
             self.watch.give_up(call, repr(e))
             raise
 
-    def library(self):
+    def name_of_mpi(self):
         """The name of the MPI."""
         return self.mpi.Get_library_version().split(",")[0].strip()
 

@@ -89,7 +89,7 @@ def _join(launched, num_processes, process_id, local_device_ids, timeouts):
     if launched is not None and launched[1] != engine.size and num_processes != engine.size:
         raise RuntimeError(
             f"distributed.initialize: the launcher says that this is process {launched[0]} of {launched[1]}, and MPI has {engine.size}: each would be a run of its own."
-            f" mpi4py uses {engine.library()}, which this launcher does not connect. Use the mpirun of that MPI (mpirun -n {launched[1]} python program.py); under"
+            f" mpi4py uses {engine.name_of_mpi()}, which this launcher does not connect. Use the mpirun of that MPI (mpirun -n {launched[1]} python program.py); under"
             " Slurm, `srun --mpi=pmix` (or pmi2) with an MPI that was built for it. Where runs of one process are meant:"
             " jax.distributed.initialize(num_processes=1)"
         )

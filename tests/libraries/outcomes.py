@@ -160,7 +160,7 @@ class Programs:
     def __init__(self, define, **environment):
         self.define, self.environment = define, environment
         self.file = pathlib.Path(define.__globals__["__file__"])
-        self.library = self.file.stem.removeprefix("test_")
+        self.subject = self.file.stem.removeprefix("test_")
         # Generators of the module, which each program finds as they are now.
         self.generators = {k: copy.deepcopy(v) for k, v in define.__globals__.items() if isinstance(v, (np.random.RandomState, np.random.Generator))}
 
@@ -173,9 +173,9 @@ class Programs:
 
         def t(name, f, raises=None, why=None, within=None):
             if name in seen:
-                raise ValueError(f"two programs of {self.library} are named {name!r}")
+                raise ValueError(f"two programs of {self.subject} are named {name!r}")
             if (raises is None) != (why is None):
-                raise ValueError(f"{self.library}, {name!r}: raises= says which error is expected, why= the reason")
+                raise ValueError(f"{self.subject}, {name!r}: raises= says which error is expected, why= the reason")
             seen.add(name)
             visit(name, f, raises, within)
 
@@ -201,7 +201,7 @@ class Programs:
             self._each(visit)
         except _FoundError:
             return out[0]
-        raise KeyError(f"{self.library} has no program {name!r}")
+        raise KeyError(f"{self.subject} has no program {name!r}")
 
     def _outcome(self, name, f, raises):
         try:
@@ -233,7 +233,7 @@ class Programs:
 
     @property
     def record(self):
-        return VALUES / f"{self.library}.json"
+        return VALUES / f"{self.subject}.json"
 
     @functools.cached_property
     def stored(self):
@@ -244,7 +244,7 @@ class Programs:
         """The programs, as parameters of a test. On JAX those of the file, elsewhere those that are recorded."""
         if ON_JAX:
             return self.names
-        known = lambda name: [pytest.mark.xfail(reason="docs/libraries.md", strict=True)] if (self.library, name) in KNOWN else []
+        known = lambda name: [pytest.mark.xfail(reason="docs/libraries.md", strict=True)] if (self.subject, name) in KNOWN else []
         return [pytest.param(name, marks=known(name)) for name in [*self.stored, "recorded"]]
 
     def check(self, name):
