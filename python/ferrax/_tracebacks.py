@@ -68,14 +68,13 @@ def _hidden(frames):
 
 def filter_traceback(tb: types.TracebackType | None) -> types.TracebackType | None:
     """A traceback of the user's frames alone."""
-    frames = list(traceback.walk_tb(tb))
     entries = []
     at = tb
     while at is not None:
         entries.append(at)
         at = at.tb_next
     out = None
-    for entry, hidden in reversed(list(zip(entries, _hidden([f for f, _ in frames]), strict=True))):
+    for entry, hidden in reversed(list(zip(entries, _hidden([e.tb_frame for e in entries]), strict=True))):
         if not hidden:
             out = types.TracebackType(out, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return out
@@ -104,7 +103,8 @@ def _under_boundary(frame):
 
 
 def _hide(tb):
-    for (frame, _), hidden in zip(traceback.walk_tb(tb), _hidden([f for f, _ in traceback.walk_tb(tb)]), strict=True):
+    frames = [frame for frame, _ in traceback.walk_tb(tb)]
+    for frame, hidden in zip(frames, _hidden(frames), strict=True):
         if hidden and frame.f_code is not _BOUNDARY:
             frame.f_locals["__tracebackhide__"] = True
 
