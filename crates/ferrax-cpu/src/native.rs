@@ -16,6 +16,7 @@
 mod asm;
 #[cfg(test)]
 mod decoded;
+mod encode;
 mod folding;
 mod graph;
 mod lower;
@@ -28,8 +29,8 @@ mod regalloc;
 
 use crate::nest::CalledFn;
 use crate::tuning::NativeTuning;
-pub use asm::VectorSize;
 use asm::{Emitted, Kept, KeptOperand};
+pub use encode::VectorSize;
 pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
 pub use lower::{Function, LaneWidth};
 pub use nest::NestCode;

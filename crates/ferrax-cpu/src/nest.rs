@@ -27,7 +27,7 @@ pub use facts::lane;
 pub use frame::{FrameLayout, NestFrame, OPERAND_WORDS};
 pub use fuse::{drop_dead_stores, fuse};
 pub use simplify::simplify;
-pub use vectors::{VectorLimits, vectorize};
+pub use vectors::vectorize;
 pub use verify::verify;
 
 pub type NestValue = u32;
@@ -124,8 +124,10 @@ pub struct Def {
     pub op: NestOp,
     pub dtype: DType,
     pub args: [NestValue; 3],
-    /// How many numbers it is: one, or those of a vector. A vector of truth values is a mask, as wide as the numbers beside it.
+    /// How many numbers it is: one, or those of a vector.
     pub lanes: u8,
+    /// Whether a vector's elements have 8 bytes, not 4. Those of a vector of truth values, a mask, are as wide as the numbers beside it.
+    pub wide: bool,
     /// Whether an integer is the mathematical result of its operands in every iteration: it does not wrap.
     pub is_exact: bool,
 }
@@ -135,6 +137,10 @@ impl Def {
     }
     pub fn is_float(&self) -> bool {
         matches!(lane(self.dtype), DType::F32 | DType::F64)
+    }
+    /// Bytes of a vector.
+    pub fn bytes(&self) -> usize {
+        self.lanes as usize * if self.wide { 8 } else { 4 }
     }
     /// Whether it is held in a register for floats.
     pub fn is_in_vectors(&self) -> bool {
@@ -268,7 +274,17 @@ impl Nest {
     pub fn add(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> NestValue {
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
-        self.defs.push(Def { op, dtype, args: all, lanes: 1, is_exact: false });
+        self.defs.push(Def { op, dtype, args: all, lanes: 1, wide: false, is_exact: false });
+        self.defs.len() as NestValue - 1
+    }
+    pub fn constant(&mut self, x: i64) -> NestValue {
+        self.add(NestOp::Const(x as u64), DType::I64, &[])
+    }
+    /// The same operation on other operands.
+    pub fn again(&mut self, v: NestValue, of: impl Fn(NestValue) -> NestValue) -> NestValue {
+        let mut def = *self.def(v);
+        def.args[..def.op.operands()].iter_mut().for_each(|a| *a = of(*a));
+        self.defs.push(def);
         self.defs.len() as NestValue - 1
     }
     /// Counts loops, loads, stores and other operations.

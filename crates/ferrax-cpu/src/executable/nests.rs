@@ -12,7 +12,7 @@ mod rows;
 use super::{Cell, Compiler, Location, RunState};
 use crate::kernels::moves::{read_lane, write_lane};
 use crate::native::{self, NestCode};
-use crate::nest::{self, Nest, NestCounts, NestFrame, VectorLimits};
+use crate::nest::{self, Nest, NestCounts, NestFrame};
 use crate::tier::Tier;
 use ferrax_kernel::plan::{Loop, Step};
 use ferrax_kernel::{DType, Error, Kernel, Res, RunCx};
@@ -170,8 +170,7 @@ fn compile_native(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
             });
         }
         if rows {
-            let t = &c.target.tuning.scalars;
-            nest::vectorize(&mut simple, VectorLimits::of(t))?;
+            nest::vectorize(&mut simple, &c.target)?;
         }
         is_proved(if rows { "vectorize" } else { "simplify" }, &simple)?;
         let counts = simple.counts();

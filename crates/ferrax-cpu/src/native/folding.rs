@@ -8,7 +8,8 @@
 //! different blocks of one row.
 //!
 //! INVARIANT: lane j combines the elements j, j + 16, .. of its chain in this order, with the reduction's function.
-use super::asm::{self, Emitted, KeptOperand, TABLE, VectorSize};
+use super::asm::{self, Emitted, KeptOperand, TABLE};
+use super::encode::VectorSize;
 use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
 use super::opcodes::{MemoryElement, Opcode, Site};
 use super::pages::Pages;

@@ -9,7 +9,8 @@
 //!
 //! INVARIANT: an instruction finds each mask operand in the form that it reads: in a vector if `is_vector` of its definition holds,
 //! else in its k register until the last reader.
-use super::asm::{Emitted, MaskForm, ROW_MASK, VectorSize};
+use super::asm::{Emitted, MaskForm};
+use super::encode::{ROW_MASK, VectorSize};
 use super::opcodes::{Opcode, Site, VecInst};
 
 const FIRST: u8 = 2;

@@ -9,7 +9,6 @@
 //! INVARIANT: the code accesses its frame, its constants, and elements of arrays at the indices of the nest, which are in bounds.
 mod allocate;
 mod emit;
-mod encode;
 mod order;
 
 use super::pages::Pages;
@@ -42,7 +41,7 @@ impl NestCode {
             return None;
         }
         let order = order::Order::of(nest);
-        let allocation = allocate::allocate(nest, &order);
+        let allocation = allocate::allocate(nest, &order, emit::size(nest));
         let layout = FrameLayout::new(nest, allocation.spills, true);
         if layout.end > MAX_WORDS {
             return None;

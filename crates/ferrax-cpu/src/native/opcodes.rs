@@ -187,14 +187,48 @@ pub enum Coding {
     /// The result is encoded last.
     Extract,
 }
+/// How much of a vector an instruction concerns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Length {
+    Whole,
+    Half,
+    /// Of 512 bits a quarter; of 256 the half that is encoded as short.
+    Quarter,
+    /// One number, or 128 bits, always encoded as of short vectors (VEX).
+    One,
+}
+/// What an operation is applied to: elements of 8 bytes or 4, and one number or a vector of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    pub wide: bool,
+    pub length: Length,
+}
+impl Shape {
+    pub const fn vector(wide: bool) -> Shape {
+        Shape { wide, length: Length::Whole }
+    }
+    pub const fn one(wide: bool) -> Shape {
+        Shape { wide, length: Length::One }
+    }
+    pub fn is_one(self) -> bool {
+        self.length == Length::One
+    }
+    /// An instruction over such vectors.
+    pub fn of(self, row: Coded) -> Coded {
+        Coded { length: self.length, ..row }
+    }
+}
+#[derive(Clone, Copy)]
 pub struct Coded {
     pub map: u8,
     pub prefix: u8,
+    /// The bit W of the encoding for 256 bits, and of that for 512.
     pub w: bool,
+    pub w_long: bool,
     pub op: u8,
     pub form: Coding,
     pub imm: Option<u8>,
-    pub short: bool,
+    pub length: Length,
 }
 
 impl Opcode {
@@ -242,10 +276,27 @@ impl Opcode {
         use Opcode::*;
         matches!(self, And | Or | Xor | IntAdd | IntMul | IntEq | MaxSigned | MaxUnsigned | MinSigned | MinUnsigned)
     }
-    pub fn row(self, wide: bool) -> Coded {
+    /// How it is encoded.
+    pub fn row(self, of: Shape) -> Coded {
+        let row = self.packed(of.wide);
+        if !of.is_one() {
+            return if row.length == Length::Whole { of.of(row) } else { row };
+        }
+        let row = of.of(row);
+        match self {
+            Opcode::Add | Opcode::Sub | Opcode::Mul | Opcode::Div | Opcode::Min | Opcode::Max | Opcode::Compare(_) => {
+                Coded { prefix: row.prefix | 2, ..row }
+            }
+            Opcode::Sqrt => Coded { prefix: row.prefix | 2, form: Coding::Three, ..row },
+            Opcode::Round(_) => Coded { op: row.op + 2, form: Coding::Three, ..row },
+            Opcode::MulAdd | Opcode::MulSub | Opcode::SubFrom => Coded { op: row.op + 1, ..row },
+            _ => row,
+        }
+    }
+    fn packed(self, wide: bool) -> Coded {
         use Coding::*;
         use Opcode::*;
-        let row = |map, prefix, op, form| Coded { map, prefix, w: false, op, form, imm: None, short: false };
+        let row = |map, prefix, op, form| Coded { w_long: wide, form, ..plain(map, prefix, op) };
         // single and double precision differ by the prefix, 32 and 64 bits by the opcode
         let float = |op, form| row(1, wide as u8, op, form);
         let int = |op: u8, op_wide: u8| row(1, 1, if wide { op_wide } else { op }, Three);
@@ -290,39 +341,90 @@ impl Opcode {
             ShlBy => Coded { w: wide, ..row(2, 1, 0x47, Three) },
             ShrBy => Coded { w: wide, ..row(2, 1, 0x45, Three) },
             SarBy => narrow(0x46),
-            FromI32 => row(1, 0, 0x5b, Two),
-            ToI32 => row(1, 2, 0x5b, Two),
+            FromI32 => Coded { w_long: false, ..row(1, 0, 0x5b, Two) },
+            ToI32 => Coded { w_long: false, ..row(1, 2, 0x5b, Two) },
             ToHalf => Coded { imm: Some(0), ..row(3, 1, 0x1d, Extract) },
             FromHalf => row(2, 1, 0x13, Two),
             High => Coded { imm: Some(1), ..row(3, 1, 0x39, Extract) },
-            Pack16 => Coded { short: true, ..row(2, 1, 0x2b, Three) },
-            Pack8 => Coded { short: true, ..row(1, 1, 0x67, Three) },
-            Evens => Coded { short: true, imm: Some(0x88), ..row(1, 0, 0xc6, Three) },
-            MulEvens => narrow(0x28),
-            MulEvensUnsigned => row(1, 1, 0xf4, Three),
-            OddsDown => Coded { imm: Some(32), form: Shift(2), ..narrow(0x73) }.in_map(1),
+            Pack16 => Coded { length: Length::Quarter, ..row(2, 1, 0x2b, Three) },
+            Pack8 => Coded { length: Length::Quarter, ..row(1, 1, 0x67, Three) },
+            Evens => Coded { length: Length::Quarter, imm: Some(0x88), ..row(1, 0, 0xc6, Three) },
+            MulEvens => Coded { w_long: true, ..narrow(0x28) },
+            MulEvensUnsigned => Coded { w_long: true, ..row(1, 1, 0xf4, Three) },
+            OddsDown => Coded { imm: Some(32), form: Shift(2), w_long: true, ..narrow(0x73) }.in_map(1),
             Odds => Coded { imm: Some(0xaa), ..narrow(0x02) }.in_map(3),
-            Rotation(from) => Coded { imm: Some(from), ..row(3, 1, 0x04, Two) },
+            Rotation(from) => Coded { imm: Some(from), w_long: false, ..row(3, 1, 0x04, Two) },
             TurnQuarters(from) => Coded { imm: Some(from), ..row(3, 1, 0x23, Three) },
             Halves(from) => Coded { imm: Some(from), ..row(3, 1, 0x06, Three) },
             UnpackLow => float(0x14, Three),
             UnpackHigh => float(0x15, Three),
             Shuffle(from) => Coded { imm: Some(from), ..row(1, 0, 0xc6, Three) },
-            Quads(from) => Coded { imm: Some(from), w: true, ..row(3, 1, 0x01, Two) },
+            Quads(from) => Coded { imm: Some(from), ..row(3, 1, 0x01, Two) }.wide(true),
             Pair => unreachable!("pairs are stored by their halves"),
         }
     }
 }
 /// Two operands, of all elements of which each is 4 bytes.
-pub fn plain(map: u8, prefix: u8, op: u8) -> Coded {
-    Coded { map, prefix, w: false, op, form: Coding::Two, imm: None, short: false }
+pub const fn plain(map: u8, prefix: u8, op: u8) -> Coded {
+    let form = Coding::Two;
+    Coded { map, prefix, w: false, w_long: false, op, form, imm: None, length: Length::Whole }
 }
 /// Of the first quarter of a vector.
-pub fn quarter(map: u8, prefix: u8, op: u8) -> Coded {
-    Coded { short: true, ..plain(map, prefix, op) }
+pub const fn quarter(map: u8, prefix: u8, op: u8) -> Coded {
+    Coded { length: Length::Quarter, ..plain(map, prefix, op) }
+}
+/// Of one number, or 128 bits.
+pub const fn one(map: u8, prefix: u8, op: u8) -> Coded {
+    Coded { length: Length::One, ..plain(map, prefix, op) }
+}
+/// Between masks of bits and vectors of 512.
+pub const fn of_masks(op: u8, wide: bool) -> Coded {
+    plain(2, 2, op).wide(wide)
 }
 impl Coded {
-    pub fn in_map(self, map: u8) -> Coded {
+    pub const fn in_map(self, map: u8) -> Coded {
         Coded { map, ..self }
     }
+    /// With this bit W.
+    pub const fn wide(self, w: bool) -> Coded {
+        Coded { w, w_long: w, ..self }
+    }
 }
+
+/// Moves, which no graph has as operations.
+pub const LOAD: Coded = plain(1, 0, 0x10);
+pub const STORE: Coded = plain(1, 0, 0x11);
+pub const COPY: Coded = plain(1, 0, 0x28);
+/// One number from memory, and to memory.
+pub const fn load_one(wide: bool) -> Coded {
+    one(1, 2 | wide as u8, 0x10)
+}
+pub const fn store_one(wide: bool) -> Coded {
+    one(1, 2 | wide as u8, 0x11)
+}
+/// From a general register, and to one.
+pub const fn from_whole(wide: bool) -> Coded {
+    one(1, 1, 0x6e).wide(wide)
+}
+pub const fn to_whole(wide: bool) -> Coded {
+    one(1, 1, 0x7e).wide(wide)
+}
+/// The first element in all.
+pub const fn broadcast(wide: bool) -> Coded {
+    Coded { w_long: wide, ..plain(2, 1, 0x18 + wide as u8) }
+}
+/// Bytes, with their signs, as elements.
+pub const fn widen_bytes(wide: bool) -> Coded {
+    plain(2, 1, 0x21 + wide as u8)
+}
+/// So many bits of a vector from the place that the immediate names, to a register or memory.
+pub const EXTRACT: Coded = plain(3, 1, 0x19);
+pub const INSERT: Coded = plain(3, 1, 0x18);
+/// An element of the first 128 bits from memory, into the place that the immediate names (in bits 4 and 5), and one to memory.
+pub const INSERT_ONE: Coded = quarter(3, 1, 0x21);
+pub const EXTRACT_ONE: Coded = quarter(3, 1, 0x17);
+/// 64 bits from memory: to the lower half of 128, to the upper half; and from there to memory.
+pub const LOAD_LOW: Coded = quarter(1, 3, 0x10).wide(true);
+pub const LOAD_HIGH: Coded = quarter(1, 1, 0x16).wide(true);
+pub const STORE_LOW: Coded = quarter(1, 3, 0x11).wide(true);
+pub const STORE_HIGH: Coded = quarter(1, 1, 0x17).wide(true);

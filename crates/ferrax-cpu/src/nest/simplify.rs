@@ -85,7 +85,7 @@ impl Rewriter<'_> {
         self.sums[v as usize].clone().unwrap_or_else(|| Linear::of(v))
     }
     fn constant(&mut self, dtype: DType, bits: u64) -> NestValue {
-        let def = Def { op: NestOp::Const(bits), dtype, args: [0; 3], lanes: 1, is_exact: false };
+        let def = Def { op: NestOp::Const(bits), dtype, args: [0; 3], lanes: 1, wide: false, is_exact: false };
         if let Some(v) = self.seen.get(&Key::Def(def)) {
             return *v;
         }
@@ -179,7 +179,7 @@ impl Rewriter<'_> {
                     if dtype.size() >= 4 || *dtype == DType::Bool {
                         // a load of an element that was just stored gives the stored value
                         let (op, args) = (NestOp::Load(*array, offset), [index, 0, 0]);
-                        let def = Def { op, dtype: *dtype, args, lanes: 1, is_exact: false };
+                        let def = Def { op, dtype: *dtype, args, lanes: 1, wide: false, is_exact: false };
                         let key = Key::Load(def, self.versions[*array as usize].0);
                         self.seen.insert(key.clone(), value);
                         self.keys[self.blocks.len() - 1].push(key);

@@ -12,7 +12,7 @@
 //!     }
 //!     out v1
 //! ```
-//! Values are numbered in the order in which they are set; a constant stands where it is read. `f32x8` is a vector; `v3 by -2` is the vector of numbers
+//! Values are numbered in the order in which they are set; a constant stands where it is read. `f32x8` is a vector, `mask32x8` the truth values beside it; `v3 by -2` is the vector of numbers
 //! that begins there and grows by so much; `a[v + 3 by 5 of 4]` are four elements that are five apart.
 //!
 //! INVARIANT: the text of what was parsed is the text, and both are the same nest but for the numbers of its values.
@@ -90,7 +90,11 @@ impl Printer<'_> {
     }
     fn dtype(&self, v: NestValue) -> String {
         let def = self.nest.def(v);
-        if def.lanes > 1 { format!("{}x{}", def.dtype.short(), def.lanes) } else { def.dtype.short().to_string() }
+        match def.dtype {
+            d if def.lanes == 1 => d.short().to_string(),
+            DType::Bool => format!("mask{}x{}", if def.wide { 64 } else { 32 }, def.lanes),
+            d => format!("{}x{}", d.short(), def.lanes),
+        }
     }
     fn place(&mut self, array: u32, index: NestValue, offset: i32) -> String {
         let index = self.value(index);

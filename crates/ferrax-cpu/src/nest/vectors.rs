@@ -15,52 +15,28 @@ mod values;
 
 use super::facts::lane;
 use super::{Def, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
-use crate::tuning::ScalarTuning;
+use crate::tier::Tier;
+use crate::tuning::Target;
 use ferrax_kernel::{Bin, DType};
 use rustc_hash::{FxHashMap, FxHashSet};
 use values::{Stride, folded, has_instruction};
 
-/// Bytes of a vector.
+/// Bytes of a vector, and of a long one.
 const VECTOR: usize = 32;
+const LONG_VECTOR: usize = 64;
 /// The most vectors of an iteration.
 const MAX_WIDTH: usize = 4;
 /// The number of column sums that stay in registers; others are needed for the terms.
 const VECTOR_SUMS: usize = 8;
 
-/// Limits of a loop: scalar iterations, and operations of all scalar iterations; bytes of results of functions that are called for a vector;
-/// operations of reductions whose sixteen elements are unrolled; iterations from which functions are called for a whole row; and bytes of
-/// working memory for that.
-#[derive(Clone, Copy)]
-pub struct VectorLimits {
-    pub scalar_iterations: usize,
-    pub scalar_operations: usize,
-    pub called_bytes: usize,
-    pub column_operations: usize,
-    pub called_row: usize,
-    pub row_bytes: usize,
-}
-
-impl VectorLimits {
-    pub fn of(t: &ScalarTuning) -> VectorLimits {
-        VectorLimits {
-            scalar_iterations: t.max_scalar_row,
-            scalar_operations: t.max_scalar_operations,
-            called_bytes: t.max_called_bytes,
-            column_operations: t.max_column_operations,
-            called_row: t.min_called_row,
-            row_bytes: t.max_row_bytes,
-        }
-    }
-}
-
-/// Makes vectors of the innermost loops that say they may be. None where one cannot be, or has more than the limits allow.
-pub fn vectorize(nest: &mut Nest, limits: VectorLimits) -> Option<()> {
+/// Makes vectors of the innermost loops that say they may be. None where one cannot be, or has more than the target allows.
+pub fn vectorize(nest: &mut Nest, target: &Target) -> Option<()> {
     let body = std::mem::take(&mut nest.body);
-    nest.body = statements(nest, body, limits, 1)?;
+    nest.body = statements(nest, body, target, 1)?;
     Some(())
 }
 /// `times`: how many iterations the free loops around have.
-fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usize) -> Option<Vec<Stmt>> {
+fn statements(nest: &mut Nest, body: Vec<Stmt>, target: &Target, times: usize) -> Option<Vec<Stmt>> {
     let mut out = vec![];
     for s in body {
         let Stmt::Loop(mut l) = s else {
@@ -69,7 +45,7 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usi
         };
         let is_innermost = !l.body.iter().any(|s| matches!(s, Stmt::Loop(_)));
         let columns = match l.trip {
-            NestTrip::Static(n) if !is_innermost => columns::in_columns(nest, &l, n, limits),
+            NestTrip::Static(n) if !is_innermost => columns::in_columns(nest, &l, n, target),
             _ => None,
         };
         if let Some(all) = columns {
@@ -78,7 +54,7 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usi
         }
         if l.kind == LoopKind::Independent && is_innermost {
             match l.trip {
-                NestTrip::Static(n) if let Some(all) = in_vectors(nest, &l, n, limits) => out.extend(all),
+                NestTrip::Static(n) if let Some(all) = in_vectors(nest, &l, n, target) => out.extend(all),
                 _ => out.push(Stmt::Loop(l)),
             }
             continue;
@@ -89,7 +65,7 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usi
         };
         if let Some(loops) = groups {
             for (mut l, n) in loops {
-                l.body = statements(nest, l.body, limits, times.saturating_mul(n))?;
+                l.body = statements(nest, l.body, target, times.saturating_mul(n))?;
                 out.push(Stmt::Loop(Box::new(l)));
             }
             continue;
@@ -99,22 +75,22 @@ fn statements(nest: &mut Nest, body: Vec<Stmt>, limits: VectorLimits, times: usi
                 (LoopKind::Free, NestTrip::Static(n)) => times.saturating_mul(n),
                 _ => 1,
             };
-            l.body = statements(nest, std::mem::take(&mut l.body), limits, times)?;
+            l.body = statements(nest, std::mem::take(&mut l.body), target, times)?;
             out.push(Stmt::Loop(l));
             continue;
         }
         let NestTrip::Static(n) = l.trip else { return None };
-        if let Some(before) = calls::by_rows(nest, &l, n, limits) {
+        if let Some(before) = calls::by_rows(nest, &l, n, target) {
             for s in before {
                 match s {
-                    Stmt::Loop(operands) => innermost(nest, operands, n, limits, times, &mut out)?,
+                    Stmt::Loop(operands) => innermost(nest, operands, n, target, times, &mut out)?,
                     call => out.push(call),
                 }
             }
-        } else if (called_bytes(nest, &l.body) * n).saturating_mul(times) > limits.called_bytes {
+        } else if (called_bytes(nest, &l.body) * n).saturating_mul(times) > target.tuning.scalars.max_called_bytes {
             return None;
         }
-        innermost(nest, l, n, limits, times, &mut out)?;
+        innermost(nest, l, n, target, times, &mut out)?;
     }
     Some(out)
 }
@@ -122,20 +98,21 @@ fn innermost(
     nest: &mut Nest,
     l: Box<NestLoop>,
     n: usize,
-    limits: VectorLimits,
+    target: &Target,
     times: usize,
     out: &mut Vec<Stmt>,
 ) -> Option<()> {
-    match in_vectors(nest, &l, n, limits) {
+    match in_vectors(nest, &l, n, target) {
         Some(all) => out.extend(all),
-        None if l.kind == LoopKind::Free && is_little(&l, n, limits, times) => out.push(Stmt::Loop(l)),
+        None if l.kind == LoopKind::Free && is_little(&l, n, target, times) => out.push(Stmt::Loop(l)),
         None => return None,
     }
     Some(())
 }
 /// Whether a loop whose iterations run one by one still costs less than a step of its own.
-fn is_little(l: &NestLoop, n: usize, limits: VectorLimits, times: usize) -> bool {
-    n <= limits.scalar_iterations || n.saturating_mul(times).saturating_mul(l.body.len()) <= limits.scalar_operations
+fn is_little(l: &NestLoop, n: usize, target: &Target, times: usize) -> bool {
+    let t = &target.tuning.scalars;
+    n <= t.max_scalar_row || n.saturating_mul(times).saturating_mul(l.body.len()) <= t.max_scalar_operations
 }
 
 /// A loop that is being rewritten.
@@ -145,13 +122,15 @@ struct Vectorizer<'a> {
     /// How much a value grows from one iteration to the next; none where it is no index.
     strides: FxHashMap<NestValue, Option<Stride>>,
     lanes: usize,
+    /// Whether the elements have 8 bytes, not 4.
+    wide: bool,
     /// Statements before the loop, and in it.
     before: Vec<Stmt>,
     body: Vec<Stmt>,
     splats: FxHashMap<NestValue, NestValue>,
     scalars: FxHashMap<NestValue, NestValue>,
     vectors: FxHashMap<(NestValue, usize), NestValue>,
-    limits: VectorLimits,
+    target: &'a Target,
     /// How many lanes have elements, where these are fewer than there are lanes.
     last_lanes: Option<usize>,
 }
@@ -165,13 +144,13 @@ fn counter_of(nest: &Nest, l: &NestLoop) -> Option<NestCarry> {
     };
     l.carries.last().filter(counts).cloned()
 }
-fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> Option<Vec<Stmt>> {
+fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize, target: &Target) -> Option<Vec<Stmt>> {
     let counter = counter_of(nest, l)?;
     let folds: Vec<NestCarry> = l.carries.iter().filter(|c| c.slot != counter.slot).cloned().collect();
     if (l.kind == LoopKind::Fold) == folds.is_empty() {
         return None;
     }
-    let mut v = Vectorizer::new(nest, l, &counter, &folds, limits)?;
+    let mut v = Vectorizer::new(nest, (l, n), &counter, &folds, target)?;
     if n < v.lanes && folds.is_empty() {
         return None;
     }
@@ -181,14 +160,14 @@ fn in_vectors(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> 
 }
 
 impl<'a> Vectorizer<'a> {
-    /// `l` may have counters of other loops among its carries, whose bodies it contains: these stay
+    /// For n iterations. `l` may have counters of other loops among its carries, whose bodies it contains: these stay
     /// unchanged.
     fn new(
         nest: &'a mut Nest,
-        l: &NestLoop,
+        (l, n): (&NestLoop, usize),
         counter: &NestCarry,
         folds: &[NestCarry],
-        limits: VectorLimits,
+        target: &'a Target,
     ) -> Option<Vectorizer<'a>> {
         let mut inside: FxHashSet<NestValue> = l.carries.iter().flat_map(|c| [c.slot, c.after]).collect();
         let others = l.carries.iter().filter(|c| folds.iter().all(|f| f.slot != c.slot));
@@ -201,12 +180,13 @@ impl<'a> Vectorizer<'a> {
             inside,
             strides,
             lanes: 0,
+            wide: false,
             before: vec![],
             body: vec![],
             splats: FxHashMap::default(),
             scalars: FxHashMap::default(),
             vectors: FxHashMap::default(),
-            limits,
+            target,
             last_lanes: None,
         };
         // from the last to the first: values that are used as data
@@ -250,7 +230,11 @@ impl<'a> Vectorizer<'a> {
         for x in &data {
             v.sized(&mut size, v.nest.dtype(*x))?;
         }
-        v.lanes = VECTOR / size?;
+        let size = size?;
+        let is_long =
+            target.tier == Tier::Avx512 && n.saturating_mul(size) >= target.tuning.kernels.min_long_vector_bytes;
+        let bytes = if is_long { LONG_VECTOR } else { VECTOR };
+        (v.lanes, v.wide) = (bytes / size, size == 8);
         Some(v)
     }
 }

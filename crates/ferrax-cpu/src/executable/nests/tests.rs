@@ -8,15 +8,17 @@
 //! ```
 //! `FERRAX_BLESS=1` writes what the passes make of it.
 use super::functions::NAMES;
-use crate::nest::{VectorLimits, drop_dead_stores, fuse, simplify, text, vectorize, verify};
-use crate::tuning::ScalarTuning;
+use crate::nest::{drop_dead_stores, fuse, simplify, text, vectorize, verify};
+use crate::tier::Tier;
+use crate::tuning::{KernelTuning, Target, Tuning};
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/filetests/nests")
 }
-fn limits() -> VectorLimits {
-    VectorLimits::of(&ScalarTuning::DEFAULT)
+fn target(tier: Tier) -> Target {
+    let kernels = KernelTuning { min_long_vector_bytes: 64, ..KernelTuning::DEFAULT };
+    Target { tier, tuning: Tuning { kernels, ..Tuning::DEFAULT } }
 }
 /// What a pass makes of a nest.
 fn after(pass: &str, nest: &str) -> Result<String, String> {
@@ -32,7 +34,12 @@ fn after(pass: &str, nest: &str) -> Result<String, String> {
         "dead stores" => drop_dead_stores(&mut nest, &|array| array == 0),
         "simplify" => nest = simplify(&nest),
         "vectorize" => {
-            if vectorize(&mut nest, limits()).is_none() {
+            if vectorize(&mut nest, &target(Tier::Avx2)).is_none() {
+                return refused("no vectors");
+            }
+        }
+        "vectorize long" => {
+            if vectorize(&mut nest, &target(Tier::Avx512)).is_none() {
                 return refused("no vectors");
             }
         }

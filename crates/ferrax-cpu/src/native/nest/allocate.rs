@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: two values share a register only if their intervals do not overlap, or if one becomes the other (a carry and its next value).
 use super::order::{Inst, Interval, Order};
+use crate::native::encode::VectorSize;
 use crate::nest::{Nest, NestOp};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,8 +20,6 @@ pub enum Held {
     Float,
     Vector,
 }
-/// Words of a vector.
-const VECTOR_WORDS: u32 = 4;
 pub struct NestAllocation {
     /// Of each value, array pointer and counter.
     pub places: Vec<Place>,
@@ -31,8 +30,9 @@ pub struct NestAllocation {
 
 /// rsi, rdi, r8 to r11, then the registers that a function must restore: rbp, r12 to r15.
 const WHOLE: [u8; 11] = [6, 7, 8, 9, 10, 11, 5, 12, 13, 14, 15];
-/// The last three registers are scratch registers of instructions.
-pub const FLOATS: u8 = 13;
+/// The registers of single floats. Those of vectors are others too, where there are more than sixteen; in between lie scratch registers of
+/// instructions.
+const FLOATS: u8 = 13;
 
 struct Classes {
     of: Vec<u32>,
@@ -63,7 +63,7 @@ impl Classes {
     }
 }
 
-pub fn allocate(nest: &Nest, order: &Order) -> NestAllocation {
+pub fn allocate(nest: &Nest, order: &Order, vector: VectorSize) -> NestAllocation {
     let n = order.home.len();
     let mut classes = Classes { of: (0..n as u32).collect(), intervals: order.intervals.clone() };
     // A carry lives to the end of its loop, where it gets its next value.
@@ -80,7 +80,8 @@ pub fn allocate(nest: &Nest, order: &Order) -> NestAllocation {
         _ => Held::Whole,
     };
     let is_float = |v: u32| held(v) != Held::Whole;
-    let words = |v: u32| if held(v) == Held::Vector { VECTOR_WORDS } else { 1 };
+    let words = |v: u32| if held(v) == Held::Vector { vector.bytes() as u32 / 8 } else { 1 };
+    let long = 16..vector.registers();
     let mut roots: Vec<u32> = (0..n as u32).filter(|v| classes.of[*v as usize] == *v).collect();
     roots.retain(|v| classes.intervals[*v as usize].is_some());
     roots.sort_by_key(|v| classes.intervals[*v as usize].map(|i| i.start));
@@ -99,7 +100,12 @@ pub fn allocate(nest: &Nest, order: &Order) -> NestAllocation {
         active.retain(|(_, other, _)| other.end > i.start || other.start == i.start && other.end == i.start);
         let float = is_float(v);
         let taken = |r: u8| active.iter().any(|(o, _, x)| *x == r && is_float(*o) == float);
-        let free = if float { (0..FLOATS).find(|r| !taken(*r)) } else { WHOLE.into_iter().find(|r| !taken(*r)) };
+        // long registers first: single floats have no others
+        let free = match held(v) {
+            Held::Whole => WHOLE.into_iter().find(|r| !taken(*r)),
+            Held::Float => (0..FLOATS).find(|r| !taken(*r)),
+            Held::Vector => long.clone().chain(0..FLOATS).find(|r| !taken(*r)),
+        };
         if let Some(r) = free {
             places[v as usize] = Place::Reg(r);
             active.push((v, i, r));
@@ -109,7 +115,7 @@ pub fn allocate(nest: &Nest, order: &Order) -> NestAllocation {
         let least = active
             .iter()
             .enumerate()
-            .filter(|(_, (o, ..))| is_float(*o) == float)
+            .filter(|(_, (o, _, r))| is_float(*o) == float && (held(v) != Held::Float || *r < FLOATS))
             .min_by(|a, b| density(&a.1.1).total_cmp(&density(&b.1.1)))
             .map(|(k, a)| (k, density(&a.1)));
         match least {

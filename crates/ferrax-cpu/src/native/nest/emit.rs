@@ -8,22 +8,16 @@ mod vectors;
 mod wholes;
 
 use super::allocate::{Held, NestAllocation, Place};
-use super::encode::{Encoder, Label, Rm, at, cc};
 use super::order::{Inst, Order};
 use super::{FrameLayout, OPERAND_WORDS};
-use crate::nest::{Callee, Nest, NestOp, NestTrip, NestValue, RowCall, lane};
+use crate::native::encode::{Encoder, Label, R8, RAX, RBX, RCX, RDI, RDX, RSI, Rm, VectorSize, at, cc};
+use crate::native::opcodes::{COPY, LOAD, Length, STORE, Shape, from_whole, load_one, one, store_one, to_whole};
+use crate::nest::{Callee, Def, Nest, NestOp, NestTrip, NestValue, RowCall, lane};
 use ferrax_kernel::{Bin, DType};
 
 /// Iterations of an innermost loop that does not look whether the run was cancelled.
 const SHORT: usize = 1024;
 
-const RAX: u8 = 0;
-const RCX: u8 = 1;
-const RDX: u8 = 2;
-const RBX: u8 = 3;
-const RSI: u8 = 6;
-const RDI: u8 = 7;
-const R8: u8 = 8;
 /// Vectors in between.
 const V0: u8 = 13;
 const V1: u8 = 14;
@@ -70,9 +64,14 @@ enum NestSite {
     VectorFrame(i32),
 }
 
+/// The longest vectors of a nest.
+pub fn size(nest: &Nest) -> VectorSize {
+    let is_long = |d: &Def| d.lanes > 1 && d.bytes() > VectorSize::Ymm.bytes();
+    if nest.defs.iter().any(is_long) { VectorSize::Zmm } else { VectorSize::Ymm }
+}
 /// None where an element is further from its index than instructions can say.
 pub fn emit(nest: &Nest, order: &Order, allocation: &NestAllocation, layout: FrameLayout) -> Option<Vec<u8>> {
-    let mut e = Encoder::default();
+    let mut e = Encoder::new(size(nest), 1024);
     let labels = order.loops.iter().map(|_| (e.label(), e.label())).collect();
     let cancelled = e.label();
     let has_vectors = nest.defs.iter().any(|d| d.lanes > 1);
@@ -147,22 +146,22 @@ impl Emitter<'_> {
             (NestSite::Frame(a), NestSite::Whole(b)) => self.e.whole(true, &[0x8b], b, at(RBX, a), &[]),
             (NestSite::Bits(x), NestSite::Whole(b)) => self.e.set(b, x),
             (NestSite::Whole(a), NestSite::Frame(b)) => self.e.whole(true, &[0x89], a, at(RBX, b), &[]),
-            (NestSite::Float(a), NestSite::Float(b)) => self.e.vex(1, 0, false, 0x28, b, 0, Rm::Reg(a), None),
-            (NestSite::Frame(a), NestSite::Float(b)) => self.e.vex(1, 2, false, 0x7e, b, 0, at(RBX, a), None),
+            (NestSite::Float(a), NestSite::Float(b)) => self.e.plain(&one(1, 0, 0x28), b, 0, Rm::Reg(a), None),
+            (NestSite::Frame(a), NestSite::Float(b)) => self.e.plain(&load_one(true), b, 0, at(RBX, a), None),
             (NestSite::Bits(x), NestSite::Float(b)) => {
-                let from = self.e.pool(x);
-                self.e.vex(1, 2, false, 0x7e, b, 0, from, None);
+                let from = self.e.pool(true, x);
+                self.e.plain(&load_one(true), b, 0, from, None);
             }
-            (NestSite::Float(a), NestSite::Frame(b)) => self.e.vex(1, 1, false, 0xd6, a, 0, at(RBX, b), None),
-            (NestSite::Float(a), NestSite::Whole(b)) => self.e.vex(1, 1, true, 0x7e, a, 0, Rm::Reg(b), None),
-            (NestSite::Whole(a), NestSite::Float(b)) => self.e.vex(1, 1, true, 0x6e, b, 0, Rm::Reg(a), None),
+            (NestSite::Float(a), NestSite::Frame(b)) => self.e.plain(&store_one(true), a, 0, at(RBX, b), None),
+            (NestSite::Float(a), NestSite::Whole(b)) => self.e.plain(&to_whole(true), a, 0, Rm::Reg(b), None),
+            (NestSite::Whole(a), NestSite::Float(b)) => self.e.plain(&from_whole(true), b, 0, Rm::Reg(a), None),
             (NestSite::Frame(_) | NestSite::Bits(_), NestSite::Frame(_)) => {
                 self.copy(from, NestSite::Whole(RAX));
                 self.copy(NestSite::Whole(RAX), to);
             }
-            (NestSite::Vector(a), NestSite::Vector(b)) => self.e.vex(1, 4, false, 0x28, b, 0, Rm::Reg(a), None),
-            (NestSite::VectorFrame(a), NestSite::Vector(b)) => self.e.vex(1, 4, false, 0x10, b, 0, at(RBX, a), None),
-            (NestSite::Vector(a), NestSite::VectorFrame(b)) => self.e.vex(1, 4, false, 0x11, a, 0, at(RBX, b), None),
+            (NestSite::Vector(a), NestSite::Vector(b)) => self.e.plain(&COPY, b, 0, Rm::Reg(a), None),
+            (NestSite::VectorFrame(a), NestSite::Vector(b)) => self.e.plain(&LOAD, b, 0, at(RBX, a), None),
+            (NestSite::Vector(a), NestSite::VectorFrame(b)) => self.e.plain(&STORE, a, 0, at(RBX, b), None),
             (NestSite::VectorFrame(_), NestSite::VectorFrame(_)) => {
                 self.copy(from, NestSite::Vector(V2));
                 self.copy(NestSite::Vector(V2), to);
@@ -204,12 +203,27 @@ impl Emitter<'_> {
             }
         }
     }
+    /// The same of a float, or of a vector.
     fn float(&mut self, v: NestValue, other: u8) -> u8 {
         match self.site(v) {
-            NestSite::Float(r) => r,
+            NestSite::Float(r) | NestSite::Vector(r) => r,
+            site @ NestSite::VectorFrame(_) => {
+                self.copy(site, NestSite::Vector(other));
+                other
+            }
             site => {
                 self.copy(site, NestSite::Float(other));
                 other
+            }
+        }
+    }
+    fn shape(&self, v: NestValue) -> Shape {
+        match self.nest.def(v).lanes {
+            1 => Shape::one(matches!(self.kind(v), RegisterKind::Float(true) | RegisterKind::Whole(true))),
+            _ => {
+                let def = self.nest.def(v);
+                let length = if def.bytes() == self.e.size().bytes() { Length::Whole } else { Length::Half };
+                Shape { wide: def.wide, length }
             }
         }
     }
@@ -218,7 +232,7 @@ impl Emitter<'_> {
         match self.site(v) {
             NestSite::Whole(r) | NestSite::Float(r) | NestSite::Vector(r) => Rm::Reg(r),
             NestSite::Frame(word) | NestSite::VectorFrame(word) => at(RBX, word),
-            NestSite::Bits(x) => self.e.pool(x),
+            NestSite::Bits(x) => self.e.pool(true, x),
         }
     }
     /// The register of the result, or `other`.
@@ -231,8 +245,11 @@ impl Emitter<'_> {
     /// Writes the result where it belongs.
     fn done(&mut self, v: NestValue, from: u8) {
         let to = self.site(v);
-        let from =
-            if let RegisterKind::Float(_) = self.kind(v) { NestSite::Float(from) } else { NestSite::Whole(from) };
+        let from = match self.kind(v) {
+            _ if self.nest.def(v).lanes > 1 => NestSite::Vector(from),
+            RegisterKind::Float(_) => NestSite::Float(from),
+            RegisterKind::Whole(_) => NestSite::Whole(from),
+        };
         self.copy(from, to);
     }
 
@@ -249,7 +266,7 @@ impl Emitter<'_> {
                 match kind(dtype) {
                     RegisterKind::Float(wide) => {
                         let r = self.float(value, V0);
-                        self.e.vex(1, if wide { 3 } else { 2 }, false, 0x11, r, 0, to, None);
+                        self.e.plain(&store_one(wide), r, 0, to, None);
                     }
                     RegisterKind::Whole(_) => {
                         let r = self.whole(value, RDX);
@@ -371,7 +388,7 @@ impl Emitter<'_> {
                 match kind {
                     RegisterKind::Float(wide) => {
                         let d = self.target(v, V0);
-                        self.e.vex(1, if wide { 3 } else { 2 }, false, 0x10, d, 0, from, None);
+                        self.e.plain(&load_one(wide), d, 0, from, None);
                         self.done(v, d);
                     }
                     RegisterKind::Whole(_) => {
@@ -383,11 +400,11 @@ impl Emitter<'_> {
             }
             (NestOp::Call(f, n), _) => self.call(pos, v, f, n),
             (NestOp::Select, RegisterKind::Whole(wide)) => self.select_whole(v, wide),
-            (NestOp::Select, RegisterKind::Float(wide)) => self.select_float(v, wide),
-            (NestOp::Bin(f), RegisterKind::Float(wide)) => self.float_bin(v, f, wide),
+            (NestOp::Select, RegisterKind::Float(_)) => self.select_float(v, self.shape(v)),
+            (NestOp::Bin(f), RegisterKind::Float(_)) => self.float_bin(v, f, self.shape(v)),
             (NestOp::Bin(f), RegisterKind::Whole(_)) if f.is_comparison() => self.comparison(v, f),
             (NestOp::Bin(f), RegisterKind::Whole(wide)) => self.whole_bin(v, f, wide),
-            (NestOp::Un(f), _) => self.un(v, f),
+            (NestOp::Un(f), _) => self.un(v, f, self.shape(def.args[0])),
             (NestOp::Convert(from), _) => self.convert(v, from),
             (NestOp::Wrap, _) => {
                 let from = self.whole(def.args[0], RAX);
@@ -399,7 +416,7 @@ impl Emitter<'_> {
                 let (from, to) = (self.site(def.args[0]), self.site(v));
                 self.copy(from, to);
             }
-            (NestOp::Settle, _) => self.settle(v),
+            (NestOp::Settle, _) => self.settle(v, self.shape(v)),
             (NestOp::First, _) => self.first(v, def.args[0]),
             (
                 NestOp::LoadApart(..)
@@ -485,7 +502,7 @@ impl Emitter<'_> {
         match kind(d) {
             RegisterKind::Float(wide) => {
                 let r = self.target(v, V0);
-                self.e.vex(1, if wide { 3 } else { 2 }, false, 0x10, r, 0, from, None);
+                self.e.plain(&load_one(wide), r, 0, from, None);
                 self.done(v, r);
             }
             RegisterKind::Whole(wide) => {

@@ -10,7 +10,7 @@ impl Rewriter<'_> {
     pub(super) fn emit(&mut self, op: NestOp, dtype: DType, args: &[NestValue]) -> NestValue {
         let mut all = [0; 3];
         all[..args.len()].copy_from_slice(args);
-        let def = Def { op, dtype, args: all, lanes: 1, is_exact: false };
+        let def = Def { op, dtype, args: all, lanes: 1, wide: false, is_exact: false };
         let full = Range::of(dtype);
         match op {
             NestOp::Const(bits) => self.constant(dtype, bits),

@@ -113,11 +113,11 @@ impl Parser<'_> {
         let (slot, rest) = s.split_once(": ")?;
         let (dtype, rest) = rest.split_once(" = ")?;
         let (init, after) = rest.split_once(" -> ")?;
-        let (dtype, lanes) = typed(dtype)?;
+        let (dtype, lanes, wide) = typed(dtype)?;
         let init = self.value(init)?;
         let [slot, after] = [(slot, NestOp::Carry), (after, NestOp::After)].map(|(name, op)| {
             let v = self.nest.add(op, dtype, &[]);
-            self.nest.defs[v as usize].lanes = lanes;
+            (self.nest.defs[v as usize].lanes, self.nest.defs[v as usize].wide) = (lanes, wide);
             self.numbers.insert(name.to_string(), v);
             v
         });
@@ -143,11 +143,12 @@ impl Parser<'_> {
         }
         let (name, rest) = line.split_once(": ")?;
         let (dtype, what) = rest.split_once(" = ")?;
-        let (dtype, lanes) = typed(dtype)?;
+        let (dtype, lanes, wide) = typed(dtype)?;
         let (is_exact, what) = what.strip_prefix("exact ").map_or((false, what), |w| (true, w));
         let (op, args) = self.expression(what)?;
         let v = self.nest.add(op, dtype, &args);
-        (self.nest.defs[v as usize].lanes, self.nest.defs[v as usize].is_exact) = (lanes, is_exact);
+        let def = &mut self.nest.defs[v as usize];
+        (def.lanes, def.wide, def.is_exact) = (lanes, wide, is_exact);
         self.numbers.insert(name.to_string(), v);
         Some(Stmt::Let(v))
     }
@@ -242,15 +243,19 @@ impl Parser<'_> {
         let next = self.nest.defs.len() as NestValue;
         let v = *self.constants.entry((d, bits)).or_insert(next);
         if v == next {
-            let def = Def { op: NestOp::Const(bits), dtype: d, args: [0; 3], lanes: 1, is_exact: false };
+            let def = Def { op: NestOp::Const(bits), dtype: d, args: [0; 3], lanes: 1, wide: false, is_exact: false };
             self.nest.defs.push(def);
         }
         Some(v)
     }
 }
-fn typed(s: &str) -> Option<(DType, u8)> {
-    match s.split_once('x') {
-        Some((d, lanes)) => Some((DType::from_short(d)?, lanes.parse().ok()?)),
-        None => Some((DType::from_short(s)?, 1)),
-    }
+/// A dtype, the lanes, and whether those of a vector have 8 bytes.
+fn typed(s: &str) -> Option<(DType, u8, bool)> {
+    let Some((d, lanes)) = s.split_once('x') else { return Some((DType::from_short(s)?, 1, false)) };
+    let (dtype, wide) = match d {
+        "mask32" => (DType::Bool, false),
+        "mask64" => (DType::Bool, true),
+        d => DType::from_short(d).map(|d| (d, d.size() == 8))?,
+    };
+    Some((dtype, lanes.parse().ok()?, wide))
 }

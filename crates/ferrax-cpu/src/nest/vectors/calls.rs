@@ -7,7 +7,7 @@
 //!
 //! INVARIANT: a function gets the operands that the iterations gave it, in their order.
 use super::super::{FOLD_SCRATCH, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, RowCall, Stmt};
-use super::VectorLimits;
+use crate::tuning::Target;
 use ferrax_kernel::{Bin, DType};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -16,7 +16,7 @@ const ALIGN: usize = 64;
 
 /// Statements before the loop that compute the results of its functions for a row; the loop then
 /// loads them. None if it stays unchanged.
-pub fn by_rows(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> Option<Vec<Stmt>> {
+pub fn by_rows(nest: &mut Nest, l: &NestLoop, n: usize, target: &Target) -> Option<Vec<Stmt>> {
     let (scratch, bytes) = nest.scratch?;
     let (counter, folds) = l.carries.split_last()?;
     let inside: FxHashSet<NestValue> =
@@ -29,7 +29,7 @@ pub fn by_rows(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) ->
         .collect();
     let row = (n * 8).next_multiple_of(ALIGN);
     let end = FOLD_SCRATCH + (calls.len() + 2) * row;
-    if calls.is_empty() || n < limits.called_row || end > limits.row_bytes {
+    if calls.is_empty() || n < target.tuning.scalars.min_called_row || end > target.tuning.scalars.max_row_bytes {
         return None;
     }
     let mut slices = vec![];
@@ -89,18 +89,14 @@ fn operands_of(
     scratch: u32,
 ) -> Stmt {
     let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| nest.add(op, DType::I64, &[]));
-    let [zero, one] = [0, 1].map(|x| nest.add(NestOp::Const(x), DType::I64, &[]));
+    let [zero, one] = [0, 1].map(|x| nest.constant(x));
     let mut anew: FxHashMap<NestValue, NestValue> = l.carries.last().map(|c| (c.slot, slot)).into_iter().collect();
     let mut body = vec![];
     for s in &l.body {
         if let Stmt::Let(v) = s
             && slice.contains(v)
         {
-            let mut def = *nest.def(*v);
-            let k = def.op.operands();
-            def.args[..k].iter_mut().for_each(|a| *a = anew.get(a).copied().unwrap_or(*a));
-            nest.defs.push(def);
-            let new = nest.defs.len() as NestValue - 1;
+            let new = nest.again(*v, |a| anew.get(&a).copied().unwrap_or(a));
             anew.insert(*v, new);
             body.push(Stmt::Let(new));
         }

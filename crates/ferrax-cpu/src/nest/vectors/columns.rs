@@ -9,8 +9,9 @@
 //! INVARIANT: as in `vectors.rs`: the lanes of a vector are iterations of the free loop, and each adds the same elements to the same sums.
 use super::rewrite::reads_what_it_writes;
 use super::values::{Stride, has_instruction, is_near, stride_of};
-use super::{MAX_WIDTH, VECTOR_SUMS, VectorLimits, Vectorizer, counter_of};
+use super::{MAX_WIDTH, VECTOR_SUMS, Vectorizer, counter_of};
 use crate::nest::{LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
+use crate::tuning::Target;
 use ferrax_kernel::{DType, order};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -27,14 +28,14 @@ struct InnerFold<'l> {
 }
 
 /// The free loop in vectors of its iterations, where elements that its reductions take lie side by side from one iteration to the next.
-pub fn in_columns(nest: &mut Nest, l: &NestLoop, n: usize, limits: VectorLimits) -> Option<Vec<Stmt>> {
+pub fn in_columns(nest: &mut Nest, l: &NestLoop, n: usize, target: &Target) -> Option<Vec<Stmt>> {
     let counter = counter_of(nest, l)?;
     if !matches!(l.kind, LoopKind::Free | LoopKind::Independent) || l.carries.len() != 1 {
         return None;
     }
-    let flat = flattened(nest, l, limits.column_operations)?;
+    let flat = flattened(nest, l, target.tuning.scalars.max_column_operations)?;
     let folds: Vec<NestCarry> = flat.carries[1..].iter().filter(|c| is_sum(nest, c)).cloned().collect();
-    let mut v = Vectorizer::new(nest, &flat, &counter, &folds, limits)?;
+    let mut v = Vectorizer::new(nest, (&flat, n), &counter, &folds, target)?;
     if n < v.lanes || !v.has_columns(l) {
         return None;
     }
@@ -182,24 +183,23 @@ impl Vectorizer<'_> {
                     let term = self.term(r, f.args[1], *place, k % width)?;
                     let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| {
                         let v = self.nest.add(op, f.dtype, &[]);
-                        self.nest.defs[v as usize].lanes = self.lanes as u8;
-                        v
+                        self.in_lanes(v)
                     });
                     let next = self.push(f.op, f.dtype, &[slot, term], self.lanes);
                     carries.push(NestCarry { init: sums[k][i], slot, next, after });
                     sums[k][i] = after;
                 }
             }
-            let by = self.constant(order::LANES as i64);
+            let by = self.nest.constant(order::LANES as i64);
             let next = self.push(NestOp::Bin(ferrax_kernel::Bin::Add), DType::I64, &[slot, by], 1);
-            let (init, after) = (self.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
+            let (init, after) = (self.nest.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
             carries.push(NestCarry { init, slot, next, after });
             let body = std::mem::replace(&mut self.body, outer);
             let (kind, trip) = (LoopKind::Sequential, NestTrip::Static(whole));
             self.body.push(Stmt::Loop(Box::new(NestLoop { kind, trip, carries, body })));
             self.forget(r);
         }
-        let first = self.constant((r.n - rest) as i64);
+        let first = self.nest.constant((r.n - rest) as i64);
         self.scalars.insert(r.counter.slot, first);
         for (i, place) in places.iter().enumerate().filter(|p| *p.1 < rest) {
             for k in 0..sums.len() {

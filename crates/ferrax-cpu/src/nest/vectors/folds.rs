@@ -29,17 +29,16 @@ impl Vectorizer<'_> {
                     let of = self.vector(next.args[1], g)?;
                     let [slot, after] = [NestOp::Carry, NestOp::After].map(|op| {
                         let v = self.nest.add(op, next.dtype, &[]);
-                        self.nest.defs[v as usize].lanes = self.lanes as u8;
-                        v
+                        self.in_lanes(v)
                     });
                     let next = self.push(next.op, next.dtype, &[slot, of], self.lanes);
                     carries.push(NestCarry { init: inits[k], slot, next, after });
                 }
             }
             sums = carries.iter().map(|c| c.after).collect();
-            let by = self.constant(order::LANES as i64);
+            let by = self.nest.constant(order::LANES as i64);
             let next = self.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by], 1);
-            let (init, after) = (self.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
+            let (init, after) = (self.nest.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
             carries.push(NestCarry { init, slot, next, after });
             let body = std::mem::take(&mut self.body);
             out.append(&mut self.before);
@@ -62,7 +61,7 @@ impl Vectorizer<'_> {
             let sum = self.folded(next.op, next.dtype, parts);
             // later statements refer to it by the carry's number
             self.nest.defs[c.after as usize] =
-                Def { op: NestOp::First, dtype: next.dtype, args: [sum, 0, 0], lanes: 1, is_exact: false };
+                Def { op: NestOp::First, dtype: next.dtype, args: [sum, 0, 0], lanes: 1, wide: false, is_exact: false };
             self.body.push(Stmt::Let(c.after));
         }
         out.append(&mut self.before);
@@ -79,7 +78,7 @@ impl Vectorizer<'_> {
         sums: &[NestValue],
     ) -> Option<Vec<NestValue>> {
         let groups = order::LANES / self.lanes;
-        let first = self.constant(first as i64);
+        let first = self.nest.constant(first as i64);
         self.scalars = [(counter.slot, first)].into_iter().collect();
         self.vectors.clear();
         let mut sums = sums.to_vec();
@@ -110,7 +109,7 @@ impl Vectorizer<'_> {
         out: &mut Vec<Stmt>,
     ) -> Option<()> {
         let (scratch, _) = self.nest.scratch?;
-        let (groups, first) = (order::LANES / self.lanes, self.constant(0));
+        let (groups, first) = (order::LANES / self.lanes, self.nest.constant(0));
         let place = |k: usize| (k / groups * order::LANES + k % groups * self.lanes) as i32;
         for (k, value) in sums.iter().enumerate() {
             let (offset, dtype) = (place(k), self.nest.dtype(*value));

@@ -36,23 +36,22 @@ pub fn jammed(nest: &mut Nest, l: &NestLoop, n: usize) -> Option<Vec<(NestLoop, 
     }
     let rest = n % copies;
     let slot = nest.add(NestOp::Carry, DType::I64, &[]);
-    let constant = |nest: &mut Nest, x: usize| nest.add(NestOp::Const(x as u64), DType::I64, &[]);
     let varying = [counter.slot].into_iter().collect();
     let mut jam = Jam { nest, renamed: vec![FxHashMap::default(); copies], varying, body: vec![] };
     for k in 0..copies {
-        let by = constant(jam.nest, k);
+        let by = jam.nest.constant(k as i64);
         let at = if k == 0 { slot } else { jam.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by]) };
         jam.renamed[k].insert(counter.slot, at);
     }
     l.body.iter().for_each(|s| jam.statement(s));
-    let by = constant(jam.nest, copies);
+    let by = jam.nest.constant(copies as i64);
     let next = jam.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by]);
     let (body, kind) = (jam.body, LoopKind::Sequential);
-    let (init, after) = (constant(nest, 0), nest.add(NestOp::After, DType::I64, &[]));
+    let (init, after) = (nest.constant(0), nest.add(NestOp::After, DType::I64, &[]));
     let carries = vec![NestCarry { init, slot, next, after }];
     let mut loops = vec![(NestLoop { kind, trip: NestTrip::Static(n / copies), carries, body }, n / copies)];
     if rest > 0 {
-        let carries = vec![NestCarry { init: constant(nest, n - rest), ..counter }];
+        let carries = vec![NestCarry { init: nest.constant((n - rest) as i64), ..counter }];
         loops.push((NestLoop { kind, trip: NestTrip::Static(rest), carries, body: l.body.clone() }, rest));
     }
     Some(loops)
@@ -97,11 +96,7 @@ impl Jam<'_> {
     }
     /// The value of one copy.
     fn value(&mut self, copy: usize, v: NestValue) -> NestValue {
-        let mut def = *self.nest.def(v);
-        let n = def.op.operands();
-        def.args[..n].iter_mut().for_each(|a| *a = self.of(copy, *a));
-        self.nest.defs.push(def);
-        let new = self.nest.defs.len() as NestValue - 1;
+        let new = self.nest.again(v, |a| self.renamed[copy].get(&a).copied().unwrap_or(a));
         self.renamed[copy].insert(v, new);
         new
     }

@@ -11,12 +11,17 @@ use rustc_hash::FxHashSet;
 impl Vectorizer<'_> {
     pub(super) fn push(&mut self, op: NestOp, dtype: DType, args: &[NestValue], lanes: usize) -> NestValue {
         let v = self.nest.add(op, dtype, args);
-        self.nest.defs[v as usize].lanes = lanes as u8;
+        if lanes > 1 {
+            self.in_lanes(v);
+        }
         self.body.push(Stmt::Let(v));
         v
     }
-    pub(super) fn constant(&mut self, x: i64) -> NestValue {
-        self.nest.add(NestOp::Const(x as u64), DType::I64, &[])
+    /// Makes a vector of a value.
+    pub(super) fn in_lanes(&mut self, v: NestValue) -> NestValue {
+        let def = &mut self.nest.defs[v as usize];
+        (def.lanes, def.wide) = (self.lanes as u8, self.wide);
+        v
     }
     /// The number of the first lane.
     pub(super) fn scalar(&mut self, v: NestValue) -> NestValue {
@@ -37,7 +42,7 @@ impl Vectorizer<'_> {
             return *known;
         }
         let new = self.nest.add(NestOp::Splat, self.nest.dtype(v), &[v]);
-        self.nest.defs[new as usize].lanes = self.lanes as u8;
+        self.in_lanes(new);
         self.before.push(Stmt::Let(new));
         self.splats.insert(v, new);
         new
@@ -163,16 +168,16 @@ impl Vectorizer<'_> {
         self.iteration(l, width)?;
         let step = self.lanes * width;
         let (whole, rest) = (n / step, n % step);
-        let by = self.constant(step as i64);
+        let by = self.nest.constant(step as i64);
         let mut next = self.push(NestOp::Bin(Bin::Add), DType::I64, &[slot, by], 1);
         // if no load reads an element that a store wrote, the last vector may overlap the previous
         // one
         let again = rest > 0 && !reads_what_it_writes(self.nest, &l.body);
         if again {
-            let last = self.constant((n - step) as i64);
+            let last = self.nest.constant((n - step) as i64);
             next = self.push(NestOp::Bin(Bin::Min), DType::I64, &[next, last], 1);
         }
-        let (init, after) = (self.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
+        let (init, after) = (self.nest.constant(0), self.nest.add(NestOp::After, DType::I64, &[]));
         let carries = vec![NestCarry { init, slot, next, after }];
         let trip = NestTrip::Static(whole + again as usize);
         let mut out = self.before;
@@ -180,7 +185,7 @@ impl Vectorizer<'_> {
         if rest > 0 && !again {
             let init = self.nest.add(NestOp::Const((n - rest) as u64), DType::I64, &[]);
             let carries = vec![NestCarry { init, ..counter.clone() }];
-            let (trip, body) = (NestTrip::Static(rest), statements(self.nest, l.body.clone(), self.limits, 1)?);
+            let (trip, body) = (NestTrip::Static(rest), statements(self.nest, l.body.clone(), self.target, 1)?);
             out.push(Stmt::Loop(Box::new(NestLoop { kind: LoopKind::Sequential, trip, carries, body })));
         }
         Some(out)

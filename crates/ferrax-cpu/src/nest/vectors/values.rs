@@ -1,7 +1,7 @@
 //! What vectors can hold: by how much a value grows from one iteration to the next, how wide it is, and whether there is an instruction for it.
 //!
 //! INVARIANT: a wider integer grows as a narrower one does only where that does not wrap.
-use super::{MAX_WIDTH, VECTOR, Vectorizer};
+use super::{LONG_VECTOR, MAX_WIDTH, Vectorizer};
 use crate::nest::facts::{integer, lane};
 use crate::nest::{ArrayId, Def, Nest, NestOp, NestValue};
 use ferrax_kernel::{Bin, DType, Un};
@@ -144,6 +144,6 @@ pub(super) fn stride_of(nest: &Nest, v: NestValue, of: &mut dyn FnMut(NestValue)
 }
 /// Whether the places of all lanes of the vectors of an iteration, of up to 8 bytes an element, are 32-bit displacements.
 pub(super) fn is_near(offset: i64, stride: i64) -> bool {
-    let reach = stride.unsigned_abs().saturating_mul((MAX_WIDTH * VECTOR / 4) as u64);
+    let reach = stride.unsigned_abs().saturating_mul((MAX_WIDTH * LONG_VECTOR / 4) as u64);
     offset.unsigned_abs().saturating_add(reach) < 1 << 28
 }

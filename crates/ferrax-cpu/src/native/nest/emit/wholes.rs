@@ -1,6 +1,7 @@
 //! Instructions on integers and truth values.
-use super::{Emitter, NestSite, RAX, RCX, RDX, RegisterKind, V0, as_immediate};
-use crate::native::nest::encode::{Rm, cc};
+use super::{Emitter, NestSite, RegisterKind, V0, as_immediate};
+use crate::native::encode::{RAX, RCX, RDX, Rm, cc};
+use crate::native::opcodes::{Shape, from_whole, one, to_whole};
 use crate::nest::{NestOp, NestValue};
 use ferrax_kernel::{Bin, DType};
 
@@ -138,18 +139,18 @@ impl Emitter<'_> {
         }
         let by = self.whole(b, RCX);
         let a = self.second(a, RDX);
-        self.e.vex(2, prefix, wide, 0xf7, d, by, a, None);
+        self.e.plain(&one(2, prefix, 0xf7).wide(wide), d, by, a, None);
         self.done(v, d);
     }
     /// A truth value as 0 or 1 in a register.
-    fn truth(&mut self, condition: u8) {
+    pub fn truth(&mut self, condition: u8) {
         self.e.whole(false, &[0x0f, 0x90 | condition], 0, Rm::Reg(RAX), &[]);
         self.e.whole(false, &[0x0f, 0xb6], RAX, Rm::Reg(RAX), &[]);
     }
     pub fn comparison(&mut self, v: NestValue, f: Bin) {
         let [a, b, _] = self.nest.def(v).args;
         if let RegisterKind::Float(wide) = self.kind(a) {
-            self.float_mask(f, a, b, wide);
+            self.float_mask(f, a, b, Shape::one(wide), V0);
             self.mask_to_truth();
             return self.done(v, RAX);
         }
@@ -182,9 +183,14 @@ impl Emitter<'_> {
         }
         self.done(v, RAX);
     }
+    /// The mask in the first vector of a truth value in rax.
+    pub fn truth_to_mask(&mut self, wide: bool) {
+        self.e.whole(wide, &[0xf7], 3, Rm::Reg(RAX), &[]);
+        self.e.plain(&from_whole(wide), V0, 0, Rm::Reg(RAX), None);
+    }
     /// The truth value in rax of a mask in the first vector.
     pub fn mask_to_truth(&mut self) {
-        self.e.vex(1, 1, false, 0x7e, V0, 0, Rm::Reg(RAX), None);
+        self.e.plain(&to_whole(false), V0, 0, Rm::Reg(RAX), None);
         self.e.whole(false, &[0x83], 4, Rm::Reg(RAX), &[1]);
     }
     pub fn select_whole(&mut self, v: NestValue, wide: bool) {
@@ -199,7 +205,7 @@ impl Emitter<'_> {
                 let (NestOp::Bin(g), RegisterKind::Float(w)) = (def.op, self.kind(def.args[0])) else {
                     unreachable!("floats")
                 };
-                self.float_mask(g, def.args[0], def.args[1], w);
+                self.float_mask(g, def.args[0], def.args[1], Shape::one(w), V0);
                 self.mask_to_truth();
             } else {
                 let from = self.site(p);
