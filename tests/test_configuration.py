@@ -474,7 +474,7 @@ OBEYED = {"jax_no_tracing", "jax_explicit_x64_dtypes", "jax_traceback_filtering"
 @pytest.mark.ours
 @pytest.mark.parametrize("name", OTHERS.split())
 def test_flags_of_other_programs(jax, name):
-    configuration = importlib.import_module(f"{jax.__name__}._flags")
+    configuration = importlib.import_module(f"{jax.__name__}._base.flags")
     configuration._warned.discard(name)
     default = jax.config.read(name)
     jax.config.update(name, default)  # as it is: nothing to say
@@ -528,10 +528,10 @@ def test_wrong_values_of_flags(jax):
 @pytest.mark.ours
 def test_every_flag_says_what_its_values_do(jax):
     """Each flag is read by somebody, or says that it is not: inert, or with values that are refused."""
-    configuration = importlib.import_module(f"{jax.__name__}._flags")
+    configuration = importlib.import_module(f"{jax.__name__}._base.flags")
     root = pathlib.Path(inspect.getfile(jax)).parent
     # the table, the list for checkers of types, and a module that sets a flag for its user do not read it
-    read = "".join(p.read_text() for p in root.rglob("*.py") if p.name not in ("_flags.py", "_config.py") and "compilation_cache" not in str(p))
+    read = "".join(p.read_text() for p in root.rglob("*.py") if p.name not in ("flags.py", "config.py") and "compilation_cache" not in str(p))
     native = pathlib.Path(__file__).parent.parent / "crates" / "ferrax-python" / "src"
     read += "".join(p.read_text() for p in native.rglob("*.rs"))
     for name, flag in configuration.FLAGS.items():

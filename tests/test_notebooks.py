@@ -221,5 +221,5 @@ def test_info_takes_no_arguments():
 
 
 def test_nothing_of_this_is_imported_before_it_is_used(child):
-    code = "import sys\nprint([m for m in ('_html', 'graph', 'progress', 'compat') if f'ferrax.{m}' in sys.modules])"
+    code = "import sys\nprint([m for m in ('_base.html', 'graph', 'progress', 'compat') if f'ferrax.{m}' in sys.modules])"
     assert child(code).strip() == "[]"

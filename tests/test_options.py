@@ -74,11 +74,11 @@ PROTOCOL = {
     ("numpy/_namespace_info.py:ArrayNamespaceInfo.dtypes", "device"),  # all devices have them
     ("numpy/_namespace_info.py:ArrayNamespaceInfo.default_dtypes", "device"),
     ("scipy/stats/_kde.py:gaussian_kde.tree_unflatten", "aux_data"),  # nodes without metadata
-    ("_flags.py:_device", "name"),
+    ("_base/flags.py:_device", "name"),
     ("progress.py:_Bar.update", "n"),  # a protocol
-    ("_shardings.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
+    ("_sharding/shardings.py:Sharding.check_compatible_aval", "aval_shape"),  # an array of any shape lies on one device
     ("custom_derivatives.py:custom_vjp.defvjp", "optimize_remat"),  # residuals that are not used are not computed, whatever it says
-    ("_tree_proto.py:deserialize", "registry"),  # there is one
+    ("_trees/proto.py:deserialize", "registry"),  # there is one
     *{  # MPI has its own ways to find processes and to end
         ("distributed.py:initialize", p)
         for p in (
@@ -105,7 +105,7 @@ PROTOCOL = {
     ("nn/initializers.py:ones", "key"),
     ("numpy/_scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
     ("numpy/_ufuncs.py:ufunc.__init__", "nargs"),  # worked out from nin and nout
-    ("_flat.py:_NoReferences.handing_on", "threaded"),  # without references nothing is threaded
+    ("_trees/flat.py:_NoReferences.handing_on", "threaded"),  # without references nothing is threaded
     *{("compat/__init__.py:_Finder.find_spec", p) for p in ("path", "target")},
     ("compat/__init__.py:_Loader.create_module", "spec"),
     ("compat/_internals.py:is_vmappable", "x"),  # no type has rules for vmap
@@ -125,10 +125,10 @@ PROTOCOL = {
     *{("experimental/sparse/_slicing.py:bcoo_gather", p) for p in ("indices_are_sorted", "unique_indices")},  # promises that speed nothing up
     ("experimental/sparse/_spsolve.py:spsolve", "tol"),  # the factorization is exact
     ("experimental/sparse/transform.py:sparsify", "use_tracer"),  # both ways give the same
-    *{("_symbolic.py:SizeExpr.__deepcopy__", "memo"), ("_symbolic_export.py:TracedSize.__deepcopy__", "memo")},  # they do not change
-    ("_symbolic_export.py:SymbolicAval.str_short", "short_dtypes"),
+    *{("_export/symbolic.py:SizeExpr.__deepcopy__", "memo"), ("_export/traced_sizes.py:TracedSize.__deepcopy__", "memo")},  # they do not change
+    ("_export/traced_sizes.py:SymbolicAval.str_short", "short_dtypes"),
     ("export.py:Exported.mlir_module", "serialized"),  # text both ways
-    ("_refused.py:Refused.__getitem__", "item"),
+    ("_base/refused.py:Refused.__getitem__", "item"),
     # parameters of hardware and its compilers: a kernel is a program here
     *{("experimental/pallas/_call.py:pallas_call", p) for p in ("debug", "interpret", "compiler_params", "cost_estimate", "metadata")},
     *{("experimental/pallas/_references.py:load", p) for p in ("cache_modifier", "eviction_policy", "volatile")},
@@ -278,12 +278,14 @@ def _sparse(jax):
 REFUSED = {
     ("numpy/_array_methods.py:_compress", "out"): lambda jax: jax.numpy.ones(2).compress(np.ones(2, bool), out=np.ones(2)),
     ("numpy/_array_methods.py:_to_device", "stream"): lambda jax: jax.numpy.ones(2).to_device(jax.devices()[0], stream=1),
-    ("_autodiff.py:grad", "reduce_axes"): lambda jax: jax.grad(sum, reduce_axes=("i",)),
-    ("_autodiff.py:value_and_grad", "reduce_axes"): lambda jax: jax.value_and_grad(sum, reduce_axes=("i",)),
-    ("_linear_maps.py:vjp", "reduce_axes"): lambda jax: jax.vjp(sum, ONES, reduce_axes=("i",)),
-    ("_linear_maps.py:linear_transpose", "reduce_axes"): lambda jax: jax.linear_transpose(sum, ONES, reduce_axes=("i",)),
-    ("_callback.py:pure_callback", "sharding"): lambda jax: jax.pure_callback(len, 1, ONES, sharding="x"),
-    ("_callback.py:io_callback", "sharding"): lambda jax: importlib.import_module(f"{jax.__name__}.experimental").io_callback(len, 1, ONES, sharding="x"),
+    ("_transforms/grad.py:grad", "reduce_axes"): lambda jax: jax.grad(sum, reduce_axes=("i",)),
+    ("_transforms/grad.py:value_and_grad", "reduce_axes"): lambda jax: jax.value_and_grad(sum, reduce_axes=("i",)),
+    ("_transforms/linear.py:vjp", "reduce_axes"): lambda jax: jax.vjp(sum, ONES, reduce_axes=("i",)),
+    ("_transforms/linear.py:linear_transpose", "reduce_axes"): lambda jax: jax.linear_transpose(sum, ONES, reduce_axes=("i",)),
+    ("_runtime/callback.py:pure_callback", "sharding"): lambda jax: jax.pure_callback(len, 1, ONES, sharding="x"),
+    ("_runtime/callback.py:io_callback", "sharding"): lambda jax: importlib.import_module(f"{jax.__name__}.experimental").io_callback(
+        len, 1, ONES, sharding="x"
+    ),
     ("extend/core/__init__.py:unmapped_aval", "explicit_mesh_axis"): lambda jax: jax.extend.core.unmapped_aval(2, 0, jax.typeof(1.0), explicit_mesh_axis="x"),
     ("interpreters/batching.py:broadcast", "mesh_axis"): lambda jax: jax.interpreters.batching.broadcast(ONES, 2, 0, mesh_axis="x"),
     ("nn/_scaled.py:scaled_dot_general", "configs"): lambda jax: jax.nn.scaled_dot_general(ONES, ONES, (((0,), (0,)), ((), ())), configs=[None] * 3),
@@ -332,7 +334,7 @@ def test_refused(jax, case):
 
 @pytest.mark.parametrize("case", INERT, ids=lambda c: f"{c[0].split(':')[1]}-{c[1]}")
 def test_inert_options_warn_once_and_change_nothing(jax, case):
-    flags = importlib.import_module(f"{jax.__name__}._flags")
+    flags = importlib.import_module(f"{jax.__name__}._base.flags")
     flags._warned.clear()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

@@ -186,7 +186,7 @@ def test_who_waits_says_for_whom_and_where_both_are():
     done = mpirun(
         MESH
         + """
-from ferrax import _processes
+from ferrax._runtime import processes as _processes
 _processes.REPORT_AFTER = 1.0
 def loads_data():
     time.sleep(4)
@@ -205,7 +205,7 @@ def test_a_process_that_computes_long_is_no_error():
     out = lines(
         """
 import time
-from ferrax import _processes
+from ferrax._runtime import processes as _processes
 _processes.REPORT_AFTER, _processes.engine().timeout = 0.5, 3.0
 if i == 1:
     time.sleep(7)
@@ -219,7 +219,7 @@ def test_processes_that_wait_for_each_other_in_a_circle_are_named():
     out = lines(
         MESH
         + """
-from ferrax import _processes
+from ferrax._runtime import processes as _processes
 e = _processes.engine()
 e.timeout = 2.0
 told(lambda: e.exchange("circle", [(i + 1) % 3], [b""]))

@@ -90,7 +90,7 @@ def test_what_the_launcher_says_is_checked():
     assert done.returncode == 0
     out = lines(
         """
-        import ferrax._processes
+        import ferrax._runtime.processes
         for options in (dict(num_processes=3), dict(process_id=7)):
             jax.distributed._state["initialized"] = False
             try:
@@ -103,7 +103,7 @@ def test_what_the_launcher_says_is_checked():
 
 
 def test_launchers_are_known_by_their_variables():
-    from ferrax._processes import environment
+    from ferrax._runtime.processes import environment
 
     assert environment({}) is None and environment({"OMPI_COMM_WORLD_RANK": "1"}) is None
     for rank, size in (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")):
@@ -111,7 +111,7 @@ def test_launchers_are_known_by_their_variables():
 
 
 def test_differences_are_shown():
-    from ferrax._watch import first_difference
+    from ferrax._runtime.watch import first_difference
 
     assert "line 2" in first_difference("a\nb\nc", "a\nx\nc") and "here:  b" in first_difference("a\nb", "a\nx")
     assert "from line 2 on" in first_difference("a\nb", "a") and "not known" in first_difference("a", None)
@@ -121,7 +121,7 @@ def test_differences_are_shown():
 @settings(max_examples=40, deadline=None)
 def test_arrays_survive_messages(dtype, shape):
     import ml_dtypes  # noqa: F401
-    from ferrax._processes import pack, unpack
+    from ferrax._runtime.processes import pack, unpack
 
     x = np.arange(int(np.prod(shape))).reshape(shape).astype(dtype)
     y = unpack(pack(x))

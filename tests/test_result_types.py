@@ -141,7 +141,7 @@ def test_weak_types_that_operations_keep(jax):
 
 @pytest.mark.ours
 def test_a_mesh_whose_placement_fails_is_not_in_use(jax, monkeypatch):
-    from ferrax import _mesh
+    from ferrax._runtime import mesh as _mesh
 
     mesh = jax.make_mesh((1,), ("x",))
     monkeypatch.setitem(_mesh.shardings, "whole", lambda mesh: 1 / 0)

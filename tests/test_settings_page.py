@@ -1,4 +1,4 @@
-"""docs/settings.md lists every setting as `ferrax._flags` has it."""
+"""docs/settings.md lists every setting as `ferrax._base.flags` has it."""
 
 import pytest
 

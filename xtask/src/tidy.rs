@@ -361,12 +361,12 @@ fn hooks_alone_name_the_package(files: &[File]) -> Vec<String> {
 /// Facts that were once written twice, by the one place where each may stand: a text, the places that may hold it, and what it is.
 const FACTS: &[(&str, &[&str], &str)] = &[
     ("version = \"0.", &["Cargo.toml"], "the version"),
-    ("__version__ =", &["python/ferrax/_config.py"], "the version, which is the extension's"),
-    ("def canonicalize_axis(", &["python/ferrax/_shapes.py"], "how an axis is counted from the front"),
-    ("def canonicalize_axes(", &["python/ferrax/_shapes.py"], "how axes are counted from the front"),
-    ("def canonicalize_shape(", &["python/ferrax/_shapes.py"], "what a shape may be"),
-    ("def is_inexact(", &["python/ferrax/_dtypes.py"], "which dtypes are inexact"),
-    ("def issubdtype(", &["python/ferrax/_dtypes.py", "python/ferrax/dtypes.py"], "the hierarchy of dtypes"),
+    ("__version__ =", &["python/ferrax/_base/config.py"], "the version, which is the extension's"),
+    ("def canonicalize_axis(", &["python/ferrax/_base/shapes.py"], "how an axis is counted from the front"),
+    ("def canonicalize_axes(", &["python/ferrax/_base/shapes.py"], "how axes are counted from the front"),
+    ("def canonicalize_shape(", &["python/ferrax/_base/shapes.py"], "what a shape may be"),
+    ("def is_inexact(", &["python/ferrax/_base/dtypes.py"], "which dtypes are inexact"),
+    ("def issubdtype(", &["python/ferrax/_base/dtypes.py", "python/ferrax/dtypes.py"], "the hierarchy of dtypes"),
 ];
 
 fn facts_stand_once(files: &[File]) -> Vec<String> {

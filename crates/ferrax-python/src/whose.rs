@@ -31,8 +31,8 @@ enum Owner {
     Between,
 }
 
-/// Modules below the package's folder, and folders, whose functions call their arguments. Modules
-/// in the folder itself do so too, since transforms are defined there.
+/// Modules in public folders, and whole folders, whose functions call their arguments. Private folders of the package, and the modules
+/// beside them, do so too, since transforms are defined there.
 const BETWEEN: [&str; 9] = [
     "experimental/checkify.py",
     "extend/core/",
@@ -44,9 +44,8 @@ const BETWEEN: [&str; 9] = [
     "numpy/_ufuncs.py",
     "numpy/_vectorizing.py",
 ];
-/// Modules in the package's folder that compute.
-const COMPOSING: [&str; 6] =
-    ["_bounds.py", "_dtypes.py", "_indexing.py", "_masked_updates.py", "flatten_util.py", "ops.py"];
+/// Modules of those that compute.
+const COMPOSING: [&str; 4] = ["_base/bounds.py", "_base/dtypes.py", "flatten_util.py", "ops.py"];
 /// Modules of helpers, whatever their functions are called.
 const HELPERS: [&str; 2] = ["numpy/_arguments.py", "scipy/stats/_families.py"];
 /// Names of the functions that decorators of this library return.
@@ -99,7 +98,7 @@ fn calls_what_it_is_given(inside: &str, name: &str) -> bool {
     if inside == "numpy/_ufuncs.py" && !name.starts_with("__") {
         return false;
     }
-    if inside.contains('/') {
+    if inside.contains('/') && !inside.starts_with('_') {
         BETWEEN.iter().any(|path| inside.starts_with(path))
     } else {
         !COMPOSING.contains(&inside)

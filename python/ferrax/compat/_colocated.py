@@ -3,7 +3,7 @@
 Invariant: code next to the devices runs like any other code of the process.
 """
 
-from .._devices import devices
+from .._runtime.devices import devices
 from ..sharding import Mesh
 
 __all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"]

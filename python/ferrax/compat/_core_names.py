@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from .. import _core, lax
+from .._base.flags import refused
+from .._base.shapes import canonicalize_shape
 from .._core import Literal, Tracer
-from .._flags import refused
-from .._ref_functions import new_ref, ref_addupdate, ref_get, ref_set, ref_swap
-from .._refs import RefType as AbstractRef
-from .._shapes import canonicalize_shape
+from .._references.functions import new_ref, ref_addupdate, ref_get, ref_set, ref_swap
+from .._references.refs import RefType as AbstractRef
 from ..core import is_constant_dim
 from ..extend.core import Effect, check_jaxpr, primitives
 from ..extend.core._former import concretization_function_error, is_concrete

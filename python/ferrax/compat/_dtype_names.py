@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from .. import _core
-from .._dtypes import _has_inf, canonicalize_dtype, dtype_of, is_weak, scalar_class, to_complex, to_inexact, x64_enabled
+from .._base.dtypes import _has_inf, canonicalize_dtype, dtype_of, is_weak, scalar_class, to_complex, to_inexact, x64_enabled
 from ..interpreters._kinds import TypedComplex, TypedFloat, TypedInt
 from ..typing import ArrayLike, DTypeLike
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _core
-from .._batching import vmap
-from .._flat import is_inexact, zeros
-from .._tree_prefixes import broadcast_prefix
+from .._transforms.vmap import vmap
+from .._trees.flat import is_inexact, zeros
+from .._trees.prefixes import broadcast_prefix
 from ..extend.core import Primitive
 from ..interpreters import ad, batching
 from ..tree_util import tree_flatten, tree_leaves, tree_unflatten

@@ -16,10 +16,10 @@ import sys
 import threading
 
 from .. import _core
-from .._flat import zeros
-from .._refs import Ref
-from .._tree_prefixes import broadcast_prefix
-from .._vmappable import carried
+from .._references.refs import Ref
+from .._tracing.vmappable import carried
+from .._trees.flat import zeros
+from .._trees.prefixes import broadcast_prefix
 from ..interpreters import ad
 from ..tree_util import register_pytree_node, tree_flatten
 

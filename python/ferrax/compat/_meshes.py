@@ -3,8 +3,8 @@
 Invariant: the mesh in use is the one that `set_mesh` or `with mesh:` said.
 """
 
-from .._devices import UNSPECIFIED, UnspecifiedValue
-from .._mesh import get_abstract_mesh, get_mesh
+from .._runtime.devices import UNSPECIFIED, UnspecifiedValue
+from .._runtime.mesh import get_abstract_mesh, get_mesh
 from ..interpreters.pxla import ResourceEnv, thread_resources
 from ..sharding import AbstractMesh, NamedSharding, PartitionSpec
 

@@ -6,7 +6,7 @@ Invariant: errors have the same text as those of `ferrax.numpy`'s own functions.
 import numpy as np
 
 from .. import _core, numpy
-from .._dtypes import is_inexact, is_key, to_complex, to_inexact
+from .._base.dtypes import is_inexact, is_key, to_complex, to_inexact
 from ..numpy._arguments import check_arraylike
 
 __all__ = [

@@ -16,8 +16,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 import numpy as np
 
 from .. import _core, numpy
-from .._config import explain_cache_misses
-from .._shapes import canonicalize_axis
+from .._base.config import explain_cache_misses
+from .._base.shapes import canonicalize_axis
 from ..extend.linear_util import register_cache
 
 T = TypeVar("T")

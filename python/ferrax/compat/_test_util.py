@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from .. import _core, jit
-from .._config import config as _config
+from .._base.config import config as _config
 from ..dtypes import finfo, issubdtype
 from ..extend.backend import get_backend
 from ..sharding import Mesh

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._dtypes import is_complex, to_inexact, to_real
-from .._shapes import canonicalize_axis
+from .._base.dtypes import is_complex, to_inexact, to_real
+from .._base.shapes import canonicalize_axis
 from ..numpy._arguments import as_array, jitted
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._dtypes import is_inexact
-from .._jit import jit
+from .._base.dtypes import is_inexact
+from .._tracing.jit import jit
 from ..custom_derivatives import custom_jvp
 from ..numpy._arguments import as_array, check_promotion
 

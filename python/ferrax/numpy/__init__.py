@@ -9,7 +9,7 @@ Invariant: this file is only the list of public names.
 import importlib as _importlib
 import typing as _typing
 
-from .._late import late as _late
+from .._base.late import late as _late
 from numpy import (
     character as character,
     complexfloating as complexfloating,

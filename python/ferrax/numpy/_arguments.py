@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import _core
-from .._config import numpy_dtype_promotion
+from .._base.config import numpy_dtype_promotion
+from .._base.dtypes import canonicalize_dtype, is_inexact, is_key, requested
+from .._base.flags import FLAGS
+from .._base.shapes import common_shape
 from .._core import bind, elementwise
-from .._dtypes import canonicalize_dtype, is_inexact, is_key, requested
-from .._flags import FLAGS
-from .._shapes import common_shape
 from ..errors import ConcretizationTypeError
 
 if TYPE_CHECKING:

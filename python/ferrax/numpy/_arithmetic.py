@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import is_bool, is_complex, is_inexact, is_integer, is_unsigned
 from .._core import bind, elementwise, promote_shapes
-from .._dtypes import is_bool, is_complex, is_inexact, is_integer, is_unsigned
 from ..lax import RoundingMethod, while_loop
 from ._arguments import (
     as_array,

@@ -11,10 +11,10 @@ import warnings
 import numpy as np
 
 from .. import _core, lax
-from .._devices import device_put
-from .._dtypes import is_inexact, requested, width
-from .._flags import refused
-from .._parts import sharded
+from .._base.dtypes import is_inexact, requested, width
+from .._base.flags import refused
+from .._runtime.devices import device_put
+from .._sharding.parts import sharded
 from . import (
     _averages,
     _choosing,
@@ -189,7 +189,7 @@ def _namespace(self, *, api_version=None):
 
 def _repr_html_(self):
     """The representation in notebooks: the type, the device, a small picture, the elements."""
-    from .._html import array
+    from .._base.html import array
 
     return array(self)
 
@@ -202,7 +202,7 @@ def _withdrawn(name, instead):
 
 
 def _format(self):
-    from .._layouts import format_of
+    from .._base.layouts import format_of
 
     return format_of(self)
 

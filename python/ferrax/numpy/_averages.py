@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from .. import _core
-from .._core import bind
-from .._dtypes import (
+from .._base.dtypes import (
     canonicalize_dtype,
     is_bool,
     is_complex,
@@ -27,7 +26,8 @@ from .._dtypes import (
     to_inexact,
     to_real,
 )
-from .._shapes import canonicalize_axes
+from .._base.shapes import canonicalize_axes
+from .._core import bind
 from ._arguments import as_array, check_arraylike, constant, convert, jitted, scalar_like, unsupported
 from ._complex import real
 from ._reductions import _named, _positions, _static_axis, check_mask, full_of, sum

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.dtypes import is_bool, is_integer, is_unsigned
+from .._base.shapes import canonicalize_axis
 from .._core import bind, elementwise
-from .._dtypes import is_bool, is_integer, is_unsigned
-from .._shapes import canonicalize_axis
 from . import _reductions
 from ._arguments import as_array, constant, convert, jitted, pointwise, promote
 from ._shaping import moveaxis, reshape

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import is_bool, is_complex
+from .._base.shapes import canonicalize_axis, listed_axes
 from .._core import bind
-from .._dtypes import is_bool, is_complex
-from .._shapes import canonicalize_axis, listed_axes
 from ..lax import slice_in_dim
 from . import _reductions
 from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, scalar_like, shape_of

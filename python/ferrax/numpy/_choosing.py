@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import is_bool, is_integer
+from .._base.shapes import common_shape
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._dtypes import is_bool, is_integer
-from .._shapes import common_shape
-from .._tracebacks import api_boundary
 from . import _selecting
 from ._arguments import (
     Array,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._dtypes import dtype_of, is_bool, is_inexact, is_key
+from .._base.dtypes import dtype_of, is_bool, is_inexact, is_key
 from . import _reductions
 from ._arguments import Array, check_arraylike, check_promotion, is_arraylike, jitted, ndim_of
 from ._arithmetic import absolute

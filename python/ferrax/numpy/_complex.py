@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._base.dtypes import is_complex, is_inexact
 from .._core import bind
-from .._dtypes import is_complex, is_inexact
 from ._arguments import as_array, broadcast_constant, convert, filled_like, jitted, scalar_like
 from ._trigonometric import degrees
 

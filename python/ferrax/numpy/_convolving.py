@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from .._base.dtypes import requested
 from .._core import bind
-from .._dtypes import requested
 from ..lax import conv_general_dilated
 from ..lax._convolution import check_preferred
 from ._arguments import check_arraylike, jitted, ndim_of, shape_of

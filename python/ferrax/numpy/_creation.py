@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core, dlpack
+from .._base.dtypes import canonicalize_dtype, float0, iinfo, integer_of_float, is_bool, is_complex, is_integer, is_key, requested
 from .._core import bind
-from .._devices import default_backend
-from .._dtypes import canonicalize_dtype, float0, iinfo, integer_of_float, is_bool, is_complex, is_integer, is_key, requested
-from .._mesh import place_in_use
-from .._parts import placed, sharded
+from .._runtime.devices import default_backend
+from .._runtime.mesh import place_in_use
+from .._sharding.parts import placed, sharded
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike
 
 if TYPE_CHECKING:

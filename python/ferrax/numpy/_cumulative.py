@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype, is_bool, is_inexact, is_integer, is_unsigned, requested
+from .._base.shapes import canonicalize_axis
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_bool, is_inexact, is_integer, is_unsigned, requested
-from .._shapes import canonicalize_axis
 from ._arguments import as_array, constant, convert, jitted, unsupported
 from ._selecting import where as choose
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import is_bool
 from .._core import bind
-from .._dtypes import is_bool
-from .._parts import sharded
+from .._sharding.parts import sharded
 from ..lax import dot_general
 from ._arguments import check_arraylike, constant, convert, converted, ndim_of, operands_of, shape_of, unsupported
 

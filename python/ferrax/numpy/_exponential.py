@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
 from .._core import bind, elementwise, promote_shapes
-from .._dtypes import dtype_of, is_bool, is_complex, is_inexact, is_integer
 from ._arguments import Array, check_arraylike, constant, convert, converted, filled_like, jitted, pointwise, promote_inexact, scalar_like, shape_of
 from ._selecting import where
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._dtypes import is_key
+from .._base.dtypes import is_key
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype, dtype_of, float0, integer_of_float, is_integer, is_key, is_weak, requested
+from .._base.shapes import canonicalize_shape
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, float0, integer_of_float, is_integer, is_key, is_weak, requested
-from .._parts import placed, sharded
-from .._shapes import canonicalize_shape
+from .._sharding.parts import placed, sharded
 from ..lax._creation import beside, integer_scalar, keys_of, varying_like
 from ._arguments import Array, check_arraylike, constant, convert, is_arraylike, ndim_of, shape_of
 from ._creation import _SCALARS, _placed, _real_if_needed, _scalar, array

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_narrow, is_unsigned, to_inexact
+from .._base.flags import inert
 from .._core import bind, promote_shapes
-from .._dtypes import dtype_of, finfo, is_bool, is_complex, is_inexact, is_integer, is_narrow, is_unsigned, to_inexact
-from .._flags import inert
-from .._flat import float0
+from .._trees.flat import float0
 from ._arguments import Array, as_array, broadcast_constant, check_arraylike, constant, convert, jitted, pointwise, promote_inexact, scalar_like, unsupported
 from ._operators import logical_or
 from ._selecting import where

@@ -14,9 +14,9 @@ import numpy as np
 from numpy import index_exp, s_
 
 from .. import _core
+from .._base.dtypes import requested
+from .._base.shapes import canonicalize_shape
 from .._core import bind
-from .._dtypes import requested
-from .._shapes import canonicalize_shape
 from ._arguments import check_arraylike, convert
 from ._creation import array
 from ._filling import zeros

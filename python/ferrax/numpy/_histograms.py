@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
-from .._dtypes import canonicalize_dtype, is_bool, is_integer, is_narrow
-from .._flags import inert
-from .._parts import sharded
+from .._base.dtypes import canonicalize_dtype, is_bool, is_integer, is_narrow
+from .._base.flags import inert
+from .._sharding.parts import sharded
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, ndim_of, shape_of
 from ._calculus import diff
 from ._creation import array

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import iinfo, is_bool, is_integer, requested
+from .._base.shapes import canonicalize_shape, static_size
 from .._core import bind
-from .._dtypes import iinfo, is_bool, is_integer, requested
-from .._shapes import canonicalize_shape, static_size
 from . import _arithmetic
 from ._arguments import as_array, check_arraylike, concrete_or_error, convert, scalar_like
 from ._arithmetic import remainder

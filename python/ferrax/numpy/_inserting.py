@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
-from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape
+from .._base.shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, converted, jitted, ndim_of
 from ._filling import ones, zeros, zeros_like
 from ._joining import concatenate

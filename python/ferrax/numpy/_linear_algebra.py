@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import is_complex, requested
+from .._base.shapes import canonicalize_axis
 from .._core import bind
-from .._dtypes import is_complex, requested
-from .._parts import sharded
-from .._shapes import canonicalize_axis
+from .._sharding.parts import sharded
 from ..lax import dot_general
 from . import _reductions
 from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, operands_of, unsupported

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._base.dtypes import is_bool
 from .._core import bind
-from .._dtypes import is_bool
 from ._arguments import as_array, filled_like, pointwise
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import dtype_of, is_integer, requested
+from .._base.shapes import canonicalize_axis, canonicalize_shape
 from .._core import bind
-from .._dtypes import dtype_of, is_integer, requested
-from .._parts import placed
-from .._shapes import canonicalize_axis, canonicalize_shape
+from .._sharding.parts import placed
 from ._arguments import Array, as_array, broadcast_constant, constant, convert, converted, is_arraylike, jitted, ndim_of, scalar_like
 from ._exponential import power
 from ._filling import zeros

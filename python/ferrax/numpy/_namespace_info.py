@@ -6,7 +6,7 @@ Invariant: dtypes follow the configuration at the time of the call: 64-bit ones 
 import numpy as np
 
 from .. import _core
-from .._dtypes import canonicalize_dtype
+from .._base.dtypes import canonicalize_dtype
 
 __all__ = ["ArrayNamespaceInfo"]
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
-from .._core import bind
-from .._dtypes import (
+from .._base.dtypes import (
     canonicalize_dtype,
     is_bool,
     is_complex,
@@ -26,6 +25,7 @@ from .._dtypes import (
     to_inexact,
     to_real,
 )
+from .._core import bind
 from ._arguments import as_array, constant, convert, jitted, unsupported
 from ._averages import _refuse_real, _spread, mean, root
 from ._complex import real

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import is_bool
 from .._core import bind, elementwise
-from .._dtypes import is_bool
 from ._arguments import broadcast_together, check_arraylike, filled_like, pointwise, scalar_like
 
 

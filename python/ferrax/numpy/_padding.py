@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.shapes import canonicalize_axis
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._shapes import canonicalize_axis
-from .._tracebacks import api_boundary
 from ..lax import slice_in_dim
 from . import _averages, _reductions, _rounding, _statistics
 from ._arguments import Array, as_array, concrete_or_error, convert, jitted, ndim_of

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._config import enable_x64
+from .._base.config import enable_x64
+from .._base.dtypes import finfo, to_inexact
+from .._base.shapes import common_shape
 from .._core import bind
-from .._dtypes import finfo, to_inexact
-from .._shapes import common_shape
 from ..lax import scan
 from . import _reductions, linalg
 from ._arguments import as_array, check_arraylike, concrete_or_error, constant, convert, jitted, ndim_of

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from .. import _core
-from .._batching import vmap
+from .._base.dtypes import is_complex, is_inexact, is_integer, is_narrow, requested, to_inexact
+from .._base.shapes import canonicalize_axis, canonicalize_shape, common_shape, static_size
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._dtypes import is_complex, is_inexact, is_integer, is_narrow, requested, to_inexact
-from .._parts import placed, sharded
-from .._shapes import canonicalize_axis, canonicalize_shape, common_shape, static_size
-from .._tracebacks import api_boundary
+from .._sharding.parts import placed, sharded
+from .._transforms.vmap import vmap
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted
 from ._creation import _scalar, astype
 from ._exponential import log10, power

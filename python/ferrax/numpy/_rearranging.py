@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.shapes import canonicalize_axis, hashable_axes, listed_axes
 from .._core import bind
-from .._parts import sharded
-from .._shapes import canonicalize_axis, hashable_axes, listed_axes
+from .._sharding.parts import sharded
 from ..lax import dynamic_slice_in_dim, slice_in_dim
 from ._arguments import Array, as_array, check_arraylike, concrete_or_error, is_arraylike, jitted, ndim_of
 from ._arithmetic import remainder

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
-from .._core import bind
-from .._dtypes import (
+from .._base.dtypes import (
     canonicalize_dtype,
     dtype_of,
     highest,
@@ -30,7 +29,8 @@ from .._dtypes import (
     lowest,
     requested,
 )
-from .._shapes import canonicalize_axes, canonicalize_axis, hashable_axes
+from .._base.shapes import canonicalize_axes, canonicalize_axis, hashable_axes
+from .._core import bind
 from ..lax import pmax, pmin, psum
 from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, ndim_of, shape_of, unsupported
 from ._selecting import where as choose

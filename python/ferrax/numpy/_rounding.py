@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.dtypes import canonicalize_dtype, finfo, is_bool, is_complex, is_inexact, refuse_keys
 from .._core import bind
-from .._dtypes import canonicalize_dtype, finfo, is_bool, is_complex, is_inexact, refuse_keys
 from ..lax import RoundingMethod
 from ._arguments import as_array, check_arraylike, convert, filled_like, jitted, promote_inexact, scalar_like, unsupported
 from ._selecting import where

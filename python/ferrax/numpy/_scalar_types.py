@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .. import _core
-from .._config import enable_x64
-from .._dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo, is_integer, issubdtype, requested, scalar_class
+from .._base.config import enable_x64
+from .._base.dtypes import canonicalize_dtype, finfo as _finfo, iinfo as _iinfo, is_integer, issubdtype, requested, scalar_class
 from ._creation import asarray
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype, is_bool, is_inexact
 from .._core import bind, elementwise
-from .._dtypes import canonicalize_dtype, is_bool, is_inexact
 from ..lax import GatherDimensionNumbers, gather, scan
 from ..lax._creation import beside
 from . import _reductions

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._base.dtypes import dtype_of, is_bool, is_complex
+from .._base.shapes import common_shape
 from .._core import bind
-from .._dtypes import dtype_of, is_bool, is_complex
-from .._shapes import common_shape
 from ._arguments import Array, check_arraylike, check_promotion, constant, exactly, jitted
 from ._operators import maximum, minimum
 

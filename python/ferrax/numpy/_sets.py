@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype, is_complex, is_inexact
+from .._base.flags import inert
+from .._base.shapes import canonicalize_axis
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact
-from .._flags import inert
-from .._shapes import canonicalize_axis
 from . import _reductions
 from ._arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, constant, convert, jitted
 from ._cumulative import cumsum

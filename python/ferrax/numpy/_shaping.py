@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from .. import _core
+from .._base.shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, hashable_axes, listed_axes
 from .._core import bind
-from .._parts import sharded
-from .._shapes import canonicalize_axes, canonicalize_axis, canonicalize_shape, hashable_axes, listed_axes
+from .._sharding.parts import sharded
 from ..lax import broadcast_shapes as broadcast
 from ._arguments import Array, as_array, check_arraylike, jitted, shape_of
 

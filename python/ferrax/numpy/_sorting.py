@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, refuse_sorted_keys, requested, to_complex
+from .._base.shapes import canonicalize_axis
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_unsigned, refuse_sorted_keys, requested, to_complex
-from .._shapes import canonicalize_axis
 from ..lax import index_in_dim
 from ._arguments import Array, as_array, check_arraylike, constant, convert, jitted, shape_of
 from ._filling import ones

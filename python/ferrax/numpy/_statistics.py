@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype, is_complex, is_inexact, is_narrow, requested, summed_in, to_inexact
+from .._base.shapes import common_shape, listed_axes
 from .._core import bind
-from .._dtypes import canonicalize_dtype, is_complex, is_inexact, is_narrow, requested, summed_in, to_inexact
-from .._parts import sharded
-from .._shapes import common_shape, listed_axes
+from .._sharding.parts import sharded
 from ..lax import GatherDimensionNumbers, gather
 from . import _reductions
 from ._arguments import as_array, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, scalar_like, shape_of

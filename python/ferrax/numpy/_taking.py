@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import _bounds, _core
+from .. import _core
+from .._base import bounds as _bounds
+from .._base.dtypes import iinfo, is_bool, is_integer, is_unsigned
+from .._base.shapes import canonicalize_axis, common_shape
 from .._core import bind
-from .._dtypes import iinfo, is_bool, is_integer, is_unsigned
-from .._shapes import canonicalize_axis, common_shape
 from ..lax import GatherDimensionNumbers, GatherScatterMode, gather, tile
 from ._arguments import check_arraylike, check_promotion, constant, convert, jitted, ndim_of, unsupported
 from ._arithmetic import remainder

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import dtype_of, is_complex, to_real
+from .._base.shapes import common_shape
 from .._core import bind, promote_shapes
-from .._dtypes import dtype_of, is_complex, to_real
-from .._shapes import common_shape
 from ._arguments import broadcast_constant, check_arraylike, constant, filled_like, jitted, pointwise, promote_inexact, scalar_like
 from ._logic import less
 from ._operators import negative

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._api import ShapeDtypeStruct, eval_shape
+from .._base.dtypes import dtype_of, is_bool
+from .._base.shapes import canonicalize_axis
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._dtypes import dtype_of, is_bool
-from .._shapes import canonicalize_axis
-from .._tracebacks import api_boundary
-from .._transformed import public_name
+from .._tracing.picklable import public_name
+from .._tracing.trace import ShapeDtypeStruct, eval_shape
 from ..lax import fori_loop, scan
 from . import _cumulative, _operators, _reductions, _selecting
 from ._arguments import as_array, check_arraylike, jitted

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._batching import vmap
+from .._base.shapes import canonicalize_axis, common_shape
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._shapes import canonicalize_axis, common_shape
-from .._tracebacks import api_boundary
-from .._transformed import restorable
+from .._tracing.picklable import restorable
+from .._transforms.vmap import vmap
 from ..tree_util import tree_map
 from ._arguments import as_array, check_arraylike
 from ._shaping import expand_dims

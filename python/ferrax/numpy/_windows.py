@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype
+from .._base.shapes import whole
 from .._core import bind
-from .._dtypes import canonicalize_dtype
-from .._shapes import whole
 from ._arguments import constant
 from ._exponential import i0
 from ._filling import ones

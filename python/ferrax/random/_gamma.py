@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._batching import vmap
-from .._parts import sharded
+from .._sharding.parts import sharded
+from .._transforms.vmap import vmap
 from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import lax
-from .._dtypes import is_floating
+from .._base.dtypes import is_floating
 from ..numpy import result_type
 from ..numpy._arguments import converted
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import numpy as jnp
+from .._base.dtypes import is_bool, is_complex, is_inexact, is_integer
 from .._core import Array
-from .._dtypes import is_bool, is_complex, is_inexact, is_integer
 from ..numpy._arguments import as_array, check_promotion, jitted
 from ..typing import ArrayLike
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _core
+from ..._base.dtypes import canonicalize_dtype, requested
+from ..._base.shapes import hashable_axes, whole
 from ..._core import bind
-from ..._dtypes import canonicalize_dtype, requested
-from ..._parts import placed
-from ..._shapes import hashable_axes, whole
+from ..._sharding.parts import placed
 from .._arguments import as_array
 from .._arithmetic import divide, multiply
 from .._joining import concatenate

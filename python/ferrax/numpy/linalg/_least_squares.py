@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _core
-from ..._autodiff import jvp
-from ..._config import enable_x64
-from ..._dtypes import float0
+from ..._base.config import enable_x64
+from ..._base.dtypes import float0
+from ..._transforms.grad import jvp
 from ...custom_derivatives import custom_jvp
 from ...lax import stop_gradient
 from .. import _filling, _reductions

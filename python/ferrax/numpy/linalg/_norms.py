@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _core
+from ..._base.dtypes import is_complex, summed_in
+from ..._base.shapes import canonicalize_axes, canonicalize_axis, hashable_axes
 from ..._core import bind
-from ..._dtypes import is_complex, summed_in
-from ..._shapes import canonicalize_axes, canonicalize_axis, hashable_axes
 from .._arguments import as_array, broadcast_constant, check_arraylike, constant, convert, jitted, scalar_like
 from .._averages import root
 from .._exponential import power, reciprocal

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
-from ..._parts import sharded
+from ..._sharding.parts import sharded
 from .. import _linear_algebra, _matrices, _shaping
 from .._arguments import as_array, check_arraylike, check_promotion, jitted
 from ._solving import inv

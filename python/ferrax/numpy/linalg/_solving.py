@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
-from ..._autodiff import jvp, vjp
-from ..._config import enable_x64
-from ..._dtypes import is_complex
-from ..._shapes import common_shape
+from ..._base.config import enable_x64
+from ..._base.dtypes import is_complex
+from ..._base.shapes import common_shape
+from ..._transforms.grad import jvp, vjp
 from ...custom_derivatives import custom_jvp
 from ...lax import cond as _cond, custom_linear_solve, fori_loop, linalg as _lax, stop_gradient
 from .. import _filling, _matrices, _reductions

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ...custom_derivatives import custom_jvp
 from ...numpy._arguments import broadcast_together, convert, promote_inexact
 from .._chebyshev import evaluate

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ...numpy import _arguments
 from .._domains import nan_outside
 from ..special import _saddle_points, gammaln, xlogy
