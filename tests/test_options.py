@@ -62,7 +62,7 @@ def package(jax):
 
 
 def dropped(jax):
-    """`numpy/_filling.py:zeros:out_sharding`, ..."""
+    """`numpy/_creation/filled.py:zeros:out_sharding`, ..."""
     for path in sorted(package(jax).rglob("*.py")):
         for name, node in functions(ast.parse(path.read_text()).body):
             for parameter in without_effect(node):
@@ -71,8 +71,8 @@ def dropped(jax):
 
 # Not options: parameters that a protocol passes and this one of its functions has no use for.
 PROTOCOL = {
-    ("numpy/_namespace_info.py:ArrayNamespaceInfo.dtypes", "device"),  # all devices have them
-    ("numpy/_namespace_info.py:ArrayNamespaceInfo.default_dtypes", "device"),
+    ("numpy/_support/namespace_info.py:ArrayNamespaceInfo.dtypes", "device"),  # all devices have them
+    ("numpy/_support/namespace_info.py:ArrayNamespaceInfo.default_dtypes", "device"),
     ("scipy/stats/_kde.py:gaussian_kde.tree_unflatten", "aux_data"),  # nodes without metadata
     ("_base/flags.py:_device", "name"),
     ("progress.py:_Bar.update", "n"),  # a protocol
@@ -103,8 +103,8 @@ PROTOCOL = {
     *{("nn/initializers.py:_Scaled.__call__", p) for p in ("in_axis", "out_axis", "batch_axis", "dtype")},
     ("nn/initializers.py:zeros", "key"),
     ("nn/initializers.py:ones", "key"),
-    ("numpy/_scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
-    ("numpy/_ufuncs.py:ufunc.__init__", "nargs"),  # worked out from nin and nout
+    ("numpy/_support/scalar_types.py:iinfo.__init__", "int_type"),  # read by __new__
+    ("numpy/_functional/ufuncs.py:ufunc.__init__", "nargs"),  # worked out from nin and nout
     ("_trees/flat.py:_NoReferences.handing_on", "threaded"),  # without references nothing is threaded
     *{("compat/__init__.py:_Finder.find_spec", p) for p in ("path", "target")},
     ("compat/__init__.py:_Loader.create_module", "spec"),
@@ -231,10 +231,10 @@ INERT = {
     ("nn/_scaled.py:scaled_dot_general", "implementation"): lambda jax, **k: jax.nn.scaled_dot_general(
         ONES, ONES, (((0,), (0,)), ((), ())), **{"implementation": "cudnn"} if k else {}
     ),
-    ("numpy/_sets.py:unique", "sorted"): lambda jax, **k: jax.numpy.unique(ONES, **{"sorted": False} if k else {}),
-    ("numpy/_sets.py:isin", "assume_unique"): lambda jax, **k: jax.numpy.isin(ONES, ONES, **{"assume_unique": True} if k else {}),
-    ("numpy/_histograms.py:histogram_bin_edges", "weights"): lambda jax, **k: jax.numpy.histogram_bin_edges(ONES, **{"weights": ONES} if k else {}),
-    ("numpy/_floating_point.py:nan_to_num", "copy"): lambda jax, **k: jax.numpy.nan_to_num(ONES, **{"copy": False} if k else {}),
+    ("numpy/_sorting/sets.py:unique", "sorted"): lambda jax, **k: jax.numpy.unique(ONES, **{"sorted": False} if k else {}),
+    ("numpy/_sorting/sets.py:isin", "assume_unique"): lambda jax, **k: jax.numpy.isin(ONES, ONES, **{"assume_unique": True} if k else {}),
+    ("numpy/_reductions/histograms.py:histogram_bin_edges", "weights"): lambda jax, **k: jax.numpy.histogram_bin_edges(ONES, **{"weights": ONES} if k else {}),
+    ("numpy/_math/floating_point.py:nan_to_num", "copy"): lambda jax, **k: jax.numpy.nan_to_num(ONES, **{"copy": False} if k else {}),
     ("debug.py:breakpoint", "filter_frames"): lambda jax, **k: _stopped(jax, **{"filter_frames": False} if k else {}),
     ("debug.py:breakpoint", "num_frames"): lambda jax, **k: _stopped(jax, **{"num_frames": 2} if k else {}),
     ("debug.py:breakpoint", "token"): lambda jax, **k: _stopped(jax, **{"token": 1} if k else {}),
@@ -276,8 +276,8 @@ def _sparse(jax):
 
 # An option that is refused: a call that sets it raises NotImplementedError and says which option and why.
 REFUSED = {
-    ("numpy/_array_methods.py:_compress", "out"): lambda jax: jax.numpy.ones(2).compress(np.ones(2, bool), out=np.ones(2)),
-    ("numpy/_array_methods.py:_to_device", "stream"): lambda jax: jax.numpy.ones(2).to_device(jax.devices()[0], stream=1),
+    ("numpy/_support/array_methods.py:_compress", "out"): lambda jax: jax.numpy.ones(2).compress(np.ones(2, bool), out=np.ones(2)),
+    ("numpy/_support/array_methods.py:_to_device", "stream"): lambda jax: jax.numpy.ones(2).to_device(jax.devices()[0], stream=1),
     ("_transforms/grad.py:grad", "reduce_axes"): lambda jax: jax.grad(sum, reduce_axes=("i",)),
     ("_transforms/grad.py:value_and_grad", "reduce_axes"): lambda jax: jax.value_and_grad(sum, reduce_axes=("i",)),
     ("_transforms/linear.py:vjp", "reduce_axes"): lambda jax: jax.vjp(sum, ONES, reduce_axes=("i",)),

@@ -20,8 +20,8 @@ from ._sharding.parts import sharded
 from .errors import ConcretizationTypeError
 from .lax import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
 from .numpy import arange, broadcast_to, floor_divide, max, min, prod, sum
-from .numpy._arguments import check_arraylike
 from .numpy._indexing.at import IndexUpdateHelper
+from .numpy._support.arguments import check_arraylike
 
 if TYPE_CHECKING:
     from ._core import Array

@@ -105,3 +105,13 @@ def global_array_to_host_local_array_impl(arr: Any, *, global_mesh: Mesh, pspec:
     parts = device_put(arr, sharding)
     shape = _shapes(global_mesh, spec, parts.shape, of_process=True)
     return make_array_from_single_device_arrays(shape, NamedSharding(global_mesh.local_mesh, spec), [s.data for s in parts.addressable_shards])
+
+
+# Users find them there.
+for _f in (
+    host_local_array_to_global_array,
+    global_array_to_host_local_array,
+    host_local_array_to_global_array_impl,
+    global_array_to_host_local_array_impl,
+):
+    _f.__module__ = "ferrax.experimental.multihost_utils"

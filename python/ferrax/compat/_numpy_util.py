@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import _core, numpy
 from .._base.dtypes import is_inexact, is_key, to_complex, to_inexact
-from ..numpy._arguments import check_arraylike
+from ..numpy._support.arguments import check_arraylike
 
 __all__ = [
     "check_arraylike",

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import lax, numpy as jnp
 from .._base.flags import inert, refused
-from ..numpy._arguments import as_array, check_arraylike
+from ..numpy._support.arguments import as_array, check_arraylike
 
 if TYPE_CHECKING:
     from .._core import Array

@@ -17,7 +17,7 @@ from .. import lax, numpy as jnp
 from .._base.dtypes import requested
 from .._base.shapes import common_shape
 from .._sharding.parts import sharded
-from ..numpy._arguments import promote_inexact, shape_of
+from ..numpy._support.arguments import promote_inexact, shape_of
 from ._keys import _core, clone, single
 from ._uniform import _pair, broadcast_shape, checked_shape, drawn, float_dtype, uniform
 

@@ -18,7 +18,7 @@ from .._transforms.vmap import vmap
 from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed
-from ..numpy._arguments import ndim_of, shape_of
+from ..numpy._support.arguments import ndim_of, shape_of
 from ._cells import Cells
 from ._described import described
 from ._keys import _core, clone, single

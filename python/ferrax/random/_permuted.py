@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .. import _core, lax, numpy as jnp
 from .._base.dtypes import canonicalize_dtype, is_floating, is_integer
 from .._sharding.parts import sharded
-from ..numpy._arguments import ndim_of
+from ..numpy._support.arguments import ndim_of
 from ._keys import single
 from ._transformed import gumbel
 from ._uniform import _pair, _random_bits, checked_shape, drawn, randint, uniform

@@ -17,7 +17,7 @@ from .._base import config as _config
 from .._base.dtypes import is_complex, requested
 from .._base.shapes import common_shape
 from .._sharding.parts import sharded
-from ..numpy._arguments import promote_inexact, shape_of
+from ..numpy._support.arguments import promote_inexact, shape_of
 from . import _normal_tails
 from ._cells import Cells, gumbel_of_64_bits
 from ._described import described

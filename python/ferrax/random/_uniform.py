@@ -17,7 +17,7 @@ from .._base.shapes import canonicalize_shape, common_shape
 from .._sharding.parts import sharded
 from .._tracing.jit import jit
 from ..dtypes import TypePromotionError
-from ..numpy._arguments import check_arraylike
+from ..numpy._support.arguments import check_arraylike
 from ._keys import single
 
 if TYPE_CHECKING:

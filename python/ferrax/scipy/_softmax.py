@@ -14,7 +14,7 @@ from .._base.config import config
 from .._base.dtypes import summed_in
 from .._tracing.jit import jit
 from ..custom_derivatives import custom_jvp
-from ..numpy._arguments import as_array
+from ..numpy._support.arguments import as_array
 
 if TYPE_CHECKING:
     from .._core import Array

@@ -27,8 +27,8 @@ from ...errors import ShardingTypeError
 from ...lax import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, _gather_scatter as _lax
 from ...lax._creation import beside
 from .. import divide, power
-from .._creation import array
-from .._filling import ones_like, zeros_like
+from .._creation.arrays import array
+from .._creation.filled import ones_like, zeros_like
 from .entries import parse
 from .masked import masked_update, traced_mask
 

@@ -16,7 +16,7 @@ import numpy as np
 from ... import _core
 from ..._base.dtypes import canonicalize_dtype, is_bool, is_integer
 from ...errors import NonConcreteBooleanIndexError
-from .._creation import array as make
+from .._creation.arrays import array as make
 
 _LIST_INDEX = "Using a non-tuple sequence for multidimensional indexing is not allowed; use `arr[{}(seq)]` instead of `arr[seq]`."
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ... import numpy as jnp
 from ..._base.shapes import common_shape
 from ...lax import linalg as _lax
-from ...numpy._arguments import jitted
+from ...numpy._support.arguments import jitted
 from ...numpy.linalg._factorizations import floating
 from ...numpy.linalg._solving import adjoint
 

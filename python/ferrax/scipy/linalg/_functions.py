@@ -23,7 +23,7 @@ from ..._base.tracebacks import api_boundary
 from ..._transforms.grad import jvp
 from ...custom_derivatives import custom_jvp
 from ...lax import linalg as _lax
-from ...numpy._arguments import jitted
+from ...numpy._support.arguments import jitted
 from ...numpy.linalg._factorizations import floating
 from ...numpy.linalg._solving import adjoint
 

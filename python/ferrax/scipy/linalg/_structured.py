@@ -19,7 +19,7 @@ import numpy as np
 from ... import numpy as jnp
 from ..._base.dtypes import canonicalize_dtype, requested
 from ..._base.shapes import common_shape
-from ...numpy._arguments import check_arraylike, check_promotion
+from ...numpy._support.arguments import check_arraylike, check_promotion
 
 if TYPE_CHECKING:
     from ..._core import Array

@@ -16,7 +16,7 @@ import numpy as np
 from ... import lax, numpy as jnp
 from ..._base.dtypes import is_complex, to_inexact
 from ..._base.shapes import canonicalize_axes
-from ...numpy._arguments import jitted, promote_inexact
+from ...numpy._support.arguments import jitted, promote_inexact
 
 if TYPE_CHECKING:
     from ..._core import Array

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._base.shapes import canonicalize_axis
-from ...numpy._arguments import promote_inexact
+from ...numpy._support.arguments import promote_inexact
 
 if TYPE_CHECKING:
     from ..._core import Array

@@ -19,7 +19,7 @@ from ..._core import Tracer
 from ..._tracing.jit import jit
 from ...custom_derivatives import custom_jvp
 from ...errors import ConcretizationTypeError
-from ...numpy._arguments import as_array, broadcast_together, check_promotion, convert, promote_inexact
+from ...numpy._support.arguments import as_array, broadcast_together, check_promotion, convert, promote_inexact
 from .._halves import in_single
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ... import lax, numpy as jnp
 from ..._base.dtypes import summed_in
 from ..._base.shapes import hashable_axes
-from ...numpy._arguments import jitted
+from ...numpy._support.arguments import jitted
 from .. import _softmax
 from ._arguments import _floats
 

@@ -15,7 +15,7 @@ import numpy as np
 from ... import numpy as jnp
 from ..._base.shapes import canonicalize_axis
 from ..._tracing.jit import jit
-from ...numpy._arguments import Array, as_array, check_arraylike, promote_inexact
+from ...numpy._support.arguments import Array, as_array, check_arraylike, promote_inexact
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike
