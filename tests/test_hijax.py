@@ -11,7 +11,7 @@ pytestmark = pytest.mark.ours
 
 @pytest.fixture(scope="module")
 def hijax():
-    from ferrax.compat import _hijax, _hiprimitives
+    from ferrax.compat._src.hijax import primitives as _hiprimitives, types as _hijax
 
     class Names:
         HiType, MappingSpec, MutableHiType, HiPrimitive = _hijax.HiType, _hijax.MappingSpec, _hijax.MutableHiType, _hijax.HiPrimitive
@@ -404,7 +404,7 @@ def test_mutable_values(jax, jnp, boxes):
 
 
 def test_references_of_forgotten_values_are_forgotten(jnp, boxes):
-    from ferrax.compat import _hivalues
+    from ferrax.compat._src.hijax import values as _hivalues
 
     new, get, _ = boxes
     for i in range(1000):

@@ -111,7 +111,7 @@ PROTOCOL = {
     ("compat/_internals.py:is_vmappable", "x"),  # no type has rules for vmap
     *{("api_util.py:flatten_axes", p) for p in ("kws", "tupled_args")},  # the structure says it
     ("compat/_internals.py:reconstruct_array", "type_"),  # the array's own says it
-    *{("compat/_compiler.py:backend_compile_and_load", p) for p in ("backend", "args", "kwargs")},  # what stands in its place reads them
+    *{("compat/_src/compiler.py:backend_compile_and_load", p) for p in ("backend", "args", "kwargs")},  # what stands in its place reads them
     ("experimental/layout.py:with_layout_constraint", "layouts"),  # there is one layout: `Layout` refuses any other
     *{("experimental/sparse/_base.py:JAXSparse." + f, p) for f, p in (("transpose", "axes"), ("tree_unflatten", "aux_data"), ("tree_unflatten", "children"))},
     *{  # a rule is given the equation and its parameters
@@ -166,11 +166,11 @@ PROTOCOL = {
         )
     },
     *{
-        (f"compat/_core_names.py:{f}", p)
+        (f"compat/_src/core.py:{f}", p)
         for f, p in (("concrete_dim_or_error", "context"), ("jaxpr_const_args", "jaxpr"), ("extend_axis_env_nd", "more"), ("ensure_no_leaks", "trace"))
     },
-    *{(f"compat/_dtype_names.py:{f}", p) for f, p in (("scalar_type_to_dtype", "value"), ("check_user_dtype_supported", "fun_name"))},
-    ("compat/_numpy_util.py:promote_shapes", "fun_name"),
+    *{(f"compat/_src/dtypes.py:{f}", p) for f, p in (("scalar_type_to_dtype", "value"), ("check_user_dtype_supported", "fun_name"))},
+    ("compat/_src/numpy/util.py:promote_shapes", "fun_name"),
     *{  # the answers of classes that derived ones replace
         ("compat/_hi" + f, p)
         for f, p in (
@@ -184,7 +184,7 @@ PROTOCOL = {
         )
     },
     *{  # values are compared with any object, and caches are not looked at
-        (f"compat/_test_util.py:{f}", p)
+        (f"compat/_src/test_util.py:{f}", p)
         for f, p in (
             ("_Assertions._CheckAgainstNumpy", "canonicalize_dtypes"),
             ("_Assertions._CompileAndCheck", "check_cache_misses"),
@@ -193,8 +193,8 @@ PROTOCOL = {
             ("create_mesh", "iota_order"),
         )
     },
-    ("compat/_states.py:enum_state", "enum_values"),
-    *{(f"compat/_small_functions.py:{f}", p) for f, p in (("use_cpp_class", "cpp_cls"), ("use_cpp_method", "is_enabled"))},
+    ("compat/_src/config.py:enum_state", "enum_values"),
+    *{(f"compat/_src/util.py:{f}", p) for f, p in (("use_cpp_class", "cpp_cls"), ("use_cpp_method", "is_enabled"))},
     *{
         ("experimental/custom_partitioning.py:custom_partitioning.def_partition", p)
         for p in ("decode_shardings", "reduction_factors", "need_replication_factors", "permutation_factors", "factor_sizes")

@@ -5,8 +5,8 @@ Invariant: inner programs come after the equations of the outer program.
 
 import collections
 
-from ..extend import source_info_util
-from ..extend.core import DropVar, subjaxprs
+from ...extend import source_info_util
+from ...extend.core import DropVar, subjaxprs
 
 __all__ = [
     "all_eqns",

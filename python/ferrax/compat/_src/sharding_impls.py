@@ -3,10 +3,10 @@
 Invariant: the mesh in use is the one that `set_mesh` or `with mesh:` said.
 """
 
-from .._runtime.devices import UNSPECIFIED, UnspecifiedValue
-from .._runtime.mesh import get_abstract_mesh, get_mesh
-from ..interpreters.pxla import ResourceEnv, thread_resources
-from ..sharding import AbstractMesh, NamedSharding, PartitionSpec
+from ..._runtime.devices import UNSPECIFIED, UnspecifiedValue
+from ..._runtime.mesh import get_abstract_mesh, get_mesh
+from ...interpreters.pxla import ResourceEnv, thread_resources
+from ...sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 __all__ = ["EMPTY_ENV", "UNSPECIFIED", "ResourceEnv", "UnspecifiedValue", "empty_abstract_mesh", "get_abstract_mesh", "get_concrete_mesh", "thread_resources"]
 

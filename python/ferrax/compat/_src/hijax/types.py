@@ -6,10 +6,10 @@ Invariant: programs contain arrays, keys and references only: a value is its arr
 import dataclasses
 from typing import Any, NamedTuple
 
-from ..core import AbstractValue, ShapedArray
-from ..interpreters.ad import UndefinedPrimal, Zero, instantiate_zeros, is_undefined_primal
-from . import _hivalues
-from ._hivalues import MappingSpec
+from ....core import AbstractValue, ShapedArray
+from ....interpreters.ad import UndefinedPrimal, Zero, instantiate_zeros, is_undefined_primal
+from . import values as _hivalues
+from .values import MappingSpec
 
 __all__ = [
     "AbstractValue",

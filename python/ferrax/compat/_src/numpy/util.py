@@ -5,9 +5,9 @@ Invariant: errors have the same text as those of `ferrax.numpy`'s own functions.
 
 import numpy as np
 
-from .. import _core, numpy
-from .._base.dtypes import is_inexact, is_key, to_complex, to_inexact
-from ..numpy._support.arguments import check_arraylike
+from .... import _core, numpy
+from ...._base.dtypes import is_inexact, is_key, to_complex, to_inexact
+from ....numpy._support.arguments import check_arraylike
 
 __all__ = [
     "check_arraylike",

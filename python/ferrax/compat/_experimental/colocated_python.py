@@ -3,8 +3,8 @@
 Invariant: code next to the devices runs like any other code of the process.
 """
 
-from .._runtime.devices import devices
-from ..sharding import Mesh
+from ..._runtime.devices import devices
+from ...sharding import Mesh
 
 __all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"]
 

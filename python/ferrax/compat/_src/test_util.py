@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
-from .. import _core, jit
-from .._base.config import config as _config
-from ..dtypes import finfo, issubdtype
-from ..extend.backend import get_backend
-from ..sharding import Mesh
-from ..test_util import check_grads, check_jvp, check_vjp
-from ..tree_util import tree_map, tree_structure
+from ... import _core, jit
+from ..._base.config import config as _config
+from ...dtypes import finfo, issubdtype
+from ...extend.backend import get_backend
+from ...sharding import Mesh
+from ...test_util import check_grads, check_jvp, check_vjp
+from ...tree_util import tree_map, tree_structure
 
 __all__ = [
     "check_eq",

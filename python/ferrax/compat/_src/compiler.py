@@ -7,8 +7,8 @@ Invariant: before a program is compiled, the current value of this name is calle
 
 import sys
 
-from .. import _core
-from .._runtime.devices import client_of
+from ... import _core
+from ..._runtime.devices import client_of
 
 __all__ = ["backend_compile_and_load"]
 

@@ -8,9 +8,9 @@ import enum
 import os
 import threading
 
-from .. import _core
-from .._base.config import Config, _bool, _Setting, config, disable_jit, make_user_context
-from .._base.flags import FLAGS
+from ... import _core
+from ..._base.config import Config, _bool, _Setting, config, disable_jit, make_user_context
+from ..._base.flags import FLAGS
 
 __all__ = ["Config", "bool_env", "bool_flag", "bool_state", "config", "disable_jit", "enum_flag", "enum_state", "int_env", "int_flag", "make_user_context"]
 

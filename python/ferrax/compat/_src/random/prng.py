@@ -3,9 +3,9 @@
 Invariant: the bits are those of `jax.random`.
 """
 
-from .. import random
-from ..extend.random import threefry_2x32
-from ..random import PRNGKey, fold_in, key_data, split, wrap_key_data
+from .... import random
+from ....extend.random import threefry_2x32
+from ....random import PRNGKey, fold_in, key_data, split, wrap_key_data
 
 __all__ = [
     "random_fold_in",

@@ -15,13 +15,13 @@ import contextlib
 import sys
 import threading
 
-from .. import _core
-from .._references.refs import Ref
-from .._tracing.vmappable import carried
-from .._trees.flat import zeros
-from .._trees.prefixes import broadcast_prefix
-from ..interpreters import ad
-from ..tree_util import register_pytree_node, tree_flatten
+from .... import _core
+from ...._references.refs import Ref
+from ...._tracing.vmappable import carried
+from ...._trees.flat import zeros
+from ...._trees.prefixes import broadcast_prefix
+from ....interpreters import ad
+from ....tree_util import register_pytree_node, tree_flatten
 
 __all__ = [
     "array_types",

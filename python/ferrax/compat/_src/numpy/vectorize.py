@@ -5,7 +5,7 @@ Invariant: in the words of NumPy's `vectorize`, as JAX's are.
 
 import re
 
-from .. import numpy
+from .... import numpy
 
 __all__ = ["apply_excluded", "check_output_dims", "parse_gufunc_signature", "parse_input_dimensions"]
 

@@ -7,10 +7,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .. import _core
-from .._base.dtypes import _has_inf, canonicalize_dtype, dtype_of, is_weak, scalar_class, to_complex, to_inexact, x64_enabled
-from ..interpreters._kinds import TypedComplex, TypedFloat, TypedInt
-from ..typing import ArrayLike, DTypeLike
+from ... import _core
+from ..._base.dtypes import _has_inf, canonicalize_dtype, dtype_of, is_weak, scalar_class, to_complex, to_inexact, x64_enabled
+from ...interpreters._kinds import TypedComplex, TypedFloat, TypedInt
+from ...typing import ArrayLike, DTypeLike
 
 __all__ = [
     "ArrayLike",

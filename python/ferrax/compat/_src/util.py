@@ -15,10 +15,10 @@ from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from .. import _core, numpy
-from .._base.config import explain_cache_misses
-from .._base.shapes import canonicalize_axis
-from ..extend.linear_util import register_cache
+from ... import _core, numpy
+from ..._base.config import explain_cache_misses
+from ..._base.shapes import canonicalize_axis
+from ...extend.linear_util import register_cache
 
 T = TypeVar("T")
 T1, T2, T3 = TypeVar("T1"), TypeVar("T2"), TypeVar("T3")

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core, lax
-from .._base.flags import refused
-from .._base.shapes import canonicalize_shape
-from .._core import Literal, Tracer
-from .._references.functions import new_ref, ref_addupdate, ref_get, ref_set, ref_swap
-from .._references.refs import RefType as AbstractRef
-from ..core import is_constant_dim
-from ..extend.core import Effect, check_jaxpr, primitives
-from ..extend.core._former import concretization_function_error, is_concrete
-from ._hijax import _EffectTypes, control_flow_allowed_effects
-from ._internals import trace_state_clean
-from ._small_functions import canonicalize_axis, safe_map, safe_zip
+from ... import _core, lax
+from ..._base.flags import refused
+from ..._base.shapes import canonicalize_shape
+from ..._core import Literal, Tracer
+from ..._references.functions import new_ref, ref_addupdate, ref_get, ref_set, ref_swap
+from ..._references.refs import RefType as AbstractRef
+from ...core import is_constant_dim
+from ...extend.core import Effect, check_jaxpr, primitives
+from ...extend.core._former import concretization_function_error, is_concrete
+from .._internals import trace_state_clean
+from .hijax.types import _EffectTypes, control_flow_allowed_effects
+from .util import canonicalize_axis, safe_map, safe_zip
 
 __all__ = [
     "AbstractRef",

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _core
-from .._transforms.vmap import vmap
-from .._trees.flat import is_inexact, zeros
-from .._trees.prefixes import broadcast_prefix
-from ..extend.core import Primitive
-from ..interpreters import ad, batching
-from ..tree_util import tree_flatten, tree_leaves, tree_unflatten
-from . import _hivalues as hi
+from .... import _core
+from ...._transforms.vmap import vmap
+from ...._trees.flat import is_inexact, zeros
+from ...._trees.prefixes import broadcast_prefix
+from ....extend.core import Primitive
+from ....interpreters import ad, batching
+from ....tree_util import tree_flatten, tree_leaves, tree_unflatten
+from . import values as hi
 
 __all__ = ["GradAccum", "NullAccum", "RefAccum", "VJPHiPrimitive", "ValAccum", "call_hi_primitive_p"]
 
