@@ -3,7 +3,7 @@
 //!
 //! `python/ferrax/_base/hooks.py` registers a loader for every slot when the package is imported. A loader imports the module
 //! that defines the function, class or table, and runs at the slot's first use. So `import ferrax` stays quick, and a
-//! function that is renamed in Python is found by the type checker and by `tests/test_hooks.py`, which loads every slot.
+//! function that is renamed in Python is found by the type checker and by `tests/base/test_hooks.py`, which loads every slot.
 //!
 //! ```text
 //! hooks::getitem(py)?.call1((array, index))      // ferrax.numpy._indexing.at.getitem, whatever module has it
