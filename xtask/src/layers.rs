@@ -37,6 +37,18 @@ const LAYERS: &[&[&str]] = &[
 /// Public modules that must be in a folder, because of their names, and import modules of higher layers: with the layer that they have.
 const HIGHER: &[(&str, &str)] = &[("interpreters.xla", "extend")];
 
+/// Folders of tests that are of no layer.
+const TESTS: &[&str] = &[
+    "acceptance", // what the library was asked to be
+    "api",        // names, signatures and options of all modules
+    "cpu",        // compiled loops and kernels
+    "docs",       // documents, docstrings and examples
+    "gpu",
+    "harness", // the tests' own tools
+    "libraries",
+    "typing",
+];
+
 /// What a function may import: modules that are expensive to import and rarely used.
 const LAZY: &[&str] = &[
     "absl",
@@ -108,6 +120,19 @@ pub fn python_imports_point_down(files: &[File]) -> Vec<String> {
         }
     }
     out
+}
+
+/// The tests of a layer are in the folder of its name, without the underscore.
+pub fn tests_mirror_the_package(files: &[File]) -> Vec<String> {
+    let is_test =
+        |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with("test_") && name.ends_with(".py"));
+    let mirrored: BTreeSet<&str> =
+        LAYERS.iter().flat_map(|folders| folders.iter()).map(|f| f.trim_matches('_')).collect();
+    let tests = files.iter().filter_map(|f| f.path.strip_prefix("tests/")).filter(is_test);
+    tests
+        .filter(|path| path.split_once('/').is_none_or(|(folder, _)| !mirrored.contains(folder) && !TESTS.contains(&folder)))
+        .map(|path| format!("tests/{path}: a test is in the folder of the layer that it tests, or in one that xtask/src/layers.rs lists"))
+        .collect()
 }
 
 fn module_name(path: &str) -> Option<String> {
@@ -288,6 +313,14 @@ mod tests {
         assert!(complaints(&[("_new.py", "")])[0].contains("is in no folder"));
         assert!(complaints(&[("_new/a.py", "")])[0].contains("is in no folder"));
         assert!(complaints(&[("_base/new.py", "")]).is_empty());
+    }
+
+    #[test]
+    fn a_test_is_in_the_folder_of_its_layer() {
+        let file = |path: &str| File { path: path.into(), text: String::new() };
+        let kept = ["tests/trees/test_a.py", "tests/numpy/test_b.py", "tests/cpu/test_c.py", "tests/conftest.py"];
+        assert!(tests_mirror_the_package(&kept.map(file)).is_empty());
+        assert_eq!(tests_mirror_the_package(&["tests/test_a.py", "tests/other/test_b.py"].map(file)).len(), 2);
     }
 
     #[test]

@@ -126,6 +126,7 @@ const RULES: &[Rule] = &[
     every_test_file_is_built,
     globals::globals_are_listed,
     layers::python_imports_point_down,
+    layers::tests_mirror_the_package,
     names::types_have_names_of_their_own,
     rooms::rooms_form_no_ring,
     thresholds::thresholds_stand_in_tunings,
