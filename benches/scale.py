@@ -5,7 +5,7 @@
     mpirun -n 4 python benches/scale.py --count data,full,tensor,seq     # counts on the devices of this run
 
 The network is L blocks of attention and a hidden layer, of N bytes of parameters, whose stream of activations has A bytes. Invariant: what is counted equals the formula; a test
-asks for it (tests/test_scale.py).
+asks for it (tests/sharding/test_scale.py).
 """
 
 import argparse

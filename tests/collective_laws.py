@@ -1,7 +1,7 @@
 """Laws of the collectives: on lanes and on devices, alone and within each other, in values and derivatives, they are what numpy says.
 
 A case is drawn as plain data: a collective with its parameters, an axis of `n` positions, its groups, and a way to run it. The model works
-on the stacked array `x[position, ..]`. To be run as a program with several devices, as `test_collectives.py` does.
+on the stacked array `x[position, ..]`. To be run as a program with several devices, as `lax/test_collectives.py` does.
 """
 
 import hypothesis

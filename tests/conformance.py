@@ -371,7 +371,7 @@ def row(lib, line, name, result):
 
 HEAD = """# Conformance
 
-What the conformance suite compares with JAX 0.10.2, function by function. Written by `python tests/conformance.py`, which needs JAX; `tests/test_conformance.py`
+What the conformance suite compares with JAX 0.10.2, function by function. Written by `python tests/conformance.py`, which needs JAX; `tests/api/test_conformance.py`
 proves that every public function of these modules has its row, and, where JAX is installed, that no difference lacks a reason.
 
 A case is a call with generated operands: ranks 0 to 3, sizes 0 and 1, Python's numbers and every dtype that the function takes, infinities, NaN and the ends of

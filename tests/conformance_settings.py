@@ -5,7 +5,7 @@
 
 A setting binds the code that the user wrote: a function's own body is never refused. So a case fails that JAX answers under a setting and that raises here, or
 has another value than it has here without the setting, if JAX's stays as it is. So does one that JAX refuses for its operands and that is answered here: the
-promotion of what the user gives. A refusal that is JAX's too is kept in golden/settings.txt, by which test_conformance.py tells new ones without JAX beside.
+promotion of what the user gives. A refusal that is JAX's too is kept in golden/settings.txt, by which api/test_conformance.py tells new ones without JAX beside.
 
 Settings that choose what is computed (the kind of random bits, the precision of products) are modes as well: both libraries agree under them.
 """

@@ -353,7 +353,7 @@ def page(table):
         "# Rules",
         "",
         "Every primitive under every transform, for every class of dtypes that it takes. Written by `python tests/rules.py` from the running library;",
-        "`tests/test_rules.py` proves that it is up to date.",
+        "`tests/docs/test_rules.py` proves that it is up to date.",
         "",
         f"- `{HOLDS}`: an example ran, and its values are those of eager evaluation; derivatives are those of differences in double precision, forward and",
         "  reverse mode agree, and lanes are a loop.",

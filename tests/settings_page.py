@@ -6,8 +6,8 @@ page()          # the text of the page
 import pathlib
 
 import ferrax
-from ferrax import _config
-from ferrax._flags import FLAGS
+from ferrax._base import config as _config
+from ferrax._base.flags import FLAGS
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "settings.md"
 
@@ -32,7 +32,7 @@ Traceback (most recent call last):
 ValueError: ...
 ```
 
-A value that a setting does not take raises a `ValueError`. This page is made from the table in `ferrax._flags`.
+A value that a setting does not take raises a `ValueError`. This page is made from the table in `ferrax._base.flags`.
 """
 
 VARIABLES = """## Environment variables

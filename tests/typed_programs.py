@@ -1,4 +1,4 @@
-"""Programs over arrays whose types say how they are cut, for tests/test_typed_shardings.py.
+"""Programs over arrays whose types say how they are cut, for tests/sharding/test_explicit_axes.py.
 
 A case is a line of text: operands (shape and specification), and an expression in them. `python tests/typed_programs.py jax` prints cases with
 what JAX says of them: the type of the result, or the class and the first words of the error (8 host devices; mesh x: 4, y: 2).

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, Never, NoReturn, ParamSpec, Self, Typ
 
 import numpy as np
 
-from ._indexing import IndexUpdateHelper
+from .numpy._indexing.at import IndexUpdateHelper
 from .experimental.layout import Format
 from .sharding import NamedSharding, PartitionSpec, Shard, Sharding
 from .typing import ArrayLike, DTypeLike

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _flat
-from ._flat import float0
+from ._trees import flat as _flat
+from ._trees.flat import float0
 from .tree_util import register_pytree_node, tree_flatten, tree_leaves
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from . import _core
-from ._checkpoint import checkpoint, remat
-from ._flat import argument_names
-from ._linear_maps import linearize
-from ._policies import Offloadable, Recompute, Saveable, checkpoint_policies
-from ._tracebacks import api_boundary
+from ._base.tracebacks import api_boundary
+from ._transforms.checkpoint import checkpoint, remat
+from ._transforms.linear import linearize
+from ._transforms.policies import Offloadable, Recompute, Saveable, checkpoint_policies
+from ._trees.flat import argument_names
 from .extend.core import Primitive
 from .interpreters import ad, batching
 from .tree_util import tree_flatten, tree_map

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._flat import abstract
-from ._tree_prefixes import broadcast_prefix
+from ._trees.flat import abstract
+from ._trees.prefixes import broadcast_prefix
 from .core import Tracer
 from .extend.linear_util import DebugInfo, _clean_keystr_arg_names, initial_result_paths, transformation2, transformation_with_aux2
 from .tree_util import tree_flatten, tree_leaves_with_path

@@ -14,9 +14,9 @@ import warnings
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _core
-from ._api import ensure_compile_time_eval
+from ._base.flags import inert
 from ._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Tracer, Var, get_aval
-from ._flags import inert
+from ._tracing.trace import ensure_compile_time_eval
 from .extend import core as _extended
 from .extend.core import Primitive, _eval, _former, array_types, check_jaxpr, jaxpr_as_fun
 

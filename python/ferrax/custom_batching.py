@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from ._custom_functions import CustomFunction
-from ._flat import name_of, zeros
-from ._ref_rules import call_custom_vmap, given_refs
-from ._refs import handing_on
-from ._tracebacks import api_boundary
+from ._base.tracebacks import api_boundary
+from ._references.refs import handing_on
+from ._references.rules import call_custom_vmap, given_refs
+from ._transforms.custom import CustomFunction
+from ._trees.flat import name_of, zeros
 from .extend.core import Primitive
 from .interpreters import ad, batching
 from .lax import map as _map

@@ -14,17 +14,17 @@ import functools
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from . import _core
-from ._custom_functions import CustomFunction, PlainText, RuledFunction, named, places, split_nondiff, split_traced, with_places, without_gradient
-from ._flags import FLAGS
-from ._flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
-from ._forward_of_vjp import is_within, jvp_rule, within
-from ._linear_call import linear_call
-from ._ref_rules import call_custom_jvp, call_custom_vjp, given_refs
-from ._refs import handing_on
-from ._tracebacks import api_boundary
-from ._transformed import restorable
-from ._tree_prefixes import broadcast_prefix
+from ._base.flags import FLAGS
+from ._base.tracebacks import api_boundary
+from ._references.refs import handing_on
+from ._references.rules import call_custom_jvp, call_custom_vjp, given_refs
+from ._tracing.picklable import restorable
+from ._transforms.custom import CustomFunction, PlainText, RuledFunction, named, places, split_nondiff, split_traced, with_places, without_gradient
+from ._transforms.forward_of_vjp import is_within, jvp_rule, within
+from ._trees.flat import FlatFun, float0, is_inexact, name_of, vary_as, zeros
+from ._trees.prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
+from .interpreters._linear_call import linear_call
 from .tree_util import register_pytree_node, tree_flatten, tree_leaves, tree_map, tree_structure
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ import string
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _callback, _core
-from ._flags import inert, refused
-from ._tracebacks import api_boundary
+from . import _core
+from ._base.flags import inert, refused
+from ._base.tracebacks import api_boundary
+from ._runtime import callback as _callback
 from .tree_util import tree_leaves
 
 if TYPE_CHECKING:

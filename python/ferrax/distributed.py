@@ -15,8 +15,9 @@ import math
 import time
 from collections.abc import Sequence
 
-from . import _core, _processes, _watch
-from ._processes import environment
+from . import _core
+from ._runtime import processes as _processes, watch as _watch
+from ._runtime.processes import environment
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from ._dtypes import NUMPY_NUMBERS, canonicalize_dtype
+from ._base.dtypes import NUMPY_NUMBERS, canonicalize_dtype
 
 if TYPE_CHECKING:
     from ._core import Device

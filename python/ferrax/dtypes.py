@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from ._dtypes import canonicalize_dtype as _canonicalize, extended, finfo, iinfo, is_key, issubdtype as _issubdtype, prng_key, requested
-from ._flat import float0
+from ._base.dtypes import canonicalize_dtype as _canonicalize, extended, finfo, float0, iinfo, is_key, issubdtype as _issubdtype, prng_key, requested
 
 if TYPE_CHECKING:
     from ml_dtypes import bfloat16 as bfloat16

@@ -19,16 +19,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._api import ShapeDtypeStruct, symbolic_shapes
-from ._config import exporting_for
-from ._differences import tree_differences
-from ._dtypes import float0, is_inexact
-from ._export_shardings import Layouts, on
-from ._export_trees import read_tree, register_namedtuple_serialization, register_pytree_node_serialization, write_tree
-from ._jit import jit
-from ._linear_maps import vjp
-from ._symbolic import SymbolicScope, symbolic_shape
-from ._symbolic_export import (
+from ._base.config import exporting_for
+from ._base.differences import tree_differences
+from ._base.dtypes import float0, is_inexact
+from ._base.tracebacks import api_boundary
+from ._export.shardings import Layouts, on
+from ._export.symbolic import SymbolicScope, symbolic_shape
+from ._export.traced_sizes import (
     Samples,
     SymbolicAval,
     at_sizes,
@@ -38,7 +35,10 @@ from ._symbolic_export import (
     symbolic_scope,
     traced_symbolically,
 )
-from ._tracebacks import api_boundary
+from ._export.trees import read_tree, register_namedtuple_serialization, register_pytree_node_serialization, write_tree
+from ._tracing.jit import jit
+from ._tracing.trace import ShapeDtypeStruct, symbolic_shapes
+from ._transforms.linear import vjp
 from .tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._callback import io_callback, pure_callback
-from ._foreign_calls import call_original, call_typed, capsule_address, reported
+from ._runtime.callback import io_callback, pure_callback
+from ._runtime.foreign_calls import call_original, call_typed, capsule_address, reported
 from .custom_derivatives import custom_jvp
 from .experimental.layout import Layout
 from .extend.core import AbstractToken

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ._compilations import Listener
+from ._runtime.compilation_log import Listener
 
 __all__ = [
     "clear_event_listeners",

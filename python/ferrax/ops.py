@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
+from ._base.dtypes import highest, lowest
 from ._core import bind
-from ._dtypes import highest, lowest
-from ._indexing import IndexUpdateHelper
-from ._parts import sharded
+from ._sharding.parts import sharded
 from .errors import ConcretizationTypeError
 from .lax import ScatterDimensionNumbers, scatter_add, scatter_max, scatter_min, scatter_mul
 from .numpy import arange, broadcast_to, floor_divide, max, min, prod, sum
-from .numpy._arguments import check_arraylike
+from .numpy._indexing.at import IndexUpdateHelper
+from .numpy._support.arguments import check_arraylike
 
 if TYPE_CHECKING:
     from ._core import Array

@@ -23,10 +23,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Self
 
-from ._compilations import Listener
-from ._devices import devices, live_arrays
-from ._flags import inert, refused
-from ._profile_data import ProfileData, ProfileEvent, ProfilePlane
+from ._base.flags import inert, refused
+from ._runtime.compilation_log import Listener
+from ._runtime.devices import devices, live_arrays
+from ._runtime.xspace import ProfileData, ProfileEvent, ProfilePlane
 
 if TYPE_CHECKING:
     from collections.abc import Callable

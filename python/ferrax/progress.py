@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from . import _core, lax
-from ._api import ShapeDtypeStruct
-from ._callback import io_callback
+from ._runtime.callback import io_callback
+from ._tracing.trace import ShapeDtypeStruct
 from .tree_util import tree_leaves, tree_map
 
 if TYPE_CHECKING:

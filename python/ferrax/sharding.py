@@ -1,6 +1,6 @@
 """Meshes, shardings and partition specifications: the public names.
 
-Invariant: the definitions are in `_mesh`, `_partition_spec`, `_shardings`, `_explicit_axes` and `_parts`.
+Invariant: the definitions are in `_runtime.mesh`, `_sharding.spec`, `_sharding.shardings`, `_sharding.explicit_axes` and `_sharding.parts`.
 
     >>> NamedSharding(make_mesh((1,), ("x",)), P("x")).shard_shape((4, 2))
     (4, 2)
@@ -8,8 +8,7 @@ Invariant: the definitions are in `_mesh`, `_partition_spec`, `_shardings`, `_ex
 
 from __future__ import annotations
 
-from ._explicit_axes import auto_axes, explicit_axes
-from ._mesh import (
+from ._runtime.mesh import (
     AbstractDevice,
     AbstractMesh,
     AxisType,
@@ -21,15 +20,15 @@ from ._mesh import (
     set_mesh,
     use_abstract_mesh,
 )
-from ._partition_spec import PartitionSpec
-from ._parts import (
+from ._sharding.explicit_axes import auto_axes, explicit_axes
+from ._sharding.parts import (
     Shard,
     make_array_from_callback,
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
     reshard,
 )
-from ._shardings import (
+from ._sharding.shardings import (
     DuplicateSpecError,
     IndivisibleError,
     NamedSharding,
@@ -37,6 +36,7 @@ from ._shardings import (
     SingleDeviceSharding,
     make_single_device_sharding,
 )
+from ._sharding.spec import PartitionSpec
 
 __all__ = [
     "AbstractDevice",

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._autodiff import jvp
-from ._flat import is_inexact
-from ._linear_maps import linearize, vjp
-from ._tracebacks import api_boundary
+from ._base.tracebacks import api_boundary
+from ._transforms.grad import jvp
+from ._transforms.linear import linearize, vjp
+from ._trees.flat import is_inexact
 from .dtypes import finfo
 from .tree_util import tree_flatten, tree_leaves, tree_map
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
-from ._tree_nodes import (
+from ._trees.nodes import (
     Partial,
     flatten_one_level,
     flatten_one_level_with_keys,
@@ -27,7 +27,7 @@ from ._tree_nodes import (
     register_static,
     simple_key,
 )
-from ._tree_prefixes import broadcast_prefix, prefix_errors
+from ._trees.prefixes import broadcast_prefix, prefix_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -505,14 +505,14 @@ register_pytree_node(Partial, lambda p: ((p.args, p.keywords), p.func), lambda f
 
 def _serialize(self):
     """The structure as bytes of a protocol buffer. Raises ValueError for nodes of a user's class and keys that are not strings."""
-    from ._tree_proto import serialize
+    from ._trees.proto import serialize
 
     return serialize(self)
 
 
 def _deserialize(registry, data):
     """The structure that `serialize_using_proto` wrote. Raises ValueError for bytes that are none."""
-    from ._tree_proto import deserialize
+    from ._trees.proto import deserialize
 
     return deserialize(registry, data)
 

@@ -1,6 +1,6 @@
 """The table of libraries in docs/libraries.md, from the recorded programs and the pinned versions.
 
-    python tests/libraries/page.py          # writes the table; tests/test_library_recorder.py checks it
+    python tests/libraries/page.py          # writes the table; tests/harness/test_library_recorder.py checks it
 
 A row counts the programs that compute something which is compared; those that end in the error that they announce; and of all of them those that
 give something else on Ferrax, which are listed under the known limitations. All others agree, or their tests fail.

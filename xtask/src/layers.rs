@@ -1,136 +1,61 @@
 //! The layers of the Python package: which module may import which.
 //!
+//! A layer is a folder, or a few folders side by side. A public module beside the folders has the layer of the highest folder that it
+//! imports. Private modules are in folders.
+//!
 //! Invariant: imports point down, or sideways without a ring. They are read by lines, those inside functions included, and a function
 //! imports nothing but what `LAZY` names. What only has to come late comes by a `__getattr__` of an `__init__.py`. Imports under
 //! `if TYPE_CHECKING:` are not executed, so annotations may name classes of any layer.
 //!
 //! ```text
-//! python/ferrax/lax/_loops.py:9: ferrax.lax._loops must not import ferrax.numpy._joining, of a higher layer (numpy)
+//! python/ferrax/lax/_loops.py:9: ferrax.lax._loops must not import ferrax.numpy._manipulation.joining, of a higher layer (numpy)
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::files::File;
 
-/// From the bottom up: a layer's name and its modules. A package means all its modules that are not named elsewhere.
-const LAYERS: &[(&str, &[&str])] = &[
-    ("extension", &["_core"]),
-    (
-        "values",
-        &[
-            "_flags",
-            "_log_levels",
-            "_config",
-            "_threads",
-            "_differences",
-            "_dtypes",
-            "_flat",
-            "_html",
-            "_late",
-            "_layouts",
-            "_refused",
-            "_shapes",
-            "_processes",
-            "_tracebacks",
-            "_holders",
-            "_watch",
-            "_traced",
-            "_transformed",
-            "dlpack",
-            "dtypes",
-            "errors",
-            "tree",
-            "tree_util",
-            "_tree_nodes",
-            "_tree_prefixes",
-            "_tree_proto",
-            "typing",
-        ],
-    ),
-    (
-        "transforms",
-        &[
-            "_api",
-            "_jit",
-            "_autodiff",
-            "_linear_maps",
-            "_batching",
-            "_callback",
-            "_checkpoint",
-            "_devices",
-            "_linear_call",
-            "_mesh",
-            "_parts",
-            "_policies",
-            "_ref_backward",
-            "_ref_calls",
-            "_ref_rules",
-            "_forward_of_vjp",
-            "_vmappable",
-            "_refs",
-            "_ref_functions",
-            "_custom_functions",
-            "ad",
-            "custom_derivatives",
-            "interpreters",
-            "stages",
-        ],
-    ),
-    ("lax", &["lax"]),
-    ("numpy", &["_bounds", "_index_entries", "_indexing", "_masked_updates", "numpy"]),
-    ("libraries", &["image", "nn", "random", "scipy"]),
-    (
-        "the rest",
-        &[
-            "_profile_data",
-            "_pmap",
-            "_shard_map",
-            "_export_shardings",
-            "_export_trees",
-            "_symbolic",
-            "_symbolic_export",
-            "_symbolic_fit",
-            "ad_checkpoint",
-            "api_util",
-            "core",
-            "custom_batching",
-            "debug",
-            "distributed",
-            "example_libraries",
-            "experimental",
-            "_foreign_calls",
-            "export",
-            "extend",
-            "ffi",
-            "flatten_util",
-            "interpreters.pxla",
-            "interpreters.xla",
-            "_compilations",
-            "memory",
-            "monitoring",
-            "ops",
-            "profiler",
-            "progress",
-            "graph",
-            "ref",
-            "_explicit_axes",
-            "_partition_spec",
-            "_shardings",
-            "_transfer_guards",
-            "sharding",
-            "test_util",
-        ],
-    ),
-    ("names", &["_hooks", "ferrax", "compat", "__main__"]),
+/// From the bottom up: the folders of each layer.
+const LAYERS: &[&[&str]] = &[
+    &["_core"], // the extension
+    &["_base"],
+    &["_trees"],
+    &["_runtime"],
+    &["_tracing"],
+    &["_sharding"],
+    &["_references"],
+    &["_transforms"],
+    &["interpreters"],
+    &["lax"],
+    &["numpy"],
+    &["image", "nn", "random", "scipy"],
+    &["_maps", "_export"],
+    &["example_libraries", "experimental", "extend"],
+    &["ferrax", "compat", "__main__"],
+];
+
+/// Public modules that must be in a folder, because of their names, and import modules of higher layers: with the layer that they have.
+const HIGHER: &[(&str, &str)] = &[("interpreters.xla", "extend")];
+
+/// Folders of tests that are of no layer.
+const TESTS: &[&str] = &[
+    "acceptance", // what the library was asked to be
+    "api",        // names, signatures and options of all modules
+    "cpu",        // compiled loops and kernels
+    "docs",       // documents, docstrings and examples
+    "gpu",
+    "harness", // the tests' own tools
+    "libraries",
+    "typing",
 ];
 
 /// What a function may import: modules that are expensive to import and rarely used.
 const LAZY: &[&str] = &[
     "absl",
-    "ferrax._differences",
-    "ferrax._html",
-    "ferrax._layouts",
-    "ferrax._tree_proto",
+    "ferrax._base.differences",
+    "ferrax._base.html",
+    "ferrax._base.layouts",
+    "ferrax._trees.proto",
     "dataclasses",
     "difflib",
     "ml_dtypes",
@@ -141,8 +66,8 @@ const LAZY: &[&str] = &[
     "tqdm",
 ];
 
-/// Its functions import what the extension asks for, at the first use.
-const HOOKS: &str = "ferrax._hooks";
+/// Its functions import what the extension asks for, at the first use, from any layer.
+const HOOKS: &str = "ferrax._base.hooks";
 
 /// Modules by their names, with what each imports: the target, the line, and whether the import stands inside a function.
 type Modules<'a> = BTreeMap<String, (&'a File, Vec<Import>)>;
@@ -162,10 +87,13 @@ pub fn python_imports_point_down(files: &[File]) -> Vec<String> {
             modules.insert(name.clone(), (f, imports(f, &name, &names)));
         }
     }
+    if let Some(found) = ring(&modules) {
+        return vec![format!("python/ferrax: a ring of imports: {}", found.join(" -> "))];
+    }
     let mut out = Vec::new();
     for (name, (f, imports)) in &modules {
-        let Some((rank, _)) = layer(name) else {
-            out.push(format!("{}: the module has no layer in xtask/src/layers.rs", f.path));
+        let Some((rank, _)) = layer(name, &modules) else {
+            out.push(format!("{}: the module is in no folder that xtask/src/layers.rs names", f.path));
             continue;
         };
         for i in imports {
@@ -178,7 +106,8 @@ pub fn python_imports_point_down(files: &[File]) -> Vec<String> {
                 ));
             }
             if names.contains(&i.target)
-                && let Some((above, called)) = layer(&i.target)
+                && name != HOOKS
+                && let Some((above, called)) = layer(&i.target, &modules)
                 && above > rank
             {
                 out.push(format!("{place}: {name} must not import {}, of a higher layer ({called})", i.target));
@@ -190,8 +119,20 @@ pub fn python_imports_point_down(files: &[File]) -> Vec<String> {
             }
         }
     }
-    out.extend(ring(&modules).map(|r| format!("python/ferrax: a ring of imports: {}", r.join(" -> "))));
     out
+}
+
+/// The tests of a layer are in the folder of its name, without the underscore.
+pub fn tests_mirror_the_package(files: &[File]) -> Vec<String> {
+    let is_test =
+        |path: &&str| path.rsplit('/').next().is_some_and(|name| name.starts_with("test_") && name.ends_with(".py"));
+    let mirrored: BTreeSet<&str> =
+        LAYERS.iter().flat_map(|folders| folders.iter()).map(|f| f.trim_matches('_')).collect();
+    let tests = files.iter().filter_map(|f| f.path.strip_prefix("tests/")).filter(is_test);
+    tests
+        .filter(|path| path.split_once('/').is_none_or(|(folder, _)| !mirrored.contains(folder) && !TESTS.contains(&folder)))
+        .map(|path| format!("tests/{path}: a test is in the folder of the layer that it tests, or in one that xtask/src/layers.rs lists"))
+        .collect()
 }
 
 fn module_name(path: &str) -> Option<String> {
@@ -200,18 +141,18 @@ fn module_name(path: &str) -> Option<String> {
     Some(if inner.is_empty() { "ferrax".into() } else { format!("ferrax.{}", inner.replace('/', ".")) })
 }
 
-/// The layer of a module: its rank and its name, by the longest entry that contains it.
-fn layer(module: &str) -> Option<(usize, &'static str)> {
-    let module = module.strip_prefix("ferrax.").unwrap_or(module);
-    let contains =
-        |entry: &str| module == entry || module.strip_prefix(entry).is_some_and(|rest| rest.starts_with('.'));
-    LAYERS
-        .iter()
-        .enumerate()
-        .flat_map(|(rank, (called, entries))| entries.iter().map(move |e| (rank, *called, *e)))
-        .filter(|(_, _, entry)| contains(entry))
-        .max_by_key(|(_, _, entry)| entry.len())
-        .map(|(rank, called, _)| (rank, called))
+/// The layer of a module: its rank, and the folder of that layer by which it has it.
+fn layer<'a>(module: &'a str, modules: &'a Modules) -> Option<(usize, &'a str)> {
+    let inner = module.strip_prefix("ferrax.").unwrap_or(module);
+    let folder = inner.split('.').next().unwrap_or_default();
+    let folder = HIGHER.iter().find(|(name, _)| *name == inner).map_or(folder, |(_, folder)| folder);
+    if let Some(rank) = LAYERS.iter().position(|folders| folders.contains(&folder)) {
+        return Some((rank, folder));
+    }
+    let (_, imports) = modules.get(module).filter(|_| inner == folder && !folder.starts_with('_'))?;
+    // It ends: rings have been reported before.
+    let below = imports.iter().filter(|i| i.target.starts_with("ferrax")).filter_map(|i| layer(&i.target, modules));
+    Some(below.max_by_key(|(rank, _)| *rank).unwrap_or((0, "_core")))
 }
 
 /// The import statements of a file, outside its texts.
@@ -368,7 +309,29 @@ mod tests {
     }
 
     #[test]
-    fn each_module_has_a_layer() {
-        assert!(complaints(&[("_new.py", "")])[0].contains("has no layer"));
+    fn a_private_module_is_in_a_folder_that_has_a_layer() {
+        assert!(complaints(&[("_new.py", "")])[0].contains("is in no folder"));
+        assert!(complaints(&[("_new/a.py", "")])[0].contains("is in no folder"));
+        assert!(complaints(&[("_base/new.py", "")]).is_empty());
+    }
+
+    #[test]
+    fn a_test_is_in_the_folder_of_its_layer() {
+        let file = |path: &str| File { path: path.into(), text: String::new() };
+        let kept = ["tests/trees/test_a.py", "tests/numpy/test_b.py", "tests/cpu/test_c.py", "tests/conftest.py"];
+        assert!(tests_mirror_the_package(&kept.map(file)).is_empty());
+        assert_eq!(tests_mirror_the_package(&["tests/test_a.py", "tests/other/test_b.py"].map(file)).len(), 2);
+    }
+
+    #[test]
+    fn a_public_module_has_the_layer_of_what_it_imports() {
+        let public = ("shapes.py", "from .lax._loops import f\n");
+        let below = ("_trees/a.py", "from ..shapes import f\n");
+        let found = complaints(&[public, below, ("lax/_loops.py", "")]);
+        assert_eq!(
+            found,
+            ["python/ferrax/_trees/a.py:1: ferrax._trees.a must not import ferrax.shapes, of a higher layer (lax)"]
+        );
+        assert!(complaints(&[public, ("numpy/_a.py", "from ..shapes import f\n"), ("lax/_loops.py", "")]).is_empty());
     }
 }

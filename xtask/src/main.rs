@@ -184,7 +184,7 @@ fn test(args: &[String]) -> Res {
     if what == "libraries" || what == "newest" {
         extension::build(&python::main(&["test"])?, "ci", &["--package", "ferrax-python"])?;
         // Their warnings are theirs.
-        let pytest = ["-m", "pytest", "tests/libraries", "tests/test_examples.py", "-o", "filterwarnings=default"];
+        let pytest = ["-m", "pytest", "tests/libraries", "tests/docs/test_examples.py", "-o", "filterwarnings=default"];
         return python::libraries(what == "newest")?.run(&pytest).args(extra).go();
     }
     note_missing_vulkan();

@@ -1,6 +1,6 @@
 //! The configuration: one value for the process, with overrides per thread.
 //!
-//! The table in `python/ferrax/_config.py` defines the flags, their defaults and their types, and
+//! The table in `python/ferrax/_base/config.py` defines the flags, their defaults and their types, and
 //! registers each with [`config_define`]. This module holds their values, and a packed word of
 //! those that hot paths read.
 //!

@@ -1,12 +1,12 @@
 //! Hooks: the functions, classes and tables of the Python package that the extension uses, one
 //! typed slot each.
 //!
-//! `python/ferrax/_hooks.py` registers a loader for every slot when the package is imported. A loader imports the module
+//! `python/ferrax/_base/hooks.py` registers a loader for every slot when the package is imported. A loader imports the module
 //! that defines the function, class or table, and runs at the slot's first use. So `import ferrax` stays quick, and a
-//! function that is renamed in Python is found by the type checker and by `tests/test_hooks.py`, which loads every slot.
+//! function that is renamed in Python is found by the type checker and by `tests/base/test_hooks.py`, which loads every slot.
 //!
 //! ```text
-//! hooks::getitem(py)?.call1((array, index))      // ferrax._indexing.getitem, whatever module has it
+//! hooks::getitem(py)?.call1((array, index))      // ferrax.numpy._indexing.at.getitem, whatever module has it
 //! hooks::lowerings(py)                           // None until the module that provides it has been imported
 //! ```
 //!

@@ -75,7 +75,7 @@ pub struct Jit {
     name: String,
     options: Options,
     cache: Arc<Mutex<TraceCache>>,
-    /// It closes over mutable references, or was given some: `ferrax._refs` makes values of them. Such a function has no traces of its own.
+    /// It closes over mutable references, or was given some: `ferrax._references.refs` makes values of them. Such a function has no traces of its own.
     refers: AtomicBool,
     /// A trace had the value of a surrounding program's reference as a constant: the next one is to have it as an input.
     read: AtomicBool,
@@ -360,7 +360,7 @@ impl Jit {
             key
         };
         if self.refers() {
-            return Err(PyTypeError::new_err("a function that refers is called by ferrax._refs"));
+            return Err(PyTypeError::new_err("a function that refers is called by ferrax._references.refs"));
         }
         if flags.no_tracing() {
             return Err(pyo3::exceptions::PyRuntimeError::new_err(format!(

@@ -8,7 +8,7 @@
 //! - to a function's arguments (`promote_dtypes`, `elementwise`), if the first public function of this library on the way outwards was
 //!   called by the user's code: `jnp.add(x, y)` is checked, the `jnp.add` in the body of `jnp.linspace` is not. (A function that passes its
 //!   arguments to another of the same name counts as one with it.) A function whose body promotes its arguments with other functions
-//!   marks this at its entry (`check_promotion` of numpy/_arguments.py).
+//!   marks this at its entry (`check_promotion` of numpy/_support/arguments.py).
 //!
 //! Frames of transforms are skipped: `vmap(jnp.add)` is the user's call of `jnp.add`.
 //!
@@ -31,8 +31,8 @@ enum Owner {
     Between,
 }
 
-/// Modules below the package's folder, and folders, whose functions call their arguments. Modules
-/// in the folder itself do so too, since transforms are defined there.
+/// Modules in public folders, and whole folders, whose functions call their arguments. Private folders of the package, and the modules
+/// beside them, do so too, since transforms are defined there.
 const BETWEEN: [&str; 9] = [
     "experimental/checkify.py",
     "extend/core/",
@@ -40,15 +40,14 @@ const BETWEEN: [&str; 9] = [
     "lax/_bodies.py",
     "lax/_control_flow.py",
     "lax/_loops.py",
-    "numpy/_array_methods.py",
-    "numpy/_ufuncs.py",
-    "numpy/_vectorizing.py",
+    "numpy/_support/array_methods.py",
+    "numpy/_functional/ufuncs.py",
+    "numpy/_functional/vectorizing.py",
 ];
-/// Modules in the package's folder that compute.
-const COMPOSING: [&str; 6] =
-    ["_bounds.py", "_dtypes.py", "_indexing.py", "_masked_updates.py", "flatten_util.py", "ops.py"];
+/// Modules of those that compute.
+const COMPOSING: [&str; 4] = ["_base/bounds.py", "_base/dtypes.py", "flatten_util.py", "ops.py"];
 /// Modules of helpers, whatever their functions are called.
-const HELPERS: [&str; 2] = ["numpy/_arguments.py", "scipy/stats/_families.py"];
+const HELPERS: [&str; 2] = ["numpy/_support/arguments.py", "scipy/stats/_families.py"];
 /// Names of the functions that decorators of this library return.
 const WRAPPERS: [&str; 5] = ["wrapped", "wrapper", "method", "computed", "with_the_value"];
 
@@ -96,10 +95,10 @@ fn classified(code: &Bound<PyAny>) -> Owner {
 
 fn calls_what_it_is_given(inside: &str, name: &str) -> bool {
     // of a ufunc, `__call__`
-    if inside == "numpy/_ufuncs.py" && !name.starts_with("__") {
+    if inside == "numpy/_functional/ufuncs.py" && !name.starts_with("__") {
         return false;
     }
-    if inside.contains('/') {
+    if inside.contains('/') && !inside.starts_with('_') {
         BETWEEN.iter().any(|path| inside.starts_with(path))
     } else {
         !COMPOSING.contains(&inside)

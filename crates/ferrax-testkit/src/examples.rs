@@ -8,7 +8,7 @@
 //! custom_vjp_call[..] f64[3] where noforward        reverse mode only
 //! fft[..] c64[4] where near                         backends differ in how they round
 //! nextafter f32[3] f32[3] where norule              no derivative, as in JAX
-//! random_bits[..] key<rbg>[] where together         the first lane's key serves all, as in JAX: tests/test_random_rbg.py
+//! random_bits[..] key<rbg>[] where together         the first lane's key serves all, as in JAX: tests/random/test_rbg.py
 //! ```
 //!
 //! INVARIANT: every primitive has an example here, or a line in [`ELSEWHERE`] that says where its laws are.
@@ -30,7 +30,7 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("debug_callback", "holds a function of the host: tests/test_callback.py"),
     ("debug_print", "holds a function of the host: tests/test_callback.py"),
     ("foreign", "holds rules of the host"),
-    ("rng_uniform", "no two draws agree: tests/test_special_functions.py"),
+    ("rng_uniform", "no two draws agree: tests/lax/test_special_functions.py"),
     ("custom_lin", "occurs only in linear programs: the examples of custom_vjp_call make it"),
     ("tape_scan", "occurs only in linear programs: the derivative of while makes it"),
     ("tape_len", "occurs only in linear programs: the derivative of while makes it"),

@@ -22,8 +22,8 @@ import sys
 import types
 
 from .. import _core
-from .._late import dictionary
-from .._partition_spec import PartitionSpec
+from .._base.late import dictionary
+from .._sharding.spec import PartitionSpec
 from . import _logs
 from ._foreign import foreign
 from ._imports import import_of

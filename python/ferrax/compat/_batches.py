@@ -7,8 +7,8 @@ import dataclasses
 from typing import Any
 
 from .. import effects_barrier, lax
-from .._mesh import get_abstract_mesh
-from .._refused import refused
+from .._base.refused import refused
+from .._runtime.mesh import get_abstract_mesh
 
 prim_requires_devices_during_lowering = set()  # lowerings get no devices here, so entries have no effect
 _wrapper_types = set()

@@ -13,13 +13,13 @@ import warnings
 import numpy as np
 
 from .. import _core, numpy
-from .._api import effects_barrier
-from .._autodiff import jvp
-from .._callback import debug_callback
-from .._config import config
-from .._devices import client_of, default_backend
-from .._linear_maps import vjp
-from .._tracebacks import filter_traceback
+from .._base.config import config
+from .._base.tracebacks import filter_traceback
+from .._runtime.callback import debug_callback
+from .._runtime.devices import client_of, default_backend
+from .._tracing.trace import effects_barrier
+from .._transforms.grad import jvp
+from .._transforms.linear import vjp
 from ..core import Primitive
 from ..interpreters.xla import apply_primitive
 from ..lax._tokens import Token

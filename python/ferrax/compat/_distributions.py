@@ -14,7 +14,7 @@ import shutil
 import sys
 import sysconfig
 
-from .._config import __version__
+from .._base.config import __version__
 
 FOLLOWS = FOLLOWS_JAXLIB = "0.10.2"
 NAMES = ("jax", "jaxlib")

@@ -12,7 +12,7 @@ import importlib.util
 import pathlib
 import sys
 
-from .._refused import Refused
+from .._base.refused import Refused
 from . import ABSENT, install, looked_up
 
 __all__ = ["examine", "main", "report"]

@@ -6,7 +6,7 @@ Invariant: `_foreign.txt` lists them, with a line for each module: its names, or
 import importlib.util
 import pathlib
 
-from .._refused import refused
+from .._base.refused import refused
 
 __all__ = ["FOREIGN", "foreign"]
 

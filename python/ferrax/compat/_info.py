@@ -11,7 +11,8 @@ import sys
 
 import numpy as np
 
-from .. import _config, _core, _flags
+from .. import _core
+from .._base import config as _config, flags as _flags
 from ._distributions import FOLLOWS
 
 

@@ -10,9 +10,9 @@ import types
 import typing
 
 from .. import _core
-from .._devices import client_of
-from .._refs import RefType as AbstractRef
-from .._tracebacks import api_boundary, exclude_paths, include_frame
+from .._base.tracebacks import api_boundary, exclude_paths, include_frame
+from .._references.refs import RefType as AbstractRef
+from .._runtime.devices import client_of
 from ..extend import source_info_util
 from ..numpy import asarray
 from ..tree_util import PyTreeDef, flatten_one_level, is_tree_node

@@ -1,5 +1,5 @@
 """Experimental modules, and old names of modules that have moved: `stax` and `optimizers` are now in `example_libraries`."""
 
-from .._callback import io_callback
+from .._runtime.callback import io_callback
 
 __all__ = ["io_callback"]

@@ -18,14 +18,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import _core, _flat, lax
-from .._batching import elements, vmap
-from .._config import make_user_context
-from .._dtypes import is_key
-from .._flat import is_inexact
-from .._linear_maps import vjp
-from .._tracebacks import api_boundary
-from .._transformed import restorable
+from .. import _core, lax
+from .._base.config import make_user_context
+from .._base.dtypes import is_key
+from .._base.tracebacks import api_boundary
+from .._tracing.picklable import restorable
+from .._transforms.linear import vjp
+from .._transforms.vmap import elements, vmap
+from .._trees import flat as _flat
+from .._trees.flat import is_inexact
 from ..custom_derivatives import custom_jvp, custom_vjp, zero_from_primal
 from ..extend.core import Literal
 from ..lax._bodies import Body, as_array

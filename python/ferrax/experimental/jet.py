@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core, lax
+from .._base.tracebacks import api_boundary
 from .._core import bind, primitive
-from .._flat import FlatFun, is_inexact, unit, zeros
-from .._tracebacks import api_boundary
+from .._trees.flat import FlatFun, is_inexact, unit, zeros
 from ..extend.core import Literal
 from ..tree_util import tree_flatten
 

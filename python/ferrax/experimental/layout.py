@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._layouts import Format, Layout
+from .._base.layouts import Format, Layout
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 

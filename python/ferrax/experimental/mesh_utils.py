@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._devices import devices as all_devices
+from .._runtime.devices import devices as all_devices
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._autodiff import jvp
+from .._base.tracebacks import api_boundary
 from .._core import Array, promote_dtypes_inexact
-from .._flat import is_inexact
-from .._linear_maps import vjp
-from .._tracebacks import api_boundary
+from .._transforms.grad import jvp
+from .._transforms.linear import vjp
+from .._trees.flat import is_inexact
 from ..custom_derivatives import _closed, custom_jvp, linear_call
 from ..flatten_util import ravel_pytree
 from ..tree_util import tree_flatten, tree_leaves, tree_map

@@ -1,6 +1,6 @@
 """The older spelling of `ferrax.jit` with shardings."""
 
-from .._jit import jit as pjit
+from .._tracing.jit import jit as pjit
 from ..lax import with_sharding_constraint
 
 __all__ = ["pjit", "with_sharding_constraint"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core, numpy as jnp, random as _random
-from .._ref_functions import new_ref
+from .._references.functions import new_ref
 from ..dtypes import issubdtype, prng_key
 from ..tree_util import register_dataclass
 

@@ -14,9 +14,9 @@ import math
 import numpy as np
 
 from .. import lax, nn, numpy as jnp, random
-from .._batching import vmap
+from .._base.flags import refused
 from .._core import Array
-from .._flags import refused
+from .._transforms.vmap import vmap
 
 __all__ = ["get_num_params_in_lstm", "init_lstm_weight", "lstm", "lstm_ref", "swap_lstm_gates", "unpack_lstm_weights"]
 

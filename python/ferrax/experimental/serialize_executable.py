@@ -12,9 +12,9 @@ import pickle
 from typing import Any
 
 from .. import _core
-from .._api import ShapeDtypeStruct
-from .._devices import devices as _devices
-from .._jit import jit
+from .._runtime.devices import devices as _devices
+from .._tracing.jit import jit
+from .._tracing.trace import ShapeDtypeStruct
 from ..export import deserialize as _load, export as _export
 
 __all__ = ["deserialize_and_load", "serialize"]

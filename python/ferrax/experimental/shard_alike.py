@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._dtypes import float0, is_key
-from .._jit import jit
+from .._base.dtypes import float0, is_key
+from .._tracing.jit import jit
 from ..lax import convert_element_type, select_n, stop_gradient
 
 __all__ = ["shard_alike"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._shard_map import shard_map as _shard_map
+from .._maps.shard_map import shard_map as _shard_map
 
 __all__ = ["shard_map"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .._devices import devices as _devices
+from .._runtime.devices import devices as _devices
 from ..sharding import Mesh
 from .mesh_utils import create_device_mesh
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .._api import clear_caches
-from .._config import config
+from .._base.config import config
 from .._core import Device
-from .._devices import client_of, default_backend, devices
+from .._runtime.devices import client_of, default_backend, devices
+from .._tracing.trace import clear_caches
 
 __all__ = [
     "backend_xla_version",

@@ -17,8 +17,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import _core
-from .._config import explain_cache_misses
-from .._flat import on_clear
+from .._base.config import explain_cache_misses
+from .._trees.flat import on_clear
 from ..tree_util import keystr, tree_leaves_with_path
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import numpy as jnp, random
-from .._batching import vmap
 from .._core import bind, primitive
+from .._transforms.vmap import vmap
 
 __all__ = [
     "define_prng_impl",

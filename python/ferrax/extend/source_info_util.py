@@ -12,8 +12,8 @@ import itertools
 import sys
 from typing import Any, NamedTuple
 
-from .._api import named_scope
 from .._core import exclude_source
+from .._tracing.trace import named_scope
 
 __all__ = [
     "NameStack",

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._dtypes import is_complex, to_inexact, to_real
-from .._shapes import canonicalize_axis
-from ..numpy._arguments import as_array, jitted
+from .._base.dtypes import is_complex, to_inexact, to_real
+from .._base.shapes import canonicalize_axis
+from ..numpy._support.arguments import as_array, jitted
 
 
 class ResizeMethod(enum.Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import TYPE_CHECKING
 
-from .._late import late as _late
+from .._base.late import late as _late
 from . import ad, batching, partial_eval
 
 if TYPE_CHECKING:

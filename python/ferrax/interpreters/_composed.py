@@ -8,12 +8,12 @@ Invariant: the function reads its operands and parameters alone, and returns an 
 import functools
 
 from .. import _core
-from .._api import eval_shape
-from .._autodiff import jvp
-from .._batching import vmap
+from .._base.dtypes import float0, is_inexact
 from .._core import Primitive, ShapedArray
-from .._dtypes import float0, is_inexact
-from .._linear_maps import linear_transpose
+from .._tracing.trace import eval_shape
+from .._transforms.grad import jvp
+from .._transforms.linear import linear_transpose
+from .._transforms.vmap import vmap
 from .ad import Zero, instantiate_zeros, is_undefined_primal, primitive_jvps, primitive_transposes
 from .batching import primitive_batchers
 

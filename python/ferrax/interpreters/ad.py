@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .._autodiff import jvp as _jvp
 from .._core import primitive
-from .._flat import zeros
-from .._linear_maps import linearize as _linearize
+from .._transforms.grad import jvp as _jvp
+from .._transforms.linear import linearize as _linearize
+from .._trees.flat import zeros
 from ._kinds import JVPTrace
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .. import _core
-from .._flags import refused
-from .._vmappable import (
+from .._base.flags import refused
+from .._tracing.vmappable import (
     from_elt_handlers as from_elt_handlers,
     is_vmappable as is_vmappable,
     make_iota_handlers as make_iota_handlers,

@@ -12,8 +12,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._callback import pure_callback
 from .._core import Primitive, get_aval, provide_hook
+from .._runtime.callback import pure_callback
 
 __all__ = ["lower_fun", "register_lowering"]
 

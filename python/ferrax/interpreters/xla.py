@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._devices import Client as Backend
+from .._runtime.devices import Client as Backend
 from ..extend.core import array_types
 from ..numpy import asarray
 

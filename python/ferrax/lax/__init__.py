@@ -11,7 +11,7 @@ import importlib as _importlib
 import typing as _typing
 
 from .._core import Primitive as _Primitive, primitive as _primitive, primitives as _primitives
-from .._late import late as _late
+from .._base.late import late as _late
 from ._parameters import (
     AccuracyMode as AccuracyMode,
     ConvDimensionNumbers as ConvDimensionNumbers,

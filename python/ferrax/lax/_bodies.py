@@ -13,11 +13,12 @@ import inspect
 
 import numpy as np
 
-from .. import _core, _flat
-from .._differences import tree_differences
-from .._dtypes import canonicalize_dtype, dtype_of, is_key
-from .._flat import argument_names, describe
-from .._traced import remembered, settled
+from .. import _core
+from .._base.differences import tree_differences
+from .._base.dtypes import canonicalize_dtype, dtype_of, is_key
+from .._tracing.cached_traces import remembered, settled
+from .._trees import flat as _flat
+from .._trees.flat import argument_names, describe
 from ..tree_util import keystr
 
 tree_flatten, tree_unflatten = _core.tree_flatten, _core.tree_unflatten

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._config import remove_size_one_mesh_axis_from_type
+from .._base.config import remove_size_one_mesh_axis_from_type
+from .._base.shapes import canonicalize_axis
 from .._core import bind
-from .._mesh import get_abstract_mesh
-from .._shapes import canonicalize_axis
+from .._runtime.mesh import get_abstract_mesh
 from ..tree_util import tree_leaves, tree_map
 from ._arithmetic import clamp
 from ._axis_names import _bound, _check_states, _even, _is_position, _manual, _names, _scope, _state, _varying, axis_index, axis_size

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._dtypes import is_complex, is_floating
+from .._base.dtypes import is_complex, is_floating
 from ..interpreters._composed import composed
 from ..tree_util import tree_leaves
 from ._collectives import ragged_all_to_all

@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import _core, _flat
+from .. import _core
+from .._base.differences import is_leaf_structure, tree_differences
+from .._base.dtypes import dtype_of, is_bool, is_integer
+from .._base.flags import inert
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._differences import is_leaf_structure, tree_differences
-from .._dtypes import dtype_of, is_bool, is_integer
-from .._flags import inert
-from .._flat import describe
-from .._tracebacks import api_boundary
+from .._trees import flat as _flat
+from .._trees.flat import describe
 from ..errors import ConcretizationTypeError
 from ..tree_util import keystr, tree_map
 from ._bodies import (

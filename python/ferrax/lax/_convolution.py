@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.dtypes import dtype_of, is_complex, is_floating, is_integer, is_unsigned, requested
 from .._core import bind
-from .._dtypes import dtype_of, is_complex, is_floating, is_integer, is_unsigned, requested
-from .._parts import sharded
+from .._sharding.parts import sharded
 from ._creation import broadcasted_iota, convert_element_type
 from ._linear_algebra import dot_general
 from ._parameters import ConvDimensionNumbers, canonicalize_precision

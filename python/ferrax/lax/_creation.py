@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype, dtype_of, integer_of_float, is_bool, is_complex, is_integer, is_key, is_weak, requested
+from .._base.shapes import canonicalize_shape
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, integer_of_float, is_bool, is_complex, is_integer, is_key, is_weak, requested
-from .._mesh import place_in_use
-from .._parts import placed, sharded
-from .._shapes import canonicalize_shape
+from .._runtime.mesh import place_in_use
+from .._sharding.parts import placed, sharded
 from ._shaping import broadcast
 
 if TYPE_CHECKING:

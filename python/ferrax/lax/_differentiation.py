@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _core
-from .._autodiff import jvp
-from .._config import exporting_for
+from .._base.config import exporting_for
+from .._base.dtypes import is_inexact
+from .._base.flags import inert
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._devices import check_fit, is_sharding, is_spec
-from .._dtypes import is_inexact
-from .._flags import inert
-from .._flat import describe, wraps
-from .._linear_maps import linear_transpose, linearize
-from .._tracebacks import api_boundary
-from .._tree_prefixes import broadcast_prefix
+from .._runtime.devices import check_fit, is_sharding, is_spec
+from .._transforms.grad import jvp
+from .._transforms.linear import linear_transpose, linearize
+from .._trees.flat import describe, wraps
+from .._trees.prefixes import broadcast_prefix
 from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of
 from ._creation import full_like

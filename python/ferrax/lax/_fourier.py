@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
+from .._base.dtypes import is_complex, to_complex, to_inexact
 from .._core import bind
-from .._dtypes import is_complex, to_complex, to_inexact
 from ._parameters import FftType
 
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import dtype_of, is_complex, refuse_keys
+from .._base.shapes import canonicalize_shape
 from .._core import bind
-from .._dtypes import dtype_of, is_complex, refuse_keys
-from .._shapes import canonicalize_shape
 from ._arithmetic import add, rem
 from ._comparisons import select
 from ._control_flow import while_loop

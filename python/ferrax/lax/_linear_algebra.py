@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import requested
 from .._core import bind
-from .._dtypes import requested
-from .._parts import sharded
+from .._sharding.parts import sharded
 from ._parameters import DotAlgorithm, RaggedDotDimensionNumbers, canonicalize_precision
 
 if TYPE_CHECKING:

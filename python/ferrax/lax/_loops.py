@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import _core, _flat
-from .._batching import vmap
+from .. import _core
+from .._base.dtypes import canonicalize_dtype, dtype_of, iinfo, is_integer
+from .._base.shapes import canonicalize_axis, whole
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._dtypes import canonicalize_dtype, dtype_of, iinfo, is_integer
-from .._shapes import canonicalize_axis, whole
-from .._tracebacks import api_boundary
-from .._traced import remembered, settled
+from .._tracing.cached_traces import remembered, settled
+from .._transforms.vmap import vmap
+from .._trees import flat as _flat
 from ..errors import ConcretizationTypeError
 from ..tree_util import tree_map
 from ._bodies import Body, as_array, aval_of, check_carry, promote_weak, refuse_ref_carry

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _core
+from .._base.dtypes import is_inexact
 from .._core import bind
-from .._dtypes import is_inexact
 from ._parameters import accuracy_parameters
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import canonicalize_dtype
+from .._base.shapes import canonicalize_shape
 from .._core import bind
-from .._dtypes import canonicalize_dtype
-from .._parts import reshard
-from .._shapes import canonicalize_shape
+from .._sharding.parts import reshard
 from ._parameters import RandomAlgorithm
 
 if TYPE_CHECKING:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from .. import _config, _core
+from .. import _core
+from .._base import config as _config
+from .._base.dtypes import dtype_of, highest, is_bool, is_integer, lowest, requested
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._dtypes import dtype_of, highest, is_bool, is_integer, lowest, requested
-from .._parts import sharded
-from .._tracebacks import api_boundary
+from .._sharding.parts import sharded
 from . import _arithmetic, _comparisons
 from ._creation import convert_element_type
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.shapes import canonicalize_axis, canonicalize_shape, common_shape
 from .._core import bind
-from .._parts import sharded
-from .._shapes import canonicalize_axis, canonicalize_shape, common_shape
+from .._sharding.parts import sharded
 
 if TYPE_CHECKING:
     from .._core import Array

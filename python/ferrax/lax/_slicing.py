@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import dtype_of, iinfo, is_integer, is_unsigned
+from .._base.shapes import canonicalize_axis, canonicalize_shape
 from .._core import bind
-from .._dtypes import dtype_of, iinfo, is_integer, is_unsigned
-from .._shapes import canonicalize_axis, canonicalize_shape
 from ._creation import convert_element_type
 from ._shaping import expand_dims, squeeze
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.dtypes import dtype_of, is_floating, refuse_sorted_keys
+from .._base.shapes import canonicalize_axis
 from .._core import bind
-from .._dtypes import dtype_of, is_floating, refuse_sorted_keys
-from .._shapes import canonicalize_axis
 
 if TYPE_CHECKING:
     from .._core import Array

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import dtype_of
+from .._base.tracebacks import api_boundary
 from .._core import bind
-from .._dtypes import dtype_of
-from .._tracebacks import api_boundary
 from ._creation import convert_element_type
 from ._reductions import _named_monoid, reduce_max, reduce_min, reduce_sum
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.dtypes import is_complex, is_inexact
+from .._base.flags import inert
+from .._base.late import late as _late
 from .._core import bind, primitive as _primitive
-from .._dtypes import is_complex, is_inexact
-from .._flags import inert
-from .._late import late as _late
 from ._arithmetic import real
 from ._comparisons import select
 from ._creation import convert_element_type

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._dtypes import is_inexact
-from .._jit import jit
+from .._base.dtypes import is_inexact
+from .._tracing.jit import jit
 from ..custom_derivatives import custom_jvp
-from ..numpy._arguments import as_array, check_promotion
+from ..numpy._support.arguments import as_array, check_promotion
 
 if TYPE_CHECKING:
     from .._core import Array

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import numpy as jnp
-from .._jit import jit
+from .._tracing.jit import jit
 from ..scipy._softmax import softmax
 from ..scipy.special import logsumexp
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._dtypes import is_integer, requested, summed_in
-from .._jit import jit
-from .._shapes import hashable_axes
+from .._base.dtypes import is_integer, requested, summed_in
+from .._base.shapes import hashable_axes
+from .._tracing.jit import jit
 from ..errors import ConcretizationTypeError
-from ..numpy._arguments import jitted
+from ..numpy._support.arguments import jitted
 from ..scipy.special import logsumexp
 from ._activations import _inexact
 

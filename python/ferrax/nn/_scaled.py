@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._flags import inert, refused
-from ..numpy._arguments import as_array, check_arraylike
+from .._base.flags import inert, refused
+from ..numpy._support.arguments import as_array, check_arraylike
 
 if TYPE_CHECKING:
     from .._core import Array

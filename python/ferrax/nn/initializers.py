@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from .. import numpy as jnp, random
-from .._dtypes import is_complex, requested
-from .._parts import sharded
+from .._base.dtypes import is_complex, requested
+from .._sharding.parts import sharded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

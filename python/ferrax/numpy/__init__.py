@@ -9,7 +9,7 @@ Invariant: this file is only the list of public names.
 import importlib as _importlib
 import typing as _typing
 
-from .._late import late as _late
+from .._base.late import late as _late
 from numpy import (
     character as character,
     complexfloating as complexfloating,
@@ -35,7 +35,7 @@ from numpy import (
 from numpy.exceptions import ComplexWarning as ComplexWarning
 
 from .._core import Array as ndarray
-from ._scalar_types import (
+from ._support.scalar_types import (
     bool_ as bool_,
     can_cast as can_cast,
     cdouble as cdouble,
@@ -66,7 +66,7 @@ from ._scalar_types import (
     uint64 as uint64,
     uint8 as uint8,
 )
-from ._creation import (
+from ._creation.arrays import (
     array as array,
     asarray as asarray,
     astype as astype,
@@ -77,7 +77,7 @@ from ._creation import (
     fromiter as fromiter,
     fromstring as fromstring,
 )
-from ._filling import (
+from ._creation.filled import (
     empty as empty,
     empty_like as empty_like,
     full as full,
@@ -87,14 +87,14 @@ from ._filling import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
-from ._ranges import (
+from ._creation.ranges import (
     fromfunction as fromfunction,
     arange as arange,
     geomspace as geomspace,
     linspace as linspace,
     logspace as logspace,
 )
-from ._matrices import (
+from ._creation.matrices import (
     diag as diag,
     diagflat as diagflat,
     diagonal as diagonal,
@@ -105,7 +105,7 @@ from ._matrices import (
     triu as triu,
     vander as vander,
 )
-from ._shaping import (
+from ._manipulation.shaping import (
     atleast_1d as atleast_1d,
     atleast_2d as atleast_2d,
     atleast_3d as atleast_3d,
@@ -126,7 +126,7 @@ from ._shaping import (
     swapaxes as swapaxes,
     transpose as transpose,
 )
-from ._joining import (
+from ._manipulation.joining import (
     array_split as array_split,
     block as block,
     column_stack as column_stack,
@@ -142,7 +142,7 @@ from ._joining import (
     vsplit as vsplit,
     vstack as vstack,
 )
-from ._rearranging import (
+from ._manipulation.rearranging import (
     flip as flip,
     fliplr as fliplr,
     flipud as flipud,
@@ -151,17 +151,17 @@ from ._rearranging import (
     rot90 as rot90,
     tile as tile,
 )
-from ._inserting import (
+from ._manipulation.inserting import (
     append as append,
     delete as delete,
     insert as insert,
     resize as resize,
     trim_zeros as trim_zeros,
 )
-from ._padding import (
+from ._manipulation.padding import (
     pad as pad,
 )
-from ._logic import (
+from ._logic.elementwise import (
     equal as equal,
     greater as greater,
     greater_equal as greater_equal,
@@ -170,7 +170,7 @@ from ._logic import (
     logical_not as logical_not,
     not_equal as not_equal,
 )
-from ._arithmetic import (
+from ._math.arithmetic import (
     abs as abs,
     absolute as absolute,
     divide as divide,
@@ -189,7 +189,7 @@ from ._arithmetic import (
     sign as sign,
     true_divide as true_divide,
 )
-from ._rounding import (
+from ._math.rounding import (
     around as around,
     ceil as ceil,
     floor as floor,
@@ -198,7 +198,7 @@ from ._rounding import (
     round as round,
     trunc as trunc,
 )
-from ._exponential import (
+from ._math.exponential import (
     cbrt as cbrt,
     exp as exp,
     exp2 as exp2,
@@ -215,7 +215,7 @@ from ._exponential import (
     sqrt as sqrt,
     square as square,
 )
-from ._trigonometric import (
+from ._math.trigonometric import (
     acos as acos,
     acosh as acosh,
     arccos as arccos,
@@ -243,7 +243,7 @@ from ._trigonometric import (
     tan as tan,
     tanh as tanh,
 )
-from ._complex import (
+from ._math.complex import (
     angle as angle,
     conj as conj,
     conjugate as conjugate,
@@ -252,7 +252,7 @@ from ._complex import (
     isreal as isreal,
     real as real,
 )
-from ._floating_point import (
+from ._math.floating_point import (
     copysign as copysign,
     frexp as frexp,
     isfinite as isfinite,
@@ -266,7 +266,7 @@ from ._floating_point import (
     signbit as signbit,
     spacing as spacing,
 )
-from ._ufuncs import (
+from ._functional.ufuncs import (
     add as add,
     bitwise_and as bitwise_and,
     bitwise_or as bitwise_or,
@@ -284,16 +284,16 @@ from ._ufuncs import (
     subtract as subtract,
     ufunc as ufunc,
 )
-from ._selecting import (
+from ._indexing.selecting import (
     clip as clip,
+    where as where,
 )
-from ._choosing import (
+from ._indexing.choosing import (
     choose as choose,
     piecewise as piecewise,
     select as select,
-    where as where,
 )
-from ._cumulative import (
+from ._reductions.cumulative import (
     cumprod as cumprod,
     cumsum as cumsum,
     cumulative_prod as cumulative_prod,
@@ -301,7 +301,7 @@ from ._cumulative import (
     nancumprod as nancumprod,
     nancumsum as nancumsum,
 )
-from ._comparing import (
+from ._logic.whole import (
     allclose as allclose,
     array_equal as array_equal,
     array_equiv as array_equiv,
@@ -311,8 +311,8 @@ from ._comparing import (
     isscalar as isscalar,
     iterable as iterable,
 )
-from ._averages import average as average, mean as mean, std as std, var as var
-from ._nan_reductions import (
+from ._reductions.averages import average as average, mean as mean, std as std, var as var
+from ._reductions.nan import (
     nanargmax as nanargmax,
     nanargmin as nanargmin,
     nanmax as nanmax,
@@ -323,7 +323,7 @@ from ._nan_reductions import (
     nansum as nansum,
     nanvar as nanvar,
 )
-from ._reductions import (
+from ._reductions.plain import (
     all as all,
     amax as amax,
     amin as amin,
@@ -337,7 +337,7 @@ from ._reductions import (
     ptp as ptp,
     sum as sum,
 )
-from ._sorting import (
+from ._sorting.sorting import (
     argpartition as argpartition,
     argsort as argsort,
     lexsort as lexsort,
@@ -345,7 +345,7 @@ from ._sorting import (
     sort as sort,
     sort_complex as sort_complex,
 )
-from ._searching import (
+from ._sorting.searching import (
     argwhere as argwhere,
     compress as compress,
     digitize as digitize,
@@ -354,7 +354,7 @@ from ._searching import (
     nonzero as nonzero,
     searchsorted as searchsorted,
 )
-from ._sets import (
+from ._sorting.sets import (
     intersect1d as intersect1d,
     isin as isin,
     setdiff1d as setdiff1d,
@@ -366,14 +366,14 @@ from ._sets import (
     unique_inverse as unique_inverse,
     unique_values as unique_values,
 )
-from ._histograms import (
+from ._reductions.histograms import (
     bincount as bincount,
     histogram as histogram,
     histogram2d as histogram2d,
     histogram_bin_edges as histogram_bin_edges,
     histogramdd as histogramdd,
 )
-from ._index_makers import (
+from ._indexing.makers import (
     diag_indices as diag_indices,
     diag_indices_from as diag_indices_from,
     ix_ as ix_,
@@ -385,7 +385,7 @@ from ._index_makers import (
     triu_indices_from as triu_indices_from,
     unravel_index as unravel_index,
 )
-from ._taking import (
+from ._indexing.taking import (
     fill_diagonal as fill_diagonal,
     place as place,
     put as put,
@@ -393,11 +393,11 @@ from ._taking import (
     take as take,
     take_along_axis as take_along_axis,
 )
-from ._convolving import (
+from ._products.convolving import (
     convolve as convolve,
     correlate as correlate,
 )
-from ._linear_algebra import (
+from ._products.products import (
     cross as cross,
     dot as dot,
     inner as inner,
@@ -411,11 +411,11 @@ from ._linear_algebra import (
     vecdot as vecdot,
     vecmat as vecmat,
 )
-from ._einsum import (
+from ._products.einsum import (
     einsum as einsum,
     einsum_path as einsum_path,
 )
-from ._statistics import (
+from ._reductions.statistics import (
     corrcoef as corrcoef,
     cov as cov,
     median as median,
@@ -425,7 +425,7 @@ from ._statistics import (
     percentile as percentile,
     quantile as quantile,
 )
-from ._calculus import (
+from ._calculus.differences import (
     diff as diff,
     ediff1d as ediff1d,
     gradient as gradient,
@@ -433,7 +433,7 @@ from ._calculus import (
     trapezoid as trapezoid,
     unwrap as unwrap,
 )
-from ._polynomials import (
+from ._calculus.polynomials import (
     poly as poly,
     polyadd as polyadd,
     polyder as polyder,
@@ -445,14 +445,14 @@ from ._polynomials import (
     polyval as polyval,
     roots as roots,
 )
-from ._windows import (
+from ._calculus.windows import (
     bartlett as bartlett,
     blackman as blackman,
     hamming as hamming,
     hanning as hanning,
     kaiser as kaiser,
 )
-from ._grids import (
+from ._creation.grids import (
     c_ as c_,
     index_exp as index_exp,
     indices as indices,
@@ -462,7 +462,7 @@ from ._grids import (
     r_ as r_,
     s_ as s_,
 )
-from ._bits import (
+from ._math.bits import (
     bitwise_count as bitwise_count,
     bitwise_invert as bitwise_invert,
     bitwise_left_shift as bitwise_left_shift,
@@ -474,12 +474,12 @@ from ._bits import (
     right_shift as right_shift,
     unpackbits as unpackbits,
 )
-from ._vectorizing import (
+from ._functional.vectorizing import (
     apply_along_axis as apply_along_axis,
     apply_over_axes as apply_over_axes,
     vectorize as vectorize,
 )
-from ._files import (
+from ._creation.files import (
     array_repr as array_repr,
     array_str as array_str,
     load as load,
@@ -487,13 +487,13 @@ from ._files import (
     savez as savez,
 )
 from . import linalg as linalg
-from ._scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended, numpys_dtype as _dtype
+from ._support.scalar_types import EXTENDED as _EXTENDED, bool_ as bool, extended as _extended, numpys_dtype as _dtype
 
 if _typing.TYPE_CHECKING:
     from numpy import dtype as dtype
 
-    from ._namespace_info import ArrayNamespaceInfo as __array_namespace_info__
-    from ._scalar_types import _ScalarMeta
+    from ._support.namespace_info import ArrayNamespaceInfo as __array_namespace_info__
+    from ._support.scalar_types import _ScalarMeta
     from . import fft as fft
 
     bfloat16: _ScalarMeta
@@ -528,7 +528,7 @@ if not _typing.TYPE_CHECKING:  # a checker would take every name for one of the 
         elif name == "fft":
             value = _importlib.import_module(f"{__name__}.fft")
         elif name == "__array_namespace_info__":
-            value = _importlib.import_module(f"{__name__}._namespace_info").ArrayNamespaceInfo
+            value = _importlib.import_module(f"{__name__}._support.namespace_info").ArrayNamespaceInfo
         else:
             raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
         globals()[name] = value
@@ -543,7 +543,7 @@ def __dir__():
 if not _typing.TYPE_CHECKING:  # a checker takes what is listed above
     __all__ = [n for n in __dir__() if n not in _EXTENDED]
 
-from . import _array_methods
+from ._support import array_methods as _array_methods
 
 _array_methods.install()
 

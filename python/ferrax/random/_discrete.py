@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._dtypes import requested
-from .._parts import sharded
-from .._shapes import common_shape
-from ..numpy._arguments import promote_inexact, shape_of
+from .._base.dtypes import requested
+from .._base.shapes import common_shape
+from .._sharding.parts import sharded
+from ..numpy._support.arguments import promote_inexact, shape_of
 from ._keys import _core, clone, single
 from ._uniform import _pair, broadcast_shape, checked_shape, drawn, float_dtype, uniform
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import lax, numpy as jnp
-from .._batching import vmap
-from .._parts import sharded
+from .._sharding.parts import sharded
+from .._transforms.vmap import vmap
 from ..custom_derivatives import custom_jvp
 from ..interpreters import batching
 from ..interpreters._composed import composed
-from ..numpy._arguments import ndim_of, shape_of
+from ..numpy._support.arguments import ndim_of, shape_of
 from ._cells import Cells
 from ._described import described
 from ._keys import _core, clone, single

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _config, _core
+from .. import _core
+from .._base import config as _config
 
 if TYPE_CHECKING:
     from .._core import Array, KeyTy

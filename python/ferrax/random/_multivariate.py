@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import _core, lax, numpy as jnp
-from .._parts import sharded
-from .._shapes import common_shape
+from .._base.shapes import common_shape
+from .._sharding.parts import sharded
 from ._keys import single
 from ._transformed import normal
 from ._uniform import broadcast_shape, checked_shape, drawn, float_dtype

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import _core, lax, numpy as jnp
-from .._dtypes import canonicalize_dtype, is_floating, is_integer
-from .._parts import sharded
-from ..numpy._arguments import ndim_of
+from .._base.dtypes import canonicalize_dtype, is_floating, is_integer
+from .._sharding.parts import sharded
+from ..numpy._support.arguments import ndim_of
 from ._keys import single
 from ._transformed import gumbel
 from ._uniform import _pair, _random_bits, checked_shape, drawn, randint, uniform

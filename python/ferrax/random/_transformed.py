@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import _config, lax, numpy as jnp
-from .._dtypes import is_complex, requested
-from .._parts import sharded
-from .._shapes import common_shape
-from ..numpy._arguments import promote_inexact, shape_of
+from .. import lax, numpy as jnp
+from .._base import config as _config
+from .._base.dtypes import is_complex, requested
+from .._base.shapes import common_shape
+from .._sharding.parts import sharded
+from ..numpy._support.arguments import promote_inexact, shape_of
 from . import _normal_tails
 from ._cells import Cells, gumbel_of_64_bits
 from ._described import described

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import _core, lax, numpy as jnp
-from .._dtypes import canonicalize_dtype, iinfo, is_complex, is_floating, is_integer, is_narrow, requested
-from .._jit import jit
-from .._parts import sharded
-from .._shapes import canonicalize_shape, common_shape
+from .._base.dtypes import canonicalize_dtype, iinfo, is_complex, is_floating, is_integer, is_narrow, requested
+from .._base.shapes import canonicalize_shape, common_shape
+from .._sharding.parts import sharded
+from .._tracing.jit import jit
 from ..dtypes import TypePromotionError
-from ..numpy._arguments import check_arraylike
+from ..numpy._support.arguments import check_arraylike
 from ._keys import single
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import importlib as _importlib
 import typing as _typing
 
-from .._late import late as _late
+from .._base.late import late as _late
 
 if _typing.TYPE_CHECKING:
     from . import cluster as cluster

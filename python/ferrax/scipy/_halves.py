@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from .. import lax
-from .._dtypes import is_floating
+from .._base.dtypes import is_floating
 from ..numpy import result_type
-from ..numpy._arguments import converted
+from ..numpy._support.arguments import converted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

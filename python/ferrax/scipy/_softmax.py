@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .. import _core, lax, numpy as jnp
-from .._config import config
-from .._dtypes import summed_in
-from .._jit import jit
+from .._base.config import config
+from .._base.dtypes import summed_in
+from .._tracing.jit import jit
 from ..custom_derivatives import custom_jvp
-from ..numpy._arguments import as_array
+from ..numpy._support.arguments import as_array
 
 if TYPE_CHECKING:
     from .._core import Array

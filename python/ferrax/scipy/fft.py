@@ -17,10 +17,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import lax
+from .._base.dtypes import is_complex, to_inexact
+from .._base.shapes import canonicalize_axis
 from .._core import Array, bind
-from .._dtypes import is_complex, to_inexact
-from .._shapes import canonicalize_axis
-from ..numpy._arguments import as_array, jitted
+from ..numpy._support.arguments import as_array, jitted
 from ..numpy.fft._transforms import _fitted
 
 __all__ = ["dct", "dctn", "idct", "idctn"]

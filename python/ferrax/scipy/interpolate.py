@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .. import _core, numpy as jnp
-from .._dtypes import is_complex, to_inexact
-from ..numpy._arguments import as_array, check_arraylike, check_promotion
+from .._base.dtypes import is_complex, to_inexact
+from ..numpy._support.arguments import as_array, check_arraylike, check_promotion
 
 __all__ = ["RegularGridInterpolator"]
 

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import numpy as jnp
+from .._base.dtypes import is_bool, is_complex, is_inexact, is_integer
 from .._core import Array
-from .._dtypes import is_bool, is_complex, is_inexact, is_integer
-from ..numpy._arguments import as_array, check_promotion, jitted
+from ..numpy._support.arguments import as_array, check_promotion, jitted
 from ..typing import ArrayLike
 
 __all__ = ["map_coordinates"]

@@ -1,5 +1,5 @@
 //! `x[i]`: static integers, slices, `...` and `None` are emitted here; other indices go to
-//! `ferrax._indexing`.
+//! `ferrax.numpy._indexing.at`.
 use super::PyArray;
 use super::value::{held, required, wrap};
 use crate::config::flags;

@@ -18,7 +18,7 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ..._devices import process_count
+from ..._runtime.devices import process_count
 from .tensorstore_impl import (
     CONTEXT as TS_CONTEXT,
     async_deserialize,

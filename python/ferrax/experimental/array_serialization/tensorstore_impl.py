@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
-from ..._devices import process_count, process_index
-from ..._layouts import Format
-from ..._parts import make_array_from_single_device_arrays
+from ..._base.layouts import Format
+from ..._runtime.devices import process_count, process_index
+from ..._sharding.parts import make_array_from_single_device_arrays
 from ...dtypes import canonicalize_dtype
 from ...sharding import Sharding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._config import config
+from ..._base.config import config
 
 __all__ = ["get_cache_dir", "is_initialized", "reset_cache", "set_cache_dir"]
 

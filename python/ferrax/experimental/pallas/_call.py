@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from ... import _core, lax
-from ..._api import ShapeDtypeStruct
-from ..._jit import jit
-from ..._tracebacks import api_boundary
+from ..._base.tracebacks import api_boundary
+from ..._tracing.jit import jit
+from ..._tracing.trace import ShapeDtypeStruct
 from ...tree_util import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_structure, tree_unflatten
 from . import _grid
 from ._references import KernelRef, uninitialized

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ... import _core, lax
-from ..._jit import jit
-from ..._tracebacks import api_boundary
+from ..._base.tracebacks import api_boundary
+from ..._tracing.jit import jit
 from ...debug import print as _print
 from ...numpy import broadcast_to, dot, zeros_like
 from ...tree_util import tree_leaves, tree_map

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ... import _core, lax
-from ..._dtypes import is_bool, is_integer
-from ..._ref_functions import ds as strided
-from ..._refs import Ref
+from ..._base.dtypes import is_bool, is_integer
+from ..._references.functions import ds as strided
+from ..._references.refs import Ref
 from ...dtypes import iinfo
 from ._specs import Slice
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import lax
-from ..._refused import refused as _refused
+from ..._base.refused import refused as _refused
 from ...numpy import roll as _roll, take_along_axis as _take_along_axis
 from ._inside import (
     semaphore_read as semaphore_read,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core, lax
-from ..._refused import refused as _refused
+from ..._base.refused import refused as _refused
 from ...numpy import maximum, minimum
 from ._references import load as load, store as store
 

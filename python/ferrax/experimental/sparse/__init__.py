@@ -10,7 +10,7 @@ Sparse arrays are pytrees: they pass through `jit`, `vmap` (over batch dimension
 
 import importlib as _importlib
 
-from ..._late import late as _late
+from ..._base.late import late as _late
 from . import bcoo as _bcoo, bcsr as _bcsr, coo as _coo, csr as _csr, linalg as linalg
 from ._base import (
     CuSparseEfficiencyWarning as CuSparseEfficiencyWarning,

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._batching import vmap
+from ..._base.dtypes import canonicalize_dtype
 from ..._core import Tracer, trace_of
-from ..._devices import block_until_ready
-from ..._dtypes import canonicalize_dtype
+from ..._runtime.devices import block_until_ready
+from ..._transforms.vmap import vmap
 from ...tree_util import tree_map
 
 if TYPE_CHECKING:

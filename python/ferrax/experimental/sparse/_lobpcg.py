@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import lax, numpy as jnp
+from ..._base.dtypes import is_inexact
+from ..._base.tracebacks import api_boundary
 from ..._core import Array
-from ..._dtypes import is_inexact
-from ..._jit import jit
-from ..._tracebacks import api_boundary
+from ..._tracing.jit import jit
 from ._base import JAXSparse
 
 __all__ = ["lobpcg_standard"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import numpy as jnp
 from ..._core import Array
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ._base import JAXSparse
 from ._construction import bcoo_empty, bcoo_eye, bcoo_from_scipy_sparse, bcoo_fromdense, bcoo_todense
 from ._duplicates import bcoo_sort_indices, sum_duplicates

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, numpy as jnp
+from ..._base.flags import no_sharding
 from ..._core import Array
-from ..._flags import no_sharding
 from ._base import JAXSparse, add_at, columns, ends, inside, masked, over_batch, take_at
 from ._duplicates import bcoo_sum_duplicates, positions_of
 from ._shaping import bcoo_broadcast_in_dim, materialized

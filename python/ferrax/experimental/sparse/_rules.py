@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._core import Tracer
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ._base import JAXSparse, column, columns, ends, inside, masked, over_batch
 from ._convolution import bcoo_conv_general_dilated
 from ._duplicates import sum_duplicates

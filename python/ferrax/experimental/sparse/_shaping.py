@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._flags import no_sharding
+from ..._base.flags import no_sharding
 from ._base import column, ends, inside, masked
 from .bcoo import BCOO, check_bcoo, like, made, props
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._batching import vmap
+from ..._transforms.vmap import vmap
 from ._base import SparseEfficiencyError, SparseEfficiencyWarning, add_at, column, columns, ends, expanded, inside, masked
 from ._duplicates import bcoo_sum_duplicates
 from ._shaping import bcoo_squeeze, bcoo_transpose, materialized, with_columns

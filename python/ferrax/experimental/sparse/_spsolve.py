@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._api import ShapeDtypeStruct
-from ..._callback import pure_callback
-from ..._dtypes import is_inexact
+from ..._base.dtypes import is_inexact
+from ..._runtime.callback import pure_callback
+from ..._tracing.trace import ShapeDtypeStruct
 from .coo import product
 from .csr import CSR
 

@@ -7,7 +7,7 @@ elements give the largest.
 import functools
 
 from ... import lax, numpy as jnp
-from ..._api import eval_shape
+from ..._tracing.trace import eval_shape
 from ._base import ends
 from ._rules import dense
 from ._shaping import bcoo_squeeze, materialized

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import numpy as jnp
-from ..._autodiff import jacfwd as _jacfwd, jacrev as _jacrev, value_and_grad as _value_and_grad
-from ..._flat import check_callable, wraps
-from ..._transformed import restorable
+from ..._tracing.picklable import restorable
+from ..._transforms.grad import jacfwd as _jacfwd, jacrev as _jacrev, value_and_grad as _value_and_grad
+from ..._trees.flat import check_callable, wraps
 from ...tree_util import register_pytree_node_class, tree_flatten, tree_map
 from ._base import JAXSparse
 from .bcoo import BCOO, made

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import numpy as jnp
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ...tree_util import register_pytree_node_class
 from ._base import JAXSparse, Layout, checked_index_dtype, checked_shape
 from ._construction import bcoo_fromdense, bcoo_todense, checked_nse, count_specified, diagonal

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import numpy as jnp, random
-from ..._batching import vmap
+from ..._transforms.vmap import vmap
 from ._base import checked_index_dtype, checked_shape
 from ._duplicates import bcoo_sort_indices
 from .bcoo import BCOO

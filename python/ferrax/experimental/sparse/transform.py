@@ -14,8 +14,8 @@ from typing import Any
 
 from ... import _core
 from ..._core import ShapedArray
-from ..._flat import FlatFun
-from ..._transformed import restorable
+from ..._tracing.picklable import restorable
+from ..._trees.flat import FlatFun
 from ...extend.core import Literal
 from ...tree_util import tree_flatten
 from ._base import JAXSparse

@@ -19,11 +19,11 @@ import itertools
 import numpy as np
 
 from ... import _core
-from ..._flags import refused
+from ..._base.flags import refused
 from ..._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray, Tracer, Var
-from ..._dtypes import NUMPY_NUMBERS
-from ..._flat import tangent_dtype
-from ..._late import late as _late
+from ..._base.dtypes import NUMPY_NUMBERS
+from ..._trees.flat import tangent_dtype
+from ..._base.late import late as _late
 from ...lax._tokens import Token
 from ._equations import AbstractToken, DebugInfo, DropVar, Effect, Effects, abstract_token, gensym, new_jaxpr_eqn
 from ...errors import ConcretizationTypeError, InconclusiveDimensionOperation, JaxprTypeError

@@ -7,8 +7,8 @@ registered for them are not used.
 """
 
 from ... import lax
+from ..._base.late import late as _late
 from ..._core import Primitive, primitive
-from ..._late import late as _late
 
 __all__ = [
     "add_jaxvals_p",

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _core
+from ..._base.dtypes import canonicalize_dtype, requested
+from ..._base.shapes import hashable_axes, whole
 from ..._core import bind
-from ..._dtypes import canonicalize_dtype, requested
-from ..._parts import placed
-from ..._shapes import hashable_axes, whole
-from .._arguments import as_array
-from .._arithmetic import divide, multiply
-from .._joining import concatenate
-from .._rearranging import roll
+from ..._sharding.parts import placed
+from .._manipulation.joining import concatenate
+from .._manipulation.rearranging import roll
+from .._math.arithmetic import divide, multiply
+from .._support.arguments import as_array
 
 if TYPE_CHECKING:
     from ..._core import Array, Device

@@ -14,11 +14,11 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..._base.dtypes import is_complex, to_complex, to_inexact
+from ..._base.shapes import canonicalize_axis
 from ..._core import bind
-from ..._dtypes import is_complex, to_complex, to_inexact
-from ..._shapes import canonicalize_axis
 from ...lax import FftType
-from .._arguments import as_array
+from .._support.arguments import as_array
 
 if TYPE_CHECKING:
     from ..._core import Array

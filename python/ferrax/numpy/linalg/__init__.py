@@ -9,7 +9,7 @@ Invariant: this file is only the list of public names; a name's module is import
 import importlib as _importlib
 import typing as _typing
 
-from ..._late import late as _late
+from ..._base.late import late as _late
 
 if _typing.TYPE_CHECKING:
     from ._factorizations import (

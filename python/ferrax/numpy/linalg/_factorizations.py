@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ... import _core
 from ...lax import linalg as _lax, sort
-from .._arguments import Array, check_arraylike, jitted
-from .._complex import conj
-from .._shaping import swapaxes
-from .._taking import take_along_axis
+from .._indexing.taking import take_along_axis
+from .._manipulation.shaping import swapaxes
+from .._math.complex import conj
+from .._support.arguments import Array, check_arraylike, jitted
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike

@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _core
-from ..._autodiff import jvp
-from ..._config import enable_x64
-from ..._dtypes import float0
+from ..._base.config import enable_x64
+from ..._base.dtypes import float0
+from ..._transforms.grad import jvp
 from ...custom_derivatives import custom_jvp
 from ...lax import stop_gradient
-from .. import _filling, _reductions
-from .._arguments import jitted
-from .._selecting import where
+from .._creation import filled as _filling
+from .._indexing.selecting import where
+from .._reductions import plain as _reductions
+from .._support.arguments import jitted
 from ._factorizations import floating, svd
 from ._norms import norm
 from ._solving import _pinv_of, _wide
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike
-    from .._arguments import Array
+    from .._support.arguments import Array
 
 
 def _wide_lstsq(a, b, rcond):

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _core
+from ..._base.dtypes import is_complex, summed_in
+from ..._base.shapes import canonicalize_axes, canonicalize_axis, hashable_axes
 from ..._core import bind
-from ..._dtypes import is_complex, summed_in
-from ..._shapes import canonicalize_axes, canonicalize_axis, hashable_axes
-from .._arguments import as_array, broadcast_constant, check_arraylike, constant, convert, jitted, scalar_like
-from .._averages import root
-from .._exponential import power, reciprocal
-from .._reductions import max as maximum, min as minimum, sum
-from .._selecting import where
-from .._shaping import moveaxis, ravel, reshape
+from .._indexing.selecting import where
+from .._manipulation.shaping import moveaxis, ravel, reshape
+from .._math.exponential import power, reciprocal
+from .._reductions.averages import root
+from .._reductions.plain import max as maximum, min as minimum, sum
+from .._support.arguments import as_array, broadcast_constant, check_arraylike, constant, convert, jitted, scalar_like
 from ._factorizations import svdvals
 
 if TYPE_CHECKING:

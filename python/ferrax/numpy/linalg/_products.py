@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
-from ..._parts import sharded
-from .. import _linear_algebra, _matrices, _shaping
-from .._arguments import as_array, check_arraylike, check_promotion, jitted
+from ..._sharding.parts import sharded
+from .._creation import matrices as _matrices
+from .._manipulation import shaping as _shaping
+from .._products import products as _linear_algebra
+from .._support.arguments import as_array, check_arraylike, check_promotion, jitted
 from ._solving import inv
 
 if TYPE_CHECKING:

@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
-from ..._autodiff import jvp, vjp
-from ..._config import enable_x64
-from ..._dtypes import is_complex
-from ..._shapes import common_shape
+from ..._base.config import enable_x64
+from ..._base.dtypes import is_complex
+from ..._base.shapes import common_shape
+from ..._transforms.grad import jvp, vjp
 from ...custom_derivatives import custom_jvp
 from ...lax import cond as _cond, custom_linear_solve, fori_loop, linalg as _lax, stop_gradient
-from .. import _filling, _matrices, _reductions
-from .._arguments import Array, as_array, check_arraylike, jitted
-from .._complex import conj
-from .._exponential import log
-from .._selecting import where
-from .._shaping import moveaxis, swapaxes
-from .._taking import take_along_axis
+from .._creation import filled as _filling, matrices as _matrices
+from .._indexing.selecting import where
+from .._indexing.taking import take_along_axis
+from .._manipulation.shaping import moveaxis, swapaxes
+from .._math.complex import conj
+from .._math.exponential import log
+from .._reductions import plain as _reductions
+from .._support.arguments import Array, as_array, check_arraylike, jitted
 from ._factorizations import eigh, floating, qr, svd
 from ._norms import norm
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ... import numpy as jnp
 from ..._core import Array
-from ...numpy._arguments import promote_inexact
+from ...numpy._support.arguments import promote_inexact
 from ...typing import ArrayLike
 
 __all__ = ["vq"]

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
-from ..._shapes import common_shape
+from ..._base.shapes import common_shape
 from ...lax import linalg as _lax
-from ...numpy._arguments import jitted
+from ...numpy._support.arguments import jitted
 from ...numpy.linalg._factorizations import floating
 from ...numpy.linalg._solving import adjoint
 

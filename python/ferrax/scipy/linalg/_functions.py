@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._autodiff import jvp
-from ..._dtypes import is_complex
-from ..._shapes import common_shape
-from ..._tracebacks import api_boundary
+from ..._base.dtypes import is_complex
+from ..._base.shapes import common_shape
+from ..._base.tracebacks import api_boundary
+from ..._transforms.grad import jvp
 from ...custom_derivatives import custom_jvp
 from ...lax import linalg as _lax
-from ...numpy._arguments import jitted
+from ...numpy._support.arguments import jitted
 from ...numpy.linalg._factorizations import floating
 from ...numpy.linalg._solving import adjoint
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import numpy as jnp
 from ...lax import linalg as _lax
-from ...numpy._arguments import jitted
+from ...numpy._support.arguments import jitted
 from ...numpy.linalg._solving import adjoint, lu_solve as _lu_solve
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import numpy as jnp
-from ..._dtypes import canonicalize_dtype, requested
-from ..._shapes import common_shape
-from ...numpy._arguments import check_arraylike, check_promotion
+from ..._base.dtypes import canonicalize_dtype, requested
+from ..._base.shapes import common_shape
+from ...numpy._support.arguments import check_arraylike, check_promotion
 
 if TYPE_CHECKING:
     from ..._core import Array

@@ -11,7 +11,7 @@ import typing
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._autodiff import value_and_grad
+from ..._transforms.grad import value_and_grad
 from ._line_search import search
 
 CONVERGED, ITERATIONS, EVALUATIONS, GRADIENTS, NO_DECREASE, LITTLE_GAIN = 0, 1, 2, 3, 5, 4

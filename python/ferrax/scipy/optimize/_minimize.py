@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ... import _core, lax, numpy as jnp
-from ..._dtypes import is_complex
-from ..._tracebacks import api_boundary
+from ..._base.dtypes import is_complex
+from ..._base.tracebacks import api_boundary
 from ._bfgs import CONVERGED, LITTLE_GAIN, bfgs, lbfgs
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._dtypes import is_complex, to_inexact
-from ..._shapes import canonicalize_axes
-from ...numpy._arguments import jitted, promote_inexact
+from ..._base.dtypes import is_complex, to_inexact
+from ..._base.shapes import canonicalize_axes
+from ...numpy._support.arguments import jitted, promote_inexact
 
 if TYPE_CHECKING:
     from ..._core import Array

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import numpy as jnp
-from ..._dtypes import is_complex, to_complex, to_inexact
-from ..._shapes import canonicalize_axis, common_shape
-from ...numpy._arguments import as_array, promote_inexact
+from ..._base.dtypes import is_complex, to_complex, to_inexact
+from ..._base.shapes import canonicalize_axis, common_shape
+from ...numpy._support.arguments import as_array, promote_inexact
 from ._trends import detrend as _detrend
 from ._windows import window as _named
 

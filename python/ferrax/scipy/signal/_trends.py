@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import numpy as jnp
-from ..._shapes import canonicalize_axis
-from ...numpy._arguments import promote_inexact
+from ..._base.shapes import canonicalize_axis
+from ...numpy._support.arguments import promote_inexact
 
 if TYPE_CHECKING:
     from ..._core import Array

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ... import lax, numpy as jnp
+from ..._base.tracebacks import api_boundary
 from ..._core import Array
-from ..._tracebacks import api_boundary
 from ...tree_util import tree_leaves, tree_map, tree_reduce, tree_structure
 
 __all__ = ["bicgstab", "cg", "gmres"]

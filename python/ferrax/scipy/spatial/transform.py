@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core, lax, numpy as jnp, random
-from ..._dtypes import to_inexact
+from ..._base.dtypes import to_inexact
 
 if TYPE_CHECKING:
     from ..._core import Array

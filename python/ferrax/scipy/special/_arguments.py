@@ -3,7 +3,7 @@
 Invariant: real and complex arrays and numbers of any dtype are accepted; lists raise TypeError.
 """
 
-from ...numpy._arguments import as_floats, broadcast_together, pointwise, promote_inexact
+from ...numpy._support.arguments import as_floats, broadcast_together, pointwise, promote_inexact
 
 
 def _of_floats(name, primitive, x):

@@ -16,10 +16,10 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ..._core import Tracer
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ...custom_derivatives import custom_jvp
 from ...errors import ConcretizationTypeError
-from ...numpy._arguments import as_array, broadcast_together, check_promotion, convert, promote_inexact
+from ...numpy._support.arguments import as_array, broadcast_together, check_promotion, convert, promote_inexact
 from .._halves import in_single
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ where log(gamma(z)) would lose turns of 2 pi.
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._jit import jit
+from ..._tracing.jit import jit
 
 _FAR = 7
 # B_2k / (2k (2k - 1)), the last first.

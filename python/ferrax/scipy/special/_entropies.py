@@ -12,7 +12,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ...custom_derivatives import SymbolicZero, custom_jvp
 from .._halves import in_single
 from ._arguments import _floats, _of_floats, _reals

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._jit import jit
-from ..._shapes import common_shape
+from ..._base.shapes import common_shape
+from ..._tracing.jit import jit
 from ...custom_derivatives import custom_jvp
-from ...numpy._arguments import convert, promote_inexact
+from ...numpy._support.arguments import convert, promote_inexact
 from .._halves import in_single
 
 if TYPE_CHECKING:

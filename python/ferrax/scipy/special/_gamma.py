@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ...numpy._arguments import Array, broadcast_together, promote_inexact
+from ...numpy._support.arguments import Array, broadcast_together, promote_inexact
 from .._domains import nan_outside
 from .._halves import in_single
 from ._arguments import _floats, _of_floats, _reals

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._jit import jit
-from ...numpy._arguments import broadcast_together, promote_inexact
+from ..._tracing.jit import jit
+from ...numpy._support.arguments import broadcast_together, promote_inexact
 from .._domains import nan_outside
 from .._halves import in_single
 

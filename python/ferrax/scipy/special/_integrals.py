@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ...custom_derivatives import custom_jvp
-from ...numpy._arguments import broadcast_together, convert, promote_inexact
+from ...numpy._support.arguments import broadcast_together, convert, promote_inexact
 from .._chebyshev import evaluate
 from .._chebyshev_tables import CIN, E1, EI, EIN, FRESNEL_C, FRESNEL_F, FRESNEL_G, FRESNEL_S, SI, SINE_F, SINE_G
 from .._halves import in_single

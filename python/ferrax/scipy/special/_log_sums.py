@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import lax, numpy as jnp
-from ..._dtypes import summed_in
-from ..._shapes import hashable_axes
-from ...numpy._arguments import jitted
+from ..._base.dtypes import summed_in
+from ..._base.shapes import hashable_axes
+from ...numpy._support.arguments import jitted
 from .. import _softmax
 from ._arguments import _floats
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import lax, numpy as jnp
-from ..._jit import jit
+from ..._tracing.jit import jit
 from ...custom_derivatives import custom_jvp
 from .._halves import in_single
 from ._arguments import _floats, _of_floats

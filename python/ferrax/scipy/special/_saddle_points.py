@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ...custom_derivatives import custom_jvp
-from ...numpy._arguments import broadcast_together
+from ...numpy._support.arguments import broadcast_together
 from ._entropies import _log_less, xlog1py, xlogy
 from ._gamma import _stirling_error, betaln
 

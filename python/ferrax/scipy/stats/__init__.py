@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib as _importlib
 import typing as _typing
 
-from ..._late import late as _late
+from ..._base.late import late as _late
 from ._samples import mode, rankdata, sem
 
 if _typing.TYPE_CHECKING:

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ... import _core, numpy as jnp
-from ..._jit import jit
-from ...numpy._arguments import promote_inexact
+from ..._tracing.jit import jit
+from ...numpy._support.arguments import promote_inexact
 from .._domains import nan_outside
 from .._halves import in_single
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import numpy as jnp, random
 from ...lax import linalg
-from ...numpy._arguments import Array, check_arraylike, ndim_of, promote_inexact
+from ...numpy._support.arguments import Array, check_arraylike, ndim_of, promote_inexact
 from ...tree_util import register_pytree_node_class
 from ..special import logsumexp, ndtr
 from .multivariate_normal import _whitened

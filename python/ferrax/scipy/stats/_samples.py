@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ... import numpy as jnp
-from ..._jit import jit
-from ..._shapes import canonicalize_axis
-from ...numpy._arguments import Array, as_array, check_arraylike, promote_inexact
+from ..._base.shapes import canonicalize_axis
+from ..._tracing.jit import jit
+from ...numpy._support.arguments import Array, as_array, check_arraylike, promote_inexact
 
 if TYPE_CHECKING:
     from ...typing import ArrayLike

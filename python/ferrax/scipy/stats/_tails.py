@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import lax, numpy as jnp
 from ...custom_derivatives import custom_jvp
-from ...numpy._arguments import broadcast_together
+from ...numpy._support.arguments import broadcast_together
 from ..special import betaln, gammaln
 from ..special._entropies import _sum_of_tangents
 from ..special._saddle_points import beta_weight, gamma_weight

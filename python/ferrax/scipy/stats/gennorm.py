@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import numpy as jnp
-from ..._autodiff import jvp
+from ..._transforms.grad import jvp
 from ...custom_derivatives import custom_jvp
 from ..special import gammaincc, gammaln
 from ._families import Continuous

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
-from ..._jit import jit
-from ...numpy import _arguments
+from ..._tracing.jit import jit
+from ...numpy._support import arguments as _arguments
 from ..special import _saddle_points
 from . import _families
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import _shapes, numpy as jnp
-from ..._jit import jit
+from ... import numpy as jnp
+from ..._base import shapes as _shapes
+from ..._tracing.jit import jit
 from ...lax import linalg
 from . import _families
 

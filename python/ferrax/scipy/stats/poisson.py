@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ... import _shapes, lax, numpy as jnp
-from ..._jit import jit
+from ... import lax, numpy as jnp
+from ..._base import shapes as _shapes
+from ..._tracing.jit import jit
 from .. import _halves
 from .._domains import nan_outside
 from ..special import _saddle_points, gammaincc, gammaln, xlogy

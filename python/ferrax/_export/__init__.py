@@ -1,0 +1,1 @@
+"""Exported programs: symbolic sizes, shardings and trees of their files."""

@@ -1,0 +1,1 @@
+"""Maps over devices: `shard_map` and `pmap`."""

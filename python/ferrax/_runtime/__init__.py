@@ -1,0 +1,1 @@
+"""Devices, meshes, processes, callbacks, and the records of the runtime."""

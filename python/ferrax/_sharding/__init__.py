@@ -1,0 +1,1 @@
+"""Where the parts of arrays lie: specs, shardings, shards, transfers."""

@@ -1,0 +1,1 @@
+"""Transforms of functions: `grad`, `vjp`, `vmap`, `checkpoint`, custom rules."""

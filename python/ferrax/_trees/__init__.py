@@ -1,0 +1,1 @@
+"""Pytrees: nodes, prefixes, and functions over flat lists of leaves."""

@@ -1,0 +1,1 @@
+"""JAX's internal modules, by their paths below `jax._src`."""

@@ -1,0 +1,1 @@
+"""`jax._src.hijax`: types, values and primitives that consist of arrays."""

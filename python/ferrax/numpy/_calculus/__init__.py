@@ -1,0 +1,1 @@
+"""Differences, polynomials, windows."""

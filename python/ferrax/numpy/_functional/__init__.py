@@ -1,0 +1,1 @@
+"""Functions of functions: ufuncs, `vectorize`, `apply_along_axis`."""

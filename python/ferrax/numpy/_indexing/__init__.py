@@ -1,0 +1,1 @@
+"""Indexing: `x[i]`, `x.at[i]`, functions that take, choose and select."""

@@ -1,0 +1,1 @@
+"""Manipulation of shapes: reshaping, joining, splitting, tiling, padding."""

@@ -1,0 +1,361 @@
+"""Trigonometric and hyperbolic functions, degrees and radians.
+
+Invariant: angles are in radians; integers become float; each is accurate for complex arguments where it takes them.
+
+    >>> jnp.sin(jnp.pi / 6)
+    Array(0.5, dtype=float32, weak_type=True)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ... import _core
+from ..._base.dtypes import dtype_of, is_complex, to_real
+from ..._base.shapes import common_shape
+from ..._core import bind, promote_shapes
+from .._indexing.selecting import where
+from .._logic.elementwise import less
+from .._support.arguments import broadcast_constant, check_arraylike, constant, filled_like, jitted, pointwise, promote_inexact, scalar_like
+from .operators import negative
+
+if TYPE_CHECKING:
+    from ..._core import Array
+    from ...typing import ArrayLike
+
+
+def sin(x: ArrayLike, /) -> Array:
+    """Sine of x radians.
+
+    Args:
+        x: angles in radians, an array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.sin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("sin", "sin", x)
+
+
+def cos(x: ArrayLike, /) -> Array:
+    """Cosine of x radians.
+
+    Args:
+        x: angles in radians, an array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.cos(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    return pointwise("cos", "cos", x)
+
+
+def tan(x: ArrayLike, /) -> Array:
+    """Tangent of x radians.
+
+    Args:
+        x: angles in radians, an array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.tan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("tan", "tan", x)
+
+
+def arcsin(x: ArrayLike, /) -> Array:
+    """Arc sine in radians.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Angles in radians, an array of x's shape; bool and integers become the default float.
+
+    >>> jnp.arcsin(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("arcsin", "asin", x)
+
+
+def arccos(x: ArrayLike, /) -> Array:
+    """Arc cosine in radians.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Angles in radians, an array of x's shape; bool and integers become the default float.
+
+    >>> jnp.arccos(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("arccos", "acos", x)
+
+
+def arctan(x: ArrayLike, /) -> Array:
+    """Arc tangent in radians.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Angles in radians, an array of x's shape; bool and integers become the default float.
+
+    >>> jnp.arctan(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("arctan", "atan", x)
+
+
+def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant.
+
+    Args:
+        x1, x2: arrays of numbers that broadcast.
+
+    Returns:
+        Angles in radians in [-pi, pi], an array of the broadcast shape and the promoted dtype made float.
+
+    >>> jnp.arctan2(jnp.array([0.0]), 1.0)
+    Array([0.], dtype=float32)
+    """
+    return pointwise("arctan2", "atan2", x1, x2)
+
+
+def sinh(x: ArrayLike, /) -> Array:
+    """Hyperbolic sine.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.sinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("sinh", "sinh", x)
+
+
+def cosh(x: ArrayLike, /) -> Array:
+    """Hyperbolic cosine.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.cosh(jnp.array([0.0]))
+    Array([1.], dtype=float32)
+    """
+    return pointwise("cosh", "cosh", x)
+
+
+def tanh(x: ArrayLike, /) -> Array:
+    """Hyperbolic tangent.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.tanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("tanh", "tanh", x)
+
+
+def arcsinh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic sine.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.arcsinh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("arcsinh", "asinh", x)
+
+
+@jitted("arccosh")
+def _arccosh(x):
+    (x,) = promote_inexact("arccosh", x)
+    out = bind("acosh", x)
+    # The branch of the square root with non-negative real part.
+    return where(less(bind("real", out), constant(0, to_real(out.dtype))), negative(out), out) if is_complex(out.dtype) else out
+
+
+def arccosh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic cosine, with non-negative real part.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.arccosh(jnp.array([1.0]))
+    Array([0.], dtype=float32)
+    """
+    check_arraylike("arccosh", x)
+    return _arccosh(x)
+
+
+def arctanh(x: ArrayLike, /) -> Array:
+    """Inverse hyperbolic tangent.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.arctanh(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    return pointwise("arctanh", "atanh", x)
+
+
+acos, acosh, asin, asinh, atan, atan2, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh
+
+
+def deg2rad(x: ArrayLike, /) -> Array:
+    """Degrees to radians.
+
+    Args:
+        x: angles in degrees, an array of numbers.
+
+    Returns:
+        Angles in radians, an array of x's shape; bool and integers become the default float.
+
+    >>> jnp.deg2rad(jnp.array([180.0]))
+    Array([3.1415927], dtype=float32)
+    """
+    (x,) = promote_inexact("deg2rad", x)
+    return bind("mul", x, filled_like(np.pi / 180, x))
+
+
+def rad2deg(x: ArrayLike, /) -> Array:
+    """Radians to degrees.
+
+    Args:
+        x: angles in radians, an array of numbers.
+
+    Returns:
+        Angles in degrees, an array of x's shape; bool and integers become the default float.
+
+    >>> jnp.rad2deg(jnp.array([0.0]))
+    Array([0.], dtype=float32)
+    """
+    (x,) = promote_inexact("rad2deg", x)
+    return bind("mul", x, filled_like(180 / np.pi, x))
+
+
+radians, degrees = deg2rad, rad2deg
+
+
+def _hypot_value(x, y):
+    x, y = bind("abs", x), bind("abs", y)
+    infinite = bind("or", bind("eq", x, scalar_like(np.inf, x)), bind("eq", y, scalar_like(np.inf, x)))
+    x, y = bind("max", x, y), bind("min", x, y)
+    zero = scalar_like(0, x)
+    nothing = bind("eq", x, zero)
+    safe = where(bind("eq", x, zero), broadcast_constant(scalar_like(1, x), x.shape), x)
+    length = bind("mul", x, bind("sqrt", bind("add", scalar_like(1, x), bind("square", bind("div", y, safe)))))
+    return where(infinite, _core.asarray(filled_like(np.inf, x)), where(nothing, x, length))
+
+
+@jitted("hypot")
+def _hypot(x, y):
+    x, y = promote_shapes(*_core.promote_dtypes_inexact(x, y))
+    x, y = _core.broadcast_to(x, shape := common_shape(x.shape, y.shape)), _core.broadcast_to(y, shape)
+
+    def rule(primals, tangents):
+        out = call(*primals)
+        nothing, infinite = bind("eq", out, scalar_like(0, out)), bind("eq", out, scalar_like(np.inf, out))
+
+        # The slope x / hypot, whose squares never leave the range; at the origin half of |x|'s on each side, and none beside an infinity.
+        def term(x, dx):
+            slope = where(infinite, scalar_like(0, x), where(nothing, scalar_like(0.5, x), bind("div", x, out)))
+            return bind("mul", slope, dx)
+
+        return (out,), (bind("add", *[term(x, dx) for x, dx in zip(primals, tangents, strict=True)]),)
+
+    def call(x, y):
+        return _core.custom_jvp_call("_hypot", lambda x, y: (_hypot_value(x, y),), rule, [x, y])[0]
+
+    return call(x, y)
+
+
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """sqrt(x1 ** 2 + x2 ** 2) without overflow.
+
+    Args:
+        x1, x2: arrays that broadcast, bool, integer or real.
+
+    Returns:
+        Array of the broadcast shape and the promoted dtype, made float where that is bool or an integer.
+
+    Raises:
+        ValueError: for complex ones.
+
+    >>> jnp.hypot(jnp.array([3.0]), 4.0)
+    Array([5.], dtype=float32)
+    """
+    check_arraylike("hypot", x1, x2)
+    if is_complex(dtype_of(x1)) or is_complex(dtype_of(x2)):
+        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values first, such as by using abs(x)")
+    return _hypot(x1, x2)
+
+
+def _sinc_maclaurin(k, v):
+    """The k-th derivative of sin(v) / v at v = 0, differentiable again."""
+
+    def value(v):
+        c = 0 if k % 2 else (-1) ** (k // 2) / (k + 1)
+        return (bind("add", bind("mul", v, scalar_like(0, v)), scalar_like(c, v)),)
+
+    def rule(primals, tangents):
+        (v,), (dv,) = primals, tangents
+        return value(v), (bind("mul", _sinc_maclaurin(k + 1, v), dv),)
+
+    return _core.custom_jvp_call("_sinc_maclaurin", value, rule, [v])[0]
+
+
+@jitted("sinc")
+def _sinc(x):
+    (x,) = promote_inexact("sinc", x)
+    zero = bind("eq", x, scalar_like(0, x))
+    y = bind("mul", scalar_like(np.pi, x), x)
+    safe = where(zero, _core.asarray(scalar_like(1, x)), y)
+    return where(zero, _sinc_maclaurin(0, y), bind("div", bind("sin", safe), safe))
+
+
+def sinc(x: ArrayLike, /) -> Array:
+    """sin(pi x) / (pi x), 1 at 0.
+
+    Args:
+        x: array of numbers.
+
+    Returns:
+        Array of x's shape; bool and integers become the default float, other dtypes stay.
+
+    >>> jnp.sinc(jnp.array([0.0, 0.5]))
+    Array([1.        , 0.63661975], dtype=float32)
+    """
+    check_arraylike("sinc", x)
+    return _sinc(x)

@@ -1,0 +1,53 @@
+"""What the tests do where a test or a child of it hangs, or meets an internal error."""
+
+import os
+import pathlib
+import sys
+
+import children
+import pytest
+
+HERE = pathlib.Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="stacks are asked for by a signal")
+WAITS = "import threading\ndef waits():\n    threading.Event().wait()\nthreading.Thread(target=waits).start()\nprint('begun', flush=True)\n"
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Runs a test in a session of its own; gives its output."""
+
+    def run(code, **env):
+        (tmp_path / "test_one.py").write_text(code)
+        variables = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])} | env
+        variables.pop("PYTEST_XDIST_WORKER", None)
+        command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path / "test_one.py")]
+        done = children.run(command, env=variables, cwd=tmp_path, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_a_child_that_does_not_end_says_where_its_threads_are():
+    with pytest.raises(AssertionError) as caught:
+        children.run([sys.executable, "-c", WAITS + "waits()"], timeout=10)
+    assert str(caught.value).count("in waits") == 2 and "begun" in str(caught.value)
+
+
+def test_so_do_its_own_children():
+    code = f"import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', {WAITS!r}]).returncode)"
+    with pytest.raises(AssertionError) as caught:
+        children.run([sys.executable, "-c", code], timeout=10)
+    assert "in waits" in str(caught.value) and "did not end" in str(caught.value)
+
+
+def test_a_test_that_does_not_end_is_ended(session):
+    status, said = session("import threading\ndef test_it():\n    threading.Event().wait()", FERRAX_TEST_SECONDS="3")
+    assert status and "test_it has run for 3 s" in said and "in test_it" in said
+
+
+@pytest.mark.parametrize("where", ["here", "child"])
+def test_an_internal_error_fails_the_test_that_met_it(session, where):
+    report = "import os; open(os.environ['FERRAX_FAULTS'], 'a').write('invalid plan: a reason\\n')"
+    code = report if where == "here" else f"import subprocess, sys; subprocess.run([sys.executable, '-c', {report!r}], check=True)"
+    status, said = session(f"def test_one():\n    {code}\ndef test_other(): pass")
+    assert status == 1 and "invalid plan: a reason" in said and "2 passed, 1 error" in said
