@@ -11,6 +11,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import tomllib
 
 import pytest
@@ -37,6 +38,7 @@ def test_code_runs(page, tmp_path, monkeypatch, jax, jnp):
     text, names, said = page.read_text(), {"__name__": "page"}, []
     blocks = [m for m in BLOCK.finditer(text) if m[1] in ("python", "pycon")]
     lacking = {name for m in blocks for name in wanted(m[2]) if importlib.util.find_spec(name) is None}
+    lacking |= {"a C compiler" for m in blocks if '"cc"' in m[2] and shutil.which("cc") is None}
     if lacking:
         pytest.skip(f"needs {', '.join(sorted(lacking))}")
     written = text
