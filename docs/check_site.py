@@ -14,7 +14,7 @@ import tempfile
 import urllib.parse
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PAGES = ("index.html", "quickstart.html", "errors.html", "gallery.html", "plans.html", "support.html", "reference/ferrax.lax.html")
+PAGES = ("index.html", "quickstart.html", "errors.html", "gallery.html", "gallery/gcn.html", "plans.html", "support.html", "reference/ferrax.lax.html")
 SEARCH = "search.html?q=checkpoint"
 
 

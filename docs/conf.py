@@ -13,7 +13,7 @@ project = "Ferrax"
 author = "the authors of Ferrax"
 copyright = f"{datetime.date.today().year}, {author}"
 version = release = ferrax.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "charts", "reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "charts", "examples", "reference"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"Ferrax {version}"

@@ -1,7 +1,7 @@
-"""A convolutional network in Flax, trained with Optax, that stops halfway and goes on from an Orbax checkpoint.
+"""A convolutional network in Flax, with Optax, resumed from an Orbax checkpoint.
 
-The libraries are as they are published: this program says `import jax`, and Ferrax serves it. It is trained twice: once straight through, and once in two
-halves, the second of which begins with what was read from the disk. Both end with the same parameters, bit for bit.
+The libraries are unmodified: the program contains `import jax`, and Ferrax serves it. The network is trained twice, once without a break and once in two halves, the second of which
+starts from the checkpoint. Both runs end with the same parameters, bit for bit.
 
     python -m ferrax examples/convnet.py --png convnet.png
 """

@@ -1,8 +1,8 @@
-"""Smoke that becomes a letter: gradients through a fluid simulator.
+"""Control of a fluid: gradients through a smoke simulation.
 
-An incompressible fluid on a periodic square, after Stam (Stable Fluids, 1999): smoke and velocity are carried along the velocity, and the velocity is made
-free of divergence by a Fourier transform. What the velocity must be at the start, so that a round puff becomes the letter F, is found by
-gradient descent through all steps of the simulation; `checkpoint` keeps one state a step in memory and computes the rest again.
+An incompressible fluid on a periodic square, after Stam (Stable Fluids, 1999): the velocity advects smoke and itself, and a Fourier transform removes its divergence.
+Gradient descent through all steps of the simulation finds the initial velocity that turns a round puff of smoke into the letter F. `checkpoint` stores one state
+a step and recomputes the rest.
 
     python examples/fluid.py --png fluid.png --gif fluid.gif
 """

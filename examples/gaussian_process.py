@@ -1,7 +1,7 @@
-"""A Gaussian process finds the rhythm in noisy measurements.
+"""Gaussian process regression of a noisy periodic signal.
 
-The kernel is a long trend plus something that nearly repeats. Its six parameters are found by climbing the gradient of the log marginal likelihood,
-through a Cholesky factorization, from several starts at once with `vmap`; then the process foretells with error bars what was not measured.
+The kernel is a slow trend plus a component that nearly repeats. Gradient ascent on the log marginal likelihood, through a Cholesky factorization, fits its six parameters from
+several starts at once (`vmap`). The process then predicts, with error bars, what was not measured.
 
     python examples/gaussian_process.py --png gaussian_process.png
 """

@@ -1,8 +1,8 @@
-"""Who goes with whom? A graph convolutional network on Zachary's karate club, dense and sparse.
+"""Graph convolutions on the karate club, dense and sparse.
 
-Of the 34 members of the club two are labelled: the instructor (0) and the officer (33). Two graph convolutions (Kipf and Welling, 2017) learn
-from these two labels and the 78 friendships which side each of the others took when the club split. The same network runs over a dense matrix
-of the graph and over a sparse one (`experimental.sparse.BCOO`), and both learn the same.
+Two of the 34 members of Zachary's karate club are labelled: the instructor (0) and the officer (33). From these labels and the 78 friendships, two graph convolutions
+(Kipf and Welling, 2017) learn which side each of the others took when the club split. The same network runs with a dense matrix of the graph and with a sparse one
+(`experimental.sparse.BCOO`), and learns the same.
 
     python examples/gcn.py --png gcn.png
 """

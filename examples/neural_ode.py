@@ -1,7 +1,7 @@
-"""A neural ordinary differential equation learns how a pendulum swings, from noisy glimpses of it.
+"""A neural ordinary differential equation of a pendulum, with Equinox and Diffrax.
 
-Equinox holds the network, Diffrax solves the equation with adaptive steps, Optax descends; all as they are published. The gradient goes through the solver
-(`RecursiveCheckpointAdjoint`). At first each swing is cut into short stretches, each with its own beginning; then into longer ones, then it is seen whole.
+The network learns the motion of a pendulum from noisy measurements. Equinox holds it, Diffrax solves the equation with adaptive steps, Optax trains; all are unmodified. The gradient passes through the
+solver (`RecursiveCheckpointAdjoint`). Training starts with short stretches of each trajectory, each with its own initial state, and continues with longer ones up to the whole.
 
     python -m ferrax examples/neural_ode.py --png neural_ode.png
 """

@@ -1,14 +1,14 @@
-"""A transformer trained on many devices: how it is cut is said by a mesh and by one table of specs, and by nothing else.
+"""One transformer on many devices: data, tensor, sequence and fully sharded parallelism.
 
-The mesh has four axes. `data` and `full` cut the batch, `seq` cuts sequences, `tensor` cuts heads and hidden units, and `full` also cuts parameters
-with their optimiser states. An axis of one device means nothing, so that the same function is trained with data, sequence, tensor and fully sharded
-parallelism, or with any of them together, and takes the same steps.
+The mesh has four axes. `data` and `full` divide the batch, `seq` divides sequences, `tensor` divides heads and hidden units, and `full` also divides the parameters
+with their optimiser states. One table of specs says which axis divides what. An axis of size one has no effect, so the same function is trained with each kind of parallelism,
+or with several of them together, and takes the same steps.
 
     python -m ferrax examples/parallel.py
     FERRAX_NUM_CPU_DEVICES=8 python -m ferrax examples/parallel.py --mesh data=2,full=2,tensor=2
     mpirun -n 4 python -m ferrax examples/parallel.py --mesh full=4 --folder run
 
-With `--folder` a checkpoint is written every few steps, by each process its own parts, and a run that finds one goes on from it, on any mesh.
+With `--folder` each process writes its own parts of a checkpoint every few steps; a run that finds a checkpoint continues from it, on any mesh.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Bayesian regression, sampled twice: NUTS of NumPyro beside NUTS of BlackJAX.
+"""Bayesian regression with NUTS, in NumPyro and in BlackJAX.
 
-Counts of rides from a hire of bicycles by the temperature and the day of the week, made up with known causes: a Poisson model whose coefficients have priors. The one model is
-written for NumPyro; BlackJAX samples the density that NumPyro makes of it. Both give the same posterior, and it holds the causes.
+A Poisson model explains the number of hired bicycles by the temperature and the day of the week; the data are simulated with known coefficients. The model is
+written for NumPyro; BlackJAX samples the density that NumPyro makes of it. Both give the same posterior, which contains the true coefficients.
 
     python -m ferrax examples/regression.py --png regression.png
 """

@@ -1,7 +1,7 @@
-"""Train here, serve from Rust: a classifier of points in the plane, exported for any number of them at a time.
+"""Train in Python, serve from Rust: an exported classifier.
 
-Writes `model.ferrax`, some points and the logits that Python gives for them; `crates/ferrax/examples/serve.rs` reads the first two and gives
-the same logits, bit for bit, without Python.
+A classifier of points in the plane, exported for any number of points. The program writes `model.ferrax`, some points and the logits that Python computes for them;
+`crates/ferrax/examples/serve.rs` reads the first two and computes the same logits, bit for bit, without Python.
 
     python examples/serve.py served                      # --png FILE draws what was learned
     cargo run --release -p ferrax --example serve -- served/model.ferrax served/points.f32 served/rust.f32

@@ -1,8 +1,7 @@
-"""A transformer that writes Python documentation, letter by letter.
+"""A character-level transformer with a cache of keys and values.
 
-It learns from the topics of `help()`, text that ships with Python itself (`pydoc_data.topics`): decoder blocks with attention, layer norms and
-an Adam written with `tree_map`. Then it writes on its own with a cache of keys and values, one letter a step of one compiled loop
-(`lax.scan`), and what the cached steps say is compared with the whole network run over the finished text.
+A decoder with attention, layer norms and an Adam written with `tree_map` learns from the topics of `help()`, text that Python contains (`pydoc_data.topics`). It then
+generates text in one compiled loop (`lax.scan`), a character a step, with a cache of keys and values. The cached steps are compared with the whole network on the finished text.
 
     python examples/transformer.py --png transformer.png
 """

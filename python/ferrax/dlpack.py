@@ -1,4 +1,4 @@
-"""Exchange of arrays with other libraries, without copying where the memory allows."""
+"""Exchange of arrays with other libraries: they read an array in place, and their elements are copied."""
 
 from __future__ import annotations
 
@@ -21,24 +21,31 @@ _HOST = 1  # DLPack's number of a device
 
 
 def from_dlpack(external_array: Any, device: Device | Sharding | None = None, copy: bool | None = None) -> Any:
-    """An array of another library as an `Array`, without a copy where that is possible.
+    """An array of another library as an `Array`. Elements are copied, except those of an `Array`.
 
     Args:
         external_array: object with `__dlpack__` and `__dlpack_device__`, in host memory.
         device: Device or Sharding of the result; by default the default device.
-        copy: bool or None; True copies, False raises where a copy is needed, None copies where it is needed.
+        copy: bool or None; False raises where a copy is needed, True copies an `Array` too.
 
     Returns:
         Array of the same shape and dtype.
 
     Raises:
         TypeError: the object has no DLPack methods.
+        ferrax.errors.TracerArrayConversionError: the array is a tracer.
         ValueError: a copy is needed and not allowed.
     """
     if not hasattr(external_array, "__dlpack__"):
         raise TypeError(f"The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got {type(external_array)}.")
-    view = np.asarray(external_array) if isinstance(external_array, _core.Array) else _view(external_array)
-    out = _core.asarray(view, copy=copy)
+    if isinstance(external_array, _core.Tracer):
+        out = np.asarray(external_array)  # the error that says why there are no elements
+    elif isinstance(external_array, _core.Array):
+        out = _core.asarray(external_array, copy=copy, weak_type=False)
+    elif copy is False:
+        raise ValueError("Specified input which requires a copy since its memory belongs to another library. However copy=False. Set copy=True or copy=None.")
+    else:
+        out = _core.asarray(_view(external_array))
     return out if device is None else _core.device_put(out, device)
 
 

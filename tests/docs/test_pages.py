@@ -3,6 +3,7 @@
 `FERRAX_BLESS=1` writes into the sessions what they print now; read the diff.
 """
 
+import ast
 import contextlib
 import doctest
 import importlib.util
@@ -11,6 +12,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import tomllib
 
 import pytest
@@ -37,6 +39,7 @@ def test_code_runs(page, tmp_path, monkeypatch, jax, jnp):
     text, names, said = page.read_text(), {"__name__": "page"}, []
     blocks = [m for m in BLOCK.finditer(text) if m[1] in ("python", "pycon")]
     lacking = {name for m in blocks for name in wanted(m[2]) if importlib.util.find_spec(name) is None}
+    lacking |= {"a C compiler" for m in blocks if '"cc"' in m[2] and shutil.which("cc") is None}
     if lacking:
         pytest.skip(f"needs {', '.join(sorted(lacking))}")
     written = text
@@ -102,10 +105,15 @@ def test_every_kind_of_error_has_a_paragraph(jax):
 
 @pytest.mark.ours
 def test_every_example_has_a_page_and_a_picture():
-    text = (ROOT / "docs/gallery.md").read_text()
+    gallery = (ROOT / "docs/gallery.md").read_text()
     for p in (ROOT / "examples").glob("*.py"):
         if p.stem != "gallery":
-            assert f"../examples/{p.name}" in text and f"pictures/{p.stem}.png" in text and (ROOT / f"docs/pictures/{p.stem}.png").exists(), p.stem
+            page = f"gallery/{p.stem.replace('_', '-')}"
+            title = ast.get_docstring(ast.parse(p.read_text())).split("\n")[0].removesuffix(".")
+            assert (ROOT / "docs" / f"{page}.md").read_text() == f"# {title}\n\n```{{example}} {p.stem}\n```\n"
+            assert f"| [![{title}](pictures/{p.stem}.png)]({page}.md) | [{title}]({page}.md) |" in gallery
+            assert re.search(f"^{page}$", gallery, re.M)
+            assert (ROOT / f"docs/pictures/{p.stem}.png").exists()
 
 
 @pytest.mark.ours

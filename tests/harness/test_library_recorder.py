@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 
 import numpy as np
@@ -209,6 +210,13 @@ def test_recorded_programs_compute(outcomes):
     for record in sorted((HERE / "libraries" / "values").glob("*.json")):
         for name, seen in json.loads(record.read_text()).items():
             assert (set(seen) == {"raises"}) if isinstance(seen, dict) else seen, f"{record.stem}: {name}"
+
+
+def test_the_front_page_counts_the_tested_libraries(page):
+    named, others = re.search(r"\(libraries\.md\) \(([\w\s,]+) and (\d+) others", (page.PAGE.parent / "index.md").read_text()).groups()
+    distributions = {name for *_, names, _ in page.LIBRARIES for name in names.split()}
+    assert {name.strip().lower() for name in named.split(",")} <= distributions
+    assert len(named.split(",")) + int(others) == len(distributions)
 
 
 def test_the_page_counts_the_recorded_programs(page):

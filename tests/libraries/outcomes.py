@@ -274,7 +274,7 @@ class Programs:
 
 
 def counted(library):
-    """How many recorded programs of a library compute, how many end in an error, as they should, and how many of the first are recorded in the earlier form."""
+    """How many recorded programs of a library compute, how many end in an error, as they should, and how many are recorded in the earlier form."""
     seen = json.loads((VALUES / f"{library}.json").read_text()).values()
-    errors = sum(isinstance(outcome, dict) for outcome in seen)
-    return len(seen) - errors, errors, sum(map(is_earlier, seen))
+    errors, earlier = sum(isinstance(outcome, dict) for outcome in seen), sum(map(is_earlier, seen))
+    return len(seen) - errors - earlier, errors, earlier

@@ -2,8 +2,9 @@
 
     python tests/libraries/page.py          # writes the table; tests/harness/test_library_recorder.py checks it
 
-A row counts the programs that compute something which is compared; those that end in the error that they announce; and of all of them those that
-give something else on Ferrax, which are listed under the known limitations. All others agree, or their tests fail.
+A row counts the programs that compute something of which all leaves are compared; those that end in the error that they announce; and of all of them
+those that give something else on Ferrax, which are listed under the known limitations. All others agree, or their tests fail. Programs whose record has
+the earlier form are not counted.
 """
 
 import pathlib
@@ -82,9 +83,7 @@ def table():
         numbers = [computing, errors, sum(library == record for library, _ in KNOWN)]
         sums, earlier = [a + b for a, b in zip(sums, numbers, strict=True)], earlier + old
         rows += f"| {title} | {purpose} | {', '.join(pinned[d] for d in distributions.split())} | {' | '.join(str(n) if n else '' for n in numbers)} |\n"
-    note = (
-        f"\nOf these programs {earlier} are still recorded by the shape and the first twelve numbers of each array, and compared to two parts in a thousand.\n"
-    )
+    note = f"\nA further {earlier} programs are not counted: their records hold the first twelve numbers of each array, which are compared to two parts in a thousand.\n"
     return f"{HEAD}{rows}| all | | | {' | '.join(map(str, sums))} |\n{note if earlier else ''}"
 
 

@@ -319,6 +319,19 @@ def test_exchange(jax, jnp):
     assert jnp.from_dlpack(np.arange(3)).tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("kind", ["bool", "int8", "float16", "float32", "complex64"])
+def test_exchange_says_where_it_copies(jax, jnp, kind):
+    x = np.zeros(33, kind)[1:]  # not aligned to 64 bytes: JAX copies it too
+    ours = jnp.from_dlpack(x)
+    x[:] = 1
+    assert not np.asarray(ours).any()
+    with pytest.raises(ValueError, match="copy=False"):
+        jnp.from_dlpack(x, copy=False)
+    assert jnp.from_dlpack(ours, copy=False).unsafe_buffer_pointer() == ours.unsafe_buffer_pointer()
+    with pytest.raises(TypeError):
+        jax.jit(jnp.from_dlpack)(ours)
+
+
 PYTHON_OPERATORS = "+ - * / // % ** @ & | ^ << >> == != < <= > >=".split()
 
 
