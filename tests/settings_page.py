@@ -43,6 +43,7 @@ Beside the variable of each setting:
 |---|---|
 | `FERRAX_NUM_THREADS` | the number of threads of the CPU backend; `jax.set_num_threads` changes it later. Results do not depend on it |
 | `FERRAX_GPU` | which GPUs are devices: by default those that are hardware; `software`, `all`, a number, or a part of a name ([devices](devices.md)) |
+| `FERRAX_GPU_PACE` | the operations in a second that a GPU is taken to do, by which work is divided, in place of what is measured ([devices](devices.md)) |
 | `FERRAX_CPU` | the vector instructions that are used, if they are to be fewer than the processor has: `portable`, `avx2`, `avx512` |
 | `FERRAX_STRICT_PLANS` | a plan whose bounds cannot be proved is an error; without it, it is compiled without fusion |
 """

@@ -48,6 +48,10 @@ pub trait Backend: Send + Sync {
     fn memory_stats(&self) -> Option<MemoryStats> {
         None
     }
+    /// What the device was asked for since it was opened, by name; nothing where it is not counted.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![]
+    }
     /// DLPack's number for its kind of memory: 1 is the host's.
     fn memory_kind(&self) -> u32 {
         1

@@ -80,6 +80,12 @@ impl PyDevice {
         }
         Ok(Some(d))
     }
+    /// What a GPU was asked for since it was opened: dispatches, submissions, waits, bytes ..
+    fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let d = PyDict::new(py);
+        self.0.backend.counters().into_iter().try_for_each(|(name, n)| d.set_item(name, n))?;
+        Ok(d)
+    }
     fn __repr__(&self) -> String {
         let class = if self.0.platform() == "cpu" { "CpuDevice" } else { "GpuDevice" };
         format!("{class}(id={})", self.0.index)

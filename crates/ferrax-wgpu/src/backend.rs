@@ -79,7 +79,7 @@ impl GpuBackend {
     }
     /// The requests to the device since it was opened.
     pub fn counts(&self) -> Counts {
-        self.opening.opened().map_or_else(Counts::default, |d| d.counts())
+        self.opening.opened().map_or_else(Counts::default, |d| d.counters.now())
     }
     /// The WGSL of the shaders it was given lately.
     pub fn shaders(&self) -> Vec<String> {
@@ -119,6 +119,9 @@ impl Backend for GpuBackend {
     }
     fn memory_stats(&self) -> Option<MemoryStats> {
         Some(self.opening.opened().map_or_else(MemoryStats::default, |d| d.memory_stats()))
+    }
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.counts().named()
     }
     fn memory_kind(&self) -> u32 {
         match self.opening.info.backend {

@@ -2,11 +2,15 @@
 //!
 //! INVARIANT: every error of the driver becomes a [`ferrax_kernel::Error`]; none causes a panic. Once the device is
 //! lost, every operation returns that error.
+pub mod counters;
 pub mod memory;
 mod pace;
 pub mod pipeline;
 
+pub use counters::Counts;
+
 use crate::block_on::block_on;
+use counters::{Counters, count};
 use ferrax_kernel::backend::{Look, MemoryStats};
 use ferrax_kernel::{Error, Res};
 use memory::Pool;
@@ -24,37 +28,13 @@ const SLICE: Duration = Duration::from_millis(20);
 const MAX_SLEEP: Duration = Duration::from_millis(1);
 const SLEEPS: u32 = 16;
 
-/// The number of requests of each kind to the device since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    pub dispatches: u64,
-    pub submissions: u64,
-    pub buffers: u64,
-    pub pipelines: u64,
-    /// Steps that the host ran.
-    pub host_steps: u64,
-}
-
-#[derive(Default)]
-pub struct Counters {
-    pub dispatches: AtomicU64,
-    pub submissions: AtomicU64,
-    pub buffers: AtomicU64,
-    pub pipelines: AtomicU64,
-    /// Bytes: in use now, at most, in the largest buffer.
-    pub in_use: AtomicU64,
-    pub peak: AtomicU64,
-    pub largest: AtomicU64,
-    pub requests: AtomicU64,
-    pub host_steps: AtomicU64,
-}
-
 pub struct Gpu {
     pub wgpu: wgpu::Device,
     pub queue: wgpu::Queue,
     pub info: wgpu::AdapterInfo,
     pub limits: wgpu::Limits,
     pub counters: Counters,
+    pub memory: counters::Memory,
     pub pool: Mutex<Pool>,
     pub pipelines: Pipelines,
     pub pace: Pace,
@@ -106,10 +86,11 @@ impl Gpu {
             let mut first = on_error.lock().unwrap_or_else(|p| p.into_inner());
             first.get_or_insert_with(|| e.to_string());
         }));
-        let (counters, pool, pipelines) = Default::default();
+        let (counters, memory, pool, pipelines) = Default::default();
         let process = std::process::id();
-        let (pace, last) = (Pace::new(info.device_type), Mutex::default());
-        let gpu = Gpu { wgpu, queue, info, limits, counters, pool, pipelines, pace, last, process, lost, uncaptured };
+        let (pace, last) = (Pace::new(info.device_type, pace::fixed()?), Mutex::default());
+        let gpu =
+            Gpu { wgpu, queue, info, limits, counters, memory, pool, pipelines, pace, last, process, lost, uncaptured };
         Ok(Arc::new(gpu))
     }
 
@@ -190,6 +171,7 @@ impl Gpu {
     /// Waits until a submission is complete, and returns its error. Calls `look` meanwhile, whose
     /// error ends the wait.
     pub fn wait(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
+        count(&self.counters.waits);
         let mut seen = false;
         let (begun, mut looked) = (Instant::now(), Instant::now());
         loop {
@@ -227,25 +209,14 @@ impl Gpu {
 
     pub fn memory_stats(&self) -> MemoryStats {
         let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
-        let c = &self.counters;
         let kept = self.pool.lock().unwrap_or_else(|p| p.into_inner()).bytes();
+        let m = &self.memory;
         MemoryStats {
-            requests: get(&c.requests),
-            in_use: get(&c.in_use),
-            peak: get(&c.peak),
-            largest: get(&c.largest),
+            requests: get(&m.requests),
+            in_use: get(&m.in_use),
+            peak: get(&m.peak),
+            largest: get(&m.largest),
             kept,
-        }
-    }
-    pub fn counts(&self) -> Counts {
-        let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
-        let c = &self.counters;
-        Counts {
-            dispatches: get(&c.dispatches),
-            submissions: get(&c.submissions),
-            buffers: get(&c.buffers),
-            pipelines: get(&c.pipelines),
-            host_steps: get(&c.host_steps),
         }
     }
 }
@@ -255,9 +226,4 @@ pub fn of_another_process(name: &str) -> Error {
     Error::Device(format!(
         "{name}: a process that was forked cannot use the GPU of its parent\nhelp: use cpu here, or start the process with multiprocessing's \"spawn\""
     ))
-}
-
-/// One more.
-pub fn count(c: &AtomicU64) {
-    c.fetch_add(1, Ordering::Relaxed);
 }

@@ -2,9 +2,10 @@
 //!
 //! INVARIANT: a slab that is returned here is reused at once by later commands (they run in order), but reaches the pool, where
 //! other threads can take it, only after the commands that used it were submitted.
+use crate::device::Gpu;
+use crate::device::counters::{add, count};
 use crate::device::memory::{self, Slab, Use};
 use crate::device::pipeline::{Pipeline, Source, pipeline};
-use crate::device::{Gpu, count};
 use crate::task::{Limits, Pass, Reg, Task};
 use crate::wgsl;
 use ferrax_kernel::Res;
@@ -99,6 +100,8 @@ impl<'a> Recorder<'a> {
         for (base, part, work) in parts(groups, work, self.budget) {
             self.put(p, &group, part, base, immediates, work)?;
         }
+        let bytes = buffers.iter().map(|b| b.size()).sum();
+        add(&self.device.counters.bound_bytes, bytes);
         Ok(())
     }
     /// One command: `groups` workgroups, numbered from `base` on.

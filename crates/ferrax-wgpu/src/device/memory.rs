@@ -2,7 +2,8 @@
 //!
 //! INVARIANT: a buffer enters the pool only when all commands that use it have been submitted, so its new owner may write it
 //! in any later submission. (A run therefore holds every buffer it used until it has submitted.)
-use super::{Gpu, count};
+use super::Gpu;
+use super::counters::{add, count};
 use ferrax_kernel::backend::Look;
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};
@@ -77,8 +78,8 @@ impl Slab {
                 made => made?,
             },
         };
-        let counters = &device.counters;
-        counters.requests.fetch_add(1, Ordering::Relaxed);
+        let counters = &device.memory;
+        count(&counters.requests);
         counters.largest.fetch_max(size, Ordering::Relaxed);
         let in_use = counters.in_use.fetch_add(size, Ordering::Relaxed) + size;
         counters.peak.fetch_max(in_use, Ordering::Relaxed);
@@ -87,6 +88,10 @@ impl Slab {
     /// Whether a request for `bytes` would get a slab of this size.
     pub fn fits(&self, bytes: usize) -> bool {
         self.size == class(bytes as u64) && self.raw().size() >= bytes as u64
+    }
+    /// Its bytes, some of which may be unused.
+    pub fn size(&self) -> u64 {
+        self.size
     }
     pub fn raw(&self) -> &wgpu::Buffer {
         self.raw.as_ref().expect("it is taken out only when dropped")
@@ -126,7 +131,7 @@ impl Drop for Slab {
     fn drop(&mut self) {
         let Some(raw) = self.raw.take() else { return };
         let device = &self.device;
-        device.counters.in_use.fetch_sub(self.size, Ordering::Relaxed);
+        device.memory.in_use.fetch_sub(self.size, Ordering::Relaxed);
         if !device.is_ours() {
             return std::mem::forget(raw); // dropping it would call the driver
         }
@@ -181,6 +186,8 @@ pub fn slab_of(device: &Arc<Gpu>, b: &Buffer) -> Res<Arc<Slab>> {
 /// A new slab with these bytes.
 pub fn upload(device: &Arc<Gpu>, bytes: &[u8]) -> Res<Arc<Slab>> {
     let slab = Slab::new(device, Use::Storage, bytes.len())?;
+    count(&device.counters.uploads);
+    add(&device.counters.uploaded_bytes, bytes.len() as u64);
     // Transfers come in words.
     let whole = bytes.len() / 4 * 4;
     let mut last = [0; 4];
@@ -225,6 +232,8 @@ pub fn download(
     }
     let whole = bytes.next_multiple_of(4) as u64;
     let host = Slab::new(device, Use::Readback, bytes)?;
+    count(&device.counters.downloads);
+    add(&device.counters.downloaded_bytes, bytes as u64);
     let (encoder, work) = device.scoped("a download", || {
         let (mut encoder, work) =
             before.unwrap_or_else(|| (device.wgpu.create_command_encoder(&Default::default()), 0));

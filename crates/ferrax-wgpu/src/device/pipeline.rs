@@ -3,7 +3,8 @@
 //! All buffers are in bind group 0: first those that a pipeline reads, then those that it writes, all as arrays of words. Its parameters are four
 //! words of immediates, followed by the number of its first workgroup.
 #![allow(unsafe_code)]
-use super::{Gpu, count};
+use super::Gpu;
+use super::counters::count;
 use ferrax_kernel::Res;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};

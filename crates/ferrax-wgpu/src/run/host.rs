@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: every plan runs on the device. The device stores elements of any width; steps that compute with wide ones run on the host.
 use super::{Op, Run};
-use crate::device::count;
+use crate::device::counters::count;
 use ferrax_kernel::backend::{Backend, Executable, Part, RunArg};
 use ferrax_kernel::plan::{Place, Plan, SlotId, Step};
 use ferrax_kernel::{DType, Kernel, Res, Routine};

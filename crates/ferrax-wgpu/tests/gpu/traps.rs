@@ -269,14 +269,7 @@ fn counted(gpu: &ferrax_wgpu::GpuBackend, plan: ferrax_kernel::Plan, ins: &[Vec<
     drop(executable.run(&cx, args(false)).unwrap());
     let (args, before) = (args(false), gpu.counts());
     drop(executable.run(&cx, args).unwrap());
-    let after = gpu.counts();
-    Counts {
-        dispatches: after.dispatches - before.dispatches,
-        submissions: after.submissions - before.submissions,
-        buffers: after.buffers - before.buffers,
-        pipelines: after.pipelines - before.pipelines,
-        host_steps: after.host_steps - before.host_steps,
-    }
+    gpu.counts().since(before)
 }
 
 #[test]
@@ -293,7 +286,7 @@ fn a_chain_is_one_dispatch_and_a_run_one_submission() {
         nodes,
         outputs: vec![20],
     };
-    let one = Counts { dispatches: 1, submissions: 1, buffers: 0, pipelines: 0, host_steps: 0 };
+    let one = Counts { dispatches: 1, bound_bytes: 1024, submissions: 1, ..Counts::default() };
     assert_eq!(counted(&gpu, kernel_plan(&chain), &[vec![0; 400]]), one);
     // Three kernels of one shape share a pipeline, and no copy is made between them.
     let mut b = Build::default();
@@ -306,7 +299,7 @@ fn a_chain_is_one_dispatch_and_a_run_one_submission() {
         b.binary(Bin::Add, u, t, y),
     ];
     let before = gpu.counts().pipelines;
-    assert_eq!(counted(&gpu, b.0, &[vec![0; 32]]), Counts { dispatches: 3, ..one });
+    assert_eq!(counted(&gpu, b.0, &[vec![0; 32]]), Counts { dispatches: 3, bound_bytes: 2048, ..one });
     assert!(gpu.counts().pipelines <= before + 3);
 }
 
