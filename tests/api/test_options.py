@@ -172,11 +172,11 @@ PROTOCOL = {
     *{(f"compat/_src/dtypes.py:{f}", p) for f, p in (("scalar_type_to_dtype", "value"), ("check_user_dtype_supported", "fun_name"))},
     ("compat/_src/numpy/util.py:promote_shapes", "fun_name"),
     *{  # the answers of classes that derived ones replace
-        ("compat/_hi" + f, p)
+        ("compat/_src/hijax/" + f, p)
         for f, p in (
-            ("jax.py:HiPrimitive.is_effectful", "params"),
-            ("jax.py:HiPrimitive.is_high", "avals"),
-            ("jax.py:HiPrimitive.is_high", "params"),
+            ("types.py:HiPrimitive.is_effectful", "params"),
+            ("types.py:HiPrimitive.is_high", "avals"),
+            ("types.py:HiPrimitive.is_high", "params"),
             ("primitives.py:NullAccum.accum", "x"),
             ("primitives.py:VJPHiPrimitive.check", "arg_tys"),
             ("primitives.py:VmapOf.batch_dim_rule", "axis_data"),
