@@ -108,9 +108,9 @@ PROTOCOL = {
     ("_trees/flat.py:_NoReferences.handing_on", "threaded"),  # without references nothing is threaded
     *{("compat/__init__.py:_Finder.find_spec", p) for p in ("path", "target")},
     ("compat/__init__.py:_Loader.create_module", "spec"),
-    ("compat/_internals.py:is_vmappable", "x"),  # no type has rules for vmap
+    ("compat/_src/interpreters/batching.py:is_vmappable", "x"),  # no type has rules for vmap
     *{("api_util.py:flatten_axes", p) for p in ("kws", "tupled_args")},  # the structure says it
-    ("compat/_internals.py:reconstruct_array", "type_"),  # the array's own says it
+    ("compat/_src/array.py:reconstruct_array", "type_"),  # the array's own says it
     *{("compat/_src/compiler.py:backend_compile_and_load", p) for p in ("backend", "args", "kwargs")},  # what stands in its place reads them
     ("experimental/layout.py:with_layout_constraint", "layouts"),  # there is one layout: `Layout` refuses any other
     *{("experimental/sparse/_base.py:JAXSparse." + f, p) for f, p in (("transpose", "axes"), ("tree_unflatten", "aux_data"), ("tree_unflatten", "children"))},
@@ -156,13 +156,13 @@ PROTOCOL = {
     ("experimental/pallas/triton.py:max_contiguous", "values"),
     # internals and modules of JAX's: what tells another compiler, a mesh of machines, or a report that is not made
     *{
-        (f"compat/_calls.py:{f}", p)
+        ("compat/_src/" + f, p)
         for f, p in (
-            ("standard_primitive", "sharding_rule"),
-            ("standard_primitive", "vma_rule"),
-            ("warn", "deprecation_id"),
-            ("jacfwd_unravel", "output_pytree_leaf"),
-            ("jacrev_unravel", "input_pytree_leaf"),
+            ("lax/utils.py:standard_primitive", "sharding_rule"),
+            ("lax/utils.py:standard_primitive", "vma_rule"),
+            ("deprecations.py:warn", "deprecation_id"),
+            ("api.py:jacfwd_unravel", "output_pytree_leaf"),
+            ("api.py:jacrev_unravel", "input_pytree_leaf"),
         )
     },
     *{
@@ -172,11 +172,11 @@ PROTOCOL = {
     *{(f"compat/_src/dtypes.py:{f}", p) for f, p in (("scalar_type_to_dtype", "value"), ("check_user_dtype_supported", "fun_name"))},
     ("compat/_src/numpy/util.py:promote_shapes", "fun_name"),
     *{  # the answers of classes that derived ones replace
-        ("compat/_hi" + f, p)
+        ("compat/_src/hijax/" + f, p)
         for f, p in (
-            ("jax.py:HiPrimitive.is_effectful", "params"),
-            ("jax.py:HiPrimitive.is_high", "avals"),
-            ("jax.py:HiPrimitive.is_high", "params"),
+            ("types.py:HiPrimitive.is_effectful", "params"),
+            ("types.py:HiPrimitive.is_high", "avals"),
+            ("types.py:HiPrimitive.is_high", "params"),
             ("primitives.py:NullAccum.accum", "x"),
             ("primitives.py:VJPHiPrimitive.check", "arg_tys"),
             ("primitives.py:VmapOf.batch_dim_rule", "axis_data"),

@@ -17,6 +17,7 @@ import sysconfig
 from .._base.config import __version__
 
 FOLLOWS = FOLLOWS_JAXLIB = "0.10.2"
+version_info = tuple(map(int, FOLLOWS.split(".")))
 NAMES = ("jax", "jaxlib")
 _VERSIONS = {"jax": FOLLOWS, "jaxlib": FOLLOWS_JAXLIB}
 _EXTRAS = ("cpu", "cuda", "cuda12", "cuda12-local", "cuda13", "cuda13-local", "rocm7-local", "tpu", "k8s", "xprof", "minimum-jaxlib")

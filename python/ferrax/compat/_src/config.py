@@ -120,3 +120,8 @@ def __getattr__(name):
         globals()[name] = value
         return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def explicit_x64():
+    """The setting for 64-bit types."""
+    return config.jax_enable_x64

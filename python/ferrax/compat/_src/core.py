@@ -4,6 +4,7 @@ Invariant: the state of tracing is read from the extension; sizes are numbers, s
 """
 
 import contextlib
+import dataclasses
 import math
 import operator
 from collections.abc import Sequence
@@ -17,10 +18,10 @@ from ..._base.shapes import canonicalize_shape
 from ..._core import Literal, Tracer
 from ..._references.functions import new_ref, ref_addupdate, ref_get, ref_set, ref_swap
 from ..._references.refs import RefType as AbstractRef
+from ..._runtime.mesh import get_abstract_mesh
 from ...core import is_constant_dim
 from ...extend.core import Effect, check_jaxpr, primitives
 from ...extend.core._former import concretization_function_error, is_concrete
-from .._internals import trace_state_clean
 from .hijax.types import _EffectTypes, control_flow_allowed_effects
 from .util import canonicalize_axis, safe_map, safe_zip
 
@@ -320,3 +321,18 @@ def unsafe_get_current_trace():
 def ensure_no_leaks(trace):
     """Does nothing: `jax_check_tracer_leaks` checks every trace for leaks."""
     yield
+
+
+def trace_state_clean():
+    """Whether no transformation is at work."""
+    return all(t.what == "eval" for t in _core.traces())
+
+
+@dataclasses.dataclass(frozen=True)
+class JaxprEqnContext:
+    """The context in which an equation was made."""
+
+    compute_type: Any = None
+    threefry_partitionable: bool = True
+    xla_metadata: Any = None
+    cur_abstract_mesh: Any = dataclasses.field(default_factory=get_abstract_mesh)
