@@ -24,8 +24,8 @@ UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 
 def number(text):
     """A cell's number, in seconds or bytes where it has a unit. None where there is none."""
-    found = re.match(r"\s*([\d.]+)\s*(\w+)?", text)
-    return float(found[1]) * UNITS.get(found[2], 1.0) if found else None
+    found = re.match(r"\s*([\d,.]*\d)\s*(\w+)?", text)
+    return float(found[1].replace(",", "")) * UNITS.get(found[2], 1.0) if found else None
 
 
 def table(text, heading):

@@ -1,6 +1,6 @@
 """The API reference: a page for each public module, with every name of it and its docstring. Sphinx loads this file as an extension.
 
-Docstrings read as prose with names in backticks, Google's sections, and examples that are indented; here they become reStructuredText.
+A page begins with a table of its names. Where it has many, they are in sections, which are the files that define them. Docstrings read as prose with names in backticks, Google's sections, and examples that are indented; here they become reStructuredText.
 """
 
 import importlib
@@ -10,6 +10,7 @@ import pkgutil
 import re
 
 PAGES = pathlib.Path(__file__).parent / "reference"
+MANY = 40  # names of a page that is divided into sections
 SECTIONS = re.compile(r"(Args|Arguments|Attributes|Keyword Args|Note|Other Parameters|Raises|Returns|Warns|Yields):$")
 
 
@@ -44,6 +45,37 @@ def entry(module, name, value, seen):
     return [f".. data:: {name}", ""]
 
 
+def section_of(value):
+    """The section of a name on a long page: the file that defines it."""
+    if type(value).__name__ == "Primitive":
+        return "Primitives"
+    module = getattr(value, "__module__", None) or ""
+    stem = module.rpartition(".")[2].strip("_")
+    return stem.replace("_", " ").capitalize() if callable(value) and module.startswith("ferrax.") and stem else "Types and constants"
+
+
+def sections(names):
+    """Names and values by section, the general ones last; one without a title where there are few."""
+    if len(names) < MANY:
+        return {None: names}
+    out = {}
+    for name, value in names:
+        out.setdefault(section_of(value), []).append((name, value))
+    return dict(sorted(out.items(), key=lambda item: (item[0] in ("Types and constants", "Primitives"), item[0])))
+
+
+def summary(module, names):
+    """A table of names, each with the first sentence of its docstring; nothing where no name has one."""
+    rows = []
+    for name, value in names:
+        doc = inspect.getdoc(value) if callable(value) and not hasattr(value, "bind") else None
+        first = re.split(r"(?<=[.:])\s|\n\n", doc or "", maxsplit=1)[0].replace("\n", " ").rstrip(":")
+        kind = "class" if inspect.isclass(value) else "func"
+        if first and str(getattr(value, "__module__", "")).startswith("ferrax"):
+            rows += [f"   * - :{kind}:`~{module}.{name}`", f"     - {inline(first)}"]
+    return [".. list-table::", "   :widths: 30 70", "", *rows, ""] if rows else []
+
+
 def write_pages(app):
     """Writes reference/*.rst, those that changed."""
     PAGES.mkdir(exist_ok=True)
@@ -51,8 +83,12 @@ def write_pages(app):
     for name in public_modules():
         module = importlib.import_module(name)
         doc = marked_up((inspect.getdoc(module) or "").splitlines())
-        entries = [line for n, value in public_names(module) for line in entry(name, n, value, seen)]
-        pages[f"{name}.rst"] = "\n".join([name, "=" * len(name), "", f".. module:: {name}", "", *doc, "", *entries])
+        page = [name, "=" * len(name), "", f".. module:: {name}", "", *doc, ""]
+        for title, names in sections(public_names(module)).items():
+            page += [title, "-" * len(title), ""] if title else []
+            page += summary(name, names)
+            page += [line for n, value in names for line in entry(name, n, value, seen)]
+        pages[f"{name}.rst"] = "\n".join(page)
     listing = "\n".join(f"   {name.removesuffix('.rst')}" for name in pages)
     intro = "Every public module, and every name of it with its docstring. The examples in docstrings are run by the tests."
     pages["index.rst"] = f"API reference\n=============\n\n{intro}\n\n.. toctree::\n   :maxdepth: 1\n\n{listing}\n"

@@ -40,9 +40,9 @@ def programs(t):
     ]:
         t(n, lambda: m(a))
         if jax.tree.leaves(eqx.filter(m, eqx.is_inexact_array)):
-            t(n + " grad", lambda: eqx.filter_grad(lambda m: jnp.sum(m(a) ** 2))(m))
+            t(n + " grad", lambda: eqx.filter_grad(lambda m: jnp.sin(m(a)).sum())(m))
         else:
-            t(n + " grad", lambda: jax.grad(lambda a: jnp.sum(m(a) ** 2))(a))
+            t(n + " grad", lambda: jax.grad(lambda a: jnp.sin(m(a)).sum())(a))
         t(n + " jit", lambda: eqx.filter_jit(m)(a))
     t("gru", lambda: nn.GRUCell(4, 3, key=K)(x, jnp.zeros(3)))
     t("lstm", lambda: nn.LSTMCell(4, 3, key=K)(x, (jnp.zeros(3), jnp.zeros(3))))
