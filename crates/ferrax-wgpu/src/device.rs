@@ -2,6 +2,7 @@
 //!
 //! INVARIANT: every error of the driver becomes a [`ferrax_kernel::Error`]; none causes a panic. Once the device is
 //! lost, every operation returns that error.
+mod bindings;
 pub mod counters;
 pub mod memory;
 mod pace;
@@ -10,6 +11,7 @@ pub mod pipeline;
 pub use counters::Counts;
 
 use crate::block_on::block_on;
+use bindings::BindGroups;
 use counters::{Counters, count};
 use ferrax_kernel::backend::{Look, MemoryStats};
 use ferrax_kernel::{Error, Res};
@@ -24,6 +26,8 @@ use wgpu::{PollError, PollType, SubmissionIndex};
 /// The time limit of one poll of the driver; between polls the waiting thread checks whether to
 /// continue.
 const SLICE: Duration = Duration::from_millis(20);
+/// How long a wait asks again and again before it sleeps: the shortest sleep of a system takes as long as many submissions.
+const SPIN: Duration = Duration::from_micros(200);
 /// The longest sleep between two questions whether a submission has been done; shorter ones are a part of the time that it has taken so far.
 const MAX_SLEEP: Duration = Duration::from_millis(1);
 const SLEEPS: u32 = 16;
@@ -37,6 +41,7 @@ pub struct Gpu {
     pub memory: counters::Memory,
     pub pool: Mutex<Pool>,
     pub pipelines: Pipelines,
+    pub bind_groups: BindGroups,
     pub pace: Pace,
     /// The last submission.
     last: Mutex<Option<SubmissionIndex>>,
@@ -86,12 +91,25 @@ impl Gpu {
             let mut first = on_error.lock().unwrap_or_else(|p| p.into_inner());
             first.get_or_insert_with(|| e.to_string());
         }));
-        let (counters, memory, pool, pipelines) = Default::default();
+        let (counters, memory, pool, pipelines, bind_groups) = Default::default();
         let process = std::process::id();
         let (pace, last) = (Pace::new(info.device_type, pace::fixed()?), Mutex::default());
-        let gpu =
-            Gpu { wgpu, queue, info, limits, counters, memory, pool, pipelines, pace, last, process, lost, uncaptured };
-        Ok(Arc::new(gpu))
+        Ok(Arc::new(Gpu {
+            wgpu,
+            queue,
+            info,
+            limits,
+            counters,
+            memory,
+            pool,
+            pipelines,
+            bind_groups,
+            pace,
+            last,
+            process,
+            lost,
+            uncaptured,
+        }))
     }
 
     pub fn name(&self) -> &str {
@@ -127,6 +145,7 @@ impl Gpu {
     /// Runs `f` under error scopes and returns the error that they caught.
     pub fn scoped<T>(&self, what: &str, f: impl FnOnce() -> T) -> Res<T> {
         self.check()?;
+        count(&self.counters.error_scopes);
         let filters = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal];
         let mut scopes: Vec<_> = filters.into_iter().map(|f| self.wgpu.push_error_scope(f)).collect();
         let value = f();
@@ -145,12 +164,21 @@ impl Gpu {
 
     /// Submits commands, of about so much work, to the device.
     pub fn submit(&self, encoder: wgpu::CommandEncoder, work: u64) -> Res<SubmissionIndex> {
+        self.submit_then(encoder, work, || ()).map(|(index, ())| index)
+    }
+    /// The same; then calls `f`, whose errors are found with those of the submission.
+    pub fn submit_then<T>(
+        &self,
+        encoder: wgpu::CommandEncoder,
+        work: u64,
+        f: impl FnOnce() -> T,
+    ) -> Res<(SubmissionIndex, T)> {
         count(&self.counters.submissions);
         self.pace.given(work);
         let mut last = self.last.lock().unwrap_or_else(|p| p.into_inner());
-        let index = self.scoped("a submission", || self.queue.submit([encoder.finish()]))?;
+        let (index, value) = self.scoped("a submission", || (self.queue.submit([encoder.finish()]), f()))?;
         *last = Some(index.clone());
-        Ok(index)
+        Ok((index, value))
     }
     /// The latest submission: done when all others are.
     pub fn last(&self) -> Option<SubmissionIndex> {
@@ -184,7 +212,12 @@ impl Gpu {
                         look()?;
                         looked = Instant::now();
                     }
-                    std::thread::sleep((begun.elapsed() / SLEEPS).min(MAX_SLEEP));
+                    let waited = begun.elapsed();
+                    if waited < SPIN {
+                        std::thread::yield_now();
+                    } else {
+                        std::thread::sleep((waited / SLEEPS).min(MAX_SLEEP));
+                    }
                 }
                 Err(e) => {
                     self.check()?;

@@ -91,12 +91,8 @@ impl<'a> Recorder<'a> {
         immediates: [u32; 4],
         work: u64,
     ) -> Res<()> {
-        let device = &self.device.wgpu;
-        let bound = buffers.iter().zip(0..);
-        let entries: Vec<_> =
-            bound.map(|(b, binding)| wgpu::BindGroupEntry { binding, resource: b.raw().as_entire_binding() }).collect();
-        let group =
-            device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &p.layout, entries: &entries });
+        let bound = buffers.iter().map(|b| b.raw().clone()).collect();
+        let group = self.device.bind_groups.of(self.device, p, bound);
         for (base, part, work) in parts(groups, work, self.budget) {
             self.put(p, &group, part, base, immediates, work)?;
         }

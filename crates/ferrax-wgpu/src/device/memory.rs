@@ -101,6 +101,7 @@ impl Slab {
 /// Returns all unused memory to the driver, including slabs that commands under way still read.
 fn give_back(device: &Gpu) -> Res<()> {
     device.drain(&mut || Ok(()))?;
+    device.bind_groups.clear();
     let free = std::mem::take(&mut *device.pool.lock().unwrap_or_else(|p| p.into_inner()));
     drop(free);
     let _ = device.wgpu.poll(wgpu::PollType::Poll);
@@ -142,7 +143,9 @@ impl Drop for Slab {
         {
             pool.bytes += self.size;
             pool.free.entry((self.used_as, self.size)).or_default().push(raw);
+            return;
         }
+        raw.destroy();
     }
 }
 
@@ -206,11 +209,8 @@ pub fn upload(device: &Arc<Gpu>, bytes: &[u8]) -> Res<Arc<Slab>> {
 /// A new slab of zeros.
 pub fn zeros(device: &Arc<Gpu>, bytes: usize) -> Res<Arc<Slab>> {
     let slab = Slab::new(device, Use::Storage, bytes)?;
-    let encoder = device.scoped("zeros", || {
-        let mut encoder = device.wgpu.create_command_encoder(&Default::default());
-        encoder.clear_buffer(slab.raw(), 0, None);
-        encoder
-    })?;
+    let mut encoder = device.wgpu.create_command_encoder(&Default::default());
+    encoder.clear_buffer(slab.raw(), 0, None);
     device.submit(encoder, bytes as u64)?;
     Ok(slab)
 }
@@ -234,14 +234,9 @@ pub fn download(
     let host = Slab::new(device, Use::Readback, bytes)?;
     count(&device.counters.downloads);
     add(&device.counters.downloaded_bytes, bytes as u64);
-    let (encoder, work) = device.scoped("a download", || {
-        let (mut encoder, work) =
-            before.unwrap_or_else(|| (device.wgpu.create_command_encoder(&Default::default()), 0));
-        encoder.copy_buffer_to_buffer(slab.raw(), 0, host.raw(), 0, whole);
-        (encoder, work)
-    })?;
-    let index = device.submit(encoder, work.saturating_add(whole))?;
-    let mapped = device.scoped("a download", || {
+    let (mut encoder, work) = before.unwrap_or_else(|| (device.wgpu.create_command_encoder(&Default::default()), 0));
+    encoder.copy_buffer_to_buffer(slab.raw(), 0, host.raw(), 0, whole);
+    let (index, mapped) = device.submit_then(encoder, work.saturating_add(whole), || {
         let (done, mapped) = std::sync::mpsc::channel();
         host.raw().slice(..whole).map_async(wgpu::MapMode::Read, move |r| drop(done.send(r)));
         mapped

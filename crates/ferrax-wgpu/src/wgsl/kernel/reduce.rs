@@ -119,6 +119,27 @@ pub fn passes(text: &Text, task: &mut Lowered, all: &[Reduction], reads: Vec<Reg
     Ok(())
 }
 
+/// Statements that run `take` for each element `r` that invocation `j` of a team has of the block at `first`, of rows of `n`. Drivers unroll loops of
+/// known length, so that several loads are under way at once: rounds that all invocations have are such a loop.
+pub fn each_of_block(n: usize, take: &str) -> String {
+    let rounds = |n: usize| {
+        let (rounds, rest) = (n / LANES, n % LANES);
+        let mut text = String::new();
+        if rounds > 0 {
+            let _ = writeln!(text, "for (var q = 0; q < {rounds}; q++) {{\nlet r = first + q * {LANES} + j;\n{take}}}");
+        }
+        if rest > 0 {
+            let _ = writeln!(text, "if (j < {rest}) {{\nlet r = first + {} + j;\n{take}}}", n - rest);
+        }
+        text
+    };
+    match n % BLOCK {
+        _ if n <= BLOCK => rounds(n),
+        0 => rounds(BLOCK),
+        rest => format!("if (first + {BLOCK} <= {n}) {{\n{}}} else {{\n{}}}\n", rounds(BLOCK), rounds(rest)),
+    }
+}
+
 struct Level<'a> {
     text: &'a Text<'a>,
     all: &'a [Reduction],
@@ -195,17 +216,14 @@ impl Level<'_> {
         if matches!(self.elements, Elements::Nodes) {
             unravel(&mut body, "i", &self.text.k.grid, 0);
         }
-        let _ = writeln!(
-            body,
-            "let end = min({}, first + {BLOCK});\nfor (var r = first + j; r < end; r += {LANES}) {{",
-            self.n
-        );
-        self.element(&mut body)?;
+        let mut take = String::new();
+        self.element(&mut take)?;
         for r in self.all {
             let id = r.node;
-            body += &r.take(&format!("a{id}"), &format!("p{id}"), &format!("x{id}"), &format!("y{id}"))?;
+            take += &r.take(&format!("a{id}"), &format!("p{id}"), &format!("x{id}"), &format!("y{id}"))?;
         }
-        body += "}\n}\n";
+        body += &each_of_block(self.n, &take);
+        body += "}\n";
         for r in self.all {
             body += &r.share();
         }
