@@ -3,6 +3,7 @@
 //! The host executes control flow: it reads predicates, indices and trip counts back, and records the body again for each iteration. Slots
 //! hold references to buffers, so copies, carries and elements of tapes move no data.
 mod host;
+mod rows;
 
 use crate::device::Gpu;
 use crate::device::memory::{self, GpuMemory, Slab};
@@ -17,6 +18,7 @@ use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
 use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Plan, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar, VerifiedPlan};
 use host::HostStep;
+use rows::Unit;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -90,12 +92,15 @@ impl CompiledPlan {
                 )));
             }
         }
-        let ops = if host::is_plan_for_host(&plan) {
-            vec![Op::HostPlan(host.compile(plan.clone())?)]
+        let (ops, dies) = if host::is_plan_for_host(&plan) {
+            (vec![Op::HostPlan(host.compile(plan.clone())?)], vec![vec![]])
         } else {
-            Compiling { device, host: &**host, plan: &plan }.steps(&plan.steps)?
+            let compiling = Compiling { device, host: &**host, plan: &plan, uses: rows::uses(&plan) };
+            let units = compiling.units(&plan.steps);
+            let ops = units.iter().map(|unit| compiling.unit(unit)).collect::<Res<Vec<Vec<Op>>>>()?;
+            let dies = deaths(&plan, &units, &ops);
+            (ops.into_iter().flatten().collect(), dies)
         };
-        let dies = deaths(&plan);
         let copiers = Copiers::new(device)?;
         Ok(CompiledPlan { device: device.clone(), plan, ops, dies, copiers, host: host.clone() })
     }
@@ -124,11 +129,27 @@ struct Compiling<'a> {
     device: &'a Gpu,
     host: &'a dyn Backend,
     plan: &'a Plan,
+    /// How often each slot is named.
+    uses: Vec<usize>,
 }
 
 impl Compiling<'_> {
     fn steps(&self, steps: &[Step]) -> Res<Vec<Op>> {
-        steps.iter().map(|s| self.step(s)).collect()
+        let units = self.units(steps);
+        Ok(units.iter().map(|unit| self.unit(unit)).collect::<Res<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+    fn unit(&self, unit: &Unit) -> Res<Vec<Op>> {
+        if let Unit::Rows(program, _) = unit {
+            match program.rows.lower(Limits::of(&self.device.limits)) {
+                // then its steps, one by one
+                Err(Error::Unsupported(_)) => (),
+                lowered => {
+                    let (ins, outs) = (program.ins.clone(), program.outs.clone());
+                    return Ok(vec![Op::Task { what: "rows", task: lowered?.compile(self.device)?, ins, outs }]);
+                }
+            }
+        }
+        unit.steps().iter().map(|s| self.step(s)).collect()
     }
     fn step(&self, step: &Step) -> Res<Op> {
         let limits = Limits::of(&self.device.limits);
@@ -172,14 +193,16 @@ impl Compiling<'_> {
     }
 }
 
-/// For each of the plan's own steps, the slots that no later one names.
-fn deaths(plan: &Plan) -> Vec<Vec<SlotId>> {
+/// For each of the ops that the plan's own steps have become, the slots that no later one names.
+fn deaths(plan: &Plan, units: &[Unit], ops: &[Vec<Op>]) -> Vec<Vec<SlotId>> {
     let mut last: Vec<Option<usize>> = vec![None; plan.slots.len()];
-    for (i, step) in plan.steps.iter().enumerate() {
-        names(step, &mut |s| last[s as usize] = Some(i));
+    let mut n = 0;
+    for (unit, ops) in units.iter().zip(ops) {
+        n += ops.len();
+        unit.steps().iter().for_each(|step| names(step, &mut |s| last[s as usize] = Some(n - 1)));
     }
     plan.outputs.iter().for_each(|o| last[*o as usize] = None);
-    let mut dies = vec![vec![]; plan.steps.len()];
+    let mut dies = vec![vec![]; n];
     for (slot, at) in last.iter().enumerate() {
         if let Some(i) = at {
             dies[*i].push(slot as SlotId);

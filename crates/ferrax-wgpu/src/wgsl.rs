@@ -13,7 +13,7 @@ pub mod prelude;
 mod real;
 pub mod scalar;
 
-pub use kernel::{Lowered, guard, lower};
+pub use kernel::{Lowered, guard, lower, rows, with_outputs, work};
 
 use crate::task::Limits;
 use ferrax_kernel::{Affine, DType, Scalar};

@@ -5,7 +5,8 @@
 //! ```
 mod alike;
 mod reduce;
-mod work;
+pub mod rows;
+pub mod work;
 
 use super::{affine, constant, entry, load, per_word, scalar, to_word, unravel};
 use crate::device::pipeline::Source;
@@ -33,7 +34,7 @@ pub fn lower(k: &Kernel, limits: Limits) -> Res<Lowered> {
         let first = chunk * (room / 2);
         let outs: Vec<Reg> = (first..first + outs.len()).map(Reg::Out).collect();
         let (reads, places) = bundle(&mut task, &part, room - outs.len());
-        Text { k: &part, places, limits }.passes(&mut task, reads, outs)?;
+        Text { k: &part, places, limits, first_out: 0 }.passes(&mut task, reads, outs)?;
     }
     Ok(task)
 }
@@ -45,6 +46,8 @@ pub struct Text<'a> {
     pub k: &'a Kernel,
     pub places: Vec<BoundInput>,
     pub limits: Limits,
+    /// The number of the first output's binding among those that are written.
+    pub first_out: usize,
 }
 
 impl Text<'_> {
@@ -107,14 +110,14 @@ impl Text<'_> {
     fn stores(&self, body: &mut String) -> Res<()> {
         for (o, id) in self.k.outputs.iter().enumerate() {
             let d = self.k.dtype(*id);
-            let (word, in_word) = (to_word(d, &format!("n{id}")), per_word(d));
+            let (word, in_word, out) = (to_word(d, &format!("n{id}")), per_word(d), self.first_out + o);
             let _ = if in_word == 1 {
-                writeln!(body, "out{o}[i] = {word};")
+                writeln!(body, "out{out}[i] = {word};")
             } else {
                 let (last, bits) = (in_word - 1, 32 / in_word);
                 writeln!(
                     body,
-                    "w{o} |= {word} << (u32(i & {last}) * {bits}u);\nif ((i & {last}) == {last} || i == {}) {{ out{o}[i / {in_word}] = w{o}; w{o} = 0u; }}",
+                    "w{o} |= {word} << (u32(i & {last}) * {bits}u);\nif ((i & {last}) == {last} || i == {}) {{ out{out}[i / {in_word}] = w{o}; w{o} = 0u; }}",
                     self.k.grid.size() - 1
                 )
             };
@@ -194,7 +197,7 @@ fn clamp_i32(x: i64) -> i64 {
 }
 
 /// The kernel of some of the outputs: the nodes they need, and the inputs those load.
-fn with_outputs(k: &Kernel, outputs: &[NodeId]) -> Kernel {
+pub fn with_outputs(k: &Kernel, outputs: &[NodeId]) -> Kernel {
     let mut live = vec![false; k.nodes.len()];
     outputs.iter().for_each(|o| live[*o as usize] = true);
     for id in (0..k.nodes.len()).rev() {
