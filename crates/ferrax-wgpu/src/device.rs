@@ -4,11 +4,15 @@
 //! lost, every operation returns that error.
 mod bindings;
 pub mod counters;
+mod epoch;
 pub mod memory;
 mod pace;
 pub mod pipeline;
+mod recording;
 
 pub use counters::Counts;
+pub use epoch::Epoch;
+pub use recording::Dispatch;
 
 use crate::block_on::block_on;
 use bindings::BindGroups;
@@ -18,7 +22,8 @@ use ferrax_kernel::{Error, Res};
 use memory::Pool;
 use pace::Pace;
 use pipeline::Pipelines;
-use std::sync::atomic::{AtomicU64, Ordering};
+use recording::Recording;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use wgpu::{PollError, PollType, SubmissionIndex};
@@ -43,6 +48,11 @@ pub struct Gpu {
     pub pipelines: Pipelines,
     pub bind_groups: BindGroups,
     pub pace: Pace,
+    recording: Recording,
+    /// Whether there are commands that are recorded only.
+    recorded: AtomicBool,
+    /// How many epochs there have been.
+    epochs: AtomicU64,
     /// The last submission.
     last: Mutex<Option<SubmissionIndex>>,
     /// The process that opened it: in a fork of that one the driver's threads are gone, and its locks may be stuck.
@@ -105,6 +115,9 @@ impl Gpu {
             pipelines,
             bind_groups,
             pace,
+            recording: Recording::default(),
+            recorded: AtomicBool::new(false),
+            epochs: AtomicU64::new(0),
             last,
             process,
             lost,
@@ -162,26 +175,8 @@ impl Gpu {
         }
     }
 
-    /// Submits commands, of about so much work, to the device.
-    pub fn submit(&self, encoder: wgpu::CommandEncoder, work: u64) -> Res<SubmissionIndex> {
-        self.submit_then(encoder, work, || ()).map(|(index, ())| index)
-    }
-    /// The same; then calls `f`, whose errors are found with those of the submission.
-    pub fn submit_then<T>(
-        &self,
-        encoder: wgpu::CommandEncoder,
-        work: u64,
-        f: impl FnOnce() -> T,
-    ) -> Res<(SubmissionIndex, T)> {
-        count(&self.counters.submissions);
-        self.pace.given(work);
-        let mut last = self.last.lock().unwrap_or_else(|p| p.into_inner());
-        let (index, value) = self.scoped("a submission", || (self.queue.submit([encoder.finish()]), f()))?;
-        *last = Some(index.clone());
-        Ok((index, value))
-    }
     /// The latest submission: done when all others are.
-    pub fn last(&self) -> Option<SubmissionIndex> {
+    fn last(&self) -> Option<SubmissionIndex> {
         self.last.lock().unwrap_or_else(|p| p.into_inner()).clone()
     }
     /// `Timeout` while a submission is not complete. One thread polls at a time, and none while
@@ -193,12 +188,12 @@ impl Gpu {
         self.wgpu.poll(now).map(|_| ())
     }
     /// Whether a submission has been done, well or badly.
-    pub fn is_done(&self, index: &SubmissionIndex) -> bool {
+    fn has_done(&self, index: &SubmissionIndex) -> bool {
         !self.is_ours() || self.is_lost() || !matches!(self.poll(index), Err(PollError::Timeout))
     }
     /// Waits until a submission is complete, and returns its error. Calls `look` meanwhile, whose
     /// error ends the wait.
-    pub fn wait(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
+    pub fn wait_for(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
         count(&self.counters.waits);
         let mut seen = false;
         let (begun, mut looked) = (Instant::now(), Instant::now());
@@ -225,14 +220,16 @@ impl Gpu {
                 }
             }
         }
-        if self.last().is_some_and(|last| self.is_done(&last)) {
+        if self.last().is_some_and(|last| self.has_done(&last)) {
             self.pace.idle(seen);
         }
         self.check()
     }
-    /// Waits for all that has been submitted.
+    /// Waits for all that has been recorded.
     pub fn drain(&self, look: &mut Look) -> Res<()> {
-        self.last().map_or(Ok(()), |last| self.wait(&last, look))
+        self.check()?;
+        self.flush()?;
+        self.last().map_or(Ok(()), |last| self.wait_for(&last, look))
     }
 
     /// The largest buffer that a kernel can see.

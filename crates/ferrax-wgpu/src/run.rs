@@ -284,15 +284,7 @@ impl Run<'_> {
         }
     }
     fn set(&mut self, s: SlotId, v: Value) {
-        let old = self.slots[s as usize].replace(v);
-        self.release(old);
-    }
-    fn release(&mut self, v: Option<Value>) {
-        match v {
-            Some(Value::Array(a)) => self.recorder.retire(a),
-            Some(Value::Tape(t)) => t.into_iter().for_each(|v| self.release(Some(v))),
-            Some(Value::Zeros) | None => (),
-        }
+        self.slots[s as usize] = Some(v);
     }
     fn take(&mut self, s: SlotId) -> Res<Value> {
         self.slots[s as usize].take().ok_or_else(|| Error::Invalid(format!("slot {s} is read before it is written")))
@@ -309,13 +301,12 @@ impl Run<'_> {
         let slab = self.array(s)?;
         let (bytes, cancel) = (self.slot(s).bytes(), self.cx.cancel);
         let mut look = || if cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
-        self.recorder.read(&slab, bytes, &mut look)
+        memory::download(self.recorder.device, &slab, bytes, &mut look)
     }
     fn set_bytes(&mut self, s: SlotId, bytes: &[u8]) -> Res<()> {
         if bytes.len() != self.slot(s).bytes() {
             return Err(Error::Invalid(format!("slot {s} of {} bytes is given {}", self.slot(s).bytes(), bytes.len())));
         }
-        // Not a slab from the pool: the upload is executed before recorded commands.
         let slab = memory::upload(self.recorder.device, bytes)?;
         self.set(s, Value::Array(slab));
         Ok(())
@@ -476,7 +467,7 @@ impl Run<'_> {
             |len: usize| Error::Invalid(format!("a loop reads element {k} of slot {}, which ends at {len}", w.all));
         match self.get(w.all)? {
             Value::Zeros if self.slot(w.each).tape > 0 => Ok(Value::Zeros),
-            Value::Zeros => memory::zeros(self.recorder.device, bytes).map(Value::Array),
+            Value::Zeros => memory::zeros(self.recorder.device, bytes).map(|(zeros, _)| Value::Array(zeros)),
             Value::Tape(t) => t.get(k).cloned().ok_or_else(|| missing(t.len())),
             Value::Array(all) => {
                 let (all, len) = (all.clone(), self.slot(w.all).bytes());
@@ -540,7 +531,6 @@ impl Run<'_> {
         let ins = all.iter().map(|b| memory::upload(&device, b)).collect::<Res<Vec<_>>>()?;
         let result = self.fresh(out)?;
         self.recorder.task(&task, &ins, std::slice::from_ref(&result))?;
-        self.recorder.submit()?;
         self.set(out, Value::Array(result));
         Ok(())
     }
@@ -566,13 +556,11 @@ impl CompiledPlan {
         for (op, dies) in self.ops.iter().zip(&self.dies) {
             run.op(op)?;
             for s in dies {
-                let v = run.slots[*s as usize].take();
-                run.release(v);
+                run.slots[*s as usize] = None;
             }
         }
         let outs = plan.outputs.iter().map(|o| run.get(*o).cloned()).collect::<Res<Vec<_>>>()?;
-        run.recorder.submit()?;
-        let made = self.device.last();
+        let made = self.device.end_of_run()?;
         let buffer = |(o, v): (&SlotId, Value)| match v {
             Value::Array(slab) => {
                 Buffer::ready(GpuMemory { slab, bytes: plan.slots[*o as usize].bytes(), made: made.clone() })
