@@ -66,10 +66,11 @@ impl Gpu {
     /// # Errors
     /// `Unsupported` if the adapter lacks features that kernels need.
     pub fn suits(adapter: &wgpu::Adapter) -> Res<()> {
-        if adapter.features().contains(wgpu::Features::IMMEDIATES) {
+        let bytes = adapter.limits().max_immediate_size;
+        if adapter.features().contains(wgpu::Features::IMMEDIATES) && bytes >= pipeline::IMMEDIATE_BYTES {
             return Ok(());
         }
-        Err(Error::Unsupported(format!("{}: the adapter has no immediates", adapter.get_info().name)))
+        Err(Error::Unsupported(format!("{}: the adapter has too few immediates", adapter.get_info().name)))
     }
     /// Opens `adapter` with `limits`: its own, or smaller ones for a test.
     ///

@@ -8,7 +8,7 @@ use crate::wgsl;
 use ferrax_kernel::Res;
 use std::sync::Arc;
 
-/// Copies of bytes, words where everything is aligned to them: immediates are from, to, count (in bytes or words), groups in x.
+/// Copies of bytes, words where everything is aligned to them: immediates are from, to, count (in bytes or words).
 #[derive(Clone)]
 pub struct Copiers {
     words: Arc<Pipeline>,
@@ -21,9 +21,10 @@ impl Copiers {
         let text = |body: &str| {
             let head = wgsl::bindings(1, 1);
             let p = wgsl::parameters("p");
-            let body =
-                format!("{p}let n = (workgroup.y * p.w + workgroup.x + immediates.base) * {size}u + local;\n{body}");
-            Source { reads: 1, writes: 1, wgsl: wgsl::wrapped(head, size, (1, 1), &body) }
+            let body = format!(
+                "{p}let n = (workgroup.y * immediates.width + workgroup.x + immediates.base) * {size}u + local;\n{body}"
+            );
+            Source { reads: 1, writes: 1, wgsl: wgsl::wrapped(head, size, &body) }
         };
         let words = "if (n >= p.z) { return; }\nout0[p.y + n] = in0[p.x + n];\n";
         // One word of the target each; its bytes outside of the range stay.
@@ -67,13 +68,14 @@ impl<'a> Recorder<'a> {
         pipeline: &Pipeline,
         buffers: &[&Slab],
         groups: (u32, u32),
-        immediates: [u32; 4],
+        immediates: &[u32],
         work: u64,
     ) -> Res<()> {
         let bound = buffers.iter().map(|b| b.raw().clone()).collect();
         let bound = &self.device.bind_groups.of(self.device, pipeline, bound);
+        let width = groups.0;
         for (base, groups, work) in parts(groups, work, self.budget) {
-            self.device.dispatch(&Dispatch { pipeline, bound, groups, base, immediates, work }, self.budget)?;
+            self.device.dispatch(&Dispatch { pipeline, bound, groups, base, width, immediates, work }, self.budget)?;
         }
         add(&self.device.counters.bound_bytes, buffers.iter().map(|b| b.size()).sum());
         Ok(())
@@ -90,7 +92,7 @@ impl<'a> Recorder<'a> {
         let copiers = self.copiers;
         let p = if unit == 4 { &copiers.words } else { &copiers.bytes };
         let at = [from_at / unit, to_at / unit, bytes / unit].map(|n| n as u32);
-        self.dispatch(p, &[from, to], groups, [at[0], at[1], at[2], groups.0], 16 * threads as u64)
+        self.dispatch(p, &[from, to], groups, &[at[0], at[1], at[2], 0], 16 * threads as u64)
     }
 
     /// The passes of `task` over its inputs and outputs.
@@ -107,7 +109,7 @@ impl<'a> Recorder<'a> {
             match pass {
                 Pass::Run { pipeline, reads, writes, groups, immediates, work } => {
                     let buffers: Vec<&Slab> = reads.iter().chain(writes).map(at).collect();
-                    self.dispatch(pipeline, &buffers, *groups, *immediates, *work)?;
+                    self.dispatch(pipeline, &buffers, *groups, immediates, *work)?;
                 }
                 Pass::Copy { from, from_at, to, to_at, bytes } => {
                     self.copy(at(from), *from_at, at(to), *to_at, *bytes)?

@@ -6,7 +6,7 @@
 //! INVARIANT: every command of an epoch is submitted at once, and its outcome is that of all arrays that it makes.
 use super::counters::{add, count};
 use super::memory::Slab;
-use super::pipeline::Pipeline;
+use super::pipeline::{IMMEDIATE_BYTES, Pipeline};
 use super::{Epoch, Gpu, memory};
 use ferrax_kernel::Res;
 use ferrax_kernel::backend::Look;
@@ -41,7 +41,9 @@ pub struct Dispatch<'a> {
     pub bound: &'a wgpu::BindGroup,
     pub groups: (u32, u32),
     pub base: u32,
-    pub immediates: [u32; 4],
+    /// Workgroups in a row of all.
+    pub width: u32,
+    pub immediates: &'a [u32],
     pub work: u64,
 }
 
@@ -65,10 +67,12 @@ impl Gpu {
             open.pass = Some(pass);
         }
         let Open { pass: Some(pass), .. } = &mut *open else { return Ok(()) };
-        let [x, y, z, w] = d.immediates;
         pass.set_pipeline(&d.pipeline.raw);
         pass.set_bind_group(0, d.bound, &[]);
-        pass.set_immediates(0, bytemuck::cast_slice(&[x, y, z, w, d.base, 0, 0, 0]));
+        let mut words = [0; IMMEDIATE_BYTES as usize / 4];
+        (words[0], words[1]) = (d.base, d.width);
+        words[2..2 + d.immediates.len()].copy_from_slice(d.immediates);
+        pass.set_immediates(0, bytemuck::cast_slice(&words[..2 + d.immediates.len()]));
         pass.dispatch_workgroups(d.groups.0, d.groups.1, 1);
         open.commands += 1;
         open.work = open.work.saturating_add(d.work);

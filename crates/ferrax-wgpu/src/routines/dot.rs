@@ -230,5 +230,5 @@ for (var v = 0; v < 4; v++) {{
     );
     let size = DEPTH * PITCH;
     let shared = format!("var<workgroup> xs: array<{t}, {size}>;\nvar<workgroup> ys: array<{t}, {size}>;\n");
-    (wgsl::wrapped(wgsl::bindings(2, 1) + &shared, 256, groups, &body), groups)
+    (wgsl::wrapped(wgsl::bindings(2, 1) + &shared, 256, &body), groups)
 }

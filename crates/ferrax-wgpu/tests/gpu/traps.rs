@@ -2,7 +2,7 @@
 use crate::examples::{self, Build, Example, f32s, i32s, load};
 use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, own_gpu, run, run_in};
 use ferrax_kernel::backend::{RunArg, World};
-use ferrax_kernel::kernel::{Affine, Kernel, Node};
+use ferrax_kernel::kernel::{Affine, Guard, Kernel, Node};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, HostFn, Loop, Place, Step, Trip, Window};
 use ferrax_kernel::reference::{ReferenceBackend, together};
 use ferrax_kernel::routine::Dot;
@@ -325,6 +325,31 @@ fn short_runs_share_a_submission() {
     assert!(x.is_done());
     let expected: Vec<u8> = (0..len as u32).flat_map(|i| (100 * (i + 1)).to_le_bytes()).collect();
     assert_eq!(gpu.download(&x).unwrap(), expected);
+}
+
+/// Maps of one dimension are one pipeline for all sizes and constants.
+#[test]
+fn sizes_share_a_pipeline() {
+    let Some(gpu) = own_gpu(None) else { return };
+    for d in [DType::F32, DType::U8] {
+        let map = |n: usize, by: f64| {
+            let mut shifted = load(d, 0, &[1]);
+            if let Node::Load(a) = &mut shifted.1 {
+                a.at.offset = -(by as i64);
+                a.guards = vec![Guard { at: Affine::new(0, [1]), lo: by as i64, hi: n as i64 }].into();
+            }
+            let nodes = vec![shifted, (d, Node::Const(Scalar::from_f64(d, by))), (d, Node::Bin(Bin::Add, 0, 1))];
+            Kernel { grid: [n].into(), rdims: Dims::default(), inputs: vec![(d, n)], nodes, outputs: vec![2] }
+        };
+        // a pipeline lives as long as a program that has it
+        let _first = gpu.compile(kernel_plan(&map(2, 1.0)).verify().unwrap()).unwrap();
+        let before = gpu.counts().pipelines;
+        for n in [2, 3, 4, 5, 63, 64, 65, 1000, 4097] {
+            let by = if d == DType::F32 { (n % 7 + 1) as f64 } else { 1.0 };
+            compare(&gpu, &format!("{n} {d}"), kernel_plan(&map(n, by)), &[Noise(43).values(d, n)], 0.0, 0.0);
+        }
+        assert_eq!(gpu.counts().pipelines, before);
+    }
 }
 
 #[test]

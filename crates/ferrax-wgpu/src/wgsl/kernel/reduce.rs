@@ -264,7 +264,7 @@ impl Level<'_> {
         body += &tree(self.all.iter())?;
         sink(&mut body)?;
         let declarations = shared(self.all.iter(), size);
-        Ok((wrapped(bindings(reads, writes) + &declarations, size, groups, &body), groups))
+        Ok((wrapped(bindings(reads, writes) + &declarations, size, &body), groups))
     }
 
     fn rows_lie_closer(&self) -> bool {
@@ -358,6 +358,6 @@ impl Level<'_> {
             let reduced: Vec<_> = self.all.iter().map(value).collect();
             text.epilogue(body, &reduced)
         })?;
-        Ok((entry(reads, writes, text.limits.workgroup, groups, &body), groups))
+        Ok((entry(reads, writes, text.limits.workgroup, &body), groups))
     }
 }

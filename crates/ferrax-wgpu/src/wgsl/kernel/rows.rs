@@ -8,6 +8,7 @@
 //!
 //! INVARIANT: elements are combined in the order of [`super::reduce`], so bits equal those of the kernels one by one.
 use super::super::{bindings, lane, unravel, wrapped};
+use super::numbers::Numbers;
 use super::reduce::{self, Reduction};
 use super::{Lowered, Text, check, work};
 use crate::task::{Limits, Reg, Task};
@@ -132,7 +133,7 @@ impl RowKernel {
         let outs = (0..k.outputs.len()).map(Reg::Out).collect();
         let mut task = Task::default();
         let work = self.work().saturating_mul((rows * n) as u64);
-        task.run_long(wrapped(head, limits.workgroup, groups, &body), ins, outs, groups, work);
+        task.run_long(wrapped(head, limits.workgroup, &body), ins, outs, groups, work);
         Ok(task)
     }
 }
@@ -156,7 +157,7 @@ impl Shape<'_> {
     fn text<R>(&self, grid: Dims, outputs: Vec<NodeId>, from: usize, f: impl FnOnce(&Text) -> R) -> R {
         let places = (0..self.k().inputs.len()).map(|i| (format!("in{i}"), 0)).collect();
         let k = Kernel { grid, outputs, ..self.k().clone() };
-        f(&Text { k: &k, places, limits: self.limits, first_out: from })
+        f(&Text { k: &k, places, limits: self.limits, first_out: from, numbers: Numbers::default() })
     }
     /// `let`s of values of rows, which are kept at `at`.
     fn known(&self, body: &mut String, known: &[NodeId], at: &str) {
