@@ -1,10 +1,12 @@
 //! The backend: one adapter, opened at first use and reopened after a loss; [`crate::run`] runs plans.
 use crate::adapters;
-use crate::device::memory::{self, GpuMemory};
+use crate::device::memory::{self, GpuMemory, Slab};
 use crate::device::{self, Counts, Gpu, pipeline};
 use crate::run::{self, CompiledPlan};
 use ferrax_kernel::backend::{Backend, Buffers, Executable, Look, MemoryStats, RunArg, RunCx};
 use ferrax_kernel::{Buffer, DType, Plan, Res, Routine, VerifiedPlan};
+use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// One GPU.
@@ -23,7 +25,13 @@ struct Opening {
     /// The process that found the adapter: a fork of it has none of the driver's threads.
     process: u32,
     device: Mutex<Option<Arc<Gpu>>>,
+    /// What was uploaded of a few bytes: literals of eager operations. They are never written, as this is an owner.
+    scalars: Mutex<HashMap<SmallVec<[u8; SCALAR]>, Arc<Slab>>>,
 }
+
+/// Bytes of an upload that is shared, at most; and how many are.
+const SCALAR: usize = 8;
+const MAX_SCALARS: usize = 256;
 
 /// All GPUs that can run plans, found at the first call and not opened: those of
 /// [`adapters()`](adapters::adapters) that `FERRAX_GPU` selects; without it, all that do not
@@ -52,8 +60,28 @@ impl Opening {
             return device.check().map(|()| device.clone());
         }
         let device = Gpu::open(&self.adapter, self.limits.clone())?;
+        self.scalars().clear();
         *held = Some(device.clone());
         Ok(device)
+    }
+    fn scalars(&self) -> MutexGuard<'_, HashMap<SmallVec<[u8; SCALAR]>, Arc<Slab>>> {
+        self.scalars.lock().unwrap_or_else(|p| p.into_inner())
+    }
+    fn uploaded(&self, bytes: &[u8]) -> Res<Arc<Slab>> {
+        let device = self.device()?;
+        if bytes.is_empty() || bytes.len() > SCALAR {
+            return memory::upload(&device, bytes);
+        }
+        let mut known = self.scalars();
+        if let Some(slab) = known.get(bytes).filter(|slab| slab.is_of(&device)) {
+            return Ok(slab.clone());
+        }
+        if known.len() >= MAX_SCALARS {
+            known.clear();
+        }
+        let slab = memory::upload(&device, bytes)?;
+        known.insert(bytes.into(), slab.clone());
+        Ok(slab)
     }
 }
 
@@ -62,7 +90,17 @@ impl GpuBackend {
     pub fn closed(adapter: wgpu::Adapter, limits: Option<wgpu::Limits>, host: Arc<dyn Backend>) -> GpuBackend {
         let limits = limits.unwrap_or_else(|| adapter.limits());
         let (info, process) = (adapter.get_info(), std::process::id());
-        GpuBackend { opening: Arc::new(Opening { adapter, info, limits, host, process, device: Mutex::default() }) }
+        GpuBackend {
+            opening: Arc::new(Opening {
+                adapter,
+                info,
+                limits,
+                host,
+                process,
+                device: Mutex::default(),
+                scalars: Mutex::default(),
+            }),
+        }
     }
     /// The same, opened at once.
     ///
@@ -135,17 +173,17 @@ impl Backend for GpuBackend {
         Ok(Arc::new(Program { opening: self.opening.clone(), plan, compiled: Mutex::new(Arc::new(compiled)) }))
     }
     fn upload(&self, bytes: &[u8]) -> Res<Buffer> {
-        let slab = memory::upload(&self.opening.device()?, bytes)?;
+        let slab = self.opening.uploaded(bytes)?;
         Ok(Buffer::ready(GpuMemory { slab, bytes: bytes.len(), made: None }))
     }
     fn zeros(&self, bytes: usize) -> Res<Buffer> {
         let device = self.opening.device()?;
-        let slab = memory::zeros(&device, bytes)?;
-        Ok(Buffer::ready(GpuMemory { slab, bytes, made: device.last() }))
+        let (slab, made) = memory::zeros(&device, bytes)?;
+        Ok(Buffer::ready(GpuMemory { slab, bytes, made: Some(made) }))
     }
     fn read(&self, b: &Buffer, look: &mut Look) -> Res<Vec<u8>> {
         let device = self.opening.device()?;
-        memory::download(&device, &*memory::slab_of(&device, b)?, b.bytes(), None, look)
+        memory::download(&device, &*memory::slab_of(&device, b)?, b.bytes(), look)
     }
     fn drain(&self, look: &mut Look) -> Res<()> {
         self.opening.opened().map_or(Ok(()), |d| d.drain(look))
@@ -174,7 +212,7 @@ impl Program {
 }
 
 impl Executable for Program {
-    fn run(&self, cx: &RunCx, args: smallvec::SmallVec<[RunArg; 4]>) -> Res<Buffers> {
+    fn run(&self, cx: &RunCx, args: SmallVec<[RunArg; 4]>) -> Res<Buffers> {
         self.current()?.run(cx, args)
     }
     fn plan(&self) -> &Plan {

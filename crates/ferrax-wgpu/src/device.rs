@@ -2,21 +2,28 @@
 //!
 //! INVARIANT: every error of the driver becomes a [`ferrax_kernel::Error`]; none causes a panic. Once the device is
 //! lost, every operation returns that error.
+mod bindings;
 pub mod counters;
+mod epoch;
 pub mod memory;
 mod pace;
 pub mod pipeline;
+mod recording;
 
 pub use counters::Counts;
+pub use epoch::Epoch;
+pub use recording::Dispatch;
 
 use crate::block_on::block_on;
+use bindings::BindGroups;
 use counters::{Counters, count};
 use ferrax_kernel::backend::{Look, MemoryStats};
 use ferrax_kernel::{Error, Res};
 use memory::Pool;
 use pace::Pace;
 use pipeline::Pipelines;
-use std::sync::atomic::{AtomicU64, Ordering};
+use recording::Recording;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use wgpu::{PollError, PollType, SubmissionIndex};
@@ -24,6 +31,8 @@ use wgpu::{PollError, PollType, SubmissionIndex};
 /// The time limit of one poll of the driver; between polls the waiting thread checks whether to
 /// continue.
 const SLICE: Duration = Duration::from_millis(20);
+/// How long a wait asks again and again before it sleeps: the shortest sleep of a system takes as long as many submissions.
+const SPIN: Duration = Duration::from_micros(200);
 /// The longest sleep between two questions whether a submission has been done; shorter ones are a part of the time that it has taken so far.
 const MAX_SLEEP: Duration = Duration::from_millis(1);
 const SLEEPS: u32 = 16;
@@ -37,7 +46,13 @@ pub struct Gpu {
     pub memory: counters::Memory,
     pub pool: Mutex<Pool>,
     pub pipelines: Pipelines,
+    pub bind_groups: BindGroups,
     pub pace: Pace,
+    recording: Recording,
+    /// Whether there are commands that are recorded only.
+    recorded: AtomicBool,
+    /// How many epochs there have been.
+    epochs: AtomicU64,
     /// The last submission.
     last: Mutex<Option<SubmissionIndex>>,
     /// The process that opened it: in a fork of that one the driver's threads are gone, and its locks may be stuck.
@@ -51,10 +66,11 @@ impl Gpu {
     /// # Errors
     /// `Unsupported` if the adapter lacks features that kernels need.
     pub fn suits(adapter: &wgpu::Adapter) -> Res<()> {
-        if adapter.features().contains(wgpu::Features::IMMEDIATES) {
+        let bytes = adapter.limits().max_immediate_size;
+        if adapter.features().contains(wgpu::Features::IMMEDIATES) && bytes >= pipeline::IMMEDIATE_BYTES {
             return Ok(());
         }
-        Err(Error::Unsupported(format!("{}: the adapter has no immediates", adapter.get_info().name)))
+        Err(Error::Unsupported(format!("{}: the adapter has too few immediates", adapter.get_info().name)))
     }
     /// Opens `adapter` with `limits`: its own, or smaller ones for a test.
     ///
@@ -86,12 +102,28 @@ impl Gpu {
             let mut first = on_error.lock().unwrap_or_else(|p| p.into_inner());
             first.get_or_insert_with(|| e.to_string());
         }));
-        let (counters, memory, pool, pipelines) = Default::default();
+        let (counters, memory, pool, pipelines, bind_groups) = Default::default();
         let process = std::process::id();
         let (pace, last) = (Pace::new(info.device_type, pace::fixed()?), Mutex::default());
-        let gpu =
-            Gpu { wgpu, queue, info, limits, counters, memory, pool, pipelines, pace, last, process, lost, uncaptured };
-        Ok(Arc::new(gpu))
+        Ok(Arc::new(Gpu {
+            wgpu,
+            queue,
+            info,
+            limits,
+            counters,
+            memory,
+            pool,
+            pipelines,
+            bind_groups,
+            pace,
+            recording: Recording::default(),
+            recorded: AtomicBool::new(false),
+            epochs: AtomicU64::new(0),
+            last,
+            process,
+            lost,
+            uncaptured,
+        }))
     }
 
     pub fn name(&self) -> &str {
@@ -127,6 +159,7 @@ impl Gpu {
     /// Runs `f` under error scopes and returns the error that they caught.
     pub fn scoped<T>(&self, what: &str, f: impl FnOnce() -> T) -> Res<T> {
         self.check()?;
+        count(&self.counters.error_scopes);
         let filters = [wgpu::ErrorFilter::Validation, wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Internal];
         let mut scopes: Vec<_> = filters.into_iter().map(|f| self.wgpu.push_error_scope(f)).collect();
         let value = f();
@@ -143,17 +176,8 @@ impl Gpu {
         }
     }
 
-    /// Submits commands, of about so much work, to the device.
-    pub fn submit(&self, encoder: wgpu::CommandEncoder, work: u64) -> Res<SubmissionIndex> {
-        count(&self.counters.submissions);
-        self.pace.given(work);
-        let mut last = self.last.lock().unwrap_or_else(|p| p.into_inner());
-        let index = self.scoped("a submission", || self.queue.submit([encoder.finish()]))?;
-        *last = Some(index.clone());
-        Ok(index)
-    }
     /// The latest submission: done when all others are.
-    pub fn last(&self) -> Option<SubmissionIndex> {
+    fn last(&self) -> Option<SubmissionIndex> {
         self.last.lock().unwrap_or_else(|p| p.into_inner()).clone()
     }
     /// `Timeout` while a submission is not complete. One thread polls at a time, and none while
@@ -165,12 +189,12 @@ impl Gpu {
         self.wgpu.poll(now).map(|_| ())
     }
     /// Whether a submission has been done, well or badly.
-    pub fn is_done(&self, index: &SubmissionIndex) -> bool {
+    fn has_done(&self, index: &SubmissionIndex) -> bool {
         !self.is_ours() || self.is_lost() || !matches!(self.poll(index), Err(PollError::Timeout))
     }
     /// Waits until a submission is complete, and returns its error. Calls `look` meanwhile, whose
     /// error ends the wait.
-    pub fn wait(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
+    pub fn wait_for(&self, index: &SubmissionIndex, look: &mut Look) -> Res<()> {
         count(&self.counters.waits);
         let mut seen = false;
         let (begun, mut looked) = (Instant::now(), Instant::now());
@@ -184,7 +208,12 @@ impl Gpu {
                         look()?;
                         looked = Instant::now();
                     }
-                    std::thread::sleep((begun.elapsed() / SLEEPS).min(MAX_SLEEP));
+                    let waited = begun.elapsed();
+                    if waited < SPIN {
+                        std::thread::yield_now();
+                    } else {
+                        std::thread::sleep((waited / SLEEPS).min(MAX_SLEEP));
+                    }
                 }
                 Err(e) => {
                     self.check()?;
@@ -192,14 +221,16 @@ impl Gpu {
                 }
             }
         }
-        if self.last().is_some_and(|last| self.is_done(&last)) {
+        if self.last().is_some_and(|last| self.has_done(&last)) {
             self.pace.idle(seen);
         }
         self.check()
     }
-    /// Waits for all that has been submitted.
+    /// Waits for all that has been recorded.
     pub fn drain(&self, look: &mut Look) -> Res<()> {
-        self.last().map_or(Ok(()), |last| self.wait(&last, look))
+        self.check()?;
+        self.flush()?;
+        self.last().map_or(Ok(()), |last| self.wait_for(&last, look))
     }
 
     /// The largest buffer that a kernel can see.

@@ -1,21 +1,14 @@
-//! Recorded commands: one encoder and one compute pass until they are submitted.
-//!
-//! INVARIANT: a slab that is returned here is reused at once by later commands (they run in order), but reaches the pool, where
-//! other threads can take it, only after the commands that used it were submitted.
-use crate::device::Gpu;
-use crate::device::counters::{add, count};
-use crate::device::memory::{self, Slab, Use};
+//! Tasks and copies as commands of the device's recording, cut where they would exceed the time of a submission.
+use crate::device::counters::add;
+use crate::device::memory::{Slab, Use};
 use crate::device::pipeline::{Pipeline, Source, pipeline};
+use crate::device::{Dispatch, Gpu};
 use crate::task::{Limits, Pass, Reg, Task};
 use crate::wgsl;
 use ferrax_kernel::Res;
-use ferrax_kernel::backend::Look;
 use std::sync::Arc;
 
-/// The number of commands after which they are submitted.
-const BATCH: usize = 512;
-
-/// Copies of bytes, words where everything is aligned to them: immediates are from, to, count (in bytes or words), groups in x.
+/// Copies of bytes, words where everything is aligned to them: immediates are from, to, count (in bytes or words).
 #[derive(Clone)]
 pub struct Copiers {
     words: Arc<Pipeline>,
@@ -28,9 +21,10 @@ impl Copiers {
         let text = |body: &str| {
             let head = wgsl::bindings(1, 1);
             let p = wgsl::parameters("p");
-            let body =
-                format!("{p}let n = (workgroup.y * p.w + workgroup.x + immediates.base) * {size}u + local;\n{body}");
-            Source { reads: 1, writes: 1, wgsl: wgsl::wrapped(head, size, (1, 1), &body) }
+            let body = format!(
+                "{p}let n = (workgroup.y * immediates.width + workgroup.x + immediates.base) * {size}u + local;\n{body}"
+            );
+            Source { reads: 1, writes: 1, wgsl: wgsl::wrapped(head, size, &body) }
         };
         let words = "if (n >= p.z) { return; }\nout0[p.y + n] = in0[p.x + n];\n";
         // One word of the target each; its bytes outside of the range stay.
@@ -50,113 +44,45 @@ out0[word] = new_word;
     }
 }
 
+/// What a run records with.
 pub struct Recorder<'a> {
     pub device: &'a Arc<Gpu>,
     copiers: &'a Copiers,
     limits: Limits,
-    open: Option<(wgpu::ComputePass<'static>, wgpu::CommandEncoder)>,
-    retired: Vec<Arc<Slab>>,
-    recorded: usize,
-    /// Scalar operations of the recorded commands.
-    work: u64,
     budget: u64,
 }
 
 impl<'a> Recorder<'a> {
     pub fn new(device: &'a Arc<Gpu>, copiers: &'a Copiers) -> Recorder<'a> {
-        let (limits, budget) = (Limits::of(&device.limits), device.pace.budget().max(1));
-        Recorder { device, copiers, limits, open: None, retired: vec![], recorded: 0, work: 0, budget }
+        Recorder { device, copiers, limits: Limits::of(&device.limits), budget: device.pace.budget().max(1) }
     }
-    /// A slab of at least `bytes`: one that was given back if it fits, else from the pool.
-    pub fn slab(&mut self, bytes: usize) -> Res<Arc<Slab>> {
-        match self.retired.iter().rposition(|s| s.fits(bytes)) {
-            Some(i) => Ok(self.retired.swap_remove(i)),
-            None => Slab::new(self.device, Use::Storage, bytes),
-        }
-    }
-    /// Gives up one reference; if it was the last the slab can be used again.
-    pub fn retire(&mut self, slab: Arc<Slab>) {
-        if Arc::strong_count(&slab) == 1 {
-            self.retired.push(slab);
-        }
+    /// A slab of at least `bytes`.
+    pub fn slab(&self, bytes: usize) -> Res<Arc<Slab>> {
+        Slab::new(self.device, Use::Storage, bytes)
     }
 
     /// Commands for all workgroups, of about so much `work`: split if it exceeds the limit of a
     /// submission.
     fn dispatch(
-        &mut self,
-        p: &Pipeline,
+        &self,
+        pipeline: &Pipeline,
         buffers: &[&Slab],
         groups: (u32, u32),
-        immediates: [u32; 4],
+        immediates: &[u32],
         work: u64,
     ) -> Res<()> {
-        let device = &self.device.wgpu;
-        let bound = buffers.iter().zip(0..);
-        let entries: Vec<_> =
-            bound.map(|(b, binding)| wgpu::BindGroupEntry { binding, resource: b.raw().as_entire_binding() }).collect();
-        let group =
-            device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout: &p.layout, entries: &entries });
-        for (base, part, work) in parts(groups, work, self.budget) {
-            self.put(p, &group, part, base, immediates, work)?;
+        let bound = buffers.iter().map(|b| b.raw().clone()).collect();
+        let bound = &self.device.bind_groups.of(self.device, pipeline, bound);
+        let width = groups.0;
+        for (base, groups, work) in parts(groups, work, self.budget) {
+            self.device.dispatch(&Dispatch { pipeline, bound, groups, base, width, immediates, work }, self.budget)?;
         }
-        let bytes = buffers.iter().map(|b| b.size()).sum();
-        add(&self.device.counters.bound_bytes, bytes);
+        add(&self.device.counters.bound_bytes, buffers.iter().map(|b| b.size()).sum());
         Ok(())
-    }
-    /// One command: `groups` workgroups, numbered from `base` on.
-    fn put(
-        &mut self,
-        p: &Pipeline,
-        group: &wgpu::BindGroup,
-        groups: (u32, u32),
-        base: u32,
-        [x, y, z, w]: [u32; 4],
-        work: u64,
-    ) -> Res<()> {
-        if self.recorded > 0 && self.work.saturating_add(work) > self.budget {
-            self.submit()?;
-        }
-        count(&self.device.counters.dispatches);
-        let (pass, _) = self.open.get_or_insert_with(|| {
-            let mut encoder = self.device.wgpu.create_command_encoder(&Default::default());
-            (encoder.begin_compute_pass(&Default::default()).forget_lifetime(), encoder)
-        });
-        pass.set_pipeline(&p.raw);
-        pass.set_bind_group(0, group, &[]);
-        pass.set_immediates(0, bytemuck::cast_slice(&[x, y, z, w, base, 0, 0, 0]));
-        pass.dispatch_workgroups(groups.0, groups.1, 1);
-        self.recorded += 1;
-        self.work = self.work.saturating_add(work);
-        if self.recorded >= BATCH { self.submit() } else { Ok(()) }
-    }
-
-    /// Ends the recording.
-    fn close(&mut self) -> Option<(wgpu::CommandEncoder, u64)> {
-        self.recorded = 0;
-        let work = std::mem::take(&mut self.work);
-        let (pass, encoder) = self.open.take()?;
-        drop(pass);
-        Some((encoder, work))
-    }
-    /// Hands everything recorded to the device.
-    pub fn submit(&mut self) -> Res<()> {
-        if let Some((encoder, work)) = self.close() {
-            self.device.submit(encoder, work)?;
-        }
-        self.retired.clear();
-        self.device.check()
-    }
-    /// The first `bytes` bytes of `slab`, once everything recorded has run.
-    pub fn read(&mut self, slab: &Slab, bytes: usize, look: &mut Look) -> Res<Vec<u8>> {
-        let recorded = self.close();
-        let read = memory::download(self.device, slab, bytes, recorded, look);
-        self.retired.clear();
-        read
     }
 
     /// `bytes` bytes of `from` at `from_at` to `to` at `to_at`, two slabs.
-    pub fn copy(&mut self, from: &Slab, from_at: usize, to: &Slab, to_at: usize, bytes: usize) -> Res<()> {
+    pub fn copy(&self, from: &Slab, from_at: usize, to: &Slab, to_at: usize, bytes: usize) -> Res<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -166,11 +92,11 @@ impl<'a> Recorder<'a> {
         let copiers = self.copiers;
         let p = if unit == 4 { &copiers.words } else { &copiers.bytes };
         let at = [from_at / unit, to_at / unit, bytes / unit].map(|n| n as u32);
-        self.dispatch(p, &[from, to], groups, [at[0], at[1], at[2], groups.0], 16 * threads as u64)
+        self.dispatch(p, &[from, to], groups, &[at[0], at[1], at[2], 0], 16 * threads as u64)
     }
 
     /// The passes of `task` over its inputs and outputs.
-    pub fn task(&mut self, task: &Task<Arc<Pipeline>>, ins: &[Arc<Slab>], outs: &[Arc<Slab>]) -> Res<()> {
+    pub fn task(&self, task: &Task<Arc<Pipeline>>, ins: &[Arc<Slab>], outs: &[Arc<Slab>]) -> Res<()> {
         let scratch: Vec<Arc<Slab>> = task.scratch.iter().map(|bytes| self.slab(*bytes)).collect::<Res<_>>()?;
         let at = |r: &Reg| -> &Slab {
             match r {
@@ -183,14 +109,13 @@ impl<'a> Recorder<'a> {
             match pass {
                 Pass::Run { pipeline, reads, writes, groups, immediates, work } => {
                     let buffers: Vec<&Slab> = reads.iter().chain(writes).map(at).collect();
-                    self.dispatch(pipeline, &buffers, *groups, *immediates, *work)?;
+                    self.dispatch(pipeline, &buffers, *groups, immediates, *work)?;
                 }
                 Pass::Copy { from, from_at, to, to_at, bytes } => {
                     self.copy(at(from), *from_at, at(to), *to_at, *bytes)?
                 }
             }
         }
-        scratch.into_iter().for_each(|s| self.retire(s));
         Ok(())
     }
 }

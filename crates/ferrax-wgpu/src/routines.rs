@@ -9,6 +9,7 @@ mod dynamic_slice;
 mod gather;
 mod scatter;
 mod sort;
+mod tiles;
 mod top_k;
 
 use crate::task::{Limits, Reg};

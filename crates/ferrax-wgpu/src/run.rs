@@ -3,6 +3,7 @@
 //! The host executes control flow: it reads predicates, indices and trip counts back, and records the body again for each iteration. Slots
 //! hold references to buffers, so copies, carries and elements of tapes move no data.
 mod host;
+mod rows;
 
 use crate::device::Gpu;
 use crate::device::memory::{self, GpuMemory, Slab};
@@ -17,6 +18,7 @@ use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
 use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Plan, SlotId, Step, Trip, Window};
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar, VerifiedPlan};
 use host::HostStep;
+use rows::Unit;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -90,12 +92,15 @@ impl CompiledPlan {
                 )));
             }
         }
-        let ops = if host::is_plan_for_host(&plan) {
-            vec![Op::HostPlan(host.compile(plan.clone())?)]
+        let (ops, dies) = if host::is_plan_for_host(&plan) {
+            (vec![Op::HostPlan(host.compile(plan.clone())?)], vec![vec![]])
         } else {
-            Compiling { device, host: &**host, plan: &plan }.steps(&plan.steps)?
+            let compiling = Compiling { device, host: &**host, plan: &plan, uses: rows::uses(&plan) };
+            let units = compiling.units(&plan.steps);
+            let ops = units.iter().map(|unit| compiling.unit(unit)).collect::<Res<Vec<Vec<Op>>>>()?;
+            let dies = deaths(&plan, &units, &ops);
+            (ops.into_iter().flatten().collect(), dies)
         };
-        let dies = deaths(&plan);
         let copiers = Copiers::new(device)?;
         Ok(CompiledPlan { device: device.clone(), plan, ops, dies, copiers, host: host.clone() })
     }
@@ -124,11 +129,27 @@ struct Compiling<'a> {
     device: &'a Gpu,
     host: &'a dyn Backend,
     plan: &'a Plan,
+    /// How often each slot is named.
+    uses: Vec<usize>,
 }
 
 impl Compiling<'_> {
     fn steps(&self, steps: &[Step]) -> Res<Vec<Op>> {
-        steps.iter().map(|s| self.step(s)).collect()
+        let units = self.units(steps);
+        Ok(units.iter().map(|unit| self.unit(unit)).collect::<Res<Vec<_>>>()?.into_iter().flatten().collect())
+    }
+    fn unit(&self, unit: &Unit) -> Res<Vec<Op>> {
+        if let Unit::Rows(program, _) = unit {
+            match program.rows.lower(Limits::of(&self.device.limits)) {
+                // then its steps, one by one
+                Err(Error::Unsupported(_)) => (),
+                lowered => {
+                    let (ins, outs) = (program.ins.clone(), program.outs.clone());
+                    return Ok(vec![Op::Task { what: "rows", task: lowered?.compile(self.device)?, ins, outs }]);
+                }
+            }
+        }
+        unit.steps().iter().map(|s| self.step(s)).collect()
     }
     fn step(&self, step: &Step) -> Res<Op> {
         let limits = Limits::of(&self.device.limits);
@@ -172,14 +193,16 @@ impl Compiling<'_> {
     }
 }
 
-/// For each of the plan's own steps, the slots that no later one names.
-fn deaths(plan: &Plan) -> Vec<Vec<SlotId>> {
+/// For each of the ops that the plan's own steps have become, the slots that no later one names.
+fn deaths(plan: &Plan, units: &[Unit], ops: &[Vec<Op>]) -> Vec<Vec<SlotId>> {
     let mut last: Vec<Option<usize>> = vec![None; plan.slots.len()];
-    for (i, step) in plan.steps.iter().enumerate() {
-        names(step, &mut |s| last[s as usize] = Some(i));
+    let mut n = 0;
+    for (unit, ops) in units.iter().zip(ops) {
+        n += ops.len();
+        unit.steps().iter().for_each(|step| names(step, &mut |s| last[s as usize] = Some(n - 1)));
     }
     plan.outputs.iter().for_each(|o| last[*o as usize] = None);
-    let mut dies = vec![vec![]; plan.steps.len()];
+    let mut dies = vec![vec![]; n];
     for (slot, at) in last.iter().enumerate() {
         if let Some(i) = at {
             dies[*i].push(slot as SlotId);
@@ -261,15 +284,7 @@ impl Run<'_> {
         }
     }
     fn set(&mut self, s: SlotId, v: Value) {
-        let old = self.slots[s as usize].replace(v);
-        self.release(old);
-    }
-    fn release(&mut self, v: Option<Value>) {
-        match v {
-            Some(Value::Array(a)) => self.recorder.retire(a),
-            Some(Value::Tape(t)) => t.into_iter().for_each(|v| self.release(Some(v))),
-            Some(Value::Zeros) | None => (),
-        }
+        self.slots[s as usize] = Some(v);
     }
     fn take(&mut self, s: SlotId) -> Res<Value> {
         self.slots[s as usize].take().ok_or_else(|| Error::Invalid(format!("slot {s} is read before it is written")))
@@ -286,13 +301,12 @@ impl Run<'_> {
         let slab = self.array(s)?;
         let (bytes, cancel) = (self.slot(s).bytes(), self.cx.cancel);
         let mut look = || if cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
-        self.recorder.read(&slab, bytes, &mut look)
+        memory::download(self.recorder.device, &slab, bytes, &mut look)
     }
     fn set_bytes(&mut self, s: SlotId, bytes: &[u8]) -> Res<()> {
         if bytes.len() != self.slot(s).bytes() {
             return Err(Error::Invalid(format!("slot {s} of {} bytes is given {}", self.slot(s).bytes(), bytes.len())));
         }
-        // Not a slab from the pool: the upload is executed before recorded commands.
         let slab = memory::upload(self.recorder.device, bytes)?;
         self.set(s, Value::Array(slab));
         Ok(())
@@ -453,7 +467,7 @@ impl Run<'_> {
             |len: usize| Error::Invalid(format!("a loop reads element {k} of slot {}, which ends at {len}", w.all));
         match self.get(w.all)? {
             Value::Zeros if self.slot(w.each).tape > 0 => Ok(Value::Zeros),
-            Value::Zeros => memory::zeros(self.recorder.device, bytes).map(Value::Array),
+            Value::Zeros => memory::zeros(self.recorder.device, bytes).map(|(zeros, _)| Value::Array(zeros)),
             Value::Tape(t) => t.get(k).cloned().ok_or_else(|| missing(t.len())),
             Value::Array(all) => {
                 let (all, len) = (all.clone(), self.slot(w.all).bytes());
@@ -517,7 +531,6 @@ impl Run<'_> {
         let ins = all.iter().map(|b| memory::upload(&device, b)).collect::<Res<Vec<_>>>()?;
         let result = self.fresh(out)?;
         self.recorder.task(&task, &ins, std::slice::from_ref(&result))?;
-        self.recorder.submit()?;
         self.set(out, Value::Array(result));
         Ok(())
     }
@@ -543,13 +556,11 @@ impl CompiledPlan {
         for (op, dies) in self.ops.iter().zip(&self.dies) {
             run.op(op)?;
             for s in dies {
-                let v = run.slots[*s as usize].take();
-                run.release(v);
+                run.slots[*s as usize] = None;
             }
         }
         let outs = plan.outputs.iter().map(|o| run.get(*o).cloned()).collect::<Res<Vec<_>>>()?;
-        run.recorder.submit()?;
-        let made = self.device.last();
+        let made = self.device.end_of_run()?;
         let buffer = |(o, v): (&SlotId, Value)| match v {
             Value::Array(slab) => {
                 Buffer::ready(GpuMemory { slab, bytes: plan.slots[*o as usize].bytes(), made: made.clone() })

@@ -19,7 +19,8 @@ pub enum Pass<P> {
         reads: Vec<Reg>,
         writes: Vec<Reg>,
         groups: (u32, u32),
-        immediates: [u32; 4],
+        /// Its own words, at most [`crate::wgsl::WORDS`].
+        immediates: Vec<u32>,
         /// Scalar operations in all workgroups, roughly; a word of memory counts as eight.
         work: u64,
     },
@@ -50,11 +51,11 @@ impl Task<Source> {
     }
     /// A pass whose invocations do a few dozen operations each.
     pub fn run(&mut self, wgsl: String, reads: Vec<Reg>, writes: Vec<Reg>, groups: (u32, u32)) {
-        self.run_with(wgsl, reads, writes, groups, [0; 4], 64 * 256 * groups.0 as u64 * groups.1 as u64)
+        self.run_with(wgsl, reads, writes, groups, vec![], 64 * 256 * groups.0 as u64 * groups.1 as u64)
     }
     /// A pass that does `work`.
     pub fn run_long(&mut self, wgsl: String, reads: Vec<Reg>, writes: Vec<Reg>, groups: (u32, u32), work: u64) {
-        self.run_with(wgsl, reads, writes, groups, [0; 4], work)
+        self.run_with(wgsl, reads, writes, groups, vec![], work)
     }
     pub fn run_with(
         &mut self,
@@ -62,7 +63,7 @@ impl Task<Source> {
         reads: Vec<Reg>,
         writes: Vec<Reg>,
         groups: (u32, u32),
-        immediates: [u32; 4],
+        immediates: Vec<u32>,
         work: u64,
     ) {
         let pipeline = Source { reads: reads.len() as u32, writes: writes.len() as u32, wgsl };

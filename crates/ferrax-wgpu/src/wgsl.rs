@@ -13,9 +13,10 @@ pub mod prelude;
 mod real;
 pub mod scalar;
 
-pub use kernel::{Lowered, guard, lower};
+pub use kernel::{Lowered, lower, rows, with_outputs, work};
 
 use crate::task::Limits;
+use ferrax_kernel::kernel::Guard;
 use ferrax_kernel::{Affine, DType, Scalar};
 use std::fmt::Write;
 
@@ -106,6 +107,16 @@ pub fn affine(a: &Affine) -> String {
     if text.is_empty() { "0".into() } else { text }
 }
 
+/// Whether a guard lets through.
+pub fn guard(g: &Guard) -> String {
+    let at = affine(&g.at);
+    format!("({at}) >= {} && ({at}) < {}", clamp_i32(g.lo), clamp_i32(g.hi))
+}
+/// Bounds beyond all positions stay beyond them.
+fn clamp_i32(x: i64) -> i64 {
+    x.clamp(-(i32::MAX as i64), i32::MAX as i64)
+}
+
 /// Statements that define coordinates `c{first}, ..` of the row-major position `i` in `dims`.
 pub fn unravel(body: &mut String, i: &str, dims: &[usize], first: usize) {
     let mut rest = i.to_string();
@@ -133,17 +144,26 @@ pub fn bindings(reads: usize, writes: usize) -> String {
     text
 }
 
-/// The immediates of every pass. A struct, since Direct3D supports no other form.
-const IMMEDIATES: &str = "struct Immediates { words: vec4<u32>, base: u32 }\nvar<immediate> immediates: Immediates;\n";
-/// A statement that names the four words of parameters.
+/// Words of immediates that a pass has for itself, beside those of every pass: the number of its first workgroup, and how many are in a row.
+pub const WORDS: usize = 26;
+/// The struct of immediates (Direct3D supports no other form), with the words that `text` names.
+fn immediates(text: &str) -> String {
+    let words = (0..WORDS).rev().find(|k| text.contains(&word(*k))).map_or(0, |last| last + 1);
+    let fields: String = (0..words).map(|k| format!(", p{k:02}: u32")).collect();
+    format!("struct Immediates {{ base: u32, width: u32{fields} }}\nvar<immediate> immediates: Immediates;\n")
+}
+/// A word of the pass.
+pub fn word(k: usize) -> String {
+    format!("immediates.p{k:02}")
+}
+/// A statement that names the first four words.
 pub fn parameters(name: &str) -> String {
-    format!("let {name} = immediates.words;\n")
+    format!("let {name} = vec4<u32>({}, {}, {}, {});\n", word(0), word(1), word(2), word(3))
 }
 
-/// A shader over plain bindings; `t` is the number of the invocation, `groups` comes from
-/// [`crate::task::fold`].
-pub fn entry(reads: usize, writes: usize, size: u32, groups: (u32, u32), body: &str) -> String {
-    wrapped(bindings(reads, writes), size, groups, body)
+/// A shader over plain bindings; `t` is the number of the invocation.
+pub fn entry(reads: usize, writes: usize, size: u32, body: &str) -> String {
+    wrapped(bindings(reads, writes), size, body)
 }
 
 /// A shader with one output of `len` elements of `d`: `element` writes statements that find element `i` and gives its lane.
@@ -163,16 +183,16 @@ pub fn each(
     let _ = writeln!(body, "if (i >= {len}) {{ break; }}");
     let value = element(&mut body);
     let _ = writeln!(body, "w |= {} << (u32(j) * {}u);\n}}\nout0[t] = w;", to_word(d, &value), 32 / in_word % 32);
-    (entry(reads, 1, limits.workgroup, groups, &body), groups)
+    (entry(reads, 1, limits.workgroup, &body), groups)
 }
 
 /// Like [`entry`], after `declarations` of one's own.
-pub fn wrapped(mut text: String, size: u32, groups: (u32, u32), body: &str) -> String {
+pub fn wrapped(mut text: String, size: u32, body: &str) -> String {
+    let immediates = immediates(&format!("{text}{body}"));
     let _ = write!(
         text,
-        "{IMMEDIATES}var<private> zero: u32;\n@compute @workgroup_size({size}) fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
-         zero = workgroup.z;\nlet group = i32(workgroup.y * {}u + workgroup.x + immediates.base);\nlet t = group * {size} + i32(local);\n{body}}}\n",
-        groups.0
+        "{immediates}var<private> zero: u32;\n@compute @workgroup_size({size}) fn main(@builtin(workgroup_id) workgroup: vec3<u32>, @builtin(local_invocation_index) local: u32) {{\n\
+         zero = workgroup.z;\nlet group = i32(workgroup.y * immediates.width + workgroup.x + immediates.base);\nlet t = group * {size} + i32(local);\n{body}}}\n"
     );
     let functions = prelude::needed(&text);
     functions + &text

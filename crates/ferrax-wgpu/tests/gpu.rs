@@ -10,6 +10,8 @@ mod examples;
 mod kernels;
 #[path = "gpu/routines.rs"]
 mod routines;
+#[path = "gpu/rows.rs"]
+mod rows;
 #[path = "gpu/run.rs"]
 mod run;
 #[path = "gpu/translate.rs"]

@@ -39,6 +39,10 @@ counters! {
     uploaded_bytes
     downloads
     downloaded_bytes
+    /// Times that the driver was asked for errors.
+    error_scopes
+    /// Bind groups made.
+    bind_groups
     /// Buffers requested from the driver.
     buffers
     /// Pipelines compiled.

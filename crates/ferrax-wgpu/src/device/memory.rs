@@ -1,26 +1,34 @@
 //! Device memory: pooled storage buffers, and their way to and from the host.
 //!
-//! INVARIANT: a buffer enters the pool only when all commands that use it have been submitted, so its new owner may write it
-//! in any later submission. (A run therefore holds every buffer it used until it has submitted.)
-use super::Gpu;
+//! INVARIANT: a buffer in the pool is used by no command that will be recorded. Its new owner may write it by commands, which run after those that
+//! are recorded; by an upload, which runs before them, only once they are submitted: the pool knows the epoch in which each buffer came.
 use super::counters::{add, count};
+use super::{Epoch, Gpu};
 use ferrax_kernel::backend::Look;
 use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::{Buffer, Error, Res};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use wgpu::SubmissionIndex;
 
 /// Unused buffers, by size class and use.
 #[derive(Default)]
 pub struct Pool {
-    free: HashMap<(Use, u64), Vec<wgpu::Buffer>>,
+    /// In the order in which they came, each with its epoch.
+    free: HashMap<(Use, u64), Vec<(u64, wgpu::Buffer)>>,
     bytes: u64,
+    /// To be destroyed once what is recorded is submitted.
+    doomed: Vec<wgpu::Buffer>,
 }
 
 /// The limit of the pool; buffers beyond it are returned to the driver.
 const POOLED_BYTES: u64 = 1 << 30;
+
+/// Destroys what nothing recorded uses any more.
+pub fn destroy_doomed(device: &Gpu) {
+    let doomed = std::mem::take(&mut device.pool.lock().unwrap_or_else(|p| p.into_inner()).doomed);
+    doomed.iter().for_each(wgpu::Buffer::destroy);
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Use {
@@ -60,10 +68,15 @@ impl Slab {
     /// # Errors
     /// `OutOfMemory` where it is more than a kernel can see, or the device has no more.
     pub fn new(device: &Arc<Gpu>, used_as: Use, bytes: usize) -> Res<Arc<Slab>> {
+        Slab::since(device, used_as, bytes, u64::MAX)
+    }
+    /// The same, of memory that came to the pool before this epoch.
+    fn since(device: &Arc<Gpu>, used_as: Use, bytes: usize, epoch: u64) -> Res<Arc<Slab>> {
         let size = class(bytes as u64);
         let pooled = || {
             let mut pool = device.pool.lock().unwrap_or_else(|p| p.into_inner());
-            let raw = pool.free.get_mut(&(used_as, size))?.pop()?;
+            let free = pool.free.get_mut(&(used_as, size))?;
+            let (_, raw) = free.remove(free.iter().rposition(|(came, _)| *came < epoch)?);
             pool.bytes -= size;
             Some(raw)
         };
@@ -85,13 +98,12 @@ impl Slab {
         counters.peak.fetch_max(in_use, Ordering::Relaxed);
         Ok(Arc::new(Slab { raw: Some(raw), used_as, size, device: device.clone() }))
     }
-    /// Whether a request for `bytes` would get a slab of this size.
-    pub fn fits(&self, bytes: usize) -> bool {
-        self.size == class(bytes as u64) && self.raw().size() >= bytes as u64
-    }
     /// Its bytes, some of which may be unused.
     pub fn size(&self) -> u64 {
         self.size
+    }
+    pub fn is_of(&self, device: &Arc<Gpu>) -> bool {
+        Arc::ptr_eq(&self.device, device)
     }
     pub fn raw(&self) -> &wgpu::Buffer {
         self.raw.as_ref().expect("it is taken out only when dropped")
@@ -101,6 +113,7 @@ impl Slab {
 /// Returns all unused memory to the driver, including slabs that commands under way still read.
 fn give_back(device: &Gpu) -> Res<()> {
     device.drain(&mut || Ok(()))?;
+    device.bind_groups.clear();
     let free = std::mem::take(&mut *device.pool.lock().unwrap_or_else(|p| p.into_inner()));
     drop(free);
     let _ = device.wgpu.poll(wgpu::PollType::Poll);
@@ -135,13 +148,19 @@ impl Drop for Slab {
         if !device.is_ours() {
             return std::mem::forget(raw); // dropping it would call the driver
         }
+        let (epoch, recorded) = (device.epochs.load(Ordering::Acquire), device.recorded.load(Ordering::Acquire));
         if !device.is_lost()
             && raw.size() >= self.size.min(device.max_bytes())
             && let Ok(mut pool) = device.pool.lock()
             && pool.bytes + self.size <= POOLED_BYTES
         {
             pool.bytes += self.size;
-            pool.free.entry((self.used_as, self.size)).or_default().push(raw);
+            pool.free.entry((self.used_as, self.size)).or_default().push((epoch, raw));
+            return;
+        }
+        match device.pool.lock() {
+            Ok(mut pool) if recorded => pool.doomed.push(raw),
+            _ => raw.destroy(),
         }
     }
 }
@@ -150,8 +169,8 @@ impl Drop for Slab {
 pub struct GpuMemory {
     pub slab: Arc<Slab>,
     pub bytes: usize,
-    /// The submission that makes it; none where it was uploaded.
-    pub made: Option<SubmissionIndex>,
+    /// The commands that make it; none where it was uploaded.
+    pub made: Option<Arc<Epoch>>,
 }
 
 impl Memory for GpuMemory {
@@ -180,12 +199,14 @@ pub fn slab_of(device: &Arc<Gpu>, b: &Buffer) -> Res<Arc<Slab>> {
     }
     let m = m.filter(|m| Arc::ptr_eq(&m.slab.device, device));
     let other = || Error::Invalid(format!("{}: the buffer is another device's", device.name()));
-    m.map(|m| m.slab.clone()).ok_or_else(other)
+    let m = m.ok_or_else(other)?;
+    m.made.as_ref().map_or(Ok(()), |made| made.check())?;
+    Ok(m.slab.clone())
 }
 
 /// A new slab with these bytes.
 pub fn upload(device: &Arc<Gpu>, bytes: &[u8]) -> Res<Arc<Slab>> {
-    let slab = Slab::new(device, Use::Storage, bytes.len())?;
+    let slab = Slab::since(device, Use::Storage, bytes.len(), device.epochs.load(Ordering::Acquire))?;
     count(&device.counters.uploads);
     add(&device.counters.uploaded_bytes, bytes.len() as u64);
     // Transfers come in words.
@@ -203,50 +224,30 @@ pub fn upload(device: &Arc<Gpu>, bytes: &[u8]) -> Res<Arc<Slab>> {
     Ok(slab)
 }
 
-/// A new slab of zeros.
-pub fn zeros(device: &Arc<Gpu>, bytes: usize) -> Res<Arc<Slab>> {
+/// A new slab of zeros, and the commands that make them.
+pub fn zeros(device: &Arc<Gpu>, bytes: usize) -> Res<(Arc<Slab>, Arc<Epoch>)> {
+    device.check()?;
     let slab = Slab::new(device, Use::Storage, bytes)?;
-    let encoder = device.scoped("zeros", || {
-        let mut encoder = device.wgpu.create_command_encoder(&Default::default());
-        encoder.clear_buffer(slab.raw(), 0, None);
-        encoder
-    })?;
-    device.submit(encoder, bytes as u64)?;
-    Ok(slab)
+    let made = device.clear(&slab);
+    Ok((slab, made))
 }
 
-/// The first `bytes` bytes of a slab, after the commands of `before`, which do so much work. Waits
-/// for all submissions; an error of `look` ends the wait.
-pub fn download(
-    device: &Arc<Gpu>,
-    slab: &Slab,
-    bytes: usize,
-    before: Option<(wgpu::CommandEncoder, u64)>,
-    look: &mut Look,
-) -> Res<Vec<u8>> {
+/// The first `bytes` bytes of a slab, once everything recorded has run; an error of `look` ends the wait.
+pub fn download(device: &Arc<Gpu>, slab: &Slab, bytes: usize, look: &mut Look) -> Res<Vec<u8>> {
+    device.check()?;
     if bytes == 0 {
-        if let Some((encoder, work)) = before {
-            device.submit(encoder, work)?;
-        }
         return Ok(vec![]);
     }
     let whole = bytes.next_multiple_of(4) as u64;
     let host = Slab::new(device, Use::Readback, bytes)?;
     count(&device.counters.downloads);
     add(&device.counters.downloaded_bytes, bytes as u64);
-    let (encoder, work) = device.scoped("a download", || {
-        let (mut encoder, work) =
-            before.unwrap_or_else(|| (device.wgpu.create_command_encoder(&Default::default()), 0));
-        encoder.copy_buffer_to_buffer(slab.raw(), 0, host.raw(), 0, whole);
-        (encoder, work)
-    })?;
-    let index = device.submit(encoder, work.saturating_add(whole))?;
-    let mapped = device.scoped("a download", || {
+    let (index, mapped) = device.copy_out(slab, &host, whole, || {
         let (done, mapped) = std::sync::mpsc::channel();
         host.raw().slice(..whole).map_async(wgpu::MapMode::Read, move |r| drop(done.send(r)));
         mapped
     })?;
-    if let Err(e) = device.wait(&index, look) {
+    if let Err(e) = device.wait_for(&index, look) {
         if device.is_ours() {
             host.raw().unmap(); // it will not be mapped any more, and may be used again
         }

@@ -1,7 +1,7 @@
 //! Compute pipelines from WGSL, cached by their source.
 //!
-//! All buffers are in bind group 0: first those that a pipeline reads, then those that it writes, all as arrays of words. Its parameters are four
-//! words of immediates, followed by the number of its first workgroup.
+//! All buffers are in bind group 0: first those that a pipeline reads, then those that it writes, all as arrays of words. Its parameters are
+//! immediates: the number of its first workgroup, how many are in a row, and words of its own.
 #![allow(unsafe_code)]
 use super::Gpu;
 use super::counters::count;
@@ -9,7 +9,8 @@ use ferrax_kernel::Res;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-pub const IMMEDIATE_BYTES: u32 = 32;
+/// What every interface has.
+pub const IMMEDIATE_BYTES: u32 = 128;
 
 pub struct Pipeline {
     pub raw: wgpu::ComputePipeline,

@@ -1,11 +1,12 @@
-//! Convolutions: products of windows and weights, by the tiles of [`super::dot`]; those of few
+//! Convolutions: products of windows and weights, by [`super::tiles`]; those of few
 //! rows, columns or terms are kernels.
 //!
 //! A row is a position of the result, a term an element of its window; neither is copied: what is
 //! staged of a tile is read where it lies. Sums go to scratch memory, and a kernel brings them to
 //! the result's order where that is another. If there are few tiles, they are parts of sums.
-use super::dot::{MIN_TERMS, TILE, Tiles, WORKGROUPS};
+use super::dot::{MIN_TERMS, WORKGROUPS};
 use super::load;
+use super::tiles::{TILE, Tiles};
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};
 use ferrax_kernel::kernel::{Affine, Kernel, Node};
@@ -39,9 +40,7 @@ pub fn lower(c: &Conv, limits: Limits) -> Res<Lowered> {
         rhs: &|column, term| weight(c, terms, column, term),
         terms_first: [is_unit(c, c.terms.len()) && !is_unit(c, 0), c.y[c.batch.len()] == 1],
     };
-    let (text, groups) = product.text(limits);
-    let work = 4 * (groups.0 as u64 * groups.1 as u64).saturating_mul((TILE * TILE * terms) as u64);
-    task.run_long(text, vec![Reg::In(0), Reg::In(1)], vec![sums], groups, work);
+    product.run(&mut task, sums, limits);
     if !in_order {
         task.include(wgsl::lower(&ordered(c, parts), limits)?, &[sums], &[Reg::Out(0)]);
     }

@@ -96,7 +96,7 @@ for (var k = 0; k < {n}; k++) {{
             word = to_word(self.acc, "all"),
         );
         let work = 32 * (self.rows() * self.n) as u64;
-        task.run_long(wgsl::entry(1, 1, self.limits.workgroup, groups, &body), vec![x], vec![to], groups, work);
+        task.run_long(wgsl::entry(1, 1, self.limits.workgroup, &body), vec![x], vec![to], groups, work);
         Ok(())
     }
 
@@ -108,7 +108,7 @@ for (var k = 0; k < {n}; k++) {{
         let workgroups = self.rows() * if blocks { chunks.div_ceil(BLOCKS) } else { chunks };
         let groups = crate::task::fold(workgroups as u64, self.limits.groups);
         let work = 64 * (self.rows() * self.n) as u64;
-        let shader = if blocks { self.blocks(chunks, groups)? } else { self.chunk(chunks, groups)? };
+        let shader = if blocks { self.blocks(chunks)? } else { self.chunk(chunks)? };
         task.run_long(shader, vec![x], vec![to, totals], groups, work);
         if chunks == 1 {
             return Ok(());
@@ -138,12 +138,12 @@ out0[at] = {word};
             here = from_word(self.acc, "out0[at]"),
             word = to_word(self.acc, &self.combined("earlier", "here")?),
         );
-        task.run(wgsl::entry(1, 1, self.limits.workgroup, groups, &body), vec![before], vec![to], groups);
+        task.run(wgsl::entry(1, 1, self.limits.workgroup, &body), vec![before], vec![to], groups);
         Ok(())
     }
 
     /// Text for one workgroup a few blocks: `out0` gets the running combination of each block, `out1` their last ones.
-    fn blocks(&self, chunks: usize, groups: (u32, u32)) -> Res<String> {
+    fn blocks(&self, chunks: usize) -> Res<String> {
         let size = self.limits.workgroup;
         let parts = chunks.div_ceil(BLOCKS);
         // an element more for each block, so that invocations read different banks
@@ -192,11 +192,11 @@ for (var e = i32(local); e < {len}; e += {size}) {{
             word = to_word(self.acc, "here"),
         );
         let shared = format!("var<workgroup> s: array<{}, {}>;\n", lane(self.acc), BLOCKS * (RUN + 1));
-        Ok(wgsl::wrapped(wgsl::bindings(1, 2) + &shared, size, groups, &body))
+        Ok(wgsl::wrapped(wgsl::bindings(1, 2) + &shared, size, &body))
     }
 
     /// Text for one workgroup a chunk: `out0` gets the chunk's running combination, `out1` its last.
-    fn chunk(&self, chunks: usize, groups: (u32, u32)) -> Res<String> {
+    fn chunk(&self, chunks: usize) -> Res<String> {
         let size = self.limits.workgroup;
         let t = lane(self.acc);
         // An invocation does not skip elements past the row's end: they would only affect later
@@ -248,6 +248,6 @@ for (var e = 0; e < {EACH}; e++) {{
             word = to_word(self.acc, "here"),
         );
         let shared = format!("var<workgroup> s: array<{t}, {size}>;\n");
-        Ok(wgsl::wrapped(wgsl::bindings(1, 2) + &shared, size, groups, &body))
+        Ok(wgsl::wrapped(wgsl::bindings(1, 2) + &shared, size, &body))
     }
 }

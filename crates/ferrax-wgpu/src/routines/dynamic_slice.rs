@@ -68,6 +68,6 @@ pub fn update(operand: &Dims, window: &Dims, d: DType, index_dtype: DType, limit
     let head = wgsl::bindings(reads.len(), 0);
     let head =
         head + &format!("@group(0) @binding({}) var<storage, read_write> out0: array<atomic<u32>>;\n", reads.len());
-    task.run(wgsl::wrapped(head, limits.workgroup, groups, &body), reads, vec![Reg::Out(0)], groups);
+    task.run(wgsl::wrapped(head, limits.workgroup, &body), reads, vec![Reg::Out(0)], groups);
     task
 }

@@ -73,7 +73,7 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
         let clear = ferrax_kernel::plan::fill(ferrax_kernel::Scalar::u32(0), s.operand.size());
         task.include(wgsl::lower(&clear, limits)?, &[], &[winners]);
         let bid = format!("{body}atomicMax(&out0[at], u32(t) + 1u);\n");
-        task.run(wgsl::wrapped(atomics(1), limits.workgroup, groups, &bid), vec![Reg::In(1)], vec![winners], groups);
+        task.run(wgsl::wrapped(atomics(1), limits.workgroup, &bid), vec![Reg::In(1)], vec![winners], groups);
         body += "if (in2[at] != u32(t) + 1u) { return; }\n";
         reads.push(winners);
     }
@@ -83,11 +83,11 @@ pub fn lower(s: &Scatter, limits: Limits) -> Res<Lowered> {
         let head = atomics(reads.len());
         let (head, main) = in_workgroups(s, (n, limits.workgroup as usize), head, body, identity)?;
         let groups = limits.groups_for(n.div_ceil(UPDATES_PER_INVOCATION));
-        task.run(wgsl::wrapped(head, limits.workgroup, groups, &main), reads, vec![Reg::Out(0)], groups);
+        task.run(wgsl::wrapped(head, limits.workgroup, &main), reads, vec![Reg::Out(0)], groups);
         return Ok(task);
     }
     body += &put(s.combine, s.dtype, "out0")?;
-    task.run(wgsl::wrapped(atomics(reads.len()), limits.workgroup, groups, &body), reads, vec![Reg::Out(0)], groups);
+    task.run(wgsl::wrapped(atomics(reads.len()), limits.workgroup, &body), reads, vec![Reg::Out(0)], groups);
     Ok(task)
 }
 

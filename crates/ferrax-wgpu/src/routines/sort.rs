@@ -22,9 +22,9 @@ pub fn lower([outer, n, inner]: [usize; 3], dtypes: &[DType], num_keys: usize, l
     let order = task.add_scratch(4 * total);
     let keys: Vec<Reg> = (0..num_keys).map(Reg::In).collect();
     let local_groups = crate::task::fold(total.div_ceil(chunk) as u64, limits.groups);
-    let local = within_chunks(dtypes, [n, inner, padded, total, num_keys], limits, local_groups);
+    let local = within_chunks(dtypes, [n, inner, padded, total, num_keys], limits);
     let pair_groups = limits.groups_for(total / 2);
-    let far = one_step(dtypes, [n, inner, padded, total, num_keys], limits, pair_groups);
+    let far = one_step(dtypes, [n, inner, padded, total, num_keys], limits);
     // A step compares each pair, and computes the positions of its elements.
     let step = total as u64 / 2 * (16 + 24 * num_keys as u64);
     let steps = near(chunk).min(near(padded));
@@ -35,17 +35,24 @@ pub fn lower([outer, n, inner]: [usize; 3], dtypes: &[DType], num_keys: usize, l
         keys.clone(),
         vec![order],
         local_groups,
-        [2, near_end, 1, 0],
+        vec![2, near_end, 1, 0],
         steps * (steps + 1) / 2 * step,
     );
     let mut k = 2 * chunk;
     while k <= padded {
         let mut j = k / 2;
         while j >= chunk {
-            task.run_with(far.clone(), keys.clone(), vec![order], pair_groups, [k as u32, j as u32, 0, 0], step);
+            task.run_with(far.clone(), keys.clone(), vec![order], pair_groups, vec![k as u32, j as u32, 0, 0], step);
             j /= 2;
         }
-        task.run_with(local.clone(), keys.clone(), vec![order], local_groups, [k as u32, k as u32, 0, 0], steps * step);
+        task.run_with(
+            local.clone(),
+            keys.clone(),
+            vec![order],
+            local_groups,
+            vec![k as u32, k as u32, 0, 0],
+            steps * step,
+        );
         k *= 2;
     }
     for (o, d) in dtypes.iter().enumerate() {
@@ -107,12 +114,7 @@ if (select(before(row, a, b), before(row, b, a), up)) {{ {words}[p] = bitcast<u3
 }
 
 /// One step over all pairs at distance `j`.
-fn one_step(
-    dtypes: &[DType],
-    [n, inner, padded, total, num_keys]: [usize; 5],
-    limits: Limits,
-    groups: (u32, u32),
-) -> String {
+fn one_step(dtypes: &[DType], [n, inner, padded, total, num_keys]: [usize; 5], limits: Limits) -> String {
     let head = wgsl::bindings(num_keys, 1) + &before(dtypes, n, inner, num_keys);
     let body = format!(
         "if (t >= {}) {{ return; }}\n{}let k = i32(stage.x);\nlet j = i32(stage.y);\nlet p = t / j * 2 * j + t % j;\n{}",
@@ -120,16 +122,11 @@ fn one_step(
         wgsl::parameters("stage"),
         exchange("out0", padded, "p")
     );
-    wgsl::wrapped(head, limits.workgroup, groups, &body)
+    wgsl::wrapped(head, limits.workgroup, &body)
 }
 
 /// All steps of some stages that stay within a chunk of twice the workgroup.
-fn within_chunks(
-    dtypes: &[DType],
-    [n, inner, padded, total, num_keys]: [usize; 5],
-    limits: Limits,
-    groups: (u32, u32),
-) -> String {
+fn within_chunks(dtypes: &[DType], [n, inner, padded, total, num_keys]: [usize; 5], limits: Limits) -> String {
     let (size, chunk) = (limits.workgroup, 2 * limits.workgroup);
     let head = wgsl::bindings(num_keys, 1) + &before(dtypes, n, inner, num_keys);
     let head = head + &format!("var<workgroup> s: array<u32, {chunk}>;\n");
@@ -157,5 +154,5 @@ for (var e = i32(local); e < {chunk}; e += {size}) {{
         stage = wgsl::parameters("stage"),
         exchange = exchange("s", padded, "base + p"),
     );
-    wgsl::wrapped(head, size, groups, &body)
+    wgsl::wrapped(head, size, &body)
 }

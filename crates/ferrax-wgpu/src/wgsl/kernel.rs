@@ -4,14 +4,17 @@
 //!     invocation t:  for each of its consecutive elements i:  coordinates of i; nodes in order; stores
 //! ```
 mod alike;
+mod numbers;
 mod reduce;
-mod work;
+pub mod rows;
+pub mod work;
 
-use super::{affine, constant, entry, load, per_word, scalar, to_word, unravel};
+use super::{entry, load, per_word, scalar, to_word, unravel};
 use crate::device::pipeline::Source;
 use crate::task::{Limits, Pass, Reg, Task};
-use ferrax_kernel::kernel::{Affine, Guard, Kernel, Node, NodeId};
+use ferrax_kernel::kernel::{Affine, Kernel, Node, NodeId};
 use ferrax_kernel::{DType, Dims, Error, Res};
+use numbers::Numbers;
 use std::fmt::Write;
 
 pub type Lowered = Task<Source>;
@@ -33,7 +36,8 @@ pub fn lower(k: &Kernel, limits: Limits) -> Res<Lowered> {
         let first = chunk * (room / 2);
         let outs: Vec<Reg> = (first..first + outs.len()).map(Reg::Out).collect();
         let (reads, places) = bundle(&mut task, &part, room - outs.len());
-        Text { k: &part, places, limits }.passes(&mut task, reads, outs)?;
+        Text { k: &part, places, limits, first_out: 0, numbers: numbers::Numbers::of(&part) }
+            .passes(&mut task, reads, outs)?;
     }
     Ok(task)
 }
@@ -45,6 +49,9 @@ pub struct Text<'a> {
     pub k: &'a Kernel,
     pub places: Vec<BoundInput>,
     pub limits: Limits,
+    /// The number of the first output's binding among those that are written.
+    pub first_out: usize,
+    pub numbers: Numbers,
 }
 
 impl Text<'_> {
@@ -54,12 +61,12 @@ impl Text<'_> {
             let constants: Vec<(NodeId, String)> = reductions.iter().map(|r| (r.node, r.of_nothing())).collect();
             let mut body = String::new();
             self.each_output(&mut body, "t", self.consecutive(), |text, body| text.epilogue(body, &constants))?;
-            let threads = self.k.grid.size().div_ceil(self.consecutive());
-            let groups = self.limits.groups_for(threads);
-            let body = format!("if (t >= {threads}) {{ return; }}\n{body}");
-            let wgsl = entry(reads.len(), outs.len(), self.limits.workgroup, groups, &body);
-            let work = work::of_element(self.k).saturating_mul(self.k.grid.size() as u64);
-            task.run_long(wgsl, reads, outs, groups, work);
+            let (size, each) = (self.k.grid.size(), self.consecutive());
+            let groups = self.limits.groups_for(size.div_ceil(each));
+            let body = format!("if (t * {each} >= {}) {{ return; }}\n{body}", self.numbers.size(size));
+            let wgsl = entry(reads.len(), outs.len(), self.limits.workgroup, &body);
+            let work = work::of_element(self.k).saturating_mul(size as u64);
+            task.run_with(wgsl, reads, outs, groups, self.numbers.words(), work);
             return Ok(());
         }
         reduce::passes(self, task, &reductions, reads, outs)
@@ -91,7 +98,7 @@ impl Text<'_> {
         let _ = writeln!(
             body,
             "for (var j = 0; j < {n}; j++) {{\nlet i = {first} * {n} + j;\nif (i >= {}) {{ break; }}",
-            self.k.grid.size()
+            self.numbers.size(self.k.grid.size())
         );
         unravel(body, "i", &self.k.grid, 0);
         f(self, body)?;
@@ -107,15 +114,15 @@ impl Text<'_> {
     fn stores(&self, body: &mut String) -> Res<()> {
         for (o, id) in self.k.outputs.iter().enumerate() {
             let d = self.k.dtype(*id);
-            let (word, in_word) = (to_word(d, &format!("n{id}")), per_word(d));
+            let (word, in_word, out) = (to_word(d, &format!("n{id}")), per_word(d), self.first_out + o);
             let _ = if in_word == 1 {
-                writeln!(body, "out{o}[i] = {word};")
+                writeln!(body, "out{out}[i] = {word};")
             } else {
                 let (last, bits) = (in_word - 1, 32 / in_word);
                 writeln!(
                     body,
-                    "w{o} |= {word} << (u32(i & {last}) * {bits}u);\nif ((i & {last}) == {last} || i == {}) {{ out{o}[i / {in_word}] = w{o}; w{o} = 0u; }}",
-                    self.k.grid.size() - 1
+                    "w{o} |= {word} << (u32(i & {last}) * {bits}u);\nif ((i & {last}) == {last} || i == {} - 1) {{ out{out}[i / {in_word}] = w{o}; w{o} = 0u; }}",
+                    self.numbers.size(self.k.grid.size())
                 )
             };
         }
@@ -140,14 +147,14 @@ impl Text<'_> {
                 Node::Reduce { .. } => continue,
                 Node::Load(a) if !a.guards.is_empty() => {
                     let (words, base) = &self.places[a.input as usize];
-                    let passes: Vec<String> = a.guards.iter().map(guard).collect();
+                    let passes: Vec<String> = a.guards.iter().map(|g| self.numbers.guard(g)).collect();
                     // one place that no guard lets through is still validated
                     let still = a.at.strides.iter().all(|s| *s == 0) && a.at.offset < 0;
-                    let at = if still { "0".to_string() } else { affine(&a.at) };
+                    let at = if still { "0".to_string() } else { self.numbers.affine(&a.at) };
                     let _ = writeln!(
                         body,
                         "var n{id} = {};\nif ({}) {{ n{id} = {}; }}",
-                        constant(a.fill),
+                        self.numbers.constant(a.fill),
                         passes.join(" && "),
                         load(*d, words, *base, &at)
                     );
@@ -155,10 +162,10 @@ impl Text<'_> {
                 }
                 Node::Load(a) => {
                     let (words, base) = &self.places[a.input as usize];
-                    load(*d, words, *base, &affine(&a.at))
+                    load(*d, words, *base, &self.numbers.affine(&a.at))
                 }
-                Node::Const(s) => constant(*s),
-                Node::Index(a) => known(*d, scalar::convert(DType::I32, *d, &format!("({})", affine(a)))),
+                Node::Const(s) => self.numbers.constant(*s),
+                Node::Index(a) => known(*d, scalar::convert(DType::I32, *d, &format!("({})", self.numbers.affine(a)))),
                 Node::Un(f, x) => scalar::un(*f, of(x), &n(x))?,
                 Node::Bin(f, x, y)
                     if of(x).is_float() && !f.is_comparison() && alike[*x as usize] == alike[*y as usize] =>
@@ -184,17 +191,8 @@ fn known(d: DType, value: String) -> String {
     if d.is_float() { format!("opaque({value})") } else { value }
 }
 
-pub fn guard(g: &Guard) -> String {
-    let at = affine(&g.at);
-    format!("({at}) >= {} && ({at}) < {}", clamp_i32(g.lo), clamp_i32(g.hi))
-}
-/// Bounds beyond all positions stay beyond them.
-fn clamp_i32(x: i64) -> i64 {
-    x.clamp(-(i32::MAX as i64), i32::MAX as i64)
-}
-
 /// The kernel of some of the outputs: the nodes they need, and the inputs those load.
-fn with_outputs(k: &Kernel, outputs: &[NodeId]) -> Kernel {
+pub fn with_outputs(k: &Kernel, outputs: &[NodeId]) -> Kernel {
     let mut live = vec![false; k.nodes.len()];
     outputs.iter().for_each(|o| live[*o as usize] = true);
     for id in (0..k.nodes.len()).rev() {

@@ -2,7 +2,7 @@
 use crate::examples::{self, Build, Example, f32s, i32s, load};
 use crate::run::{DTYPES, Noise, compare, gpu, kernel_plan, own_gpu, run, run_in};
 use ferrax_kernel::backend::{RunArg, World};
-use ferrax_kernel::kernel::{Affine, Kernel, Node};
+use ferrax_kernel::kernel::{Affine, Guard, Kernel, Node};
 use ferrax_kernel::plan::{Across, Carry, Collective, HostCall, HostFn, Loop, Place, Step, Trip, Window};
 use ferrax_kernel::reference::{ReferenceBackend, together};
 use ferrax_kernel::routine::Dot;
@@ -268,7 +268,8 @@ fn counted(gpu: &ferrax_wgpu::GpuBackend, plan: ferrax_kernel::Plan, ins: &[Vec<
     let cx = RunCx { cancel: &cancel, world: None };
     drop(executable.run(&cx, args(false)).unwrap());
     let (args, before) = (args(false), gpu.counts());
-    drop(executable.run(&cx, args).unwrap());
+    let made = executable.run(&cx, args).unwrap();
+    made.iter().for_each(|b| b.memory().unwrap().wait(&mut || Ok(())).unwrap());
     gpu.counts().since(before)
 }
 
@@ -286,8 +287,8 @@ fn a_chain_is_one_dispatch_and_a_run_one_submission() {
         nodes,
         outputs: vec![20],
     };
-    let one = Counts { dispatches: 1, bound_bytes: 1024, submissions: 1, ..Counts::default() };
-    assert_eq!(counted(&gpu, kernel_plan(&chain), &[vec![0; 400]]), one);
+    let cost = |c: Counts| [c.dispatches, c.submissions, c.waits, c.error_scopes, c.buffers, c.pipelines, c.host_steps];
+    assert_eq!(cost(counted(&gpu, kernel_plan(&chain), &[vec![0; 400]])), [1, 1, 1, 1, 0, 0, 0]);
     // Three kernels of one shape share a pipeline, and no copy is made between them.
     let mut b = Build::default();
     let (x, y) = (b.input(DType::F32, 8), b.output(DType::F32, 8));
@@ -299,8 +300,56 @@ fn a_chain_is_one_dispatch_and_a_run_one_submission() {
         b.binary(Bin::Add, u, t, y),
     ];
     let before = gpu.counts().pipelines;
-    assert_eq!(counted(&gpu, b.0, &[vec![0; 32]]), Counts { dispatches: 3, bound_bytes: 2048, ..one });
+    assert_eq!(cost(counted(&gpu, b.0, &[vec![0; 32]])), [3, 1, 1, 1, 0, 0, 0]);
     assert!(gpu.counts().pipelines <= before + 3);
+}
+
+/// Short runs are submitted together, and results wait for what made them.
+#[test]
+fn short_runs_share_a_submission() {
+    let Some(gpu) = own_gpu(None) else { return };
+    let len = 64;
+    let executable = gpu.compile(kernel_plan(&copy_of(len, 1)).verify().unwrap()).unwrap();
+    let cancel = AtomicBool::new(false);
+    let mut x = gpu.upload(&vec![0; 4 * len]).unwrap();
+    let before = gpu.counts();
+    for _ in 0..100 {
+        let arg = RunArg { buffer: x, donated: false };
+        x = executable.run(&RunCx { cancel: &cancel, world: None }, [arg].into_iter().collect()).unwrap().remove(0);
+        // an upload is not overtaken by what is recorded: it gets no memory that commands still read
+        let other = gpu.upload(&vec![255; 4 * len]).unwrap();
+        drop(other);
+    }
+    assert!(gpu.counts().since(before).submissions <= 100 / 16, "{:?}", gpu.counts().since(before));
+    x.memory().unwrap().wait(&mut || Ok(())).unwrap();
+    assert!(x.is_done());
+    let expected: Vec<u8> = (0..len as u32).flat_map(|i| (100 * (i + 1)).to_le_bytes()).collect();
+    assert_eq!(gpu.download(&x).unwrap(), expected);
+}
+
+/// Maps of one dimension are one pipeline for all sizes and constants.
+#[test]
+fn sizes_share_a_pipeline() {
+    let Some(gpu) = own_gpu(None) else { return };
+    for d in [DType::F32, DType::U8] {
+        let map = |n: usize, by: f64| {
+            let mut shifted = load(d, 0, &[1]);
+            if let Node::Load(a) = &mut shifted.1 {
+                a.at.offset = -(by as i64);
+                a.guards = vec![Guard { at: Affine::new(0, [1]), lo: by as i64, hi: n as i64 }].into();
+            }
+            let nodes = vec![shifted, (d, Node::Const(Scalar::from_f64(d, by))), (d, Node::Bin(Bin::Add, 0, 1))];
+            Kernel { grid: [n].into(), rdims: Dims::default(), inputs: vec![(d, n)], nodes, outputs: vec![2] }
+        };
+        // a pipeline lives as long as a program that has it
+        let _first = gpu.compile(kernel_plan(&map(2, 1.0)).verify().unwrap()).unwrap();
+        let before = gpu.counts().pipelines;
+        for n in [2, 3, 4, 5, 63, 64, 65, 1000, 4097] {
+            let by = if d == DType::F32 { (n % 7 + 1) as f64 } else { 1.0 };
+            compare(&gpu, &format!("{n} {d}"), kernel_plan(&map(n, by)), &[Noise(43).values(d, n)], 0.0, 0.0);
+        }
+        assert_eq!(gpu.counts().pipelines, before);
+    }
 }
 
 #[test]

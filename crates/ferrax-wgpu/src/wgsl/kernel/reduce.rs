@@ -20,7 +20,7 @@ const SHORT: usize = 32;
 pub struct Reduction {
     pub node: NodeId,
     kind: ReduceKind,
-    of: NodeId,
+    pub of: NodeId,
     /// Of the elements, of the accumulator, of the result.
     element: DType,
     acc: DType,
@@ -58,7 +58,7 @@ impl Reduction {
         if self.positions() { constant(Scalar::zero(self.result)) } else { self.finished(&self.identity(), "0") }
     }
     /// The accumulator as the node's value: of all nans the one that [`ferrax_kernel::order`] states.
-    fn finished(&self, value: &str, position: &str) -> String {
+    pub fn finished(&self, value: &str, position: &str) -> String {
         if self.positions() {
             return scalar::convert(DType::I32, self.result, position);
         }
@@ -69,6 +69,12 @@ impl Reduction {
         };
         scalar::convert(self.acc, self.result, &one_nan)
     }
+    /// Sets the accumulator to what it is without elements.
+    pub fn reset(&self) -> String {
+        let id = self.node;
+        format!("a{id} = {};\n", self.identity())
+            + &if self.positions() { format!("p{id} = -1;\n") } else { String::new() }
+    }
     /// Copies the accumulator to memory that the team shares.
     fn share(&self) -> String {
         let id = self.node;
@@ -76,7 +82,7 @@ impl Reduction {
             + &if self.positions() { format!("z{id}[slot] = p{id};\n") } else { String::new() }
     }
     /// Takes element `x`, number `at`, into the accumulator `a` (and its position `p`).
-    fn take(&self, a: &str, p: &str, x: &str, at: &str) -> Res<String> {
+    pub fn take(&self, a: &str, p: &str, x: &str, at: &str) -> Res<String> {
         if !self.positions() {
             return Ok(format!("{a} = {};\n", scalar::combine(self.kind, self.acc, a, x)?));
         }
@@ -117,6 +123,63 @@ pub fn passes(text: &Text, task: &mut Lowered, all: &[Reduction], reads: Vec<Reg
     };
     task.run_long(wgsl, reads_now, outs, groups, level.work() + work::of_element(text.k) * rows as u64);
     Ok(())
+}
+
+/// The accumulators of an invocation.
+pub fn accumulators<'a>(all: impl Iterator<Item = &'a Reduction>) -> String {
+    all.fold(String::new(), |mut text, r| {
+        let _ = writeln!(text, "var a{}: {} = {};", r.node, lane(r.acc), r.identity());
+        if r.positions() {
+            let _ = writeln!(text, "var p{}: i32 = -1;", r.node);
+        }
+        text
+    })
+}
+/// The memory in which the teams of a workgroup of so many invocations combine.
+pub fn shared<'a>(all: impl Iterator<Item = &'a Reduction>, size: u32) -> String {
+    all.fold(String::new(), |mut text, r| {
+        let _ = writeln!(text, "var<workgroup> s{}: array<{}, {size}>;", r.node, lane(r.acc));
+        if r.positions() {
+            let _ = writeln!(text, "var<workgroup> z{}: array<i32, {size}>;", r.node);
+        }
+        text
+    })
+}
+/// Statements that combine the accumulators of each team, in those of its first invocation and at its `slot`.
+pub fn tree<'a>(all: impl Iterator<Item = &'a Reduction> + Clone) -> Res<String> {
+    let mut text: String = all.clone().map(Reduction::share).collect();
+    text += "workgroupBarrier();\n";
+    for w in [8, 4, 2, 1] {
+        let _ = writeln!(text, "if (j < {w}) {{");
+        for r in all.clone() {
+            let id = r.node;
+            let (a, p) = (format!("a{id}"), format!("p{id}"));
+            text += &r.take(&a, &p, &format!("s{id}[slot + {w}]"), &format!("z{id}[slot + {w}]"))?;
+            text += &r.share();
+        }
+        text += "}\nworkgroupBarrier();\n";
+    }
+    Ok(text)
+}
+/// Statements that run `take` for each element `r` that invocation `j` of a team has of the block at `first`, of rows of `n`. Drivers unroll loops of
+/// known length, so that several loads are under way at once: rounds that all invocations have are such a loop.
+pub fn each_of_block(n: usize, take: &str) -> String {
+    let rounds = |n: usize| {
+        let (rounds, rest) = (n / LANES, n % LANES);
+        let mut text = String::new();
+        if rounds > 0 {
+            let _ = writeln!(text, "for (var q = 0; q < {rounds}; q++) {{\nlet r = first + q * {LANES} + j;\n{take}}}");
+        }
+        if rest > 0 {
+            let _ = writeln!(text, "if (j < {rest}) {{\nlet r = first + {} + j;\n{take}}}", n - rest);
+        }
+        text
+    };
+    match n % BLOCK {
+        _ if n <= BLOCK => rounds(n),
+        0 => rounds(BLOCK),
+        rest => format!("if (first + {BLOCK} <= {n}) {{\n{}}} else {{\n{}}}\n", rounds(BLOCK), rounds(rest)),
+    }
 }
 
 struct Level<'a> {
@@ -181,12 +244,7 @@ impl Level<'_> {
             body,
             "let mine = i32(local) {in_team};\nlet j = i32(local) {in_row};\nlet team = group * {teams} + mine;\nlet slot = mine * {LANES} + j;"
         );
-        for r in self.all {
-            let _ = writeln!(body, "var a{}: {} = {};", r.node, lane(r.acc), r.identity());
-            if r.positions() {
-                let _ = writeln!(body, "var p{}: i32 = -1;", r.node);
-            }
-        }
+        body += &accumulators(self.all.iter());
         let _ = writeln!(
             body,
             "if (team < {n_teams}) {{\nlet i = team / {};\nlet first = (team % {}) * {BLOCK};",
@@ -195,44 +253,18 @@ impl Level<'_> {
         if matches!(self.elements, Elements::Nodes) {
             unravel(&mut body, "i", &self.text.k.grid, 0);
         }
-        let _ = writeln!(
-            body,
-            "let end = min({}, first + {BLOCK});\nfor (var r = first + j; r < end; r += {LANES}) {{",
-            self.n
-        );
-        self.element(&mut body)?;
+        let mut take = String::new();
+        self.element(&mut take)?;
         for r in self.all {
             let id = r.node;
-            body += &r.take(&format!("a{id}"), &format!("p{id}"), &format!("x{id}"), &format!("y{id}"))?;
+            take += &r.take(&format!("a{id}"), &format!("p{id}"), &format!("x{id}"), &format!("y{id}"))?;
         }
-        body += "}\n}\n";
-        for r in self.all {
-            body += &r.share();
-        }
-        body += "workgroupBarrier();\n";
-        for w in [8, 4, 2, 1] {
-            let _ = writeln!(body, "if (j < {w}) {{");
-            for r in self.all {
-                let id = r.node;
-                body += &r.take(
-                    &format!("a{id}"),
-                    &format!("p{id}"),
-                    &format!("s{id}[slot + {w}]"),
-                    &format!("z{id}[slot + {w}]"),
-                )?;
-                body += &r.share();
-            }
-            body += "}\nworkgroupBarrier();\n";
-        }
+        body += &each_of_block(self.n, &take);
+        body += "}\n";
+        body += &tree(self.all.iter())?;
         sink(&mut body)?;
-        let mut declarations = String::new();
-        for r in self.all {
-            let _ = writeln!(declarations, "var<workgroup> s{}: array<{}, {size}>;", r.node, lane(r.acc));
-            if r.positions() {
-                let _ = writeln!(declarations, "var<workgroup> z{}: array<i32, {size}>;", r.node);
-            }
-        }
-        Ok((wrapped(bindings(reads, writes) + &declarations, size, groups, &body), groups))
+        let declarations = shared(self.all.iter(), size);
+        Ok((wrapped(bindings(reads, writes) + &declarations, size, &body), groups))
     }
 
     fn rows_lie_closer(&self) -> bool {
@@ -326,6 +358,6 @@ impl Level<'_> {
             let reduced: Vec<_> = self.all.iter().map(value).collect();
             text.epilogue(body, &reduced)
         })?;
-        Ok((entry(reads, writes, text.limits.workgroup, groups, &body), groups))
+        Ok((entry(reads, writes, text.limits.workgroup, &body), groups))
     }
 }

@@ -4,6 +4,10 @@ use ferrax_kernel::{Bin, Un};
 
 /// A word of memory counts as eight.
 pub fn of_element(k: &Kernel) -> u64 {
+    of_nodes(k, &vec![true; k.nodes.len()])
+}
+/// The same for some of the nodes.
+pub fn of_nodes(k: &Kernel, wanted: &[bool]) -> u64 {
     let rank = k.domain().len() as u64;
     let node = |n: &Node| match n {
         Node::Const(_) => 0,
@@ -17,7 +21,7 @@ pub fn of_element(k: &Kernel) -> u64 {
         Node::Round { .. } => 16,
         Node::Convert(_) | Node::Bitcast(_) | Node::Select { .. } | Node::Reduce { .. } => 4,
     };
-    4 * rank + k.nodes.iter().map(|(_, n)| node(n)).sum::<u64>()
+    4 * rank + k.nodes.iter().zip(wanted).filter(|(_, w)| **w).map(|((_, n), _)| node(n)).sum::<u64>()
 }
 
 fn unary(f: Un) -> u64 {

@@ -1,0 +1,334 @@
+//! Which steps of a plan become row programs ([`crate::wgsl::rows`]): kernels that follow one another and compute rows from the same rows.
+//!
+//! ```text
+//!     m = max x;  e = exp(x - m);  s = sum e;  y = e / s         over rows of x: one program, in which m, e and s have no memory
+//! ```
+//! INVARIANT: a step that joins reads nothing that a step between it and the program writes, and writes nothing that such a step names; so it may
+//! run before those.
+use super::{Compiling, names};
+use crate::run::host::is_for_host;
+use crate::task::Limits;
+use crate::wgsl::rows::{Each, MAX_REDUCTIONS, RowKernel};
+use crate::wgsl::work::of_element;
+use ferrax_kernel::kernel::{Affine, Kernel, Node, NodeId};
+use ferrax_kernel::plan::{Plan, SlotId, Step};
+use ferrax_kernel::{DType, Dims};
+use std::collections::HashMap;
+
+/// Steps of a program, and nodes of its kernel, at most; steps after its first among which more are looked for.
+const MAX_STEPS: usize = 24;
+const MAX_NODES: usize = 160;
+const WINDOW: usize = 48;
+/// Elements of a row for which a team of 16 is not too many.
+const MIN_ELEMENTS: usize = 4;
+
+/// A part of a block of steps.
+pub enum Unit<'a> {
+    Step(&'a Step),
+    Rows(Box<RowProgram>, Vec<&'a Step>),
+}
+impl<'a> Unit<'a> {
+    pub fn steps(&self) -> &[&'a Step] {
+        match self {
+            Unit::Step(s) => std::slice::from_ref(s),
+            Unit::Rows(_, steps) => steps,
+        }
+    }
+}
+
+/// A row program with its slots.
+pub struct RowProgram {
+    pub rows: RowKernel,
+    pub ins: Vec<SlotId>,
+    pub outs: Vec<SlotId>,
+}
+
+/// How often each slot of a plan is named, its inputs and outputs included.
+pub fn uses(plan: &Plan) -> Vec<usize> {
+    let mut uses = vec![0; plan.slots.len()];
+    plan.steps.iter().for_each(|s| names(s, &mut |s| uses[s as usize] += 1));
+    plan.inputs.iter().chain(&plan.outputs).for_each(|s| uses[*s as usize] += 1);
+    uses
+}
+
+#[derive(Clone, Copy)]
+struct Member<'a> {
+    kernel: &'a Kernel,
+    ins: &'a [SlotId],
+    outs: &'a [SlotId],
+}
+impl<'a> Member<'a> {
+    fn of(step: &'a Step) -> Option<Member<'a>> {
+        match step {
+            Step::Kernel { kernel, ins, outs } if !is_for_host(step) && kernel.domain().size() > 0 => {
+                Some(Member { kernel, ins, outs })
+            }
+            _ => None,
+        }
+    }
+    /// For so many rows and elements of each: what its outputs are for, and how many elements an index of its domain is.
+    fn role(&self, shape: [usize; 2]) -> Option<(Each, usize)> {
+        let (k, [rows, n]) = (self.kernel, shape);
+        match (k.grid.size(), k.rdims.len()) {
+            (g, 1..) if g == rows && k.rdims.size() == n => Some((Each::Row, 1)),
+            (g, 0) if g == rows * n => Some((Each::Element, 1)),
+            (g, 0) if g == rows => Some((Each::Row, n)),
+            _ => None,
+        }
+    }
+    fn shares(&self, other: &Member) -> bool {
+        self.ins.iter().any(|s| other.ins.contains(s) || other.outs.contains(s))
+    }
+}
+
+impl Compiling<'_> {
+    /// The steps of a block as programs over rows, and others.
+    pub fn units<'a>(&self, steps: &'a [Step]) -> Vec<Unit<'a>> {
+        let limits = Limits::of(&self.device.limits);
+        let mut taken = vec![false; steps.len()];
+        let mut units = vec![];
+        for first in 0..steps.len() {
+            if taken[first] {
+                continue;
+            }
+            match self.program(steps, first, &taken, limits) {
+                Some((program, members)) => {
+                    members.iter().for_each(|i| taken[*i] = true);
+                    units.push(Unit::Rows(Box::new(program), members.iter().map(|i| &steps[*i]).collect()));
+                }
+                None => units.push(Unit::Step(&steps[first])),
+            }
+        }
+        units
+    }
+
+    /// The program that begins with step `first`, and its steps.
+    fn program(
+        &self,
+        steps: &[Step],
+        first: usize,
+        taken: &[bool],
+        limits: Limits,
+    ) -> Option<(RowProgram, Vec<usize>)> {
+        let start = Member::of(&steps[first])?;
+        let window = first..steps.len().min(first + WINDOW);
+        let shape = window.clone().filter(|i| !taken[*i]).find_map(|i| shape_of(&Member::of(&steps[i])?, limits))?;
+        start.role(shape)?;
+        let mut members = vec![first];
+        let mut found = None;
+        // slots that steps in between name, and those that they write
+        let (mut named, mut written): (Vec<SlotId>, Vec<SlotId>) = (vec![], vec![]);
+        for i in window.skip(1).filter(|i| !taken[*i]) {
+            let member = Member::of(&steps[i]).filter(|m| {
+                m.role(shape).is_some()
+                    && members.len() < MAX_STEPS
+                    && !m.ins.iter().any(|s| written.contains(s))
+                    && !m.outs.iter().any(|s| named.contains(s))
+                    && members.iter().any(|j| Member::of(&steps[*j]).is_some_and(|other| m.shares(&other)))
+            });
+            let joined = member.and_then(|_| {
+                let all: Vec<usize> = members.iter().copied().chain([i]).collect();
+                let program =
+                    self.merged(&all.iter().filter_map(|j| Member::of(&steps[*j])).collect::<Vec<_>>(), shape)?;
+                fits(&program, limits).then_some((all, program))
+            });
+            if let Some((all, program)) = joined {
+                members = all;
+                found = Some(program);
+                continue;
+            }
+            names(&steps[i], &mut |s| named.push(s));
+            // what a kernel or a routine reads it does not write; of others all is taken to be written
+            match &steps[i] {
+                Step::Kernel { outs, .. } | Step::Routine { outs, .. } => written.extend(outs),
+                other => names(other, &mut |s| written.push(s)),
+            }
+        }
+        let all: Vec<Member> = members.iter().filter_map(|i| Member::of(&steps[*i])).collect();
+        found.filter(|p| p.rows.reductions() > 0 && pays(p, &all, shape)).map(|p| (p, members))
+    }
+
+    /// All members as one program; none where one reads other positions of what an earlier one writes.
+    fn merged(&self, all: &[Member], shape: [usize; 2]) -> Option<RowProgram> {
+        let fine = Fine::of(all, shape)?;
+        let mut merge = Merge { fine, numbers: HashMap::new(), kernel: Kernel::default(), ins: vec![], made: vec![] };
+        for m in all {
+            merge.add(m, shape)?;
+        }
+        let Merge { fine, mut kernel, ins, made, .. } = merge;
+        let reads = |s: SlotId| all.iter().flat_map(|m| m.ins).filter(|i| **i == s).count();
+        let is_seen = |s: SlotId| self.uses[s as usize] != 1 + reads(s);
+        let seen = |each: Each| made.iter().filter(move |(_, _, e)| *e == each).filter(|(s, ..)| is_seen(*s));
+        let (mut outs, mut outputs) = (vec![], vec![]);
+        for each in [Each::Element, Each::Row] {
+            for (slot, node, _) in seen(each) {
+                outs.push(*slot);
+                outputs.push(each);
+                kernel.outputs.push(*node);
+            }
+        }
+        let at = fine.dims.len() - fine.elements;
+        (kernel.grid, kernel.rdims) = (Dims::new(&fine.dims[..at]), Dims::new(&fine.dims[at..]));
+        let live = crate::wgsl::with_outputs(&kernel, &kernel.outputs);
+        Some(RowProgram { rows: RowKernel { kernel: live, outputs }, ins, outs })
+    }
+}
+
+/// The rows that a kernel reduces, if a workgroup can, and their elements follow one another.
+fn shape_of(m: &Member, limits: Limits) -> Option<[usize; 2]> {
+    let (k, n) = (m.kernel, m.kernel.rdims.size());
+    let is_row = !k.rdims.is_empty() && (MIN_ELEMENTS..=RowKernel::longest(limits)).contains(&n) && !lies_across(k);
+    is_row.then_some([k.grid.size(), n])
+}
+/// Whether neighbouring rows are closer to each other than neighbouring elements.
+fn lies_across(k: &Kernel) -> bool {
+    let last = |dims: &[usize], from: usize| dims.iter().rposition(|d| *d > 1).map(|d| from + d);
+    let (Some(row), Some(element)) = (last(&k.grid, 0), last(&k.rdims, k.grid.len())) else { return false };
+    let across = |a: &Affine| a.stride(row).abs() == 1 && a.stride(element).abs() > 1;
+    k.nodes.iter().any(|(_, n)| matches!(n, Node::Load(a) if across(&a.at)))
+}
+
+/// Whether the device can bind its arrays and keep its values, and its outputs end with a word where a workgroup does.
+fn fits(p: &RowProgram, limits: Limits) -> bool {
+    let k = &p.rows.kernel;
+    let narrow = |each: Each| {
+        let all = k.outputs.iter().zip(&p.rows.outputs).filter(move |(_, e)| **e == each);
+        all.map(|(o, _)| crate::wgsl::per_word(k.dtype(*o))).max().unwrap_or(1)
+    };
+    let is_long = k.rdims.size() > ferrax_kernel::order::BLOCK;
+    p.ins.len() + p.outs.len() <= limits.buffers
+        && k.nodes.len() <= MAX_NODES
+        && p.rows.reductions() <= MAX_REDUCTIONS
+        && !p.outs.is_empty()
+        && (!is_long || narrow(Each::Row) == 1 && k.rdims.size().is_multiple_of(narrow(Each::Element)))
+}
+/// Whether its phases do at most twice the work of its steps, whose results go through memory.
+fn pays(p: &RowProgram, all: &[Member], [rows, n]: [usize; 2]) -> bool {
+    let step = |m: &Member| of_element(m.kernel) as f64 * m.kernel.domain().size() as f64 / (rows * n) as f64;
+    p.rows.work() as f64 <= 2.0 * all.iter().map(step).sum::<f64>()
+}
+
+/// Dimensions that those of all members are products of: of rows, then of elements.
+struct Fine {
+    dims: Vec<usize>,
+    /// How many of them are of elements.
+    elements: usize,
+    /// How many elements an index of each is.
+    behind: Vec<usize>,
+}
+impl Fine {
+    fn of(all: &[Member], shape: [usize; 2]) -> Option<Fine> {
+        let [rows, n] = shape;
+        let mut products = vec![n, rows * n];
+        for m in all {
+            let (_, mut product) = m.role(shape)?;
+            for d in m.kernel.domain().iter().rev() {
+                product *= d;
+                products.push(product);
+            }
+        }
+        products.sort_unstable();
+        products.dedup();
+        products.retain(|p| *p > 1);
+        let (mut dims, mut behind, mut product) = (vec![], vec![], 1);
+        for p in &products {
+            if p % product != 0 {
+                return None;
+            }
+            dims.push(p / product);
+            behind.push(product);
+            product = *p;
+        }
+        dims.reverse();
+        behind.reverse();
+        Some(Fine { elements: behind.iter().filter(|b| **b < n).count(), dims, behind })
+    }
+    /// The form of a member's domain, whose last index is so many elements, over these dimensions.
+    fn form(&self, a: &Affine, domain: &[usize], each: usize) -> Affine {
+        let mut below = each;
+        let mut ranges = vec![];
+        for (k, d) in domain.iter().enumerate().rev() {
+            ranges.push((below, below * d, a.stride(k)));
+            below *= d;
+        }
+        let stride = |b: &usize| {
+            let of = ranges.iter().find(|(from, to, _)| from <= b && b < to);
+            of.map_or(0, |(from, _, stride)| stride * (b / from) as i64)
+        };
+        Affine::new(a.offset, self.behind.iter().map(stride).collect::<Vec<_>>())
+    }
+    /// Whether a form is the position of the row, or of the element.
+    fn is_own(&self, a: &Affine, each: Each, n: usize) -> bool {
+        let own = |b: usize| match each {
+            Each::Element => b as i64,
+            Each::Row => (b / n) as i64, // below n it is an element's, and 0
+        };
+        a.offset == 0 && self.behind.iter().enumerate().all(|(k, b)| a.stride(k) == own(*b))
+    }
+}
+
+struct Merge {
+    fine: Fine,
+    /// Nodes by what they are.
+    numbers: HashMap<(DType, Node), NodeId>,
+    kernel: Kernel,
+    ins: Vec<SlotId>,
+    /// Slots that members have written, latest last.
+    made: Vec<(SlotId, NodeId, Each)>,
+}
+impl Merge {
+    fn add(&mut self, m: &Member, shape: [usize; 2]) -> Option<()> {
+        let (each, behind) = m.role(shape)?;
+        let domain = m.kernel.domain();
+        let mut at: Vec<NodeId> = vec![];
+        for (d, node) in &m.kernel.nodes {
+            let mut node = node.clone();
+            node.map_operands(|o| at[o as usize]);
+            let id = match node {
+                Node::Load(mut a) => {
+                    a.at = self.fine.form(&a.at, &domain, behind);
+                    a.guards.iter_mut().for_each(|g| g.at = self.fine.form(&g.at, &domain, behind));
+                    let slot = m.ins[a.input as usize];
+                    match self.made.iter().rev().find(|(s, ..)| *s == slot) {
+                        Some((_, id, each)) => {
+                            let is_own = a.guards.is_empty() && self.fine.is_own(&a.at, *each, shape[1]);
+                            Some(*id).filter(|id| is_own && self.kernel.dtype(*id) == *d)?
+                        }
+                        None => {
+                            a.input = self.input(slot, m.kernel.inputs[a.input as usize]);
+                            self.node(*d, Node::Load(a))
+                        }
+                    }
+                }
+                Node::Index(a) => {
+                    let a = self.fine.form(&a, &domain, behind);
+                    self.node(*d, Node::Index(a))
+                }
+                node => self.node(*d, node),
+            };
+            at.push(id);
+        }
+        for (slot, o) in m.outs.iter().zip(&m.kernel.outputs) {
+            if self.made.iter().any(|(s, ..)| s == slot) || self.ins.contains(slot) {
+                return None; // a slot that is written again
+            }
+            self.made.push((*slot, at[*o as usize], each));
+        }
+        Some(())
+    }
+    fn input(&mut self, slot: SlotId, of: (DType, usize)) -> u32 {
+        let known = self.ins.iter().position(|s| *s == slot);
+        known.unwrap_or_else(|| {
+            self.ins.push(slot);
+            self.kernel.inputs.push(of);
+            self.ins.len() - 1
+        }) as u32
+    }
+    fn node(&mut self, d: DType, node: Node) -> NodeId {
+        let nodes = &mut self.kernel.nodes;
+        *self.numbers.entry((d, node.clone())).or_insert_with(|| {
+            nodes.push((d, node));
+            nodes.len() as NodeId - 1
+        })
+    }
+}

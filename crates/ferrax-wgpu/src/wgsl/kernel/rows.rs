@@ -1,0 +1,289 @@
+//! Row programs: several reductions over the same rows, and the maps between them, in one pass.
+//!
+//! ```text
+//!     softmax:   phase 1:  m = max x           phase 2:  s = sum exp(x - m)           outputs:  exp(x - m) / s
+//! ```
+//! A team of 16 invocations takes a row of up to 1024 elements; the teams of a workgroup take the blocks of a longer one. Values of elements are
+//! computed again in each phase that needs them, values of rows are kept in the workgroup's memory.
+//!
+//! INVARIANT: elements are combined in the order of [`super::reduce`], so bits equal those of the kernels one by one.
+use super::super::{bindings, lane, unravel, wrapped};
+use super::numbers::Numbers;
+use super::reduce::{self, Reduction};
+use super::{Lowered, Text, check, work};
+use crate::task::{Limits, Reg, Task};
+use ferrax_kernel::kernel::{Affine, Kernel, Node, NodeId};
+use ferrax_kernel::order::{BLOCK, LANES};
+use ferrax_kernel::{Dims, Res};
+use std::fmt::Write;
+
+/// What an output has one value for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Each {
+    Element,
+    Row,
+}
+
+/// A kernel whose grid is rows and whose reduced dimensions are their elements, where nodes of elements may use reductions.
+pub struct RowKernel {
+    pub kernel: Kernel,
+    /// Of each output: elements first.
+    pub outputs: Vec<Each>,
+}
+
+/// Reductions of one program, whose workgroup memory there is in any case.
+pub const MAX_REDUCTIONS: usize = 6;
+
+struct Phases<'a> {
+    rows: &'a RowKernel,
+    all: Vec<Reduction>,
+    /// Of each node: after how many phases it is known.
+    level: Vec<usize>,
+    /// Values of rows that later phases, or outputs, use.
+    kept: Vec<bool>,
+    last: usize,
+}
+
+impl<'a> Phases<'a> {
+    fn of(rows: &'a RowKernel) -> Phases<'a> {
+        let k = &rows.kernel;
+        let varies = |a: &Affine| (k.grid.len()..k.grid.len() + k.rdims.len()).any(|d| a.stride(d) != 0);
+        let (mut element, mut level) = (vec![], vec![]);
+        for (_, node) in &k.nodes {
+            let operands = node.operands();
+            element.push(match node {
+                Node::Load(a) => varies(&a.at) || a.guards.iter().any(|g| varies(&g.at)),
+                Node::Index(a) => varies(a),
+                Node::Reduce { .. } => false,
+                _ => operands.iter().any(|o| element[*o as usize]),
+            });
+            let before = operands.iter().map(|o| level[*o as usize]).max().unwrap_or(0);
+            level.push(before + usize::from(matches!(node, Node::Reduce { .. })));
+        }
+        let mut kept = vec![false; k.nodes.len()];
+        let is_kept = |o: NodeId| !element[o as usize] && level[o as usize] > 0;
+        for (id, (_, node)) in k.nodes.iter().enumerate() {
+            let later = |o: NodeId| element[id] || matches!(node, Node::Reduce { .. }) || level[id] > level[o as usize];
+            node.operands().into_iter().filter(|o| is_kept(*o) && later(*o)).for_each(|o| kept[o as usize] = true);
+        }
+        k.outputs.iter().filter(|o| is_kept(**o)).for_each(|o| kept[*o as usize] = true);
+        let last = level.iter().copied().max().unwrap_or(0);
+        Phases { rows, all: reduce::of(k), level, kept, last }
+    }
+    /// The nodes that `roots` are computed from, down to values of rows that are known after so many phases; and those.
+    fn needed(&self, roots: impl Iterator<Item = NodeId>, after: usize) -> (Vec<bool>, Vec<NodeId>) {
+        let k = &self.rows.kernel;
+        let (mut needed, mut known) = (vec![false; k.nodes.len()], vec![]);
+        roots.for_each(|r| needed[r as usize] = true);
+        for id in (0..k.nodes.len()).rev().filter(|id| !matches!(k.nodes[*id].1, Node::Reduce { .. }) || self.kept[*id])
+        {
+            if needed[id] && self.kept[id] && self.level[id] <= after {
+                needed[id] = false;
+                known.push(id as NodeId);
+            } else if needed[id] && !matches!(k.nodes[id].1, Node::Reduce { .. }) {
+                k.nodes[id].1.operands().iter().for_each(|o| needed[*o as usize] = true);
+            }
+        }
+        known.reverse();
+        (needed, known)
+    }
+    fn of_level(&self, level: usize) -> impl Iterator<Item = &Reduction> + Clone {
+        self.all.iter().filter(move |r| self.level[r.node as usize] == level)
+    }
+    fn outputs(&self, each: Each) -> impl Iterator<Item = NodeId> {
+        let all = self.rows.kernel.outputs.iter().zip(&self.rows.outputs);
+        all.filter(move |(_, e)| **e == each).map(|(o, _)| *o)
+    }
+}
+
+impl RowKernel {
+    /// Scalar operations for an element, in all phases.
+    pub fn work(&self) -> u64 {
+        let p = Phases::of(self);
+        let phase = |level: usize| {
+            let roots = p.of_level(level).map(|r| r.of);
+            work::of_nodes(&self.kernel, &p.needed(roots, level - 1).0)
+        };
+        let outputs = work::of_nodes(&self.kernel, &p.needed(p.outputs(Each::Element), p.last).0);
+        (1..=p.last).map(phase).sum::<u64>() + outputs
+    }
+    pub fn reductions(&self) -> usize {
+        reduce::of(&self.kernel).len()
+    }
+    /// The longest row that one workgroup reduces in two levels.
+    pub fn longest(limits: Limits) -> usize {
+        limits.workgroup as usize / LANES * BLOCK
+    }
+
+    /// One pass, whose inputs and outputs are the program's.
+    ///
+    /// # Errors
+    /// As [`super::lower`].
+    pub fn lower(&self, limits: Limits) -> Res<Lowered> {
+        check(&self.kernel)?;
+        let k = &self.kernel;
+        let (rows, n, size) = (k.grid.size(), k.rdims.size(), limits.workgroup as usize);
+        let blocks = n.div_ceil(BLOCK);
+        let in_group = if blocks == 1 { size / LANES } else { 1 };
+        let groups = crate::task::fold(rows.div_ceil(in_group) as u64, limits.groups);
+        let shape = Shape { p: Phases::of(self), rows, n, blocks, in_group, limits };
+        let (mut head, mut body) = (bindings(k.inputs.len(), k.outputs.len()), String::new());
+        shape.write(&mut head, &mut body)?;
+        let ins = (0..k.inputs.len()).map(Reg::In).collect();
+        let outs = (0..k.outputs.len()).map(Reg::Out).collect();
+        let mut task = Task::default();
+        let work = self.work().saturating_mul((rows * n) as u64);
+        task.run_long(wrapped(head, limits.workgroup, &body), ins, outs, groups, work);
+        Ok(task)
+    }
+}
+
+struct Shape<'a> {
+    p: Phases<'a>,
+    rows: usize,
+    n: usize,
+    /// Of a row.
+    blocks: usize,
+    /// Rows of a workgroup.
+    in_group: usize,
+    limits: Limits,
+}
+
+impl Shape<'_> {
+    fn k(&self) -> &Kernel {
+        &self.p.rows.kernel
+    }
+    /// The text of nodes of a kernel with this grid and these outputs.
+    fn text<R>(&self, grid: Dims, outputs: Vec<NodeId>, from: usize, f: impl FnOnce(&Text) -> R) -> R {
+        let places = (0..self.k().inputs.len()).map(|i| (format!("in{i}"), 0)).collect();
+        let k = Kernel { grid, outputs, ..self.k().clone() };
+        f(&Text { k: &k, places, limits: self.limits, first_out: from, numbers: Numbers::default() })
+    }
+    /// `let`s of values of rows, which are kept at `at`.
+    fn known(&self, body: &mut String, known: &[NodeId], at: &str) {
+        for id in known {
+            let _ = writeln!(body, "let n{id} = f{id}[{at}];");
+        }
+    }
+
+    fn write(&self, head: &mut String, body: &mut String) -> Res<()> {
+        let size = self.limits.workgroup;
+        *head += &reduce::shared(self.p.all.iter(), size);
+        for (id, _) in self.p.kept.iter().enumerate().filter(|(_, kept)| **kept) {
+            let d = self.k().nodes[id].0;
+            let _ = writeln!(head, "var<workgroup> f{id}: array<{}, {}>;", lane(d), self.in_group);
+        }
+        let (of_team, first, is_mine) = match self.blocks {
+            1 => ("mine", "0".to_string(), String::new()),
+            n => ("0", format!("mine * {BLOCK}"), format!(" && mine < {n}")),
+        };
+        let _ = writeln!(
+            body,
+            "let mine = i32(local) / {LANES};\nlet j = i32(local) % {LANES};\nlet slot = i32(local);\nlet row0 = group * {};\nlet at = {of_team};\nlet row = row0 + at;\nlet first = {first};\nlet is_mine = row < {}{is_mine};",
+            self.in_group, self.rows
+        );
+        (1..=self.p.last).try_for_each(|level| self.phase(body, level))?;
+        self.elements(body)?;
+        self.of_rows(body)
+    }
+
+    /// The reductions that are known after so many phases.
+    fn phase(&self, body: &mut String, level: usize) -> Res<()> {
+        let all = || self.p.of_level(level);
+        let (needed, known) = self.p.needed(all().map(|r| r.of), level - 1);
+        *body += &reduce::accumulators(all());
+        body.push_str("if (is_mine) {\n");
+        unravel(body, "row", &self.k().grid, 0);
+        self.known(body, &known, "at");
+        let mut take = String::new();
+        unravel(&mut take, "r", &self.k().rdims, self.k().grid.len());
+        self.text(self.k().grid.clone(), vec![], 0, |text| text.nodes(&mut take, &needed))?;
+        for r in all() {
+            let id = r.node;
+            take += &r.take(&format!("a{id}"), &format!("p{id}"), &format!("n{}", r.of), "r")?;
+        }
+        *body += &reduce::each_of_block(self.n, &take);
+        body.push_str("}\n");
+        *body += &reduce::tree(all())?;
+        if self.blocks > 1 {
+            // the same again over the blocks' results, by the first team
+            for r in all() {
+                *body += &r.reset();
+                let (id, at) = (r.node, format!("j * {LANES}"));
+                let (a, p) = (format!("a{id}"), format!("p{id}"));
+                let _ = writeln!(body, "if (mine == 0 && j < {}) {{", self.blocks);
+                *body += &r.take(&a, &p, &format!("s{id}[{at}]"), &format!("z{id}[{at}]"))?;
+                body.push_str("}\n");
+            }
+            body.push_str("workgroupBarrier();\n");
+            *body += &reduce::tree(all())?;
+        }
+        let kept = || (0..self.k().nodes.len() as NodeId).filter(|id| self.keeps(*id, level));
+        let (needed, known) = self.p.needed(kept(), level - 1);
+        let leader = if self.blocks == 1 { "j == 0 && is_mine" } else { "local == 0u && is_mine" };
+        let _ = writeln!(body, "if ({leader}) {{");
+        unravel(body, "row", &self.k().grid, 0);
+        for r in all() {
+            let id = r.node;
+            let _ = writeln!(body, "let n{id} = {};", r.finished(&format!("a{id}"), &format!("p{id}")));
+        }
+        self.known(body, &known, "at");
+        self.text(self.k().grid.clone(), vec![], 0, |text| text.nodes(body, &needed))?;
+        for id in kept() {
+            let _ = writeln!(body, "f{id}[at] = n{id};");
+        }
+        body.push_str("}\nworkgroupBarrier();\n");
+        Ok(())
+    }
+    fn keeps(&self, id: NodeId, level: usize) -> bool {
+        self.p.kept[id as usize] && self.p.level[id as usize] == level
+    }
+
+    /// The outputs of elements, by all invocations in the order of memory.
+    fn elements(&self, body: &mut String) -> Res<()> {
+        let outputs: Vec<NodeId> = self.p.outputs(Each::Element).collect();
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        let (needed, known) = self.p.needed(outputs.iter().copied(), self.p.last);
+        let (size, all, n) = (self.limits.workgroup, self.rows * self.n, self.n);
+        self.text(self.k().domain(), outputs, 0, |text| {
+            let each = text.consecutive();
+            let units = self.in_group * n / each;
+            let _ = writeln!(
+                body,
+                "for (var e = i32(local); e < {units}; e += {size}) {{\nlet unit = group * {units} + e;\nif (unit * {each} >= {all}) {{ break; }}"
+            );
+            text.each_output(body, "unit", each, |text, body| {
+                self.known(body, &known, &format!("i / {n} - row0"));
+                text.nodes(body, &needed)
+            })?;
+            body.push_str("}\n");
+            Ok(())
+        })
+    }
+    /// The outputs of rows, by the first invocations.
+    fn of_rows(&self, body: &mut String) -> Res<()> {
+        let outputs: Vec<NodeId> = self.p.outputs(Each::Row).collect();
+        if outputs.is_empty() {
+            return Ok(());
+        }
+        let from = self.k().outputs.len() - outputs.len();
+        let (needed, known) = self.p.needed(outputs.iter().copied(), self.p.last);
+        self.text(self.k().grid.clone(), outputs, from, |text| {
+            let each = text.consecutive();
+            let units = self.in_group / each;
+            let _ = writeln!(
+                body,
+                "let u = group * {units} + i32(local);\nif (i32(local) < {units} && u * {each} < {}) {{",
+                self.rows
+            );
+            text.each_output(body, "u", each, |text, body| {
+                self.known(body, &known, "i - row0");
+                text.nodes(body, &needed)
+            })?;
+            body.push_str("}\n");
+            Ok(())
+        })
+    }
+}
