@@ -17,6 +17,7 @@ import numpy as np
 
 from . import _core
 from ._devices import check_fit, is_sharding, is_spec, put_alike
+from ._layouts import Format
 from ._mesh import AxisType, get_abstract_mesh
 from ._tree_prefixes import broadcast_prefix
 from .errors import UnexpectedTracerError
@@ -39,6 +40,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Raises:
         ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
+        TypeError: what is given is no sharding.
     """
     leaves, tree = tree_flatten(xs)
     is_place = lambda s: s is None or is_sharding(s) or is_spec(s)
@@ -49,6 +51,10 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
             raise ValueError(f"Reshard should only be used with out_shardings which are non-None and have a non-empty mesh. Got sharding {place}.")
         if is_spec(place):
             place = _in_use(place)
+        if not is_sharding(place):
+            raise TypeError(
+                f"`out_sharding` argument of reshard only supports instances of `NamedSharding` or `PartitionSpec`. Got {place} of type: {type(place)}"
+            )
         _check_explicit(place, "reshard")
         out.append(_cut(x, place))
     return tree.unflatten(out)
@@ -299,7 +305,7 @@ def _of_processes(sharding, data, shape):
 
 def _sharding_of(x):
     """The sharding of a sharding, or of a layout with one (experimental.layout.Format)."""
-    x = x.sharding if hasattr(x, "layout") and hasattr(x, "sharding") else x
+    x = x.sharding if isinstance(x, Format) else x
     if not is_sharding(x):
         raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {x} of type {type(x)}")
     return x

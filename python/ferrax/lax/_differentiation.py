@@ -21,6 +21,7 @@ from .._devices import check_fit, is_sharding, is_spec
 from .._dtypes import is_inexact
 from .._flags import inert
 from .._flat import describe, wraps
+from .._layouts import Format, without_layout
 from .._linear_maps import linear_transpose, linearize
 from .._tracebacks import api_boundary
 from .._tree_prefixes import broadcast_prefix
@@ -401,7 +402,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Array([1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    is_place = lambda s: s is None or is_sharding(s) or is_spec(s) or isinstance(s, _core.Device)
+    is_place = lambda s: s is None or is_sharding(s) or is_spec(s) or isinstance(s, (_core.Device, Format))
     places = broadcast_prefix(shardings, x, prefix_is_leaf=is_place)
     for place in places:
         if place is None:
@@ -428,3 +429,4 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             place = _of_devices(v, place)
         out.append(_core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)
+    places = [without_layout(p, np.shape(v), "with_sharding_constraint arguments") for v, p in zip(leaves, places, strict=True)]
