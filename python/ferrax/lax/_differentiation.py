@@ -23,6 +23,7 @@ from .._flags import inert
 from .._flat import describe, wraps
 from .._layouts import Format, without_layout
 from .._linear_maps import linear_transpose, linearize
+from .._mesh import get_abstract_mesh
 from .._tracebacks import api_boundary
 from .._tree_prefixes import broadcast_prefix
 from ..tree_util import tree_map
@@ -356,6 +357,31 @@ def _beside_types(v, place):
 def _of_devices(v, place):
     """The sharding of a constraint on a concrete value; a mesh without devices is replaced by the value's mesh.
 
+def _check_not_manual(place):
+    """Raises ValueError, with JAX's message, if a constraint names an axis that a `shard_map` around maps over."""
+    around = get_abstract_mesh()
+    manual = set(around.manual_axes) & {a for d in range(len(place.spec)) for a in place.spec.axes_of(d)}
+    if manual and place.mesh.shape_tuple == around.shape_tuple:
+        raise ValueError(
+            f"pspec {place.spec} contains a manual axes {around.manual_axes} of mesh which is not allowed. If you are using a with_sharding_constraint under a"
+            " shard_map, only use the mesh axis in PartitionSpec which are not manual."
+        )
+
+
+def _constrained(v, place):
+    """The sharding of a constraint on a concrete value: unconstrained dimensions stay cut as they are."""
+    spec, own = place.spec, getattr(v, "sharding", None)
+    if not any(p is spec.UNCONSTRAINED for p in spec.partitions):
+        return place
+    alike = getattr(own, "mesh", None) == place.mesh
+    said = {a for d in range(len(spec)) for a in spec.axes_of(d)}
+    cut = lambda d: tuple(a for a in own.spec.axes_of(d) if a not in said) if alike and d < len(own.spec) else ()
+    parts = [(cut(d) or None) if p is spec.UNCONSTRAINED else p for d, p in enumerate(spec.partitions)]
+    while parts and parts[-1] is None:
+        parts.pop()
+    return place.update(spec=spec.update(partitions=parts))
+
+
     Raises:
         ValueError: the value is not an array, or its mesh has another shape or other devices.
         TypeError: the value's sharding has no mesh.
@@ -422,11 +448,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if typed and v.aval.sharding.mesh == place.mesh.abstract_mesh:
             out.append(_asserted(v, place))
             continue
+        if over_mesh:
+            _check_not_manual(place)
         if isinstance(v, _core.Tracer):
             out.append(_beside_types(v, place)._constrain(v) if over_mesh else v)
             continue
         if over_mesh:
-            place = _of_devices(v, place)
+            place = _constrained(v, _of_devices(v, place))
         out.append(_core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)
     places = [without_layout(p, np.shape(v), "with_sharding_constraint arguments") for v, p in zip(leaves, places, strict=True)]
