@@ -99,6 +99,7 @@ def _cut(x, place):
     if mesh is None or not mesh.explicit_axes:
         place.shard_shape(np.shape(x))
     else:
+        place = place._shortened(np.ndim(x))
         place.check_type(np.shape(x))
         place = place._of_rank(np.ndim(x))
     if mesh is not None and not mesh.explicit_axes and isinstance(x, _core.Tracer):
@@ -112,6 +113,8 @@ def placed(out, device):
     """`out` where the argument `device` of the function that made it says: on a device, or with a sharding. None leaves it where it is."""
     if device is None:
         return out
+    if getattr(device, "mesh", None) is not None:
+        device = device._shortened(np.ndim(out))
     if not isinstance(out, _core.Tracer):
         return put_alike(out, device)
     if getattr(device, "mesh", None) is not None:

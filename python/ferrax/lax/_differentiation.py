@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._autodiff import jvp
-from .._config import exporting_for
+from .._config import exporting_for, remove_size_one_mesh_axis_from_type
 from .._core import bind
 from .._devices import check_fit, is_sharding, is_spec
 from .._dtypes import is_inexact
@@ -324,7 +324,10 @@ def _as_result(x, decomposition, name):
 def _asserted(v, place):
     """If the mesh has explicit axes, the constraint is an assertion: the type must already have the sharding."""
     typed, wanted = tuple(v.aval.sharding.spec), tuple(place.spec)
-    if typed != wanted + (None,) * (len(typed) - len(wanted)):
+    # types may leave out what one device has whole
+    ones = [a for a, n in place.mesh.shape.items() if n == 1] if remove_size_one_mesh_axis_from_type.value else []
+    kept = [tuple(a for a in place.spec.axes_of(d) if a not in ones) for d in range(v.ndim)]
+    if [tuple(v.aval.sharding.spec.axes_of(d)) for d in range(v.ndim)] != kept:
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array sharding:"
             f" {v.aval.sharding.spec} did not match the sharding provided: {type(place.spec)(*wanted, *[None] * (len(typed) - len(wanted)))}. Please use"
@@ -354,9 +357,6 @@ def _beside_types(v, place):
     return place.update(spec=spec(*[spec.UNCONSTRAINED if f and not p else p or None for f, p in zip(free, parts, strict=True)]))
 
 
-def _of_devices(v, place):
-    """The sharding of a constraint on a concrete value; a mesh without devices is replaced by the value's mesh.
-
 def _check_not_manual(place):
     """Raises ValueError, with JAX's message, if a constraint names an axis that a `shard_map` around maps over."""
     around = get_abstract_mesh()
@@ -381,6 +381,9 @@ def _constrained(v, place):
         parts.pop()
     return place.update(spec=spec.update(partitions=parts))
 
+
+def _of_devices(v, place):
+    """The sharding of a constraint on a concrete value; a mesh without devices is replaced by the value's mesh.
 
     Raises:
         ValueError: the value is not an array, or its mesh has another shape or other devices.
@@ -430,6 +433,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     leaves, tree = tree_flatten(x)
     is_place = lambda s: s is None or is_sharding(s) or is_spec(s) or isinstance(s, (_core.Device, Format))
     places = broadcast_prefix(shardings, x, prefix_is_leaf=is_place)
+    places = [without_layout(p, np.shape(v), "with_sharding_constraint arguments") for v, p in zip(leaves, places, strict=True)]
     for place in places:
         if place is None:
             raise ValueError(
@@ -444,12 +448,12 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if hasattr(place, "check_compatible_aval"):
             check_fit(place, np.shape(v), "with_sharding_constraint arguments", uneven=isinstance(v, _core.Tracer))
         over_mesh = hasattr(place, "mesh")
+        if over_mesh:
+            _check_not_manual(place)
         typed = over_mesh and not place.mesh.empty and place.mesh.are_all_axes_explicit and isinstance(v, _core.Array)
         if typed and v.aval.sharding.mesh == place.mesh.abstract_mesh:
             out.append(_asserted(v, place))
             continue
-        if over_mesh:
-            _check_not_manual(place)
         if isinstance(v, _core.Tracer):
             out.append(_beside_types(v, place)._constrain(v) if over_mesh else v)
             continue
@@ -457,4 +461,3 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             place = _constrained(v, _of_devices(v, place))
         out.append(_core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)
-    places = [without_layout(p, np.shape(v), "with_sharding_constraint arguments") for v, p in zip(leaves, places, strict=True)]
