@@ -6,7 +6,7 @@ A line is made from a template, whose {words} are drawn: an operand of some kind
     x3 = n.logaddexp(x1, x2)
 
 A loop has such lines as its body: `scan`, `fori_loop` or `while_loop` over carries of any shape and dtype, that updates, reads, moves and converts
-them, and gives back what it passes on, reads or computes.
+them, writes to references made of them, and gives back what it passes on, reads or computes.
 
 Invariant: each line runs on the library under test, and no value is large.
 """
@@ -147,6 +147,11 @@ n.transpose({matrix})
 lax.cond({counter} % 2 == 0, lambda v: v, lambda v: v[::-1], {ranked})
 lax.fori_loop(0, {small}, lambda i, v: v + i.astype(v.dtype), {any})
 lax.fori_loop(0, {small}, lambda i, v: v.at[i % v.shape[0]].{update}(v[-1]), {filled})
+[r := jax.new_ref({filled}), r.__setitem__({place}, {0}[-1]), r[...]][-1]
+[r := jax.new_ref({filled}), r.__setitem__({counter} % {0}.shape[0], {0}[0]), r[...]][-1]
+[r := jax.new_ref({filled}), r.__setitem__({position}, {0}[0]), r[{counter} % {0}.shape[0]]][-1]
+[r := jax.new_ref({filled}), lax.fori_loop(0, {small}, lambda i, c: (r.__setitem__(i % {0}.shape[0], r[0] + r[-1]), c)[1], 0), r[...]][-1]
+[r := jax.new_ref({filled}), lax.cond({counter} % 2 == 0, lambda: r.__setitem__(0, {0}[-1]), lambda: None), r[...]][-1]
 """.strip().splitlines()
 
 
