@@ -6,7 +6,7 @@ A line is made from a template, whose {words} are drawn: an operand of some kind
     x3 = n.logaddexp(x1, x2)
 
 A loop has such lines as its body: `scan`, `fori_loop` or `while_loop` over carries of any shape and dtype, that updates, reads, moves and converts
-them, and gives back what it passes on, reads or computes.
+them, writes to references made of them, and gives back what it passes on, reads or computes.
 
 Invariant: each line runs on the library under test, and no value is large.
 """
@@ -147,6 +147,11 @@ n.transpose({matrix})
 lax.cond({counter} % 2 == 0, lambda v: v, lambda v: v[::-1], {ranked})
 lax.fori_loop(0, {small}, lambda i, v: v + i.astype(v.dtype), {any})
 lax.fori_loop(0, {small}, lambda i, v: v.at[i % v.shape[0]].{update}(v[-1]), {filled})
+[r := jax.new_ref({filled}), r.__setitem__({place}, {0}[-1]), r[...]][-1]
+[r := jax.new_ref({filled}), r.__setitem__({counter} % {0}.shape[0], {0}[0]), r[...]][-1]
+[r := jax.new_ref({filled}), r.__setitem__({position}, {0}[0]), r[{counter} % {0}.shape[0]]][-1]
+[r := jax.new_ref({filled}), lax.fori_loop(0, {small}, lambda i, c: (r.__setitem__(i % {0}.shape[0], r[0] + r[-1]), c)[1], 0), r[...]][-1]
+[r := jax.new_ref({filled}), lax.cond({counter} % 2 == 0, lambda: r.__setitem__(0, {0}[-1]), lambda: None), r[...]][-1]
 """.strip().splitlines()
 
 
@@ -336,13 +341,15 @@ def value(draw, shape, dtype):
     return rng.integers(0 if dtype.startswith("u") else -4, 6, shape).astype(dtype)
 
 
+SMALL = st.lists(st.integers(1, 4), max_size=3).map(tuple)
+
+
 @st.composite
-def programs(draw, jax, most=6):
+def programs(draw, jax, most=6, shapes=SMALL, floats=DTYPES[:2]):
     """A program of up to `most` lines over up to three inputs, the first of which is of floats. 64-bit types are on."""
     inputs = []
     for i in range(draw(st.integers(1, 3))):
-        shape = tuple(draw(st.lists(st.integers(1, 4), max_size=3)))
-        inputs.append(value(draw, shape, draw(st.sampled_from(DTYPES[: None if i else 2]))))
+        inputs.append(value(draw, draw(shapes), draw(st.sampled_from([*floats, *DTYPES[2:]] if i else floats))))
     program = Lines(jax, inputs)
     for _ in range(draw(st.integers(2, most))):
         text = line(draw, draw(st.sampled_from(TEMPLATES)), program.values)
@@ -367,9 +374,14 @@ LONGEST = 300  # elements of a value in a loop
 
 
 @st.composite
-def shapes_in_loops(draw):
+def shapes_of_all_sizes(draw, longest=LONGEST):
     n, few = draw(st.sampled_from(SIZES)), draw(st.integers(0, 4))
-    return draw(st.sampled_from([(), (n,), (n,), (n,), (few, n), (n, few), (2, few, 3)]).filter(lambda s: np.prod(s) <= LONGEST))
+    return draw(st.sampled_from([(), (n,), (n,), (n,), (few, n), (n, few), (2, few, 3)]).filter(lambda s: np.prod(s) <= longest))
+
+
+def all_programs(jax, **options):
+    """Programs over small arrays, and over arrays of sizes around every vector's length, empty ones too."""
+    return programs(jax, shapes=SMALL | shapes_of_all_sizes(MOST), **options)
 
 
 def any_value(draw, shape, dtype):
@@ -473,7 +485,7 @@ def loops(draw, jax, dtypes=(*WHOLE, "float32", "float64", "bool"), most=8):
     """A loop of a few iterations, or of none. 64-bit types are on."""
     kind = draw(st.sampled_from(["scan", "scan", "fori_loop", "while_loop"]))
     length = draw(st.sampled_from([0, 1, 2, 3, 5, 9]))
-    first, second = draw(shapes_in_loops()), draw(shapes_in_loops())
+    first, second = draw(shapes_of_all_sizes()), draw(shapes_of_all_sizes())
     shapes = st.sampled_from([first, first, second, first[:-1], (*second[:1], *first)]).filter(lambda shape: np.prod(shape) <= LONGEST)
     one = lambda *lead: any_value(draw, (*lead, *draw(shapes)), draw(st.sampled_from(dtypes)))
     carries = [one() for _ in range(draw(st.integers(1, 3)))]

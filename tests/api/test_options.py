@@ -112,7 +112,6 @@ PROTOCOL = {
     *{("api_util.py:flatten_axes", p) for p in ("kws", "tupled_args")},  # the structure says it
     ("compat/_src/array.py:reconstruct_array", "type_"),  # the array's own says it
     *{("compat/_src/compiler.py:backend_compile_and_load", p) for p in ("backend", "args", "kwargs")},  # what stands in its place reads them
-    ("experimental/layout.py:with_layout_constraint", "layouts"),  # there is one layout: `Layout` refuses any other
     *{("experimental/sparse/_base.py:JAXSparse." + f, p) for f, p in (("transpose", "axes"), ("tree_unflatten", "aux_data"), ("tree_unflatten", "children"))},
     *{  # a rule is given the equation and its parameters
         (f"experimental/sparse/_rules.py:_{f}", "eqn")

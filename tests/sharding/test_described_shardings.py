@@ -167,3 +167,85 @@ def test_groups_of_positions_of_several_axes(on_devices):
         want = [parts[list(of[at])].sum(0)[:, 4 // n * of[at].index(at):][:, : 4 // n] for at in range(4)]
         np.testing.assert_array_equal(got, np.concatenate(want))
     """)
+
+
+def test_entries_beyond_the_rank_that_cut_nothing_are_left_out(on_devices):
+    """Of every function that takes `out_sharding`: a specification made for one more dimension; what cuts there is refused."""
+    on_devices("""
+    mesh = jax.make_mesh((2,), ("x",))
+    P = jax.P
+    calls = dict(
+        zeros=lambda s: jnp.zeros(4, out_sharding=s), full=lambda s: jnp.full(4, 1.5, out_sharding=s), arange=lambda s: jnp.arange(4, out_sharding=s),
+        device=lambda s: jnp.ones(4, device=NamedSharding(mesh, s)), lax_full=lambda s: jax.lax.full((4,), 1.0, sharding=NamedSharding(mesh, s)),
+        get=lambda s: x.at[jnp.array([0, 1]), 0].get(out_sharding=s), dot=lambda s: jnp.dot(x, jnp.ones(2), out_sharding=s), reshard=lambda s: jax.reshard(jnp.ones(4), s),
+        einsum=lambda s: jnp.einsum("ij,j->i", x, jnp.ones(2), out_sharding=s), reshape=lambda s: x.reshape(8, out_sharding=s),
+        iota=lambda s: jax.lax.broadcasted_iota("int32", (4,), 0, out_sharding=s), uniform=lambda s: jax.random.uniform(jax.random.key(0), (4,), out_sharding=s),
+    )
+    with jax.set_mesh(mesh):
+        x = jax.device_put(jnp.ones((4, 2)), P("x", None))
+        for name, f in calls.items():
+            for run in (f, lambda s: jax.jit(lambda: f(s))()):
+                for more in ((None,), (None, None)):
+                    assert jax.typeof(run(P("x", *more))) == jax.typeof(run(P("x"))) and run(P("x", *more)).sharding.spec == P("x"), name
+                try: run(P(None, "x"))
+                except ValueError as e: assert "rank" in str(e), (name, e)
+                else: raise AssertionError(name)
+        assert jax.typeof(x.at[0, 0].get(out_sharding=P(None))).shape == ()
+        at = jax.device_put(jnp.arange(4) % 2, P("x"))
+        one = lambda r, k: r.at[k].set(r.at[k].get(out_sharding=jax.typeof(r).sharding) * 2, out_sharding=jax.typeof(r).sharding)
+        y = jax.jit(jax.vmap(one))(x, at)
+        assert str(jax.typeof(y)) == "float32[4@x,2]" and (np.asarray(y) == np.where(np.arange(2) == np.asarray(at)[:, None], 2, 1)).all()
+    """)
+
+
+def test_constraints_may_name_axes_of_size_one_that_types_leave_out(on_devices):
+    on_devices("""
+    for shape in ((2, 1), (1, 2), (1, 1), (2, 2)):
+        mesh = jax.make_mesh(shape, ("x", "y"))
+        for spec in (P("x", "y"), P(("x", "y"), None), P("y"), P("x"), P(None, ("y", "x"))):
+            for leaves_out in (False, True):
+                with jax.set_mesh(mesh), jax.remove_size_one_mesh_axis_from_type(leaves_out):
+                    a = jax.device_put(np.arange(32).reshape(8, 4), spec)
+                    same = jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, spec))
+                    assert (same(a) == a * 2).all()
+                    wrong = next(s for s in (P("y", None), P("x", None), P(None, "x"), P(None, "y")) if not NamedSharding(mesh, s).is_equivalent_to(a.sharding, 2)) if shape != (1, 1) else None
+                    if wrong:
+                        try: jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, wrong))(a)
+                        except AssertionError as e: assert "acts as an assert" in str(e)
+                        else: raise AssertionError((shape, spec, wrong))
+    """)
+
+
+def test_mapped_functions_with_axes_of_another_type_keep_the_lanes_type(on_devices):
+    on_devices("""
+    grid = jax.make_mesh((2, 2), ("x", "y"))
+    with jax.set_mesh(grid):
+        for lanes in (P("x", None, None), P("y", None, None), P(("x", "y"), None, None), P()):
+            a = jax.device_put(jnp.ones((4, 4, 4)), lanes)
+            free = [n for n in ("x", "y") if n not in lanes.axes_of(0)]
+            for cut in (P(), *[P(n) for n in free], *[P(None, n) for n in free]):
+                f = jax.vmap(lambda r: jax.sharding.auto_axes(lambda r: r * 2, out_sharding=cut)(r))
+                g = jax.vmap(lambda r: jax.sharding.auto_axes(lambda r: (r @ r).T, out_sharding=cut)(r))
+                for h in (f, g):
+                    assert jax.typeof(h(a)) == jax.typeof(jax.jit(h)(a)), (lanes, cut, jax.typeof(h(a)), jax.typeof(jax.jit(h)(a)))
+                    assert jax.typeof(jax.jit(h)(a)).sharding.spec.axes_of(0) == lanes.axes_of(0)
+    """)
+
+
+def test_unconstrained_dimensions_lie_as_they_do_outside_of_jit_too(on_devices):
+    on_devices("""
+    free = P.UNCONSTRAINED
+    wanted = [P(free, None), P(None, free), P(free, free), P(free, "y"), P("x", free), P(free, "x"), P(free), P(("x", "y"), free)]
+    for lies in (P("x", "y"), P("x"), P(None, "y"), P(("x", "y")), P("y", "x"), P()):
+        a = jax.device_put(X, NamedSharding(auto, lies))
+        for spec in wanted:
+            y = lax.with_sharding_constraint(a, NamedSharding(auto, spec))
+            said = {n for d in range(2) for n in spec.axes_of(d)}
+            kept = lambda d: tuple(n for n in lies.axes_of(d) if n not in said) if d < len(spec) and spec.partitions[d] is free else spec.axes_of(d)
+            assert [y.sharding.spec.axes_of(d) for d in range(2)] == [kept(0), kept(1)], (lies, spec, y.sharding.spec)
+            assert free not in y.sharding.spec.partitions and (y == X).all()
+            with jax.set_mesh(auto):
+                assert lax.with_sharding_constraint(a, spec).sharding == y.sharding
+    b = lax.with_sharding_constraint(X, NamedSharding(auto, P(free, "x")))
+    assert b.sharding == NamedSharding(auto, P(None, "x")) and (b == X).all()
+    """)

@@ -291,3 +291,78 @@ def test_what_is_no_specification_is_named_with_its_place(on_devices):
             refused(kind, words, lambda: smap(lambda v: v, ins, outs)(X))
         """
     )
+
+
+def test_references_among_the_arguments(on_devices):
+    """The parts of their values are written, and what is put together of those is their value afterwards."""
+    on_devices("""
+    def add(r, x, times=1.0):
+        r[...] += x * times + lax.axis_index("x")
+        r[0] = 2.0 * r[0]
+    explicit = Mesh(devices, ("x",), axis_types=(AxisType.Explicit,))
+    def want(value, x, spec):
+        parts = np.split(value, 8, spec.index("x")) if "x" in spec else [value] * 8
+        xs = np.split(x, 8, spec.index("x")) if "x" in spec else [x] * 8
+        for i, (p, q) in enumerate(zip(parts, xs)):
+            p = p + q + i
+            p[0] *= 2
+            parts[i] = p
+        return np.concatenate(parts, spec.index("x")) if "x" in spec else parts[0]
+    for around in (lambda f: f, jax.jit, lambda f: jax.jit(lambda *a: f(*a))):
+        for spec in (P("x"), P(None, "x"), P()):
+            for specs in ((spec, spec), None):
+                if specs is None and not len(spec): continue
+                on = line if specs else explicit
+                r, x = jax.new_ref(jax.device_put(X, NamedSharding(on, spec))), jax.device_put(X + 1, NamedSharding(on, spec))
+                more = {} if specs is None else dict(in_specs=specs)
+                f = around(jax.shard_map(add, mesh=on, out_specs=None, check_vma=bool(len(spec)), **more))
+                f(r, x)
+                near(r[...], want(X, X + 1, spec))
+                f(r, x)
+                near(r[...], want(want(X, X + 1, spec), X + 1, spec))
+                assert r[...].sharding.is_equivalent_to(NamedSharding(on, spec), 2)
+    # in containers, beside results, and its derivative
+    def update(tree, x):
+        tree["r"][...] = x * 3
+        return lax.psum(x.sum(), "x")
+    r = jax.new_ref(jnp.zeros((8, 8)))
+    total = smap(update, ({"r": P("x")}, P("x")), P())({"r": r}, X)
+    near(total, X.sum()); near(r[...], 3 * X)
+    def loss(x):
+        r = jax.new_ref(jnp.zeros_like(x))
+        smap(update, ({"r": P("x")}, P("x")), P())({"r": r}, x)
+        return (r[...] ** 2).sum()
+    near(jax.grad(loss)(X), 18 * X); near(jax.jit(jax.grad(loss))(X), 18 * X)
+    refused(ValueError, "only one reference", lambda: smap(lambda a, b: None, P("x"), None)(r, r))
+    """)
+
+
+def test_constraints_along_axes_that_are_mapped_are_refused(on_devices):
+    on_devices("""
+    grid = mesh_of((4, 2), ("x", "y"))
+    def f(spec, names):
+        inside = lambda a: lax.with_sharding_constraint(a * 2, NamedSharding(grid, spec))
+        return jax.jit(jax.shard_map(inside, mesh=grid, in_specs=P("x"), out_specs=P("x"), axis_names=names))
+    for spec in (P("x"), P("x", "y"), P("y", "x"), P(("y", "x"))):
+        for names in ({"x"}, {"x", "y"}):
+            refused(ValueError, "manual axes", lambda: f(spec, names)(X))
+    near(f(P(None, "y"), {"x"})(X), X * 2)
+    """)
+
+
+def test_an_abstract_mesh_cuts_as_a_mesh_does(on_devices):
+    on_devices("""
+    grid = mesh_of((4, 2), ("x", "y"))
+    a = jax.device_put(X, NamedSharding(grid, P("x", "y")))
+    for ins, outs in ((P("x"), P("x")), (P("x", "y"), P("x", "y")), (P(None, "y"), P(None, "y")), (P("x"), P(("x", "y")))):
+        def f(x, m):
+            part = (lambda p: p.reshape(2, -1)[:1].sum(0, keepdims=True) * 1) if outs == P(("x", "y")) else lambda p: p
+            return jax.shard_map(part, mesh=m, in_specs=ins, out_specs=outs, check_vma=False)(x)
+        for run in (f, jax.jit(f, static_argnums=1)):
+            over, of = run(a, grid), run(a, grid.abstract_mesh)
+            near(over, of)
+            assert over.sharding == of.sharding == NamedSharding(grid, outs), (ins, outs, over.sharding, of.sharding)
+    # of more members than there are devices, on one
+    many = AbstractMesh((32,), ("i",))
+    near(jax.jit(jax.shard_map(lambda p: p + lax.psum(p, "i"), mesh=many, in_specs=P("i"), out_specs=P("i")))(jnp.ones(32)), np.full(32, 33.0))
+    """)

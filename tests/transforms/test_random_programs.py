@@ -63,19 +63,26 @@ def close(got, want, tol=None, forgive_nan=False):
 
 
 @given(data=st.data())
-def test_jit_is_eager(jax, data):
+def test_a_program_is_its_lines_however_it_is_run(jax, data):
+    """Line by line, compiled, on one thread, and with its inputs given up."""
     with x64(jax):
-        program = data.draw(random_programs.programs(jax), label="program")
-        f = program.on(jax)
-        for got, want in zip(jax.jit(f)(*program.inputs), program.values[len(program.inputs) :], strict=True):
-            assert got.weak_type == want.weak_type
-            same_bits(got, want)
+        program = data.draw(random_programs.all_programs(jax), label="program")
+        f, want = program.on(jax), program.values[len(program.inputs) :]
+        results = [jax.jit(f)(*program.inputs)]
+        with jax.set_num_threads(1):
+            results.append(jax.jit(lambda *xs: f(*xs))(*program.inputs))
+        given_up = jax.jit(f, donate_argnums=tuple(range(len(program.inputs))))
+        results.append(given_up(*arrays(jax, [x.copy() for x in program.inputs])))
+        for result in results:
+            for got, line in zip(result, want, strict=True):
+                assert got.weak_type == line.weak_type
+                same_bits(got, line)
 
 
 @given(data=st.data())
 def test_vmap_is_a_loop(jax, data):
     with x64(jax):
-        program = data.draw(random_programs.programs(jax), label="program")
+        program = data.draw(random_programs.all_programs(jax), label="program")
         n, in_axes, batch = random_programs.lanes(data.draw, program)
         f = program.on(jax)
         got = jax.vmap(f, in_axes)(*arrays(jax, batch))
@@ -90,7 +97,7 @@ def test_vmap_is_a_loop(jax, data):
 @given(data=st.data())
 def test_the_three_modes_of_differentiation_agree(jax, data):
     with x64(jax):
-        program = data.draw(random_programs.programs(jax), label="program")
+        program = data.draw(random_programs.all_programs(jax), label="program")
         f, primals = of_floats(jax, program, [x.astype(np.float64) if x.dtype.kind == "f" else x for x in program.inputs])
         rng = np.random.default_rng(data.draw(st.integers(0, 99)))
         tangents = [jax.numpy.asarray(rng.standard_normal(x.shape)) for x in primals]
@@ -159,64 +166,89 @@ def test_lanes_of_a_loop_are_loops(jax, data):
             np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5 * np.max(np.abs(want[np.isfinite(want)]), initial=1))
 
 
+def on_parts(jax, draw, program):
+    """Where inputs can be cut among the devices, they are, and the values are those of one device."""
+    devices = np.array(jax.devices())
+    mesh = jax.sharding.Mesh(devices, ("i",))
+    f = program.on(jax)
+    want = [np.asarray(y) for y in jax.jit(f)(*arrays(jax, program.inputs))]
+    cut = []
+    for x in program.inputs:
+        axes = [a for a, size in enumerate(x.shape) if size and size % len(devices) == 0]
+        axis = draw(st.sampled_from([None, *axes]))
+        spec = jax.sharding.PartitionSpec(*("i" if a == axis else None for a in range(x.ndim)))
+        cut.append(jax.device_put(x, jax.sharding.NamedSharding(mesh, spec)))
+    for y, w in zip(jax.jit(f)(*cut), want, strict=True):
+        assert (y.shape, y.dtype) == (w.shape, w.dtype)
+        if y.dtype.kind != "f":
+            np.testing.assert_array_equal(y, w)
+        # sums are added up in another order
+        np.testing.assert_allclose(y, w, rtol=1e-4, atol=1e-4 * np.max(np.abs(w[np.isfinite(w)]), initial=1))
+
+
 @LOOPS
 @given(data=st.data())
 def loops_on_parts_are_loops(jax, data):
-    """Where inputs can be cut among the devices, they are."""
-    devices = np.array(jax.devices())
-    mesh = jax.sharding.Mesh(devices, ("i",))
     with x64(jax):
-        loop = data.draw(random_programs.loops(jax), label="loop")
-        f = loop.on(jax)
-        want = [np.asarray(y) for y in jax.jit(f)(*arrays(jax, loop.inputs))]
-        cut = []
-        for x in loop.inputs:
-            axes = [a for a, size in enumerate(x.shape) if size and size % len(devices) == 0]
-            axis = data.draw(st.sampled_from([None, *axes]))
-            spec = jax.sharding.PartitionSpec(*("i" if a == axis else None for a in range(x.ndim)))
-            cut.append(jax.device_put(x, jax.sharding.NamedSharding(mesh, spec)))
-        for y, w in zip(jax.jit(f)(*cut), want, strict=True):
-            assert (y.shape, y.dtype) == (w.shape, w.dtype)
-            if y.dtype.kind != "f":
-                np.testing.assert_array_equal(y, w)
-            # sums are added up in another order
-            np.testing.assert_allclose(y, w, rtol=1e-4, atol=1e-4 * np.max(np.abs(w[np.isfinite(w)]), initial=1))
+        on_parts(jax, data.draw, data.draw(random_programs.loops(jax), label="loop"))
 
 
-def test_loops_on_parts_are_loops(child):
+@given(data=st.data())
+def programs_on_parts_are_programs(jax, data):
+    with x64(jax):
+        on_parts(jax, data.draw, data.draw(random_programs.all_programs(jax), label="program"))
+
+
+@pytest.mark.parametrize("name", ["loops_on_parts_are_loops", "programs_on_parts_are_programs"])
+def test_values_are_those_of_one_device(child, name):
     here = [str(pathlib.Path(__file__).parents[1]), str(pathlib.Path(__file__).parent)]
     child(
-        f"import sys; sys.path[:0] = {here!r}; import conftest, test_random_programs\ntest_random_programs.loops_on_parts_are_loops(conftest.load('ferrax'))",
+        f"import sys; sys.path[:0] = {here!r}; import conftest, test_random_programs\ntest_random_programs.{name}(conftest.load('ferrax'))",
         NUM_CPU_DEVICES="4",
         timeout=3000,
     )
 
 
+def slopes_are_differences(jax, draw, program):
+    """Along a line, in double precision; where differences of several steps disagree there is an edge, and no slope."""
+    g, primals = of_floats(jax, program, program.inputs)
+    if not primals:
+        return
+    f = lambda xs: sum((jax.numpy.sum(jax.numpy.sin(y)).astype("float64") for y in g(*xs) if y.dtype == np.float64), start=jax.numpy.zeros(()))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    along = [jax.numpy.asarray(rng.standard_normal(x.shape)) for x in primals]
+    run = jax.jit(f)
+    at = lambda h: float(run([x + h * d for x, d in zip(primals, along, strict=True)]))
+    here = at(0.0)
+    if not np.isfinite(here):
+        return
+    differences = [(at(h) - here) / h for h in (1e-6, -1e-6, 1e-5, -1e-5)]
+    slopes = jax.jit(jax.grad(f))(primals)
+    reverse = sum(float(jax.numpy.vdot(s, d)) for s, d in zip(slopes, along, strict=True))
+    forward = float(jax.jvp(f, (primals,), (along,))[1])
+    size = 1 + sum(float(jax.numpy.sum(jax.numpy.abs(s * d))) for s, d in zip(slopes, along, strict=True))
+    if not np.isfinite(size) or size > 1e4 or re.search("float(32|[48]_)", str(program)):
+        return
+    if "relu(" not in str(program):  # a mask within a custom rule ends there, so a pole after it shows in forward mode
+        np.testing.assert_allclose(reverse, forward, atol=1e-8 * size)
+    # steps of two sizes on both sides: at an edge, and where values are so large that a step is lost in rounding, they do not agree
+    if np.ptp(differences) < 1e-3 * size:
+        np.testing.assert_allclose(reverse, np.mean(differences), atol=1e-3 * size)
+
+
 @LOOPS
 @given(data=st.data())
 def test_slopes_of_loops_are_differences(jax, data):
-    """Along a line, in double precision; where the slopes before and after the point differ there is an edge, and no slope."""
     with x64(jax):
         loop = data.draw(random_programs.loops(jax, dtypes=("float64", "float64", "int32", "uint8")), label="loop")
-        g, primals = of_floats(jax, loop, loop.inputs)
-        if not primals or loop.kind == "while_loop":
-            return
-        f = lambda xs: sum((jax.numpy.sum(jax.numpy.sin(y)).astype("float64") for y in g(*xs) if y.dtype == np.float64), start=jax.numpy.zeros(()))
-        rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-        along = [jax.numpy.asarray(rng.standard_normal(x.shape)) for x in primals]
-        eps, run = 1e-6, jax.jit(f)
-        at = lambda h: float(run([x + h * d for x, d in zip(primals, along, strict=True)]))
-        here, after, before = at(0.0), at(eps), at(-eps)
-        slope, slope_before = (after - here) / eps, (here - before) / eps
-        slopes = jax.jit(jax.grad(f))(primals)
-        reverse = sum(float(jax.numpy.vdot(s, d)) for s, d in zip(slopes, along, strict=True))
-        forward = float(jax.jvp(f, (primals,), (along,))[1])
-        size = 1 + sum(float(jax.numpy.sum(jax.numpy.abs(s * d))) for s, d in zip(slopes, along, strict=True))
-        if not np.isfinite(size) or size > 1e4 or "float32" in str(loop):
-            return
-        np.testing.assert_allclose(reverse, forward, atol=1e-8 * size)
-        if abs(slope - slope_before) < 1e-3 * size:
-            np.testing.assert_allclose(forward, (slope + slope_before) / 2, atol=1e-3 * size)
+        if loop.kind != "while_loop":
+            slopes_are_differences(jax, data.draw, loop)
+
+
+@given(data=st.data())
+def test_slopes_of_programs_are_differences(jax, data):
+    with x64(jax):
+        slopes_are_differences(jax, data.draw, data.draw(random_programs.all_programs(jax, floats=["float64"]), label="program"))
 
 
 def outcome(f):

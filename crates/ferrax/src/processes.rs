@@ -5,7 +5,9 @@
 //!
 //! INVARIANT: the identity of this process does not change once its devices exist.
 use ferrax_ir::error::{Error, ErrorKind, Res};
+use rustc_hash::FxHasher;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// What processes meet for: equal on all of them, and unlike that of any other meeting between them.
@@ -13,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub struct MeetingId {
     /// Which meeting it is: of which processes, in which of their runs, and which in that run.
     pub number: u64,
-    /// Of the program that runs.
+    /// Of the programs that have run on devices of these processes, this one last, and of what each process gave them of its own.
     pub digest: u64,
     /// The call that it belongs to, as [`Transport::call`] numbered it on this process.
     pub call: u64,
@@ -48,8 +50,8 @@ pub struct Processes {
     /// How many CPU devices each process has.
     pub cpus: Vec<usize>,
     pub transport: Arc<dyn Transport>,
-    /// How many runs there were so far on devices of these processes.
-    runs: Mutex<HashMap<Vec<usize>, u64>>,
+    /// How many runs there were so far on devices of these processes, and their digest.
+    runs: Mutex<HashMap<Vec<usize>, (u64, u64)>>,
     /// Calls that this process has given up and has not reported to its peers yet, with the reason.
     given_up: Mutex<Vec<(u64, String)>>,
     /// Calls that all devices of this process have finished, which was not reported to its peers yet.
@@ -67,16 +69,20 @@ impl Processes {
         }
     }
 }
-/// The number of the next run on devices of these processes, which all of them count alike.
-pub fn next_run(hosts: &[usize]) -> u64 {
-    let Some(p) = PROCESSES.get() else { return 0 };
+/// The number of the next run on devices of these processes, which all of them count alike, and the digest of all their runs up to it: so what
+/// differs in a run without messages is found in the next one that has some.
+pub fn next_run(hosts: &[usize], digest: u64) -> (u64, u64) {
+    let Some(p) = PROCESSES.get() else { return (0, digest) };
     let mut all = hosts.to_vec();
     all.sort_unstable();
     all.dedup();
     let mut runs = p.runs.lock().unwrap_or_else(|e| e.into_inner());
-    let n = runs.entry(all).or_default();
+    let (n, so_far) = runs.entry(all).or_default();
     *n += 1;
-    *n
+    let mut h = FxHasher::default();
+    (*so_far, digest).hash(&mut h);
+    *so_far = h.finish();
+    (*n, *so_far)
 }
 /// Notes that this process runs a call no further, which its peers must hear. Neither blocks nor calls the host.
 pub fn give_up(call: u64, why: &ferrax_kernel::Error) {

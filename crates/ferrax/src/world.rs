@@ -46,7 +46,7 @@ pub struct Remote {
     pub hosts: Vec<usize>,
     /// Which run on this mesh it is; the runs of all processes are numbered alike.
     pub run: u64,
-    /// Of the program that runs.
+    /// Of all runs on this mesh so far: [`MeetingId::digest`].
     pub digest: u64,
     /// The call, as the transport numbered it.
     pub call: u64,

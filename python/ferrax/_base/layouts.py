@@ -8,7 +8,7 @@ Invariant: any other order is refused.
 import dataclasses
 from typing import Any, ClassVar
 
-__all__ = ["Format", "Layout", "format_of"]
+__all__ = ["Format", "Layout", "check_layout", "row_major", "without_layout"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,10 +32,32 @@ class Layout:
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A layout and a sharding, either of which may be None."""
+    """A layout and a sharding, either of which may be None.
 
-    layout: Layout | None = None
+    Raises:
+      TypeError: one of them is something else.
+      ValueError: there is a layout without a sharding.
+    """
+
+    layout: Any = None
     sharding: Any = None
+
+    def __post_init__(self):
+        if not (self.layout is None or self.layout is Layout.AUTO or isinstance(self.layout, Layout)):
+            raise TypeError(
+                "Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an instance of `Layout`."
+                f" Got {self.layout} of type {type(self.layout)}"
+            )
+        if not (self.sharding is None or hasattr(type(self.sharding), "shard_shape")):
+            raise TypeError(
+                "Invalid value received for the sharding argument. Expected values are `None` or an instance of `jax.Sharding`."
+                f" Got {self.sharding} of type {type(self.sharding)}"
+            )
+        if isinstance(self.layout, Layout) and self.sharding is None:
+            raise ValueError(
+                f"Sharding has to be concrete when layout is of type {Layout}. Please pass a `jax.sharding.NamedSharding` or"
+                " `jax.sharding.SingleDeviceSharding` to the sharding argument. Got sharding None"
+            )
 
 
 class _Auto:
@@ -52,6 +74,23 @@ Layout.AUTO = AUTO = _Auto()
 Layout.__module__ = Format.__module__ = "ferrax.experimental.layout"
 
 
-def format_of(x):
-    """The order of an array's axes in memory, and its sharding."""
-    return Format(Layout(tuple(range(x.ndim)), ()), x.sharding)
+def row_major(ndim, sharding):
+    """The format of an array of this rank and sharding."""
+    return Format(Layout(tuple(range(ndim)), ()), sharding)
+
+
+def check_layout(layout, shape, what):
+    """Raises ValueError, with JAX's message, if arrays of the shape cannot have this layout; `what` describes them in the error."""
+    if isinstance(layout, Layout) and len(layout.major_to_minor) != len(shape):
+        raise ValueError(
+            f"One of {what} is incompatible with its layout annotation {layout}: Length of major_to_minor and the rank of the value should match."
+            f" Got major_to_minor={layout.major_to_minor} and shape={tuple(shape)}"
+        )
+
+
+def without_layout(place, shape, what):
+    """The sharding of a `Format`, whose layout arrays of the shape can have; what is no `Format` as it is."""
+    if not isinstance(place, Format):
+        return place
+    check_layout(place.layout, shape, what)
+    return place.sharding

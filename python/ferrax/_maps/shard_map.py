@@ -26,6 +26,7 @@ from .._base.config import remove_size_one_mesh_axis_from_type
 from .._base.tracebacks import api_boundary
 from .._runtime.mesh import AbstractMesh, AxisType, Mesh, current, use_abstract_mesh
 from .._tracing.picklable import restorable
+from .._trees import flat as _flat
 from .._trees.flat import check_callable, name_of, wraps
 from .._trees.prefixes import broadcast_prefix
 from ..errors import ConcretizationTypeError
@@ -117,6 +118,8 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
         grid, names = _mesh_and_names(mesh, axis_names)
         if in_specs is Infer:
             _check_inferable(grid, names, smapped)
+        if any(isinstance(x, _flat.references.Ref) for x in tree_leaves(args)):
+            return _with_refs(f, args, in_specs, out_specs, names, dict(mesh=mesh, axis_names=axis_names, check_vma=check_vma))
         given_specs = _inferred(args, names) if in_specs is Infer else in_specs
         for what, tree in (("in_specs", given_specs), ("out_specs", () if out_specs is _WITH_SPECS else out_specs)):
             _check_names(what, tree, names)
@@ -155,8 +158,10 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
 
         if there is None:
             results = on_one_device()
-            if isinstance(grid, Mesh) and not taken:
-                results = [_laid_out(x, NamedSharding(grid, s)) for s, x in zip(found["joins"], results, strict=True)]
+            if not taken:
+                # over a mesh without devices, traced values are constrained for the mesh that the program will have
+                stays = lambda x: isinstance(grid, AbstractMesh) and not isinstance(x, _core.Tracer)
+                results = [x if stays(x) else _laid_out(x, NamedSharding(grid, s)) for s, x in zip(found["joins"], results, strict=True)]
             return found["tree"].unflatten(results)
         try:
             results = _over_devices(f, local, names, there, operands, cuts, lambda: found["joins"], check_vma, inside._typed_body(check_vma), unordered)
@@ -170,6 +175,29 @@ def _mapped(f, *, out_specs, in_specs, mesh, axis_names, check_vma, smapped=Fals
         return found["tree"].unflatten(results)
 
     return shard_map_f
+
+
+def _with_refs(f, args, in_specs, out_specs, names, options):
+    """The call with mutable references among the arguments: maps over the parts of their values, and stores what is put together of the new parts."""
+    _flat.references.check_aliases("shard_map", f, args, {})
+    leaves, tree = tree_flatten(args)
+    refs = [x for x in leaves if isinstance(x, _flat.references.Ref)]
+    values = tree.unflatten([x._here() if isinstance(x, _flat.references.Ref) else x for x in leaves])
+    in_specs = _inferred(values, names) if in_specs is Infer else in_specs
+    specs = broadcast_prefix(in_specs, values, name="shard_map in_specs", prefix_is_leaf=_is_spec)
+    after_specs = [s for x, s in zip(leaves, specs, strict=True) if isinstance(x, _flat.references.Ref)]
+
+    def run(*args):
+        parts = tree_flatten(args)[0]
+        own = [_flat.references.Ref(part) if isinstance(x, _flat.references.Ref) else part for x, part in zip(leaves, parts, strict=True)]
+        out = f(*tree.unflatten(own))
+        return out, [x._here() for x in own if isinstance(x, _flat.references.Ref)]
+
+    run.__wrapped__ = f  # errors name the user's function
+    run.__name__ = getattr(f, "__name__", "fun")
+    out, after = _mapped(run, in_specs=in_specs, out_specs=(out_specs, after_specs), **options)(*values)
+    _flat.references.settle(refs, after)
+    return out
 
 
 def _laid_out(x, sharding):

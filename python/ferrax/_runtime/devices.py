@@ -22,6 +22,7 @@ import numpy as np
 from .. import _core
 from .._base.config import __version__
 from .._base.dtypes import float0, is_key
+from .._base.layouts import Format, Layout, without_layout
 from .._trees.prefixes import spread_prefix
 from ..errors import JaxRuntimeError
 from ..tree_util import tree_flatten, tree_leaves, tree_map
@@ -38,7 +39,7 @@ _T = TypeVar("_T")
 def is_place(x):
     """Whether x is a device, a sharding or None (no constraint)."""
     named = any(hasattr(type(x), a) for a in ("is_fully_replicated", "in_context", "is_memory"))
-    return x is None or isinstance(x, _core.Device) or named or _is_format(x)
+    return x is None or isinstance(x, (_core.Device, Format)) or named
 
 
 class UnspecifiedValue:
@@ -54,11 +55,6 @@ UNSPECIFIED = UnspecifiedValue()
 def said(places):
     """A pytree of devices and shardings, with None where none is specified."""
     return places if places is None else tree_map(lambda p: None if p is UNSPECIFIED else p, places, is_leaf=is_place)
-
-
-def _is_format(x):
-    """Whether x is a layout with a sharding (experimental.layout.Format). There is only one layout, so only the sharding has an effect."""
-    return hasattr(x, "layout") and hasattr(x, "sharding")
 
 
 def is_sharding(x):
@@ -122,8 +118,10 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     for i, (leaf, d) in enumerate(zip(leaves, devices, strict=True)):
         if getattr(d, "is_memory", False):  # a memory.Space: there is one kind
             d = devices[i] = None
-        if _is_format(d):
-            d = devices[i] = d.sharding
+        if isinstance(d, Format):
+            if d.layout is Layout.AUTO:
+                raise ValueError(f"the format of an array that is put on a device must say a layout, or None: got {d}")
+            d = devices[i] = without_layout(d, np.shape(leaf), "device_put args")
         if is_spec(d):
             if get_abstract_mesh().empty:
                 raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
+from .._base.layouts import Format
 from .._runtime.devices import check_fit, is_sharding, is_spec, put_alike
 from .._runtime.mesh import AxisType, get_abstract_mesh
 from .._trees.prefixes import broadcast_prefix
@@ -39,6 +40,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     Raises:
         ValueError: a specification is given where no mesh is in use; a sharding does not fit its array.
+        TypeError: what is given is no sharding.
     """
     leaves, tree = tree_flatten(xs)
     is_place = lambda s: s is None or is_sharding(s) or is_spec(s)
@@ -49,6 +51,10 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
             raise ValueError(f"Reshard should only be used with out_shardings which are non-None and have a non-empty mesh. Got sharding {place}.")
         if is_spec(place):
             place = _in_use(place)
+        if not is_sharding(place):
+            raise TypeError(
+                f"`out_sharding` argument of reshard only supports instances of `NamedSharding` or `PartitionSpec`. Got {place} of type: {type(place)}"
+            )
         _check_explicit(place, "reshard")
         out.append(_cut(x, place))
     return tree.unflatten(out)
@@ -93,6 +99,7 @@ def _cut(x, place):
     if mesh is None or not mesh.explicit_axes:
         place.shard_shape(np.shape(x))
     else:
+        place = place._shortened(np.ndim(x))
         place.check_type(np.shape(x))
         place = place._of_rank(np.ndim(x))
     if mesh is not None and not mesh.explicit_axes and isinstance(x, _core.Tracer):
@@ -106,6 +113,8 @@ def placed(out, device):
     """`out` where the argument `device` of the function that made it says: on a device, or with a sharding. None leaves it where it is."""
     if device is None:
         return out
+    if getattr(device, "mesh", None) is not None:
+        device = device._shortened(np.ndim(out))
     if not isinstance(out, _core.Tracer):
         return put_alike(out, device)
     if getattr(device, "mesh", None) is not None:
@@ -299,7 +308,7 @@ def _of_processes(sharding, data, shape):
 
 def _sharding_of(x):
     """The sharding of a sharding, or of a layout with one (experimental.layout.Format)."""
-    x = x.sharding if hasattr(x, "layout") and hasattr(x, "sharding") else x
+    x = x.sharding if isinstance(x, Format) else x
     if not is_sharding(x):
         raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {x} of type {type(x)}")
     return x

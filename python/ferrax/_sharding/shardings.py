@@ -248,6 +248,12 @@ class NamedSharding(Sharding):
                     f" size {n}. Got shape: {tuple(shape)} and sharding {NamedSharding(self.mesh.abstract_mesh, self.spec)}"
                 )
 
+    def _shortened(self, ndim):
+        """Without the entries of the specification beyond the rank, if those partition nothing."""
+        if len(self.spec) <= ndim or any(self.spec.axes_of(d) for d in range(ndim, len(self.spec))):
+            return self
+        return self.update(spec=self.spec.update(partitions=self.spec.partitions[:ndim]))
+
     def _of_rank(self, ndim):
         """The same sharding with one entry of the specification for each dimension."""
         entries = self.spec.partitions[:ndim] + (None,) * (ndim - len(self.spec))

@@ -16,14 +16,17 @@ import re
 import weakref
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
+import numpy as np
+
 from .. import _core
 from .._base.flags import NO_OTHER_COMPILER, warn_once
+from .._base.layouts import Format, row_major, without_layout
 from .._base.tracebacks import api_boundary
 from .._runtime.devices import check_fit, is_place, is_sharding, is_spec, said
 from .._trees.flat import check_callable
 from .._trees.prefixes import broadcast_prefix
 from ..errors import JaxRuntimeError
-from ..tree_util import tree_leaves
+from ..tree_util import tree_flatten, tree_leaves
 from .picklable import public_name, restorable
 
 if TYPE_CHECKING:
@@ -185,7 +188,7 @@ def given_shardings(jitted):
 
 def _are_over_mesh(in_shardings, out_shardings):
     """Whether one of them refers to a mesh: a `PartitionSpec`, or a sharding with a mesh."""
-    leaves = [leaf for tree in (in_shardings, out_shardings) for leaf in tree_leaves(tree, is_leaf=is_place)]
+    leaves = [leaf.sharding if isinstance(leaf, Format) else leaf for tree in (in_shardings, out_shardings) for leaf in tree_leaves(tree, is_leaf=is_place)]
     for leaf in leaves:
         partitions = getattr(getattr(leaf, "spec", leaf), "partitions", ())
         if any(repr(p) == "UNCONSTRAINED" for p in partitions):
@@ -198,6 +201,7 @@ def _device_of_shardings(in_shardings, out_shardings):
     found = {}
     for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         for leaf in tree_leaves(tree, is_leaf=is_place):
+            leaf = leaf.sharding if isinstance(leaf, Format) else leaf
             if leaf is None:
                 continue
             if not hasattr(leaf, "device_set"):
@@ -214,17 +218,25 @@ def _device_of_shardings(in_shardings, out_shardings):
 
 
 def _with_prefixes(fun, in_shardings, out_shardings, static):
-    """`fun` with a check, at tracing, that the shardings are prefixes of its arguments and its result."""
+    """`fun` with a check, at tracing, that the shardings are prefixes of its arguments and its result, and that layouts have their ranks."""
 
     @restorable(_with_prefixes, fun, in_shardings, out_shardings, static)
     @functools.wraps(fun, updated=())
     def checked(*args, **kwargs):
-        _input_leaves(in_shardings, static, args, kwargs)
+        for place, leaf in zip(_input_leaves(in_shardings, static, args, kwargs) or (), _dynamic_leaves(static, args), strict=False):
+            without_layout(place, np.shape(leaf), "pjit arguments")
         out = fun(*args, **kwargs)
-        broadcast_prefix(out_shardings, out, name="pjit out_shardings", prefix_is_leaf=is_place)
+        places = broadcast_prefix(out_shardings, out, name="pjit out_shardings", prefix_is_leaf=is_place)
+        for place, leaf in zip(places, tree_leaves(out), strict=True):
+            without_layout(place, np.shape(leaf), "pjit outputs")
         return out
 
     return checked
+
+
+def _dynamic_leaves(static, args):
+    """The leaves of the arguments that are not static."""
+    return tree_leaves([x for i, x in enumerate(args) if i not in static and i - len(args) not in static])
 
 
 def _input_leaves(in_shardings, static, args, kwargs):
@@ -264,7 +276,7 @@ def input_places(in_shardings, static, args, kwargs):
     places = _input_leaves(in_shardings, static, args, kwargs)
     if places is None:
         return None
-    return _resolved(places, tree_leaves([x for i, x in enumerate(args) if i not in static and i - len(args) not in static]), "in_shardings", "pjit arguments")
+    return _resolved(places, _dynamic_leaves(static, args), "in_shardings", "pjit arguments")
 
 
 def output_places(out_shardings, out):
@@ -284,16 +296,24 @@ def _resolved(places, leaves, name, what):
     """The given shardings, with each `PartitionSpec` resolved in the mesh in use; each is checked against its leaf."""
     out = []
     for place, leaf in zip(places, leaves, strict=True):
+        place = without_layout(place, leaf.shape, what)
         if is_spec(place):
             place = place.in_context("jit", name)
-        if hasattr(place, "layout") and hasattr(place, "sharding"):  # a Format
-            place = place.sharding
         if place is not None:
             if not is_sharding(place):
                 raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, but got {place}")
             check_fit(place, leaf.shape, what)
         out.append(place)
     return out
+
+
+def _formats(shardings, avals):
+    leaves, tree = tree_flatten(shardings)
+    return tree.unflatten([row_major(a.ndim, s) for s, a in zip(leaves, tree_leaves(avals), strict=True)])
+
+
+_core.Compiled.input_formats = property(lambda self: _formats(self.input_shardings, self.in_avals), doc="The formats of the arguments, as (args, kwargs).")
+_core.Compiled.output_formats = property(lambda self: _formats(self.output_shardings, self.out_avals), doc="The formats of the results.")
 
 
 # Options of the compiler that JAX has; those of its passes begin with xla_, and the names of those that are true or false say so.

@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import _core
 from .._base.dtypes import canonicalize_dtype, float0, is_key
+from .._base.layouts import Format, Layout, check_layout
 from .._base.shapes import Shaped
 from .._base.tracebacks import api_boundary
 from .._trees import flat as _flat
@@ -48,18 +49,24 @@ class ShapeDtypeStruct(Shaped):
     Args:
       shape: a sequence of ints.
       dtype: a dtype or a value that numpy converts to one.
-      sharding: the array's sharding, or a `PartitionSpec` over the mesh that is in use when the attribute is read.
+      sharding: the array's sharding, or a `PartitionSpec` over the mesh that is in use when the attribute is read, or a `Format`.
       weak_type: whether the dtype yields to the other operand's in promotion.
       manual_axis_type: what a type in a `shard_map` says of the axes of its mesh.
     """
 
-    __slots__ = ("_sharding", "dtype", "is_ref", "manual_axis_type", "shape", "weak_type")
+    __slots__ = ("_layout", "_sharding", "dtype", "is_ref", "manual_axis_type", "shape", "weak_type")
 
     def __init__(
         self, shape: Any, dtype: DTypeLike, *, sharding: Any = None, weak_type: bool = False, manual_axis_type: Any = None, is_ref: bool = False
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self._layout = None
+        if isinstance(sharding, Format):
+            if sharding.layout is Layout.AUTO:
+                raise TypeError(f"`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got {sharding}")
+            check_layout(sharding.layout, shape, "ShapeDtypeStructs")
+            self._layout, sharding = sharding.layout, sharding.sharding
         in_context = hasattr(type(sharding), "in_context")
         if in_context and len(sharding) > len(shape):
             raise ValueError(
@@ -106,6 +113,11 @@ class ShapeDtypeStruct(Shaped):
             raise TypeError(f"When specifying PartitionSpec to `ShapeDtypeStruct`, {why}") from None
 
     @property
+    def format(self) -> Format:
+        """The layout that was given, and the sharding."""
+        return Format(self._layout, self.sharding)
+
+    @property
     def aval(self) -> ShapedArray:
         """The type that an array of this description has: without 64-bit types it is of 32 bits."""
         return _core.ShapedArray(self.shape, _canonical(self.dtype), self.weak_type, sharding=self.sharding, manual_axis_type=self.manual_axis_type)
@@ -123,7 +135,7 @@ class ShapeDtypeStruct(Shaped):
                     shape=self.shape,
                     dtype=self.dtype,
                     weak_type=self.weak_type,
-                    sharding=self._sharding,
+                    sharding=self._sharding if self._layout is None else Format(self._layout, self._sharding),
                     manual_axis_type=self.manual_axis_type,
                     is_ref=self.is_ref,
                 ),
@@ -134,13 +146,14 @@ class ShapeDtypeStruct(Shaped):
     def __repr__(self):
         weak = ", weak_type=True" if self.weak_type else ""
         placed = "" if self._sharding is None else f", sharding={self._sharding}"
+        order = "" if self._layout is None else f", format={self._layout}"
         ref = ", is_ref=True" if self.is_ref else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{weak}{ref})"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{order}{weak}{ref})"
 
     __str__ = __repr__
 
     def _key(self):
-        return self.shape, self.dtype, self.weak_type, self._sharding, self.manual_axis_type, self.is_ref
+        return self.shape, self.dtype, self.weak_type, self._sharding, self._layout, self.manual_axis_type, self.is_ref
 
     def __eq__(self, other):
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._base.layouts import Format, Layout
+from .. import _core
+from .._base.layouts import Format, Layout, check_layout
+from .._trees.prefixes import broadcast_prefix
+from ..tree_util import tree_flatten
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 
@@ -22,6 +25,18 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
         layouts: tree prefix of layouts; it makes no difference.
 
     Returns:
-        `x`.
+        `x`, of arrays.
+
+    Raises:
+        TypeError: what is given is not a layout.
+        ValueError: an array has another rank than its layout.
+
+    >>> print(with_layout_constraint(jnp.arange(3), Layout((0,))))
+    [0 1 2]
     """
-    return x
+    leaves, tree = tree_flatten(x)
+    for leaf, layout in zip(leaves, broadcast_prefix(layouts, x, name="with_layout_constraint layouts"), strict=True):
+        if not isinstance(layout, Layout):
+            raise TypeError(f"layout passed to `with_layout_constraint` must be of type `Layout`. Got {type(layout)}")
+        check_layout(layout, _core.asarray(leaf).shape, "with_layout_constraint arguments")
+    return tree.unflatten([_core.asarray(leaf) for leaf in leaves])

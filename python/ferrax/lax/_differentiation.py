@@ -14,12 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _core
-from .._base.config import exporting_for
+from .._base.config import exporting_for, remove_size_one_mesh_axis_from_type
 from .._base.dtypes import is_inexact
 from .._base.flags import inert
+from .._base.layouts import Format, without_layout
 from .._base.tracebacks import api_boundary
 from .._core import bind
 from .._runtime.devices import check_fit, is_sharding, is_spec
+from .._runtime.mesh import get_abstract_mesh
 from .._transforms.grad import jvp
 from .._transforms.linear import linear_transpose, linearize
 from .._trees.flat import describe, wraps
@@ -322,7 +324,10 @@ def _as_result(x, decomposition, name):
 def _asserted(v, place):
     """If the mesh has explicit axes, the constraint is an assertion: the type must already have the sharding."""
     typed, wanted = tuple(v.aval.sharding.spec), tuple(place.spec)
-    if typed != wanted + (None,) * (len(typed) - len(wanted)):
+    # types may leave out what one device has whole
+    ones = [a for a, n in place.mesh.shape.items() if n == 1] if remove_size_one_mesh_axis_from_type.value else []
+    kept = [tuple(a for a in place.spec.axes_of(d) if a not in ones) for d in range(v.ndim)]
+    if [tuple(v.aval.sharding.spec.axes_of(d)) for d in range(v.ndim)] != kept:
         raise AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array sharding:"
             f" {v.aval.sharding.spec} did not match the sharding provided: {type(place.spec)(*wanted, *[None] * (len(typed) - len(wanted)))}. Please use"
@@ -350,6 +355,31 @@ def _beside_types(v, place):
     parts = [tuple(own.spec.axes_of(d)) + tuple(axes) for d, axes in enumerate(given)]
     spec = type(place.spec)
     return place.update(spec=spec(*[spec.UNCONSTRAINED if f and not p else p or None for f, p in zip(free, parts, strict=True)]))
+
+
+def _check_not_manual(place):
+    """Raises ValueError, with JAX's message, if a constraint names an axis that a `shard_map` around maps over."""
+    around = get_abstract_mesh()
+    manual = set(around.manual_axes) & {a for d in range(len(place.spec)) for a in place.spec.axes_of(d)}
+    if manual and place.mesh.shape_tuple == around.shape_tuple:
+        raise ValueError(
+            f"pspec {place.spec} contains a manual axes {around.manual_axes} of mesh which is not allowed. If you are using a with_sharding_constraint under a"
+            " shard_map, only use the mesh axis in PartitionSpec which are not manual."
+        )
+
+
+def _constrained(v, place):
+    """The sharding of a constraint on a concrete value: unconstrained dimensions stay cut as they are."""
+    spec, own = place.spec, getattr(v, "sharding", None)
+    if not any(p is spec.UNCONSTRAINED for p in spec.partitions):
+        return place
+    alike = getattr(own, "mesh", None) == place.mesh
+    said = {a for d in range(len(spec)) for a in spec.axes_of(d)}
+    cut = lambda d: tuple(a for a in own.spec.axes_of(d) if a not in said) if alike and d < len(own.spec) else ()
+    parts = [(cut(d) or None) if p is spec.UNCONSTRAINED else p for d, p in enumerate(spec.partitions)]
+    while parts and parts[-1] is None:
+        parts.pop()
+    return place.update(spec=spec.update(partitions=parts))
 
 
 def _of_devices(v, place):
@@ -401,8 +431,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Array([1.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    is_place = lambda s: s is None or is_sharding(s) or is_spec(s) or isinstance(s, _core.Device)
+    is_place = lambda s: s is None or is_sharding(s) or is_spec(s) or isinstance(s, (_core.Device, Format))
     places = broadcast_prefix(shardings, x, prefix_is_leaf=is_place)
+    places = [without_layout(p, np.shape(v), "with_sharding_constraint arguments") for v, p in zip(leaves, places, strict=True)]
     for place in places:
         if place is None:
             raise ValueError(
@@ -417,6 +448,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if hasattr(place, "check_compatible_aval"):
             check_fit(place, np.shape(v), "with_sharding_constraint arguments", uneven=isinstance(v, _core.Tracer))
         over_mesh = hasattr(place, "mesh")
+        if over_mesh:
+            _check_not_manual(place)
         typed = over_mesh and not place.mesh.empty and place.mesh.are_all_axes_explicit and isinstance(v, _core.Array)
         if typed and v.aval.sharding.mesh == place.mesh.abstract_mesh:
             out.append(_asserted(v, place))
@@ -425,6 +458,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             out.append(_beside_types(v, place)._constrain(v) if over_mesh else v)
             continue
         if over_mesh:
-            place = _of_devices(v, place)
+            place = _constrained(v, _of_devices(v, place))
         out.append(_core.device_put(as_array(v), place))
     return tree_unflatten(tree, out)

@@ -41,9 +41,10 @@ impl Rules for Reshard {
         };
         Ok(smallvec![ct[0].as_ref().map(back).transpose()?])
     }
-    fn batch(&self, cx: &dyn Cx, _: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
-        // the lanes lie as they do
-        let lanes = |d: usize| self.dst_sharding.insert_cut(d, x[0].cut().of_dim(d));
+    fn batch(&self, cx: &dyn Cx, ax: Axis, x: &[Value], d: &[Dim]) -> Res<(Values, Axes)> {
+        // the lanes lie as they do; where the operand's type does not speak of their axes, as all lanes of this `vmap`
+        let told = |d: usize| Some(x[0].cut().of_dim(d)).filter(|cut| !cut.is_empty()).unwrap_or_else(|| ax.cut());
+        let lanes = |d: usize| self.dst_sharding.insert_cut(d, told(d));
         let dst_sharding = d[0].map_or(self.dst_sharding, lanes);
         Ok((cx.bind(&Reshard { dst_sharding }.into(), x)?, smallvec![d[0]]))
     }

@@ -192,9 +192,9 @@ def _withdrawn(name, instead):
 
 
 def _format(self):
-    from ..._base.layouts import format_of
+    from ..._base.layouts import row_major
 
-    return format_of(self)
+    return row_major(self.ndim, self.sharding)
 
 
 def _arrays(self):
