@@ -9,7 +9,7 @@ import pytest
 from conftest import ON_JAX
 
 pytestmark = pytest.mark.skipif(ON_JAX, reason="JAX from PyPI has no such device")
-TESTS = pathlib.Path(__file__).parent
+TESTS = pathlib.Path(__file__).parents[1]
 
 
 def test_costs_are_those_of_the_golden_file(gpu):
