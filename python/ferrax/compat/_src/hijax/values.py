@@ -41,13 +41,14 @@ __all__ = [
 _types = carried.types
 
 # Types of arrays have the methods of hijax types too: an array consists of itself.
-for _name, _method in {
-    "lo_ty": lambda aval: [aval],
-    "lower_val": lambda aval, x: [x],
-    "raise_val": lambda aval, x: x,
-    "to_ct_aval": lambda aval: aval.to_tangent_aval(),
-    "normalize": lambda aval: aval,
-}.items():
+for _name, _doc, _method in [
+    ("lo_ty", "The types of the arrays that a value consists of: this one.", lambda aval: [aval]),
+    ("lower_val", "The arrays that a value consists of: itself.", lambda aval, x: [x]),
+    ("raise_val", "The value that consists of an array.", lambda aval, x: x),
+    ("to_ct_aval", "The type of cotangents: that of tangents.", lambda aval: aval.to_tangent_aval()),
+    ("normalize", "The type itself, which has one form.", lambda aval: aval),
+]:
+    _method.__doc__ = _doc
     setattr(_core.ShapedArray, _name, _method)
 
 
