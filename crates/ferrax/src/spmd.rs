@@ -409,7 +409,14 @@ impl Spmd {
         peers.sort_unstable();
         peers.dedup();
         let call = transport.call(&peers, call_digest, &text)?;
-        Ok(Some(Remote { run: processes::next_run(&hosts), hosts, digest: call_digest, call, transport }))
+        Ok(Some(Remote {
+            here: processes::here(),
+            run: processes::next_run(&hosts),
+            hosts,
+            digest: call_digest,
+            call,
+            transport,
+        }))
     }
 }
 /// An argument that this process alone holds: which it is, its type, and a hash of its elements.
