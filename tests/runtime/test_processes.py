@@ -58,6 +58,23 @@ def test_values_are_gathered_and_sent_and_compared():
     )
 
 
+@pytest.mark.parametrize("source", [0, 3])
+def test_a_broadcast_reaches_each_process_once(source):
+    out = lines(
+        f"""
+        from ferrax import _processes
+        engine = _processes.engine()
+        before = engine.sent.total(), engine.taken.total()
+        assert m.broadcast_one_to_all(np.full(1 << 17, i), is_source=i == {source}).tolist() == [{source}] * (1 << 17)
+        asked = engine.size - 1  # who the source is
+        print(i, engine.sent.total() - before[0] - asked, engine.taken.total() - before[1] - asked)
+        """,
+        processes=5,
+    )
+    sent, taken = zip(*(map(int, line.split()[1:]) for line in out), strict=True)
+    assert taken == tuple(int(i != source) for i in range(5)) and sum(sent) == 4 and max(sent) <= 3
+
+
 def test_processes_that_do_different_things_are_told_both():
     out = lines(
         """

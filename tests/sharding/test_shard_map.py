@@ -91,7 +91,7 @@ def test_a_device_does_its_part(on_devices):
             (smap(lambda x: lax.psum(x, "x"), P("x"), P()), 1, "all-reduce"),
             (smap(lambda x: lax.ppermute(x, "x", [(i, (i + 1) % 8) for i in range(8)]), P("x"), P("x")), 1, "collective-permute"),
             (smap(lambda x: lax.all_to_all(x, "x", 1, 0, tiled=True), P("x"), P(None, "x")), 1, "all-to-all"),
-            (smap(lambda x: lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True), P("x"), P(None, "x")), 1, "all-to-all"),
+            (smap(lambda x: lax.psum_scatter(x, "x", scatter_dimension=1, tiled=True), P("x"), P(None, "x")), 1, "reduce-scatter sum"),
         ]:
             told = program(f)
             assert told.count(" over [") == many and what in told, told

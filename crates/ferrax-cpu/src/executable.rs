@@ -5,6 +5,7 @@
 //!
 //! INVARIANT: between runs no thread holds the state; a run that finds it taken (a second thread) makes another.
 #![allow(unsafe_code)]
+mod combine;
 mod control;
 mod nests;
 mod row_groups;

@@ -130,7 +130,8 @@ fn host_functions_get_bytes_and_their_errors_come_back() {
 #[test]
 fn collectives_meet() {
     const N: usize = 3;
-    let cases: [(Collective, usize, fn(usize) -> Vec<i32>); 5] = [
+    let cases: [(Collective, usize, fn(usize) -> Vec<i32>); 6] = [
+        (Collective::ReduceScatter(ReduceKind::Sum), 1, |i| vec![3 + 30 * i as i32]),
         (Collective::AllReduce(ReduceKind::Sum), 3, |_| vec![3, 33, 63]),
         (Collective::AllReduce(ReduceKind::Max), 3, |_| vec![2, 12, 22]),
         (Collective::AllGather, 9, |_| vec![0, 10, 20, 1, 11, 21, 2, 12, 22]),

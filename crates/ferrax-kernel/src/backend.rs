@@ -1,7 +1,7 @@
 //! The interface of a backend: memory, and compiling and running plans.
 use crate::buffer::Buffer;
 pub use crate::buffer::Look;
-pub use crate::collective::{Part, Parts, World};
+pub use crate::collective::{TermArithmetic, World};
 use crate::dtype::DType;
 use crate::error::Res;
 use crate::plan::{Plan, VerifiedPlan};

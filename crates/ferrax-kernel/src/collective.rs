@@ -7,12 +7,15 @@
 //! ```text
 //! Groups[[0, 2], [1, 3]]      position 2 is number 1 of its group, whose members are 0 and 2
 //! ```
+pub mod tree;
+
 use crate::error::{Error, Res};
 use crate::expr::ReduceKind;
 use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+pub use tree::{Term, TermArithmetic, combine_terms};
 
 /// The positions of a named axis, cut into groups; within a group the order is as given.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -89,8 +92,10 @@ impl fmt::Debug for Across {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Collective {
-    /// Every device gets the combination of all, taken in the order of device index.
+    /// Every device gets the combination of all, in the order of [`tree`].
     AllReduce(ReduceKind),
+    /// The operand is a chunk for each device, one after the other; device i gets the combination of the chunks i of all.
+    ReduceScatter(ReduceKind),
     /// out = the operands of all devices, one after the other.
     AllGather,
     /// Operand and result are `n` chunks; chunk j of device i becomes chunk i of device j.
@@ -106,6 +111,7 @@ impl fmt::Display for Collective {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Collective::AllReduce(kind) => write!(f, "all-reduce {}", format!("{kind:?}").to_lowercase()),
+            Collective::ReduceScatter(kind) => write!(f, "reduce-scatter {}", format!("{kind:?}").to_lowercase()),
             Collective::AllGather => f.write_str("all-gather"),
             Collective::AllToAll => f.write_str("all-to-all"),
             Collective::Permute(pairs) => write!(f, "collective-permute {pairs:?}"),
@@ -114,98 +120,50 @@ impl fmt::Display for Collective {
     }
 }
 
-/// The devices of a pmap, seen from one of them.
+/// The devices of a mesh, seen from one of them.
 pub trait World: Send + Sync {
     /// This device's index among those it meets, and how many they are.
     fn rank(&self, across: &Across) -> Res<(usize, usize)>;
-    /// Hands in `mine`, of which each device that this one meets reads its part; waits for them, and gets the part that each has for this
-    /// one, by index. Fails if one of them failed.
-    fn exchange(&self, across: &Across, mine: &[u8], parts: Parts) -> Res<Vec<Part>>;
-}
-
-/// The bytes of a device's operand that the others read.
-#[derive(Clone, Copy, Debug)]
-pub enum Parts<'a> {
-    /// All read all.
-    Whole,
-    /// One range for each device, by index.
-    Each(&'a [Range<usize>]),
-}
-impl Parts<'_> {
-    /// The range that the device of this index reads of `n` bytes.
-    pub fn of(&self, index: usize, n: usize) -> Range<usize> {
-        match self {
-            Parts::Whole => 0..n,
-            Parts::Each(ranges) => ranges[index].clone(),
-        }
-    }
-}
-/// The data that one device has for another: a range of the bytes of its operand.
-#[derive(Clone, Debug)]
-pub struct Part {
-    bytes: Arc<Vec<u8>>,
-    range: Range<usize>,
-}
-impl Part {
-    /// `None` where the range leaves the bytes.
-    pub fn new(bytes: Arc<Vec<u8>>, range: Range<usize>) -> Option<Part> {
-        (range.start <= range.end && range.end <= bytes.len()).then_some(Part { bytes, range })
-    }
-}
-impl From<Vec<u8>> for Part {
-    fn from(bytes: Vec<u8>) -> Part {
-        Part { range: 0..bytes.len(), bytes: Arc::new(bytes) }
-    }
-}
-impl std::ops::Deref for Part {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        &self.bytes[self.range.clone()]
-    }
-}
-
-/// Combines a block: gets the same block of each device's operand, in the order of device index,
-/// and writes the result to `out`.
-pub type CombineBlocks<'a> = dyn FnMut(&[&[u8]], &mut [u8]) -> Res<()> + 'a;
-
-impl Collective {
-    /// Takes part in it: `mine` is this device's operand, `out` its result. Numbers are combined in blocks of `block` bytes, shared
-    /// among the devices where there are enough: each combines some and hands the results round, so that of n bytes over p devices
-    /// each reads 2n(p-1)/p of the others'.
-    pub fn run(
+    /// Takes part in a collective: `mine` is this device's operand, `out` its result. Fails if a device that it needs failed. Of those that combine
+    /// numbers, `combine` does it.
+    fn meet(
         &self,
-        world: &dyn World,
         across: &Across,
+        kind: &Collective,
         mine: &[u8],
         out: &mut [u8],
-        block: usize,
-        combine: &mut CombineBlocks,
-    ) -> Res<()> {
-        let (rank, size) = world.rank(across)?;
-        self.check(size, mine.len(), out.len())?;
-        let ranges = self.ranges(rank, size, mine.len());
+        combine: Option<&dyn TermArithmetic>,
+    ) -> Res<()>;
+}
+
+impl Collective {
+    /// The result of the device at `at`, of the operands of all: what every implementation gives.
+    pub fn result(&self, all: &[&[u8]], at: usize, out: &mut [u8], combine: Option<&dyn TermArithmetic>) -> Res<()> {
+        let (size, n) = (all.len(), all[at].len());
+        self.check(size, n, out.len())?;
+        if all.iter().any(|a| a.len() != n) {
+            return Err(unequal());
+        }
+        let combined = |range: Range<usize>, out: &mut [u8]| {
+            let terms = all.iter().enumerate().map(|(k, a)| Term { span: k..k + 1, bytes: &a[range.clone()] });
+            let terms: SmallVec<[Term; 8]> = terms.collect();
+            combine_terms(combine.ok_or_else(no_combine)?, size, 0..size, &terms, out)
+        };
         match self {
-            Collective::AllReduce(_) => {
-                return all_reduce(world, across, (rank, size), mine, out, block.max(1), combine);
-            }
+            Collective::AllReduce(_) => combined(0..n, out)?,
+            Collective::ReduceScatter(_) => combined(at * out.len()..(at + 1) * out.len(), out)?,
             Collective::AllGather => {
-                let all = met(world, across, mine, Parts::Whole, |_| mine.len())?;
-                all.iter().zip(out.chunks_mut(mine.len().max(1))).for_each(|(part, to)| to.copy_from_slice(part));
-            }
-            Collective::AllToAll => {
-                let n = mine.len() / size;
-                let all = met(world, across, mine, Parts::Each(&ranges), |_| n)?;
                 all.iter().zip(out.chunks_mut(n.max(1))).for_each(|(part, to)| to.copy_from_slice(part));
             }
-            Collective::Permute(_) => {
-                let source = self.source(rank);
-                let all =
-                    met(world, across, mine, Parts::Each(&ranges), |k| if Some(k) == source { mine.len() } else { 0 })?;
-                match source {
-                    Some(k) => out.copy_from_slice(&all[k]),
-                    None => out.fill(0),
-                }
+            Collective::AllToAll => {
+                let m = n / size;
+                let parts = all.iter().map(|a| &a[at * m..(at + 1) * m]);
+                parts.zip(out.chunks_mut(m.max(1))).for_each(|(part, to)| to.copy_from_slice(part));
             }
+            Collective::Permute(_) => match self.source(at) {
+                Some(k) => out.copy_from_slice(all[k]),
+                None => out.fill(0),
+            },
             Collective::AxisIndex => {}
         }
         Ok(())
@@ -215,6 +173,7 @@ impl Collective {
         let fits = match self {
             Collective::AllReduce(_) => mine == out,
             Collective::AllGather => mine.checked_mul(size) == Some(out),
+            Collective::ReduceScatter(_) => out.checked_mul(size) == Some(mine),
             Collective::AllToAll => mine == out && size > 0 && mine.is_multiple_of(size),
             Collective::Permute(pairs) => mine == out && pairs.iter().all(|p| (p.0 as usize) < size),
             Collective::AxisIndex => false,
@@ -224,58 +183,37 @@ impl Collective {
         }
         Err(Error::Invalid(format!("{self:?} of {mine} bytes over {size} devices does not give {out} bytes")))
     }
-    /// The range of the operand that each device reads of the one at `rank`, where not all read all.
-    fn ranges(&self, rank: usize, size: usize, n: usize) -> Vec<Range<usize>> {
-        match self {
-            Collective::AllToAll => (0..size).map(|k| k * (n / size)..(k + 1) * (n / size)).collect(),
-            Collective::Permute(_) => {
-                (0..size).map(|to| if self.source(to) == Some(rank) { 0..n } else { 0..0 }).collect()
-            }
-            _ => vec![],
-        }
-    }
     /// The device whose operand a permutation brings to the device at `rank`.
-    fn source(&self, rank: usize) -> Option<usize> {
+    pub fn source(&self, rank: usize) -> Option<usize> {
         let Collective::Permute(pairs) = self else { return None };
         pairs.iter().find(|p| p.1 as usize == rank).map(|p| p.0 as usize)
     }
-}
-
-/// The parts that all devices have for this one, each of the size that `want` gives.
-fn met(world: &dyn World, across: &Across, mine: &[u8], parts: Parts, want: impl Fn(usize) -> usize) -> Res<Vec<Part>> {
-    let all = world.exchange(across, mine, parts)?;
-    match all.iter().enumerate().all(|(k, part)| part.len() == want(k)) {
-        true => Ok(all),
-        false => Err(Error::Invalid("devices handed in arrays of different sizes".into())),
+    /// The devices to which a permutation brings the operand of the device at `rank`.
+    pub fn destinations(&self, rank: usize) -> impl Iterator<Item = usize> {
+        let pairs: &[(u32, u32)] = if let Collective::Permute(pairs) = self { pairs } else { &[] };
+        pairs.iter().filter(move |p| p.0 as usize == rank).map(|p| p.1 as usize)
+    }
+    /// How it combines numbers, where it does.
+    pub fn combines(&self) -> Option<ReduceKind> {
+        match self {
+            Collective::AllReduce(kind) | Collective::ReduceScatter(kind) => Some(*kind),
+            _ => None,
+        }
     }
 }
-
-fn all_reduce(
-    world: &dyn World,
-    across: &Across,
-    (rank, size): (usize, usize),
-    mine: &[u8],
-    out: &mut [u8],
-    block: usize,
-    combine: &mut CombineBlocks,
-) -> Res<()> {
-    let (n, blocks) = (mine.len(), mine.len().div_ceil(block));
-    let mut combined = |all: &[Part], out: &mut [u8]| {
-        out.chunks_mut(block).enumerate().try_for_each(|(k, to)| {
-            let parts: SmallVec<[&[u8]; 8]> = all.iter().map(|p| &p[k * block..k * block + to.len()]).collect();
-            combine(&parts, to)
-        })
-    };
-    if blocks < size || size == 1 {
-        return combined(&met(world, across, mine, Parts::Whole, |_| n)?, out);
-    }
-    let end = |k: usize| (blocks * k / size * block).min(n);
-    let ranges: Vec<Range<usize>> = (0..size).map(|k| end(k)..end(k + 1)).collect();
-    let own = ranges[rank].clone();
-    combined(&met(world, across, mine, Parts::Each(&ranges), |_| own.len())?, &mut out[own.clone()])?;
-    let results = met(world, across, &out[own], Parts::Whole, |k| ranges[k].len())?;
-    ranges.iter().zip(&results).for_each(|(r, part)| out[r.clone()].copy_from_slice(part));
-    Ok(())
+/// The error of devices that hand in operands of unlike sizes.
+pub fn unequal() -> Error {
+    Error::Invalid("devices handed in arrays of different sizes".into())
+}
+/// The error of a device that takes part in a combination and cannot combine.
+pub fn no_combine() -> Error {
+    Error::Invalid("a collective that combines numbers, without the function that does".into())
+}
+/// The `k`-th of `of` shares of `n` bytes: whole blocks of `block` bytes, as equal as they can be.
+pub fn share(k: usize, of: usize, n: usize, block: usize) -> Range<usize> {
+    let block = block.max(1);
+    let end = |k: usize| (n.div_ceil(block) * k / of * block).min(n);
+    end(k)..end(k + 1)
 }
 
 #[cfg(test)]
@@ -303,11 +241,20 @@ mod tests {
         assert_eq!(format!("{across:?}"), r#"["i"] in [[2, 0], [1]]"#);
     }
     #[test]
+    fn shares_are_whole_blocks_and_cover_all() {
+        for (n, block, of) in [(100, 8, 3), (0, 4, 2), (7, 8, 4), (64, 8, 8), (65, 8, 8)] {
+            let shares: Vec<_> = (0..of).map(|k| share(k, of, n, block)).collect();
+            assert!(shares[0].start == 0 && shares[of - 1].end == n);
+            assert!(shares.windows(2).all(|w| w[0].end == w[1].start && w[0].end % block == 0 || w[1].is_empty()));
+        }
+    }
+    #[test]
     fn sizes_that_do_not_fit_are_errors() {
         assert!(Collective::AllGather.check(2, 4, 8).is_ok());
         assert!(Collective::AllGather.check(2, 4, 12).is_err());
         assert!(Collective::AllToAll.check(3, 4, 4).is_err());
         assert!(Collective::Permute(vec![(2, 0)]).check(2, 4, 4).is_err());
+        assert!(Collective::ReduceScatter(ReduceKind::Sum).check(2, 4, 4).is_err());
         assert!(Collective::AllReduce(ReduceKind::Sum).check(2, 4, 8).is_err());
         assert!(Collective::AxisIndex.check(1, 4, 4).is_err());
     }

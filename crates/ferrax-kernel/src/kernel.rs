@@ -139,6 +139,17 @@ impl Affine {
 }
 
 impl Kernel {
+    /// `out[i] = f(in0[i], in1[i])` over n elements, or without `f` the one operand's element, as `out`.
+    pub fn elementwise(ins: &[DType], out: DType, f: Option<Bin>, n: usize) -> Kernel {
+        let load = |input: usize| {
+            let (at, fill) = (Affine::new(0, [1]), Scalar::zero(ins[input]));
+            (ins[input], Node::Load(Box::new(Access { input: input as u32, at, guards: SmallVec::new(), fill })))
+        };
+        let mut nodes: Vec<_> = (0..ins.len()).map(load).collect();
+        nodes.push((out, f.map_or(Node::Convert(0), |f| Node::Bin(f, 0, 1))));
+        let outputs = vec![nodes.len() as u32 - 1];
+        Kernel { grid: [n].into(), inputs: ins.iter().map(|d| (*d, n)).collect(), nodes, outputs, ..Kernel::default() }
+    }
     /// The nodes that `roots` are computed from, themselves among them, up to and with the nearest reductions.
     pub fn needed(&self, roots: impl Iterator<Item = NodeId>) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// `engine.call(peers, digest, program)` numbers a call; `engine.begin(number, digest, peers, messages, call)` gives an object with `poll()`, `complain(seconds)` and `cancel()`.
+/// `engine.call(peers, digest, program)` numbers a call; `engine.begin(number, digest, peers, messages, call, senders)` gives an object with `poll()`, `complain(seconds)` and `cancel()`.
 struct PyTransport(Py<PyAny>);
 struct PyExchange(Py<PyAny>);
 
@@ -29,11 +29,21 @@ impl Transport for PyTransport {
         })
         .map_err(failed)
     }
-    fn begin(&self, id: MeetingId, messages: &[(usize, &[u8])]) -> ferrax_kernel::Res<Box<dyn Exchange>> {
+    fn begin(
+        &self,
+        id: MeetingId,
+        messages: &[(usize, &[u8])],
+        from: &[usize],
+    ) -> ferrax_kernel::Res<Box<dyn Exchange>> {
         Python::attach(|py| {
-            let peers: Vec<usize> = messages.iter().map(|m| m.0).collect();
-            let bytes: Vec<Bound<PyBytes>> = messages.iter().map(|m| PyBytes::new(py, m.1)).collect();
-            let args = (id.number, id.digest, peers, bytes, id.call);
+            let to: Vec<usize> = messages.iter().map(|m| m.0).collect();
+            let mut bytes: Vec<Bound<PyBytes>> = Vec::with_capacity(messages.len());
+            for (k, (_, m)) in messages.iter().enumerate() {
+                // one message for all is copied once
+                let same = k > 0 && std::ptr::eq(messages[k - 1].1, *m);
+                bytes.push(if same { bytes[k - 1].clone() } else { PyBytes::new(py, m) });
+            }
+            let args = (id.number, id.digest, to, bytes, id.call, from.to_vec());
             let begun = self.0.call_method1(py, "begin", args)?;
             Ok(Box::new(PyExchange(begun)) as Box<dyn Exchange>)
         })

@@ -6,8 +6,8 @@ use ferrax_ir::program::{Atom, Builder};
 use ferrax_ir::text::{parse, parse_application};
 use ferrax_ir::value::Values;
 use ferrax_ir::{Aval, Dtype, Op, Program, Value};
-use ferrax_kernel::backend::{Backend, Part, Parts, RunArg, RunCx, World};
-use ferrax_kernel::collective::Across;
+use ferrax_kernel::backend::{Backend, RunArg, RunCx, TermArithmetic, World};
+use ferrax_kernel::collective::{Across, Collective};
 use ferrax_kernel::reference::ReferenceBackend;
 use ferrax_kernel::{Dims, Error, Executable, Res, Scalar};
 use ferrax_transform::partition::{Partitioned, partition};
@@ -17,8 +17,8 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// What each member of a group has for each.
-type Meetings = HashMap<(Vec<usize>, usize), Vec<Option<Vec<Part>>>>;
+/// What each member of a group has.
+type Meetings = HashMap<(Vec<usize>, usize), Vec<Option<Vec<u8>>>>;
 /// Threads that meet.
 struct Members {
     grid: Grid,
@@ -54,7 +54,14 @@ impl World for Member<'_> {
         let (members, at) = self.group(across)?;
         Ok((at, members.len()))
     }
-    fn exchange(&self, across: &Across, mine: &[u8], parts: Parts) -> Res<Vec<Part>> {
+    fn meet(
+        &self,
+        across: &Across,
+        kind: &Collective,
+        mine: &[u8],
+        out: &mut [u8],
+        combine: Option<&dyn TermArithmetic>,
+    ) -> Res<()> {
         let (members, at) = self.group(across)?;
         let number = {
             let mut met = self.met.lock().unwrap();
@@ -65,8 +72,7 @@ impl World for Member<'_> {
         let n = members.len();
         let key = (members, number);
         let mut s = self.all.meetings.lock().unwrap();
-        let each = (0..n).map(|k| mine[parts.of(k, mine.len())].to_vec().into()).collect();
-        s.0.entry(key.clone()).or_insert_with(|| vec![None; n])[at] = Some(each);
+        s.0.entry(key.clone()).or_insert_with(|| vec![None; n])[at] = Some(mine.to_vec());
         self.all.changed.notify_all();
         loop {
             if let Some(e) = &s.1 {
@@ -74,7 +80,8 @@ impl World for Member<'_> {
             }
             let here = &s.0[&key];
             if here.iter().all(Option::is_some) {
-                return Ok(here.iter().flatten().map(|each| each[at].clone()).collect());
+                let all: Vec<&[u8]> = here.iter().flatten().map(|b| &b[..]).collect();
+                return kind.result(&all, at, out, combine);
             }
             s = self.all.changed.wait(s).unwrap();
         }

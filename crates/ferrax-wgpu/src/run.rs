@@ -11,8 +11,9 @@ use crate::device::pipeline::Pipeline;
 use crate::recorder::{Copiers, Recorder};
 use crate::task::{Limits, Pass, Task};
 use crate::{routines, wgsl};
-use ferrax_kernel::backend::{Backend, Buffers, Executable, Part, Parts, RunArg, RunCx};
+use ferrax_kernel::backend::{Backend, Buffers, Executable, RunArg, RunCx};
 use ferrax_kernel::buffer::Memory;
+use ferrax_kernel::collective::tree;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
 use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Plan, SlotId, Step, Trip, Window};
@@ -492,33 +493,40 @@ impl Run<'_> {
         }
         for (x, out) in ins.iter().zip(outs) {
             let mine = self.bytes(*x)?;
-            let mut bytes = filled(self.slot(*out).bytes(), 0)?;
-            if let Collective::AllReduce(by) = kind {
-                kind.check(size, mine.len(), bytes.len())?;
-                let all = world.exchange(across, &mine, Parts::Whole)?;
-                self.all_reduce(*by, *out, &all)?;
-            } else {
-                kind.run(world, across, &mine, &mut bytes, usize::MAX, &mut |_, _| Ok(()))?;
+            let n = self.slot(*out).bytes();
+            let Some(by) = kind.combines() else {
+                let mut bytes = filled(n, 0)?;
+                world.meet(across, kind, &mine, &mut bytes, None)?;
                 self.set_bytes(*out, &bytes)?;
-            }
+                continue;
+            };
+            // the device combines them itself
+            kind.check(size, mine.len(), n)?;
+            let moves = if let Collective::AllReduce(_) = kind { Collective::AllGather } else { Collective::AllToAll };
+            let mut bytes = filled(n.saturating_mul(size), 0)?;
+            world.meet(across, &moves, &mine, &mut bytes, None)?;
+            self.combine(by, *out, &bytes.chunks(n.max(1)).collect::<Vec<_>>())?;
         }
         Ok(())
     }
-    /// Combines the operands of all devices in the order of their index.
-    fn all_reduce(&mut self, kind: ReduceKind, out: SlotId, all: &[Part]) -> Res<()> {
+    /// Combines the operands of all devices, in the order of `collective::tree`.
+    fn combine(&mut self, kind: ReduceKind, out: SlotId, all: &[&[u8]]) -> Res<()> {
         let (d, len) = (self.slot(out).dtype, self.slot(out).len);
         let f = kind.bin().ok_or_else(|| Error::Invalid(format!("a collective by {}", kind.name())))?;
         let acc = if d == DType::Bool { d } else { d.lane() };
         let mut nodes = vec![];
-        for input in 0..all.len() as u32 {
-            let load = Access { input, at: Affine::new(0, [1]), guards: vec![].into(), fill: Scalar::zero(d) };
+        let mut leaf = |input: usize| {
+            let (input, at) = (input as u32, Affine::new(0, [1]));
+            let load = Access { input, at, guards: vec![].into(), fill: Scalar::zero(d) };
             nodes.push((d, Node::Load(Box::new(load))));
             nodes.push((acc, Node::Convert(nodes.len() as u32 - 1)));
-            if input > 0 {
-                let (sum, x) = if input == 1 { (1, 3) } else { (nodes.len() as u32 - 3, nodes.len() as u32 - 1) };
-                nodes.push((acc, Node::Bin(f, sum, x)));
-            }
-        }
+            nodes.len() as u32 - 1
+        };
+        let leaves: Vec<u32> = (0..all.len()).map(&mut leaf).collect();
+        tree::fold(0..all.len(), &mut |k| leaves[k], &mut |a, b| {
+            nodes.push((acc, Node::Bin(f, a, b)));
+            nodes.len() as u32 - 1
+        });
         nodes.push((d, Node::Convert(nodes.len() as u32 - 1)));
         let outputs = vec![nodes.len() as u32 - 1];
         let k =

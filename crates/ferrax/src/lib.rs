@@ -42,7 +42,7 @@
 //! | `random.normal(key, (3,))` | `random::normal(&key, &[3], Dtype::F32)` |
 //!
 //! INVARIANT: this crate has no types that rules need; a rule gets values and a context, never a device.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![warn(missing_docs)]
 // The engine, which the extension module uses.
 #[doc(hidden)]

@@ -26,7 +26,7 @@ pub type ProgramText = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Messages on their way.
 pub trait Exchange: Send {
-    /// The messages to this process in the order of the peers, once all are here and this process's own have left.
+    /// The messages to this process in the order of their senders, once all are here and this process's own have left.
     fn poll(&mut self) -> ferrax_kernel::Res<Option<Vec<Vec<u8>>>>;
     /// Reports a long wait: the processes that have not sent, and the seconds. An error after the timeout.
     fn complain(&self, seconds: u64) -> ferrax_kernel::Res<()>;
@@ -39,8 +39,13 @@ pub trait Transport: Send + Sync {
     /// Notes that this process calls a program which it runs together with `peers`: all of them must call the same programs in the same order, and a
     /// peer that waits asks whether they did. Called in the order of the calls; gives the call's number on this process.
     fn call(&self, peers: &[usize], digest: u64, program: &ProgramText) -> ferrax_kernel::Res<u64>;
-    /// Begins to send each peer its message and to receive one from each.
-    fn begin(&self, id: MeetingId, messages: &[(usize, &[u8])]) -> ferrax_kernel::Res<Box<dyn Exchange>>;
+    /// Begins to send messages to processes, and to receive one from each of `from`.
+    fn begin(
+        &self,
+        id: MeetingId,
+        messages: &[(usize, &[u8])],
+        from: &[usize],
+    ) -> ferrax_kernel::Res<Box<dyn Exchange>>;
 }
 
 /// The run that this process takes part in.

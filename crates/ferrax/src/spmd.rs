@@ -410,7 +410,7 @@ impl Spmd {
         peers.dedup();
         let call = transport.call(&peers, call_digest, &text)?;
         let (run, digest) = processes::next_run(&hosts, call_digest);
-        Ok(Some(Remote { run, hosts, digest, call, transport }))
+        Ok(Some(Remote { here: processes::here(), run, hosts, digest, call, transport }))
     }
 }
 /// An argument that this process alone holds: which it is, its type, and a hash of its elements.

@@ -72,10 +72,10 @@ class Engine:
         self._check_fork()
         return self.watch.call(peers, digest, program)
 
-    def begin(self, number, digest, peers, messages, call=None):
-        """Starts to send each peer its message, and to receive one from each. RuntimeError in a forked child."""
+    def begin(self, number, digest, peers, messages, call=None, senders=None):
+        """Starts to send each peer its message, and to receive one from each of `senders`, or of the peers. RuntimeError in a forked child."""
         self._check_fork()
-        return Exchange(self, number, digest, peers, messages, call)
+        return Exchange(self, number, digest, peers, messages, call, senders)
 
     def watched(self, people):
         """From now on the others are watched; `people` is `_watch.here()` of each."""
@@ -83,18 +83,32 @@ class Engine:
         self.watch.begin()
         self.watch.on_terminate()
 
-    def exchange(self, what, peers, messages, timeout=None):
-        """The messages that peers send to this process, in their order; `what` names the purpose, and is compared."""
+    def exchange(self, what, receivers, messages, timeout=None, senders=None):
+        """The messages that `senders` (without them: the receivers) send to this process, in their order; `what` names the purpose, and is compared."""
         self._check_fork()
+        peers = sorted({*receivers, *(senders or ())})
         with self._lock:
             count = self._numbers[tuple(peers)] = self._numbers.get(tuple(peers), 0) + 1
         key = f"{sorted([*peers, self.rank])} {count} host"
         call = self.call(peers, digest_of(what), lambda: what)
         try:
-            return wait(self.begin(digest_of(key), digest_of(what), peers, messages, call), timeout)
+            return wait(self.begin(digest_of(key), digest_of(what), receivers, messages, call, senders), timeout)
         except BaseException as e:
             self.watch.give_up(call, repr(e))
             raise
+
+    def broadcast(self, what, source, message):
+        """The message of one process, on all: each process receives it once, and hands it on to at most log2 of their number (a binomial tree)."""
+        at, step = (self.rank - source) % self.size, 1
+        process = lambda k: (source + k) % self.size
+        while step < self.size and not at & step:
+            step *= 2
+        if at:
+            message = self.exchange(what, [], [], senders=[process(at - step)])[0]
+        while (step := step // 2) > 0:
+            if at + step < self.size:
+                self.exchange(what, [process(at + step)], [message], senders=[])
+        return message
 
     def name_of_mpi(self):
         """The name of the MPI."""
@@ -134,16 +148,17 @@ class Engine:
 
 
 class Exchange:
-    """One message to each peer, and one from each, on their way. `call` is the number of the call that it belongs to."""
+    """One message to each of `receivers`, and one from each of `senders` (without them: of the receivers), on their way. `call` is the number of the call that it belongs to."""
 
-    def __init__(self, engine, number, digest, peers, messages, call):
-        self.engine, self.number, self.digest, self.peers, self.call = engine, number, digest, list(peers), call
+    def __init__(self, engine, number, digest, receivers, messages, call, senders=None):
+        self.engine, self.number, self.digest, self.call = engine, number, digest, call
+        self.peers = list(receivers if senders is None else senders)
         self._tag, self._sends = engine.tag(number), []
         self._arriving, self._found, self._wrong = {}, {}, []
-        self._begun = time.monotonic()
+        self._begun, self._finished = time.monotonic(), {}
         self._looks, self._asks = self._begun + LOOK, self._begun + LOOK
         with engine._lock:
-            for peer, message in zip(peers, messages, strict=True):
+            for peer, message in zip(receivers, messages, strict=True):
                 self._send(peer, message)
 
     def _send(self, peer, message):
@@ -151,11 +166,11 @@ class Exchange:
         header = HEADER.pack(self.number, self.digest, len(message))
         self.engine.sent[peer] += 1
         pieces = [header + bytes(message)] if len(message) <= SHORT else [header, *_pieces(message)]
-        self._sends += [(comm.Isend([p, mpi.BYTE], dest=peer, tag=self._tag), p) for p in pieces]
+        self._sends += [(comm.Isend([p, mpi.BYTE], dest=peer, tag=self._tag), p, peer) for p in pieces]
 
     def missing(self):
-        """The peers that have not sent yet; all of them if this process's own messages are not sent yet."""
-        return [p for p in self.peers if p not in self._found] or self.peers
+        """The processes that have not sent yet; if there is none, those that have not taken this process's messages yet."""
+        return [p for p in self.peers if p not in self._found] or sorted({peer for _, _, peer in self._sends})
 
     def poll(self):
         """The messages in the order of the peers; None while some are missing.
@@ -220,8 +235,13 @@ class Exchange:
         if peer in known and all(p.Test() for p in known[peer][1]):
             self._found[peer] = bytes(known[peer][0])
 
-    def never_from(self, peer, sent):
-        """Whether a peer that sends nothing after its first `sent` messages has sent none for this exchange: all of them have arrived."""
+    def is_in_vain(self, peer, sent):
+        """Whether a peer that sends nothing after its first `sent` messages has sent none for this exchange: all of them have arrived.
+
+        Of a peer that only receives: whether it has not taken its message long after it has finished.
+        """
+        if peer not in self.peers:
+            return time.monotonic() - self._finished.setdefault(peer, time.monotonic()) > 10 * LOOK
         with self.engine._lock:
             while self.engine.take(peer, self.engine.mpi.ANY_TAG):
                 pass
@@ -241,7 +261,7 @@ class Exchange:
         """Gives the exchange up."""
         self._over()
         with self.engine._lock:
-            for request, _ in self._sends:
+            for request, _, _ in self._sends:
                 request.Cancel()
             for _, pieces in self._arriving.values():
                 for request in pieces:

@@ -365,7 +365,7 @@ class Watch:
                         f" every process must run the same programs in the same order.{what}"
                     )
                 sent = peer.finished.get(index, peer.ended and peer.ended["sent"])
-            if sent is not None and peer.same == index and exchange.never_from(p, sent):
+            if sent is not None and peer.same == index and exchange.is_in_vain(p, sent):
                 what = first_line(peer.made.get(index))
                 raise Gone(
                     f"process {p} has finished call {index + 1} with process {self.rank}, which waits in it for a collective that process {p} did not come to"

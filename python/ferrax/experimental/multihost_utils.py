@@ -67,17 +67,20 @@ def _of_all(what, in_tree):
     engine = _processes.engine()
     if engine is None or engine.size == 1:
         return [[np.asarray(x)] for x in leaves], tree
-    shown = f"{what} of {len(leaves)} leaves, {tree}"
+    found = engine.allgather(f"{what} of {len(leaves)} leaves, {tree}", _packed(leaves))
+    return list(map(list, zip(*(_unpacked(message, len(leaves)) for message in found), strict=True))), tree
+
+
+def _packed(leaves):
+    """Arrays as one message."""
     packed = [_processes.pack(x) for x in leaves]
-    lengths = np.array([len(p) for p in packed], np.int64)
-    found = engine.allgather(shown, lengths.tobytes() + b"".join(packed))
-    out = [[] for _ in leaves]
-    for message in found:
-        at = lengths.nbytes
-        for to, n in zip(out, np.frombuffer(message[:at], np.int64), strict=True):
-            to.append(_processes.unpack(message[at : at + n]))
-            at += n
-    return out, tree
+    return b"".join([np.array([len(p) for p in packed], np.int64).tobytes(), *packed])
+
+
+def _unpacked(message, count):
+    """The arrays that `_packed` wrote."""
+    ends = 8 * count + np.cumsum(np.frombuffer(message[: 8 * count], np.int64))
+    return [_processes.unpack(message[a:b]) for a, b in zip([8 * count, *ends], ends, strict=False)]
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
@@ -126,9 +129,12 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     sources, _ = _of_all("broadcast_one_to_all: who is the source", [np.array(bool(is_source))])
     if sum(map(bool, sources[0])) != 1:
         raise ValueError(f"broadcast_one_to_all: one process must be the source, and these are: {[i for i, s in enumerate(sources[0]) if s]}")
-    at = int(np.argmax(sources[0]))
-    found, tree = _of_all("broadcast_one_to_all", in_tree)
-    return tree.unflatten([x[at] for x in found])
+    leaves, tree = tree_flatten(in_tree)
+    engine = _processes.engine()
+    if engine is None or engine.size == 1:
+        return tree.unflatten(map(np.asarray, leaves))
+    message = engine.broadcast(f"broadcast_one_to_all of {len(leaves)} leaves, {tree}", int(np.argmax(sources[0])), _packed(leaves) if is_source else b"")
+    return tree.unflatten(_unpacked(message, len(leaves)))
 
 
 def sync_global_devices(name: str) -> Any:

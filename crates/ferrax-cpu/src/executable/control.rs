@@ -3,19 +3,17 @@
 //! INVARIANT: an iteration allocates nothing but the growth of tapes (doubled when full); carries are exchanged instead of being
 //! copied; windows are a pointer and a stride.
 #![allow(unsafe_code)]
+use super::combine::{BlockArithmetic, Combiner};
 use super::row_groups::{self, MemberWork, RowGroup};
 use super::{Cell, Compiler, Location, Ready, RunState, run_steps};
-use crate::kernels::{Bases, CompiledKernel};
-use crate::memory::Block;
+use crate::kernels::CompiledKernel;
 use crate::routines::CompiledRoutine;
 use crate::tape::{Items, Tape, Writing};
 use crate::threads::Cost;
-use crate::tuning::Target;
 
-use ferrax_kernel::backend::RunCx;
-use ferrax_kernel::kernel::Access;
+use ferrax_kernel::backend::{RunCx, TermArithmetic};
 use ferrax_kernel::plan::{Across, Collective, HostCall, SlotId, Step, Trip};
-use ferrax_kernel::{Affine, DType, Error, Kernel, Node, ReduceKind, Res, Scalar};
+use ferrax_kernel::{DType, Error, Res, Scalar};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
@@ -116,11 +114,11 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
         }
         Step::Collective { kind, across, ins, outs } => {
             let combiner = |s: &SlotId| {
-                let Collective::AllReduce(r) = kind else { return Ok(None) };
+                let Some(r) = kind.combines() else { return Ok(None) };
                 let slot = &c.plan.slots[*s as usize];
-                Combiner::new(*r, slot.dtype, slot.len, c.target).map(Some)
+                Combiner::new(r, slot.dtype, slot.len, c.target).map(Some)
             };
-            let combine = ins.iter().map(combiner).collect::<Res<_>>()?;
+            let combine = outs.iter().map(combiner).collect::<Res<_>>()?;
             Control::Collective {
                 kind: kind.clone(),
                 across: across.clone(),
@@ -137,62 +135,6 @@ pub fn compile(c: &mut Compiler, s: &Step) -> Res<Control> {
             return Err(Error::Invalid("not a control step".into()));
         }
     })
-}
-/// Kernels that combine the operands of all devices: one for a whole block, and one for the
-/// remainder.
-pub struct Combiner {
-    block_bytes: usize,
-    block: Option<CompiledKernel>,
-    rest: Option<CompiledKernel>,
-}
-impl Combiner {
-    fn new(kind: ReduceKind, dtype: DType, len: usize, target: Target) -> Res<Combiner> {
-        let bin = kind.bin().ok_or_else(|| Error::Invalid("devices cannot combine positions".into()))?;
-        let kernel = |n: usize| match n {
-            0 => Ok(None),
-            n => CompiledKernel::new(&pairwise(bin, dtype, n), true, target).map(Some),
-        };
-        let n = target.tuning.kernels.combined_elements;
-        let block = kernel(if len < n { 0 } else { n })?;
-        Ok(Combiner { block_bytes: n * dtype.size(), block, rest: kernel(len % n)? })
-    }
-    /// Combines the blocks of all devices, in their order. `out` begins at a block of the result's slot, `scratch` has a block's bytes.
-    fn run(&self, all: &[&[u8]], out: &mut [u8], scratch: &Block, cx: &RunCx) -> Res<()> {
-        let kernel = if out.len() == self.block_bytes { &self.block } else { &self.rest };
-        let (Some(f), Some(first)) = (kernel, all.first()) else { return Ok(()) };
-        out.copy_from_slice(first);
-        for part in &all[1..] {
-            let ptrs = [out.as_mut_ptr(), scratch.ptr()];
-            // SAFETY: `part` is as long as `out`, a block at most, and `scratch` has a block and is this call's alone. The kernel was made for the
-            // block's elements, or for those of the last one. Its result may be its operand: it reads that only where it writes (`pairwise`).
-            unsafe {
-                scratch.ptr().copy_from_nonoverlapping(part.as_ptr(), part.len());
-                f.run(Bases { ptrs: &ptrs, ins: &[0, 1], outs: &[0], cancel: cx.cancel }, true)?;
-            }
-        }
-        Ok(())
-    }
-}
-/// `out[i] = f(in0[i], in1[i])`.
-fn pairwise(f: ferrax_kernel::Bin, d: DType, n: usize) -> Kernel {
-    let load = |input| {
-        (
-            d,
-            Node::Load(Box::new(Access {
-                input,
-                at: Affine::new(0, [1]),
-                guards: SmallVec::new(),
-                fill: Scalar::zero(d),
-            })),
-        )
-    };
-    Kernel {
-        grid: [n].into(),
-        inputs: vec![(d, n), (d, n)],
-        nodes: vec![load(0), load(1), (d, Node::Bin(f, 0, 1))],
-        outputs: vec![2],
-        ..Kernel::default()
-    }
 }
 fn compile_loop(c: &mut Compiler, l: &ferrax_kernel::plan::Loop) -> Res<CompiledLoop> {
     let outside = std::mem::replace(&mut c.is_repeated, true);
@@ -298,17 +240,11 @@ fn collective(
         // SAFETY: `bytes` is the size of the slot; verify, places: the cell points at so many;
         // written: it is live. The slice ends before `out` begins.
         let mine = unsafe { std::slice::from_raw_parts(state.ptrs[*from as usize].cast_const(), *bytes) };
-        // SAFETY: as above for the result, which overlaps no other live slot (disjoint), hence this
-        // slice is exclusive; a later operand in the same memory would not be live after this write
-        // (written).
+        // SAFETY: as above for the result, which overlaps no other live slot (disjoint), hence this slice is exclusive; a later operand in the
+        // same memory would not be live after this write (written).
         let out = unsafe { std::slice::from_raw_parts_mut(state.ptrs[*to as usize], *out_bytes) };
-        let block = combine.as_ref().map_or(0, |c| c.block_bytes);
-        let scratch = Block::new(block)?;
-        let mut combined = |all: &[&[u8]], to: &mut [u8]| match combine {
-            Some(f) => f.run(all, to, &scratch, cx),
-            None => Ok(()),
-        };
-        kind.run(world, across, mine, out, block, &mut combined)?;
+        let combining = combine.as_ref().map(|with| BlockArithmetic { with, cx });
+        world.meet(across, kind, mine, out, combining.as_ref().map(|c| c as &dyn TermArithmetic))?;
     }
     Ok(())
 }

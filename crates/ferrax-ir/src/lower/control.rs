@@ -279,7 +279,7 @@ impl Graph {
     }
     pub fn collective(&mut self, kind: Collective, across: Across, xs: &[TensorId], outs: &[Aval]) -> TensorIds {
         let small = |a: &Aval| matches!(a.dtype, Dtype::Num(d) if d.is_small());
-        if matches!(kind, Collective::AllReduce(_)) && outs.iter().any(small) {
+        if kind.combines().is_some() && outs.iter().any(small) {
             // devices combine in the lane
             let lane = |d: DType| if d.is_small() { d.lane() } else { d };
             let xs: TensorIds = xs.iter().map(|x| self.convert(*x, lane(self.dtype(*x)))).collect();

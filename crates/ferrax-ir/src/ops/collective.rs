@@ -449,17 +449,8 @@ impl Rules for ReduceScatter {
         let y = b.reshape(x[0], s.clone());
         let perm: Vec<usize> = std::iter::once(k).chain((0..s.len()).filter(|j| *j != k)).collect();
         let y = b.transpose(y, &perm);
-        let swapped = out[0].with_shape(s.pick(&perm));
-        let y = b.collective(Collective::AllToAll, self.axis_name.across(&self.axis_index_groups), &[y], &[swapped])[0];
-        let parts = b.parts(y);
-        let mut sum = |y| b.reduce(ferrax_kernel::ReduceKind::Sum, y, &[0]);
-        Ok(smallvec![match parts {
-            None => sum(y),
-            Some((re, im)) => {
-                let (re, im) = (sum(re), sum(im));
-                b.pair(re, im)
-            }
-        }])
+        let kind = Collective::ReduceScatter(ferrax_kernel::ReduceKind::Sum);
+        Ok(b.collective(kind, self.axis_name.across(&self.axis_index_groups), &[y], out))
     }
 }
 

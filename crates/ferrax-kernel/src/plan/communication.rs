@@ -1,4 +1,4 @@
-//! What the devices of a mesh read of each other's bytes in one run of a plan, counted before it runs.
+//! What the devices of a mesh get of each other's bytes in one run of a plan, counted before it runs.
 //!
 //! Loops of unknown length count as one iteration, switches as the branch that moves most, as operations are counted (see `operations`).
 //!
@@ -34,7 +34,9 @@ impl Communication {
             Collective::AllReduce(_) | Collective::AllGather => {
                 Communication { bytes: bytes * others, messages: others }
             }
-            Collective::AllToAll => Communication { bytes: bytes * others / p.max(1) as f64, messages: others },
+            Collective::AllToAll | Collective::ReduceScatter(_) => {
+                Communication { bytes: bytes * others / p.max(1) as f64, messages: others }
+            }
             Collective::Permute(pairs) => {
                 let moving = pairs.iter().filter(|(from, to)| from != to).count() as f64 / p.max(1) as f64;
                 Communication { bytes: bytes * moving, messages: moving }
@@ -107,6 +109,7 @@ mod tests {
         assert_eq!(of(Collective::AllReduce(ReduceKind::Sum), 4, 64), (192.0, 3.0));
         assert_eq!(of(Collective::AllGather, 4, 100), (300.0, 3.0));
         assert_eq!(of(Collective::AllToAll, 4, 100), (75.0, 3.0));
+        assert_eq!(of(Collective::ReduceScatter(ReduceKind::Sum), 4, 100), (75.0, 3.0));
         assert_eq!(of(Collective::Permute(vec![(0, 1), (1, 1)]), 4, 100), (25.0, 0.25));
         assert_eq!(of(Collective::AllGather, 1, 100), (0.0, 0.0));
     }

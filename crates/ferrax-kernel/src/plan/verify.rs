@@ -543,6 +543,7 @@ impl<'a> Check<'a> {
             let (d, e) = (self.plan.slots[*x as usize].dtype, self.plan.slots[*y as usize].dtype);
             let fits = match kind {
                 Collective::AllGather => a == 0 && b == 0 || a > 0 && b.is_multiple_of(a),
+                Collective::ReduceScatter(r) => (a == 0 && b == 0 || b > 0 && a.is_multiple_of(b)) && r.bin().is_some(),
                 Collective::AllReduce(r) => a == b && r.bin().is_some(),
                 _ => a == b,
             };

@@ -2,6 +2,8 @@
 use super::scalar::{bin, convert};
 use super::{array, kernel, undefined};
 use crate::backend::RunCx;
+use crate::collective::TermArithmetic;
+use crate::collective::tree::accumulator;
 use crate::error::{Error, Res};
 use crate::plan::{Across, Carry, Collective, Loop, Plan, SlotId, Step, Trip, Window};
 use crate::{DType, ReduceKind, Scalar};
@@ -209,13 +211,9 @@ impl Run<'_> {
         for (x, out) in ins.iter().zip(outs) {
             let mut value = vec![0; self.plan.slots[*out as usize].bytes()];
             let d = self.dtype(*x);
-            let mut combine = |all: &[&[u8]], to: &mut [u8]| {
-                if let Collective::AllReduce(by) = kind {
-                    to.copy_from_slice(&all_reduce(*by, d, all)?);
-                }
-                Ok(())
-            };
-            kind.run(world, across, self.bytes(*x)?, &mut value, d.size() * 64, &mut combine)?;
+            let numbers = kind.combines().map(|by| Numbers { by, dtype: d });
+            let combine = numbers.as_ref().map(|n| n as &dyn TermArithmetic);
+            world.meet(across, kind, self.bytes(*x)?, &mut value, combine)?;
             self.set(*out, SlotValue::Bytes(value))?;
         }
         Ok(())
@@ -226,16 +224,35 @@ fn stacked(elements: Vec<SlotValue>) -> SlotValue {
     SlotValue::Bytes(elements.into_iter().flat_map(|e| if let SlotValue::Bytes(b) = e { b } else { vec![] }).collect())
 }
 
-/// In the order of device index; the accumulator has the lane dtype and is rounded once.
-fn all_reduce(kind: ReduceKind, d: DType, all: &[&[u8]]) -> Res<Vec<u8>> {
-    let f = kind.bin().ok_or_else(|| undefined(kind.name(), Scalar::zero(d)))?;
-    let devices: Vec<Vec<Scalar>> = all.iter().map(|b| array::read(d, b)).collect();
-    let one = |i: usize| {
-        let mut sum: Option<Scalar> = None;
-        for e in devices.iter().map(|x| kernel::lane(x[i])) {
-            sum = Some(sum.map_or(Ok(e), |s| bin(f, s, e))?);
-        }
-        Ok(sum.map_or(Scalar::zero(d), |s| convert(s, d)))
-    };
-    Ok(array::write(&(0..devices[0].len()).map(one).collect::<Res<Vec<Scalar>>>()?))
+/// What combines the elements of devices.
+struct Numbers {
+    by: ReduceKind,
+    dtype: DType,
+}
+impl Numbers {
+    fn convert(&self, from: &[u8], d: DType, e: DType, to: &mut [u8]) {
+        let all: Vec<Scalar> = array::read(d, from).into_iter().map(|x| convert(x, e)).collect();
+        to.copy_from_slice(&array::write(&all));
+    }
+}
+impl TermArithmetic for Numbers {
+    fn sizes(&self) -> [usize; 3] {
+        [self.dtype.size(), accumulator(self.dtype).size(), 64]
+    }
+    fn widen(&self, from: &[u8], to: &mut [u8]) -> Res<()> {
+        self.convert(from, self.dtype, accumulator(self.dtype), to);
+        Ok(())
+    }
+    fn round(&self, from: &[u8], to: &mut [u8]) -> Res<()> {
+        self.convert(from, accumulator(self.dtype), self.dtype, to);
+        Ok(())
+    }
+    fn pair(&self, a: &[u8], b: &[u8], to: &mut [u8]) -> Res<()> {
+        let d = accumulator(self.dtype);
+        let f = self.by.bin().ok_or_else(|| undefined(self.by.name(), Scalar::zero(d)))?;
+        let both = array::read(d, a).into_iter().zip(array::read(d, b));
+        let one = |(a, b)| Ok(convert(bin(f, kernel::lane(a), kernel::lane(b))?, d));
+        to.copy_from_slice(&array::write(&both.map(one).collect::<Res<Vec<Scalar>>>()?));
+        Ok(())
+    }
 }

@@ -3,7 +3,7 @@
 //! INVARIANT: every plan runs on the device. The device stores elements of any width; steps that compute with wide ones run on the host.
 use super::{Op, Run};
 use crate::device::counters::count;
-use ferrax_kernel::backend::{Backend, Executable, Part, RunArg};
+use ferrax_kernel::backend::{Backend, Executable, RunArg};
 use ferrax_kernel::plan::{Place, Plan, SlotId, Step};
 use ferrax_kernel::{DType, Kernel, Res, Routine};
 use std::cell::Cell;
@@ -110,7 +110,7 @@ impl Run<'_> {
         outs.iter().zip(&made).try_for_each(|(o, b)| self.set_bytes(*o, &host.download(b)?))
     }
     /// Reduces the bytes of all devices by `k`.
-    pub fn host_reduce(&mut self, out: SlotId, k: Kernel, all: &[Part]) -> Res<()> {
+    pub fn host_reduce(&mut self, out: SlotId, k: Kernel, all: &[&[u8]]) -> Res<()> {
         let host = self.compiled.host.clone();
         let mut plan = Plan::default();
         let mut slot = |(d, len): (DType, usize), place: Place| {
@@ -123,7 +123,7 @@ impl Run<'_> {
         let step = Step::Kernel { kernel: Arc::new(k), ins: ins.clone(), outs: outs.clone() };
         (plan.inputs, plan.outputs, plan.steps) = (ins, outs, vec![step]);
         let exe = host.compile(plan.verify()?)?;
-        let arg = |b: &Part| Ok(RunArg { buffer: host.upload(b)?, donated: true });
+        let arg = |b: &&[u8]| Ok(RunArg { buffer: host.upload(b)?, donated: true });
         let made = exe.run(self.cx, all.iter().map(arg).collect::<Res<_>>()?)?;
         self.set_bytes(out, &host.download(&made[0])?)
     }
