@@ -62,8 +62,8 @@ def test_values_are_gathered_and_sent_and_compared():
 def test_a_broadcast_reaches_each_process_once(source):
     out = lines(
         f"""
-        from ferrax import _processes
-        engine = _processes.engine()
+        from ferrax._runtime import processes
+        engine = processes.engine()
         before = engine.sent.total(), engine.taken.total()
         assert m.broadcast_one_to_all(np.full(1 << 17, i), is_source=i == {source}).tolist() == [{source}] * (1 << 17)
         asked = engine.size - 1  # who the source is

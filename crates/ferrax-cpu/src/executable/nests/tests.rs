@@ -33,13 +33,9 @@ fn after(pass: &str, nest: &str) -> Result<String, String> {
         }
         "dead stores" => drop_dead_stores(&mut nest, &|array| array == 0),
         "simplify" => nest = simplify(&nest),
-        "vectorize" => {
-            if vectorize(&mut nest, &target(Tier::Avx2)).is_none() {
-                return refused("no vectors");
-            }
-        }
-        "vectorize long" => {
-            if vectorize(&mut nest, &target(Tier::Avx512)).is_none() {
+        "vectorize" | "vectorize long" => {
+            let tier = if pass == "vectorize" { Tier::Avx2 } else { Tier::Avx512 };
+            if vectorize(&mut nest, &target(tier)).is_none() {
                 return refused("no vectors");
             }
         }
