@@ -251,8 +251,8 @@ impl Between<'_> {
                     Ok(())
                 })
             };
-            let others = remote.iter().enumerate().filter(|(j, _)| whose(*j) == k);
-            others.map(|(_, place)| combined(*place, &mut post)).collect::<Res<()>>()?;
+            let mut others = remote.iter().enumerate().filter(|(j, _)| whose(*j) == k);
+            others.try_for_each(|(_, place)| combined(*place, &mut post))?;
             combined(at, &mut own)
         })?;
         let speak = |posts: &Posts| {
