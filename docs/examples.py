@@ -3,7 +3,7 @@
     ```{example} digits
     ```
 
-The title of the page is the first line of the docstring; `tests/test_docs.py` compares them.
+The title of the page is the first line of the docstring; `tests/docs/test_pages.py` compares them.
 """
 
 import ast

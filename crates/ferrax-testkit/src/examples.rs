@@ -25,10 +25,10 @@ mod table;
 
 /// Primitives without an example, and why.
 pub const ELSEWHERE: &[(&str, &str)] = &[
-    ("pure_callback", "holds a function of the host: tests/test_callback.py"),
-    ("io_callback", "holds a function of the host: tests/test_callback.py"),
-    ("debug_callback", "holds a function of the host: tests/test_callback.py"),
-    ("debug_print", "holds a function of the host: tests/test_callback.py"),
+    ("pure_callback", "holds a function of the host: tests/runtime/test_callback.py"),
+    ("io_callback", "holds a function of the host: tests/runtime/test_callback.py"),
+    ("debug_callback", "holds a function of the host: tests/runtime/test_callback.py"),
+    ("debug_print", "holds a function of the host: tests/runtime/test_callback.py"),
     ("foreign", "holds rules of the host"),
     ("rng_uniform", "no two draws agree: tests/lax/test_special_functions.py"),
     ("custom_lin", "occurs only in linear programs: the examples of custom_vjp_call make it"),
