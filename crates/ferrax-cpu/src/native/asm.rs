@@ -10,16 +10,13 @@
 //!
 //! Where operands are pairs, r13 is twice rdx.
 //!
-//! INVARIANT: memory is accessed only through [`Site`]s: a vector of the pool, of the stack frame or behind the table, the elements of an
-//! operand at the positions rdx .. rdx + lanes, or an element of a strided row.
+//! INVARIANT: memory is accessed through [`Site`]s alone: a vector of the pool, of the stack frame or behind the table, the elements of an
+//! operand at the positions rdx .. rdx + lanes; and, before and behind a row's body, as elements of a strided row.
 
 use super::encode::{
     Encoder, Label, MASK, RAX, RBP, RBX, RCX, RDI, RDX, ROW_ALONE, ROW_MASK, RSI, RSP, Rm, VectorSize, ZEROING, at, cc,
 };
-use super::opcodes::{
-    self, COPY, Coded, EXTRACT, EXTRACT_ONE, INSERT, INSERT_ONE, LOAD, LOAD_HIGH, LOAD_LOW, MemoryElement, Opcode,
-    STORE, STORE_HIGH, STORE_LOW, Shape, Site, VecInst, plain, quarter,
-};
+use super::opcodes::{self, COPY, Coded, LOAD, MemoryElement, Opcode, STORE, Shape, Site, VecInst, plain, quarter};
 
 /// rsp, rbp and r13 are no bases: their encodings mean something else.
 const BASES: [u8; 9] = [RCX, 8, 9, 10, 11, RBX, 12, 14, 15];
@@ -191,7 +188,7 @@ impl Asm<'_> {
             self.keep(k);
         }
         for (k, base) in (0..self.f.operands.len()).zip(BASES) {
-            self.pointer(base, k as u32);
+            pointer(&mut self.e, base, k as u32);
         }
         for (d, n) in self.f.states {
             self.inst(&VecInst::Load { d: *d, from: Site::State(*n) });
@@ -209,50 +206,24 @@ impl Asm<'_> {
             self.gather(k.operand, by);
             return self.inst(&VecInst::Store { from: 0, to: Site::Stack(k.slot) });
         }
-        self.pointer(RAX, k.operand);
+        pointer(&mut self.e, RAX, k.operand);
         let row = match self.f.operands[k.operand as usize] {
             MemoryElement::Lane if k.from == Kept::One => opcodes::broadcast(self.f.wide),
             MemoryElement::Lane => LOAD,
             _ => opcodes::widen_bytes(self.f.wide),
         };
-        self.e.plain(&row, 0, 0, at(RAX, 0), None);
+        self.e.vector(&row, 0, 0, at(RAX, 0), None);
         self.inst(&VecInst::Store { from: 0, to: Site::Stack(k.slot) });
     }
     /// Strided elements of a row, to the first register by way of the second.
     fn gather(&mut self, k: u32, by: i32) {
         let n = self.f.masked.expect("strided rows are masked");
-        let of_quarter = if self.f.wide { 2 } else { 4 };
-        for first in (0..n).step_by(of_quarter) {
-            let d = (first > 0) as u8;
-            for j in 0..of_quarter.min(n - first) {
-                let at = Site::Element(k, ((first + j) as i32 * by) as u32);
-                match (self.f.wide, j) {
-                    (true, 0) => self.vector(&LOAD_LOW, d, 0, at, None),
-                    (true, _) => self.vector(&LOAD_HIGH, d, d, at, None),
-                    (false, 0) => self.vector(&quarter(1, 2, 0x10), d, 0, at, None),
-                    (false, _) => self.vector(&INSERT_ONE, d, d, at, Some((j as u8) << 4)),
-                }
-            }
-            if first > 0 {
-                self.vector(&INSERT, 0, 0, Site::Reg(d), Some((first / of_quarter) as u8));
-            }
-        }
+        self.e.gather(Shape::vector(self.f.wide), [0, 1], n, |e, j| at(base(e, k), j as i32 * by));
     }
     /// The elements of a vector to strided places, by way of the last register.
     fn scatter(&mut self, from: u8, k: u32, by: i32) {
         let n = self.f.masked.expect("strided rows are masked");
-        let of_quarter = if self.f.wide { 2 } else { 4 };
-        for j in 0..n {
-            let at = Site::Element(k, (j as i32 * by) as u32);
-            if j % of_quarter == 0 {
-                self.vector(&EXTRACT, from, 0, Site::Reg(LAST), Some((j / of_quarter) as u8));
-            }
-            match (self.f.wide, (j % of_quarter) as u8) {
-                (true, 0) => self.vector(&STORE_LOW, LAST, 0, at, None),
-                (true, _) => self.vector(&STORE_HIGH, LAST, 0, at, None),
-                (false, element) => self.vector(&EXTRACT_ONE, LAST, 0, at, Some(element)),
-            }
-        }
+        self.e.scatter(Shape::vector(self.f.wide), [from, LAST], n, |e, j| at(base(e, k), j as i32 * by));
     }
     /// Emits the start of a row.
     fn begin(&mut self) {
@@ -292,20 +263,6 @@ impl Asm<'_> {
     fn saved(&self) -> &'static [u8] {
         if self.f.has_pairs() { &SAVED } else { &SAVED[..SAVED.len() - 1] }
     }
-    /// Entry k of the table.
-    fn pointer(&mut self, r: u8, k: u32) {
-        self.e.whole(true, &[0x8b], r, at(RDI, 8 * k as i32), &[]);
-    }
-    /// The register that holds operand k's pointer.
-    fn base(&mut self, k: u32) -> u8 {
-        match BASES.get(k as usize) {
-            Some(r) => *r,
-            None => {
-                self.pointer(RAX, k);
-                RAX
-            }
-        }
-    }
     /// Where an instruction finds a site.
     fn rm(&mut self, site: Site) -> Rm {
         let size = self.f.vector.bytes() as i32;
@@ -315,17 +272,16 @@ impl Asm<'_> {
             Site::Pool(c) => self.e.pool(self.f.wide, self.f.pool[c as usize]),
             Site::Stack(slot) => at(RSP, size * slot as i32),
             Site::State(n) => at(RDI, 8 * TABLE as i32 + size * n as i32),
-            Site::Element(k, offset) => at(self.base(k), offset as i32),
             Site::At(k) => {
                 let index = Some((RDX, self.f.operands[k as usize].bytes(lane) as u8));
-                match self.base(k) {
+                match base(&mut self.e, k) {
                     base if self.f.masked.is_some() => Rm::Row { base, index },
                     base => Rm::At { base, index, offset: 0 },
                 }
             }
             Site::PairAt(k, second) => {
                 let offset = size * second as i32;
-                Rm::At { base: self.base(k), index: Some((TWICE, lane as u8)), offset }
+                Rm::At { base: base(&mut self.e, k), index: Some((TWICE, lane as u8)), offset }
             }
         }
     }
@@ -440,6 +396,20 @@ impl Asm<'_> {
         };
         if is_vector {
             self.e.mask_to_vector(Shape::vector(wide), d, k);
+        }
+    }
+}
+/// Entry k of the table.
+fn pointer(e: &mut Encoder, r: u8, k: u32) {
+    e.whole(true, &[0x8b], r, at(RDI, 8 * k as i32), &[]);
+}
+/// The register that holds operand k's pointer.
+fn base(e: &mut Encoder, k: u32) -> u8 {
+    match BASES.get(k as usize) {
+        Some(r) => *r,
+        None => {
+            pointer(e, RAX, k);
+            RAX
         }
     }
 }

@@ -209,17 +209,12 @@ fn is_at(r: &Read, f: &Emitted, i: &Instruction, j: u32, place: Site, short: boo
             assert_eq!((i.memory_base(), i.memory_index()), (Register::RDI, Register::None), "{i}");
             assert_eq!(i.memory_displacement64(), (8 * TABLE + f.vector.bytes() * n as usize) as u64, "{i}");
         }
-        Site::Element(k, at) => {
-            let base = BASES.get(k as usize).copied().unwrap_or(Register::RAX);
-            assert_eq!((i.memory_base(), i.memory_index()), (base, Register::None), "{i}");
-            assert_eq!(i.memory_displacement64(), at as u64, "{i}");
-        }
     }
 }
 /// Skips the load of the pointer of an operand that has no register for it, and returns the next
 /// instruction.
 fn pointed<'a>(at: Site, i: &'a Instruction, body: &mut impl Iterator<Item = &'a Instruction>) -> &'a Instruction {
-    let (Site::At(k @ 9..) | Site::Element(k @ 9.., _)) = at else { return i };
+    let Site::At(k @ 9..) = at else { return i };
     assert_eq!((i.mnemonic(), i.memory_base(), i.op0_register()), (Mnemonic::Mov, Register::RDI, Register::RAX), "{i}");
     assert_eq!(i.memory_displacement64(), 8 * k as u64);
     body.next().unwrap()

@@ -1,7 +1,10 @@
 //! The encoder: instructions over general registers and over vectors of 256 bits (VEX) or 512 (EVEX), as bytes.
 //!
 //! INVARIANT: memory is accessed at a base and an offset, with or without an index, or in the pool of constants behind the code.
-use super::opcodes::{Coded, Coding, Length, Opcode, Shape, of_masks, plain};
+use super::opcodes::{
+    Coded, Coding, EXTRACT, EXTRACT_ONE, INSERT, INSERT_ONE, LOAD_HIGH, Length, Opcode, STORE_HIGH, STORE_LOW, Shape,
+    load_first, of_masks, plain,
+};
 
 /// How long the registers are.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -185,7 +188,7 @@ impl Encoder {
         self.whole(false, &[0x89], reg, rm, &[]);
     }
     /// An instruction with three operands, where bits of a mask are no part of it.
-    pub fn plain(&mut self, row: &Coded, r: u8, v: u8, rm: Rm, imm: Option<u8>) {
+    pub fn vector(&mut self, row: &Coded, r: u8, v: u8, rm: Rm, imm: Option<u8>) {
         self.masked(row, r, v, rm, imm, 0);
     }
     /// The same; `mask` names the mask of bits, if there is one.
@@ -236,7 +239,7 @@ impl Encoder {
                 self.mask_to_vector(shape, d, MASK);
             }
             Opcode::Blend => {
-                self.plain(&shape.of(of_masks(0x39, shape.wide)), MASK, 0, Rm::Reg(m), None);
+                self.vector(&shape.of(of_masks(0x39, shape.wide)), MASK, 0, Rm::Reg(m), None);
                 self.chosen(shape, d, a, b, MASK);
             }
             _ => self.formed(&row, d, a, b, row.imm),
@@ -244,11 +247,56 @@ impl Encoder {
     }
     fn formed(&mut self, row: &Coded, d: u8, a: u8, b: Rm, imm: Option<u8>) {
         match (row.form, b) {
-            (Coding::Three, _) => self.plain(row, d, a, b, imm),
-            (Coding::Two, _) => self.plain(row, d, 0, b, imm),
-            (Coding::Shift(extension), _) => self.plain(row, extension, d, b, imm),
-            (Coding::Extract, Rm::Reg(from)) => self.plain(row, from, 0, Rm::Reg(d), imm),
+            (Coding::Three, _) => self.vector(row, d, a, b, imm),
+            (Coding::Two, _) => self.vector(row, d, 0, b, imm),
+            (Coding::Shift(extension), _) => self.vector(row, extension, d, b, imm),
+            (Coding::Extract, Rm::Reg(from)) => self.vector(row, from, 0, Rm::Reg(d), imm),
             (Coding::Extract, _) => unreachable!("memory is not taken apart"),
+        }
+    }
+    /// The first n elements of a vector, each from its place, and zeros behind them: to `d`, by way of `other` those behind the first quarter.
+    pub fn gather(
+        &mut self,
+        shape: Shape,
+        [d, other]: [u8; 2],
+        n: usize,
+        mut place: impl FnMut(&mut Encoder, usize) -> Rm,
+    ) {
+        let of_quarter = if shape.wide { 2 } else { 4 };
+        for k in 0..n {
+            let (quarter, at) = (k / of_quarter, k % of_quarter);
+            let to = if quarter == 0 { d } else { other };
+            let from = place(self, k);
+            match (shape.wide, at) {
+                (wide, 0) => self.vector(&load_first(wide), to, 0, from, None),
+                (true, _) => self.vector(&LOAD_HIGH, to, to, from, None),
+                (false, _) => self.vector(&INSERT_ONE, to, to, from, Some((at as u8) << 4)),
+            }
+            if quarter > 0 && (at + 1 == of_quarter || k + 1 == n) {
+                self.vector(&shape.of(INSERT), d, d, Rm::Reg(other), Some(quarter as u8));
+            }
+        }
+    }
+    /// The first n elements of a vector, each to its place, by way of `other`.
+    pub fn scatter(
+        &mut self,
+        shape: Shape,
+        [from, other]: [u8; 2],
+        n: usize,
+        mut place: impl FnMut(&mut Encoder, usize) -> Rm,
+    ) {
+        let of_quarter = if shape.wide { 2 } else { 4 };
+        for k in 0..n {
+            let (quarter, at) = ((k / of_quarter) as u8, (k % of_quarter) as u8);
+            if at == 0 {
+                self.vector(&shape.of(EXTRACT), from, 0, Rm::Reg(other), Some(quarter));
+            }
+            let to = place(self, k);
+            match (shape.wide, at) {
+                (true, 0) => self.vector(&STORE_LOW, other, 0, to, None),
+                (true, _) => self.vector(&STORE_HIGH, other, 0, to, None),
+                (false, _) => self.vector(&EXTRACT_ONE, other, 0, to, Some(at)),
+            }
         }
     }
     /// By a mask of bits: `d = k ? b : a`.
@@ -257,7 +305,7 @@ impl Encoder {
     }
     /// All bits of the elements where a mask of bits holds.
     pub fn mask_to_vector(&mut self, shape: Shape, d: u8, k: u8) {
-        self.plain(&shape.of(of_masks(0x38, shape.wide)), d, 0, Rm::Reg(k), None);
+        self.vector(&shape.of(of_masks(0x38, shape.wide)), d, 0, Rm::Reg(k), None);
     }
     /// A mask of these bits, by way of one of the first eight registers.
     pub fn bit_mask(&mut self, k: u8, bits: u32, by: u8) {

@@ -128,8 +128,6 @@ pub enum Site {
     PairAt(u32, bool),
     /// Vector n behind the table.
     State(u32),
-    /// The element of operand k so many bytes from where the row begins.
-    Element(u32, u32),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -423,8 +421,11 @@ pub const INSERT: Coded = plain(3, 1, 0x18);
 /// An element of the first 128 bits from memory, into the place that the immediate names (in bits 4 and 5), and one to memory.
 pub const INSERT_ONE: Coded = quarter(3, 1, 0x21);
 pub const EXTRACT_ONE: Coded = quarter(3, 1, 0x17);
-/// 64 bits from memory: to the lower half of 128, to the upper half; and from there to memory.
-pub const LOAD_LOW: Coded = quarter(1, 3, 0x10).wide(true);
+/// One element from memory to the first of 128 bits.
+pub const fn load_first(wide: bool) -> Coded {
+    quarter(1, 2 | wide as u8, 0x10).wide(wide)
+}
+/// 64 bits from memory to the upper half of 128, and the halves to memory.
 pub const LOAD_HIGH: Coded = quarter(1, 1, 0x16).wide(true);
 pub const STORE_LOW: Coded = quarter(1, 3, 0x11).wide(true);
 pub const STORE_HIGH: Coded = quarter(1, 1, 0x17).wide(true);

@@ -146,22 +146,22 @@ impl Emitter<'_> {
             (NestSite::Frame(a), NestSite::Whole(b)) => self.e.whole(true, &[0x8b], b, at(RBX, a), &[]),
             (NestSite::Bits(x), NestSite::Whole(b)) => self.e.set(b, x),
             (NestSite::Whole(a), NestSite::Frame(b)) => self.e.whole(true, &[0x89], a, at(RBX, b), &[]),
-            (NestSite::Float(a), NestSite::Float(b)) => self.e.plain(&one(1, 0, 0x28), b, 0, Rm::Reg(a), None),
-            (NestSite::Frame(a), NestSite::Float(b)) => self.e.plain(&load_one(true), b, 0, at(RBX, a), None),
+            (NestSite::Float(a), NestSite::Float(b)) => self.e.vector(&one(1, 0, 0x28), b, 0, Rm::Reg(a), None),
+            (NestSite::Frame(a), NestSite::Float(b)) => self.e.vector(&load_one(true), b, 0, at(RBX, a), None),
             (NestSite::Bits(x), NestSite::Float(b)) => {
                 let from = self.e.pool(true, x);
-                self.e.plain(&load_one(true), b, 0, from, None);
+                self.e.vector(&load_one(true), b, 0, from, None);
             }
-            (NestSite::Float(a), NestSite::Frame(b)) => self.e.plain(&store_one(true), a, 0, at(RBX, b), None),
-            (NestSite::Float(a), NestSite::Whole(b)) => self.e.plain(&to_whole(true), a, 0, Rm::Reg(b), None),
-            (NestSite::Whole(a), NestSite::Float(b)) => self.e.plain(&from_whole(true), b, 0, Rm::Reg(a), None),
+            (NestSite::Float(a), NestSite::Frame(b)) => self.e.vector(&store_one(true), a, 0, at(RBX, b), None),
+            (NestSite::Float(a), NestSite::Whole(b)) => self.e.vector(&to_whole(true), a, 0, Rm::Reg(b), None),
+            (NestSite::Whole(a), NestSite::Float(b)) => self.e.vector(&from_whole(true), b, 0, Rm::Reg(a), None),
             (NestSite::Frame(_) | NestSite::Bits(_), NestSite::Frame(_)) => {
                 self.copy(from, NestSite::Whole(RAX));
                 self.copy(NestSite::Whole(RAX), to);
             }
-            (NestSite::Vector(a), NestSite::Vector(b)) => self.e.plain(&COPY, b, 0, Rm::Reg(a), None),
-            (NestSite::VectorFrame(a), NestSite::Vector(b)) => self.e.plain(&LOAD, b, 0, at(RBX, a), None),
-            (NestSite::Vector(a), NestSite::VectorFrame(b)) => self.e.plain(&STORE, a, 0, at(RBX, b), None),
+            (NestSite::Vector(a), NestSite::Vector(b)) => self.e.vector(&COPY, b, 0, Rm::Reg(a), None),
+            (NestSite::VectorFrame(a), NestSite::Vector(b)) => self.e.vector(&LOAD, b, 0, at(RBX, a), None),
+            (NestSite::Vector(a), NestSite::VectorFrame(b)) => self.e.vector(&STORE, a, 0, at(RBX, b), None),
             (NestSite::VectorFrame(_), NestSite::VectorFrame(_)) => {
                 self.copy(from, NestSite::Vector(V2));
                 self.copy(NestSite::Vector(V2), to);
@@ -266,7 +266,7 @@ impl Emitter<'_> {
                 match kind(dtype) {
                     RegisterKind::Float(wide) => {
                         let r = self.float(value, V0);
-                        self.e.plain(&store_one(wide), r, 0, to, None);
+                        self.e.vector(&store_one(wide), r, 0, to, None);
                     }
                     RegisterKind::Whole(_) => {
                         let r = self.whole(value, RDX);
@@ -388,7 +388,7 @@ impl Emitter<'_> {
                 match kind {
                     RegisterKind::Float(wide) => {
                         let d = self.target(v, V0);
-                        self.e.plain(&load_one(wide), d, 0, from, None);
+                        self.e.vector(&load_one(wide), d, 0, from, None);
                         self.done(v, d);
                     }
                     RegisterKind::Whole(_) => {
@@ -502,7 +502,7 @@ impl Emitter<'_> {
         match kind(d) {
             RegisterKind::Float(wide) => {
                 let r = self.target(v, V0);
-                self.e.plain(&load_one(wide), r, 0, from, None);
+                self.e.vector(&load_one(wide), r, 0, from, None);
                 self.done(v, r);
             }
             RegisterKind::Whole(wide) => {

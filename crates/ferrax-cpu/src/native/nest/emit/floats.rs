@@ -160,13 +160,13 @@ impl Emitter<'_> {
                 let r = self.whole(a, RAX);
                 let d = self.target(v, V0);
                 self.op(Opcode::Xor, Shape::one(false), V1, V1, Rm::Reg(V1));
-                self.e.plain(&one(1, 2 | double as u8, 0x2a).wide(from_wide), d, V1, Rm::Reg(r), None);
+                self.e.vector(&one(1, 2 | double as u8, 0x2a).wide(from_wide), d, V1, Rm::Reg(r), None);
                 self.done(v, d);
             }
             (RegisterKind::Float(double), RegisterKind::Float(_)) => {
                 let r = self.float(a, V1);
                 let d = self.target(v, V0);
-                self.e.plain(&one(1, 2 | double as u8, 0x5a), d, r, Rm::Reg(r), None);
+                self.e.vector(&one(1, 2 | double as u8, 0x5a), d, r, Rm::Reg(r), None);
                 self.done(v, d);
             }
             (RegisterKind::Float(double), RegisterKind::Whole(_)) => {

@@ -1,10 +1,7 @@
 //! Instructions on vectors: their moves, and whole numbers. Truth values are masks of the elements' width.
 use super::{Emitter, NestSite, V0, V1, V2};
 use crate::native::encode::{MASK, RAX, RDX, Rm, VectorSize, ZEROING};
-use crate::native::opcodes::{
-    self, Coded, EXTRACT, EXTRACT_ONE, INSERT, INSERT_ONE, LOAD, LOAD_HIGH, Length, Opcode, STORE, STORE_HIGH,
-    STORE_LOW, Shape, one, plain, quarter,
-};
+use crate::native::opcodes::{self, Coded, EXTRACT, LOAD, Length, Opcode, STORE, Shape, one, plain};
 use crate::nest::{Def, NestOp, NestValue};
 use ferrax_kernel::{Bin, DType, Scalar};
 
@@ -23,7 +20,7 @@ impl Emitter<'_> {
     }
     /// An instruction over vectors of a shape, of one operand.
     fn moved(&mut self, row: Coded, shape: Shape, r: u8, rm: Rm) {
-        self.e.plain(&shape.of(row), r, 0, rm, None);
+        self.e.vector(&shape.of(row), r, 0, rm, None);
     }
     /// A constant in all elements, or of a number.
     pub(super) fn constant(&mut self, shape: Shape, d: u8, bits: u64) {
@@ -64,7 +61,7 @@ impl Emitter<'_> {
                 self.repeated(shape, d);
             }
             (NestSite::Whole(r), _) => {
-                self.e.plain(&opcodes::from_whole(shape.wide), V0, 0, Rm::Reg(r), None);
+                self.e.vector(&opcodes::from_whole(shape.wide), V0, 0, Rm::Reg(r), None);
                 self.repeated(shape, d);
             }
             _ => {
@@ -85,7 +82,7 @@ impl Emitter<'_> {
             NestOp::Splat => self.splat(v, &def, shape),
             NestOp::Ramp(by) => {
                 let first = self.whole(def.args[0], RAX);
-                self.e.plain(&opcodes::from_whole(wide), V0, 0, Rm::Reg(first), None);
+                self.e.vector(&opcodes::from_whole(wide), V0, 0, Rm::Reg(first), None);
                 self.repeated(shape, V0);
                 self.numbers(shape, V1, |k| k * by as i64);
                 let d = self.target(v, V0);
@@ -131,7 +128,7 @@ impl Emitter<'_> {
                     self.e.bit_mask(MASK, bits, RDX);
                     self.e.chosen(shape, d, others, first, MASK);
                 } else {
-                    self.e.plain(&plain(3, 1, 0x0c + wide as u8), d, others, first, Some(bits as u8));
+                    self.e.vector(&plain(3, 1, 0x0c + wide as u8), d, others, first, Some(bits as u8));
                 }
                 self.done(v, d);
             }
@@ -183,7 +180,6 @@ impl Emitter<'_> {
     fn load_apart(&mut self, d: u8, from: Rm, shape: Shape, stride: i32, lanes: i32) {
         let wide = shape.wide;
         let size = if wide { 8i64 } else { 4 };
-        let of_quarter = 16 / size as i32;
         if stride == -1 && lanes as i64 * size == self.bytes(shape) {
             let first = self.further(from, size - self.bytes(shape));
             return self.turned(d, first, shape);
@@ -195,23 +191,10 @@ impl Emitter<'_> {
         }
         if stride == 1 {
             self.numbers(shape, V1, |k| if k < lanes as i64 { -1 } else { 0 });
-            return self.e.plain(&plain(2, 1, 0x2c + wide as u8), d, V1, from, None);
+            return self.e.vector(&plain(2, 1, 0x2c + wide as u8), d, V1, from, None);
         }
-        // the first quarter takes all before the others are put behind it
-        for first in (0..lanes).step_by(of_quarter as usize) {
-            let to = if first == 0 { V0 } else { V1 };
-            for k in first..lanes.min(first + of_quarter) {
-                let at = self.further(from, k as i64 * stride as i64 * size);
-                match (wide, k - first) {
-                    (_, 0) => self.e.plain(&quarter(1, 2 | wide as u8, 0x10).wide(wide), to, 0, at, None),
-                    (true, _) => self.e.plain(&LOAD_HIGH, to, to, at, None),
-                    (false, place) => self.e.plain(&INSERT_ONE, to, to, at, Some(place as u8 * 16)),
-                }
-            }
-            if first > 0 {
-                self.e.plain(&shape.of(INSERT), V0, V0, Rm::Reg(V1), Some((first / of_quarter) as u8));
-            }
-        }
+        let places = self.places(from, lanes, stride as i64 * size);
+        self.e.gather(shape, [V0, V1], places.len(), |_, k| places[k]);
         self.copy(NestSite::Vector(V0), NestSite::Vector(d));
     }
     /// The other way round.
@@ -221,7 +204,7 @@ impl Emitter<'_> {
         }
         let last = self.bytes(shape) / if shape.wide { 8 } else { 4 } - 1;
         self.numbers(shape, V2, |k| last - k);
-        self.e.plain(&shape.of(plain(2, 1, 0x16).wide(shape.wide)), d, V2, from, None);
+        self.e.vector(&shape.of(plain(2, 1, 0x16).wide(shape.wide)), d, V2, from, None);
     }
     pub(super) fn store_vector(
         &mut self,
@@ -240,9 +223,9 @@ impl Emitter<'_> {
             return self.moved(plain(2, 2, if wide { 0x32 } else { 0x31 }), shape, V1, to);
         }
         if dtype == DType::Bool {
-            self.e.plain(&plain(1, wide as u8, 0x50), RDX, 0, Rm::Reg(x), None);
+            self.e.vector(&plain(1, wide as u8, 0x50), RDX, 0, Rm::Reg(x), None);
             let bytes = self.e.pool(true, 0x0101_0101_0101_0101);
-            self.e.plain(&one(2, 3, 0xf5).wide(true), RDX, RDX, bytes, None);
+            self.e.vector(&one(2, 3, 0xf5).wide(true), RDX, RDX, bytes, None);
             return self.e.whole(!wide, &[0x89], RDX, to, &[]);
         }
         if wide && dtype.size() == 4 {
@@ -251,12 +234,12 @@ impl Emitter<'_> {
                 DType::F32 => self.moved(Coded { w_long: true, ..plain(1, 1, 0x5a) }, shape, V1, Rm::Reg(x)),
                 _ if long => self.moved(plain(2, 2, 0x35), shape, x, Rm::Reg(V1)),
                 _ => {
-                    self.e.plain(&EXTRACT, x, 0, Rm::Reg(V1), Some(1));
+                    self.e.vector(&EXTRACT, x, 0, Rm::Reg(V1), Some(1));
                     self.op(Opcode::Evens, Shape::vector(false), V1, x, Rm::Reg(V1));
                 }
             }
             let length = if shape.length == Length::Whole { Length::Half } else { Length::Quarter };
-            return self.e.plain(&Coded { length, ..STORE }, V1, 0, to, None);
+            return self.e.vector(&Coded { length, ..STORE }, V1, 0, to, None);
         }
         match stride {
             1 => self.moved(STORE, shape, x, to),
@@ -266,21 +249,14 @@ impl Emitter<'_> {
                 self.moved(STORE, shape, V1, first);
             }
             _ => {
-                let of_quarter = 16 / size as i32;
-                for k in 0..(self.bytes(shape) / size) as i32 {
-                    let (part, place) = ((k / of_quarter) as u8, (k % of_quarter) as u8);
-                    if place == 0 {
-                        self.e.plain(&shape.of(EXTRACT), x, 0, Rm::Reg(V1), Some(part));
-                    }
-                    let at = self.further(to, k as i64 * stride as i64 * size);
-                    match (wide, place) {
-                        (true, 0) => self.e.plain(&STORE_LOW, V1, 0, at, None),
-                        (true, _) => self.e.plain(&STORE_HIGH, V1, 0, at, None),
-                        (false, _) => self.e.plain(&EXTRACT_ONE, V1, 0, at, Some(place)),
-                    }
-                }
+                let places = self.places(to, (self.bytes(shape) / size) as i32, stride as i64 * size);
+                self.e.scatter(shape, [x, V1], places.len(), |_, k| places[k]);
             }
         }
+    }
+    /// So many places, so many bytes apart.
+    fn places(&mut self, first: Rm, n: i32, bytes: i64) -> Vec<Rm> {
+        (0..n as i64).map(|k| self.further(first, k * bytes)).collect()
     }
     /// Operations on whole numbers and truth values.
     fn whole_vector(&mut self, v: NestValue, def: &Def, f: Bin, shape: Shape) {
@@ -338,9 +314,8 @@ impl Emitter<'_> {
             return self.op(Opcode::IntGt, shape, d, a, b);
         }
         // without their highest bits turned, greater numbers would be negative ones
-        let sign = self.e.pool(shape.wide, if shape.wide { 1 << 63 } else { 1 << 31 });
-        self.op(Opcode::Xor, shape, V1, a, sign);
         self.constant(shape, V2, if shape.wide { 1 << 63 } else { 1 << 31 });
+        self.op(Opcode::Xor, shape, V1, a, Rm::Reg(V2));
         self.op(Opcode::Xor, shape, V2, V2, b);
         self.op(Opcode::IntGt, shape, d, V1, Rm::Reg(V2));
     }

@@ -139,7 +139,7 @@ impl Emitter<'_> {
         }
         let by = self.whole(b, RCX);
         let a = self.second(a, RDX);
-        self.e.plain(&one(2, prefix, 0xf7).wide(wide), d, by, a, None);
+        self.e.vector(&one(2, prefix, 0xf7).wide(wide), d, by, a, None);
         self.done(v, d);
     }
     /// A truth value as 0 or 1 in a register.
@@ -186,11 +186,11 @@ impl Emitter<'_> {
     /// The mask in the first vector of a truth value in rax.
     pub fn truth_to_mask(&mut self, wide: bool) {
         self.e.whole(wide, &[0xf7], 3, Rm::Reg(RAX), &[]);
-        self.e.plain(&from_whole(wide), V0, 0, Rm::Reg(RAX), None);
+        self.e.vector(&from_whole(wide), V0, 0, Rm::Reg(RAX), None);
     }
     /// The truth value in rax of a mask in the first vector.
     pub fn mask_to_truth(&mut self) {
-        self.e.plain(&to_whole(false), V0, 0, Rm::Reg(RAX), None);
+        self.e.vector(&to_whole(false), V0, 0, Rm::Reg(RAX), None);
         self.e.whole(false, &[0x83], 4, Rm::Reg(RAX), &[1]);
     }
     pub fn select_whole(&mut self, v: NestValue, wide: bool) {
