@@ -90,15 +90,17 @@ impl Between<'_> {
     fn seat(&self) -> Seat<'_> {
         self.m.seat
     }
+    /// The process of the device at a place of the group.
+    fn host(&self, place: usize) -> usize {
+        self.remote.hosts[self.seat().key.0[place]]
+    }
     /// The places of a process's devices in the group.
     fn places(&self, process: usize) -> Vec<usize> {
-        let of = |at: &usize| self.remote.hosts[self.seat().key.0[*at]] == process;
-        (0..self.m.size()).filter(of).collect()
+        (0..self.m.size()).filter(|at| self.host(*at) == process).collect()
     }
     /// The nodes of the tree that a process has.
     fn nodes(&self, process: usize) -> Vec<Range<usize>> {
-        let has = |at: usize| self.remote.hosts[self.seat().key.0[at]] == process;
-        nodes(self.m.size(), &has)
+        nodes(self.m.size(), &|at| self.host(at) == process)
     }
     /// All processes of the group, in order; each has a share of the blocks.
     fn shares(&self, n: usize) -> Vec<(usize, Range<usize>)> {
@@ -133,7 +135,7 @@ impl Between<'_> {
     fn all_reduce(&self, mine: &[u8], out: &mut [u8]) -> Res<()> {
         let (c, size, n) = (self.m.combiner()?, self.m.size(), mine.len());
         let (block, element) = (self.m.block(), c.element());
-        let Seat { at, locals, .. } = self.seat();
+        let locals = self.seat().locals;
         let own_nodes = self.nodes(self.remote.here);
         // the bytes of a node in a range of elements
         let scaled = |span: &Range<usize>, r: &Range<usize>| {
@@ -141,7 +143,7 @@ impl Between<'_> {
             r.start / element * w..r.end / element * w
         };
         // each device combines its share of what those of this process have together
-        let k = locals.iter().position(|l| *l == at).unwrap_or_default();
+        let k = self.seat().number();
         let piece = |k: usize| share(k, locals.len(), n, block);
         let post = match locals {
             [_] => copied(mine)?,
@@ -236,7 +238,7 @@ impl Between<'_> {
         let own_nodes = self.nodes(self.remote.here);
         let len = |span: &Range<usize>| part / c.element() * width(c, size, span);
         let total: usize = own_nodes.iter().map(len).sum();
-        let k = locals.iter().position(|l| *l == at).unwrap_or_default();
+        let k = self.seat().number();
         // the devices of this process share the work for those of others
         let remote: Vec<usize> = (0..size).filter(|p| !locals.contains(p)).collect();
         let whose = |j: usize| j % locals.len();
@@ -310,7 +312,7 @@ impl Between<'_> {
         }
         let (k, readers) = match whole {
             true => (0, 1),
-            false => (locals.iter().position(|l| *l == at).unwrap_or_default(), locals.len()),
+            false => (self.seat().number(), locals.len()),
         };
         for (p, message) in self.peers.iter().zip(said.iter()) {
             let places = self.places(*p);
@@ -328,14 +330,13 @@ impl Between<'_> {
     /// Only those that read of each other wait for each other.
     fn permute(&self, mine: &[u8], out: &mut [u8]) -> Res<()> {
         let Seat { at, locals, .. } = self.seat();
-        let host = |place: usize| self.remote.hosts[self.seat().key.0[place]];
         let kind = self.m.kind;
         let mut under_way = vec![];
         for to in kind.destinations(at).filter(|to| !locals.contains(to)) {
-            under_way.push((self.begin((at, to), &[(host(to), mine)], &[])?, false));
+            under_way.push((self.begin((at, to), &[(self.host(to), mine)], &[])?, false));
         }
         if let Some(from) = kind.source(at).filter(|from| !locals.contains(from)) {
-            under_way.push((self.begin((from, at), &[], &[host(from)])?, true));
+            under_way.push((self.begin((from, at), &[], &[self.host(from)])?, true));
         }
         let here = self.m.permute(mine, out);
         if here.is_err() {

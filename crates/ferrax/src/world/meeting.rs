@@ -24,6 +24,12 @@ pub struct Seat<'a> {
     pub at: usize,
     pub locals: &'a [usize],
 }
+impl Seat<'_> {
+    /// Which of the devices of this process it is.
+    pub fn number(&self) -> usize {
+        self.locals.iter().position(|l| *l == self.at).unwrap_or_default()
+    }
+}
 /// What devices hand in, by the order of their places.
 pub type Posts = Vec<Arc<Vec<u8>>>;
 
@@ -175,7 +181,7 @@ impl Meetings {
             Err(e) => Ok(Err(e)),
             Ok((read, written)) => {
                 let used = Used { all: self, key, at };
-                let uses = || use_memory((&read, &written), (at, locals), block, using);
+                let uses = || use_memory((&read, &written), seat, block, using);
                 let made = catch_unwind(AssertUnwindSafe(uses));
                 match &made {
                     Ok(Ok(())) => (),
@@ -237,12 +243,7 @@ impl Drop for Used<'_> {
     }
 }
 /// Calls `using` with the memory that was shown. The device is in `began` and not in `done`.
-fn use_memory(
-    (read, written): (&[Shown], &[Shown]),
-    (at, locals): (usize, &[usize]),
-    block: Option<usize>,
-    using: &mut Use,
-) -> Res<()> {
+fn use_memory((read, written): (&[Shown], &[Shown]), seat: Seat, block: Option<usize>, using: &mut Use) -> Res<()> {
     let n = written.first().map_or(0, |w| w.result.1);
     if written.iter().any(|w| w.result.1 != n) || read.iter().any(|r| r.operand.1 != read[0].operand.1) {
         return Err(unequal());
@@ -250,8 +251,7 @@ fn use_memory(
     // SAFETY: each owner waits in `lend` until this device is done, and so has borrowed the operand that long; no device writes operands.
     let operands: SmallVec<[&[u8]; 8]> =
         read.iter().map(|r| unsafe { std::slice::from_raw_parts(r.operand.0, r.operand.1) }).collect();
-    let k = locals.iter().position(|l| *l == at).unwrap_or_default();
-    let own = block.map_or(0..0, |block| share(k, locals.len(), n, block));
+    let own = block.map_or(0..0, |block| share(seat.number(), seat.locals.len(), n, block));
     // SAFETY: as above, for results that their owners have borrowed mutably and do not touch but in this way; shares of devices are disjoint, as all
     // results have one length, and the devices of a meeting one list of places and one size of blocks.
     let mut shares: SmallVec<[&mut [u8]; 8]> = written
