@@ -8,7 +8,7 @@ Invariant: any other order is refused.
 import dataclasses
 from typing import Any, ClassVar
 
-__all__ = ["Format", "Layout", "check_layout", "row_major", "without_layout"]
+__all__ = ["Format", "Layout", "check_layout", "row_major", "sharding_of", "without_layout"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,9 +88,13 @@ def check_layout(layout, shape, what):
         )
 
 
+def sharding_of(place):
+    """The sharding of a `Format`; what is no `Format` as it is."""
+    return place.sharding if isinstance(place, Format) else place
+
+
 def without_layout(place, shape, what):
-    """The sharding of a `Format`, whose layout arrays of the shape can have; what is no `Format` as it is."""
-    if not isinstance(place, Format):
-        return place
-    check_layout(place.layout, shape, what)
-    return place.sharding
+    """As `sharding_of`, of a `Format` whose layout arrays of the shape can have."""
+    if isinstance(place, Format):
+        check_layout(place.layout, shape, what)
+    return sharding_of(place)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _core
-from .._base.layouts import Format
+from .._base.layouts import sharding_of
 from .._runtime.devices import check_fit, is_sharding, is_spec, put_alike
 from .._runtime.mesh import AxisType, get_abstract_mesh
 from .._trees.prefixes import broadcast_prefix
@@ -308,7 +308,7 @@ def _of_processes(sharding, data, shape):
 
 def _sharding_of(x):
     """The sharding of a sharding, or of a layout with one (experimental.layout.Format)."""
-    x = x.sharding if isinstance(x, Format) else x
+    x = sharding_of(x)
     if not is_sharding(x):
         raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {x} of type {type(x)}")
     return x

@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import _core
 from .._base.flags import NO_OTHER_COMPILER, warn_once
-from .._base.layouts import Format, row_major, without_layout
+from .._base.layouts import row_major, sharding_of, without_layout
 from .._base.tracebacks import api_boundary
 from .._runtime.devices import check_fit, is_place, is_sharding, is_spec, said
 from .._trees.flat import check_callable
@@ -188,7 +188,7 @@ def given_shardings(jitted):
 
 def _are_over_mesh(in_shardings, out_shardings):
     """Whether one of them refers to a mesh: a `PartitionSpec`, or a sharding with a mesh."""
-    leaves = [leaf.sharding if isinstance(leaf, Format) else leaf for tree in (in_shardings, out_shardings) for leaf in tree_leaves(tree, is_leaf=is_place)]
+    leaves = [sharding_of(leaf) for tree in (in_shardings, out_shardings) for leaf in tree_leaves(tree, is_leaf=is_place)]
     for leaf in leaves:
         partitions = getattr(getattr(leaf, "spec", leaf), "partitions", ())
         if any(repr(p) == "UNCONSTRAINED" for p in partitions):
@@ -201,7 +201,7 @@ def _device_of_shardings(in_shardings, out_shardings):
     found = {}
     for name, tree in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         for leaf in tree_leaves(tree, is_leaf=is_place):
-            leaf = leaf.sharding if isinstance(leaf, Format) else leaf
+            leaf = sharding_of(leaf)
             if leaf is None:
                 continue
             if not hasattr(leaf, "device_set"):
