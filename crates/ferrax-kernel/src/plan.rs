@@ -196,7 +196,7 @@ impl Plan {
         sum(&self.steps, 1, &|s| match s {
             Step::Kernel { kernel, .. } => (kernel.domain().size() as u64).saturating_mul(kernel.nodes.len() as u64),
             Step::Routine { routine, .. } => routine.work(),
-            Step::Copy { from, .. } => self.slots[*from as usize].len as u64,
+            Step::Copy { from, to, .. } if self.root(*from) != self.root(*to) => self.slots[*from as usize].len as u64,
             _ => 1,
         })
     }

@@ -397,9 +397,9 @@ impl Routine {
             Routine::Fft(_) => "fft",
         }
     }
-    /// Whether it takes elements one after the other: it is not made of sums of products, nor of copies.
+    /// Whether an element takes it much longer than a nanosecond: a decomposition, or a sort.
     pub fn is_serial(&self) -> bool {
-        matches!(self, Routine::Linalg(_) | Routine::Sort { .. } | Routine::TopK { .. } | Routine::Cumulative { .. })
+        matches!(self, Routine::Linalg(_) | Routine::Sort { .. })
     }
     /// An estimate of scalar operations, by which asynchronous and parallel execution are chosen.
     pub fn work(&self) -> u64 {
