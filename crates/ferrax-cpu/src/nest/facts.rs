@@ -98,10 +98,7 @@ impl Range {
             Bin::Ne => (lo > 0 || hi < 0, lo == 0 && hi == 0),
             _ => return None,
         };
-        if yes {
-            return Some(true);
-        }
-        no.then_some(false)
+        if yes { Some(true) } else { no.then_some(false) }
     }
 }
 

@@ -13,6 +13,8 @@ use ferrax_kernel::{Bin, DType};
 
 /// Bytes of an element of a row that a function is called for, at most.
 const ROW_ELEMENT: i128 = 8;
+/// An array, an index, and how far behind it an access begins.
+type Site = (ArrayId, NestValue, i32);
 
 pub fn verify(nest: &Nest) -> Result<(), String> {
     let n = nest.defs.len();
@@ -35,10 +37,8 @@ struct Prover<'a> {
 }
 impl Prover<'_> {
     fn is_read(&self, v: NestValue) -> Result<(), String> {
-        match self.is_set.get(v as usize) {
-            Some(true) => Ok(()),
-            _ => Err(format!("value {v} is read where it is not set")),
-        }
+        let is_set = self.is_set.get(v as usize) == Some(&true);
+        is_set.then_some(()).ok_or_else(|| format!("value {v} is read where it is not set"))
     }
     fn sum(&self, v: NestValue) -> Linear {
         self.sums[v as usize].clone().unwrap_or_else(|| Linear::of(v))
@@ -46,10 +46,8 @@ impl Prover<'_> {
     /// The values of an integer, by what is known where the proof has come to.
     fn range(&self, v: NestValue) -> Option<Range> {
         let own = self.ranges[v as usize]?;
-        Some(match &self.sums[v as usize] {
-            Some(sum) => sum.range(|term| self.ranges[term as usize].unwrap_or(own)).meet(own),
-            None => own,
-        })
+        let term = |t: NestValue| self.ranges[t as usize].unwrap_or(own);
+        Some(self.sums[v as usize].as_ref().map_or(own, |sum| sum.range(term).meet(own)))
     }
     fn statements(&mut self, all: &[Stmt]) -> Result<(), String> {
         for s in all {
@@ -61,7 +59,7 @@ impl Prover<'_> {
                     if !is_stored(self.nest.dtype(*value), *dtype) {
                         return Err(format!("a {:?} is stored as {dtype:?}", self.nest.dtype(*value)));
                     }
-                    self.access(*array, *index, *offset, *dtype, *stride, lanes)?;
+                    self.access((*array, *index, *offset), *dtype, *stride, lanes)?;
                 }
                 Stmt::ExitUnless(p) => self.is_read(*p)?,
                 Stmt::CallRow(c) => {
@@ -93,10 +91,8 @@ impl Prover<'_> {
         for c in &l.carries {
             self.is_read(c.init)?;
             let all = Range::of(self.nest.dtype(c.slot));
-            let [begin, body, end] = match self.carried(l, c, trips, exit) {
-                Some(known) => known.map(Some),
-                None => [all; 3],
-            };
+            let known = self.carried(l, c, trips, exit);
+            let [begin, body, end] = known.map_or([all; 3], |known| known.map(Some));
             self.set(c.slot, begin, None);
             later.push((c.slot, body));
             after.push((c.after, end));
@@ -125,7 +121,8 @@ impl Prover<'_> {
             NestOp::Bin(Bin::Min) => (next.args[0], Some(self.nest.known_integer(next.args[1])?)),
             _ => (c.next, None),
         };
-        let step = self.nest.step(c.slot, sum).filter(|s| *s > 0 || most.is_none())?;
+        let step = self.beyond(c.slot, sum, None).filter(|s| *s > 0 || most.is_none())?;
+        let steps = |values: Range| self.beyond(c.slot, sum, Some(values)).map(|_| values);
         if let Some(n) = trips {
             let reach = |n: i128| {
                 let far = init.plus(Range::one(step.checked_mul(n.max(0))?));
@@ -134,11 +131,28 @@ impl Prover<'_> {
                 fits(init.union(far))
             };
             fits(init.plus(Range::one(step.checked_mul(n.max(0))?)))?;
-            return Some([reach(n - 1)?, reach(n - 1)?, reach(n)?]);
+            let begin = steps(reach(n - 1)?)?;
+            return Some([begin, begin, reach(n)?]);
         }
         let hi = self.bound(&l.body[exit?], c.slot)?;
         let top = fits(Range { lo: init.lo, hi: init.hi.max(hi + step) })?;
-        (step > 0 && most.is_none()).then_some([top, Range { lo: init.lo, hi: hi.max(init.lo) }, top])
+        let body = steps(Range { lo: init.lo, hi: hi.max(init.lo) })?;
+        (step > 0 && most.is_none()).then_some([top, body, top])
+    }
+    /// How much greater than a carry a value of its loop is, where that is a constant; and no number on the way wraps if the carry has these values.
+    fn beyond(&self, slot: NestValue, v: NestValue, values: Option<Range>) -> Option<i128> {
+        let def = self.nest.def(v);
+        let [a, b, _] = def.args;
+        let by = match def.op {
+            _ if v == slot => 0,
+            NestOp::Convert(_) | NestOp::Wrap => self.beyond(slot, a, values)?,
+            _ => {
+                let of = if self.nest.known(a).is_some() { b } else { a };
+                self.nest.step(of, v)? + self.beyond(slot, of, values)?
+            }
+        };
+        let all = Range::of(def.dtype)?;
+        values.is_none_or(|r| all.contains(r.plus(Range::one(by)))).then_some(by)
     }
     /// The greatest value of a carry with which an iteration goes beyond its test.
     fn bound(&self, test: &Stmt, slot: NestValue) -> Option<i128> {
@@ -158,11 +172,9 @@ impl Prover<'_> {
         let [index, ..] = def.args;
         match def.op {
             NestOp::Carry | NestOp::After => return Err(format!("value {v} is a loop's")),
-            NestOp::Load(array, offset) => self.access(array, index, offset, def.dtype, 1, def.lanes)?,
-            NestOp::LoadApart(array, offset, stride, lanes) => {
-                self.access(array, index, offset, def.dtype, stride, lanes)?;
-            }
-            NestOp::LoadWide(array, offset, from) => self.access(array, index, offset, from, 1, def.lanes)?,
+            NestOp::Load(array, offset) => self.access((array, index, offset), def.dtype, 1, def.lanes)?,
+            NestOp::LoadApart(array, offset, by, n) => self.access((array, index, offset), def.dtype, by, n)?,
+            NestOp::LoadWide(array, offset, from) => self.access((array, index, offset), from, 1, def.lanes)?,
             NestOp::Bin(f) if self.nest.dtype(def.args[0]) != self.nest.dtype(def.args[1]) => {
                 let of = [def.args[0], def.args[1]].map(|a| lane(self.nest.dtype(a)));
                 if of[0] != of[1] {
@@ -204,15 +216,7 @@ impl Prover<'_> {
         }
     }
     /// Elements that are so far apart, from this index on, lie in their array.
-    fn access(
-        &self,
-        array: ArrayId,
-        index: NestValue,
-        offset: i32,
-        d: DType,
-        stride: i32,
-        lanes: u8,
-    ) -> Result<(), String> {
+    fn access(&self, (array, index, offset): Site, d: DType, stride: i32, lanes: u8) -> Result<(), String> {
         self.is_read(index)?;
         let bytes = match self.nest.scratch {
             Some((scratch, bytes)) if scratch == array => bytes,
