@@ -143,7 +143,9 @@ fn files() {
 fn compiled(program: &str, tier: Tier) -> Res<String> {
     let plan = lower(&parse(program)?)?;
     let device = CpuBackend::with_tier(tier).expect("an available tier");
-    Ok(device.compile(plan.verify()?)?.text())
+    let text = device.compile(plan.verify()?)?.text();
+    // what passes make of loops is in `nests/`
+    Ok(text.lines().filter(|line| !line.trim_start().starts_with("| ")).collect::<Vec<_>>().join("\n"))
 }
 /// Sections of a golden text, `== title [tiers]` before each: the text of each title and tier.
 fn sections(golden: &str) -> BTreeMap<(String, &'static str), String> {

@@ -412,10 +412,10 @@ impl CellWindow {
 }
 
 fn describe_kernel(kernel: &CompiledKernel, ins: &[Cell], outs: &[Cell], s: &mut String, pad: &str) {
-    *s += &format!("{pad}{outs:?} = kernel {ins:?}\n");
-    for line in kernel.text().lines() {
-        *s += &format!("{pad}{line}\n");
-    }
+    describe_lines(&format!("{outs:?} = kernel {ins:?}\n{}", kernel.text()), s, pad);
+}
+fn describe_lines(text: &str, s: &mut String, pad: &str) {
+    text.lines().for_each(|line| *s += &format!("{pad}{line}\n"));
 }
 fn describe_group(c: &RowGroup, s: &mut String, pad: &str) {
     *s += &format!("{pad}{}\n", c.text());
@@ -445,7 +445,7 @@ pub fn describe(steps: &[Ready], s: &mut String, depth: usize) {
         match step {
             Ready::Kernel { kernel, ins, outs } => describe_kernel(kernel, ins, outs, s, &pad),
             Ready::RowGroup(c) => describe_group(c, s, &pad),
-            Ready::Nest(n) => *s += &format!("{pad}{}\n", n.text()),
+            Ready::Nest(n) => describe_lines(&n.text(), s, &pad),
             Ready::Routine { run, ins, outs } => *s += &format!("{pad}{outs:?} = {} {ins:?}\n", run.text()),
             Ready::Copy { from, to, .. } if from == to => (),
             Ready::Copy { from, to, bytes } => *s += &format!("{pad}[{to}] = copy [{from}] {bytes} bytes\n"),

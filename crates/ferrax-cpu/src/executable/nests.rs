@@ -59,14 +59,14 @@ pub struct CompiledNest {
     before: Vec<(Cell, Cell, usize)>,
     after: Vec<(Cell, Cell, usize)>,
     outs: Vec<CellNumber>,
-    counts: NestCounts,
+    nest: Nest,
     /// Kernels that a run does the work of: of a block all of them, of a loop one.
     launches: u64,
 }
 impl CompiledNest {
-    fn new(executor: Executor, written: build::WrittenNest, counts: NestCounts, launches: u64) -> CompiledNest {
+    fn new(executor: Executor, written: build::WrittenNest, nest: Nest, launches: u64) -> CompiledNest {
         let build::WrittenNest { inputs, arrays, before, after, outs, .. } = written;
-        CompiledNest { executor, inputs, arrays, before, after, outs, counts, launches }
+        CompiledNest { executor, inputs, arrays, before, after, outs, nest, launches }
     }
 }
 
@@ -103,12 +103,11 @@ pub fn compile(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
     let written = build::Builder::of(c, l, build::Style::Interpreted)?;
     let simple = nest::simplify(&written.nest);
     is_proved("simplify", &simple)?;
-    let counts = simple.counts();
-    let is_cheap = counts.interpreted() as f64 * c.target.tuning.scalars.nanos[0] <= step_nanos(&l.body);
+    let is_cheap = simple.counts().interpreted() as f64 * c.target.tuning.scalars.nanos[0] <= step_nanos(&l.body);
     if !is_cheap && !is_scalar(c, l) {
         return None;
     }
-    Some(CompiledNest::new(Executor::Interpreted(Interpreter::new(&simple)?), written, counts, 1))
+    Some(CompiledNest::new(Executor::Interpreted(Interpreter::new(&simple)?), written, simple, 1))
 }
 /// Whether all carries are scalars, those of loops inside it among them: steps one by one would cost more in any case.
 fn is_scalar(c: &Compiler, l: &Loop) -> bool {
@@ -133,14 +132,14 @@ pub fn compile_block(
     }
     let launches = steps[..n].iter().filter(|s| !matches!(s, Step::Copy { .. })).count() as u64;
     let simple = nest::simplify(&written.nest);
-    let counts = simple.counts();
-    let pays = is_repeated && counts.operations >= c.target.tuning.scalars.min_native_operations && is_native(c);
+    let operations = simple.counts().operations;
+    let pays = is_repeated && operations >= c.target.tuning.scalars.min_native_operations && is_native(c);
     let code = if pays { NestCode::new(&simple).map(Executor::Native) } else { None };
     let executor = match code {
         Some(code) => code,
         None => Executor::Interpreted(Interpreter::new(&simple)?),
     };
-    Some((Some(CompiledNest::new(executor, written, counts, launches)), n))
+    Some((Some(CompiledNest::new(executor, written, simple, launches)), n))
 }
 /// The loop as native code, with loops over the elements of its arrays.
 fn compile_native(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
@@ -173,9 +172,8 @@ fn compile_native(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
             nest::vectorize(&mut simple, &c.target)?;
         }
         is_proved(if rows { "vectorize" } else { "simplify" }, &simple)?;
-        let counts = simple.counts();
         let code = NestCode::new(&simple)?;
-        Some(CompiledNest::new(Executor::Native(code), written, counts, 1))
+        Some(CompiledNest::new(Executor::Native(code), written, simple, 1))
     })
 }
 
@@ -209,21 +207,23 @@ impl CompiledNest {
         }
         Ok(())
     }
+    /// How it runs and what it counts, and the loops that run, after `| `.
     pub fn text(&self) -> String {
-        let NestCounts { loops, vector_loops, loads, stores, operations, calls, rows_called } = self.counts;
-        let of_vectors = if vector_loops > 0 { format!(" ({vector_loops} of vectors)") } else { String::new() };
-        let mut called = if calls > 0 { format!(", {calls} calls") } else { String::new() };
-        if rows_called > 0 {
-            called += &format!(", {rows_called} functions over rows");
-        }
+        let NestCounts { loops, vector_loops, loads, stores, operations, calls, rows_called } = self.nest.counts();
+        let some = |n: usize, what: String| if n > 0 { what } else { String::new() };
+        let of_vectors = some(vector_loops, format!(" ({vector_loops} of vectors)"));
+        let called = some(calls, format!(", {calls} calls"))
+            + &some(rows_called, format!(", {rows_called} functions over rows"));
         let how = if let Executor::Native(_) = self.executor { "native" } else { "interpreted" };
         if loops == 0 {
             let (reads, writes, operations) = (self.inputs.len(), self.outs.len(), operations + calls);
             return format!("{operations} scalar operations, {reads} reads, {writes} writes, {how}");
         }
-        format!(
+        let mut text = format!(
             "nest of {loops} loops{of_vectors}, {how}: {loads} loads, {stores} stores, {operations} operations{called}"
-        )
+        );
+        nest::text::print(&self.nest, &functions::NAMES).lines().for_each(|line| text += &format!("\n| {line}"));
+        text
     }
 }
 
