@@ -163,6 +163,7 @@ def log_gammainc(a, x):
 
 def betaincc(a, b, x):
     """1 - I_x(a, b), where 1 - x has lost digits of x or x is close to 1."""
+    a, b, x = broadcast_together(a, b, x)
     below = x * (a + b) < a
     p = lax.betainc(jnp.where(below, a, b), jnp.where(below, b, a), jnp.where(below, x, 1 - x))
     return jnp.where(below, 1 - p, p)

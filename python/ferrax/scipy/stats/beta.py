@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ... import numpy as jnp
-from ...numpy._support.arguments import broadcast_together
 from ..special import _saddle_points, betainc, betaln
 from . import _tails
 from ._families import Continuous
@@ -67,7 +66,7 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
     >>> sf(jnp.array([0.25, 0.5]), 2.0, 2.0)
     Array([0.84375, 0.5    ], dtype=float32)
     """
-    return _tails.betaincc(*broadcast_together(a, b, x))
+    return _tails.betaincc(a, b, x)
 
 
 @_family
