@@ -653,7 +653,12 @@ def test_values_that_only_uint64_represents(jax, jnp, x64):
         (jnp.less(MOST - 1, u), [False, False, True]), (jnp.where(u == 1, MOST - 1, u), [MOST - 1, MOST - 1, MOST]),
         (jnp.where(u == 1, u, MOST), [1, MOST, MOST]), (jnp.clip(u, 2, MOST - 1), [2, MOST - 1, MOST - 1]), (u.clip(max=MOST - 1), [1, MOST - 1, MOST - 1]),
         (jnp.searchsorted(u, MOST)[None], [2]), (jnp.searchsorted(u, MOST - 1, side="right")[None], [2]), (jnp.searchsorted(u, MOST, method="sort")[None], [2]),
-        (jnp.unique(u, size=4, fill_value=MOST - 1), [1, MOST - 1, MOST, MOST - 1]),
+        (jnp.unique(u, size=4, fill_value=MOST - 1), [1, MOST - 1, MOST, MOST - 1]), (jnp.floor_divide(u, MOST - 1), [0, 1, 1]), (jnp.remainder(u, MOST), [1, MOST - 1, 0]),
+        (jnp.remainder(MOST, u), [0, 1, 0]), (jnp.fmod(u, MOST), [1, MOST - 1, 0]), (jnp.divmod(u, MOST)[1], [1, MOST - 1, 0]), (jnp.fmax(u, MOST - 1), [MOST - 1, MOST - 1, MOST]),
+        (jnp.fmin(MOST - 1, u), [1, MOST - 1, MOST - 1]), (jnp.select([u > 1], [u], MOST), [MOST, MOST - 1, MOST]), (jnp.pad(u, (1, 0), constant_values=MOST), [MOST, 1, MOST - 1, MOST]),
+        (jnp.insert(u, 0, MOST), [MOST, 1, MOST - 1, MOST]), (jnp.put(u, 0, MOST, inplace=False), [MOST, MOST - 1, MOST]),
+        (jnp.fill_diagonal(jnp.zeros((2, 2), "uint64"), MOST, inplace=False)[1], [0, MOST]),
+        (jax.jit(lambda u: jnp.fmax(u, MOST - 1) % MOST)(u), [MOST - 1, MOST - 1, 0]), (jax.vmap(lambda x: jnp.pad(x[None], 1, constant_values=MOST)[::2])(u)[2], [MOST, MOST]),
     ):  # fmt: skip
         assert out.tolist() == want
     for f in (lambda: jnp.equal(jnp.arange(2), MOST), lambda: jnp.maximum(u, 2**64), lambda: jnp.add(jnp.arange(2), 2**63), lambda: jnp.where(True, 2**63, 1)):
@@ -667,6 +672,7 @@ def test_operators_of_uint64_beside_large_integers(jax, jnp, x64):
     for out, want in (
         (u == MOST, [False, False, True]), (u != MOST - 1, [True, False, True]), (u < MOST, [True, True, False]), (u >= MOST - 1, [False, True, True]),
         (MOST > u, [True, True, False]), (u ^ MOST, [MOST - 1, 1, 0]), (u & (MOST - 1), [0, MOST - 1, MOST - 1]), (MOST - u, [MOST - 1, 1, 0]), (u + MOST, [0, MOST - 2, MOST - 1]),
+        (u // (MOST - 1), [0, 1, 1]), (u % MOST, [1, MOST - 1, 0]), (MOST % u, [0, 1, 0]), (MOST // u, [MOST, 1, 1]), (divmod(u, MOST)[0], [0, 0, 1]),
         (jax.jit(lambda u: jnp.where(u == MOST, u, MOST - 1))(u), [MOST - 1, MOST - 1, MOST]), (jax.vmap(lambda x: x == MOST)(u), [False, False, True]),
     ):  # fmt: skip
         assert out.dtype in ("bool", "uint64") and out.tolist() == want

@@ -579,6 +579,25 @@ def test_tails_of_large_parameters(jax, jnp, x64):
 
 
 @pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_beta_distribution_of_what_one_does_not_tell_from_zero(jax, jnp, x64, dtype):
+    """There cdf(x) is x^a / (a B(a, b)) and sf(x) the rest, though 1 - x is 1."""
+    beta = distribution(jax, "beta")
+    room = 5e-6 if dtype == "float32" else 1e-12
+    for a, b in ((0.01, 0.02), (0.05, 3.0), (2.0, 3.0)):
+        for x in (1e-30, 1e-20, 1e-12):
+            a32, b32, x32 = (np.dtype(dtype).type(v) for v in (a, b, x))
+            log = math.lgamma(a32 + b32) - math.lgamma(a32) - math.lgamma(b32) - math.log(a32) + float(a32) * math.log(x32)
+            cdf = math.exp(log)
+            for f, want in ((beta.cdf, cdf), (beta.sf, 1 - cdf), (beta.logcdf, log), (beta.logsf, math.log1p(-cdf))):
+                for way in (f, jax.jit(f), lambda x, a, b, f=f: jax.vmap(f, (0, None, None))(x[None], a, b)[0]):
+                    if abs(want) > 1e-36:
+                        np.testing.assert_allclose(way(jnp.asarray(x32), a32, b32), want, rtol=room * (1 + abs(log)))
+            if cdf > 1e-30:
+                np.testing.assert_allclose(jax.grad(beta.sf)(x32, a32, b32), -a32 * cdf / x32, rtol=room * 40)
+
+
+@pytest.mark.ours
 def test_rising_and_falling_factorials_of_large_numbers(jax):
     poch = jax.scipy.special.poch
     for z in (12.5, 1e3, 1e6):

@@ -223,7 +223,9 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     x = _inexact("squareplus", x)
     _check_parameter(x, b)
-    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
+    root = jnp.sqrt(jnp.square(x) + b)
+    # The sum cancels below 0.
+    return jnp.where(x < 0, b / (root - x), x + root) / 2
 
 
 @jit

@@ -33,6 +33,7 @@ from .._support.arguments import (
     concrete_or_error,
     constant,
     convert,
+    exactly,
     shape_of,
     unsupported,
 )
@@ -68,7 +69,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
     check_promotion(np.bool_(False), *condlist)
-    *choices, default = _core.promote_dtypes(*choicelist, default)
+    *choices, default = exactly(_core.promote_dtypes, *choicelist, default)
     shape = common_shape(*[shape_of(v) for v in (*condlist, *choices, default)])
     parts = [_core.broadcast_to(v, shape) for v in (*condlist, *choices, default)]
     conditions, choices = parts[: len(condlist)], parts[len(condlist) : -1]

@@ -23,7 +23,7 @@ from .._creation.ranges import arange
 from .._manipulation.shaping import broadcast_to, ravel, reshape
 from .._math.arithmetic import remainder
 from .._sorting.searching import nonzero
-from .._support.arguments import check_arraylike, check_promotion, constant, convert, jitted, ndim_of, unsupported
+from .._support.arguments import beside, check_arraylike, check_promotion, constant, convert, jitted, ndim_of, unsupported
 from .selecting import clip, where
 
 if TYPE_CHECKING:
@@ -290,7 +290,8 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     """
     _inplace("put", inplace)
     check_arraylike("put", a, ind, v)
-    a, ind, v = _core.asarray(a), ravel(_core.asarray(ind)), ravel(_core.asarray(v))
+    (a, v), ind = beside(a, v), ravel(_core.asarray(ind))
+    v = ravel(v)
     if not a.size or not ind.size or not v.size:
         return a
     check_promotion(a, v)
@@ -328,7 +329,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     check_arraylike("place", arr, mask, vals)
     _inplace("place", inplace)
     check_promotion(arr, vals)
-    a, m, v = _core.asarray(arr), ravel(_core.asarray(mask)), ravel(_core.asarray(vals))
+    (a, v), m = beside(arr, vals), ravel(_core.asarray(mask))
+    v = ravel(v)
     if a.size != m.size:
         raise ValueError("place: arr and mask must be the same size")
     if not v.size:
@@ -366,7 +368,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
     check_arraylike("fill_diagonal", a, val)
     check_promotion(a, val)
-    a, val = _core.asarray(a), _core.asarray(val)
+    a, val = beside(a, val)
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:

@@ -21,7 +21,7 @@ from .._creation.ranges import arange
 from .._indexing.selecting import clip, where
 from .._logic.elementwise import less
 from .._sorting.sorting import argsort
-from .._support.arguments import Array, as_array, check_arraylike, check_promotion, concrete_or_error, convert, converted, jitted, ndim_of
+from .._support.arguments import Array, as_array, beside, check_arraylike, check_promotion, concrete_or_error, convert, converted, jitted, ndim_of
 from .joining import concatenate
 from .rearranging import tile
 from .shaping import broadcast_to, moveaxis, ravel, reshape
@@ -78,8 +78,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     Array([1, 9, 2], dtype=int32)
     """
     check_arraylike("insert", arr, 0 if isinstance(obj, slice) else obj, values)
-    a = _core.asarray(arr)
-    new = _core.asarray(values)
+    a, new = beside(arr, values)
     if axis is None:
         a, axis = ravel(a), 0
     axis = canonicalize_axis(axis, a.ndim)

@@ -24,7 +24,7 @@ from .._functional.vectorizing import apply_along_axis
 from .._math import rounding as _rounding
 from .._math.operators import multiply, subtract
 from .._reductions import averages as _averages, plain as _reductions, statistics as _statistics
-from .._support.arguments import Array, as_array, concrete_or_error, convert, jitted, ndim_of
+from .._support.arguments import Array, as_array, concrete_or_error, convert, exactly, jitted, ndim_of
 from .joining import concatenate
 from .rearranging import flip, repeat
 from .shaping import broadcast_to, squeeze
@@ -249,7 +249,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable[..., Any] = "cons
         static = options["reflect_type"]
         if static not in ("even", "odd"):
             raise ValueError(f"reflect_type must be 'even' or 'odd', got {static!r}")
-    return _pad_jit(array, values, widths=widths, mode=mode, static=static)
+    return exactly(lambda array, values: _pad_jit(array, values, widths=widths, mode=mode, static=static), array, values)
 
 
 def _pad_function(array, widths, function, kwargs):

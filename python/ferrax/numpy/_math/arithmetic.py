@@ -26,6 +26,7 @@ from .._support.arguments import (
     check_arraylike,
     check_promotion,
     convert,
+    exactly,
     filled_like,
     jitted,
     pointwise,
@@ -210,7 +211,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([ 3, -4], dtype=int32)
     """
     check_arraylike("floor_divide", x1, x2)
-    return _floor_divide(x1, x2)
+    return exactly(_floor_divide, x1, x2)
 
 
 def _nonzero(y):
@@ -247,7 +248,7 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([1, 2], dtype=int32)
     """
     check_arraylike("remainder", x1, x2)
-    return _remainder(x1, x2)
+    return exactly(_remainder, x1, x2)
 
 
 mod = remainder
@@ -276,7 +277,7 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.fmod(jnp.array([7, -7]), 3)
     Array([ 1, -1], dtype=int32)
     """
-    return _fmod(as_array("fmod", x1), as_array("fmod", x2))
+    return exactly(lambda x, y: _fmod(as_array("fmod", x), as_array("fmod", y)), x1, x2)
 
 
 @jitted("divmod")
@@ -303,7 +304,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     (Array([ 2, -3], dtype=int32), Array([1, 2], dtype=int32))
     """
     check_arraylike("divmod", x1, x2)
-    return tuple(_divmod(x1, x2))
+    return tuple(exactly(_divmod, x1, x2))
 
 
 @jitted("fmax")
@@ -325,7 +326,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """
     check_arraylike("fmax", x1, x2)
     check_promotion(x1, x2, ranks=True)
-    return _fmax(x1, x2)
+    return exactly(_fmax, x1, x2)
 
 
 @jitted("fmin")
@@ -347,7 +348,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """
     check_arraylike("fmin", x1, x2)
     check_promotion(x1, x2, ranks=True)
-    return _fmin(x1, x2)
+    return exactly(_fmin, x1, x2)
 
 
 def _integers(name, x, y):

@@ -8,17 +8,18 @@ Invariant: angles are in radians; integers become float; each is accurate for co
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import _core
-from ..._base.dtypes import dtype_of, is_complex, to_real
+from ..._base.dtypes import dtype_of, is_complex, is_narrow, to_real
 from ..._base.shapes import common_shape
 from ..._core import bind, promote_shapes
 from .._indexing.selecting import where
 from .._logic.elementwise import less
-from .._support.arguments import broadcast_constant, check_arraylike, constant, filled_like, jitted, pointwise, promote_inexact, scalar_like
+from .._support.arguments import broadcast_constant, check_arraylike, constant, convert, filled_like, jitted, pointwise, promote_inexact, scalar_like
 from .operators import negative
 
 if TYPE_CHECKING:
@@ -322,27 +323,26 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _hypot(x1, x2)
 
 
-def _sinc_maclaurin(k, v):
-    """The k-th derivative of sin(v) / v at v = 0, differentiable again."""
-
-    def value(v):
-        c = 0 if k % 2 else (-1) ** (k // 2) / (k + 1)
-        return (bind("add", bind("mul", v, scalar_like(0, v)), scalar_like(c, v)),)
-
-    def rule(primals, tangents):
-        (v,), (dv,) = primals, tangents
-        return value(v), (bind("mul", _sinc_maclaurin(k + 1, v), dv),)
-
-    return _core.custom_jvp_call("_sinc_maclaurin", value, rule, [v])[0]
+def _sinc_near_zero(v):
+    """sin(v) / v for |v| < 1 by its series: derivatives of the quotient cancel there."""
+    square = bind("mul", v, v)
+    total = scalar_like(0, v)
+    for k in reversed(range(11)):
+        term = scalar_like((-1) ** k / math.factorial(2 * k + 1), v)
+        total = bind("add", bind("mul", *_core.promote_shapes(total, square)), broadcast_constant(term, v.shape))
+    return total
 
 
 @jitted("sinc")
 def _sinc(x):
     (x,) = promote_inexact("sinc", x)
-    zero = bind("eq", x, scalar_like(0, x))
+    dtype = x.dtype
+    x = convert(x, np.float32) if is_narrow(dtype) else x
     y = bind("mul", scalar_like(np.pi, x), x)
-    safe = where(zero, _core.asarray(scalar_like(1, x)), y)
-    return where(zero, _sinc_maclaurin(0, y), bind("div", bind("sin", safe), safe))
+    near = bind("lt", bind("abs", y), scalar_like(1, bind("abs", y)))
+    close = where(near, y, _core.asarray(scalar_like(0, y)))
+    far = where(near, _core.asarray(scalar_like(1, y)), y)
+    return convert(where(near, _sinc_near_zero(close), bind("div", bind("sin", far), far)), dtype)
 
 
 def sinc(x: ArrayLike, /) -> Array:

@@ -100,6 +100,11 @@ def exactly(f, *xs):
     return f(*exact)
 
 
+def beside(array, values):
+    """An array and the values that are written into it, as arrays."""
+    return exactly(lambda *xs: [_core.asarray(x) for x in xs], array, values)
+
+
 def check_promotion(*xs, ranks=False):
     """Raises, or warns, if a setting forbids the promotion of the arguments of the public function that calls this.
 

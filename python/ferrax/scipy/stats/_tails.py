@@ -161,10 +161,18 @@ def log_gammainc(a, x):
     return jnp.where(x == 0, a * jnp.log(jnp.where(x == 0, x, 1)) - gammaln(a + 1), log)
 
 
-def log_betainc(a, b, x):
-    """log I_x(a, b)."""
+def betaincc(a, b, x):
+    """1 - I_x(a, b), where 1 - x has lost digits of x or x is close to 1."""
     a, b, x = broadcast_together(a, b, x)
-    p = lax.betainc(a, b, x)
+    below = x * (a + b) < a
+    p = lax.betainc(jnp.where(below, a, b), jnp.where(below, b, a), jnp.where(below, x, 1 - x))
+    return jnp.where(below, 1 - p, p)
+
+
+def log_betainc(a, b, x, less=None):
+    """log I_x(a, b). less: 1 - x, where that is what is known."""
+    a, b, x = broadcast_together(a, b, x)
+    p, q = (lax.betainc(a, b, x), betaincc(a, b, x)) if less is None else (betaincc(b, a, less), lax.betainc(b, a, less))
     far = (p < _TINY) & (x > 0)
     z = jnp.where(far, x, 0.5)
 
@@ -176,6 +184,6 @@ def log_betainc(a, b, x):
         return jnp.where(n % 2 == 0, even, odd), jnp.ones_like(z)
 
     tail = beta_weight(a, b, z) - jnp.log(a) - jnp.log(continued_fraction(term, z))
-    log = _chosen(far, tail, jnp.where(x == 0, 1, p), lax.betainc(b, a, 1 - x))
+    log = _chosen(far, tail, jnp.where(x == 0, 1, p), q)
     # I_x ~ x^a / (a B(a, b)) at 0
     return jnp.where(x == 0, a * jnp.log(jnp.where(x == 0, x, 1)) - jnp.log(a) - betaln(a, b), log)

@@ -66,7 +66,7 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
     >>> sf(jnp.array([0.25, 0.5]), 2.0, 2.0)
     Array([0.84375, 0.5    ], dtype=float32)
     """
-    return betainc(b, a, 1 - x)
+    return _tails.betaincc(a, b, x)
 
 
 @_family
@@ -76,4 +76,4 @@ def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: A
     >>> logsf(jnp.array([0.25, 0.5]), 2.0, 2.0)
     Array([-0.16989908, -0.6931472 ], dtype=float32)
     """
-    return _tails.log_betainc(b, a, 1 - x)
+    return _tails.log_betainc(b, a, 1 - x, less=x)
