@@ -31,22 +31,32 @@ def cases(dtype, n, i, j, k, at):
     yield "take fill", lambda x, u: jnp.take(x, at, axis=0, mode="fill"), 4
     yield "points", lambda x, u: x.at[at, at % 7].get(mode="fill", fill_value=3), 4
     yield "columns", lambda x, u: x[:, at % 16], None
+    yield "set row", lambda x, u: x.at[i].set(u[0]), 0
+    yield "set rows", lambda x, u: x.at[at].set(u), 0
+    yield "set rows, clip", lambda x, u: x.at[at].set(u, mode="clip"), 0
+    yield "set points", lambda x, u: x.at[at, at % 5].set(u[:, 0]), 0
+    yield "update", lambda x, u: lax.dynamic_update_slice(x, u[:k], (at[0], 0)), 0
     yield "vmap of rows", lambda x, u: jax.vmap(lambda a: x[a])(at), 4
     yield "vmap over columns", lambda x, u: jax.vmap(lambda c: c[i], in_axes=1)(x), 1
+    if x_is_summed:
+        yield "add rows", lambda x, u: x.at[at].add(u), 0
     if dtype == "float32":
         yield "slope of rows", lambda x, u: jax.grad(lambda x: (x[at] * jnp.nan_to_num(u)).sum())(x), None
         yield "slope of a slice", lambda x, u: jax.grad(lambda x: (x[i : i + k] * 3).sum())(x), None
         yield "slope of a row", lambda x, u: jax.grad(lambda x: jnp.nan_to_num(x[at[0]]).sum())(x), None
+        yield "slope of rows that are set", lambda x, u: jax.grad(lambda x: x.at[at].set(u).sum())(x), None
 
 @hypothesis.settings(max_examples=60, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(st.data())
 def law(data):
+    global x_is_summed
     sizes, names = data.draw(st.sampled_from(MESHES))
     mesh = Mesh(np.array(devices).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
     named = lambda s: {a for d in s for a in (d if isinstance(d, tuple) else (d,)) if a}
     spec = data.draw(st.sampled_from([s for s in SPECS if named(s) <= set(names)]))
     dtype = data.draw(st.sampled_from(DTYPES))
     n = data.draw(st.sampled_from([16, 64]))
+    x_is_summed = dtype in ("float32", "uint32", "complex64")
     rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
     i, k = data.draw(st.integers(0, n - 5)), data.draw(st.integers(1, 4))
     at = jnp.array(rng.integers(-n - 2, n + 3, 4), data.draw(st.sampled_from(["int32", "int16", "int8"])))

@@ -274,7 +274,12 @@ impl Rules for DynamicUpdateSlice {
         Sums::Padded
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| x[0].shape[d] == x[1].shape[d])
+        let mut f = Factors::along(x, out, |d| x[0].shape[d] == x[1].shape[d]);
+        let less: Vec<usize> = (0..x[0].rank()).filter(|d| x[0].shape[*d] != x[1].shape[*d]).collect();
+        if let [dim] = less[..] {
+            f.indexed.push(Indexed { dim, by: By::Update { first: First::Operand(2 + dim) } });
+        }
+        f
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         if t.specs[0] != t.specs[1] || t.typed[0] != t.typed[1] {
