@@ -9,10 +9,11 @@
 //!
 //! INVARIANT: if all dimensions of a factor are cut by the same axes, the same primitive on the parts gives the part of the result; for
 //! a factor that is folded, a part of the fold.
-use crate::aval::Aval;
+use crate::aval::{Aval, Lit};
 use crate::layout::Grid;
 use crate::ops::collective::Names;
 use crate::ops::reduce::Monoid;
+use ferrax_kernel::Dims;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
@@ -53,6 +54,57 @@ pub struct Factors {
     pub grid: Option<Grid>,
     /// All are alike along so many leading axes, and whole along the others.
     pub batch: Option<usize>,
+    /// Dimensions of operand 0 that are no factors, and may be cut: each device does for its part what the indices say of it.
+    pub indexed: Vec<Indexed>,
+}
+/// How the positions along a dimension of operand 0 are read or written by number.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Indexed {
+    pub dim: usize,
+    pub by: By,
+}
+#[derive(Clone, PartialEq, Debug)]
+pub enum By {
+    /// Row `k` of the result is row `first + k * step` of the operand.
+    Rows { first: First, step: usize },
+    /// Rows from `first` on are those of operand 1, which has the other dimensions whole.
+    Update { first: First },
+    /// A component of the index vectors, along the last axis of operand 1, is the position of a row.
+    Vectors(Vectors),
+}
+/// The first of some rows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum First {
+    At(usize),
+    /// An operand, which is clamped so that all rows are inside.
+    Operand(usize),
+}
+#[derive(Clone, PartialEq, Debug)]
+pub struct Vectors {
+    pub component: usize,
+    /// For each component, the dimension of operand 0 that it indexes and the size of the window there.
+    pub windows: Vec<(usize, usize)>,
+    pub clamped: bool,
+    /// For reads.
+    pub read: Option<Read>,
+}
+/// What is read by index vectors.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Read {
+    /// What is read outside of the operand.
+    pub fill: Option<Lit>,
+    /// The result's dimension for each of those of the index vectors.
+    pub batch: Dims,
+}
+impl By {
+    /// Whether the result is the operand with other values at the indices.
+    pub fn writes(&self) -> bool {
+        match self {
+            By::Rows { .. } => false,
+            By::Update { .. } => true,
+            By::Vectors(v) => v.read.is_none(),
+        }
+    }
 }
 /// The most factors that one operation has.
 const MAX_FACTORS: usize = 64;

@@ -71,6 +71,10 @@ pub trait Rules {
     fn wider(&self, _results: Dtype) -> Option<Op> {
         None
     }
+    /// The same on a part of operand 0 of which index vectors count: outside of it zeros are read, and nothing is written.
+    fn on_rows(&self, _x: &[Aval], _out: &Aval) -> Option<Op> {
+        None
+    }
     /// The program that runs in its place, and the operands that it takes, where there is one.
     fn expanded(&self, _x: &[Aval]) -> Res<Option<(Arc<Program>, Vec<usize>)>> {
         Ok(None)

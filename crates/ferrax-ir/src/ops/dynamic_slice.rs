@@ -7,7 +7,7 @@ use super::with_zeros;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int};
 use crate::error::{Res, mixed_dtypes, type_err};
-use crate::factors::Factors;
+use crate::factors::{By, Factors, First, Indexed};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::concatenate::Concatenate;
@@ -148,7 +148,11 @@ impl Rules for DynamicSlice {
         Sums::Sliced
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| x[0].shape[d] == out[0].shape[d])
+        let mut f = Factors::along(x, out, |d| x[0].shape[d] == out[0].shape[d]);
+        let rows = |dim: usize| By::Rows { first: First::Operand(1 + dim), step: 1 };
+        let cut = (0..x[0].rank()).filter(|d| x[0].shape[*d] != out[0].shape[*d]);
+        f.indexed = cut.map(|dim| Indexed { dim, by: rows(dim) }).collect();
+        f
     }
     fn local(&self, _: &[Aval], out: &[Aval]) -> Option<Op> {
         Some(DynamicSlice { slice_sizes: out[0].shape.clone() }.into())
@@ -270,7 +274,12 @@ impl Rules for DynamicUpdateSlice {
         Sums::Padded
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| x[0].shape[d] == x[1].shape[d])
+        let mut f = Factors::along(x, out, |d| x[0].shape[d] == x[1].shape[d]);
+        let less: Vec<usize> = (0..x[0].rank()).filter(|d| x[0].shape[*d] != x[1].shape[*d]).collect();
+        if let [dim] = less[..] {
+            f.indexed.push(Indexed { dim, by: By::Update { first: First::Operand(2 + dim) } });
+        }
+        f
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         if t.specs[0] != t.specs[1] || t.typed[0] != t.typed[1] {

@@ -13,7 +13,7 @@ use crate::aval::{Aval, Lit};
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, int, truth};
 use crate::dtype::Dtype;
 use crate::error::{Res, type_err, value_err};
-use crate::factors::{Factors, In, Out};
+use crate::factors::{By, Factors, In, Indexed, Out, Read, Vectors};
 use crate::lower::{Graph, TensorId, TensorIds, physical, unit};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::ops::pointwise::Pw;
@@ -125,6 +125,13 @@ primitive! {
 const MOST_APART: usize = 4;
 
 impl Gather {
+    /// With the windows of a result of this type.
+    fn with_windows(&self, operand: &Aval, out: &Aval) -> Gather {
+        let (d, mut slice_sizes) = (&*self.dimension_numbers, self.slice_sizes.clone());
+        let kept = free(operand.rank(), &d.collapsed_slice_dims, &d.operand_batching_dims);
+        kept.iter().zip(d.offset_dims.iter()).for_each(|(k, o)| slice_sizes[*k] = out.shape[*o]);
+        Gather { slice_sizes, ..self.clone() }
+    }
     fn output(&self, i: &Aval) -> Dims {
         let d = &*self.dimension_numbers;
         let window = self.window();
@@ -152,7 +159,7 @@ impl Gather {
     }
 }
 /// Zero as a parameter: in the widest dtype of its kind, as text reads it.
-pub(super) fn zero_fill(d: Dtype) -> Lit {
+pub fn zero_fill(d: Dtype) -> Lit {
     match d {
         d if d.is_bool() => Lit::from(false),
         d if d.is_int() => Lit::zero(Dtype::I64),
@@ -423,14 +430,25 @@ impl Rules for Gather {
                 f.link(operand.shape[*k], &[In(0, *k), Out(0, *o)]);
             }
         }
+        let fills = self.mode == OutOfBounds::FillOrDrop;
+        let fill = out[0].dtype.num().filter(|_| fills).map(|d| Lit::new(self.fill(d), false));
+        if fill.is_some() != fills {
+            return f;
+        }
+        for (component, dim) in d.start_index_map.iter().copied().enumerate().filter(|i| self.slice_sizes[i.1] == 1) {
+            let windows = d.start_index_map.iter().map(|k| (*k, self.slice_sizes[*k])).collect();
+            let read = Some(Read { fill, batch: batch.clone() });
+            f.indexed.push(Indexed { dim, by: By::Vectors(Vectors { component, windows, clamped: !fills, read }) });
+        }
         f
     }
     fn local(&self, x: &[Aval], out: &[Aval]) -> Option<Op> {
-        let d = &*self.dimension_numbers;
-        let mut slice_sizes = self.slice_sizes.clone();
-        let kept = free(x[0].rank(), &d.collapsed_slice_dims, &d.operand_batching_dims);
-        kept.iter().zip(d.offset_dims.iter()).for_each(|(k, o)| slice_sizes[*k] = out[0].shape[*o]);
-        Some(Gather { slice_sizes, ..self.clone() }.into())
+        Some(self.with_windows(&x[0], &out[0]).into())
+    }
+    fn on_rows(&self, x: &[Aval], out: &Aval) -> Option<Op> {
+        let fill_value = Some(zero_fill(out.dtype));
+        let own = self.with_windows(&x[0], out);
+        Some(Gather { mode: OutOfBounds::FillOrDrop, fill_value, indices_are_sorted: false, ..own }.into())
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         let (d, indices) = (&*self.dimension_numbers, &t.specs[1]);

@@ -18,9 +18,9 @@ use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, bind, current, lit, one, values1};
 use crate::dtype::Dtype;
 use crate::error::{Res, mixed_dtypes, not_linear, type_err};
-use crate::factors::{Factors, In, Out};
+use crate::factors::{By, Factors, In, Indexed, Out, Vectors};
 use crate::lower::{Graph, TensorId, TensorIds, physical};
-use crate::op::{Avals, Axes, Rules, Tans};
+use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::operators::emit;
 use crate::ops::concatenate::Concatenate;
 use crate::ops::iota::Iota;
@@ -429,6 +429,12 @@ impl Rules for Scatter {
                 f.keep(&[In(0, k), Out(0, k)]);
             }
         }
+        let (window, to) = (self.window(operand.rank(), &updates.shape), &d.scatter_dims_to_operand_dims);
+        for (component, dim) in to.iter().copied().enumerate().filter(|i| window[i.1] == 1) {
+            let windows = to.iter().map(|k| (*k, window[*k])).collect();
+            let clamped = self.mode == OutOfBounds::Clip;
+            f.indexed.push(Indexed { dim, by: By::Vectors(Vectors { component, windows, clamped, read: None }) });
+        }
         // each device takes some of the updates
         let monoid = match self.kind {
             ScatterKind::Add => Monoid::of_sum(operand.dtype),
@@ -444,6 +450,9 @@ impl Rules for Scatter {
             f.start.push(0);
         }
         f
+    }
+    fn on_rows(&self, _: &[Aval], _: &Aval) -> Option<Op> {
+        Some(Scatter { mode: OutOfBounds::FillOrDrop, indices_are_sorted: false, ..self.clone() }.into())
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         let (d, [operand, indices, updates]) = (&*self.dimension_numbers, [0, 1, 2].map(|i| &t.specs[i].dims));

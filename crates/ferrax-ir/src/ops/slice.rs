@@ -4,7 +4,7 @@ use super::pad::Pad;
 use crate::aval::Aval;
 use crate::cx::{Arg, Axis, Cx, Dim, Tan, zero};
 use crate::error::{Res, type_err};
-use crate::factors::Factors;
+use crate::factors::{By, Factors, First, Indexed};
 use crate::lower::{Graph, TensorId, TensorIds};
 use crate::op::{Avals, Axes, Op, Rules, Tans};
 use crate::primitive;
@@ -92,12 +92,21 @@ impl Rules for Slice {
         Sums::Moved
     }
     fn factors(&self, x: &[Aval], out: &[Aval]) -> Factors {
-        Factors::along(x, out, |d| x[0].shape[d] == out[0].shape[d])
+        let mut f = Factors::along(x, out, |d| x[0].shape[d] == out[0].shape[d]);
+        let rows = |dim: usize| By::Rows { first: First::At(self.start_indices[dim]), step: self.stride(dim) };
+        let cut = (0..x[0].rank()).filter(|d| x[0].shape[*d] != out[0].shape[*d]);
+        f.indexed = cut.map(|dim| Indexed { dim, by: rows(dim) }).collect();
+        f
     }
     fn local(&self, x: &[Aval], out: &[Aval]) -> Option<Op> {
-        // an axis that stays as it is may be cut
-        let limit = |d: usize| if x[0].shape[d] == out[0].shape[d] { x[0].shape[d] } else { self.limit_indices[d] };
-        Some(Slice { limit_indices: (0..x[0].rank()).map(limit).collect(), ..self.clone() }.into())
+        // an axis that has its size may be cut, or its rows were read
+        let is_whole = |d: usize| x[0].shape[d] == out[0].shape[d];
+        let rank = x[0].rank();
+        let start_indices = (0..rank).map(|d| if is_whole(d) { 0 } else { self.start_indices[d] }).collect();
+        let limit = |d: usize| if is_whole(d) { x[0].shape[d] } else { self.limit_indices[d] };
+        let strides = (0..rank).map(|d| if is_whole(d) { 1 } else { self.stride(d) }).collect();
+        let strides = self.strides.is_some().then_some(strides);
+        Some(Slice { start_indices, limit_indices: (0..rank).map(limit).collect(), strides }.into())
     }
     fn cuts(&self, t: &Typing) -> Res<Specs> {
         t.varying("slicing")

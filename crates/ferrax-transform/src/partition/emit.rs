@@ -6,7 +6,7 @@ use super::flow::{Bodies, Flow, Manual, Way, is_narrow, join, project, typed, un
 use super::late::late;
 use crate::trace::Trace;
 use ferrax_ir::cx::{Cx, Line};
-use ferrax_ir::factors::{DimFactors, Factors, Tie};
+use ferrax_ir::factors::{DimFactors, Factors, Indexed, Tie};
 use ferrax_ir::layout::{AxisSet, CutAxes, Grid, Spec};
 use ferrax_ir::op::Avals;
 use ferrax_ir::ops::reduce::Monoid;
@@ -113,6 +113,12 @@ impl Emitter<'_> {
         let of_terms = |i: usize| cut(&f.ins[i]).summed(kind.term(i, made[i].unreduced, terms), AxisSet::NONE);
         let ins: Vec<Spec> = (0..f.ins.len()).map(of_terms).collect();
         let natural: Vec<Spec> = f.outs.iter().map(|d| cut(d).summed(terms, AxisSet::NONE)).collect();
+        if !f.indexed.is_empty()
+            && let Some(version) = self.indexed(e, f, (&made[0], &ins), &chosen, (outs, &natural))?
+        {
+            self.env.push(vec![version]);
+            return Ok(());
+        }
         let mut x: Values = e.args.iter().zip(&ins).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
         let folds = f.factors.iter().zip(&chosen).filter(|(f, _)| f.fold.is_some());
         let folds: Vec<u8> = folds.flat_map(|(_, axes)| axes.iter().copied()).collect();
@@ -146,6 +152,47 @@ impl Emitter<'_> {
             self.env.push(vec![(spec, y)]);
         }
         Ok(())
+    }
+    /// The result where operand 0 is cut along a dimension that is no factor, of which each device can do what the indices say of its part.
+    fn indexed(
+        &mut self,
+        e: &Eqn,
+        f: &Factors,
+        (first, ins): (&Spec, &[Spec]),
+        chosen: &[CutAxes],
+        (outs, natural): (&[Aval], &[Spec]),
+    ) -> Res<Option<(Spec, Value)>> {
+        let ([out], [natural], [Atom::Var(v), ..]) = (outs, natural, &e.args[..]) else { return Ok(None) };
+        let folds = f.factors.iter().zip(chosen).any(|(f, axes)| f.fold.is_some() && !axes.is_empty());
+        if !first.unreduced.is_empty() || !natural.unreduced.is_empty() || folds {
+            return Ok(None);
+        }
+        let all = || ins.iter().chain([natural]);
+        let is_free = |i: &&Indexed| {
+            let axes = &first.dims[i.dim];
+            !axes.is_empty() && !axes.iter().any(|a| all().any(|s| s.uses(*a)))
+        };
+        let found = f.indexed.iter().filter(is_free);
+        let Some(i) = found.max_by_key(|i| i.by.writes()) else { return Ok(None) };
+        let axes = first.dims[i.dim].clone();
+        if !i.by.writes() {
+            // what is there, or is not much more than what is read, is read whole
+            let bytes = |a: &Aval, s: &Spec| s.shard(self.grid, a).shape.size().saturating_mul(a.dtype.size());
+            let whole = bytes(&self.flow.program.avals()[*v as usize], &ins[0]);
+            let known = self.env[*v as usize].iter().any(|k| k.0 == ins[0]);
+            if known || !Here::takes_of_one(out.dtype) || bytes(out, natural).saturating_mul(2) > whole {
+                return Ok(None);
+            }
+        }
+        let (mut own, mut made) = (ins[0].clone(), natural.clone());
+        own.dims[i.dim] = axes.clone();
+        if i.by.writes() {
+            made.dims[i.dim] = axes.clone();
+        }
+        let specs = std::iter::once(&own).chain(&ins[1..]);
+        let x: Values = e.args.iter().zip(specs).map(|(a, s)| self.read(a, s)).collect::<Res<_>>()?;
+        let y = self.here.indexed(&e.op, i, &x, &made.shard(self.grid, out), &axes)?;
+        Ok(y.map(|y| (made, y)))
     }
     /// A device's term or factor of a result of less than 32 bits, in 32: one device rounds the result, and not the parts of it.
     fn unrounded(&self, op: &Op, x: &Values) -> Res<Value> {
