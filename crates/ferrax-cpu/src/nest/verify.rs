@@ -14,7 +14,7 @@ use ferrax_kernel::{Bin, DType};
 /// Bytes of an element of a row that a function is called for, at most.
 const ROW_ELEMENT: i128 = 8;
 /// An array, an index, and how far behind it an access begins.
-type Site = (ArrayId, NestValue, i32);
+type AccessSite = (ArrayId, NestValue, i32);
 
 pub fn verify(nest: &Nest) -> Result<(), String> {
     let n = nest.defs.len();
@@ -216,7 +216,7 @@ impl Prover<'_> {
         }
     }
     /// Elements that are so far apart, from this index on, lie in their array.
-    fn access(&self, (array, index, offset): Site, d: DType, stride: i32, lanes: u8) -> Result<(), String> {
+    fn access(&self, (array, index, offset): AccessSite, d: DType, stride: i32, lanes: u8) -> Result<(), String> {
         self.is_read(index)?;
         let bytes = match self.nest.scratch {
             Some((scratch, bytes)) if scratch == array => bytes,
