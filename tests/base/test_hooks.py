@@ -26,6 +26,13 @@ def test_the_table_imports_nothing_before_it_is_asked():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
 
 
+def test_an_import_needs_no_module_that_few_programs_use():
+    code = "import numpy, sys; before = {*sys.modules}; import ferrax; print(*sorted(m for m in {*sys.modules} - before if not m.startswith('ferrax')))"
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    few = {"asyncio", "hashlib", "inspect", "json", "logging", "mpi4py", "multiprocessing", "socket", "subprocess", "traceback", "urllib"}
+    assert not few & set(there), there
+
+
 def test_the_library_knows_its_own_code_however_its_folder_is_spelt():
     parent = os.path.dirname(os.path.dirname(ferrax.__file__))
     code = (

@@ -55,15 +55,19 @@ const LAZY: &[&str] = &[
     "ferrax._base.differences",
     "ferrax._base.html",
     "ferrax._base.layouts",
+    "ferrax._base.log_levels",
+    "ferrax._runtime.processes",
     "ferrax._trees.proto",
     "dataclasses",
     "difflib",
+    "hashlib",
     "ml_dtypes",
     "mpi4py",
     "opt_einsum",
     "rich",
     "tensorstore",
     "tqdm",
+    "traceback",
 ];
 
 /// Its functions import what the extension asks for, at the first use, from any layer.

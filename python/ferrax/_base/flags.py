@@ -13,7 +13,6 @@ import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core
-from .log_levels import show_all_of, show_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +45,18 @@ def _one_of(*allowed, optional=False):
         return value
 
     return parse
+
+
+def _show_from(level):
+    from .log_levels import show_from
+
+    show_from(level)
+
+
+def _show_all_of(names):
+    from .log_levels import show_all_of
+
+    show_all_of(names)
 
 
 def _of(type_, word):
@@ -440,10 +451,14 @@ FLAGS = {
             _one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", optional=True),
             "NOTSET",
             "from which level on log records are shown on the standard error stream",
-            show_from,
+            _show_from,
         ),
         _Logging(
-            "jax_debug_log_modules", _str, "", "names of loggers, separated by commas, all of whose records are shown on the standard error stream", show_all_of
+            "jax_debug_log_modules",
+            _str,
+            "",
+            "names of loggers, separated by commas, all of whose records are shown on the standard error stream",
+            _show_all_of,
         ),
         Flag(
             "jax_disallow_mesh_context_manager",

@@ -12,7 +12,6 @@ import builtins
 import functools
 import os
 import sys
-import traceback
 import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -103,7 +102,10 @@ def _under_boundary(frame):
 
 
 def _hide(tb):
-    frames = [frame for frame, _ in traceback.walk_tb(tb)]
+    frames = []
+    while tb is not None:
+        frames.append(tb.tb_frame)
+        tb = tb.tb_next
     for frame, hidden in zip(frames, _hidden(frames), strict=True):
         if hidden and frame.f_code is not _BOUNDARY:
             frame.f_locals["__tracebackhide__"] = True
@@ -112,6 +114,8 @@ def _hide(tb):
 def _with_callers(tb, frame):
     """A traceback with the frames that called it in front, up to the code of a module: a session's own frames lie above."""
     module = False
+    import traceback
+
     for caller, line in traceback.walk_stack(frame):
         if "importlib._bootstrap" in caller.f_code.co_filename:
             continue
@@ -145,6 +149,8 @@ def filtered(error: BaseException, frame: types.FrameType | None, nested: bool =
         return
     if isinstance(error.__cause__, UnfilteredStackTrace):
         return
+    import traceback
+
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
     whole = UnfilteredStackTrace(f"{text}\n\n{_WHOLE}").with_traceback(_with_callers(tb, frame))
     whole.__cause__, whole.__context__ = error.__cause__, error.__context__

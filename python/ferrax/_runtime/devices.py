@@ -11,7 +11,6 @@ from __future__ import annotations
 import copyreg
 import functools
 import gc
-import hashlib
 import inspect
 import platform
 import sys
@@ -26,7 +25,6 @@ from .._base.layouts import Format, Layout, without_layout
 from .._trees.prefixes import spread_prefix
 from ..errors import JaxRuntimeError
 from ..tree_util import tree_flatten, tree_leaves, tree_map
-from . import processes as _processes
 from .mesh import get_abstract_mesh
 
 if TYPE_CHECKING:
@@ -144,12 +142,16 @@ def _check_alike(leaves, places):
 
     All these processes come here together.
     """
+    import hashlib
+
+    from .processes import engine as engine_of_processes
+
     own = {}
     for leaf, place in zip(leaves, places, strict=True):
         whole = not isinstance(leaf, _core.Tracer) and getattr(leaf, "is_fully_addressable", True)
         if is_sharding(place) and not place.is_fully_addressable and whole and getattr(leaf, "dtype", None) != float0:
             own.setdefault(tuple(sorted({d.process_index for d in place.device_set})), []).append(leaf)
-    engine, here = _processes.engine(), _core.process_index()
+    engine, here = engine_of_processes(), _core.process_index()
     for processes, given in own.items():
         if here not in processes:
             continue
