@@ -12,6 +12,10 @@ import pytest
 RUN = shutil.which("mpirun", path=os.path.dirname(sys.executable)) or shutil.which("mpirun")
 
 
+# What carries messages, by the variables that choose it: an MPI that takes calls of several threads is called without the interpreter.
+TRANSPORTS = {"MpiTransport": {}, "Transport": {"MPI4PY_RC_THREAD_LEVEL": "serialized"}}
+
+
 def command(processes, devices=1):
     """The command that starts processes, to which a program's is appended, and its environment."""
     pytest.importorskip("mpi4py")
@@ -25,11 +29,11 @@ def command(processes, devices=1):
     return [RUN, "--oversubscribe", "-n", str(processes), sys.executable], env
 
 
-def mpirun(program, processes=2, devices=1, timeout=120):
+def mpirun(program, processes=2, devices=1, timeout=120, transport="MpiTransport"):
     """The output of a program on each of several processes."""
     run, env = command(processes, devices)
     begin = "import ferrax as jax, numpy as np\nimport ferrax.numpy as jnp\njax.distributed.initialize()\nfrom ferrax.experimental import multihost_utils as m\ni = jax.process_index()\n"
-    return children.run([*run, "-c", begin + textwrap.dedent(program)], env=env, timeout=timeout)
+    return children.run([*run, "-c", begin + textwrap.dedent(program)], env=env | TRANSPORTS[transport], timeout=timeout)
 
 
 def lines(program, **options):

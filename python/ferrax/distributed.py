@@ -104,7 +104,7 @@ def _join(launched, num_processes, process_id, local_device_ids, timeouts):
     begun = engine.begin(0, 0, engine.others(), [json.dumps(mine).encode()] * (engine.size - 1))
     found = [json.loads(n) for n in _processes.wait(begun, None if limit is None else max(ends - time.monotonic(), 1))]
     people = [*found[: engine.rank], mine, *found[engine.rank :]]
-    _core.set_processes(engine.rank, [p["cpus"] for p in people], engine)
+    _core.set_processes(engine.rank, [p["cpus"] for p in people], engine, engine.transport)
     _processes.use(engine)
     if engine.size > 1:
         engine.watched(people)
@@ -118,6 +118,8 @@ def _farewell(engine, timeout, heartbeat):
     with contextlib.suppress(Exception):  # those that read results have seen their errors
         _core.effects_barrier()
     engine.watch.farewell(timeout, heartbeat)
+    if not engine.is_of_parent():
+        engine.transport.close()
 
 
 def is_initialized() -> bool:

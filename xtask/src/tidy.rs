@@ -98,6 +98,7 @@ const UNSAFE: &[&str] = &[
     "crates/ferrax-python/src/ffi/fork.rs",
     "crates/ferrax-python/src/ffi/frames.rs",
     "crates/ferrax-python/src/ffi/lent.rs",
+    "crates/ferrax-python/src/ffi/mpi.rs",
     "crates/ferrax-python/src/ffi/recursion.rs",
     "crates/ferrax-python/src/ffi/threads.rs",
     "crates/ferrax-python/src/jit/vectorcall.rs",

@@ -52,6 +52,7 @@ mod trace;
 mod trace_errors;
 mod transfer;
 mod transforms;
+mod transport;
 mod tree;
 mod whose;
 
@@ -130,6 +131,8 @@ mod core {
     use crate::transforms::parts::shard_map;
     #[pymodule_export]
     use crate::transforms::rules::{checkpoint, custom_jvp_call, custom_vjp_call};
+    #[pymodule_export]
+    use crate::transport::{MpiTransfer, MpiTransport};
     #[pymodule_export]
     use crate::tree::PyTreeDef;
     #[pymodule_export]

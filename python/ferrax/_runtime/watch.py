@@ -144,7 +144,7 @@ class Watch:
       comm: a communicator for these messages alone.
       people: `here()` of each process.
       lock: held around calls to MPI.
-      sent: how many messages of exchanges this process has sent to each.
+      sent: gives how many messages of exchanges this process has sent to each.
     """
 
     def __init__(self, mpi, comm, people, lock, sent):
@@ -235,7 +235,7 @@ class Watch:
             self._tell(p, {"here": user_line(), "same": self._is_same(p)})
             self._compare(p)
             if what["waits"] in peer.done:
-                self._tell(p, {"finished": what["waits"], "sent": self._sent_to[p]})
+                self._tell(p, {"finished": what["waits"], "sent": self._sent_to()[p]})
             self._hand_on([p], what["call"])
         elif "probe" in what:
             self._hand_on(what["probe"], what["call"])
@@ -329,7 +329,7 @@ class Watch:
                 peer.done.add(index)
                 peer.done.discard(index - KEPT)
                 if peer.asked is not None and peer.asked["waits"] == index:
-                    self._tell(p, {"finished": index, "sent": self._sent_to[p]})
+                    self._tell(p, {"finished": index, "sent": self._sent_to()[p]})
 
     def ask(self, exchange):
         """Sends a request to the peers that an exchange waits for: whether they make the same call, and their location."""
@@ -427,7 +427,7 @@ class Watch:
             return
         with self._state:
             for p, peer in self.peers.items():
-                self._tell(p, {"ended": peer.calls, "sent": self._sent_to[p]})
+                self._tell(p, {"ended": peer.calls, "sent": self._sent_to()[p]})
         begun = asked = time.monotonic()
         while late := [p for p, x in self.peers.items() if x.ended is None]:
             self.look()

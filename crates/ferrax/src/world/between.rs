@@ -9,7 +9,7 @@
 //! INVARIANT: all processes of a group send and expect the same messages: both follow from where devices lie, the sizes, and the order of combination.
 use super::meeting::{Posts, Seat};
 use super::{Meeting, leaves};
-use crate::processes::{Exchange, MeetingId, Transport};
+use crate::processes::{Exchange, MeetingId, Message, Transport};
 use ferrax_kernel::collective::tree::{nodes, width};
 use ferrax_kernel::collective::{Collective, Term, combine_terms, share, unequal};
 use ferrax_kernel::error::{copied, filled};
@@ -111,7 +111,7 @@ impl Between<'_> {
         all.into_iter().enumerate().map(|(k, p)| (p, share(k, of, n, self.m.block()))).collect()
     }
     /// Begins to send messages, and to receive those of `from`; `step` distinguishes the exchanges of one collective.
-    fn begin(&self, step: (usize, usize), to: &[(usize, &[u8])], from: &[usize]) -> Res<Box<dyn Exchange>> {
+    fn begin(&self, step: (usize, usize), to: &[Message], from: &[usize]) -> Res<Box<dyn Exchange>> {
         let (members, number, _) = self.seat().key;
         let mut h = FxHasher::default();
         (self.remote.run, members, number, step).hash(&mut h);
@@ -122,13 +122,14 @@ impl Between<'_> {
         self.remote.transport.begin(id, to, from)
     }
     /// Sends each peer its message, and gives those of the peers.
-    fn exchange(&self, step: usize, messages: &[Vec<u8>]) -> Res<Posts> {
-        let to: Vec<(usize, &[u8])> = self.peers.iter().zip(messages).map(|(p, m)| (*p, &m[..])).collect();
+    fn exchange(&self, step: usize, messages: Vec<Vec<u8>>) -> Res<Posts> {
+        let to: Vec<Message> = self.peers.iter().zip(messages).map(|(p, m)| (*p, Arc::new(m))).collect();
         arrived(&mut *self.begin((step, 0), &to, &self.peers)?)
     }
     /// As `exchange`, of one message for all.
-    fn tell(&self, step: usize, message: &[u8]) -> Res<Posts> {
-        let to: Vec<(usize, &[u8])> = self.peers.iter().map(|p| (*p, message)).collect();
+    fn tell(&self, step: usize, message: Vec<u8>) -> Res<Posts> {
+        let message = Arc::new(message);
+        let to: Vec<Message> = self.peers.iter().map(|p| (*p, message.clone())).collect();
         arrived(&mut *self.begin((step, 0), &to, &self.peers)?)
     }
 
@@ -196,7 +197,7 @@ impl Between<'_> {
             let r = range_of(*p);
             own_nodes.iter().zip(own).flat_map(|(s, b)| &b[scaled(s, &r)]).copied().collect::<Vec<u8>>()
         };
-        let found = self.exchange(0, &self.peers.iter().map(message).collect::<Vec<_>>())?;
+        let found = self.exchange(0, self.peers.iter().map(message).collect())?;
         let mine = range_of(self.remote.here);
         let theirs = self.terms(&found, |_, span| scaled(span, &mine).len())?;
         let mut terms: Vec<Term> =
@@ -207,7 +208,7 @@ impl Between<'_> {
         if at_once {
             return Ok(result);
         }
-        let found = self.tell(1, &result[mine])?;
+        let found = self.tell(1, copied(&result[mine])?)?;
         for (p, message) in self.peers.iter().zip(&found) {
             let r = range_of(*p);
             if message.len() != r.len() {
@@ -267,7 +268,7 @@ impl Between<'_> {
                 let pieces = self.places(*p).iter().map(piece).collect::<Res<Vec<&[u8]>>>()?;
                 Ok(pieces.concat())
             };
-            self.exchange(0, &self.peers.iter().map(message).collect::<Res<Vec<_>>>()?)
+            self.exchange(0, self.peers.iter().map(message).collect::<Res<_>>()?)
         };
         let (_, said) = self.m.mesh.meetings.talk(self.seat(), post, speak)?;
         let mut terms = vec![];
@@ -294,14 +295,14 @@ impl Between<'_> {
         let whole = matches!(self.m.kind, Collective::AllGather);
         let speak = |posts: &Posts| {
             if whole {
-                return self.tell(0, &posts.iter().flat_map(|b| b.iter().copied()).collect::<Vec<u8>>());
+                return self.tell(0, posts.iter().flat_map(|b| b.iter().copied()).collect::<Vec<u8>>());
             }
             let message = |p: &usize| {
                 let to = self.places(*p);
                 let pieces = posts.iter().flat_map(|b| to.iter().map(move |t| &b[t * part..(t + 1) * part]));
                 pieces.flatten().copied().collect::<Vec<u8>>()
             };
-            self.exchange(0, &self.peers.iter().map(message).collect::<Vec<_>>())
+            self.exchange(0, self.peers.iter().map(message).collect())
         };
         let (posts, said) = self.m.mesh.meetings.talk(self.seat(), copied(mine)?, speak)?;
         let width = if whole { n } else { part };
@@ -333,7 +334,7 @@ impl Between<'_> {
         let kind = self.m.kind;
         let mut under_way = vec![];
         for to in kind.destinations(at).filter(|to| !locals.contains(to)) {
-            under_way.push((self.begin((at, to), &[(self.host(to), mine)], &[])?, false));
+            under_way.push((self.begin((at, to), &[(self.host(to), Arc::new(copied(mine)?))], &[])?, false));
         }
         if let Some(from) = kind.source(at).filter(|from| !locals.contains(from)) {
             under_way.push((self.begin((from, at), &[], &[self.host(from)])?, true));

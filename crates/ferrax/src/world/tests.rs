@@ -1,6 +1,6 @@
 //! Devices as threads, in one process or in several whose messages a table carries: results, bits, bytes sent, failures.
 use super::*;
-use crate::processes::{Exchange, MeetingId, ProgramText, Transport};
+use crate::processes::{Exchange, MeetingId, Message, ProgramText, Transport};
 use ferrax_kernel::ReduceKind;
 use ferrax_kernel::collective::Groups;
 use std::sync::Condvar;
@@ -59,7 +59,7 @@ impl Transport for Process {
     fn call(&self, _: &[usize], _: u64, _: &ProgramText) -> Res<u64> {
         Ok(0)
     }
-    fn begin(&self, id: MeetingId, messages: &[(usize, &[u8])], from: &[usize]) -> Res<Box<dyn Exchange>> {
+    fn begin(&self, id: MeetingId, messages: &[Message], from: &[usize]) -> Res<Box<dyn Exchange>> {
         let mut all = self.table.messages.lock().expect("no panic");
         for (to, m) in messages {
             assert!(all.insert((self.here, *to, id.number), m.to_vec()).is_none(), "two messages of one name");
@@ -77,7 +77,7 @@ impl Exchange for Waiting {
         }
         Ok(Some(self.from.iter().filter_map(|p| all.remove(&name(p))).collect()))
     }
-    fn complain(&self, seconds: u64) -> Res<()> {
+    fn complain(&mut self, seconds: u64) -> Res<()> {
         Err(Error::Device(format!("nothing came for {seconds} s")))
     }
     fn cancel(&mut self) {}
