@@ -180,7 +180,7 @@ impl Emitter<'_> {
             let bytes = |a: &Aval, s: &Spec| s.shard(self.grid, a).shape.size().saturating_mul(a.dtype.size());
             let whole = bytes(&self.flow.program.avals()[*v as usize], &ins[0]);
             let known = self.env[*v as usize].iter().any(|k| k.0 == ins[0]);
-            if known || !Here::takes_of_one(out.dtype) || bytes(out, natural).saturating_mul(2) > whole {
+            if known || !Here::takes_of_one(out.dtype) || bytes(out, natural).saturating_mul(4) > whole {
                 return Ok(None);
             }
         }
