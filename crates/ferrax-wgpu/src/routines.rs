@@ -60,6 +60,14 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
     }
 }
 
+/// A routine that is a kernel.
+pub fn as_kernel(r: &Routine, limits: Limits) -> Option<Kernel> {
+    match r {
+        Routine::Dot(d) if dot::is_small(d, limits) => Some(dot::as_kernel(d)),
+        _ => None,
+    }
+}
+
 /// A load of input `input` at `at` where the guards pass, else `fill`.
 fn load(input: u32, at: Affine, guards: Vec<Guard>, fill: Scalar) -> (DType, Node) {
     (fill.dtype, Node::Load(Box::new(Access { input, at, guards: guards.into(), fill })))
