@@ -12,6 +12,8 @@ mod sort;
 mod tiles;
 mod top_k;
 
+pub use dynamic_slice::{Placed, updates};
+
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};
 use ferrax_kernel::kernel::{Access, Affine, Guard, Kernel, Node};

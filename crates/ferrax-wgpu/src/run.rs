@@ -6,6 +6,7 @@ mod host;
 mod loops;
 mod persistent;
 mod rows;
+mod updates;
 
 use crate::device::Gpu;
 use crate::device::memory::{self, GpuMemory, Slab};
@@ -144,6 +145,9 @@ impl Compiling<'_> {
         Ok(units.iter().map(|unit| self.unit(unit)).collect::<Res<Vec<_>>>()?.into_iter().flatten().collect())
     }
     fn unit(&self, unit: &Unit) -> Res<Vec<Op>> {
+        if let Unit::Updates(updates, _) = unit {
+            return Ok(vec![self.of_updates(updates)?]);
+        }
         if let Unit::Rows(program, _) = unit {
             match program.rows.lower(Limits::of(&self.device.limits)) {
                 // then its steps, one by one

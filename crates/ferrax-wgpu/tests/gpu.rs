@@ -20,3 +20,5 @@ mod run;
 mod translate;
 #[path = "gpu/traps.rs"]
 mod traps;
+#[path = "gpu/updates.rs"]
+mod updates;

@@ -194,6 +194,7 @@ impl<'a> Writer<'a> {
     fn steps(&mut self, steps: &[Step]) -> Option<()> {
         self.compiling.units(steps).iter().try_for_each(|unit| match unit {
             Unit::Rows(program, _) => self.rows(&program.rows, &program.ins, &program.outs),
+            Unit::Updates(..) => None,
             Unit::Step(step) => self.step(step),
         })
     }
