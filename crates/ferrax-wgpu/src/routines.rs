@@ -10,7 +10,6 @@ mod gather;
 mod scatter;
 mod sort;
 mod tiles;
-mod top_k;
 
 pub use dynamic_slice::{Placed, updates};
 
@@ -53,7 +52,7 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
         Routine::Sort { outer, n, inner, dtypes, num_keys } => {
             sort::lower([*outer, *n, *inner], dtypes, *num_keys, limits)
         }
-        Routine::TopK { outer, n, inner, k, dtype } => top_k::lower([*outer, *n, *inner], *k, *dtype, limits),
+        Routine::TopK { outer, n, inner, k, dtype } => sort::top_k([*outer, *n, *inner], *k, *dtype, limits),
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
