@@ -81,6 +81,13 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
+    /// One workgroup over `buffers`, for about `part` of the time of a submission.
+    pub fn persistent(&self, p: &Pipeline, buffers: &[Arc<Slab>], words: [u32; 2], part: f64) -> Res<()> {
+        self.device.pace.unknown();
+        let buffers: Vec<&Slab> = buffers.iter().map(|b| &**b).collect();
+        self.dispatch(p, &buffers, (1, 1), &words, (part * self.budget as f64) as u64)
+    }
+
     /// `bytes` bytes of `from` at `from_at` to `to` at `to_at`, two slabs.
     pub fn copy(&self, from: &Slab, from_at: usize, to: &Slab, to_at: usize, bytes: usize) -> Res<()> {
         if bytes == 0 {

@@ -10,7 +10,8 @@ mod gather;
 mod scatter;
 mod sort;
 mod tiles;
-mod top_k;
+
+pub use dynamic_slice::{Placed, updates};
 
 use crate::task::{Limits, Reg};
 use crate::wgsl::{self, Lowered};
@@ -51,12 +52,20 @@ pub fn lower(r: &Routine, limits: Limits) -> Res<Lowered> {
         Routine::Sort { outer, n, inner, dtypes, num_keys } => {
             sort::lower([*outer, *n, *inner], dtypes, *num_keys, limits)
         }
-        Routine::TopK { outer, n, inner, k, dtype } => top_k::lower([*outer, *n, *inner], *k, *dtype, limits),
+        Routine::TopK { outer, n, inner, k, dtype } => sort::top_k([*outer, *n, *inner], *k, *dtype, limits),
         Routine::Cumulative { kind, outer, n, inner, reverse, dtype } => {
             cumulative::lower(*kind, [*outer, *n, *inner], *reverse, *dtype, limits)
         }
         Routine::Conv(c) => conv::lower(c, limits),
         Routine::Linalg(_) | Routine::Fft(_) => Err(Error::Unsupported(format!("{} runs on the host", r.name()))),
+    }
+}
+
+/// A routine that is a kernel.
+pub fn as_kernel(r: &Routine, limits: Limits) -> Option<Kernel> {
+    match r {
+        Routine::Dot(d) if dot::is_small(d, limits) => Some(dot::as_kernel(d)),
+        _ => None,
     }
 }
 

@@ -1,9 +1,12 @@
 //! Plans: compiled to tasks, run slot by slot.
 //!
-//! The host executes control flow: it reads predicates, indices and trip counts back, and records the body again for each iteration. Slots
-//! hold references to buffers, so copies, carries and elements of tapes move no data.
+//! Loops and branches of small kernels are a persistent kernel. The host executes others: it reads predicates, indices and trip counts back, and
+//! records the body again for each iteration. Slots hold references to buffers, so copies, carries and elements of tapes move no data.
 mod host;
+mod loops;
+mod persistent;
 mod rows;
+mod updates;
 
 use crate::device::Gpu;
 use crate::device::memory::{self, GpuMemory, Slab};
@@ -16,9 +19,10 @@ use ferrax_kernel::buffer::Memory;
 use ferrax_kernel::collective::tree;
 use ferrax_kernel::error::filled;
 use ferrax_kernel::kernel::{Access, Affine, Kernel, Node};
-use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Plan, SlotId, Step, Trip, Window};
+use ferrax_kernel::plan::{Across, Collective, HostCall, Loop, Plan, SlotId, Step, Trip};
 use ferrax_kernel::{Buffer, DType, Dims, Error, ReduceKind, Res, Scalar, VerifiedPlan};
 use host::HostStep;
+use persistent::Persistent;
 use rows::Unit;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -49,6 +53,7 @@ enum Op {
         from: SlotId,
         to: SlotId,
     },
+    Persistent(Box<Persistent>),
     Loop {
         it: Box<Loop>,
         cond: Vec<Op>,
@@ -140,6 +145,9 @@ impl Compiling<'_> {
         Ok(units.iter().map(|unit| self.unit(unit)).collect::<Res<Vec<_>>>()?.into_iter().flatten().collect())
     }
     fn unit(&self, unit: &Unit) -> Res<Vec<Op>> {
+        if let Unit::Updates(updates, _) = unit {
+            return Ok(vec![self.of_updates(updates)?]);
+        }
         if let Unit::Rows(program, _) = unit {
             match program.rows.lower(Limits::of(&self.device.limits)) {
                 // then its steps, one by one
@@ -171,6 +179,9 @@ impl Compiling<'_> {
         }
     }
     fn control(&self, step: &Step) -> Res<Op> {
+        if let Some(kernel) = self.persistent(step)? {
+            return Ok(Op::Persistent(Box::new(kernel)));
+        }
         Ok(match step {
             Step::Copy { from, to } => Op::Copy { from: *from, to: *to },
             Step::Loop(l) => {
@@ -300,9 +311,12 @@ impl Run<'_> {
     /// The bytes of slot `s` on the host, once all that was recorded has run.
     fn bytes(&mut self, s: SlotId) -> Res<Vec<u8>> {
         let slab = self.array(s)?;
-        let (bytes, cancel) = (self.slot(s).bytes(), self.cx.cancel);
+        self.download(&slab, self.slot(s).bytes())
+    }
+    fn download(&mut self, slab: &Slab, bytes: usize) -> Res<Vec<u8>> {
+        let cancel = self.cx.cancel;
         let mut look = || if cancel.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) };
-        memory::download(self.recorder.device, &slab, bytes, &mut look)
+        memory::download(self.recorder.device, slab, bytes, &mut look)
     }
     fn set_bytes(&mut self, s: SlotId, bytes: &[u8]) -> Res<()> {
         if bytes.len() != self.slot(s).bytes() {
@@ -333,6 +347,7 @@ impl Run<'_> {
                 self.set(*to, v);
                 Ok(())
             }
+            Op::Persistent(kernel) => self.persistent(kernel),
             Op::Loop { it, cond, body } => self.run_loop(it, cond, body),
             Op::Switch { index, branches } => {
                 let chosen = self.integer(*index)?.clamp(0, branches.len() as i64 - 1);
@@ -392,94 +407,6 @@ impl Run<'_> {
         let copy = self.recorder.slab(bytes)?;
         self.recorder.copy(array, 0, &copy, 0, bytes)?;
         Ok(copy)
-    }
-
-    fn run_loop(&mut self, l: &Loop, cond: &[Op], body: &[Op]) -> Res<()> {
-        for c in &l.carries {
-            let v = self.get(c.init)?.clone();
-            self.set(c.slot, v);
-        }
-        let trip = match l.trip {
-            Trip::Static(n) => Some(n),
-            Trip::Dyn(n) => Some(self.integer(n)?.max(0) as usize),
-            Trip::While { .. } => None,
-        };
-        // The destination of elements of ys: an array, or a list.
-        let mut ys = l.ys.iter().map(|w| self.sink(w)).collect::<Res<Vec<_>>>()?;
-        let mut i = 0;
-        loop {
-            self.cancelled()?;
-            let goes_on = match (&l.trip, trip) {
-                (Trip::While { pred, .. }, _) => {
-                    self.ops(cond)?;
-                    self.bytes(*pred)?.first().is_some_and(|b| *b != 0)
-                }
-                (_, n) => Some(i) < n,
-            };
-            if !goes_on {
-                break;
-            }
-            let k = trip.filter(|_| l.reverse).map_or(i, |n| n - 1 - i);
-            for w in &l.xs {
-                let x = self.element(w, k)?;
-                self.set(w.each, x);
-            }
-            self.ops(body)?;
-            for (w, y) in l.ys.iter().zip(&mut ys) {
-                let each = self.get(w.each)?.clone();
-                match (y, each) {
-                    (Value::Tape(t), each) => {
-                        let n = t.len();
-                        let full = |_| Error::OutOfMemory(format!("out of memory in a tape of {n} elements"));
-                        t.try_reserve(1).map_err(full)?;
-                        t.push(each);
-                    }
-                    (Value::Array(all), Value::Array(each)) => {
-                        let bytes = self.slot(w.each).bytes();
-                        self.recorder.copy(&each, 0, &*all, k * bytes, bytes)?;
-                    }
-                    _ => return Err(Error::Invalid(format!("slot {} cannot hold its elements", w.all))),
-                }
-            }
-            // All are taken before any is put: carries may be exchanged.
-            let next = l.carries.iter().map(|c| self.take(c.next)).collect::<Res<Vec<_>>>()?;
-            l.carries.iter().zip(next).for_each(|(c, v)| self.set(c.slot, v));
-            i += 1;
-        }
-        for c in &l.carries {
-            let v = self.take(c.slot)?;
-            self.set(c.out, v);
-        }
-        for (w, mut y) in l.ys.iter().zip(ys) {
-            if let (Value::Tape(t), true) = (&mut y, l.reverse) {
-                t.reverse();
-            }
-            self.set(w.all, y);
-        }
-        l.count.map_or(Ok(()), |c| self.set_integer(c, i))
-    }
-    fn sink(&mut self, w: &Window) -> Res<Value> {
-        Ok(if self.slot(w.all).tape > 0 { Value::Tape(vec![]) } else { Value::Array(self.fresh(w.all)?) })
-    }
-    /// Element `k` of the window's array.
-    fn element(&mut self, w: &Window, k: usize) -> Res<Value> {
-        let bytes = self.slot(w.each).bytes();
-        let missing =
-            |len: usize| Error::Invalid(format!("a loop reads element {k} of slot {}, which ends at {len}", w.all));
-        match self.get(w.all)? {
-            Value::Zeros if self.slot(w.each).tape > 0 => Ok(Value::Zeros),
-            Value::Zeros => memory::zeros(self.recorder.device, bytes).map(|(zeros, _)| Value::Array(zeros)),
-            Value::Tape(t) => t.get(k).cloned().ok_or_else(|| missing(t.len())),
-            Value::Array(all) => {
-                let (all, len) = (all.clone(), self.slot(w.all).bytes());
-                if (k + 1) * bytes > len {
-                    return Err(missing(len / bytes.max(1)));
-                }
-                let each = self.recorder.slab(bytes)?;
-                self.recorder.copy(&all, k * bytes, &each, 0, bytes)?;
-                Ok(Value::Array(each))
-            }
-        }
     }
 
     fn collective(&mut self, kind: &Collective, across: &Across, ins: &[SlotId], outs: &[SlotId]) -> Res<()> {
@@ -606,6 +533,10 @@ fn write_ops(text: &mut String, ops: &[Op], depth: usize) {
                 Ok(())
             }
             Op::Copy { from, to } => writeln!(text, "{pad}{to} = {from}"),
+            Op::Persistent(kernel) => {
+                let Persistent { pipeline, ins, outs, .. } = &**kernel;
+                writeln!(text, "{pad}persistent kernel {ins:?} -> {outs:?} in 1 workgroups\n{}", pipeline.source.wgsl)
+            }
             Op::Loop { it, cond, body } => {
                 let _ = writeln!(
                     text,

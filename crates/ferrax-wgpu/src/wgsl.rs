@@ -13,7 +13,7 @@ pub mod prelude;
 mod real;
 pub mod scalar;
 
-pub use kernel::{Lowered, lower, rows, with_outputs, work};
+pub use kernel::{Lowered, in_workgroup, lower, rows, with_outputs, work};
 
 use crate::task::Limits;
 use ferrax_kernel::kernel::Guard;
@@ -84,6 +84,34 @@ pub fn load(d: DType, words: &str, base: usize, at: &str) -> String {
         _ => format!("byte_of({words}[{base}(({at}) >> 2u)], {at})"),
     };
     from_word(d, &w)
+}
+
+/// Where elements are: in the array `words` from word `base` on, where those before number `first` are another's.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    pub words: String,
+    pub base: usize,
+    /// An expression; empty for 0.
+    pub first: String,
+}
+impl Place {
+    /// A whole array.
+    pub fn of(words: String) -> Place {
+        Place { words, ..Place::default() }
+    }
+    /// The number in `words` of element `at`.
+    pub fn at(&self, at: &str) -> String {
+        if self.first.is_empty() { at.to_string() } else { format!("{} + ({at})", self.first) }
+    }
+    /// The lane of element `at`.
+    pub fn load(&self, d: DType, at: &str) -> String {
+        load(d, &self.words, self.base, &self.at(at))
+    }
+    /// Word `at`, of elements that begin with a word.
+    pub fn word(&self, at: &str) -> String {
+        let base = if self.base == 0 { String::new() } else { format!("{} + ", self.base) };
+        format!("{}[{base}{at}]", self.words)
+    }
 }
 
 /// A constant lane; for floats one that is opaque to the driver, so that it folds neither `x * 0`

@@ -2,6 +2,8 @@
 //!
 //! These tests want an adapter (without hardware, lavapipe: `apt-get install mesa-vulkan-drivers`). Where there is none they say so and do nothing;
 //! with `FERRAX_REQUIRE_GPU` set they fail.
+#[path = "gpu/control.rs"]
+mod control;
 mod corpus;
 #[path = "../../ferrax-kernel/tests/plans/examples.rs"]
 #[allow(dead_code)]
@@ -18,3 +20,5 @@ mod run;
 mod translate;
 #[path = "gpu/traps.rs"]
 mod traps;
+#[path = "gpu/updates.rs"]
+mod updates;

@@ -27,6 +27,8 @@ struct Rate {
     fixed: bool,
     /// Since when it has been at work, and on how much.
     busy: Option<(Instant, u64)>,
+    /// Whether some of it is of unknown length.
+    unknown: bool,
 }
 
 impl Pace {
@@ -38,7 +40,13 @@ impl Pace {
             wgpu::DeviceType::VirtualGpu | wgpu::DeviceType::Other => 2e10,
         };
         let per_second = fixed.unwrap_or(guess);
-        Pace(Mutex::new(Rate { per_second, least: per_second / 30.0, fixed: fixed.is_some(), busy: None }))
+        Pace(Mutex::new(Rate {
+            per_second,
+            least: per_second / 30.0,
+            fixed: fixed.is_some(),
+            busy: None,
+            unknown: false,
+        }))
     }
     fn rate(&self) -> std::sync::MutexGuard<'_, Rate> {
         self.0.lock().unwrap_or_else(|p| p.into_inner())
@@ -53,10 +61,15 @@ impl Pace {
         let (since, so_far) = rate.busy.unwrap_or_else(|| (Instant::now(), 0));
         rate.busy = Some((since, so_far.saturating_add(work)));
     }
+    /// The device is given work of which it is unknown how much it is.
+    pub fn unknown(&self) {
+        self.rate().unknown = true;
+    }
     /// The device has completed all submissions; `seen`: it was observed to work until now.
     pub fn idle(&self, seen: bool) {
         let mut rate = self.rate();
-        if let (Some((since, work)), true) = (rate.busy.take(), seen && !rate.fixed) {
+        let known = !std::mem::take(&mut rate.unknown);
+        if let (Some((since, work)), true) = (rate.busy.take(), seen && known && !rate.fixed) {
             let measured = work as f64 / since.elapsed().as_secs_f64().max(1e-3);
             rate.per_second = (rate.per_second * measured).sqrt().clamp(rate.least, 1e14);
         }
@@ -81,6 +94,9 @@ mod tests {
         let guess = pace.budget();
         pace.given(1);
         pace.idle(false);
+        pace.given(1);
+        pace.unknown();
+        pace.idle(true);
         assert_eq!(pace.budget(), guess);
         pace.given(u64::MAX);
         pace.given(u64::MAX);

@@ -25,8 +25,8 @@ pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
             )));
         }
     }
-    if d.m < 16 || d.n < 16 || d.k < 8 || d.dtype == DType::Bool || limits.workgroup < 256 {
-        return as_kernel(d, limits);
+    if is_small(d, limits) {
+        return wgsl::lower(&as_kernel(d), limits);
     }
     let mut task = Lowered::default();
     let out = d.out;
@@ -45,6 +45,11 @@ pub fn lower(d: &Dot, limits: Limits) -> Res<Lowered> {
         Ok(())
     })?;
     Ok(task)
+}
+
+/// Whether it is a kernel.
+pub fn is_small(d: &Dot, limits: Limits) -> bool {
+    d.m < 16 || d.n < 16 || d.k < 8 || d.dtype == DType::Bool || limits.workgroup < 256
 }
 
 /// In how many parts the sums are taken: a power of two that divides them.
@@ -95,14 +100,14 @@ fn accumulator(d: DType, out: DType) -> DType {
 }
 
 /// Grid (b, m, n), reduced over k.
-pub fn as_kernel(d: &Dot, limits: Limits) -> Res<Lowered> {
+pub fn as_kernel(d: &Dot) -> Kernel {
     let [lb, lm, lk] = d.lhs;
     let [rb, rk, rn] = d.rhs;
     let acc = accumulator(d.dtype, d.out);
     let x = load(0, Affine::new(0, [lb, lm, 0, lk]), vec![], Scalar::zero(d.dtype));
     let y = load(1, Affine::new(0, [rb, 0, rn, rk]), vec![], Scalar::zero(d.dtype));
     let (product, sum) = if acc == DType::Bool { (Bin::And, ReduceKind::Or) } else { (Bin::Mul, ReduceKind::Sum) };
-    let k = Kernel {
+    Kernel {
         grid: [d.b, d.m, d.n].into(),
         rdims: [d.k].into(),
         inputs: ferrax_kernel::Routine::Dot(d.clone()).operands(),
@@ -116,8 +121,7 @@ pub fn as_kernel(d: &Dot, limits: Limits) -> Res<Lowered> {
             (d.out, Node::Convert(5)),
         ],
         outputs: vec![6],
-    };
-    wgsl::lower(&k, limits)
+    }
 }
 
 /// The product of matrices with strides.

@@ -1,158 +1,132 @@
-//! `Sort`: a bitonic network over positions, ordered by their keys and then by themselves (which makes it stable); then all operands
-//! are gathered.
+//! `Sort` and `TopK`: the positions of each row's elements in the order of their keys, then all operands are gathered.
 //!
-//! Rows are padded to a power of two with positions beyond their end, which come last. Steps that stay within 512 positions run in
-//! one pass, in memory shared by a workgroup.
+//! ```text
+//!     n <= 512, and the tiles of a small k     a network over positions in memory shared by a workgroup (`sort/network.rs`)
+//!     else                                     by digits of the keys, from the last (`sort/radix.rs`)
+//! ```
+//! INVARIANT: keys are compared as unsigned numbers, then positions, so every order is stable.
+mod network;
+mod radix;
+
 use crate::task::{Limits, Reg};
-use crate::wgsl::{self, Lowered, lane, load};
+use crate::wgsl::{self, Lowered, load};
 use ferrax_kernel::{DType, Res};
 use std::fmt::Write;
 
 pub fn lower([outer, n, inner]: [usize; 3], dtypes: &[DType], num_keys: usize, limits: Limits) -> Res<Lowered> {
     let mut task = Lowered::default();
-    let rows = outer * inner;
-    let padded = n.next_power_of_two();
-    let total = rows * padded;
-    if total > 1 << 30 {
-        return Err(ferrax_kernel::Error::Unsupported(format!(
-            "sort: {total} positions are more than a shader can count"
-        )));
-    }
-    let chunk = 2 * limits.workgroup as usize;
-    let order = task.add_scratch(4 * total);
-    let keys: Vec<Reg> = (0..num_keys).map(Reg::In).collect();
-    let local_groups = crate::task::fold(total.div_ceil(chunk) as u64, limits.groups);
-    let local = within_chunks(dtypes, [n, inner, padded, total, num_keys], limits);
-    let pair_groups = limits.groups_for(total / 2);
-    let far = one_step(dtypes, [n, inner, padded, total, num_keys], limits);
-    // A step compares each pair, and computes the positions of its elements.
-    let step = total as u64 / 2 * (16 + 24 * num_keys as u64);
-    let steps = near(chunk).min(near(padded));
-    // Immediates: stages from k to k, and whether positions are to be made first.
-    let near_end = padded.min(chunk) as u32;
-    task.run_with(
-        local.clone(),
-        keys.clone(),
-        vec![order],
-        local_groups,
-        vec![2, near_end, 1, 0],
-        steps * (steps + 1) / 2 * step,
-    );
-    let mut k = 2 * chunk;
-    while k <= padded {
-        let mut j = k / 2;
-        while j >= chunk {
-            task.run_with(far.clone(), keys.clone(), vec![order], pair_groups, vec![k as u32, j as u32, 0, 0], step);
-            j /= 2;
-        }
-        task.run_with(
-            local.clone(),
-            keys.clone(),
-            vec![order],
-            local_groups,
-            vec![k as u32, k as u32, 0, 0],
-            steps * step,
-        );
-        k *= 2;
-    }
+    let rows = SortRows { count: outer * inner, n, inner };
+    let keys: Vec<SortKey> = (0..num_keys).map(|k| SortKey::new(Reg::In(k), dtypes[k], By::Value)).collect();
+    let order = if n <= network::chunk(limits) {
+        network::order(&mut task, &keys, rows, None, n, limits).0
+    } else {
+        radix::order(&mut task, &keys, rows, limits)?
+    };
     for (o, d) in dtypes.iter().enumerate() {
-        let (text, groups) = wgsl::each(2, *d, rows * n, limits, |body| {
-            let _ = writeln!(
-                body,
-                "let outer = i / {};\nlet k = (i / {inner}) % {n};\nlet inner = i % {inner};",
-                n * inner
-            );
-            let _ = writeln!(body, "let from_k = bitcast<i32>(in1[(outer * {inner} + inner) * {padded} + k]);");
-            load(*d, "in0", 0, &format!("(outer * {n} + from_k) * {inner} + inner"))
-        });
-        task.run(text, vec![Reg::In(o), order], vec![Reg::Out(o)], groups);
+        gathered(&mut task, [Reg::In(o), order, Reg::Out(o)], *d, rows, [n, n], limits);
     }
     Ok(task)
 }
 
-/// How often a power of two can be halved.
-fn near(n: usize) -> u64 {
-    n.max(2).ilog2() as u64
+/// `TopK`: from each tile of a row its first `k`, until there is one tile.
+pub fn top_k([outer, n, inner]: [usize; 3], k: usize, d: DType, limits: Limits) -> Res<Lowered> {
+    let mut task = Lowered::default();
+    let rows = SortRows { count: outer * inner, n, inner };
+    let keys = [SortKey::new(Reg::In(0), d, By::Descending)];
+    let chunk = network::chunk(limits);
+    let (order, stride) = if n <= chunk || 4 * k <= chunk {
+        let (mut order, mut left) = network::order(&mut task, &keys, rows, None, k, limits);
+        while left > k {
+            (order, left) = network::order(&mut task, &keys, rows, Some((order, left)), k, limits);
+        }
+        (order, left)
+    } else {
+        (radix::order(&mut task, &keys, rows, limits)?, n)
+    };
+    gathered(&mut task, [Reg::In(0), order, Reg::Out(0)], d, rows, [k, stride], limits);
+    let (text, groups) = wgsl::each(1, DType::I32, rows.count * k, limits, |body| {
+        let _ = writeln!(body, "let row = i / {} * {inner} + i % {inner};", k * inner);
+        format!("bitcast<i32>(in0[row * {stride} + (i / {inner}) % {k}])")
+    });
+    task.run(text, vec![order], vec![Reg::Out(1)], groups);
+    Ok(task)
 }
 
-/// `before(row, a, b)`: whether position `a` of a row comes before `b`.
-fn before(dtypes: &[DType], n: usize, inner: usize, num_keys: usize) -> String {
-    let mut text =
-        format!("fn before(row: i32, a: i32, b: i32) -> bool {{\nif (a >= {n} || b >= {n}) {{ return a < b; }}\n");
-    let _ = writeln!(text, "let first = (row / {inner}) * {} + row % {inner};", n * inner);
-    for (k, d) in dtypes[..num_keys].iter().enumerate() {
-        let key = |p: &str| {
-            let x = load(*d, &format!("in{k}"), 0, &format!("first + {p} * {inner}"));
-            match lane(*d) {
-                // All nans alike, after all else.
-                "f32" => format!("select(rank_of_value({x}), 0x7fffffff, is_nan({x}))"),
-                "bool" => format!("select(0, 1, {x})"),
-                _ => x,
-            }
-        };
-        let _ = writeln!(
-            text,
-            "let x{k} = {};\nlet y{k} = {};\nif (x{k} < y{k}) {{ return true; }}\nif (y{k} < x{k}) {{ return false; }}",
-            key("a"),
-            key("b")
-        );
+/// SortRows of `n` elements, `inner` apart.
+#[derive(Clone, Copy)]
+struct SortRows {
+    count: usize,
+    n: usize,
+    inner: usize,
+}
+impl SortRows {
+    /// A statement that defines `first`, the position of the first element of row `row`.
+    fn first(&self) -> String {
+        format!("let first = (row / {0}) * {1} + row % {0};\n", self.inner, self.n * self.inner)
     }
-    text + "return a < b;\n}\n"
 }
 
-/// Statements that order the pair at positions `p` and `p + j` of `words`, in stage `k` of the network.
-fn exchange(words: &str, padded: usize, position: &str) -> String {
-    format!(
-        "let in_row = ({position}) % {padded};
-let row = ({position}) / {padded};
-let a = bitcast<i32>({words}[p]);
-let b = bitcast<i32>({words}[p + j]);
-let up = (in_row & k) == 0;
-if (select(before(row, a, b), before(row, b, a), up)) {{ {words}[p] = bitcast<u32>(b); {words}[p + j] = bitcast<u32>(a); }}
-"
-    )
+/// The elements of an operand at the first `k` positions of each row's order, of which there are `stride`.
+fn gathered(task: &mut Lowered, regs: [Reg; 3], d: DType, rows: SortRows, [k, stride]: [usize; 2], limits: Limits) {
+    let [x, order, out] = regs;
+    let inner = rows.inner;
+    let (text, groups) = wgsl::each(2, d, rows.count * k, limits, |body| {
+        let _ = writeln!(body, "let row = i / {} * {inner} + i % {inner};", k * inner);
+        body.push_str(&rows.first());
+        let _ = writeln!(body, "let from_k = bitcast<i32>(in1[row * {stride} + (i / {inner}) % {k}]);");
+        load(d, "in0", 0, &format!("first + from_k * {inner}"))
+    });
+    task.run(text, vec![x, order], vec![out], groups);
 }
 
-/// One step over all pairs at distance `j`.
-fn one_step(dtypes: &[DType], [n, inner, padded, total, num_keys]: [usize; 5], limits: Limits) -> String {
-    let head = wgsl::bindings(num_keys, 1) + &before(dtypes, n, inner, num_keys);
-    let body = format!(
-        "if (t >= {}) {{ return; }}\n{}let k = i32(stage.x);\nlet j = i32(stage.y);\nlet p = t / j * 2 * j + t % j;\n{}",
-        total / 2,
-        wgsl::parameters("stage"),
-        exchange("out0", padded, "p")
-    );
-    wgsl::wrapped(head, limits.workgroup, &body)
+/// Which of two keys comes first.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    /// The smaller value; zeros are equal, and nans, which come last.
+    Value,
+    /// The greater in the total order.
+    Descending,
 }
 
-/// All steps of some stages that stay within a chunk of twice the workgroup.
-fn within_chunks(dtypes: &[DType], [n, inner, padded, total, num_keys]: [usize; 5], limits: Limits) -> String {
-    let (size, chunk) = (limits.workgroup, 2 * limits.workgroup);
-    let head = wgsl::bindings(num_keys, 1) + &before(dtypes, n, inner, num_keys);
-    let head = head + &format!("var<workgroup> s: array<u32, {chunk}>;\n");
-    let body = format!(
-        "{stage}let base = group * {chunk};
-for (var e = i32(local); e < {chunk}; e += {size}) {{
-  var x = u32(base + e) % {padded}u;
-  if (stage.z == 0u && base + e < {total}) {{ x = out0[base + e]; }}
-  s[e] = x;
-}}
-workgroupBarrier();
-for (var k = i32(stage.x); k <= i32(stage.y); k *= 2) {{
-  for (var j = min(k / 2, {size}); j > 0; j /= 2) {{
-    let t = i32(local);
-    let p = t / j * 2 * j + t % j;
-    if (base + p + j < {total}) {{
-{exchange}    }}
-    workgroupBarrier();
-  }}
-}}
-for (var e = i32(local); e < {chunk}; e += {size}) {{
-  if (base + e < {total}) {{ out0[base + e] = s[e]; }}
-}}
-",
-        stage = wgsl::parameters("stage"),
-        exchange = exchange("s", padded, "base + p"),
-    );
-    wgsl::wrapped(head, size, &body)
+/// An operand that elements are ordered by.
+struct SortKey {
+    of: Reg,
+    dtype: DType,
+    by: By,
+}
+impl SortKey {
+    fn new(of: Reg, dtype: DType, by: By) -> SortKey {
+        SortKey { of, dtype, by }
+    }
+    /// A function of the position in array `words` to a number, of as many bits as the dtype has, in the order of the keys.
+    fn function(&self, name: &str, words: &str) -> String {
+        let bits = 8 * self.dtype.size() as u32;
+        let (sign, mask) = (1u32 << (bits - 1), u32::MAX >> (32 - bits));
+        let raw = match bits {
+            8 => format!("byte_of({words}[at / 4], at)"),
+            16 => format!("half_of({words}[at / 2], at)"),
+            _ => format!("{words}[at]"),
+        };
+        let mut text = format!("fn {name}(at: i32) -> u32 {{\nlet raw = {raw};\n");
+        let mut key = "raw".to_string();
+        if self.dtype.is_float() {
+            if self.by == By::Value {
+                let infinity = match self.dtype {
+                    DType::F16 => 0x7c00u32,
+                    DType::BF16 => 0x7f80,
+                    _ => 0x7f80_0000,
+                };
+                let _ = writeln!(text, "let size = raw & {}u;", sign - 1);
+                let _ = writeln!(text, "if (size > {infinity}u) {{ return {mask}u; }}");
+                let _ = writeln!(text, "if (size == 0u) {{ return {sign}u; }}");
+            }
+            key = format!("(raw ^ select({sign}u, {mask}u, (raw & {sign}u) != 0u))");
+        } else if self.dtype.is_signed() {
+            key = format!("(raw ^ {sign}u)");
+        }
+        if self.by == By::Descending {
+            key = format!("({key} ^ {mask}u)");
+        }
+        text + &format!("return {key};\n}}\n")
+    }
 }

@@ -1,10 +1,11 @@
-//! Which steps of a plan become row programs ([`crate::wgsl::rows`]): kernels that follow one another and compute rows from the same rows.
+//! The units of a plan, which become one task each: steps, updates of one array, and row programs ([`crate::wgsl::rows`]): kernels that follow one another and compute rows from the same rows.
 //!
 //! ```text
 //!     m = max x;  e = exp(x - m);  s = sum e;  y = e / s         over rows of x: one program, in which m, e and s have no memory
 //! ```
 //! INVARIANT: a step that joins reads nothing that a step between it and the program writes, and writes nothing that such a step names; so it may
 //! run before those.
+use super::updates::Updates;
 use super::{Compiling, names};
 use crate::run::host::is_for_host;
 use crate::task::Limits;
@@ -26,12 +27,13 @@ const MIN_ELEMENTS: usize = 4;
 pub enum Unit<'a> {
     Step(&'a Step),
     Rows(Box<RowProgram>, Vec<&'a Step>),
+    Updates(Box<Updates>, Vec<&'a Step>),
 }
 impl<'a> Unit<'a> {
     pub fn steps(&self) -> &[&'a Step] {
         match self {
             Unit::Step(s) => std::slice::from_ref(s),
-            Unit::Rows(_, steps) => steps,
+            Unit::Rows(_, steps) | Unit::Updates(_, steps) => steps,
         }
     }
 }
@@ -85,9 +87,20 @@ impl Compiling<'_> {
     /// The steps of a block as programs over rows, and others.
     pub fn units<'a>(&self, steps: &'a [Step]) -> Vec<Unit<'a>> {
         let limits = Limits::of(&self.device.limits);
+        let mut updates = self.updates(steps);
         let mut taken = vec![false; steps.len()];
+        let mut read = HashMap::new();
+        for (chain, members) in updates.values() {
+            members.iter().for_each(|i| taken[*i] = true);
+            chain.starts().iter().for_each(|s| *read.entry(*s).or_insert(0) += 1);
+        }
+        steps.iter().zip(&mut taken).for_each(|(s, taken)| *taken |= self.is_unread(s, &read));
         let mut units = vec![];
         for first in 0..steps.len() {
+            if let Some((chain, members)) = updates.remove(&first) {
+                units.push(Unit::Updates(Box::new(chain), members.iter().map(|i| &steps[*i]).collect()));
+                continue;
+            }
             if taken[first] {
                 continue;
             }

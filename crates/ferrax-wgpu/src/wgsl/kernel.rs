@@ -9,7 +9,7 @@ mod reduce;
 pub mod rows;
 pub mod work;
 
-use super::{entry, load, per_word, scalar, to_word, unravel};
+use super::{Place, entry, per_word, scalar, to_word, unravel};
 use crate::device::pipeline::Source;
 use crate::task::{Limits, Pass, Reg, Task};
 use ferrax_kernel::kernel::{Affine, Kernel, Node, NodeId};
@@ -36,21 +36,33 @@ pub fn lower(k: &Kernel, limits: Limits) -> Res<Lowered> {
         let first = chunk * (room / 2);
         let outs: Vec<Reg> = (first..first + outs.len()).map(Reg::Out).collect();
         let (reads, places) = bundle(&mut task, &part, room - outs.len());
-        Text { k: &part, places, limits, first_out: 0, numbers: numbers::Numbers::of(&part) }
-            .passes(&mut task, reads, outs)?;
+        let to = (0..outs.len()).map(|o| Place::of(format!("out{o}"))).collect();
+        Text { k: &part, places, to, limits, numbers: numbers::Numbers::of(&part) }.passes(&mut task, reads, outs)?;
     }
     Ok(task)
 }
 
-/// The position of an input in the bound arrays: the array's name, and the first word.
-pub type BoundInput = (String, usize);
+/// Statements of one workgroup for all elements of a kernel without reductions.
+///
+/// # Errors
+/// As [`lower`].
+pub fn in_workgroup(k: &Kernel, places: Vec<Place>, to: Vec<Place>, limits: Limits) -> Res<String> {
+    let k = collapsed(&with_outputs(k, &k.outputs));
+    check(&k)?;
+    let text = Text { k: &k, places, to, limits, numbers: Numbers::default() };
+    let each = text.consecutive();
+    let (units, size) = (k.grid.size().div_ceil(each), limits.workgroup);
+    let mut body = format!("for (var t = i32(local); t < {units}; t += {size}) {{\n");
+    text.each_output(&mut body, "t", each, |text, body| text.epilogue(body, &[]))?;
+    Ok(body + "}\n")
+}
 
 pub struct Text<'a> {
     pub k: &'a Kernel,
-    pub places: Vec<BoundInput>,
+    /// Of inputs, and of outputs.
+    pub places: Vec<Place>,
+    pub to: Vec<Place>,
     pub limits: Limits,
-    /// The number of the first output's binding among those that are written.
-    pub first_out: usize,
     pub numbers: Numbers,
 }
 
@@ -114,15 +126,16 @@ impl Text<'_> {
     fn stores(&self, body: &mut String) -> Res<()> {
         for (o, id) in self.k.outputs.iter().enumerate() {
             let d = self.k.dtype(*id);
-            let (word, in_word, out) = (to_word(d, &format!("n{id}")), per_word(d), self.first_out + o);
+            let (word, in_word, to) = (to_word(d, &format!("n{id}")), per_word(d), &self.to[o]);
             let _ = if in_word == 1 {
-                writeln!(body, "out{out}[i] = {word};")
+                writeln!(body, "{} = {word};", to.word("i"))
             } else {
                 let (last, bits) = (in_word - 1, 32 / in_word);
                 writeln!(
                     body,
-                    "w{o} |= {word} << (u32(i & {last}) * {bits}u);\nif ((i & {last}) == {last} || i == {} - 1) {{ out{out}[i / {in_word}] = w{o}; w{o} = 0u; }}",
-                    self.numbers.size(self.k.grid.size())
+                    "w{o} |= {word} << (u32(i & {last}) * {bits}u);\nif ((i & {last}) == {last} || i == {} - 1) {{ {} = w{o}; w{o} = 0u; }}",
+                    self.numbers.size(self.k.grid.size()),
+                    to.word(&format!("i / {in_word}"))
                 )
             };
         }
@@ -146,7 +159,6 @@ impl Text<'_> {
             let value = match node {
                 Node::Reduce { .. } => continue,
                 Node::Load(a) if !a.guards.is_empty() => {
-                    let (words, base) = &self.places[a.input as usize];
                     let passes: Vec<String> = a.guards.iter().map(|g| self.numbers.guard(g)).collect();
                     // one place that no guard lets through is still validated
                     let still = a.at.strides.iter().all(|s| *s == 0) && a.at.offset < 0;
@@ -156,14 +168,11 @@ impl Text<'_> {
                         "var n{id} = {};\nif ({}) {{ n{id} = {}; }}",
                         self.numbers.constant(a.fill),
                         passes.join(" && "),
-                        load(*d, words, *base, &at)
+                        self.places[a.input as usize].load(*d, &at)
                     );
                     continue;
                 }
-                Node::Load(a) => {
-                    let (words, base) = &self.places[a.input as usize];
-                    load(*d, words, *base, &self.numbers.affine(&a.at))
-                }
+                Node::Load(a) => self.places[a.input as usize].load(*d, &self.numbers.affine(&a.at)),
                 Node::Const(s) => self.numbers.constant(*s),
                 Node::Index(a) => known(*d, scalar::convert(DType::I32, *d, &format!("({})", self.numbers.affine(a)))),
                 Node::Un(f, x) => scalar::un(*f, of(x), &n(x))?,
@@ -283,16 +292,16 @@ fn check(k: &Kernel) -> Res<()> {
 
 /// The bindings with which at most `room` buffers are read, and the position of each input: those
 /// beyond the limit are copied into one buffer.
-fn bundle(task: &mut Lowered, k: &Kernel, room: usize) -> (Vec<Reg>, Vec<BoundInput>) {
+fn bundle(task: &mut Lowered, k: &Kernel, room: usize) -> (Vec<Reg>, Vec<Place>) {
     let mut used: Vec<usize> =
         k.nodes.iter().filter_map(|(_, n)| if let Node::Load(a) = n { Some(a.input as usize) } else { None }).collect();
     used.sort_unstable();
     used.dedup();
-    let mut places: Vec<BoundInput> = vec![(String::new(), 0); k.inputs.len()];
+    let mut places = vec![Place::default(); k.inputs.len()];
     let alone = if used.len() <= room { used.len() } else { room.max(1) - 1 };
     let mut reads = vec![];
     for input in &used[..alone] {
-        places[*input] = (format!("in{}", reads.len()), 0);
+        places[*input] = Place::of(format!("in{}", reads.len()));
         reads.push(Reg::In(*input));
     }
     if alone < used.len() {
@@ -300,7 +309,7 @@ fn bundle(task: &mut Lowered, k: &Kernel, room: usize) -> (Vec<Reg>, Vec<BoundIn
         let bundle = task.add_scratch(used[alone..].iter().map(|i| 4 * words(*i)).sum());
         let mut at = 0;
         for input in &used[alone..] {
-            places[*input] = (format!("in{}", reads.len()), at);
+            places[*input] = Place { base: at, ..Place::of(format!("in{}", reads.len())) };
             let bytes = k.inputs[*input].0.size() * k.inputs[*input].1;
             task.passes.push(Pass::Copy { from: Reg::In(*input), from_at: 0, to: bundle, to_at: 4 * at, bytes });
             at += words(*input);

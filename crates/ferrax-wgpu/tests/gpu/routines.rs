@@ -228,6 +228,9 @@ fn sorts_are_stable_and_put_nans_last() {
             (2, 513, 1),
             if key == DType::F32 { (1, 3000, 1) } else { (40, 30, 1) },
             if key == DType::I32 { (1, 512, 1) } else { (1, 1, 1) },
+            // tiles of 1024, and more of them than a workgroup adds
+            [(2, 1023, 1), (1, 1024, 2), (3, 1025, 1), (2, 2048, 3)][noise.below(4)],
+            if key.size() == 1 || key == DType::F32 { (2, 65_537, 1) } else { (1, 5000, 3) },
         ] {
             let dtypes = vec![key, DType::I32, DType::U8];
             let r = Routine::Sort { outer, n, inner, dtypes: dtypes.clone(), num_keys: 1 };
@@ -237,15 +240,11 @@ fn sorts_are_stable_and_put_nans_last() {
             check(&*gpu, &r, &[noise.bits(key, len), counter, noise.bits(DType::U8, len)], 0.0, 0.0);
         }
     }
-    let r =
-        Routine::Sort { outer: 2, n: 60, inner: 3, dtypes: vec![DType::Bool, DType::F32, DType::BF16], num_keys: 2 };
-    check(
-        &*gpu,
-        &r,
-        &[noise.values(DType::Bool, 360), noise.values(DType::F32, 360), noise.values(DType::BF16, 360)],
-        0.0,
-        0.0,
-    );
+    for (n, num_keys) in [(60, 2), (1500, 1), (1500, 2), (1500, 3)] {
+        let dtypes = vec![DType::Bool, DType::F32, DType::BF16];
+        let ins: Vec<_> = dtypes.iter().map(|d| noise.values(*d, 6 * n)).collect();
+        check(&*gpu, &Routine::Sort { outer: 2, n, inner: 3, dtypes, num_keys }, &ins, 0.0, 0.0);
+    }
 }
 
 #[test]
@@ -253,9 +252,20 @@ fn the_greatest_come_first() {
     let Some(gpu) = gpu() else { return };
     let mut noise = Noise(17);
     for dtype in DTYPES {
-        for (outer, n, inner, k) in [(3, 7, 2, 3), (2, 513, 1, 513), (1, 1, 1, 1)] {
+        let long = if dtype == DType::I32 { 300_000 } else { 16_384 };
+        for (outer, n, inner, k) in [
+            (3, 7, 2, 3),
+            (2, 513, 1, 513),
+            (1, 1, 1, 1),
+            (40, 8, 1, 2),
+            (2, 512, 1, 512),
+            (3, 1025, 2, 128),
+            (2, 1300, 1, 129),
+            (1, long, 1, 10),
+        ] {
             let r = Routine::TopK { outer, n, inner, k, dtype };
             check(&*gpu, &r, &[noise.bits(dtype, outer * n * inner)], 0.0, 0.0);
+            check(&*gpu, &r, &[noise.values(dtype, outer * n * inner)], 0.0, 0.0);
         }
     }
 }

@@ -19,6 +19,8 @@ const SHORT: usize = 32;
 
 pub struct Reduction {
     pub node: NodeId,
+    /// Among those of the kernel.
+    number: usize,
     kind: ReduceKind,
     pub of: NodeId,
     /// Of the elements, of the accumulator, of the result.
@@ -28,11 +30,13 @@ pub struct Reduction {
 }
 
 pub fn of(k: &Kernel) -> Vec<Reduction> {
+    let mut number = 0;
     let one = |(id, (d, n)): (usize, &(DType, Node))| match n {
         Node::Reduce { kind, of } => {
             let element = k.dtype(*of);
             let acc = if element == DType::Bool { element } else { element.lane() };
-            Some(Reduction { node: id as NodeId, kind: *kind, of: *of, element, acc, result: *d })
+            number += 1;
+            Some(Reduction { node: id as NodeId, number: number - 1, kind: *kind, of: *of, element, acc, result: *d })
         }
         _ => None,
     };
@@ -75,11 +79,18 @@ impl Reduction {
         format!("a{id} = {};\n", self.identity())
             + &if self.positions() { format!("p{id} = -1;\n") } else { String::new() }
     }
-    /// Copies the accumulator to memory that the team shares.
+    /// Places in the memory that the workgroup shares.
+    pub fn value(&self, at: &str) -> String {
+        format!("s{}{}[{at}]", self.number, lane(self.acc))
+    }
+    pub fn position(&self, at: &str) -> String {
+        format!("z{}[{at}]", self.number)
+    }
+    /// Copies the accumulator there.
     fn share(&self) -> String {
         let id = self.node;
-        format!("s{id}[slot] = a{id};\n")
-            + &if self.positions() { format!("z{id}[slot] = p{id};\n") } else { String::new() }
+        format!("{} = a{id};\n", self.value("slot"))
+            + &if self.positions() { format!("{} = p{id};\n", self.position("slot")) } else { String::new() }
     }
     /// Takes element `x`, number `at`, into the accumulator `a` (and its position `p`).
     pub fn take(&self, a: &str, p: &str, x: &str, at: &str) -> Res<String> {
@@ -138,9 +149,10 @@ pub fn accumulators<'a>(all: impl Iterator<Item = &'a Reduction>) -> String {
 /// The memory in which the teams of a workgroup of so many invocations combine.
 pub fn shared<'a>(all: impl Iterator<Item = &'a Reduction>, size: u32) -> String {
     all.fold(String::new(), |mut text, r| {
-        let _ = writeln!(text, "var<workgroup> s{}: array<{}, {size}>;", r.node, lane(r.acc));
+        let (number, lane) = (r.number, lane(r.acc));
+        let _ = writeln!(text, "var<workgroup> s{number}{lane}: array<{lane}, {size}>;");
         if r.positions() {
-            let _ = writeln!(text, "var<workgroup> z{}: array<i32, {size}>;", r.node);
+            let _ = writeln!(text, "var<workgroup> z{number}: array<i32, {size}>;");
         }
         text
     })
@@ -154,7 +166,8 @@ pub fn tree<'a>(all: impl Iterator<Item = &'a Reduction> + Clone) -> Res<String>
         for r in all.clone() {
             let id = r.node;
             let (a, p) = (format!("a{id}"), format!("p{id}"));
-            text += &r.take(&a, &p, &format!("s{id}[slot + {w}]"), &format!("z{id}[slot + {w}]"))?;
+            let other = format!("slot + {w}");
+            text += &r.take(&a, &p, &r.value(&other), &r.position(&other))?;
             text += &r.share();
         }
         text += "}\nworkgroupBarrier();\n";
@@ -226,7 +239,7 @@ impl Level<'_> {
         Ok(())
     }
 
-    /// One team for each block of each row; then `sink` handles the results, which are in `s{id}`
+    /// One team for each block of each row; then `sink` handles the results, which are in shared memory
     /// at `team * 16`.
     fn team(&self, reads: usize, writes: usize, sink: &dyn Fn(&mut String) -> Res<()>) -> Res<(String, (u32, u32))> {
         let size = self.text.limits.workgroup;
@@ -311,7 +324,7 @@ impl Level<'_> {
         );
         let value = |r: &Reduction| {
             let at = format!("(i - group * {teams}) * {LANES}");
-            (r.node, r.finished(&format!("s{}[{at}]", r.node), &format!("z{}[{at}]", r.node)))
+            (r.node, r.finished(&r.value(&at), &r.position(&at)))
         };
         let reduced: Vec<_> = self.all.iter().map(value).collect();
         text.each_output(body, "e", n, |text, body| text.epilogue(body, &reduced))?;

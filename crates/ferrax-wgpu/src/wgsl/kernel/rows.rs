@@ -7,7 +7,7 @@
 //! computed again in each phase that needs them, values of rows are kept in the workgroup's memory.
 //!
 //! INVARIANT: elements are combined in the order of [`super::reduce`], so bits equal those of the kernels one by one.
-use super::super::{bindings, lane, unravel, wrapped};
+use super::super::{Place, bindings, lane, unravel, wrapped};
 use super::numbers::Numbers;
 use super::reduce::{self, Reduction};
 use super::{Lowered, Text, check, work};
@@ -110,9 +110,31 @@ impl RowKernel {
     pub fn reductions(&self) -> usize {
         reduce::of(&self.kernel).len()
     }
+    /// Whether a row is one block.
+    pub fn is_short(&self) -> bool {
+        self.kernel.rdims.size() <= BLOCK
+    }
     /// The longest row that one workgroup reduces in two levels.
     pub fn longest(limits: Limits) -> usize {
         limits.workgroup as usize / LANES * BLOCK
+    }
+
+    fn shape(&self, from: Vec<Place>, to: Vec<Place>, limits: Limits) -> Res<Shape<'_>> {
+        check(&self.kernel)?;
+        let (rows, n) = (self.kernel.grid.size(), self.kernel.rdims.size());
+        let blocks = n.div_ceil(BLOCK);
+        let in_group = if blocks == 1 { limits.workgroup as usize / LANES } else { 1 };
+        Ok(Shape { p: Phases::of(self), rows, n, blocks, in_group, from, to, limits })
+    }
+    /// Statements of one workgroup for all rows; `head` gets the declarations of its memory.
+    ///
+    /// # Errors
+    /// As [`super::lower`].
+    pub fn in_workgroup(&self, from: Vec<Place>, to: Vec<Place>, limits: Limits, head: &mut String) -> Res<String> {
+        let shape = self.shape(from, to, limits)?;
+        let mut body = format!("for (var group = 0; group < {}; group++) {{\n", shape.groups());
+        shape.write(head, &mut body)?;
+        Ok(body + "}\n")
     }
 
     /// One pass, whose inputs and outputs are the program's.
@@ -120,13 +142,11 @@ impl RowKernel {
     /// # Errors
     /// As [`super::lower`].
     pub fn lower(&self, limits: Limits) -> Res<Lowered> {
-        check(&self.kernel)?;
         let k = &self.kernel;
-        let (rows, n, size) = (k.grid.size(), k.rdims.size(), limits.workgroup as usize);
-        let blocks = n.div_ceil(BLOCK);
-        let in_group = if blocks == 1 { size / LANES } else { 1 };
-        let groups = crate::task::fold(rows.div_ceil(in_group) as u64, limits.groups);
-        let shape = Shape { p: Phases::of(self), rows, n, blocks, in_group, limits };
+        let all = |n: usize, name: &str| (0..n).map(|i| Place::of(format!("{name}{i}"))).collect();
+        let shape = self.shape(all(k.inputs.len(), "in"), all(k.outputs.len(), "out"), limits)?;
+        let (rows, n) = (shape.rows, shape.n);
+        let groups = crate::task::fold(shape.groups() as u64, limits.groups);
         let (mut head, mut body) = (bindings(k.inputs.len(), k.outputs.len()), String::new());
         shape.write(&mut head, &mut body)?;
         let ins = (0..k.inputs.len()).map(Reg::In).collect();
@@ -146,23 +166,32 @@ struct Shape<'a> {
     blocks: usize,
     /// Rows of a workgroup.
     in_group: usize,
+    from: Vec<Place>,
+    to: Vec<Place>,
     limits: Limits,
 }
 
 impl Shape<'_> {
+    fn groups(&self) -> usize {
+        self.rows.div_ceil(self.in_group)
+    }
     fn k(&self) -> &Kernel {
         &self.p.rows.kernel
     }
     /// The text of nodes of a kernel with this grid and these outputs.
     fn text<R>(&self, grid: Dims, outputs: Vec<NodeId>, from: usize, f: impl FnOnce(&Text) -> R) -> R {
-        let places = (0..self.k().inputs.len()).map(|i| (format!("in{i}"), 0)).collect();
+        let to = self.to.get(from..from + outputs.len()).unwrap_or_default().to_vec();
         let k = Kernel { grid, outputs, ..self.k().clone() };
-        f(&Text { k: &k, places, limits: self.limits, first_out: from, numbers: Numbers::default() })
+        f(&Text { k: &k, places: self.from.clone(), to, limits: self.limits, numbers: Numbers::default() })
+    }
+    /// Where the value of a row is kept.
+    fn kept(&self, id: NodeId, at: &str) -> String {
+        format!("f{id}{}[{at}]", lane(self.k().nodes[id as usize].0))
     }
     /// `let`s of values of rows, which are kept at `at`.
     fn known(&self, body: &mut String, known: &[NodeId], at: &str) {
         for id in known {
-            let _ = writeln!(body, "let n{id} = f{id}[{at}];");
+            let _ = writeln!(body, "let n{id} = {};", self.kept(*id, at));
         }
     }
 
@@ -171,7 +200,8 @@ impl Shape<'_> {
         *head += &reduce::shared(self.p.all.iter(), size);
         for (id, _) in self.p.kept.iter().enumerate().filter(|(_, kept)| **kept) {
             let d = self.k().nodes[id].0;
-            let _ = writeln!(head, "var<workgroup> f{id}: array<{}, {}>;", lane(d), self.in_group);
+            let rows = self.limits.workgroup as usize / LANES;
+            let _ = writeln!(head, "var<workgroup> f{id}{0}: array<{0}, {rows}>;", lane(d));
         }
         let (of_team, first, is_mine) = match self.blocks {
             1 => ("mine", "0".to_string(), String::new()),
@@ -212,7 +242,7 @@ impl Shape<'_> {
                 let (id, at) = (r.node, format!("j * {LANES}"));
                 let (a, p) = (format!("a{id}"), format!("p{id}"));
                 let _ = writeln!(body, "if (mine == 0 && j < {}) {{", self.blocks);
-                *body += &r.take(&a, &p, &format!("s{id}[{at}]"), &format!("z{id}[{at}]"))?;
+                *body += &r.take(&a, &p, &r.value(&at), &r.position(&at))?;
                 body.push_str("}\n");
             }
             body.push_str("workgroupBarrier();\n");
@@ -230,7 +260,7 @@ impl Shape<'_> {
         self.known(body, &known, "at");
         self.text(self.k().grid.clone(), vec![], 0, |text| text.nodes(body, &needed))?;
         for id in kept() {
-            let _ = writeln!(body, "f{id}[at] = n{id};");
+            let _ = writeln!(body, "{} = n{id};", self.kept(id, "at"));
         }
         body.push_str("}\nworkgroupBarrier();\n");
         Ok(())
