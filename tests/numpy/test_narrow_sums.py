@@ -48,6 +48,10 @@ REDUCTIONS = {
     "stable standardize": lambda j, n, x: j.nn.standardize(x, epsilon=1e-4, algorithm="stable")[5],
     "cov": lambda j, n, x: n.cov(x / 4),
     "segment_max": lambda j, n, x: j.ops.segment_max(x, n.zeros(N, int), 1)[0],
+    "trapezoid": lambda j, n, x: n.trapezoid(x, dx=1 / 4096) / 16,
+    "trapezoid over points": lambda j, n, x: n.trapezoid(x[:128], n.arange(128, dtype=x.dtype) / 128),
+    "quantile": lambda j, n, x: n.quantile(x, 0.75),
+    "percentile": lambda j, n, x: n.percentile(x, n.asarray(75, x.dtype)),
     "scattered minimum": lambda j, n, x: n.full(1, 1000, x.dtype).at[n.zeros(N, int)].min(x)[0],
 }
 # A derivative that is the difference of nearly equal terms, in elements that a narrow float does not tell apart.
