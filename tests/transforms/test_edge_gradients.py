@@ -144,6 +144,25 @@ def test_slopes_of_hypot_do_not_leave_the_range(jax, jnp, scale, jit):
 
 
 @pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("jit", [False, True])
+def test_slopes_of_arctan2_do_not_leave_the_range(jax, jnp, dtype, jit):
+    """Of arctan2(y, x) they are x / r and -y / r over r, whatever the size of x and y; the second derivatives are of the size 1 / r^2."""
+    wrap = jax.jit if jit else (lambda f: f)
+    for scale in (2.0**-10, 1.0, 2.0**10) if dtype == "float16" else (2.0**-90, 2.0**-60, 1.0, 2.0**70, 2.0**120):
+        y, x = jnp.asarray(3 * scale, dtype), jnp.asarray(-4 * scale, dtype)
+        want = np.array([-4, -3]) / 25 / scale
+        np.testing.assert_allclose(np.asarray(wrap(jax.grad(jnp.arctan2, (0, 1)))(y, x), float), want, rtol=2e-3 if dtype == "float16" else 1e-6)
+        rows = wrap(jax.vmap(jax.grad(jnp.arctan2), (0, None)))(jnp.stack([y, -y]), x)
+        np.testing.assert_allclose(np.asarray(rows, float), want[[0, 0]], rtol=2e-3 if dtype == "float16" else 1e-6)
+        if scale in (2.0**-60, 1.0) and dtype != "float16":
+            second = wrap(jax.grad(jax.grad(jnp.arctan2)))(y, x)
+            np.testing.assert_allclose(float(second) * scale * scale, 24 / 625, rtol=1e-5)
+    assert np.asarray(wrap(jax.hessian(lambda z: jnp.arctan2(z[0], z[1])))(jnp.zeros(2, dtype))).shape == (2, 2)
+    assert [float(s) for s in wrap(jax.grad(jnp.arctan2, (0, 1)))(jnp.zeros((), dtype), jnp.zeros((), dtype))] == [0, 0]
+
+
+@pytest.mark.ours
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 def test_derivatives_of_sinc_near_zero(jax, jnp, x64, dtype):
     """By the series sum (-1)^k (pi x)^(2 k) / (2 k + 1)!, of which the quotient's derivatives keep no digit."""
