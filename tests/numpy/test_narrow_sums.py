@@ -48,6 +48,10 @@ REDUCTIONS = {
     "stable standardize": lambda j, n, x: j.nn.standardize(x, epsilon=1e-4, algorithm="stable")[5],
     "cov": lambda j, n, x: n.cov(x / 4),
     "segment_max": lambda j, n, x: j.ops.segment_max(x, n.zeros(N, int), 1)[0],
+    "trapezoid": lambda j, n, x: n.trapezoid(x, dx=1 / 4096) / 16,
+    "trapezoid over points": lambda j, n, x: n.trapezoid(x[:128], n.arange(128, dtype=x.dtype) / 128),
+    "quantile": lambda j, n, x: n.quantile(x, 0.75),
+    "percentile": lambda j, n, x: n.percentile(x, n.asarray(75, x.dtype)),
     "scattered minimum": lambda j, n, x: n.full(1, 1000, x.dtype).at[n.zeros(N, int)].min(x)[0],
 }
 # A derivative that is the difference of nearly equal terms, in elements that a narrow float does not tell apart.
@@ -84,3 +88,33 @@ def test_slopes_of_many_equal_terms_sum_to_one(jax, jnp, dtype):
     assert float(jax.nn.logsumexp(x)) == pytest.approx(16 * np.log(2), rel=1e-2)
     assert not np.asarray(jax.grad(lambda x: jax.nn.log_softmax(x).sum())(x), float).any()
     assert not np.asarray(jax.jvp(jnp.max, (x,), (jnp.ones_like(x),))[1] - 1, float).any()
+
+
+MEETING = {
+    "segment_sum": lambda j, n, x: j.ops.segment_sum(x, n.arange(x.size) % 2, 2)[1],
+    "bincount": lambda j, n, x: n.bincount(n.arange(x.size) % 3, weights=x, length=3)[1],
+    "add": lambda j, n, x: n.ones(4, x.dtype).at[n.arange(x.size) % 4].add(x)[2],
+    "add of rows": lambda j, n, x: n.ones((3, 2), x.dtype).at[n.arange(x.size // 2) % 3].add(x.reshape(-1, 2))[1, 1],
+    "subtract": lambda j, n, x: (x[:4] * 2).at[n.arange(x.size) % 4].subtract(x)[2],
+    "add to few of many": lambda j, n, x: n.zeros(10**5, x.dtype).at[n.arange(x.size) % 5 * 20000].add(x)[40000],
+    "gather": lambda j, n, x: n.mean(x[:7][n.arange(x.size) % 7]),
+    "take of rows": lambda j, n, x: n.mean(n.take(x[:9].reshape(3, 3), n.arange(x.size) % 3, axis=0)),
+    "take_along_axis": lambda j, n, x: n.sum(n.take_along_axis(x[:6].reshape(2, 3), n.arange(3000).reshape(2, -1) % 3, 1)),
+}
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", MEETING)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_many_narrow_floats_that_meet_in_one_element(jax, jnp, x64, dtype, name):
+    """A sum of 256 ones is the last that bfloat16 tells from the next, of 2048 that of float16: updates are added in single precision."""
+    f = lambda x: MEETING[name](jax, jnp, x)
+    x = jnp.asarray(1 + np.arange(9000) % 5 / 8).astype(dtype)
+    wide, eps = x.astype("float64"), float(jnp.finfo(dtype).eps)
+    (want, want_slope), rows = jax.value_and_grad(f)(wide), jax.vmap(f)(jnp.stack([x, x]))
+    assert rows.dtype == x.dtype
+    np.testing.assert_allclose(np.asarray(rows, float), [float(want)] * 2, rtol=4 * eps)
+    for grad in (jax.value_and_grad(f), jax.jit(jax.value_and_grad(f))):
+        got, slope = grad(x)
+        np.testing.assert_allclose(float(got), float(want), rtol=4 * eps)
+        np.testing.assert_allclose(np.asarray(slope, float), want_slope, rtol=8 * eps, atol=1e-9)

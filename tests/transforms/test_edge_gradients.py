@@ -1,6 +1,7 @@
 """Derivatives at poles, ties and ends of domain: JAX's where it has a value, a finite one where it gives NaN."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -140,6 +141,55 @@ def test_slopes_of_hypot_do_not_leave_the_range(jax, jnp, scale, jit):
     np.testing.assert_allclose(wrap(lambda x, y: jax.jvp(jnp.hypot, (x, y), (jnp.float32(2), jnp.float32(1))))(x, y)[1], 0.4, rtol=1e-5)
     rows = wrap(jax.vmap(jax.grad(jnp.hypot), (0, None)))(jnp.stack([x, -x]), y)
     np.testing.assert_allclose(rows, [0.6, -0.6], rtol=1e-6)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("jit", [False, True])
+def test_slopes_of_arctan2_do_not_leave_the_range(jax, jnp, dtype, jit):
+    """Of arctan2(y, x) they are x / r and -y / r over r, whatever the size of x and y; the second derivatives are of the size 1 / r^2."""
+    wrap = jax.jit if jit else (lambda f: f)
+    for scale in (2.0**-10, 1.0, 2.0**10) if dtype == "float16" else (2.0**-90, 2.0**-60, 1.0, 2.0**70, 2.0**120):
+        y, x = jnp.asarray(3 * scale, dtype), jnp.asarray(-4 * scale, dtype)
+        want = np.array([-4, -3]) / 25 / scale
+        np.testing.assert_allclose(np.asarray(wrap(jax.grad(jnp.arctan2, (0, 1)))(y, x), float), want, rtol=2e-3 if dtype == "float16" else 1e-6)
+        rows = wrap(jax.vmap(jax.grad(jnp.arctan2), (0, None)))(jnp.stack([y, -y]), x)
+        np.testing.assert_allclose(np.asarray(rows, float), want[[0, 0]], rtol=2e-3 if dtype == "float16" else 1e-6)
+        if scale in (2.0**-60, 1.0) and dtype != "float16":
+            second = wrap(jax.grad(jax.grad(jnp.arctan2)))(y, x)
+            np.testing.assert_allclose(float(second) * scale * scale, 24 / 625, rtol=1e-5)
+    assert np.asarray(wrap(jax.hessian(lambda z: jnp.arctan2(z[0], z[1])))(jnp.zeros(2, dtype))).shape == (2, 2)
+    assert [float(s) for s in wrap(jax.grad(jnp.arctan2, (0, 1)))(jnp.zeros((), dtype), jnp.zeros((), dtype))] == [0, 0]
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_derivatives_of_sinc_near_zero(jax, jnp, x64, dtype):
+    """By the series sum (-1)^k (pi x)^(2 k) / (2 k + 1)!, of which the quotient's derivatives keep no digit."""
+    rtol = 1e-11 if dtype == "float64" else 3e-6
+    for x in (0.0, 1e-300, 1e-30, 1e-8, 1e-5, 1e-3, 0.01, 0.1, 0.3, 0.32, -0.2):
+        x = np.dtype(dtype).type(x)
+        real = float(x.real)
+        terms = [(-1) ** k * np.pi ** (2 * k) / float(math.factorial(2 * k + 1)) for k in range(14)]
+        f = (lambda t: jnp.sinc(t)) if dtype != "complex64" else (lambda t: jnp.sinc(t.astype(dtype)).real)
+        at = x if dtype != "complex64" else np.float32(real)
+        for order in range(4):
+            want = sum(c * math.perm(2 * k, order) * real ** (2 * k - order) for k, c in enumerate(terms) if 2 * k >= order)
+            for grad in (jax.grad, lambda f: lambda t: jax.jvp(f, (t,), (t * 0 + 1,))[1]):
+                g = f
+                for _ in range(order):
+                    g = grad(g)
+                np.testing.assert_allclose(jax.jit(g)(at), want, rtol=rtol * 10**order, atol=1e-300)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("x", [-1e9, -1e5, -300.0, -1.0, 0.0, 2.0, 1e5])
+def test_squareplus_does_not_cancel(jax, jnp, x):
+    root = math.hypot(x, 2.0)
+    value, slope = (2 / (root - x), 2 / root / (root - x)) if x < 0 else ((root + x) / 2, (1 + x / root) / 2)
+    np.testing.assert_allclose(jax.nn.squareplus(f32(x)), value, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(jax.nn.squareplus)(f32(x)), slope, rtol=1e-6)
+    np.testing.assert_allclose(jax.nn.squareplus(f32(x), 0), max(x, 0))
 
 
 NAN = f32(np.nan)

@@ -222,14 +222,10 @@ table! {
         let l = a.f(Pw::Log, &[&safe])?;
         a.mul(t, &a.mul(&l, a.y)?)
     })];
-    Atan2 "atan2" Inexact Same [By(|a, t| {
-        let r2 = a.squared_radius()?;
-        a.mul(t, &a.f(Pw::Div, &[&a.x[1], &r2])?)
-    }), By(|a, t| {
-        let m = a.cx.neg(&a.x[0])?;
-        let r2 = a.squared_radius()?;
-        a.mul(t, &a.f(Pw::Div, &[&m, &r2])?)
-    })];
+    Atan2 "atan2" Inexact Same [
+        By(|a, t| a.over_squared_radius(t, &a.x[1])),
+        By(|a, t| a.over_squared_radius(t, &a.cx.neg(&a.x[0])?)),
+    ];
     NextAfter "nextafter" Float Same [NoRule, NoRule];
     Complex "complex" Wide ComplexOf [
         Lin(|a, t| a.f(Pw::Complex, &[t, &lit(t.dtype(), 0.0)])),

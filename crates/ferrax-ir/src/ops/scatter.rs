@@ -517,7 +517,7 @@ impl Rules for Scatter {
             combine,
             mode: self.mode,
             unique: self.unique_indices,
-            dtype: p.dtype,
+            dtype: b.dtype(u),
             index_dtype: b.dtype(x[1]),
         };
         let one = |b: &mut Graph, a: TensorId, u: TensorId| {
@@ -534,12 +534,24 @@ impl Rules for Scatter {
                 let (p, q) = (one(b, a0, u0), one(b, a1, u1));
                 b.pair(p, q)
             }
-            _ => one(b, x[0], x[2]),
+            _ => {
+                let lane = if self.combines_many(b, x) { p.dtype.lane() } else { p.dtype };
+                let [operand, updates] = [x[0], x[2]].map(|v| b.convert(v, lane));
+                let y = one(b, operand, updates);
+                b.convert(y, p.dtype)
+            }
         }])
     }
 }
 
 impl Scatter {
+    /// Whether many floats may meet in one element: they are combined in the dtype of arithmetic and
+    /// rounded once, unless few updates of a large operand would convert all of it.
+    fn combines_many(&self, b: &Graph, x: &[TensorId]) -> bool {
+        let few = 16 * b.shape(x[2]).size() < b.shape(x[0]).size() && b.constant_of(x[0]).is_none();
+        let rounds = matches!(self.kind, ScatterKind::Add | ScatterKind::Sub | ScatterKind::Mul);
+        b.dtype(x[0]).is_float() && rounds && !self.unique_indices && !few
+    }
     /// One window at a constant position in bounds: it is read, combined with the updates, and
     /// written back.
     fn in_known_place(&self, b: &mut Graph, x: &[TensorId]) -> Option<TensorId> {

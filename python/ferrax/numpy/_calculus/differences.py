@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
-from ..._base.dtypes import is_bool, is_complex
+from ..._base.dtypes import is_bool, is_complex, summed_in
 from ..._base.shapes import canonicalize_axis, listed_axes
 from ..._core import bind
 from ...lax import slice_in_dim
@@ -192,15 +192,23 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: int | Sequence[int] | None
     return out[0] if len(axes) == 1 else list(out)
 
 
+def _equally_spaced(y, axis, dx):
+    (y,) = _core.promote_dtypes_inexact(y)
+    dtype = y.dtype
+    y = moveaxis(convert(y, summed_in(dtype)), axis, -1)
+    total = _reductions.sum(y, axis=-1)
+    ends = bind("mul", constant(0.5, y.dtype), bind("add", y[..., 0], y[..., -1]))
+    return convert(bind("mul", dx(y.dtype), bind("sub", total, ends)), dtype)
+
+
 @jitted("trapezoid", static=("axis",))
 def _trapezoid(y, x, dx, axis):
     if x is None:
-        (y,) = _core.promote_dtypes_inexact(y)
-        y = moveaxis(y, axis, -1)
-        total = _reductions.sum(y, axis=-1)
-        ends = bind("mul", constant(0.5, y.dtype), bind("add", y[..., 0], y[..., -1]))
-        return bind("mul", convert(dx, y.dtype), bind("sub", total, ends))
+        return _equally_spaced(y, axis, lambda dtype: convert(dx, dtype))
     y, x = _core.promote_dtypes_inexact(y, x)
+    wide = summed_in(y.dtype)
+    if wide != y.dtype:
+        return convert(_trapezoid(convert(y, wide), convert(x, wide), dx, axis=axis), y.dtype)
     # The axis of x is that of y, counted from the end; a vector has one.
     steps = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis - y.ndim), axis - y.ndim, -1)
     y = moveaxis(y, axis, -1)
@@ -233,11 +241,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
 
 @jitted("trapezoid", static=("axis",))
 def _unit_trapezoid(y, axis):
-    (y,) = _core.promote_dtypes_inexact(y)
-    y = moveaxis(y, axis, -1)
-    total = _reductions.sum(y, axis=-1)
-    ends = bind("mul", constant(0.5, y.dtype), bind("add", y[..., 0], y[..., -1]))
-    return bind("mul", constant(1, y.dtype), bind("sub", total, ends))
+    return _equally_spaced(y, axis, lambda dtype: constant(1, dtype))
 
 
 @jitted("_interp", static=("outside",))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import _core
-from ..._base.dtypes import dtype_of, is_complex, is_narrow, to_real
+from ..._base.dtypes import dtype_of, is_complex, summed_in, to_real
 from ..._base.shapes import common_shape
 from ..._core import bind, promote_shapes
 from .._indexing.selecting import where
@@ -337,7 +337,7 @@ def _sinc_near_zero(v):
 def _sinc(x):
     (x,) = promote_inexact("sinc", x)
     dtype = x.dtype
-    x = convert(x, np.float32) if is_narrow(dtype) else x
+    x = convert(x, summed_in(dtype))
     y = bind("mul", scalar_like(np.pi, x), x)
     near = bind("lt", bind("abs", y), scalar_like(1, bind("abs", y)))
     close = where(near, y, _core.asarray(scalar_like(0, y)))

@@ -70,6 +70,7 @@ def _quantile(a, q, axis, method, keepdims, skip_nan, weights=None):
     if is_complex(q.dtype):
         raise TypeError(f"floor does not accept dtype {q.dtype.name}. Accepted dtypes are subtypes of floating.")
     (q,) = _core.promote_dtypes_inexact(q)
+    q = convert(q, summed_in(q.dtype))
     whole, axes = a.shape, axis
     a, axis, kept = _at_ends(a, axis)
     n = a.shape[axis]
@@ -284,6 +285,7 @@ def _hundredth(name, q):
     if isinstance(q, (int, float)):
         return q / 100
     (q,) = _core.promote_dtypes_inexact(q)
+    q = convert(q, summed_in(q.dtype))
     return bind("div", q, constant(100, q.dtype))
 
 

@@ -44,11 +44,22 @@ impl At<'_> {
     pub(super) fn ipow(&self, x: &Value, y: i32) -> Res<Value> {
         self.cx.bind1(Pointwise { f: Pw::IntegerPow, y }, std::slice::from_ref(x))
     }
-    /// x^2 + y^2, and 1 at the origin, where the angle is flat by definition.
-    pub(super) fn squared_radius(&self) -> Res<Value> {
-        let r2 = self.f(Pw::Add, &[&self.square(&self.x[0])?, &self.square(&self.x[1])?])?;
+    /// `t v / (x^2 + y^2)` for v = x or y, and 0 at the origin, where the angle is flat by definition.
+    /// In units of the greater of the two, so that no square leaves the dtype's range.
+    pub(super) fn over_squared_radius(&self, t: &Value, v: &Value) -> Res<Value> {
+        let unit = if self.x[0].dtype().is_complex() {
+            self.k(1.0)
+        } else {
+            let [x, y] = [0, 1].map(|k| self.f(Pw::Abs, &[&self.x[k]]));
+            let m = self.f(Pw::StopGradient, &[&self.f(Pw::Max, &[&x?, &y?])?])?;
+            self.select(&self.f(Pw::Eq, &[&m, &self.k(0.0)])?, &m, &self.k(1.0))?
+        };
+        let scaled = |v: &Value| self.f(Pw::Div, &[v, &unit]);
+        let [x, y] = [0, 1].map(|k| self.square(&scaled(&self.x[k])?));
+        let r2 = self.f(Pw::Add, &[&x?, &y?])?;
         let zero = self.f(Pw::Eq, &[&r2, &self.k(0.0)])?;
-        self.select(&zero, &r2, &self.k(1.0))
+        let slope = self.f(Pw::Div, &[&scaled(v)?, &self.select(&zero, &r2, &self.k(1.0))?])?;
+        self.mul(t, &scaled(&slope)?)
     }
     /// `exact` as the value, with the derivative of `formula`: where the formula cancels, and its
     /// derivative does not.
