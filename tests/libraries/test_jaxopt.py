@@ -35,8 +35,10 @@ def programs(t):
         "armijo": lambda **k: jaxopt.ArmijoSGD(ridge, maxiter=100, **k),
     }
     for name, make in solvers.items():
-        t(name, lambda make=make: make().run(w0, l2=0.1, data=data).params)
-        t(name + " implicit", lambda make=make: jax.jacrev(lambda l2: make(implicit_diff=True, tol=1e-6).run(w0, l2=l2, data=data).params)(0.5))
+        # The steps end before the minimum is exact to single precision, and where they end depends on rounding.
+        within = 1e-3 if name in ("gd", "armijo") else None
+        t(name, lambda make=make: make().run(w0, l2=0.1, data=data).params, within=within)
+        t(name + " implicit", lambda make=make: jax.jacrev(lambda l2: make(implicit_diff=True, tol=1e-6).run(w0, l2=l2, data=data).params)(0.5), within=within)
     t("lbfgs jit", lambda: jax.jit(lambda l2: solvers["lbfgs"]().run(w0, l2=l2, data=data).params)(0.1))
     t(
         "gd forward",

@@ -150,6 +150,7 @@ def wholes(t):
             lambda: (
                 optx.minimise(lambda y, a: ((y - a) ** 2).sum() + (y**4).sum(), optx.NonlinearCG(1e-4, 1e-4, method=method), jnp.ones(3), jnp.arange(3.0)).value
             ),
+            within=1e-3,  # the solver stops at 1e-4, so the steps it takes depend on rounding
         )
     t(
         "no inverse",
