@@ -336,13 +336,13 @@ def _sinc_near_zero(v):
 @jitted("sinc")
 def _sinc(x):
     (x,) = promote_inexact("sinc", x)
-    dtype = x.dtype
-    x = convert(x, summed_in(dtype))
+    dtype, weak = x.dtype, x.weak_type
+    x = convert(x, summed_in(dtype), weak)
     y = bind("mul", scalar_like(np.pi, x), x)
     near = bind("lt", bind("abs", y), scalar_like(1, bind("abs", y)))
     close = where(near, y, _core.asarray(scalar_like(0, y)))
     far = where(near, _core.asarray(scalar_like(1, y)), y)
-    return convert(where(near, _sinc_near_zero(close), bind("div", bind("sin", far), far)), dtype)
+    return convert(where(near, _sinc_near_zero(close), bind("div", bind("sin", far), far)), dtype, weak)
 
 
 def sinc(x: ArrayLike, /) -> Array:
