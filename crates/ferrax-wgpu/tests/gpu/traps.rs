@@ -352,14 +352,15 @@ fn sizes_share_a_pipeline() {
     }
 }
 
+/// More elements than a loop in one dispatch takes: the host dispatches each iteration.
 #[test]
 fn iterations_allocate_nothing() {
     let Some(gpu) = own_gpu(None) else { return };
     let plan = |n: usize| {
         let mut b = Build::default();
-        let (x, out) = (b.input(DType::F32, 1000), b.output(DType::F32, 1000));
-        let carry = b.carry(DType::F32, 1000, x, out);
-        let t = b.temp(DType::F32, 1000);
+        let (x, out) = (b.input(DType::F32, 10_000), b.output(DType::F32, 10_000));
+        let carry = b.carry(DType::F32, 10_000, x, out);
+        let t = b.temp(DType::F32, 10_000);
         let body = vec![b.binary(Bin::Add, carry.slot, carry.slot, t), b.binary(Bin::Mul, t, carry.slot, carry.next)];
         let l = Loop {
             trip: Trip::Static(n),
@@ -373,7 +374,7 @@ fn iterations_allocate_nothing() {
         b.0.steps = vec![Step::Loop(Box::new(l))];
         b.0
     };
-    let (few, many) = (counted(&gpu, plan(3), &[vec![0; 4000]]), counted(&gpu, plan(50), &[vec![0; 4000]]));
+    let (few, many) = (counted(&gpu, plan(3), &[vec![0; 40_000]]), counted(&gpu, plan(50), &[vec![0; 40_000]]));
     assert_eq!((few.dispatches, many.dispatches), (6, 100));
     assert_eq!((few.buffers, many.buffers), (0, 0));
     assert_eq!(many.submissions, 1);
