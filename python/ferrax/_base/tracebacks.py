@@ -65,14 +65,18 @@ def _hidden(frames):
         yield hidden
 
 
+def _entries(tb):
+    """The entries of a traceback, from the outermost frame on."""
+    entries = []
+    while tb is not None:
+        entries.append(tb)
+        tb = tb.tb_next
+    return entries
+
+
 def filter_traceback(tb: types.TracebackType | None) -> types.TracebackType | None:
     """A traceback of the user's frames alone."""
-    entries = []
-    at = tb
-    while at is not None:
-        entries.append(at)
-        at = at.tb_next
-    out = None
+    entries, out = _entries(tb), None
     for entry, hidden in reversed(list(zip(entries, _hidden([e.tb_frame for e in entries]), strict=True))):
         if not hidden:
             out = types.TracebackType(out, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
@@ -102,10 +106,7 @@ def _under_boundary(frame):
 
 
 def _hide(tb):
-    frames = []
-    while tb is not None:
-        frames.append(tb.tb_frame)
-        tb = tb.tb_next
+    frames = [entry.tb_frame for entry in _entries(tb)]
     for frame, hidden in zip(frames, _hidden(frames), strict=True):
         if hidden and frame.f_code is not _BOUNDARY:
             frame.f_locals["__tracebackhide__"] = True
