@@ -99,6 +99,12 @@ impl State {
         self.taken[from] += 1;
         Ok(true)
     }
+    /// Keeps memory that bytes may still arrive in.
+    fn abandon(&mut self, data: Data) {
+        if let Data::Coming(receiving) = data {
+            self.abandoned.push(receiving);
+        }
+    }
     /// Forgets the abandoned transfers that have completed.
     fn clear(&mut self) {
         if self.mpi.is_some() {
@@ -157,7 +163,7 @@ impl Moving {
                 self.found[k] = Some(a.data);
             } else {
                 self.wrong.push(key.0);
-                self.keep(s, a.data);
+                s.abandon(a.data);
             }
         }
         if let Some(Data::Coming(receiving)) = &mut self.found[k] {
@@ -168,11 +174,6 @@ impl Moving {
             }
         }
         Ok(self.found[k].is_some())
-    }
-    fn keep(&self, s: &mut State, data: Data) {
-        if let Data::Coming(receiving) = data {
-            s.abandoned.push(receiving);
-        }
     }
 }
 impl Transfer {
@@ -213,11 +214,7 @@ impl Transfer {
         let (mut m, mut s) = (self.lock(), self.all.lock());
         let sends = std::mem::take(&mut m.sends);
         s.abandoned_sends.extend(sends.into_iter().map(|(_, send)| send));
-        for data in m.found.iter_mut().filter_map(Option::take) {
-            if let Data::Coming(receiving) = data {
-                s.abandoned.push(receiving);
-            }
-        }
+        m.found.iter_mut().filter_map(Option::take).for_each(|data| s.abandon(data));
     }
 }
 impl Drop for Transfer {
