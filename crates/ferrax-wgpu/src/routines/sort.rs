@@ -45,14 +45,14 @@ pub fn top_k([outer, n, inner]: [usize; 3], k: usize, d: DType, limits: Limits) 
     };
     gathered(&mut task, [Reg::In(0), order, Reg::Out(0)], d, rows, [k, stride], limits);
     let (text, groups) = wgsl::each(1, DType::I32, rows.count * k, limits, |body| {
-        let _ = writeln!(body, "let row = i / {} * {inner} + i % {inner};", k * inner);
+        body.push_str(&rows.row(k));
         format!("bitcast<i32>(in0[row * {stride} + (i / {inner}) % {k}])")
     });
     task.run(text, vec![order], vec![Reg::Out(1)], groups);
     Ok(task)
 }
 
-/// SortRows of `n` elements, `inner` apart.
+/// Rows of `n` elements, `inner` apart.
 #[derive(Clone, Copy)]
 struct SortRows {
     count: usize,
@@ -60,6 +60,10 @@ struct SortRows {
     inner: usize,
 }
 impl SortRows {
+    /// A statement that defines `row`, the row of element `i` of an array that has `k` elements of each.
+    fn row(&self, k: usize) -> String {
+        format!("let row = i / {} * {1} + i % {1};\n", k * self.inner, self.inner)
+    }
     /// A statement that defines `first`, the position of the first element of row `row`.
     fn first(&self) -> String {
         format!("let first = (row / {0}) * {1} + row % {0};\n", self.inner, self.n * self.inner)
@@ -71,7 +75,7 @@ fn gathered(task: &mut Lowered, regs: [Reg; 3], d: DType, rows: SortRows, [k, st
     let [x, order, out] = regs;
     let inner = rows.inner;
     let (text, groups) = wgsl::each(2, d, rows.count * k, limits, |body| {
-        let _ = writeln!(body, "let row = i / {} * {inner} + i % {inner};", k * inner);
+        body.push_str(&rows.row(k));
         body.push_str(&rows.first());
         let _ = writeln!(body, "let from_k = bitcast<i32>(in1[row * {stride} + (i / {inner}) % {k}]);");
         load(d, "in0", 0, &format!("first + from_k * {inner}"))
