@@ -200,10 +200,10 @@ impl Plan {
             _ => 1,
         })
     }
-    /// The part of it in routines that take elements one after the other, a nanosecond each and more.
-    pub fn serial_work(&self) -> u64 {
+    /// The part of it in routines whose operations take much longer than a nanosecond.
+    pub fn slow_work(&self) -> u64 {
         sum(&self.steps, 0, &|s| match s {
-            Step::Routine { routine, .. } if routine.is_serial() => routine.work(),
+            Step::Routine { routine, .. } if routine.is_slow() => routine.work(),
             _ => 0,
         })
     }

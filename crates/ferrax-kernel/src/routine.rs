@@ -398,7 +398,7 @@ impl Routine {
         }
     }
     /// Whether an element takes it much longer than a nanosecond: a decomposition, or a sort.
-    pub fn is_serial(&self) -> bool {
+    pub fn is_slow(&self) -> bool {
         matches!(self, Routine::Linalg(_) | Routine::Sort { .. })
     }
     /// An estimate of scalar operations, by which asynchronous and parallel execution are chosen.

@@ -82,7 +82,7 @@ impl Compiled {
         let ends = !plan.unbounded() && !plan.waits();
         // a decomposition takes a hundred times as long as a sum of as many terms, and cannot be stopped
         let most = if ends { MAX_SPECULATIVE_WORK } else { ASYNC_WORK };
-        let brief = plan.work() <= most && plan.serial_work() <= ASYNC_WORK;
+        let brief = plan.work() <= most && plan.slow_work() <= ASYNC_WORK;
         let pace =
             (queued && brief && !plan.meets() && !effects && device.platform() == "cpu").then(|| Pace::new(ends));
         let exe = rescue::compiled(&program, device, plan)?;
