@@ -2,9 +2,9 @@
 mod tests;
 
 use super::asm::{Emitted, Kept, KeptOperand, TABLE, assemble};
-use super::encode::VectorSize;
 use super::masks;
-use super::opcodes::{MemoryElement, Opcode, Site, VecInst};
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{MemoryElement, Opcode, Site, VecInst};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [

@@ -5,9 +5,9 @@
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::asm::{Emitted, GATHERING, LAST};
-use super::encode::VectorSize;
-use super::graph::{Leaf, StoredElement, VecGraph, VecNode, VecValue, Written};
-use super::opcodes::{Opcode, Site, VecInst};
+use crate::instructions::VectorSize;
+use crate::instructions::graph::{Leaf, StoredElement, VecGraph, VecNode, VecValue, Written};
+use crate::instructions::opcodes::{Opcode, Site, VecInst};
 use smallvec::SmallVec;
 
 pub struct RegisterAllocation {

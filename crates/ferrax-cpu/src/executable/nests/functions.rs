@@ -3,10 +3,10 @@
 //! INVARIANT: an operation gives the bits of its block function (`kernels/scalar.rs`).
 use super::build::Builder;
 use super::interpret::{TIER, tier_of};
+use crate::instructions::Function;
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::scalar;
-use crate::native::Function;
 use crate::nest::text::FunctionNames;
 use crate::nest::{Callee, NestOp, NestValue, lane};
 use ferrax_kernel::{Bin, DType, Scalar, Un};

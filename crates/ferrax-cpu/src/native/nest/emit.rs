@@ -10,8 +10,9 @@ mod wholes;
 use super::allocate::{Held, NestAllocation, Place};
 use super::order::{Inst, Order};
 use super::{FrameLayout, OPERAND_WORDS};
-use crate::native::encode::{Encoder, Label, R8, RAX, RBX, RCX, RDI, RDX, RSI, Rm, VectorSize, at, cc};
-use crate::native::opcodes::{COPY, LOAD, Length, STORE, Shape, from_whole, load_one, one, store_one, to_whole};
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{COPY, LOAD, Length, STORE, Shape, from_whole, load_one, one, store_one, to_whole};
+use crate::native::encode::{Encoder, Label, R8, RAX, RBX, RCX, RDI, RDX, RSI, Rm, at, cc};
 use crate::nest::{Callee, Def, Nest, NestOp, NestTrip, NestValue, RowCall, lane};
 use ferrax_kernel::{Bin, DType};
 

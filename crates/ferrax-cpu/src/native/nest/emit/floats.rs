@@ -1,7 +1,7 @@
 //! Instructions on floats, single numbers and vectors of them alike, and conversions from and to single floats.
 use super::{Emitter, NestSite, RegisterKind, V0, V1, V2};
+use crate::instructions::opcodes::{Opcode, Shape, one};
 use crate::native::encode::{RAX, Rm};
-use crate::native::opcodes::{Opcode, Shape, one};
 use crate::nest::{NestOp, NestValue};
 use ferrax_kernel::{Bin, DType, Scalar, Un};
 

@@ -1,7 +1,8 @@
 //! Instructions on vectors: their moves, and whole numbers. Truth values are masks of the elements' width.
 use super::{Emitter, NestSite, V0, V1, V2};
-use crate::native::encode::{MASK, RAX, RDX, Rm, VectorSize, ZEROING};
-use crate::native::opcodes::{self, Coded, EXTRACT, LOAD, Length, Opcode, STORE, Shape, one, plain};
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{self, Coded, EXTRACT, LOAD, Length, Opcode, STORE, Shape, one, plain};
+use crate::native::encode::{MASK, RAX, RDX, Rm, ZEROING};
 use crate::nest::{Def, NestOp, NestValue};
 use ferrax_kernel::{Bin, DType, Scalar};
 

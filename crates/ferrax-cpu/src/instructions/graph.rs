@@ -1,7 +1,7 @@
 //! A run of operations as a graph of vector values in SSA form.
 //!
 //! INVARIANT: values are in order of definition. A bool value is a mask: each element is all ones or all zeros.
-use super::encode::VectorSize;
+use super::VectorSize;
 use super::opcodes::{MemoryElement, Opcode, Site};
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
