@@ -6,7 +6,9 @@ pub mod lower;
 pub mod opcodes;
 pub mod record;
 
+pub use graph::{Leaf, VecNode};
 pub use lower::{Function, LaneWidth};
+pub use opcodes::Opcode;
 
 /// How long the registers are.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -15,7 +15,7 @@
 #![allow(unsafe_code)]
 mod asm;
 #[cfg(test)]
-mod decoded;
+pub mod decoded;
 mod encode;
 mod folding;
 mod masks;

@@ -50,14 +50,7 @@ struct Allocator<'a> {
 fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
     match i {
         Act::Store(o) => SmallVec::from_slice(&[o.value]),
-        Act::Op(v) => match g.nodes[v as usize] {
-            VecNode::Leaf(_) => SmallVec::new(),
-            VecNode::Op { code, a, b, m } if code == Opcode::Blend || code.is_fused() => {
-                SmallVec::from_slice(&[a, m, b])
-            }
-            VecNode::Op { code, a, b, .. } if code.is_binary() => SmallVec::from_slice(&[a, b]),
-            VecNode::Op { b, .. } => SmallVec::from_slice(&[b]),
-        },
+        Act::Op(v) => g.nodes[v as usize].operands(),
     }
 }
 
@@ -80,13 +73,8 @@ impl RegisterAllocation {
 pub fn allocate(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> RegisterAllocation {
     let end = if strided { LAST } else { g.vector.registers() };
     let n = g.nodes.len();
-    let mut needed = vec![false; n];
-    g.outputs.iter().map(|o| o.value).for_each(|v| needed[v as usize] = true);
-    for v in (0..n).rev().filter(|v| !matches!(g.nodes[*v], VecNode::Leaf(_))) {
-        if needed[v] {
-            reads(g, Act::Op(v as VecValue)).into_iter().for_each(|x| needed[x as usize] = true);
-        }
-    }
+    let outputs: Vec<VecValue> = g.outputs.iter().map(|o| o.value).collect();
+    let needed = g.needed(&outputs);
     let mut items: Vec<Act> = vec![];
     let is_leaf = |v: VecValue| matches!(g.nodes[v as usize], VecNode::Leaf(_));
     for v in (0..n as VecValue).filter(|v| needed[*v as usize] && !is_leaf(*v)) {

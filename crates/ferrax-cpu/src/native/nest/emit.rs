@@ -208,6 +208,10 @@ impl Emitter<'_> {
     fn float(&mut self, v: NestValue, other: u8) -> u8 {
         match self.site(v) {
             NestSite::Float(r) | NestSite::Vector(r) => r,
+            NestSite::Bits(x) if self.nest.def(v).lanes > 1 => {
+                self.constant(self.shape(v), other, x);
+                other
+            }
             site @ NestSite::VectorFrame(_) => {
                 self.copy(site, NestSite::Vector(other));
                 other
@@ -233,7 +237,10 @@ impl Emitter<'_> {
         match self.site(v) {
             NestSite::Whole(r) | NestSite::Float(r) | NestSite::Vector(r) => Rm::Reg(r),
             NestSite::Frame(word) | NestSite::VectorFrame(word) => at(RBX, word),
-            NestSite::Bits(x) => self.e.pool(true, x),
+            NestSite::Bits(x) => {
+                let def = self.nest.def(v);
+                self.e.pool(def.lanes == 1 || def.wide, x)
+            }
         }
     }
     /// The register of the result, or `other`.
@@ -401,11 +408,11 @@ impl Emitter<'_> {
             }
             (NestOp::Call(f, n), _) => self.call(pos, v, f, n),
             (NestOp::Select, RegisterKind::Whole(wide)) => self.select_whole(v, wide),
-            (NestOp::Select, RegisterKind::Float(_)) => self.select_float(v, self.shape(v)),
-            (NestOp::Bin(f), RegisterKind::Float(_)) => self.float_bin(v, f, self.shape(v)),
+            (NestOp::Select, RegisterKind::Float(_)) => self.select_float(v),
+            (NestOp::Bin(f), RegisterKind::Float(_)) => self.float_bin(v, f),
             (NestOp::Bin(f), RegisterKind::Whole(_)) if f.is_comparison() => self.comparison(v, f),
             (NestOp::Bin(f), RegisterKind::Whole(wide)) => self.whole_bin(v, f, wide),
-            (NestOp::Un(f), _) => self.un(v, f, self.shape(def.args[0])),
+            (NestOp::Un(f), _) => self.un(v, f),
             (NestOp::Convert(from), _) => self.convert(v, from),
             (NestOp::Wrap, _) => {
                 let from = self.whole(def.args[0], RAX);
@@ -417,7 +424,7 @@ impl Emitter<'_> {
                 let (from, to) = (self.site(def.args[0]), self.site(v));
                 self.copy(from, to);
             }
-            (NestOp::Settle, _) => self.settle(v, self.shape(v)),
+            (NestOp::Settle, _) => self.settle(v),
             (NestOp::First, _) => self.first(v, def.args[0]),
             (
                 NestOp::LoadApart(..)
@@ -425,6 +432,7 @@ impl Emitter<'_> {
                 | NestOp::Splat
                 | NestOp::Ramp(_)
                 | NestOp::Down(_)
+                | NestOp::Vector(_)
                 | NestOp::Blend(_),
                 _,
             ) => {

@@ -1,4 +1,4 @@
-//! Instructions on floats, single numbers and vectors of them alike, and conversions from and to single floats.
+//! Instructions on single floats, and conversions from and to them.
 use super::{Emitter, NestSite, RegisterKind, V0, V1, V2};
 use crate::instructions::opcodes::{Opcode, Shape, one};
 use crate::native::encode::{RAX, Rm};
@@ -33,14 +33,14 @@ impl Emitter<'_> {
         let (a, b) = (self.float(a, V1), self.rm(b));
         self.op(code, shape, d, a, b);
     }
-    pub(super) fn float_bin(&mut self, v: NestValue, f: Bin, shape: Shape) {
-        let [a, b, _] = self.nest.def(v).args;
+    pub(super) fn float_bin(&mut self, v: NestValue, f: Bin) {
+        let (shape, [a, b, _]) = (self.shape(v), self.nest.def(v).args);
         let code = match f {
             Bin::Add => Opcode::Add,
             Bin::Mul => Opcode::Mul,
             Bin::Sub => Opcode::Sub,
             Bin::Div => Opcode::Div,
-            _ => return self.float_extreme(v, f, shape),
+            _ => return self.float_extreme(v, f),
         };
         let d = self.target(v, V0);
         let (a, b) = (self.float(a, V1), self.rm(b));
@@ -48,8 +48,8 @@ impl Emitter<'_> {
         self.done(v, d);
     }
     /// Nan if either is; of equals, zeros among them, the bits of both.
-    fn float_extreme(&mut self, v: NestValue, f: Bin, shape: Shape) {
-        let [a, b, _] = self.nest.def(v).args;
+    fn float_extreme(&mut self, v: NestValue, f: Bin) {
+        let (shape, [a, b, _]) = (self.shape(v), self.nest.def(v).args);
         let (x, y) = (self.float(a, V1), self.rm(b));
         let (code, differ, inner, outer) = match f {
             Bin::Max => (Opcode::Max, NOT_EQUAL, Opcode::Or, Opcode::And),
@@ -65,8 +65,8 @@ impl Emitter<'_> {
         self.blend(shape, d, V0, Rm::Reg(x), V2);
         self.done(v, d);
     }
-    pub(super) fn select_float(&mut self, v: NestValue, shape: Shape) {
-        let [p, t, f] = self.nest.def(v).args;
+    pub(super) fn select_float(&mut self, v: NestValue) {
+        let (shape, [p, t, f]) = (self.shape(v), self.nest.def(v).args);
         let def = *self.nest.def(p);
         let of = if self.order.fused[p as usize] { self.kind(def.args[0]) } else { RegisterKind::Whole(false) };
         if let (RegisterKind::Float(w), NestOp::Bin(g)) = (of, def.op) {
@@ -81,17 +81,14 @@ impl Emitter<'_> {
             }
             self.truth_to_mask(shape.wide);
         }
-        self.choose(v, t, f, shape, V0);
-    }
-    /// `v = mask ? t : f`.
-    pub(super) fn choose(&mut self, v: NestValue, t: NestValue, f: NestValue, shape: Shape, mask: u8) {
         let no = self.float(f, V1);
         let yes = self.rm(t);
         let d = self.target(v, V1);
-        self.blend(shape, d, no, yes, mask);
+        self.blend(shape, d, no, yes, V0);
         self.done(v, d);
     }
-    pub(super) fn settle(&mut self, v: NestValue, shape: Shape) {
+    pub(super) fn settle(&mut self, v: NestValue) {
+        let shape = self.shape(v);
         let a = self.float(self.nest.def(v).args[0], V1);
         self.op(UNORDERED, shape, V0, a, Rm::Reg(a));
         let nan = self.e.pool(shape.wide, Scalar::from_f64(self.nest.dtype(v), f64::NAN).bits);
@@ -99,19 +96,19 @@ impl Emitter<'_> {
         self.blend(shape, d, a, nan, V0);
         self.done(v, d);
     }
-    /// A function of floats, or of truth values.
-    pub(super) fn un(&mut self, v: NestValue, f: Un, shape: Shape) {
+    /// A function of a float, or of a truth value.
+    pub(super) fn un(&mut self, v: NestValue, f: Un) {
         let a = self.nest.def(v).args[0];
-        if shape.is_one() && !matches!(self.kind(a), RegisterKind::Float(_)) {
+        if !matches!(self.kind(a), RegisterKind::Float(_)) {
             let from = self.site(a);
             self.copy(from, NestSite::Whole(RAX));
             self.e.whole(false, &[0x83], 6, Rm::Reg(RAX), &[1]);
             return self.done(v, RAX);
         }
-        let (all, sign) = if shape.wide { (u64::MAX, 1 << 63) } else { (u32::MAX as u64, 1 << 31) };
-        let (one, infinity) = match shape.wide {
-            true => (1f64.to_bits(), f64::INFINITY.to_bits()),
-            false => (1f32.to_bits() as u64, f32::INFINITY.to_bits() as u64),
+        let shape = self.shape(a);
+        let (sign, one, infinity) = match shape.wide {
+            true => (1 << 63, 1f64.to_bits(), f64::INFINITY.to_bits()),
+            false => (1 << 31, 1f32.to_bits() as u64, f32::INFINITY.to_bits() as u64),
         };
         let (a, d) = (self.float(a, V1), self.target(v, V0));
         let with = |m: &mut Self, code: Opcode, d: u8, bits: u64| {
@@ -119,9 +116,8 @@ impl Emitter<'_> {
             m.op(code, shape, d, a, bits);
         };
         match f {
-            Un::Not => with(self, Opcode::Xor, d, all),
             Un::Neg => with(self, Opcode::Xor, d, sign),
-            Un::Abs => with(self, Opcode::And, d, all ^ sign),
+            Un::Abs => with(self, Opcode::And, d, sign - 1),
             Un::RoundEven => self.op(Opcode::Round(0), shape, d, a, Rm::Reg(a)),
             Un::Floor => self.op(Opcode::Round(1), shape, d, a, Rm::Reg(a)),
             Un::Ceil => self.op(Opcode::Round(2), shape, d, a, Rm::Reg(a)),
@@ -133,23 +129,15 @@ impl Emitter<'_> {
                 self.op(Opcode::Div, shape, d, V0, Rm::Reg(V1));
             }
             Un::IsFinite => {
-                with(self, Opcode::And, V0, all ^ sign);
+                with(self, Opcode::And, V0, sign - 1);
                 let infinity = self.e.pool(shape.wide, infinity);
-                let to = if shape.is_one() { V0 } else { d };
-                self.op(LESS, shape, to, V0, infinity);
-                if shape.is_one() {
-                    self.mask_to_truth();
-                    return self.done(v, RAX);
-                }
+                self.op(LESS, shape, V0, V0, infinity);
+                self.mask_to_truth();
+                return self.done(v, RAX);
             }
             _ => unreachable!("{f:?} is called"),
         }
         self.done(v, d);
-    }
-    /// Whether floats are not zero, as masks.
-    pub(super) fn is_not_zero(&mut self, shape: Shape, d: u8, a: u8) {
-        let zero = self.e.pool(true, 0);
-        self.op(NOT_EQUAL, shape, d, a, zero);
     }
     pub(super) fn convert(&mut self, v: NestValue, from: DType) {
         let a = self.nest.def(v).args[0];
@@ -172,7 +160,8 @@ impl Emitter<'_> {
             (RegisterKind::Float(double), RegisterKind::Whole(_)) => {
                 // to a truth value: not equal to zero
                 let a = self.float(a, V1);
-                self.is_not_zero(Shape::one(double), V0, a);
+                let zero = self.e.pool(true, 0);
+                self.op(NOT_EQUAL, Shape::one(double), V0, a, zero);
                 self.mask_to_truth();
                 self.done(v, RAX);
             }
