@@ -28,7 +28,7 @@ pub use facts::lane;
 pub use frame::{FrameLayout, NestFrame, OPERAND_WORDS};
 pub use fuse::{drop_dead_stores, fuse};
 pub use simplify::simplify;
-pub use vectors::vectorize;
+pub use vectors::{inline_functions, vectorize};
 pub use verify::verify;
 
 pub type NestValue = u32;

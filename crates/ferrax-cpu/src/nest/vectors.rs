@@ -19,6 +19,7 @@ use super::{Def, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValu
 use crate::tier::Tier;
 use crate::tuning::Target;
 use ferrax_kernel::{Bin, DType};
+pub use functions::inline_functions;
 use rustc_hash::{FxHashMap, FxHashSet};
 use values::{Stride, folded};
 

@@ -89,8 +89,7 @@ impl Builder<'_, '_> {
             }
             return self.emit(NestOp::Bin(f), result, &[a, b]);
         }
-        let callee = callee_of(f, d)?;
-        self.emit(NestOp::Call(callee, 2), result, &[a, b])
+        self.called(callee_of(f, d)?, result, &[a, b])
     }
     pub fn unary(&mut self, f: Un, d: DType, to: DType, x: NestValue) -> Option<NestValue> {
         let lane = Lane::of(d).dtype();

@@ -409,7 +409,6 @@ impl Emitter<'_> {
             (NestOp::Call(f, n), _) => self.call(pos, v, f, n),
             (NestOp::Select, RegisterKind::Whole(wide)) => self.select_whole(v, wide),
             (NestOp::Select, RegisterKind::Float(_)) => self.select_float(v),
-            (NestOp::Bin(f), RegisterKind::Float(_)) => self.float_bin(v, f),
             (NestOp::Bin(f), RegisterKind::Whole(_)) if f.is_comparison() => self.comparison(v, f),
             (NestOp::Bin(f), RegisterKind::Whole(wide)) => self.whole_bin(v, f, wide),
             (NestOp::Un(f), _) => self.un(v, f),
@@ -424,19 +423,20 @@ impl Emitter<'_> {
                 let (from, to) = (self.site(def.args[0]), self.site(v));
                 self.copy(from, to);
             }
-            (NestOp::Settle, _) => self.settle(v),
             (NestOp::First, _) => self.first(v, def.args[0]),
+            (NestOp::Vector(code), _) => self.instruction(v, code, self.shape(v)),
             (
                 NestOp::LoadApart(..)
                 | NestOp::LoadWide(..)
                 | NestOp::Splat
                 | NestOp::Ramp(_)
                 | NestOp::Down(_)
-                | NestOp::Vector(_)
+                | NestOp::Settle
+                | NestOp::Bin(_)
                 | NestOp::Blend(_),
                 _,
             ) => {
-                unreachable!("{:?} is a vector", def.op)
+                unreachable!("{:?} is of vectors, or an instruction by now", def.op)
             }
         }
     }

@@ -148,22 +148,28 @@ impl Emitter<'_> {
             op => unreachable!("{op:?} is made of instructions, or of single numbers"),
         }
     }
-    fn instruction(&mut self, v: NestValue, code: Opcode, shape: Shape) {
+    /// An instruction on vectors, or on the first lane.
+    pub(super) fn instruction(&mut self, v: NestValue, code: Opcode, shape: Shape) {
         let def = *self.nest.def(v);
         let (args, d) = (def.args(), self.target(v, V0));
         let last = args[args.len() - 1];
-        let first = if args.len() > 1 { self.float(args[0], V1) } else { 0 };
         let last = match self.rm(last) {
             Rm::Reg(r) => Rm::Reg(r),
-            memory if code.takes_memory() => memory,
+            memory if code.takes_memory() && (def.lanes > 1 || self.nest.known(last).is_some()) => memory,
             _ => Rm::Reg(self.float(last, V2)),
+        };
+        let first = match last {
+            _ if args.len() > 1 => self.float(args[0], V1),
+            // of single numbers, the other lanes are those of the first operand
+            Rm::Reg(r) => r,
+            _ => 0,
         };
         if code.is_fused() {
             // the product's second factor becomes the result
             let d = if d == first || last == Rm::Reg(d) { V0 } else { d };
             match self.float(args[1], d) {
                 r if r == d => (),
-                r => self.copy(NestSite::Vector(r), NestSite::Vector(d)),
+                r => self.moved(opcodes::COPY, shape, d, Rm::Reg(r)),
             }
             self.op(code, shape, d, first, last);
             return self.done(v, d);
