@@ -12,7 +12,7 @@ const GLOBALS: &[(&str, &str, &str)] = &[
     ("crates/ferrax-cpu/src/memory.rs", "TOTAL", "the machine's memory, read once"),
     ("crates/ferrax-cpu/src/native.rs", "MIN_NANOS", "a threshold that tests lower"),
     (
-        "crates/ferrax-cpu/src/native/graph.rs",
+        "crates/ferrax-cpu/src/instructions/graph.rs",
         "GRAPH",
         "the graph being recorded: operators of the recording numbers have no argument for it",
     ),

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 pub mod dlpack;
 pub mod executable;
+mod instructions;
 pub mod kernels;
 pub mod memory;
 pub mod native;

@@ -6,7 +6,7 @@
 //!                                                                          out0[i] = ymm1
 //! ```
 //!
-//! The stages: record the calls as a graph (`native/lower.rs`), allocate registers (`native/regalloc.rs`), encode (`native/asm.rs`), map the
+//! The stages: record the calls as a graph (`instructions/lower.rs`), allocate registers (`native/regalloc.rs`), encode (`native/asm.rs`), map the
 //! pages (`native/pages.rs`). Calls between such runs stay with the tile program. So does everything where there is no code: other machines,
 //! systems that refuse executable pages, kernels with too little work.
 //!
@@ -15,26 +15,22 @@
 #![allow(unsafe_code)]
 mod asm;
 #[cfg(test)]
-mod decoded;
+pub mod decoded;
 mod encode;
 mod folding;
-mod graph;
-mod lower;
 mod masks;
 mod nest;
-mod opcodes;
 mod pages;
-mod record;
 mod regalloc;
 
+use crate::instructions::opcodes::{MemoryElement, Site};
+use crate::instructions::{Function, LaneWidth, VectorSize, graph};
 use crate::nest::CalledFn;
 use crate::tuning::NativeTuning;
 use asm::{Emitted, Kept, KeptOperand};
-pub use encode::VectorSize;
 pub use folding::{CHAINS, FoldMemory, FoldSteps, RegisterFold};
-pub use lower::{Function, LaneWidth};
 pub use nest::NestCode;
-use opcodes::{MemoryElement, Site};
+
 use pages::Pages;
 use regalloc::allocate;
 use std::mem::MaybeUninit;

@@ -18,6 +18,7 @@ pub mod text;
 mod vectors;
 mod verify;
 
+use crate::instructions::{Function, Opcode};
 use ferrax_kernel::{Bin, DType, Un};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -27,19 +28,23 @@ pub use facts::lane;
 pub use frame::{FrameLayout, NestFrame, OPERAND_WORDS};
 pub use fuse::{drop_dead_stores, fuse};
 pub use simplify::simplify;
-pub use vectors::vectorize;
+pub use vectors::{inline_functions, vectorize};
 pub use verify::verify;
 
 pub type NestValue = u32;
 pub type ArrayId = u32;
 /// A function over blocks of lanes, as those of kernels are.
 pub type CalledFn = unsafe fn(d: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize);
-/// A function that is called for one element, or for a vector or a row. Two are equal if they have one address.
+/// A function that is called for one element, or for a vector or a row, and what it is, where vectors can have its operations in its place. Two
+/// are equal if they have one address.
 #[derive(Clone, Copy, Debug)]
-pub struct Callee(CalledFn);
+pub struct Callee(CalledFn, Option<Function>);
 impl Callee {
-    pub fn new(f: CalledFn) -> Callee {
-        Callee(f)
+    pub fn new(f: CalledFn, what: Option<Function>) -> Callee {
+        Callee(f, what.filter(|f| f.is_recorded()))
+    }
+    pub fn recorded(self) -> Option<Function> {
+        self.1
     }
     pub fn function(self) -> CalledFn {
         self.0
@@ -83,6 +88,8 @@ pub enum NestOp {
     /// The nan that a reduction gives for any.
     Settle,
     Call(Callee, u8),
+    /// An instruction on vectors, its mask or its third operand in between.
+    Vector(Opcode),
     /// The element at `args[0]`, and so many further; of vectors, those that follow it.
     Load(ArrayId, i32),
     /// A vector of elements that are so far apart: so many of them in the first lanes, the other lanes hold no elements.
@@ -115,6 +122,11 @@ impl NestOp {
             NestOp::Bin(_) | NestOp::Blend(_) => 2,
             NestOp::Select => 3,
             NestOp::Call(_, n) => n as usize,
+            NestOp::Vector(code) => match code {
+                Opcode::Blend => 3,
+                code if code.is_fused() => 3,
+                code => 1 + code.is_binary() as usize,
+            },
         }
     }
 }

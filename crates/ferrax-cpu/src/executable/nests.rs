@@ -134,7 +134,7 @@ pub fn compile_block(
     let simple = nest::simplify(&written.nest);
     let operations = simple.counts().operations;
     let pays = is_repeated && operations >= c.target.tuning.scalars.min_native_operations && is_native(c);
-    let code = if pays { NestCode::new(&simple).map(Executor::Native) } else { None };
+    let code = if pays { NestCode::new(&nest::inline_functions(simple.clone())).map(Executor::Native) } else { None };
     let executor = match code {
         Some(code) => code,
         None => Executor::Interpreted(Interpreter::new(&simple)?),
@@ -171,9 +171,9 @@ fn compile_native(c: &Compiler, l: &Loop) -> Option<CompiledNest> {
         if rows {
             nest::vectorize(&mut simple, &c.target)?;
         }
-        is_proved(if rows { "vectorize" } else { "simplify" }, &simple)?;
-        let code = NestCode::new(&simple)?;
-        Some(CompiledNest::new(Executor::Native(code), written, simple, 1))
+        let simple = nest::inline_functions(simple);
+        is_proved(if rows { "vectorize" } else { "inline" }, &simple)?;
+        Some(CompiledNest::new(Executor::Native(NestCode::new(&simple)?), written, simple, 1))
     })
 }
 

@@ -24,7 +24,7 @@ mod rows;
 use super::block::{BlockFn, RoundsFn};
 use super::lane::Lane;
 use super::moves;
-use crate::native::Function;
+use crate::instructions::Function;
 use crate::tuning::Target;
 use code::CodePart;
 use ferrax_kernel::{Affine, DType, Kernel, NodeId};

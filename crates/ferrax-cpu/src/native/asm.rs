@@ -14,9 +14,12 @@
 //! operand at the positions rdx .. rdx + lanes; and, before and behind a row's body, as elements of a strided row.
 
 use super::encode::{
-    Encoder, Label, MASK, RAX, RBP, RBX, RCX, RDI, RDX, ROW_ALONE, ROW_MASK, RSI, RSP, Rm, VectorSize, ZEROING, at, cc,
+    Encoder, Label, MASK, RAX, RBP, RBX, RCX, RDI, RDX, ROW_ALONE, ROW_MASK, RSI, RSP, Rm, ZEROING, at, cc,
 };
-use super::opcodes::{self, COPY, Coded, LOAD, MemoryElement, Opcode, STORE, Shape, Site, VecInst, plain, quarter};
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{
+    self, COPY, Coded, LOAD, MemoryElement, Opcode, STORE, Shape, Site, VecInst, plain, quarter,
+};
 
 /// rsp, rbp and r13 are no bases: their encodings mean something else.
 const BASES: [u8; 9] = [RCX, 8, 9, 10, 11, RBX, 12, 14, 15];

@@ -2,9 +2,9 @@
 mod tests;
 
 use super::asm::{Emitted, Kept, KeptOperand, TABLE, assemble};
-use super::encode::VectorSize;
 use super::masks;
-use super::opcodes::{MemoryElement, Opcode, Site, VecInst};
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{MemoryElement, Opcode, Site, VecInst};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 const BASES: [Register; 9] = [
@@ -88,6 +88,11 @@ const FUSED: [(Opcode, [[Mnemonic; 2]; 2]); 3] = {
         (Opcode::SubFrom, [[M::Vfnmadd213ps, M::Vfnmadd231ps], [M::Vfnmadd213pd, M::Vfnmadd231pd]]),
     ]
 };
+/// The opcode that texts of nests have so.
+pub fn named(text: &str) -> Option<Opcode> {
+    let all = names().into_iter().map(|n| n.0).chain(FUSED.map(|f| f.0));
+    all.chain((0..64).flat_map(|n| [Opcode::Shl(n), Opcode::Shr(n), Opcode::Sar(n)])).find(|code| code.text() == text)
+}
 fn immediate(code: Opcode, m: u8) -> Option<u8> {
     match code {
         Opcode::Round(to) => Some(to | 8),

@@ -1,38 +1,11 @@
 //! The encoder: instructions over general registers and over vectors of 256 bits (VEX) or 512 (EVEX), as bytes.
 //!
 //! INVARIANT: memory is accessed at a base and an offset, with or without an index, or in the pool of constants behind the code.
-use super::opcodes::{
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{
     Coded, Coding, EXTRACT, EXTRACT_ONE, INSERT, INSERT_ONE, LOAD_HIGH, Length, Opcode, STORE_HIGH, STORE_LOW, Shape,
     load_first, of_masks, plain,
 };
-
-/// How long the registers are.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum VectorSize {
-    /// 256 bits, sixteen of them.
-    #[default]
-    Ymm,
-    /// 512 bits, thirty-two registers; and mask registers, which here only pass the outcome of a
-    /// comparison to a blend.
-    Zmm,
-}
-impl VectorSize {
-    pub const fn bytes(self) -> usize {
-        match self {
-            VectorSize::Ymm => 32,
-            VectorSize::Zmm => 64,
-        }
-    }
-    pub fn registers(self) -> u8 {
-        match self {
-            VectorSize::Ymm => 16,
-            VectorSize::Zmm => 32,
-        }
-    }
-    pub fn lanes(self, wide: bool) -> usize {
-        self.bytes() / if wide { 8 } else { 4 }
-    }
-}
 
 /// General registers, by number.
 pub const RAX: u8 = 0;

@@ -9,12 +9,12 @@
 //!
 //! INVARIANT: lane j combines the elements j, j + 16, .. of its chain in this order, with the reduction's function.
 use super::asm::{self, Emitted, KeptOperand, TABLE};
-use super::encode::VectorSize;
-use super::graph::{self, Leaf, VecGraph, VecNode, VecValue};
-use super::opcodes::{MemoryElement, Opcode, Site};
 use super::pages::Pages;
 use super::regalloc::allocate;
 use super::{Function, LaneWidth, Operand, Recording, Replaced, TUNING, TableSlot, enter, masks};
+use crate::instructions::VectorSize;
+use crate::instructions::graph::{self, Leaf, VecGraph, VecNode, VecValue};
+use crate::instructions::opcodes::{MemoryElement, Opcode, Site};
 use ferrax_kernel::order::LANES;
 use std::mem::MaybeUninit;
 

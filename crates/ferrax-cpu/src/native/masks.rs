@@ -10,8 +10,9 @@
 //! INVARIANT: an instruction finds each mask operand in the form that it reads: in a vector if `is_vector` of its definition holds,
 //! else in its k register until the last reader.
 use super::asm::{Emitted, MaskForm};
-use super::encode::{ROW_MASK, VectorSize};
-use super::opcodes::{Opcode, Site, VecInst};
+use super::encode::ROW_MASK;
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{Opcode, Site, VecInst};
 
 const FIRST: u8 = 2;
 const END: u8 = 8;

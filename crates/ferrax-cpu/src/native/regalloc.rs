@@ -5,9 +5,9 @@
 //!
 //! INVARIANT: when an instruction runs, each register it reads holds the value that the graph says, in every vector of positions.
 use super::asm::{Emitted, GATHERING, LAST};
-use super::encode::VectorSize;
-use super::graph::{Leaf, StoredElement, VecGraph, VecNode, VecValue, Written};
-use super::opcodes::{Opcode, Site, VecInst};
+use crate::instructions::VectorSize;
+use crate::instructions::graph::{Leaf, StoredElement, VecGraph, VecNode, VecValue, Written};
+use crate::instructions::opcodes::{Opcode, Site, VecInst};
 use smallvec::SmallVec;
 
 pub struct RegisterAllocation {
@@ -50,14 +50,7 @@ struct Allocator<'a> {
 fn reads(g: &VecGraph, i: Act) -> SmallVec<[VecValue; 3]> {
     match i {
         Act::Store(o) => SmallVec::from_slice(&[o.value]),
-        Act::Op(v) => match g.nodes[v as usize] {
-            VecNode::Leaf(_) => SmallVec::new(),
-            VecNode::Op { code, a, b, m } if code == Opcode::Blend || code.is_fused() => {
-                SmallVec::from_slice(&[a, m, b])
-            }
-            VecNode::Op { code, a, b, .. } if code.is_binary() => SmallVec::from_slice(&[a, b]),
-            VecNode::Op { b, .. } => SmallVec::from_slice(&[b]),
-        },
+        Act::Op(v) => g.nodes[v as usize].operands(),
     }
 }
 
@@ -80,13 +73,8 @@ impl RegisterAllocation {
 pub fn allocate(g: &VecGraph, still: &[Option<u32>], late: bool, strided: bool) -> RegisterAllocation {
     let end = if strided { LAST } else { g.vector.registers() };
     let n = g.nodes.len();
-    let mut needed = vec![false; n];
-    g.outputs.iter().map(|o| o.value).for_each(|v| needed[v as usize] = true);
-    for v in (0..n).rev().filter(|v| !matches!(g.nodes[*v], VecNode::Leaf(_))) {
-        if needed[v] {
-            reads(g, Act::Op(v as VecValue)).into_iter().for_each(|x| needed[x as usize] = true);
-        }
-    }
+    let outputs: Vec<VecValue> = g.outputs.iter().map(|o| o.value).collect();
+    let needed = g.needed(&outputs);
     let mut items: Vec<Act> = vec![];
     let is_leaf = |v: VecValue| matches!(g.nodes[v as usize], VecNode::Leaf(_));
     for v in (0..n as VecValue).filter(|v| needed[*v as usize] && !is_leaf(*v)) {

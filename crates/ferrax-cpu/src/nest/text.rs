@@ -29,6 +29,8 @@ pub struct FunctionNames {
     pub name: fn(Callee) -> String,
     #[cfg(test)]
     pub function: fn(&str) -> Option<Callee>,
+    #[cfg(test)]
+    pub instruction: fn(&str) -> Option<crate::instructions::Opcode>,
 }
 
 pub fn print(nest: &Nest, names: &FunctionNames) -> String {
@@ -184,6 +186,7 @@ impl Printer<'_> {
             NestOp::Wrap => "wrap".to_string(),
             NestOp::Settle => "settle".to_string(),
             NestOp::Call(f, _) => format!("call {}", (self.names.name)(f)),
+            NestOp::Vector(code) => code.text(),
             NestOp::Splat => "splat".to_string(),
             NestOp::Ramp(by) => format!("ramp {by}"),
             NestOp::Down(n) => format!("down {n}"),

@@ -9,6 +9,7 @@
 mod calls;
 mod columns;
 mod folds;
+mod functions;
 mod jam;
 mod rewrite;
 mod values;
@@ -18,8 +19,9 @@ use super::{Def, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValu
 use crate::tier::Tier;
 use crate::tuning::Target;
 use ferrax_kernel::{Bin, DType};
+pub use functions::inline_functions;
 use rustc_hash::{FxHashMap, FxHashSet};
-use values::{Stride, folded, has_instruction};
+use values::{Stride, folded};
 
 /// Bytes of a vector, and of a long one.
 const VECTOR: usize = 32;
@@ -193,7 +195,7 @@ impl<'a> Vectorizer<'a> {
         let mut data: FxHashSet<NestValue> = FxHashSet::default();
         for c in folds {
             let next = *v.nest.def(c.next);
-            let is_fold = matches!(next.op, NestOp::Bin(f) if has_instruction(f, next.dtype)) && next.args[0] == c.slot;
+            let is_fold = functions::recorded(next.op, next.dtype, next.dtype).is_some() && next.args[0] == c.slot;
             if !is_fold || next.args[1] == c.slot || !folded(lane(next.dtype)) {
                 return None;
             }
@@ -241,7 +243,7 @@ impl<'a> Vectorizer<'a> {
 /// Bytes of the results of calls in an iteration.
 fn called_bytes(nest: &Nest, body: &[Stmt]) -> usize {
     let called = |s: &Stmt| match s {
-        Stmt::Let(v) if matches!(nest.def(*v).op, NestOp::Call(..)) => nest.dtype(*v).size(),
+        Stmt::Let(v) if functions::is_called(nest, *v) => nest.dtype(*v).size(),
         _ => 0,
     };
     body.iter().map(called).sum()

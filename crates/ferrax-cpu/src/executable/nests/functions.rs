@@ -3,17 +3,22 @@
 //! INVARIANT: an operation gives the bits of its block function (`kernels/scalar.rs`).
 use super::build::Builder;
 use super::interpret::{TIER, tier_of};
+use crate::instructions::Function;
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::Lane;
 use crate::kernels::scalar;
-use crate::native::Function;
 use crate::nest::text::FunctionNames;
 use crate::nest::{Callee, NestOp, NestValue, lane};
 use ferrax_kernel::{Bin, DType, Scalar, Un};
 
 /// The function that is called where no instruction gives its bits.
 fn callee_of(f: Bin, d: DType) -> Option<Callee> {
-    scalar::bin(f, d, tier_of(matches!(f, Bin::Pow | Bin::Atan2))).map(Callee::new)
+    let function = scalar::bin(f, d, tier_of(matches!(f, Bin::Pow | Bin::Atan2)))?;
+    Some(Callee::new(function, Some(Function::Bin(f, d))))
+}
+fn callee_of_one(f: Un, d: DType) -> Option<Callee> {
+    let what = Function::Un(f, d);
+    Some(Callee::new(scalar::un(f, d, tier_of(what.is_long()))?, Some(what)))
 }
 
 /// The names of functions that nests call, in the text of a nest.
@@ -21,6 +26,8 @@ pub const NAMES: FunctionNames = FunctionNames {
     name: name_of,
     #[cfg(test)]
     function: named,
+    #[cfg(test)]
+    instruction: crate::native::decoded::named,
 };
 
 /// `sin.f32`, `pow.f64`, `convert.f32.i8`, `round.f32`, `bitcast.i8.u8.0`: the function that nests call for it.
@@ -32,12 +39,12 @@ fn named(name: &str) -> Option<Callee> {
         "round" => scalar::round(d(1)?, TIER),
         "bitcast" => *scalar::bitcast(d(1)?, d(2)?, TIER).get(parts.get(3)?.parse::<usize>().ok()?)?.as_ref()?,
         f => match (Un::from_name(f), Bin::from_name(f)) {
-            (Some(f), _) => scalar::un(f, d(1)?, tier_of(Function::Un(f, d(1)?).is_long()))?,
+            (Some(f), _) => return callee_of_one(f, d(1)?),
             (_, Some(f)) => return callee_of(f, d(1)?),
             _ => return None,
         },
     };
-    Some(Callee::new(f))
+    Some(Callee::new(f, None))
 }
 fn name_of(callee: Callee) -> String {
     // the lane of several dtypes has one function: the widest names it
@@ -54,7 +61,10 @@ fn name_of(callee: Callee) -> String {
 
 impl Builder<'_, '_> {
     fn call(&mut self, f: BlockFn, d: DType, args: &[NestValue]) -> Option<NestValue> {
-        self.emit(NestOp::Call(Callee::new(f), args.len() as u8), d, args)
+        self.called(Callee::new(f, None), d, args)
+    }
+    fn called(&mut self, f: Callee, d: DType, args: &[NestValue]) -> Option<NestValue> {
+        self.emit(NestOp::Call(f, args.len() as u8), d, args)
     }
     /// A lane as a value of its dtype.
     pub fn wrapped(&mut self, v: NestValue, d: DType) -> Option<NestValue> {
@@ -79,26 +89,16 @@ impl Builder<'_, '_> {
             }
             return self.emit(NestOp::Bin(f), result, &[a, b]);
         }
-        let callee = callee_of(f, d)?;
-        self.emit(NestOp::Call(callee, 2), result, &[a, b])
+        self.called(callee_of(f, d)?, result, &[a, b])
     }
     pub fn unary(&mut self, f: Un, d: DType, to: DType, x: NestValue) -> Option<NestValue> {
         let lane = Lane::of(d).dtype();
         let bits = if lane.size() == 8 { u64::MAX } else { u32::MAX as u64 };
         let is_float = d.is_float();
-        let has_instruction = is_float
-            && matches!(
-                f,
-                Un::Neg
-                    | Un::Abs
-                    | Un::Floor
-                    | Un::Ceil
-                    | Un::RoundEven
-                    | Un::Trunc
-                    | Un::Sqrt
-                    | Un::Rsqrt
-                    | Un::IsFinite
-            );
+        let has_instruction = {
+            use Un::*;
+            is_float && matches!(f, Neg | Abs | Floor | Ceil | RoundEven | Trunc | Sqrt | Rsqrt | IsFinite)
+        };
         let v = match f {
             _ if has_instruction => self.emit(NestOp::Un(f), to, &[x])?,
             Un::Not if d == DType::Bool => self.emit(NestOp::Un(f), to, &[x])?,
@@ -125,10 +125,7 @@ impl Builder<'_, '_> {
                 let ones = self.constant(lane, bits)?;
                 self.bin(Bin::Xor, lane, x, ones)?
             }
-            _ => {
-                let function = scalar::un(f, d, tier_of(Function::Un(f, d).is_long()))?;
-                self.call(function, if to == DType::Bool { to } else { lane }, &[x])?
-            }
+            _ => self.called(callee_of_one(f, d)?, if to == DType::Bool { to } else { lane }, &[x])?,
         };
         if to == DType::Bool || scalar::is_exact(f, to) { Some(v) } else { self.wrapped(v, to) }
     }

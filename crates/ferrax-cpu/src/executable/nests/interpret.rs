@@ -8,10 +8,10 @@
 //!
 //! INVARIANT: a register holds a lane, canonical for its dtype, in its low bytes. Operations are those of block functions, so they give their bits.
 #![allow(unsafe_code)]
+use crate::instructions::Function;
 use crate::kernels::block::BlockFn;
 use crate::kernels::lane::{Float, Integer, Lane};
 use crate::kernels::{moves, scalar};
-use crate::native::Function;
 use crate::nest::{ArrayId, FrameLayout, Nest, NestFrame, NestLoop, NestOp, NestTrip, NestValue, Stmt, lane};
 use crate::tier::Tier;
 use ferrax_kernel::{Bin, DType};

@@ -8,7 +8,7 @@
 //! ```
 //! `FERRAX_BLESS=1` writes what the passes make of it.
 use super::functions::NAMES;
-use crate::nest::{drop_dead_stores, fuse, simplify, text, vectorize, verify};
+use crate::nest::{drop_dead_stores, fuse, inline_functions, simplify, text, vectorize, verify};
 use crate::tier::Tier;
 use crate::tuning::{KernelTuning, Target, Tuning};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,7 @@ fn after(pass: &str, nest: &str) -> Result<String, String> {
         }
         "dead stores" => drop_dead_stores(&mut nest, &|array| array == 0),
         "simplify" => nest = simplify(&nest),
+        "inline" => nest = inline_functions(nest),
         "vectorize" | "vectorize long" => {
             let tier = if pass == "vectorize" { Tier::Avx2 } else { Tier::Avx512 };
             if vectorize(&mut nest, &target(tier)).is_none() {

@@ -8,7 +8,7 @@ use super::nest::{is_counted, is_for_code, is_part_of_vector, is_shared_row, is_
 use super::pairs::{Pair, Pairs};
 use super::patterns::{Rotation, Rounds, WordPatterns};
 use super::{Between, Buf, DIRECT, Direct, Indices, Ins, Loads, Op, Setup, Spec, Stores, TileProgram};
-use crate::native::Function;
+use crate::instructions::Function;
 use crate::tier::Tier;
 use ferrax_kernel::{Access, Affine, Bin, DType, Error, Kernel, Node, NodeId, Res, Scalar, Un};
 use smallvec::SmallVec;

@@ -3,7 +3,8 @@
 //! INVARIANT: the parts compute what the instructions compute, in their order. They are made at most once, all later tiles use them, and no
 //! thread waits for them.
 use super::{DIRECT, Ins, Op, Setup, TileProgram};
-use crate::native::{self, Function, LaneWidth, Operand, RegisterFold, Replaced, Segment, VectorSize};
+use crate::instructions::{Function, LaneWidth, VectorSize};
+use crate::native::{self, Operand, RegisterFold, Replaced, Segment};
 use crate::tier::Tier;
 use crate::tuning::Target;
 use std::ops::Range;

@@ -2,7 +2,8 @@
 //!
 //! INVARIANT: only for programs whose loads are contiguous along a row or constant in it, so that a pointer for each load is enough.
 use super::{Frame, Ins, Op, TileProgram};
-use crate::native::{FoldMemory, FoldSteps, Function, LaneWidth, Operand, RegisterFold, Replaced};
+use crate::instructions::{Function, LaneWidth};
+use crate::native::{FoldMemory, FoldSteps, Operand, RegisterFold, Replaced};
 
 /// A value to reduce: the combining function, and the initial value of each lane.
 pub type FoldedValue = (Op, Function, u64);

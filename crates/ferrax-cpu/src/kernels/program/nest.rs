@@ -2,9 +2,9 @@
 //!
 //! INVARIANT: every affine form visits the same elements in the same order over merged dimensions as over the original ones.
 use super::Spec;
+use crate::instructions::{Function, VectorSize};
 use crate::kernels::lane::Lane;
 use crate::kernels::moves;
-use crate::native::{Function, VectorSize};
 use crate::tier::Tier;
 use crate::tuning::KernelTuning;
 use ferrax_kernel::{Affine, DType, Kernel, Node};

@@ -2,7 +2,7 @@
 //!
 //! INVARIANT: two values share a register only if their intervals do not overlap, or if one becomes the other (a carry and its next value).
 use super::order::{Inst, Interval, Order};
-use crate::native::encode::VectorSize;
+use crate::instructions::VectorSize;
 use crate::nest::{Nest, NestOp};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,8 +10,9 @@ mod wholes;
 use super::allocate::{Held, NestAllocation, Place};
 use super::order::{Inst, Order};
 use super::{FrameLayout, OPERAND_WORDS};
-use crate::native::encode::{Encoder, Label, R8, RAX, RBX, RCX, RDI, RDX, RSI, Rm, VectorSize, at, cc};
-use crate::native::opcodes::{COPY, LOAD, Length, STORE, Shape, from_whole, load_one, one, store_one, to_whole};
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{COPY, LOAD, Length, STORE, Shape, from_whole, load_one, one, store_one, to_whole};
+use crate::native::encode::{Encoder, Label, R8, RAX, RBX, RCX, RDI, RDX, RSI, Rm, at, cc};
 use crate::nest::{Callee, Def, Nest, NestOp, NestTrip, NestValue, RowCall, lane};
 use ferrax_kernel::{Bin, DType};
 
@@ -207,6 +208,10 @@ impl Emitter<'_> {
     fn float(&mut self, v: NestValue, other: u8) -> u8 {
         match self.site(v) {
             NestSite::Float(r) | NestSite::Vector(r) => r,
+            NestSite::Bits(x) if self.nest.def(v).lanes > 1 => {
+                self.constant(self.shape(v), other, x);
+                other
+            }
             site @ NestSite::VectorFrame(_) => {
                 self.copy(site, NestSite::Vector(other));
                 other
@@ -232,7 +237,10 @@ impl Emitter<'_> {
         match self.site(v) {
             NestSite::Whole(r) | NestSite::Float(r) | NestSite::Vector(r) => Rm::Reg(r),
             NestSite::Frame(word) | NestSite::VectorFrame(word) => at(RBX, word),
-            NestSite::Bits(x) => self.e.pool(true, x),
+            NestSite::Bits(x) => {
+                let def = self.nest.def(v);
+                self.e.pool(def.lanes == 1 || def.wide, x)
+            }
         }
     }
     /// The register of the result, or `other`.
@@ -400,11 +408,10 @@ impl Emitter<'_> {
             }
             (NestOp::Call(f, n), _) => self.call(pos, v, f, n),
             (NestOp::Select, RegisterKind::Whole(wide)) => self.select_whole(v, wide),
-            (NestOp::Select, RegisterKind::Float(_)) => self.select_float(v, self.shape(v)),
-            (NestOp::Bin(f), RegisterKind::Float(_)) => self.float_bin(v, f, self.shape(v)),
+            (NestOp::Select, RegisterKind::Float(_)) => self.select_float(v),
             (NestOp::Bin(f), RegisterKind::Whole(_)) if f.is_comparison() => self.comparison(v, f),
             (NestOp::Bin(f), RegisterKind::Whole(wide)) => self.whole_bin(v, f, wide),
-            (NestOp::Un(f), _) => self.un(v, f, self.shape(def.args[0])),
+            (NestOp::Un(f), _) => self.un(v, f),
             (NestOp::Convert(from), _) => self.convert(v, from),
             (NestOp::Wrap, _) => {
                 let from = self.whole(def.args[0], RAX);
@@ -416,18 +423,20 @@ impl Emitter<'_> {
                 let (from, to) = (self.site(def.args[0]), self.site(v));
                 self.copy(from, to);
             }
-            (NestOp::Settle, _) => self.settle(v, self.shape(v)),
             (NestOp::First, _) => self.first(v, def.args[0]),
+            (NestOp::Vector(code), _) => self.instruction(v, code, self.shape(v)),
             (
                 NestOp::LoadApart(..)
                 | NestOp::LoadWide(..)
                 | NestOp::Splat
                 | NestOp::Ramp(_)
                 | NestOp::Down(_)
+                | NestOp::Settle
+                | NestOp::Bin(_)
                 | NestOp::Blend(_),
                 _,
             ) => {
-                unreachable!("{:?} is a vector", def.op)
+                unreachable!("{:?} is of vectors, or an instruction by now", def.op)
             }
         }
     }

@@ -213,6 +213,7 @@ impl Parser<'_> {
             "down" => (NestOp::Down(word.parse().ok()?), args),
             "blend" => (NestOp::Blend(word.parse().ok()?), args),
             "call" => (NestOp::Call((self.names.function)(word)?, args.split(", ").count() as u8), args),
+            name if let Some(code) = (self.names.instruction)(name) => (NestOp::Vector(code), rest),
             name => match (rest.matches(", ").count(), Un::from_name(name), Bin::from_name(name)) {
                 (0, Some(f), _) => (NestOp::Un(f), rest),
                 (1, _, Some(f)) => (NestOp::Bin(f), rest),

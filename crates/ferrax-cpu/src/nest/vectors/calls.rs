@@ -7,6 +7,7 @@
 //!
 //! INVARIANT: a function gets the operands that the iterations gave it, in their order.
 use super::super::{FOLD_SCRATCH, LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, RowCall, Stmt};
+use super::functions;
 use crate::tuning::Target;
 use ferrax_kernel::{Bin, DType};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -25,7 +26,7 @@ pub fn by_rows(nest: &mut Nest, l: &NestLoop, n: usize, target: &Target) -> Opti
         .body
         .iter()
         .filter_map(|s| if let Stmt::Let(v) = s { Some(*v) } else { None })
-        .filter(|v| matches!(nest.def(*v).op, NestOp::Call(..)))
+        .filter(|v| functions::is_called(nest, *v))
         .collect();
     let row = (n * 8).next_multiple_of(ALIGN);
     let end = FOLD_SCRATCH + (calls.len() + 2) * row;

@@ -8,7 +8,7 @@
 //!
 //! INVARIANT: as in `vectors.rs`: the lanes of a vector are iterations of the free loop, and each adds the same elements to the same sums.
 use super::rewrite::reads_what_it_writes;
-use super::values::{Stride, has_instruction, is_near, stride_of};
+use super::values::{Stride, is_near, stride_of};
 use super::{MAX_WIDTH, VECTOR_SUMS, Vectorizer, counter_of};
 use crate::nest::{LoopKind, Nest, NestCarry, NestLoop, NestOp, NestTrip, NestValue, Stmt};
 use crate::tuning::Target;
@@ -149,7 +149,7 @@ impl Vectorizer<'_> {
             for (k, (all, parts)) in sums.iter_mut().zip(parts).enumerate() {
                 let f = *self.nest.def(r.folds[k / width].next);
                 for l in 0..count {
-                    all.push(self.push(f.op, f.dtype, &[parts[l], parts[l + count]], self.lanes));
+                    all.push(self.applied(&f, &[parts[l], parts[l + count]]));
                 }
             }
         }
@@ -158,7 +158,7 @@ impl Vectorizer<'_> {
             let f = *self.nest.def(c.next);
             while parts.len() > 1 {
                 let half = parts.len() / 2;
-                parts = (0..half).map(|g| self.push(f.op, f.dtype, &[parts[g], parts[g + half]], self.lanes)).collect();
+                parts = (0..half).map(|g| self.applied(&f, &[parts[g], parts[g + half]])).collect();
             }
             self.vectors.insert((c.after, k % width), parts[0]);
         }
@@ -185,7 +185,7 @@ impl Vectorizer<'_> {
                         let v = self.nest.add(op, f.dtype, &[]);
                         self.in_lanes(v)
                     });
-                    let next = self.push(f.op, f.dtype, &[slot, term], self.lanes);
+                    let next = self.applied(&f, &[slot, term]);
                     carries.push(NestCarry { init: sums[k][i], slot, next, after });
                     sums[k][i] = after;
                 }
@@ -205,7 +205,7 @@ impl Vectorizer<'_> {
             for k in 0..sums.len() {
                 let f = *self.nest.def(r.folds[k / width].next);
                 let term = self.term(r, f.args[1], *place, k % width)?;
-                sums[k][i] = self.push(f.op, f.dtype, &[sums[k][i], term], self.lanes);
+                sums[k][i] = self.applied(&f, &[sums[k][i], term]);
             }
         }
         self.forget(r);
@@ -272,12 +272,9 @@ impl Vectorizer<'_> {
             }
             self.grown(first, def.dtype, across)?
         } else {
-            let is_made = !matches!(def.op, NestOp::Carry | NestOp::After);
+            self.is_vector_op(&def)?;
             let args: Vec<NestValue> = def.args().iter().map(|a| self.term(r, *a, behind, w)).collect::<Option<_>>()?;
-            if !is_made || matches!(def.op, NestOp::Bin(f) if !f.is_comparison() && !has_instruction(f, def.dtype)) {
-                return None;
-            }
-            self.push(def.op, def.dtype, &args, lanes)
+            self.applied(&def, &args)
         };
         r.terms.insert((v, behind, w), new);
         Some(new)

@@ -31,7 +31,7 @@ impl Vectorizer<'_> {
                         let v = self.nest.add(op, next.dtype, &[]);
                         self.in_lanes(v)
                     });
-                    let next = self.push(next.op, next.dtype, &[slot, of], self.lanes);
+                    let next = self.applied(&next, &[slot, of]);
                     carries.push(NestCarry { init: inits[k], slot, next, after });
                 }
             }
@@ -89,7 +89,7 @@ impl Vectorizer<'_> {
                 let next = *self.nest.def(c.next);
                 let of = self.vector(next.args[1], g)?;
                 let sum = &mut sums[k * groups + g];
-                let new = self.push(next.op, next.dtype, &[*sum, of], self.lanes);
+                let new = self.applied(&next, &[*sum, of]);
                 *sum = match self.last_lanes {
                     Some(lanes) => self.push(NestOp::Blend(lanes as u8), next.dtype, &[new, *sum], self.lanes),
                     None => new,
@@ -126,12 +126,12 @@ impl Vectorizer<'_> {
     pub(super) fn folded(&mut self, op: NestOp, dtype: DType, mut parts: Vec<NestValue>) -> NestValue {
         while parts.len() > 1 {
             let half = parts.len() / 2;
-            parts = (0..half).map(|g| self.push(op, dtype, &[parts[g], parts[g + half]], self.lanes)).collect();
+            parts = (0..half).map(|g| self.computed(op, dtype, dtype, &[parts[g], parts[g + half]])).collect();
         }
         let (mut sum, mut by) = (parts[0], self.lanes / 2);
         while by > 0 {
             let down = self.push(NestOp::Down(by as u8), dtype, &[sum], self.lanes);
-            sum = self.push(op, dtype, &[sum, down], self.lanes);
+            sum = self.computed(op, dtype, dtype, &[sum, down]);
             by /= 2;
         }
         sum

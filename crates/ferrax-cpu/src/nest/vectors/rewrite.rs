@@ -105,7 +105,7 @@ impl Vectorizer<'_> {
             }
         } else {
             let args: Vec<NestValue> = def.args().iter().map(|a| self.vector(*a, behind)).collect::<Option<_>>()?;
-            self.push(def.op, def.dtype, &args, lanes)
+            self.applied(&def, &args)
         };
         self.vectors.insert((v, behind), new);
         Some(new)

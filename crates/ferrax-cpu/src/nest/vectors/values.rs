@@ -1,10 +1,10 @@
 //! What vectors can hold: by how much a value grows from one iteration to the next, how wide it is, and whether there is an instruction for it.
 //!
 //! INVARIANT: a wider integer grows as a narrower one does only where that does not wrap.
-use super::{LONG_VECTOR, MAX_WIDTH, Vectorizer};
+use super::{LONG_VECTOR, MAX_WIDTH, Vectorizer, functions};
 use crate::nest::facts::{integer, lane};
 use crate::nest::{ArrayId, Def, Nest, NestOp, NestValue};
-use ferrax_kernel::{Bin, DType, Un};
+use ferrax_kernel::{Bin, DType};
 
 impl Vectorizer<'_> {
     /// Notes how wide the numbers are: all alike.
@@ -66,23 +66,9 @@ impl Vectorizer<'_> {
                 let stride = self.stride(def.args[0])?;
                 is_near(offset as i64, stride) && (def.dtype != DType::Bool || matches!(stride, 0 | 1))
             }
-            NestOp::Un(Un::Not) => def.dtype == DType::Bool,
-            NestOp::Un(Un::IsFinite) => of.is_float(),
-            NestOp::Un(Un::Neg | Un::Abs | Un::Floor | Un::Ceil | Un::RoundEven | Un::Trunc | Un::Sqrt | Un::Rsqrt) => {
-                def.is_float()
-            }
-            NestOp::Bin(f) if f.is_comparison() => of != DType::Bool,
-            NestOp::Bin(f) => has_instruction(f, def.dtype),
-            NestOp::Select | NestOp::Settle => true,
             NestOp::Bits(from) => from.size() == def.dtype.size() && from != DType::Bool,
-            NestOp::Convert(from) => match (from, def.dtype) {
-                (DType::Bool, to) => to != DType::Bool,
-                (DType::I32, to) => matches!(to, DType::F32 | DType::U32 | DType::Bool),
-                (a, DType::Bool) => a.size() >= 4,
-                (a, b) => a.is_int() && b.is_int() && a.size() == b.size() && a.size() >= 4,
-            },
             NestOp::Call(_, _) => def.args().iter().all(|a| self.nest.dtype(*a).size() == def.dtype.size()),
-            _ => false,
+            op => functions::recorded(op, of, def.dtype).is_some(),
         };
         is_supported.then_some(())
     }
@@ -90,18 +76,6 @@ impl Vectorizer<'_> {
 /// Whether sums of this dtype are kept in vectors.
 pub(super) fn folded(d: DType) -> bool {
     matches!(d, DType::F32 | DType::F64 | DType::I32 | DType::U32 | DType::I64 | DType::U64)
-}
-pub(super) fn has_instruction(f: Bin, d: DType) -> bool {
-    match d {
-        DType::F32 | DType::F64 => matches!(f, Bin::Add | Bin::Sub | Bin::Mul | Bin::Div | Bin::Max | Bin::Min),
-        DType::Bool => matches!(f, Bin::And | Bin::Or | Bin::Xor | Bin::Add | Bin::Mul | Bin::Max | Bin::Min),
-        _ => match f {
-            Bin::Add | Bin::Sub | Bin::And | Bin::Or | Bin::Xor | Bin::Mul | Bin::Max | Bin::Min => d.size() >= 4,
-            Bin::Shl | Bin::ShrLogical => d.size() >= 4,
-            Bin::ShrArithmetic => d.size() == 4,
-            _ => false,
-        },
-    }
 }
 /// How much an integer grows from one iteration of a loop to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,15 +1,14 @@
-//! Instructions on floats, single numbers and vectors of them alike, and conversions from and to single floats.
-use super::{Emitter, NestSite, RegisterKind, V0, V1, V2};
+//! Instructions on single floats, and conversions from and to them.
+use super::{Emitter, NestSite, RegisterKind, V0, V1};
+use crate::instructions::opcodes::{Opcode, Shape, one};
 use crate::native::encode::{RAX, Rm};
-use crate::native::opcodes::{Opcode, Shape, one};
 use crate::nest::{NestOp, NestValue};
-use ferrax_kernel::{Bin, DType, Scalar, Un};
+use ferrax_kernel::{Bin, DType, Un};
 
 /// Predicates of comparisons.
 const EQUAL: Opcode = Opcode::Compare(0);
 const LESS: Opcode = Opcode::Compare(1);
 const NOT_GREATER: Opcode = Opcode::Compare(2);
-const UNORDERED: Opcode = Opcode::Compare(3);
 const NOT_EQUAL: Opcode = Opcode::Compare(4);
 
 impl Emitter<'_> {
@@ -33,40 +32,8 @@ impl Emitter<'_> {
         let (a, b) = (self.float(a, V1), self.rm(b));
         self.op(code, shape, d, a, b);
     }
-    pub(super) fn float_bin(&mut self, v: NestValue, f: Bin, shape: Shape) {
-        let [a, b, _] = self.nest.def(v).args;
-        let code = match f {
-            Bin::Add => Opcode::Add,
-            Bin::Mul => Opcode::Mul,
-            Bin::Sub => Opcode::Sub,
-            Bin::Div => Opcode::Div,
-            _ => return self.float_extreme(v, f, shape),
-        };
-        let d = self.target(v, V0);
-        let (a, b) = (self.float(a, V1), self.rm(b));
-        self.op(code, shape, d, a, b);
-        self.done(v, d);
-    }
-    /// Nan if either is; of equals, zeros among them, the bits of both.
-    fn float_extreme(&mut self, v: NestValue, f: Bin, shape: Shape) {
-        let [a, b, _] = self.nest.def(v).args;
-        let (x, y) = (self.float(a, V1), self.rm(b));
-        let (code, differ, inner, outer) = match f {
-            Bin::Max => (Opcode::Max, NOT_EQUAL, Opcode::Or, Opcode::And),
-            _ => (Opcode::Min, EQUAL, Opcode::And, Opcode::Or),
-        };
-        // the machine's gives the second where they are equal, or one is nan
-        self.op(code, shape, V0, x, y);
-        self.op(differ, shape, V2, x, y);
-        self.op(inner, shape, V2, V2, Rm::Reg(x));
-        self.op(outer, shape, V0, V0, Rm::Reg(V2));
-        self.op(UNORDERED, shape, V2, x, Rm::Reg(x));
-        let d = self.target(v, V0);
-        self.blend(shape, d, V0, Rm::Reg(x), V2);
-        self.done(v, d);
-    }
-    pub(super) fn select_float(&mut self, v: NestValue, shape: Shape) {
-        let [p, t, f] = self.nest.def(v).args;
+    pub(super) fn select_float(&mut self, v: NestValue) {
+        let (shape, [p, t, f]) = (self.shape(v), self.nest.def(v).args);
         let def = *self.nest.def(p);
         let of = if self.order.fused[p as usize] { self.kind(def.args[0]) } else { RegisterKind::Whole(false) };
         if let (RegisterKind::Float(w), NestOp::Bin(g)) = (of, def.op) {
@@ -81,75 +48,31 @@ impl Emitter<'_> {
             }
             self.truth_to_mask(shape.wide);
         }
-        self.choose(v, t, f, shape, V0);
-    }
-    /// `v = mask ? t : f`.
-    pub(super) fn choose(&mut self, v: NestValue, t: NestValue, f: NestValue, shape: Shape, mask: u8) {
         let no = self.float(f, V1);
         let yes = self.rm(t);
         let d = self.target(v, V1);
-        self.blend(shape, d, no, yes, mask);
+        self.blend(shape, d, no, yes, V0);
         self.done(v, d);
     }
-    pub(super) fn settle(&mut self, v: NestValue, shape: Shape) {
-        let a = self.float(self.nest.def(v).args[0], V1);
-        self.op(UNORDERED, shape, V0, a, Rm::Reg(a));
-        let nan = self.e.pool(shape.wide, Scalar::from_f64(self.nest.dtype(v), f64::NAN).bits);
-        let d = self.target(v, V1);
-        self.blend(shape, d, a, nan, V0);
-        self.done(v, d);
-    }
-    /// A function of floats, or of truth values.
-    pub(super) fn un(&mut self, v: NestValue, f: Un, shape: Shape) {
+    /// The complement of a truth value, or whether a float is finite.
+    pub(super) fn un(&mut self, v: NestValue, f: Un) {
         let a = self.nest.def(v).args[0];
-        if shape.is_one() && !matches!(self.kind(a), RegisterKind::Float(_)) {
-            let from = self.site(a);
-            self.copy(from, NestSite::Whole(RAX));
-            self.e.whole(false, &[0x83], 6, Rm::Reg(RAX), &[1]);
+        if f == Un::IsFinite {
+            let (shape, a) = (self.shape(a), self.float(a, V1));
+            let (sign, infinity) = match shape.wide {
+                true => (1 << 63, f64::INFINITY.to_bits()),
+                false => (1 << 31, f32::INFINITY.to_bits() as u64),
+            };
+            let [magnitude, infinity] = [sign - 1, infinity].map(|bits| self.e.pool(shape.wide, bits));
+            self.op(Opcode::And, shape, V0, a, magnitude);
+            self.op(LESS, shape, V0, V0, infinity);
+            self.mask_to_truth();
             return self.done(v, RAX);
         }
-        let (all, sign) = if shape.wide { (u64::MAX, 1 << 63) } else { (u32::MAX as u64, 1 << 31) };
-        let (one, infinity) = match shape.wide {
-            true => (1f64.to_bits(), f64::INFINITY.to_bits()),
-            false => (1f32.to_bits() as u64, f32::INFINITY.to_bits() as u64),
-        };
-        let (a, d) = (self.float(a, V1), self.target(v, V0));
-        let with = |m: &mut Self, code: Opcode, d: u8, bits: u64| {
-            let bits = m.e.pool(shape.wide, bits);
-            m.op(code, shape, d, a, bits);
-        };
-        match f {
-            Un::Not => with(self, Opcode::Xor, d, all),
-            Un::Neg => with(self, Opcode::Xor, d, sign),
-            Un::Abs => with(self, Opcode::And, d, all ^ sign),
-            Un::RoundEven => self.op(Opcode::Round(0), shape, d, a, Rm::Reg(a)),
-            Un::Floor => self.op(Opcode::Round(1), shape, d, a, Rm::Reg(a)),
-            Un::Ceil => self.op(Opcode::Round(2), shape, d, a, Rm::Reg(a)),
-            Un::Trunc => self.op(Opcode::Round(3), shape, d, a, Rm::Reg(a)),
-            Un::Sqrt => self.op(Opcode::Sqrt, shape, d, a, Rm::Reg(a)),
-            Un::Rsqrt => {
-                self.op(Opcode::Sqrt, shape, V1, a, Rm::Reg(a));
-                self.constant(shape, V0, one);
-                self.op(Opcode::Div, shape, d, V0, Rm::Reg(V1));
-            }
-            Un::IsFinite => {
-                with(self, Opcode::And, V0, all ^ sign);
-                let infinity = self.e.pool(shape.wide, infinity);
-                let to = if shape.is_one() { V0 } else { d };
-                self.op(LESS, shape, to, V0, infinity);
-                if shape.is_one() {
-                    self.mask_to_truth();
-                    return self.done(v, RAX);
-                }
-            }
-            _ => unreachable!("{f:?} is called"),
-        }
-        self.done(v, d);
-    }
-    /// Whether floats are not zero, as masks.
-    pub(super) fn is_not_zero(&mut self, shape: Shape, d: u8, a: u8) {
-        let zero = self.e.pool(true, 0);
-        self.op(NOT_EQUAL, shape, d, a, zero);
+        let from = self.site(a);
+        self.copy(from, NestSite::Whole(RAX));
+        self.e.whole(false, &[0x83], 6, Rm::Reg(RAX), &[1]);
+        self.done(v, RAX);
     }
     pub(super) fn convert(&mut self, v: NestValue, from: DType) {
         let a = self.nest.def(v).args[0];
@@ -172,7 +95,8 @@ impl Emitter<'_> {
             (RegisterKind::Float(double), RegisterKind::Whole(_)) => {
                 // to a truth value: not equal to zero
                 let a = self.float(a, V1);
-                self.is_not_zero(Shape::one(double), V0, a);
+                let zero = self.e.pool(true, 0);
+                self.op(NOT_EQUAL, Shape::one(double), V0, a, zero);
                 self.mask_to_truth();
                 self.done(v, RAX);
             }

@@ -1,9 +1,10 @@
 //! Instructions on vectors: their moves, and whole numbers. Truth values are masks of the elements' width.
 use super::{Emitter, NestSite, V0, V1, V2};
-use crate::native::encode::{MASK, RAX, RDX, Rm, VectorSize, ZEROING};
-use crate::native::opcodes::{self, Coded, EXTRACT, LOAD, Length, Opcode, STORE, Shape, one, plain};
+use crate::instructions::VectorSize;
+use crate::instructions::opcodes::{self, Coded, EXTRACT, LOAD, Length, Opcode, STORE, Shape, one, plain};
+use crate::native::encode::{MASK, RAX, RDX, Rm, ZEROING};
 use crate::nest::{Def, NestOp, NestValue};
-use ferrax_kernel::{Bin, DType, Scalar};
+use ferrax_kernel::DType;
 
 impl Emitter<'_> {
     /// So many bytes further.
@@ -29,11 +30,6 @@ impl Emitter<'_> {
     }
     fn nothing(&mut self, d: u8) {
         self.op(Opcode::Xor, Shape::vector(false), d, d, Rm::Reg(d));
-    }
-    /// The complement.
-    fn negate(&mut self, d: u8) {
-        let ones = self.e.pool(true, u64::MAX);
-        self.op(Opcode::Xor, Shape::vector(false), d, d, ones);
     }
     /// Small numbers, one for each lane.
     fn numbers(&mut self, shape: Shape, d: u8, of: impl Fn(i64) -> i64) {
@@ -76,7 +72,6 @@ impl Emitter<'_> {
         let def = *self.nest.def(v);
         let shape = self.shape(v);
         let wide = shape.wide;
-        let of = self.nest.dtype(def.args[0]);
         match def.op {
             NestOp::Carry | NestOp::After | NestOp::Const(_) | NestOp::Input(_) => (),
             NestOp::Splat => self.splat(v, &def, shape),
@@ -132,26 +127,12 @@ impl Emitter<'_> {
                 }
                 self.done(v, d);
             }
-            NestOp::Un(f) => self.un(v, f, shape),
-            NestOp::Bin(f) if of.is_float() && f.is_comparison() => {
-                let d = self.target(v, V0);
-                self.float_mask(f, def.args[0], def.args[1], shape, d);
-                self.done(v, d);
-            }
-            NestOp::Bin(f) if of.is_float() => self.float_bin(v, f, shape),
-            NestOp::Bin(f) => self.whole_vector(v, &def, f, shape),
-            NestOp::Select => {
-                let [p, t, f] = def.args;
-                let mask = self.float(p, V0);
-                self.choose(v, t, f, shape, mask);
-            }
-            NestOp::Convert(from) => self.vector_convert(v, &def, from, shape),
             NestOp::Bits(_) => {
                 let (from, to) = (self.site(def.args[0]), self.site(v));
                 self.copy(from, to);
             }
-            NestOp::Settle => self.settle(v, shape),
             NestOp::Call(f, n) => self.call(pos, v, f, n),
+            NestOp::Vector(code) => self.instruction(v, code, shape),
             NestOp::Down(by) => {
                 let a = self.float(def.args[0], V0);
                 let d = self.target(v, V0);
@@ -164,8 +145,38 @@ impl Emitter<'_> {
                 }
                 self.done(v, d);
             }
-            NestOp::First | NestOp::Wrap => unreachable!("numbers of a vector are as wide as its lanes"),
+            op => unreachable!("{op:?} is made of instructions, or of single numbers"),
         }
+    }
+    /// An instruction on vectors, or on the first lane.
+    pub(super) fn instruction(&mut self, v: NestValue, code: Opcode, shape: Shape) {
+        let def = *self.nest.def(v);
+        let (args, d) = (def.args(), self.target(v, V0));
+        let last = args[args.len() - 1];
+        let last = match self.rm(last) {
+            Rm::Reg(r) => Rm::Reg(r),
+            memory if code.takes_memory() && (def.lanes > 1 || self.nest.known(last).is_some()) => memory,
+            _ => Rm::Reg(self.float(last, V2)),
+        };
+        let first = match last {
+            _ if args.len() > 1 => self.float(args[0], V1),
+            // of single numbers, the other lanes are those of the first operand
+            Rm::Reg(r) => r,
+            _ => 0,
+        };
+        if code.is_fused() {
+            // the product's second factor becomes the result
+            let d = if d == first || last == Rm::Reg(d) { V0 } else { d };
+            match self.float(args[1], d) {
+                r if r == d => (),
+                r => self.moved(opcodes::COPY, shape, d, Rm::Reg(r)),
+            }
+            self.op(code, shape, d, first, last);
+            return self.done(v, d);
+        }
+        let mask = if code == Opcode::Blend { self.float(args[1], V0) } else { 0 };
+        self.e.op(code, shape, d, first, last, mask);
+        self.done(v, d);
     }
     /// The first lane as a number.
     pub(super) fn first(&mut self, v: NestValue, of: NestValue) {
@@ -257,114 +268,5 @@ impl Emitter<'_> {
     /// So many places, so many bytes apart.
     fn places(&mut self, first: Rm, n: i32, bytes: i64) -> Vec<Rm> {
         (0..n as i64).map(|k| self.further(first, k * bytes)).collect()
-    }
-    /// Operations on whole numbers and truth values.
-    fn whole_vector(&mut self, v: NestValue, def: &Def, f: Bin, shape: Shape) {
-        let [a, b, _] = def.args;
-        let of = self.nest.dtype(a);
-        if f.is_comparison() {
-            return self.compare_vectors(v, f, shape, of.is_signed());
-        }
-        let (is_truth, signed) = (of == DType::Bool, of.is_signed());
-        let code = match f {
-            Bin::Mul if shape.wide && !is_truth => return self.product_of_64_bits(v, a, b),
-            Bin::Max | Bin::Min if shape.wide && !is_truth => return self.extreme_of_64_bits(v, f, signed, a, b),
-            // counts of the width or more leave nothing, or the sign
-            Bin::Shl => Opcode::ShlBy,
-            Bin::ShrLogical => Opcode::ShrBy,
-            Bin::ShrArithmetic => Opcode::SarBy,
-            Bin::Or => Opcode::Or,
-            Bin::And => Opcode::And,
-            Bin::Xor => Opcode::Xor,
-            Bin::Add | Bin::Max if is_truth => Opcode::Or,
-            Bin::Mul | Bin::Min if is_truth => Opcode::And,
-            Bin::Add => Opcode::IntAdd,
-            Bin::Sub => Opcode::IntSub,
-            Bin::Mul => Opcode::IntMul,
-            Bin::Max if signed => Opcode::MaxSigned,
-            Bin::Max => Opcode::MaxUnsigned,
-            _ if signed => Opcode::MinSigned,
-            _ => Opcode::MinUnsigned,
-        };
-        let d = self.target(v, V0);
-        let (a, b) = (self.float(a, V1), self.rm(b));
-        self.op(code, shape, d, a, b);
-        self.done(v, d);
-    }
-    fn compare_vectors(&mut self, v: NestValue, f: Bin, shape: Shape, signed: bool) {
-        let [a, b, _] = self.nest.def(v).args;
-        let d = self.target(v, V0);
-        match f {
-            Bin::Eq | Bin::Ne => {
-                let (a, b) = (self.float(a, V1), self.rm(b));
-                self.op(Opcode::IntEq, shape, d, a, b);
-            }
-            Bin::Gt | Bin::Le => self.greater(shape, signed, d, a, b),
-            _ => self.greater(shape, signed, d, b, a),
-        }
-        if matches!(f, Bin::Ne | Bin::Le | Bin::Ge) {
-            self.negate(d);
-        }
-        self.done(v, d);
-    }
-    /// `d = a > b`, of whole numbers.
-    fn greater(&mut self, shape: Shape, signed: bool, d: u8, a: NestValue, b: NestValue) {
-        let (a, b) = (self.float(a, V1), self.rm(b));
-        if signed {
-            return self.op(Opcode::IntGt, shape, d, a, b);
-        }
-        // without their highest bits turned, greater numbers would be negative ones
-        self.constant(shape, V2, if shape.wide { 1 << 63 } else { 1 << 31 });
-        self.op(Opcode::Xor, shape, V1, a, Rm::Reg(V2));
-        self.op(Opcode::Xor, shape, V2, V2, b);
-        self.op(Opcode::IntGt, shape, d, V1, Rm::Reg(V2));
-    }
-    fn extreme_of_64_bits(&mut self, v: NestValue, f: Bin, signed: bool, a: NestValue, b: NestValue) {
-        let shape = self.shape(v);
-        self.greater(shape, signed, V0, a, b);
-        let (greater, less) = if f == Bin::Max { (a, b) } else { (b, a) };
-        self.choose(v, greater, less, shape, V0);
-    }
-    /// The low halves of products of 64-bit numbers: of the low words, and 2^32 times the sum of both crosswise.
-    fn product_of_64_bits(&mut self, v: NestValue, a: NestValue, b: NestValue) {
-        let wide = self.shape(v);
-        let words = Shape { wide: false, ..wide };
-        let (a, b) = (self.float(a, V1), self.float(b, V2));
-        // high words of one by low words of the other
-        self.op(Opcode::Shr(32), wide, V0, 0, Rm::Reg(a));
-        self.op(Opcode::MulEvensUnsigned, words, V0, V0, Rm::Reg(b));
-        self.copy(NestSite::Vector(V0), NestSite::VectorFrame(self.aside()));
-        self.op(Opcode::Shr(32), wide, V0, 0, Rm::Reg(b));
-        self.op(Opcode::MulEvensUnsigned, words, V0, V0, Rm::Reg(a));
-        let other = super::at(super::RBX, self.aside());
-        self.op(Opcode::IntAdd, wide, V0, V0, other);
-        self.op(Opcode::Shl(32), wide, V0, 0, Rm::Reg(V0));
-        self.op(Opcode::MulEvensUnsigned, words, V1, a, Rm::Reg(b));
-        let d = self.target(v, V1);
-        self.op(Opcode::IntAdd, wide, d, V0, Rm::Reg(V1));
-        self.done(v, d);
-    }
-    /// The place in the frame of a vector that is spilled for a moment: that of an operand of a call.
-    fn aside(&self) -> i32 {
-        8 * self.layout.calls as i32
-    }
-    fn vector_convert(&mut self, v: NestValue, def: &Def, from: DType, shape: Shape) {
-        let a = self.float(def.args[0], V1);
-        let d = self.target(v, V0);
-        match (from, def.dtype) {
-            (DType::Bool, to) => {
-                let one = self.e.pool(shape.wide, Scalar::from_f64(to, 1.0).bits);
-                self.op(Opcode::And, shape, d, a, one);
-            }
-            (from, DType::Bool) if from.is_float() => self.is_not_zero(shape, d, a),
-            (_, DType::Bool) => {
-                let zero = self.e.pool(true, 0);
-                self.op(Opcode::IntEq, shape, d, a, zero);
-                self.negate(d);
-            }
-            (DType::I32, DType::F32) => self.op(Opcode::FromI32, shape, d, 0, Rm::Reg(a)),
-            _ => self.copy(NestSite::Vector(a), NestSite::Vector(d)),
-        }
-        self.done(v, d);
     }
 }

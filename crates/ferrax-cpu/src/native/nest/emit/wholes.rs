@@ -1,7 +1,7 @@
 //! Instructions on integers and truth values.
 use super::{Emitter, NestSite, RegisterKind, V0, as_immediate};
+use crate::instructions::opcodes::{Shape, from_whole, one, to_whole};
 use crate::native::encode::{RAX, RCX, RDX, Rm, cc};
-use crate::native::opcodes::{Shape, from_whole, one, to_whole};
 use crate::nest::{NestOp, NestValue};
 use ferrax_kernel::{Bin, DType};
 

@@ -3,7 +3,7 @@
 //!
 //! INVARIANT: a recorded operation gives the bits of the same method of `f32` or `f64`, element by element. The one exception is which nan a
 //! sum, product or quotient of nans gives; no function of `math` makes that visible.
-use super::encode::VectorSize;
+use super::VectorSize;
 use super::graph::{VecValue, bin, constant, fused, greater, not, sar, select, un, with};
 use super::opcodes::Opcode;
 use ferrax_kernel::math::{Int, Mask, Real, scaled_by_factors};

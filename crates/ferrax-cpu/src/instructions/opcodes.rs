@@ -250,6 +250,10 @@ impl Opcode {
                 | Opcode::Quads(_)
         )
     }
+    /// As texts of nests have it: `vmuladd`, `vshl(23)`.
+    pub fn text(self) -> String {
+        format!("v{self:?}").to_lowercase()
+    }
     pub fn is_fused(self) -> bool {
         matches!(self, Opcode::MulAdd | Opcode::MulSub | Opcode::SubFrom)
     }

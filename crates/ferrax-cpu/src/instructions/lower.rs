@@ -1,7 +1,8 @@
 //! Lowering: each call of a tile program, recorded as vector values.
 //!
 //! INVARIANT: a recorded call gives the bits of its block function (`kernels/scalar.rs`), element by element.
-use super::graph::{self, VecValue, bin as op, constant, not, select, un as op1, with};
+use super::VectorSize;
+use super::graph::{self, Leaf, VecValue, bin as op, constant, not, select, un as op1, with};
 use super::opcodes::{MemoryElement, Opcode};
 use super::record::{EQ, LE, LT, NE, VecReal};
 use ferrax_kernel::math::Real;
@@ -198,6 +199,18 @@ impl Function {
             Function::Bin(f, _) => f == Bin::Atan2,
             _ => false,
         }
+    }
+    /// Whether it is a function of floats that can be recorded.
+    pub fn is_recorded(self) -> bool {
+        let numbers =
+            matches!(self, Function::Un(_, DType::F32 | DType::F64) | Function::Bin(_, DType::F32 | DType::F64));
+        numbers && self.width().is_some()
+    }
+    /// Its instructions over operands `At(0)`, `At(1)` and `At(2)`, and which value is the result.
+    pub fn graph(self, wide: bool, vector: VectorSize) -> (graph::VecGraph, VecValue) {
+        graph::begin(wide, vector);
+        let result = self.record([0, 1, 2].map(|k| graph::leaf(Leaf::At(k))));
+        (graph::end(), result)
     }
     /// Records it.
     pub fn record(self, [a, b, c]: [VecValue; 3]) -> VecValue {
@@ -403,11 +416,15 @@ fn bin_float<const WIDE: bool>(f: Bin, a: VecValue, b: VecValue) -> VecValue {
         Bin::Sub => op(Opcode::Sub, a, b),
         Bin::Mul => op(Opcode::Mul, a, b),
         Bin::Div => op(Opcode::Div, a, b),
+        // nan if either is; of equals, zeros among them, the bits of both
         Bin::Max | Bin::Min => {
-            let (greatest, both) = if f == Bin::Max { (true, Opcode::And) } else { (false, Opcode::Or) };
-            let wins = if greatest { compare(LT, b, a) } else { compare(LT, a, b) };
-            let other = select(op(Opcode::Or, wins, compare(NE, a, a)), a, b);
-            select(compare(EQ, a, b), op(both, a, b), other)
+            // the machine's gives the second where they are equal, or one is nan
+            let y = if f == Bin::Max {
+                op(Opcode::And, op(Opcode::Max, a, b), op(Opcode::Or, compare(NE, a, b), a))
+            } else {
+                op(Opcode::Or, op(Opcode::Min, a, b), op(Opcode::And, compare(EQ, a, b), a))
+            };
+            select(compare(NE, a, a), a, y)
         }
         Bin::Atan2 => math::atan2(x, y).0,
         Bin::Eq => compare(EQ, a, b),

@@ -1,8 +1,9 @@
 //! A run of operations as a graph of vector values in SSA form.
 //!
 //! INVARIANT: values are in order of definition. A bool value is a mask: each element is all ones or all zeros.
-use super::encode::VectorSize;
+use super::VectorSize;
 use super::opcodes::{MemoryElement, Opcode, Site};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
 
@@ -31,6 +32,19 @@ pub enum VecNode {
         b: VecValue,
         m: VecValue,
     },
+}
+impl VecNode {
+    /// What an operation reads: of a blend and of fused operations three values.
+    pub fn operands(&self) -> SmallVec<[VecValue; 3]> {
+        match *self {
+            VecNode::Leaf(_) => SmallVec::new(),
+            VecNode::Op { code, a, b, m } if code == Opcode::Blend || code.is_fused() => {
+                SmallVec::from_slice(&[a, m, b])
+            }
+            VecNode::Op { code, a, b, .. } if code.is_binary() => SmallVec::from_slice(&[a, b]),
+            VecNode::Op { b, .. } => SmallVec::from_slice(&[b]),
+        }
+    }
 }
 /// Of four, the even ones, then the odd ones.
 const EVENS_FIRST: u8 = 0b11_01_10_00;
@@ -122,6 +136,17 @@ impl VecGraph {
             at = (at + 1) & mask;
         }
         at
+    }
+    /// The values of which these are made, themselves among them.
+    pub fn needed(&self, values: &[VecValue]) -> Vec<bool> {
+        let mut needed = vec![false; self.nodes.len()];
+        values.iter().for_each(|v| needed[*v as usize] = true);
+        for v in (0..needed.len()).rev().filter(|v| !matches!(self.nodes[*v], VecNode::Leaf(_))) {
+            if needed[v] {
+                self.nodes[v].operands().into_iter().for_each(|x| needed[x as usize] = true);
+            }
+        }
+        needed
     }
     pub fn constant(&mut self, bits: u64) -> VecValue {
         self.push(VecNode::Leaf(Leaf::Const(if self.wide { bits } else { bits as u32 as u64 })))
