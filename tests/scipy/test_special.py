@@ -329,3 +329,20 @@ def test_entropy_and_divergence_have_derivatives_at_the_least_and_greatest_numbe
             low, high = (jnp.asarray(float(v), dtype) for v in (jnp.finfo(dtype).tiny, jnp.finfo(dtype).max))
             np.testing.assert_allclose(jax.grad(sp.rel_entr)(high, low), jnp.log(high) - jnp.log(low) + 1, rtol=rtol)
     assert np.isnan(sp.rel_entr(nan, 1.0)) and np.isnan(sp.rel_entr(1.0, nan)) and np.isnan(sp.kl_div(nan, 1.0))
+
+
+@pytest.mark.ours
+def test_second_derivatives_of_log_ndtr(jax, jnp, x64):
+    """-s (s + x) of the slope s: -1 far below 0, where s + x cancels, and 0 far above, where s underflows."""
+    second = jax.grad(jax.grad(jax.scipy.special.log_ndtr))
+    for dtype, rtol in (("float32", 1e-5), ("float64", 1e-12)):
+        for x in (-1e30, -1e20, -1e5, -1e4):
+            np.testing.assert_allclose(second(jnp.asarray(x, dtype)), -1 + 1 / x**2, rtol=rtol)
+        for x in (40.0, 1e3, 1e30, inf):
+            assert second(jnp.asarray(x, dtype)) == 0
+    x = np.linspace(-40, 12, 200)
+    np.testing.assert_allclose(jax.vmap(second)(x.astype("float32")), jax.vmap(second)(x.astype("float32").astype(float)), rtol=1e-4, atol=1e-37)
+    # where the two formulas meet
+    mills = lambda x: jax.grad(jax.scipy.special.log_ndtr)(x)
+    for x in (-7.1, -7.0, -3.0, 0.0, 2.0):
+        np.testing.assert_allclose(second(x), (mills(x + 1e-5) - mills(x - 1e-5)) / 2e-5, rtol=1e-8)
