@@ -220,13 +220,13 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 def _log_less(t, ratio):
     """log(ratio) - t for ratio = 1 + t, without cancellation about 0 and near -1; -inf at ratio 0."""
-    close, near = abs(t) < 0.1, abs(t) < 0.5
+    close, near = abs(t) < 0.3, abs(t) < 0.5
     log = jnp.where(near, jnp.log1p(jnp.where(near, t, 0)), jnp.log(jnp.where(near, 1, ratio)))
     # log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
     s = jnp.where(close, t, 0) / (jnp.where(close, t, 0) + 2)
     square = s * s
     series = jnp.zeros_like(t)
-    for k in reversed(range(7)):
+    for k in reversed(range(12)):
         series = series * square + 1 / (2 * k + 3)
     return jnp.where(close, 2 * s * square * series - t * s, log - t)
 
