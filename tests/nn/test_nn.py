@@ -313,3 +313,43 @@ def test_scaled_dot_refuses(jax, jnp):
     with pytest.raises(TypeError, match="scaled_dot does not support 0-rank and 1-rank operands."):
         jax.lax.scaled_dot(o(2), o(2))
     assert jax.lax.scaled_dot(o((2, 32), int), o((32, 3), int)).dtype == "bfloat16"
+
+
+SLOPES_AT_LARGE = {
+    "gelu": lambda jax, x: jax.nn.gelu(x),
+    "exact gelu": lambda jax, x: jax.nn.gelu(x, approximate=False),
+    "soft_sign": lambda jax, x: jax.nn.soft_sign(x),
+    "squareplus": lambda jax, x: jax.nn.squareplus(x),
+    "squareplus of an integer": lambda jax, x: jax.nn.squareplus(x, 9),
+    "silu": lambda jax, x: jax.nn.silu(x),
+    "softplus": lambda jax, x: jax.nn.softplus(x),
+    "log_sigmoid": lambda jax, x: jax.nn.log_sigmoid(x),
+    "elu": lambda jax, x: jax.nn.elu(x),
+}
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", SLOPES_AT_LARGE)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_activations_and_their_slopes_where_powers_leave_the_range(jax, jnp, x64, dtype, name):
+    """Squares and cubes of these are infinite in float16, of the greatest in float32 too; the function and its slope are as in float64."""
+    f = lambda x: SLOPES_AT_LARGE[name](jax, x)
+    eps, tiny = float(jnp.finfo(dtype).eps), float(jnp.finfo(dtype).smallest_subnormal)
+    x = jnp.asarray([s * v for v in (20.0, 50.0, 150.0, 300.0, 1e3, 6e4, 1e20) for s in (1, -1) if v < 1e5 or dtype != "float16"]).astype(dtype)
+    for g in (f, jax.grad(f)):
+        for run in (jax.vmap(g), jax.jit(jax.vmap(g))):
+            got, want = run(x), jax.vmap(g)(x.astype("float64"))
+            assert got.dtype == x.dtype
+            np.testing.assert_allclose(np.asarray(got, float), want, rtol=8 * eps, atol=2 * tiny + (1e-13 if "exact" in name else 0))
+
+
+@pytest.mark.ours
+def test_derivatives_of_squareplus_in_both_arguments(jax, jnp, x64):
+    """Against the plain formula, where nothing cancels."""
+    plain = lambda x, b: (x + jnp.sqrt(x * x + b)) / 2
+    for x, b in ((0.5, 4.0), (0.0, 1.0), (3.0, 0.25), (-0.7, 2.0)):
+        for k in (0, 1):
+            np.testing.assert_allclose(jax.grad(jax.nn.squareplus, k)(x, b), jax.grad(plain, k)(x, b), rtol=1e-13)
+            for j in (0, 1):
+                second = lambda f, k=k, j=j: jax.grad(jax.grad(f, k), j)
+                np.testing.assert_allclose(second(jax.nn.squareplus)(x, b), second(plain)(x, b), rtol=1e-12)

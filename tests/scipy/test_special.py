@@ -277,3 +277,72 @@ def test_the_dimension_of_multigammaln_is_an_integer(jax):
     f = jax.scipy.special.multigammaln
     for d in (1, 2, 3):
         assert float(f(5.0, d)) == float(f(5.0, d + 0.5)) == float(f(5.0, np.float32(d + 0.9)))
+
+
+ENTROPIES = {  # the function, its second derivatives by (0, 0), (0, 1) and (1, 1), all of numbers x and y as powers of 2 that floats of any width represent
+    "xlogy": lambda x, y: (0, 1 / y, -x / y**2),
+    "xlog1py": lambda x, y: (0, 1 / (1 + y), -x / (1 + y) ** 2),
+    "rel_entr": lambda x, y: (1 / x, -1 / y, x / y**2),
+    "kl_div": lambda x, y: (1 / x, -1 / y, x / y**2),
+}
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("name", ENTROPIES)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_second_derivatives_of_entropies_near_the_ends_of_the_range(jax, jnp, x64, dtype, name):
+    """No square of an argument leaves the range where the derivative does not."""
+    from fractions import Fraction
+
+    info = jnp.finfo(dtype)
+    low, high = Fraction(float(info.tiny)), Fraction(float(info.max) // 2)
+    f, kept = getattr(jax.scipy.special, name), 0
+    # of half precision computed in single, the range is that of half
+    for x in (low * 4, low * 2**9, Fraction(1, 8), Fraction(2), high / 2**9, high / 4):
+        for y in (x, 2 * x, x / 2, Fraction(1, 4), Fraction(3)):
+            at = [jnp.asarray(float(v), dtype) for v in (x, y)]
+            exact = [Fraction(float(v)) for v in at]
+            wants = ENTROPIES[name](*exact)
+            grads = [jax.grad(jax.grad(f, i), k) for i, k in ((0, 0), (0, 1), (1, 1))]
+            for want, grad in zip(wants, grads, strict=True):
+                if want != 0 and not low < abs(want) < high:
+                    continue
+                for got in (grad(*at), jax.jit(grad)(*at), jax.vmap(grad)(*(v[None] for v in at))[0]):
+                    assert got.dtype == dtype
+                    assert abs(Fraction(float(got)) - want) <= abs(want) * Fraction(float(8 * info.eps)), (x, y, want, got)
+                    kept += 1
+    assert kept > 100
+
+
+@pytest.mark.ours
+def test_entropy_and_divergence_have_derivatives_at_the_least_and_greatest_numbers(jax, jnp, x64):
+    sp = jax.scipy.special
+    for dtype in ("float32", "float64"):
+        for x in (float(jnp.finfo(dtype).tiny) * 4, float(jnp.finfo(dtype).max) / 4):
+            x, rtol = jnp.asarray(x, dtype), 4 * float(jnp.finfo(dtype).eps)
+            np.testing.assert_allclose(jax.grad(jax.grad(sp.entr))(x), -1 / x, rtol=rtol)
+            np.testing.assert_allclose(jax.grad(sp.entr)(x), -(jnp.log(x) + 1), rtol=rtol)
+            np.testing.assert_allclose(jax.grad(sp.rel_entr, (0, 1))(x, 2 * x), (1 - np.log(2), -0.5), rtol=rtol)
+            np.testing.assert_allclose(jax.grad(sp.kl_div, (0, 1))(x, 2 * x), (-np.log(2), 0.5), rtol=rtol)
+            # a quotient that leaves the range
+            np.testing.assert_allclose(sp.rel_entr(x / x, x * 0 + jnp.finfo(dtype).tiny), -np.log(float(jnp.finfo(dtype).tiny)), rtol=rtol)
+            low, high = (jnp.asarray(float(v), dtype) for v in (jnp.finfo(dtype).tiny, jnp.finfo(dtype).max))
+            np.testing.assert_allclose(jax.grad(sp.rel_entr)(high, low), jnp.log(high) - jnp.log(low) + 1, rtol=rtol)
+    assert np.isnan(sp.rel_entr(nan, 1.0)) and np.isnan(sp.rel_entr(1.0, nan)) and np.isnan(sp.kl_div(nan, 1.0))
+
+
+@pytest.mark.ours
+def test_second_derivatives_of_log_ndtr(jax, jnp, x64):
+    """-s (s + x) of the slope s: -1 far below 0, where s + x cancels, and 0 far above, where s underflows."""
+    second = jax.grad(jax.grad(jax.scipy.special.log_ndtr))
+    for dtype, rtol in (("float32", 1e-5), ("float64", 1e-12)):
+        for x in (-1e30, -1e20, -1e5, -1e4):
+            np.testing.assert_allclose(second(jnp.asarray(x, dtype)), -1 + 1 / x**2, rtol=rtol)
+        for x in (40.0, 1e3, 1e30, inf):
+            assert second(jnp.asarray(x, dtype)) == 0
+    x = np.linspace(-40, 12, 200)
+    np.testing.assert_allclose(jax.vmap(second)(x.astype("float32")), jax.vmap(second)(x.astype("float32").astype(float)), rtol=1e-4, atol=1e-37)
+    # where the two formulas meet
+    mills = lambda x: jax.grad(jax.scipy.special.log_ndtr)(x)
+    for x in (-7.1, -7.0, -3.0, 0.0, 2.0):
+        np.testing.assert_allclose(second(x), (mills(x + 1e-5) - mills(x - 1e-5)) / 2e-5, rtol=1e-8)

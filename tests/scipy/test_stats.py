@@ -617,3 +617,44 @@ def test_divergences_of_near_numbers(jax, jnp, x64):
             np.testing.assert_allclose(kl_div(p32, q32), want, rtol=2e-6, atol=1e-30)
     np.testing.assert_array_equal(kl_div(jnp.array([0.0, 0.0, 1.0, -1.0]), jnp.array([0.0, 2.0, 0.0, 1.0])), [0, 2, inf, inf])
     np.testing.assert_allclose(jax.grad(kl_div, (0, 1))(3.0, 3.3), (math.log(3 / 3.3), 1 - 3 / 3.3), rtol=1e-10)
+
+
+@pytest.mark.ours
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_truncated_normal_of_small_pieces(jax, jnp, x64, dtype):
+    """The mass of a piece is the density times its length, whatever is cut off around: no difference of two probabilities."""
+    t = jax.scipy.stats.truncnorm
+    rtol = 1e-12 if dtype == "float64" else 8e-6
+    for a, b in ((5.0, 8.0), (-1.0, 1.0), (-8.0, -5.0), (0.0, 1e-6), (-30.0, -20.0)):
+        for step in (2.0**-9, 2.0**-12):
+            step = step * min(b - a, 1)
+            low, high = jnp.asarray(a, dtype), jnp.asarray(b, dtype)
+            x, y = low + jnp.asarray(step, dtype), high - jnp.asarray(step, dtype)
+            exact = lambda f, *v: float(f(*(np.float64(w) for w in v)))
+            for f, at in ((t.cdf, x), (t.sf, y)):
+                # by Simpson's rule over the density in double precision
+                ends = np.linspace(float(low), float(x), 65) if f is t.cdf else np.linspace(float(y), float(high), 65)
+                p = np.array([exact(t.pdf, e, low, high) for e in ends])
+                want = (p[0] + p[-1] + 4 * p[1:-1:2].sum() + 2 * p[2:-1:2].sum()) * (ends[-1] - ends[0]) / 64 / 3
+                np.testing.assert_allclose(f(at, low, high), want, rtol=rtol * (10 if abs(a) > 10 else 1), atol=1e-37)
+                slope = jax.grad(f)(at, low, high)
+                np.testing.assert_allclose(abs(slope), exact(t.pdf, at, low, high), rtol=10 * rtol, atol=1e-37)
+    for x, a, b in ((-20.5, -30.0, -20.0), (7.5, 5.0, 8.0)):
+        x, a, b = (jnp.asarray(v, dtype) for v in (x, a, b))
+        np.testing.assert_allclose(t.cdf(x, a, b) + t.sf(x, a, b), 1, rtol=4 * float(jnp.finfo(dtype).eps))
+
+
+@pytest.mark.ours
+def test_densities_where_a_parameter_is_near_its_bound(jax, jnp, x64):
+    stats = jax.scipy.stats
+    for c in (0.9999, 1 - 2.0**-20, 2.0**-30):
+        single, double = np.float32(c), np.float64(np.float32(c))
+        for x in (1e-3, 1.0, 3.0, 6.0):
+            want = stats.wrapcauchy.logpdf(np.float64(np.float32(x)), double)
+            np.testing.assert_allclose(stats.wrapcauchy.logpdf(np.float32(x), single), want, rtol=1e-6)
+    # one binomial coefficient is 1 at both ends, whatever n is
+    for n, p in ((1000.0, 1e-4), (1e6, 1e-7), (5.0, 0.5)):
+        p32 = np.float32(p)
+        np.testing.assert_allclose(stats.binom.logpmf(np.float32(0), np.float32(n), p32), n * np.log1p(-float(p32)), rtol=3e-7)
+        np.testing.assert_allclose(stats.binom.logpmf(np.float32(n), np.float32(n), p32), n * np.log(float(p32)), rtol=3e-7)
+        np.testing.assert_allclose(jax.grad(lambda n, p=p: stats.binom.logpmf(0.0, n, p))(n), np.log1p(-p), rtol=1e-9)

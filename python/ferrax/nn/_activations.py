@@ -100,7 +100,20 @@ def softplus(x: ArrayLike) -> Array:
 @_doc("x / (|x| + 1)", "Array([-0.5      ,  0.6666667], dtype=float32)")
 def soft_sign(x: ArrayLike) -> Array:
     x = as_array("soft_sign", x)
+    return _soft_sign.fun(x) if jnp.iscomplexobj(x) else _soft_sign(x)
+
+
+@custom_jvp
+def _soft_sign(x):
     return x / (jnp.abs(x) + 1)
+
+
+@_soft_sign.defjvp
+def _soft_sign_jvp(primals, tangents):
+    """1 / (|x| + 1)^2: of the quotient's two terms the digits would cancel."""
+    (x,), (dx,) = primals, tangents
+    size = jnp.abs(x) + 1
+    return _soft_sign(x), dx / size / size
 
 
 @jit
@@ -170,6 +183,10 @@ def selu(x: ArrayLike) -> Array:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
+# From here on the argument of tanh is above 373, so that its slope underflows in double precision.
+_GELU_FAR = 22
+
+
 @jit(static_argnames=("approximate",))
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the standard normal distribution function (Hendrycks and Gimpel, 2016).
@@ -187,7 +204,9 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     x = _inexact("gelu", x)
     if approximate:
         number = x.dtype.type
-        inner = number(np.sqrt(2 / np.pi)) * (x + number(0.044715) * (x**3))
+        # Beyond, tanh is 1 in all dtypes, and a cube that leaves the dtype's range would have no derivative.
+        near = x if jnp.iscomplexobj(x) else lax.clamp(number(-_GELU_FAR), x, number(_GELU_FAR))
+        inner = number(np.sqrt(2 / np.pi)) * (near + number(0.044715) * (near**3))
         return x * (number(0.5) * (number(1) + jnp.tanh(inner)))
     half = x.dtype.type(np.sqrt(0.5))
     return 0.5 * x * lax.erfc(-x * half)
@@ -223,9 +242,37 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     x = _inexact("squareplus", x)
     _check_parameter(x, b)
-    root = jnp.sqrt(jnp.square(x) + b)
-    # The sum cancels below 0.
-    return jnp.where(x < 0, b / (root - x), x + root) / 2
+    return _squareplus(*_core.promote_dtypes_inexact(x, b))
+
+
+@custom_jvp
+def _squareplus(x, b):
+    # The sum of x and the root cancels below 0.
+    half = jnp.abs(x) / 2 + _squareplus_root(x, b) / 2
+    return jnp.where(x < 0, b / 4 / half, half)
+
+
+def _squareplus_root(x, b):
+    return jnp.hypot(x, jnp.sqrt(b))
+
+
+@_squareplus.defjvp
+def _squareplus_jvp(primals, tangents):
+    (x, b), (dx, db) = primals, tangents
+    return _squareplus(x, b), _squareplus_slope(x, b) * dx + db / 4 / _squareplus_root(x, b)
+
+
+@custom_jvp
+def _squareplus_slope(x, b):
+    """squareplus(x, b) / root, root = sqrt(x^2 + b)."""
+    return _squareplus(x, b) / _squareplus_root(x, b)
+
+
+@_squareplus_slope.defjvp
+def _squareplus_slope_jvp(primals, tangents):
+    (x, b), (dx, db) = primals, tangents
+    root = _squareplus_root(x, b)
+    return _squareplus_slope(x, b), (b / root * dx - x / root * db / 2) / root / root / 2
 
 
 @jit

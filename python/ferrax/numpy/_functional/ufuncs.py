@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _core
-from ..._base.dtypes import dtype_of, is_bool
+from ..._base.dtypes import dtype_of, is_bool, is_floating, summed_in
 from ..._base.shapes import canonicalize_axis
 from ..._base.tracebacks import api_boundary
 from ..._core import bind
 from ..._tracing.picklable import public_name
 from ..._tracing.trace import ShapeDtypeStruct, eval_shape
-from ...lax import fori_loop, scan
+from ...lax import cumlogsumexp, fori_loop, scan
 from .._creation.filled import full
 from .._creation.ranges import arange
 from .._indexing import selecting as _selecting
@@ -29,7 +29,7 @@ from .._logic import elementwise as _logic
 from .._manipulation.inserting import append
 from .._manipulation.joining import concatenate
 from .._manipulation.shaping import expand_dims, moveaxis, ravel, reshape
-from .._math import operators as _operators
+from .._math import exponential as _exponential, operators as _operators
 from .._reductions import cumulative as _cumulative, plain as _reductions
 from .._support.arguments import as_array, check_arraylike, jitted
 from .vectorizing import vectorize
@@ -65,6 +65,8 @@ class ufunc:
         self._func, self._nin, self._nout, self._identity = func, nin, nout, identity
         self._call = call or _lifted(func, nin, self.__name__)
         self._reductions, self._prim, self._jits = reductions or {}, primitive, {}
+        # Folds of the library's own functions round once; what a user's function does with a dtype is its own.
+        self._folded_in = (lambda dtype: dtype) if call is None else summed_in
 
     @property
     def nin(self) -> int:
@@ -163,6 +165,9 @@ class ufunc:
             start = self.identity if initial is None else initial
             a = _selecting.where(where, a, _core.asarray(start, a.dtype))
         a = a.astype(self._result(a) if dtype is None else dtype)
+        return self._fold(a.astype(self._folded_in(a.dtype)), axis, keepdims, initial).astype(a.dtype)
+
+    def _fold(self, a, axis, keepdims, initial):
         if isinstance(axis, tuple):
             axes = tuple([canonicalize_axis(d, a.ndim) for d in axis])
             if len(axes) == 1:
@@ -171,7 +176,7 @@ class ufunc:
                 kept = [d for d in range(a.ndim) if d not in axes]
                 shape = tuple([1 if d in axes else n for d, n in enumerate(a.shape)])
                 a = reshape(moveaxis(a, axes, tuple(range(len(axes)))), (-1, *[a.shape[d] for d in kept]))
-                out = self._reduce(a, 0, None, False, initial, None)
+                out = self._fold(a, 0, False, initial)
                 return reshape(out, shape) if keepdims else out
         shape = a.shape
         if axis is None:
@@ -186,6 +191,9 @@ class ufunc:
                 raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity.")
             start = self.identity if initial is None else initial
             out = full(a.shape[:axis] + a.shape[axis + 1 :], start, a.dtype)
+        elif "log_sum" in self._reductions and is_floating(a.dtype):
+            out = self._reductions["log_sum"](a, axis)
+            out = out if initial is None else self(_core.asarray(initial, a.dtype), out)
         else:
             first = _slice_at(a, 0, axis)
             start, at = (first, 1) if initial is None else (self(_core.asarray(initial, a.dtype), first), 1)
@@ -218,9 +226,14 @@ class ufunc:
         if axis is None or a.ndim == 0:
             raise ValueError("accumulate does not allow multiple axes" if axis is None else "cannot accumulate on a scalar")
         axis = canonicalize_axis(axis, a.ndim)
-        rows = moveaxis(a, axis, 0)
-        if rows.shape[0] == 0:
+        if a.shape[axis] == 0:
             return a
+        return self._scan(a.astype(self._folded_in(a.dtype)), axis).astype(a.dtype)
+
+    def _scan(self, a, axis):
+        if "log_sums" in self._reductions and is_floating(a.dtype):
+            return self._reductions["log_sums"](a, axis)
+        rows = moveaxis(a, axis, 0)
 
         def step(carry, x):
             y = self(carry, x).astype(carry.dtype)
@@ -286,6 +299,7 @@ class ufunc:
             a = a.astype(dtype)
         axis = canonicalize_axis(axis, a.ndim)
         n = a.shape[axis]
+        result, a = a.dtype, a.astype(self._folded_in(a.dtype))
         out = take(a, indices, axis=axis)
         starts, ends = indices, append(indices[1:], n)
         shape = [1] * out.ndim
@@ -297,7 +311,7 @@ class ufunc:
             inside = (starts < i) & (i < ends)
             return _selecting.where(inside.reshape(shape), self(out, element), out)
 
-        return fori_loop(0, n, step, out)
+        return fori_loop(0, n, step, out).astype(result)
 
 
 def _slice_at(a, i, axis):
@@ -396,6 +410,30 @@ def _scatter(method):
     return at
 
 
+def _log_sum(exp, log):
+    """log(sum(exp(a))) of floats along an axis, without overflow."""
+
+    def reduce(a, axis):
+        top = _reductions.max(a, axis=axis, keepdims=True)
+        top = bind("stop_gradient", _selecting.where(bind("is_finite", top), top, 0))
+        total = _reductions.sum(exp(a - top), axis=axis, keepdims=True)
+        empty = total == 0
+        # The logarithm never sees 0, whose slope is infinite.
+        out = _selecting.where(empty, -np.inf, log(_selecting.where(empty, 1, total)) + top)
+        return bind("squeeze", out, dimensions=(axis,))
+
+    return reduce
+
+
+def _log_sums(a, axis):
+    return cumlogsumexp(a, axis)
+
+
+def _log2_sums(a, axis):
+    log2 = float(np.log(2))
+    return cumlogsumexp(a * log2, axis) / log2
+
+
 def _make(name, nin, identity, **reductions) -> Any:
     fun = getattr(_logic if name.startswith("logical_") else _operators, name)
     return ufunc(fun, nin, 1, name=name, identity=identity, call=fun, reductions=reductions)
@@ -413,5 +451,5 @@ bitwise_xor: _Binary = _make("bitwise_xor", 2, 0)
 logical_and: _Binary = _make("logical_and", 2, True, reduce=_reduction("all"))
 logical_or: _Binary = _make("logical_or", 2, False, reduce=_reduction("any"))
 logical_xor: _Binary = _make("logical_xor", 2, False)
-logaddexp: _Binary = _make("logaddexp", 2, -np.inf)
-logaddexp2: _Binary = _make("logaddexp2", 2, -np.inf)
+logaddexp: _Binary = _make("logaddexp", 2, -np.inf, log_sum=_log_sum(_exponential.exp, _exponential.log), log_sums=_log_sums)
+logaddexp2: _Binary = _make("logaddexp2", 2, -np.inf, log_sum=_log_sum(_exponential.exp2, _exponential.log2), log_sums=_log2_sums)

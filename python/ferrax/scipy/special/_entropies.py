@@ -92,10 +92,20 @@ def _xlogy_jvp(primals, tangents):
     return out, _sum_of_tangents([(lambda: jnp.log(y), dx), (lambda: _ratio(x, y), dy)], out)
 
 
+@custom_jvp
 def _ratio(x, y):
     """x / y, and 0 at 0 / 0, which no mask of other points hides from further derivatives."""
     nothing = (x == 0) & (y == 0)
     return jnp.where(nothing, 0, x / jnp.where(nothing, 1, y))
+
+
+@_ratio.defjvp
+def _ratio_jvp(primals, tangents):
+    """(dx - r dy) / y: of equal x and y the terms of the entropy cancel exactly, and no square of y leaves the dtype's range."""
+    (x, y), (dx, dy) = primals, tangents
+    r = _ratio(x, y)
+    nothing = (x == 0) & (y == 0)
+    return r, jnp.where(nothing, 0, (dx - r * dy) / jnp.where(nothing, 1, y))
 
 
 @custom_jvp
@@ -139,8 +149,49 @@ def entr(x: ArrayLike) -> Array:
     >>> entr(jnp.array([0.5, 1.0, -1.0]))
     Array([ 0.3465736, -0.       ,       -inf], dtype=float32)
     """
-    x = _reals("entr", x)
+    return _entr(_reals("entr", x))
+
+
+@custom_jvp
+def _entr(x):
     return jnp.where(x < 0, -jnp.inf, -xlogy(x, jnp.where(x < 0, 1, x)))
+
+
+@_entr.defjvp
+def _entr_jvp(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    outside = x < 0
+    return _entr(x), jnp.where(outside, 0, -(jnp.log(jnp.where(outside, 1, x)) + 1)) * dx
+
+
+@custom_jvp
+def _log_ratio(p, q):
+    """log(p / q) of positive numbers: near 1 by their difference, and where the quotient leaves the dtype's range by two logarithms."""
+    r, t = p / q, (p - q) / q
+    near = abs(t) < 0.5
+    least = float(jnp.finfo(r.dtype).tiny)
+    fits = (r >= least) & (r < jnp.inf)
+    log = jnp.where(fits, jnp.log(jnp.where(fits, r, 1)), jnp.log(p) - jnp.log(q))
+    return jnp.where(near, jnp.log1p(jnp.where(near, t, 0)), log)
+
+
+@_log_ratio.defjvp
+def _log_ratio_jvp(primals, tangents):
+    (p, q), (dp, dq) = primals, tangents
+    return _log_ratio(p, q), dp / p - dq / q
+
+
+@custom_jvp
+def _relative(p, q):
+    """p log(p / q) of positive numbers."""
+    return p * _log_ratio(p, q)
+
+
+@functools.partial(_relative.defjvp, symbolic_zeros=True)
+def _relative_jvp(primals, tangents):
+    (p, q), (dp, dq) = primals, tangents
+    out = _relative(p, q)
+    return out, _sum_of_tangents([(lambda: _log_ratio(p, q) + 1, dp), (lambda: -_ratio(p, q), dq)], out)
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
@@ -163,20 +214,48 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
     # A number beside a number, as in JAX: only then is the result weakly typed.
     nothing = p.dtype.type(0) if p.ndim else 0.0
-    return jnp.where(both, safe_p * jnp.log(safe_p / safe_q), jnp.where(zero, nothing, jnp.inf))
+    outside = jnp.where(jnp.isnan(p) | jnp.isnan(q), jnp.nan, jnp.inf)
+    return jnp.where(both, _relative(safe_p, safe_q), jnp.where(zero, nothing, outside))
 
 
 def _log_less(t, ratio):
     """log(ratio) - t for ratio = 1 + t, without cancellation about 0 and near -1; -inf at ratio 0."""
-    close, near = abs(t) < 0.1, abs(t) < 0.5
+    close, near = abs(t) < 0.3, abs(t) < 0.5
     log = jnp.where(near, jnp.log1p(jnp.where(near, t, 0)), jnp.log(jnp.where(near, 1, ratio)))
     # log(1 + t) = 2 (s + s^3 / 3 + ..), whose first term is t - s t
     s = jnp.where(close, t, 0) / (jnp.where(close, t, 0) + 2)
     square = s * s
     series = jnp.zeros_like(t)
-    for k in reversed(range(7)):
+    for k in reversed(range(12)):
         series = series * square + 1 / (2 * k + 3)
     return jnp.where(close, 2 * s * square * series - t * s, log - t)
+
+
+@custom_jvp
+def _excess(p, q):
+    """(q - p) / q."""
+    return (q - p) / q
+
+
+@_excess.defjvp
+def _excess_jvp(primals, tangents):
+    (p, q), (dp, dq) = primals, tangents
+    return _excess(p, q), (_ratio(p, q) * dq - dp) / q
+
+
+@custom_jvp
+def _divergence(p, q):
+    """p log(p / q) - p + q of positive numbers. Of numbers that are near each other all three terms cancel."""
+    near = abs(q - p) < 0.5 * p
+    a, b = jnp.where(near, p, 1), jnp.where(near, q, 1)
+    return jnp.where(near, -a * _log_less((b - a) / a, b / a), _relative(p, q) - p + q)
+
+
+@functools.partial(_divergence.defjvp, symbolic_zeros=True)
+def _divergence_jvp(primals, tangents):
+    (p, q), (dp, dq) = primals, tangents
+    out = _divergence(p, q)
+    return out, _sum_of_tangents([(lambda: _log_ratio(p, q), dp), (lambda: _excess(p, q), dq)], out)
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
@@ -195,11 +274,9 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array([0.09657359, 1.        ], dtype=float32)
     """
     p, q = _reals("kl_div", p, q)
-    plain = rel_entr(p, q) - p + q
-    # Of numbers that are near each other all three terms cancel.
-    near = (p > 0) & (abs(q - p) < 0.5 * p)
-    a, b = jnp.where(near, p, 1), jnp.where(near, q, 1)
-    return jnp.where(near, -a * _log_less((b - a) / a, b / a), plain)
+    both = (p > 0) & (q > 0)
+    safe_p, safe_q = jnp.where(both, p, 1), jnp.where(both, q, 1)
+    return jnp.where(both, _divergence(safe_p, safe_q), rel_entr(p, q) - p + q)
 
 
 @in_single

@@ -121,9 +121,25 @@ def _log_ndtr(x):
 
 @_log_ndtr.defjvp
 def _log_ndtr_jvp(primals, tangents):
-    # The density over the distribution function: sqrt(2 / pi) / erfcx(-x / sqrt(2)).
     (x,), (dx,) = primals, tangents
-    return _log_ndtr(x), dx * (float(np.sqrt(2 / np.pi)) / _erfcx(-x / _ROOT2))
+    return _log_ndtr(x), dx * _log_ndtr_slope(x)
+
+
+@custom_jvp
+def _log_ndtr_slope(x):
+    """s(x) = sqrt(2 / pi) / erfcx(-x / sqrt(2)), the density over the distribution function."""
+    return float(np.sqrt(2 / np.pi)) / _erfcx(-x / _ROOT2)
+
+
+@_log_ndtr_slope.defjvp
+def _log_ndtr_slope_jvp(primals, tangents):
+    """-s (s + x). The sum cancels far below 0, where it is sqrt(2) K of the continued fraction."""
+    (x,), (dx,) = primals, tangents
+    s = _log_ndtr_slope(x)
+    far = x < -_ERFCX_FAR * _ROOT2
+    excess = jnp.where(far, _ROOT2 * _mills_rest(jnp.where(far, -x / _ROOT2, _ERFCX_FAR)), s + jnp.where(far, 0, x))
+    # 0 beyond the range, where x may be infinite
+    return s, dx * jnp.where(s == 0, 0, -s * excess)
 
 
 @in_single

@@ -86,7 +86,10 @@ def log_binomial(n, k, x):
     at = jnp.where(large, x, 0.5)
     about = beta_weight(m, o, at) - jnp.log(m * (o / (m + o)))
     k, rest, x = jnp.where(large, 1, k), jnp.where(large, 1, rest), jnp.where(large, 0.5, x)
-    return jnp.where(large, about, xlogy(k, x) + xlog1py(rest, -x) - betaln(k + 1, rest + 1) - jnp.log1p(k + rest))
+    coefficient = -betaln(k + 1, rest + 1) - jnp.log1p(k + rest)
+    # At the ends it is 1, with derivatives.
+    coefficient = coefficient - lax.stop_gradient(jnp.where((k == 0) | (rest == 0), coefficient, 0))
+    return jnp.where(large, about, xlogy(k, x) + xlog1py(rest, -x) + coefficient)
 
 
 def lgamma_rest(a):

@@ -24,8 +24,23 @@ _family = Continuous(
 )  # fmt: skip
 
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def _log_small_mass(a, b):
+    """log(ndtr(b) - ndtr(a)) where the density falls little between a and b, by Gauss's rule."""
+    middle, half = (a + b) / 2, (b - a) / 2
+    total = sum(w * jnp.exp(-t * half * (middle + t * half / 2)) for t, w in zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True))
+    return -(middle * middle + float(np.log(2 * np.pi))) / 2 + jnp.log(half) + jnp.log(total)
+
+
 def _log_mass(a, b):
     """log(ndtr(b) - ndtr(a)) for a <= b."""
+    small = (b - a) * jnp.maximum(jnp.abs(a), jnp.abs(b)) < 1
+    return jnp.where(small, _log_small_mass(jnp.where(small, a, 0), jnp.where(small, b, 0)), _log_large_mass(a, b))
+
+
+def _log_large_mass(a, b):
     # An interval above 0 is reflected: the logarithms of small probabilities keep their precision.
     above = a > 0
     low, high = jnp.where(above, -b, a), jnp.where(above, -a, b)
@@ -69,7 +84,7 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     >>> cdf(jnp.array([0.0, 1.0]), -1.0, 1.0)
     Array([0.5, 1. ], dtype=float32)
     """
-    return jnp.exp(_log_mass(a, x) - _log_mass(a, b))
+    return jnp.exp(_log_share(_log_mass(a, x), _log_mass(x, b), _log_mass(a, b)))
 
 
 @_family
@@ -89,4 +104,4 @@ def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arra
     >>> sf(jnp.array([-1.0, 0.0]), -1.0, 1.0)
     Array([1.        , 0.49999994], dtype=float32)
     """
-    return jnp.exp(_log_mass(x, b) - _log_mass(a, b))
+    return jnp.exp(_log_share(_log_mass(x, b), _log_mass(a, x), _log_mass(a, b)))

@@ -27,7 +27,7 @@ def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
     >>> logpdf(jnp.array([0.0, 1.0]), 0.5)
     Array([-0.7392647, -1.782643 ], dtype=float32)
     """
-    return jnp.log1p(-c * c) - float(np.log(2 * np.pi)) - jnp.log((1 - c) ** 2 + 4 * c * jnp.sin(x / 2) ** 2)
+    return jnp.log1p(-c) + jnp.log1p(c) - float(np.log(2 * np.pi)) - jnp.log((1 - c) ** 2 + 4 * c * jnp.sin(x / 2) ** 2)
 
 
 pdf = _family.density(logpdf, "Array([0.47746485, 0.16819303], dtype=float32)")
