@@ -204,12 +204,12 @@ def linspace(
     stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    retstep: Any = False,
+    retstep: bool = False,
     dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Device | Sharding | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Numbers evenly spaced from start to stop.
 
     Args:
