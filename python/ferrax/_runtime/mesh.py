@@ -511,7 +511,7 @@ def set_mesh(mesh: Mesh | None) -> AbstractContextManager[None]:
     return _UsingDevices(mesh)
 
 
-def use_abstract_mesh(mesh: AbstractMesh) -> Any:
+def use_abstract_mesh(mesh: AbstractMesh) -> AbstractContextManager[AbstractMesh]:
     """A context manager in which a mesh without devices is the one in use.
 
     Args:

@@ -199,6 +199,20 @@ def linspace(
 ) -> tuple[Array, Array]: ...
 
 
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Device | Sharding | None = None,
+) -> Array | tuple[Array, Array]: ...
+
+
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,

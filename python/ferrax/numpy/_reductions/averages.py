@@ -110,6 +110,12 @@ def average(
 ) -> tuple[Array, Array]: ...
 
 
+@overload
+def average(
+    a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
+) -> Array | tuple[Array, Array]: ...
+
+
 def average(
     a: ArrayLike, axis: int | Sequence[int] | None = None, weights: ArrayLike | None = None, returned: bool = False, keepdims: bool = False
 ) -> Array | tuple[Array, Array]:
