@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .._base.layouts import Format
-    from .._core import ShapedArray
+    from .._core import Array, ShapedArray
     from .._sharding.shardings import Sharding
 
 
@@ -197,11 +197,11 @@ class Ref(Shaped):
         _core.note_read(self._staging)
         return self._value
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: Any) -> Array:
         x = self._read()
         return _whole(x) if _is_all(idx) else x[_checked(idx, self.shape)]
 
-    def __setitem__(self, idx: Any, value: Any) -> Any:
+    def __setitem__(self, idx: Any, value: Any) -> None:
         self._update("set", idx, value)
 
     def addupdate(self, value: Any, idx: Any = ...) -> None:

@@ -70,7 +70,7 @@ class _AxisRules:
 axis_primitive_batchers: Any = _AxisRules()
 
 
-def moveaxis(x: Any, source: Any, destination: Any) -> Any:
+def moveaxis(x: Array, source: int, destination: int) -> Array:
     """`x` with one axis moved."""
     rank = x.ndim
     source, destination = source % rank, destination % rank

@@ -78,7 +78,7 @@ def _reduce(primitive, reducer, x, axis_name, groups):
     return tree_map(emit, x)
 
 
-def psum(x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
+def psum(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Sum of x over the named axis, everywhere. A Python number is multiplied by the axis size without an equation.
 
     Args:
@@ -110,7 +110,7 @@ def psum(x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int
     return tree_map(sum_of, x)
 
 
-def pmean(x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
+def pmean(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Mean of x over the named axis, at every position.
 
     Args:
@@ -133,7 +133,7 @@ def pmean(x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[in
     return tree_map(lambda v: v / n, psum(x, axis_name, axis_index_groups=axis_index_groups))
 
 
-def pmax(x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
+def pmax(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Maximum of x over the named axis, everywhere.
 
     Args:
@@ -153,7 +153,7 @@ def pmax(x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int
     return _reduce("pmax", "reduce_max", x, axis_name, axis_index_groups)
 
 
-def pmin(x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
+def pmin(x: _T, axis_name: Hashable | Sequence[Hashable], *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Minimum of x over the named axis, everywhere.
 
     Args:
@@ -173,7 +173,7 @@ def pmin(x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int
     return _reduce("pmin", "reduce_min", x, axis_name, axis_index_groups)
 
 
-def ppermute(x: _T, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> _T:
+def ppermute(x: _T, axis_name: Hashable | Sequence[Hashable], perm: Sequence[tuple[int, int]]) -> _T:
     """x sent along (source, destination) pairs; positions without a source get zeros.
 
     Args:
@@ -211,7 +211,7 @@ def ppermute(x: _T, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> _T:
     return tree_map(emit, x)
 
 
-def pshuffle(x: _T, axis_name: Hashable, perm: Sequence[int]) -> _T:
+def pshuffle(x: _T, axis_name: Hashable | Sequence[Hashable], perm: Sequence[int]) -> _T:
     """x permuted: position i gets x from position perm[i].
 
     Args:
@@ -234,7 +234,13 @@ def pshuffle(x: _T, axis_name: Hashable, perm: Sequence[int]) -> _T:
 
 
 def all_gather(
-    x: _T, axis_name: Hashable, *, axis_index_groups: Sequence[Sequence[int]] | None = None, axis: int = 0, tiled: bool = False, to: str = "varying"
+    x: _T,
+    axis_name: Hashable | Sequence[Hashable],
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
 ) -> _T:
     """x from all positions, stacked along a new axis `axis`, or joined along it if `tiled`.
 
@@ -290,7 +296,12 @@ def all_gather(
 
 
 def psum_scatter(
-    x: _T, axis_name: Hashable, *, scatter_dimension: int = 0, axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False
+    x: _T,
+    axis_name: Hashable | Sequence[Hashable],
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False,
 ) -> _T:
     """`psum` after which each position keeps only its own slice along `scatter_dimension`.
 
@@ -344,7 +355,13 @@ def psum_scatter(
 
 
 def all_to_all(
-    x: _T, axis_name: Hashable, split_axis: int, concat_axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False
+    x: _T,
+    axis_name: Hashable | Sequence[Hashable],
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Sequence[Sequence[int]] | None = None,
+    tiled: bool = False,
 ) -> _T:
     """x cut along `split_axis`, piece j sent to position j, the received pieces joined along `concat_axis`.
 
@@ -465,7 +482,7 @@ def ragged_all_to_all(
     return select(here, rows, output)
 
 
-def pswapaxes(x: _T, axis_name: Hashable, axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
+def pswapaxes(x: _T, axis_name: Hashable | Sequence[Hashable], axis: int, *, axis_index_groups: Sequence[Sequence[int]] | None = None) -> _T:
     """Swaps the named axis with the axis `axis` of x, of the same size.
 
     Args:
@@ -487,7 +504,7 @@ def pswapaxes(x: _T, axis_name: Hashable, axis: int, *, axis_index_groups: Seque
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def pbroadcast(x: _T, axis_name: Hashable, source: int) -> _T:
+def pbroadcast(x: _T, axis_name: Hashable | Sequence[Hashable], source: int) -> _T:
     """x of position `source`, everywhere along the named axis.
 
     Args:
@@ -513,7 +530,7 @@ def pbroadcast(x: _T, axis_name: Hashable, source: int) -> _T:
 _CASTS = {("invarying", "reduced"): "preduced", ("varying", "unreduced"): "vary_unreduced_cast_p", ("reduced", "varying"): "reduced_vary_cast_p"}
 
 
-def pcast(x: _T, axis_name: Hashable, *, to: str) -> _T:
+def pcast(x: _T, axis_name: Hashable | Sequence[Hashable], *, to: str) -> _T:
     """Casts x to a type with another state along the named axes of a `shard_map`.
 
     An invarying value (the same at all positions) can be cast to "varying", whose transpose is `psum`, or to "reduced", whose derivative is left as terms. A varying

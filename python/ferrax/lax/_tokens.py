@@ -88,7 +88,7 @@ def psend(x: ArrayLike, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Toke
 def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any: ...
 
 
-def psend(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Any:
+def psend(x: Any, axis_name: Hashable | Sequence[Hashable], perm: Sequence[tuple[int, int]]) -> Any:
     """Sends arrays along pairs of positions of the named axis.
 
     Args:
@@ -106,7 +106,7 @@ def psend(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Any:
     return tree_map(lambda leaf: Token(ppermute(leaf, axis_name, perm), path), x)
 
 
-def precv(token: Any, out_shape: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> Any:
+def precv(token: Any, out_shape: Any, axis_name: Hashable | Sequence[Hashable], perm: Sequence[tuple[int, int]]) -> Any:
     """The array sent with a token, as `ppermute` returns it: zeros at positions without a source.
 
     Args:
